@@ -1,0 +1,54 @@
+"""Numbers as people write them: exact decimals, also where YAML hands them over as text (`1.97e14`)."""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+
+from rooflines.errors import RooflinesError, quote
+
+__all__ = ["LARGEST_SIZE", "exact", "number", "whole"]
+
+LARGEST_SIZE = 2**53
+"""The largest size of one dimension: up to here a Float64 holds every whole number."""
+
+DECIMAL = re.compile(r"[+-]?(\d[\d_]*\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
+
+
+def number(value: object) -> int | float:
+    """The number that was meant: a YAML number, or the text of one.
+
+    PyYAML reads `1.97e14` as text, because YAML 1.1 wants a sign in the exponent; nobody means text by it.
+
+    Raises:
+        RooflinesError: Not a number, or not a finite one.
+    """
+    if isinstance(value, str) and DECIMAL.fullmatch(value.strip()):
+        plain = value.strip().replace("_", "")
+        value = int(plain) if plain.lstrip("+-").isdigit() else float(plain)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise RooflinesError("", f"is {quote(value)}, which is no number", "write a plain number such as 4096 or 1.97e14, without a unit")
+    return value
+
+
+def exact(value: object) -> Fraction:
+    """The decimal that was written, exactly: 0.95 is 19/20, not the binary number next to it."""
+    return Fraction(str(number(value)))
+
+
+def whole(value: object, *, least: int = 1, largest: int = LARGEST_SIZE) -> int:
+    """A whole number within bounds.
+
+    Raises:
+        RooflinesError: Not a number, a fraction, or out of bounds.
+    """
+    given = number(value)
+    fix = f"write a whole number from {least:,} to {largest:,}"
+    if given != int(given):
+        raise RooflinesError("", f"is {quote(value)}, which is no whole number", fix)
+    if given < least:
+        raise RooflinesError("", f"is {quote(value)}, which is less than {least}", fix)
+    if given > largest:
+        raise RooflinesError("", f"is {quote(value)}, which is more than {largest:,}", fix)
+    return int(given)

@@ -1,0 +1,136 @@
+"""YAML as people mean it: numbers in both spellings, no key twice, no aliases that grow without bound, and errors with line and column."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rooflines.errors import RooflinesError, quote
+
+__all__ = ["read_yaml"]
+
+LARGEST_FILE = 16 * 2**20
+"""Bytes of a config or catalogue [byte]; a larger one is a mistake."""
+
+MOST_NODES = 2_000_000
+"""Values of a document with its aliases spelt out [1]."""
+
+DEEPEST = 40
+"""Levels of nesting; a config has seven."""
+
+SUSPICIOUS = 200
+"""Brackets or columns of indentation that no config has [1]."""
+
+Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Loader(Base):  # type: ignore[misc]  # the C loader where libyaml is there; both construct plain data only
+    """Plain data; a number may be written 1.97e14, and a mapping may not have a key twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002, PyYAML's signature
+        """A mapping, each key once."""
+        self.flatten_mapping(node)
+        seen: dict[object, yaml.Node] = {}
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, list | dict):
+                raise yaml.constructor.ConstructorError(None, None, "a key is a list or a mapping", key_node.start_mark)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {quote(key)} stands there twice", key_node.start_mark)
+            seen[key] = key_node
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        return mapping
+
+
+Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?(\d[\d_]*\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+0123456789."))
+
+
+def read_yaml(path: str | Path) -> Any:  # noqa: ANN401, whatever stands in the file
+    """The plain data in a YAML file.
+
+    Raises:
+        RooflinesError: The file is missing, too large, no YAML, or no plain data.
+    """
+    name = str(path)
+    try:
+        size = Path(path).stat().st_size
+        if size > LARGEST_FILE:
+            raise RooflinesError(
+                "", f"has {size:,} bytes, more than a config can sensibly have", f"keep it below {LARGEST_FILE:,} bytes", file=name
+            )
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise RooflinesError("", "does not exist", "give the path of a file that does", file=name) from None
+    except IsADirectoryError:
+        raise RooflinesError("", "is a directory", "give the path of a file", file=name) from None
+    except UnicodeDecodeError:
+        raise RooflinesError("", "is not text in UTF-8", "save it in UTF-8", file=name) from None
+    except OSError as error:
+        raise RooflinesError("", f"cannot be read: {error.strerror}", "make it readable", file=name) from None
+    try:
+        return _plain_data(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise RooflinesError(place, f"is not valid YAML: {error.problem}", "mend the file there", file=name) from None
+    except RecursionError:
+        raise RooflinesError("", f"is nested more than {DEEPEST} levels deep", "nest it less", file=name) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise RooflinesError("", f"is not valid YAML: {error}", "mend the file", file=name) from None
+
+
+def _plain_data(text: str) -> Any:  # noqa: ANN401, whatever stands in the file
+    if _could_overflow(text):
+        raise RecursionError
+    loader = Loader(text)
+    try:
+        root = loader.get_single_node()
+        _check_shape(root)
+        return None if root is None else loader.construct_document(root)
+    finally:
+        loader.dispose()
+
+
+def _could_overflow(text: str) -> bool:
+    """Whether the nesting would overflow the stack of the parser, which recurses in C.
+
+    Brackets and indentation bound the nesting from above; only where they are suspicious are the parser's events counted.
+    """
+    deepest = depth = 0
+    for bracket in re.findall(r"[][{}]", text):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    indented = max((len(match) for match in re.findall(r"^[ ?:-]*", text, re.MULTILINE)), default=0)
+    if max(deepest, indented) < SUSPICIOUS:
+        return False
+    deepest = depth = 0
+    for event in yaml.parse(text, Loader=Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        deepest = max(deepest, depth)
+        if deepest > DEEPEST:
+            return True
+    return False
+
+
+def _check_shape(root: yaml.Node | None) -> None:
+    """Refuse a document that nests too deep or that aliases blow up, before anything is built of it."""
+    sizes: dict[int, int] = {}
+
+    def size(node: yaml.Node, depth: int) -> int:
+        if depth > DEEPEST:
+            raise yaml.constructor.ConstructorError(None, None, f"nested more than {DEEPEST} levels deep", node.start_mark)
+        if id(node) in sizes:
+            return sizes[id(node)]
+        sizes[id(node)] = 1
+        children = [child for pair in node.value for child in pair] if isinstance(node, yaml.MappingNode) else node.value
+        if not isinstance(node, yaml.ScalarNode):
+            sizes[id(node)] = 1 + sum(size(child, depth + 1) for child in children)
+        if sizes[id(node)] > MOST_NODES:
+            raise yaml.constructor.ConstructorError(None, None, f"more than {MOST_NODES:,} values, aliases spelt out", node.start_mark)
+        return sizes[id(node)]
+
+    if root is not None:
+        size(root, 0)
