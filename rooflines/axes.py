@@ -1,0 +1,133 @@
+"""The axes of a sweep's sizes: what its grid and its shapes say of every dimension, put together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from rooflines.errors import RooflinesError, close_to, placed, quote
+from rooflines.numbers import whole
+from rooflines.sizes import LONGEST_AXIS, Sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflines.operation import Operation
+    from rooflines.resources import Plain
+
+__all__ = ["Axis", "axes_of"]
+
+MOST_PARTS = 100_000
+"""Parts of one sweep: their files are numbered with five digits."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One dimension of the index space: columns that change together.
+
+    Attributes:
+        columns: The values of each column, all of one length.
+    """
+
+    columns: Mapping[str, Sequence[Any]]
+
+    @cached_property
+    def count(self) -> int:
+        """Points on the axis [1]."""
+        return len(next(iter(self.columns.values())))
+
+    def without(self, column: str) -> Axis | None:
+        """The axis as it is when one of its columns is solved for; None where nothing is left of it."""
+        rest = {name: values for name, values in self.columns.items() if name != column}
+        if not rest:
+            return None
+        points = list(dict.fromkeys(zip(*rest.values(), strict=True)))
+        return Axis(dict(zip(rest, zip(*points, strict=True), strict=True)))
+
+
+def axes_of(config: Plain, op: Operation) -> tuple[Axis | None, tuple[Axis, ...]]:
+    """The axes of sizes: the operation's first dimension, if it is one of its own; then shapes; then the other dimensions."""
+    shapes, grid = config["shapes"] or [], {}
+    for dim, given in (config["grid"] or {}).items():
+        if dim not in op.dims:
+            fix = f"use the dimensions of {op.name}: {', '.join(op.dims)}"
+            raise RooflinesError(f"grid.{dim}", f"is no dimension of {op.name}", fix, close=close_to(dim, op.dims))
+        with placed(f"grid.{dim}"):
+            grid[dim] = Sizes(given)
+    shaped = _shape_columns(shapes, op)
+    for dim in op.dims:
+        if dim in grid and dim in shaped:
+            raise RooflinesError(f"grid.{dim}", f"gives sizes to {dim}, which `shapes` gives too", f"leave {dim} out of one of them")
+        if dim not in grid and dim not in shaped:
+            raise RooflinesError("grid", f"gives no sizes to {dim}", f"add {dim}: to the grid, or to every one of the shapes")
+    roots = {dim: _root(dim, grid, op) for dim in op.dims}
+    own = [dim for dim in op.dims if roots[dim] == dim and dim in grid]
+    _check_length(own, grid, shapes, config["rows_per_part"])
+    axes = {}
+    for dim in own:
+        values = grid[dim].values()
+        axes[dim] = Axis({other: values for other in op.dims if roots[other] == dim})
+    lead = axes.pop(op.dims[0], None)
+    if shaped:
+        tied = {dim: shaped[roots[dim]] for dim in op.dims if roots[dim] in shaped}
+        names = {"shape": tuple(shape["name"] for shape in shapes)}
+        return lead, (Axis({**names, **tied}), *axes.values())
+    return lead, tuple(axes.values())
+
+
+def _check_length(own: Sequence[str], grid: Mapping[str, Sizes], shapes: Sequence[Plain], rows_per_part: int) -> None:
+    """Refuse a grid that no table can hold, before anything of it is spelt out."""
+    rows = math.prod(grid[dim].count for dim in own) * max(len(shapes), 1)
+    for dim in own:
+        if grid[dim].count > LONGEST_AXIS:
+            problem = f"has {grid[dim].count:,} sizes, which makes a table of at least {rows:,} rows"
+            raise RooflinesError(f"grid.{dim}", problem, f"let one dimension take at most {LONGEST_AXIS:,} sizes")
+    if rows > MOST_PARTS * rows_per_part:
+        problem = f"makes at least {rows:,} rows, in more than {MOST_PARTS:,} parts of {rows_per_part:,}"
+        raise RooflinesError("grid", problem, "choose fewer sizes, or raise `rows_per_part`")
+
+
+def _root(dim: str, grid: Mapping[str, Sizes], op: Operation) -> str:
+    """The dimension whose sizes this one repeats, in the end."""
+    seen = [dim]
+    while seen[-1] in grid and (same := grid[seen[-1]].same_as):
+        if same not in op.dims:
+            fix = f"use one of {', '.join(op.dims)}"
+            raise RooflinesError(
+                f"grid.{seen[-1]}", f"is {quote(same)}, which is no dimension of {op.name}", fix, close=close_to(same, op.dims)
+            )
+        if same in seen:
+            raise RooflinesError(f"grid.{dim}", f"goes in a circle: {' = '.join([*seen, same])}", "give one of them sizes of its own")
+        seen.append(same)
+    return seen[-1]
+
+
+def _shape_columns(shapes: Sequence[Plain], op: Operation) -> dict[str, tuple[int, ...]]:
+    """The sizes that named shapes give to dimensions, as columns."""
+    if not shapes:
+        return {}
+    dims = [dim for dim in op.dims if dim in shapes[0]]
+    names: set[str] = set()
+    for index, shape in enumerate(shapes):
+        where = f"shapes[{index}]"
+        if shape["name"] in names:
+            raise RooflinesError(
+                f"{where}.name", f"is {quote(shape['name'])}, which stands there twice", "give every shape a name of its own"
+            )
+        names.add(shape["name"])
+        for key in shape:
+            if key != "name" and key not in op.dims:
+                fix = f"use the dimensions of {op.name}: {', '.join(op.dims)}"
+                raise RooflinesError(f"{where}.{key}", f"is no dimension of {op.name}", fix, close=close_to(key, op.dims))
+        if [dim for dim in op.dims if dim in shape] != dims:
+            raise RooflinesError(
+                where, f"does not give the same dimensions as shapes[0], {', '.join(dims)}", "let all shapes give the same dimensions"
+            )
+        for dim in dims:
+            with placed(f"{where}.{dim}"):
+                whole(shape[dim])
+    if not dims:
+        raise RooflinesError("shapes[0]", "gives no sizes", f"add some of {', '.join(op.dims)}")
+    return {dim: tuple(whole(shape[dim]) for shape in shapes) for dim in dims}

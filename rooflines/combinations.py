@@ -1,0 +1,63 @@
+"""Dtype combinations: what the tensors of an operation are stored in, and what the unit computes in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from rooflines.errors import RooflinesError, close_to, quote
+from rooflines.numbers import exact
+from rooflines.operation import OPERANDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflines.resources import Plain
+
+__all__ = ["Combination", "combinations_of"]
+
+
+@dataclass(frozen=True)
+class Combination:
+    """What the tensors of an operation are stored in, and what the unit computes in.
+
+    Attributes:
+        name: How tables call it.
+        bits: Bits per element of each operand as stored, block scales included [bit].
+        compute: The dtype that the unit multiplies in.
+    """
+
+    name: str
+    bits: Mapping[str, Fraction]
+    compute: str
+
+
+def combinations_of(wanted: Sequence[Any], dtypes: Plain) -> dict[str, Combination]:
+    """The dtype combinations of a sweep by name, each with the bits it stores."""
+    formats, named = dtypes["formats"], dtypes["combinations"]
+    found: dict[str, Combination] = {}
+    for index, given in enumerate(wanted):
+        where = f"dtypes[{index}]"
+        if isinstance(given, str):
+            if given not in named:
+                fix = "use one of the names in the dtype catalogue, or write {x: , w: , out: , compute: }"
+                raise RooflinesError(where, f"is {quote(given)}, which is no dtype combination", fix, close=close_to(given, named))
+            name, parts = given, named[given]
+        else:
+            parts = given
+            for key in (*OPERANDS, "compute"):
+                if parts[key] not in formats:
+                    fix = f"use one of {', '.join(formats)}"
+                    raise RooflinesError(
+                        f"{where}.{key}", f"is {quote(parts[key])}, which is no dtype", fix, close=close_to(parts[key], formats)
+                    )
+            name = f"{parts['x']},{parts['w']}->{parts['out']}@{parts['compute']}"
+        if name in found:
+            raise RooflinesError(where, f"is {quote(name)}, which stands there twice", "name every combination once")
+        bits = {}
+        for operand in OPERANDS:
+            form = formats[parts[operand]]
+            bits[operand] = exact(form["bits"]) + Fraction(form.get("scale_bits") or 0, form.get("block") or 1)
+        found[name] = Combination(name, bits, parts["compute"])
+    return found

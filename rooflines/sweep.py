@@ -1,0 +1,320 @@
+"""A sweep understood: its operation, its axes, and what each chip can and cannot serve of it.
+
+Everything here is read from plain data (the sweep's config, catalogue entries, dtypes), so that a job which is handed that data
+rebuilds exactly the sweep that was planned.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from rooflines.axes import Axis, axes_of
+from rooflines.combinations import Combination, combinations_of
+from rooflines.errors import RooflinesError, close_to, placed, quote
+from rooflines.numbers import exact, whole
+from rooflines.operation import Operation, operation
+from rooflines.resources import RESOURCES, Plain, Service
+from rooflines.sharding import Sharding, sharding
+from rooflines.work import Case
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from fractions import Fraction
+
+__all__ = ["SHARDS", "Block", "Scenario", "Skipped", "Sweep"]
+
+SHARDS = "shards"
+"""The name of the number of chips, as a key, a column and an axis to solve for."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One (dtypes, sharding, shards) of a sweep; what its work is, but for the sizes."""
+
+    dtypes: str
+    sharding: str
+    shards: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """The part of a sweep that one chip serves from one memory level: a full product of axes."""
+
+    chip: str
+    memory: str
+    network: str | None
+    scenarios: tuple[Scenario, ...]
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Rows that a sweep asked for and no chip can do; None in a field means: whatever its value."""
+
+    chip: str
+    memory: str
+    rows: int
+    reason: str
+    network: str | None = None
+    dtypes: str | None = None
+    sharding: str | None = None
+    shards: int | None = None
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep of one operation over sizes, dtypes, chips and splits.
+
+    Build it with `Sweep.of`. Its rows stand in a fixed order, slowest first: chip, memory, the operation's first dimension,
+    dtypes, sharding, shards, shape, the other dimensions.
+    """
+
+    name: str
+    config: Plain
+    op: Operation
+    combinations: Mapping[str, Combination]
+    shardings: Mapping[str, Sharding]
+    chips: Plain
+    dtypes: Plain
+    tile: Mapping[str, int]
+    efficiency: Mapping[str, Fraction]
+    lead: Axis | None
+    inner: tuple[Axis, ...]
+    blocks: tuple[Block, ...] = field(repr=False)
+    skipped: tuple[Skipped, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, name: str, config: Plain, chips: Plain, dtypes: Plain) -> Sweep:
+        """The sweep that a config describes.
+
+        Args:
+            name: Its name.
+            config: Its keys, defaults filled in.
+            chips: Catalogue entries by id, variants resolved.
+            dtypes: `formats` and `combinations` as in the dtype catalogue.
+
+        Raises:
+            RooflinesError: What is asked for makes no sense; key paths are relative to the sweep.
+        """
+        with placed("operation"):
+            op = operation(config["operation"])
+        for index, chip in enumerate(config["chips"]):
+            if chip not in chips:
+                fix = "use one of these, or describe the chip under `chips:` with a source"
+                raise RooflinesError(
+                    f"chips[{index}]", f"is {quote(chip)}, which is no chip in the catalogue", fix, close=close_to(chip, chips)
+                )
+        combinations = combinations_of(config["dtypes"], dtypes)
+        shardings = _shardings(config, op)
+        lead, inner = axes_of(config, op)
+        draft = cls(
+            name=name,
+            config=config,
+            op=op,
+            combinations=combinations,
+            shardings=shardings,
+            chips=chips,
+            dtypes=dtypes,
+            tile=_tile(config["tile"] or {}, op),
+            efficiency={key: exact(value) for key, value in (config["efficiency"] or {}).items() if value is not None},
+            lead=lead,
+            inner=inner,
+            blocks=(),
+            skipped=(),
+        )
+        draft._check_thresholds()
+        draft._check_exact_flops()
+        blocks, skipped = draft._serve()
+        return replace(draft, blocks=tuple(blocks), skipped=tuple(skipped))
+
+    @property
+    def unit(self) -> str:
+        """The compute unit that runs it."""
+        return str(self.config["unit"] or self.op.unit)
+
+    @property
+    def flops(self) -> str:
+        """How FLOPs are counted, `leading` or `exact`."""
+        return str(self.config["flops"] or self.op.flops)
+
+    @property
+    def solved(self) -> tuple[str, ...]:
+        """What thresholds are solved for: dimensions, and shards."""
+        wanted = self.config["thresholds"]
+        return self.op.dims[:1] if wanted is None else tuple(wanted)
+
+    @cached_property
+    def points(self) -> int:
+        """Rows of one scenario on one chip [1]."""
+        return math.prod(axis.count for axis in (*self.leading, *self.inner))
+
+    def rows_of(self, block: Block) -> int:
+        """Rows of a block [1]."""
+        return self.points * len(block.scenarios)
+
+    @cached_property
+    def rows(self) -> int:
+        """Rows of the whole table [1]."""
+        return sum(self.rows_of(block) for block in self.blocks)
+
+    def rows_by_chip(self) -> dict[str, int]:
+        """Rows of each chip that has any, in order [1]."""
+        rows: dict[str, int] = {}
+        for block in self.blocks:
+            rows[block.chip] = rows.get(block.chip, 0) + self.rows_of(block)
+        return rows
+
+    def case(self, scenario: Scenario) -> Case:
+        """What decides the work of a scenario's rows."""
+        bits = self.combinations[scenario.dtypes].bits
+        return Case(self.op, bits, self.shardings[scenario.sharding], scenario.shards, self.tile, self.flops)
+
+    def service(self, block: Block, scenario: Scenario) -> Service:
+        """What serves a scenario's rows on a chip."""
+        chip, compute = self.chips[block.chip], self.combinations[scenario.dtypes].compute
+        own = {**(chip.get("efficiency") or {}), **((chip.get("calibration") or {}).get(compute) or {})}
+        efficiency = {r.name: self.efficiency.get(r.name, exact(own.get(r.name) or 1)) for r in RESOURCES}
+        return Service(
+            chip, self.unit, compute, block.memory, block.network, self.shardings[scenario.sharding], scenario.shards, efficiency
+        )
+
+    def overhead_s(self, service: Service) -> Fraction | None:
+        """The fixed time that a calibration adds to every row [s]; None where the chip has none for the compute dtype."""
+        calibration = (service.chip.get("calibration") or {}).get(service.compute)
+        return None if calibration is None else exact(calibration.get("overhead_s") or 0)
+
+    @property
+    def leading(self) -> tuple[Axis, ...]:
+        """The axis before the scenarios, if there is one."""
+        return (self.lead,) if self.lead else ()
+
+    def sizes_without(self, dim: str) -> tuple[Axis, ...]:
+        """The axes of sizes that are left when one dimension is solved for."""
+        left = (axis.without(dim) for axis in (*self.leading, *self.inner))
+        return tuple(axis for axis in left if axis)
+
+    def _check_thresholds(self) -> None:
+        known = (*self.op.dims, SHARDS)
+        for index, axis in enumerate(self.solved):
+            where = f"thresholds[{index}]"
+            if axis not in known:
+                fix = f"solve for one of {', '.join(known)}, or for nothing with []"
+                raise RooflinesError(where, f"is {quote(axis)}, which is no dimension of {self.op.name}", fix, close=close_to(axis, known))
+            if axis != SHARDS:
+                continue
+            split = {s.split for s in self.shardings.values()}
+            if split == {None}:
+                raise RooflinesError(where, "asks for shards, but nothing is split", "give the sweep a `sharding`, or leave shards out")
+            if split & set(self.tile):
+                fix = f"leave {', '.join(sorted(str(d) for d in split & set(self.tile)))} out of `tile`, or shards out of `thresholds`"
+                raise RooflinesError(where, "asks for shards of a dimension that is also tiled, which has no closed form", fix)
+
+    def _check_exact_flops(self) -> None:
+        """Exact FLOPs of a contraction over less than one element would be negative."""
+        if self.flops != "exact":
+            return
+        columns = {name: values for axis in (*self.leading, *self.inner) for name, values in axis.columns.items()}
+        most = max(self.config["shards"])
+        for scheme in self.shardings.values():
+            if scheme.split in self.op.contracted and scheme.split not in self.tile and min(columns[scheme.split]) < most:
+                least = min(columns[scheme.split])
+                problem = f"counts exact FLOPs of {scheme.split} = {least} split over {most} chips, less than one element each"
+                raise RooflinesError("flops", problem, "count `leading` FLOPs, or use sizes of at least the number of chips")
+
+    def _pairs(self) -> list[tuple[str, int]]:
+        """Every (sharding, shards) asked for; nothing is split on one chip only."""
+        return [(name, n) for name, scheme in self.shardings.items() for n in (self.config[SHARDS] if scheme.split else [1])]
+
+    def _serve(self) -> tuple[list[Block], list[Skipped]]:
+        """What each chip can do of the sweep, and what it cannot."""
+        blocks, skipped = [], []
+        every = tuple(Scenario(d, s, n) for d in self.combinations for s, n in self._pairs())
+        shared: dict[tuple[frozenset[str], int | None], tuple[Scenario, ...]] = {}
+        for chip in self.config["chips"]:
+            missing = dict(self._missing_dtypes(chip))
+            network, most, why = self._network(chip)
+            for memory in self.config["memory"]:
+                level = self.chips[chip]["memory"].get(memory)
+                if level is None or level.get("bytes_per_s") is None:
+                    reason = f"no memory level {memory}" if level is None else f"no published bandwidth of memory level {memory}"
+                    skipped.append(Skipped(chip, memory, self.points * len(every), reason))
+                    continue
+                for name, reason in missing.items():
+                    skipped.append(Skipped(chip, memory, self.points * len(self._pairs()), reason, dtypes=name))
+                served = len(self.combinations) - len(missing)
+                if served:
+                    skipped.extend(
+                        Skipped(chip, memory, self.points * served, why, network or self.config["network"], sharding=s, shards=n)
+                        for s, n in self._pairs()
+                        if most is not None and n > most
+                    )
+                key = (frozenset(missing), most)
+                if key not in shared:
+                    shared[key] = tuple(s for s in every if s.dtypes not in missing and (most is None or s.shards <= most))
+                if shared[key]:
+                    blocks.append(Block(chip, memory, network, shared[key]))
+        if skipped and (self.config["on_unsupported"] == "error" or not blocks):
+            first = skipped[0]
+            asked = ", ".join(str(part) for part in (first.dtypes, first.sharding, first.shards and f"{first.shards} shards") if part)
+            problem = f"asks {first.chip} for {asked or first.memory}, but it has {first.reason}"
+            if not blocks:
+                raise RooflinesError(
+                    "", f"is left with no rows: no chip can do any of it. It {problem}", "choose other chips, dtypes or levels"
+                )
+            raise RooflinesError("on_unsupported", f"is 'error', and the sweep {problem}", "leave it out, or write `on_unsupported: skip`")
+        return blocks, skipped
+
+    def _missing_dtypes(self, chip: str) -> Iterator[tuple[str, str]]:
+        peaks = self.chips[chip]["units"].get(self.unit) or {}
+        for name, combination in self.combinations.items():
+            if combination.compute not in peaks:
+                yield name, f"no {combination.compute} peak of its {self.unit} unit"
+
+    def _network(self, chip: str) -> tuple[str | None, int | None, str]:
+        """The interconnect a chip would use, the most chips it joins (None: no limit known), and why not more."""
+        networks, wanted = self.chips[chip]["networks"], self.config["network"]
+        if wanted is not None and wanted not in networks:
+            return None, 1, f"no interconnect {wanted}"
+        if not networks:
+            return None, 1, "no interconnect"
+        name = str(wanted or next(iter(networks)))
+        link = networks[name]
+        most = link.get("domain")
+        if most is None and link["topology"] == "mesh":
+            most = link.get("links", 1) + 1
+        return name, most, f"{most} chips at most on one {name}"
+
+
+def _shardings(config: Plain, op: Operation) -> dict[str, Sharding]:
+    """The shardings of a sweep by name."""
+    found: dict[str, Sharding] = {}
+    for index, given in enumerate(config["sharding"]):
+        with placed(f"sharding[{index}]"):
+            scheme = sharding(given, op)
+            if scheme.name in found:
+                raise RooflinesError("", f"is {quote(scheme.name)}, which stands there twice", "name every sharding once")
+            found[scheme.name] = scheme
+    several = [n for n in config[SHARDS] if n > 1]
+    if several and all(scheme.split is None for scheme in found.values()):
+        raise RooflinesError(
+            SHARDS, f"asks for {several[0]} chips, but nothing is split", "give the sweep a `sharding`, such as batch or column"
+        )
+    if 1 not in config[SHARDS] and any(scheme.split is None for scheme in found.values()):
+        raise RooflinesError(SHARDS, "lacks 1, which sharding none needs", "add 1 to `shards`, or take none out of `sharding`")
+    return found
+
+
+def _tile(given: Plain, op: Operation) -> dict[str, int]:
+    """Elements per tile of the tiled dimensions."""
+    tile = {}
+    for dim, value in given.items():
+        if dim not in op.dims:
+            fix = f"use dimensions of {op.name}: {', '.join(op.dims)}"
+            raise RooflinesError(
+                f"tile.{dim}", f"is the tile of a dimension that {op.name} does not have", fix, close=close_to(dim, op.dims)
+            )
+        with placed(f"tile.{dim}"):
+            tile[dim] = whole(value)
+    return tile
