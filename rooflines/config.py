@@ -1,0 +1,324 @@
+"""The config, typed: every key of `config/config.yaml`, what it means, and its default.
+
+The JSON Schema for editors is made from these types. Keys and forms are checked here; whether they make sense together is checked
+where they come together, in `sweep`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+
+from rooflines.catalogue import CONFIG_DIR, base_chips, chip_entries, dtype_entries, resolve_chips
+from rooflines.dictionary import METRICS
+from rooflines.entries import Efficiency, Entry, Name, NamedCombination, Text, readable
+from rooflines.errors import RooflinesError, close_to, placed, quote
+from rooflines.numbers import whole
+from rooflines.operation import NAMED as OPERATIONS
+from rooflines.sharding import NAMED as SHARDINGS
+from rooflines.sizes import Sizes
+from rooflines.sweep import SHARDS, Sweep
+from rooflines.yaml_file import read_yaml
+
+if TYPE_CHECKING:
+    from rooflines.resources import Plain
+
+__all__ = ["DEFAULT_CONFIG", "Config", "ConfigFile", "SweepConfig", "load_config"]
+
+DEFAULT_CONFIG = CONFIG_DIR / "config.yaml"
+
+FORMULA_START = "=+-@"
+"""Characters at the start of a cell that make a spreadsheet run it as a formula."""
+
+LONGEST_LIST = 100_000
+LARGEST_PART = 2**31
+
+
+def _listed(value: object) -> object:
+    """One value as a list of one; a list with something in it, nothing twice."""
+    values = value if isinstance(value, list) else [value]
+    if not values:
+        raise RooflinesError("", "is an empty list, so the grid is empty", "name at least one, or leave the key out where it has a default")
+    if len(values) > LONGEST_LIST:
+        raise RooflinesError("", f"has {len(values):,} entries", f"name at most {LONGEST_LIST:,}")
+    return _unique(values)
+
+
+def _unique(values: object) -> object:
+    if isinstance(values, list):
+        for index, value in enumerate(values):
+            if value in values[:index]:
+                raise RooflinesError(f"[{index}]", f"is {quote(value)}, which stands there twice", "name it once")
+    return values
+
+
+def _numbers_of_chips(value: object) -> object:
+    values = value if isinstance(value, list) else [value]
+    for index, given in enumerate(values):
+        with placed(f"[{index}]" if isinstance(value, list) else ""):
+            values[index] = whole(given)
+    return _listed(values)
+
+
+def _chips(value: object) -> object:
+    return value if value == "all" else _listed(value)
+
+
+def _sizes(value: object) -> object:
+    Sizes(value)
+    return value
+
+
+def _grid(value: object) -> object:
+    if value is not None and not isinstance(value, Mapping):
+        raise RooflinesError("", f"is {quote(value)}, which is no mapping", "write each dimension with its sizes, such as B: [1, 2, 4]")
+    return value
+
+
+def _combination(value: object) -> object:
+    if not isinstance(value, str | Mapping):
+        fix = "write a name of the dtype catalogue, or {x: , w: , out: , compute: }"
+        raise RooflinesError("", f"is {quote(value)}, which is no dtype combination", fix)
+    return value if isinstance(value, str) else Combination.model_validate(value).model_dump(exclude={"note"})
+
+
+def _sharding(value: object) -> object:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, Mapping):
+        fix = f"use one of {', '.join(SHARDINGS)}, or {{split: , first: , then: }}"
+        raise RooflinesError("", f"is {quote(value)}, which is no sharding", fix)
+    return LongSharding.model_validate(value).model_dump()
+
+
+def _shape_name(value: object) -> str:
+    if not isinstance(value, str) or not 1 <= len(value) <= 200 or not value.isprintable():  # noqa: PLR2004, a line of text
+        raise RooflinesError("", f"is {quote(value)}, which is no name of a shape", "write a line of text of at most 200 characters")
+    if value[0] in FORMULA_START:
+        raise RooflinesError("", f"is {quote(value)}, which a spreadsheet would run as a formula", "begin it with another character")
+    return value
+
+
+def _metrics(value: object) -> object:
+    names = [column.name for column in METRICS]
+    if value == "all":
+        return value
+    if isinstance(value, str):
+        raise RooflinesError(
+            "", f"is {quote(value)}", f"write all, or a list of {', '.join(names)}", close=close_to(value, ["all", *names])
+        )
+    for index, name in enumerate(value if isinstance(value, list) else []):
+        if name not in names:
+            problem = f"is {quote(name)}, which is no metric of a table"
+            raise RooflinesError(f"[{index}]", problem, f"use some of {', '.join(names)}", close=close_to(name, names))
+    return _unique(value)
+
+
+def _part(value: object) -> int:
+    return whole(value, largest=LARGEST_PART)
+
+
+class Combination(NamedCombination):
+    """A dtype combination written out."""
+
+    note: None = None
+
+
+class LongSharding(Entry):
+    """A sharding written out."""
+
+    split: Text = Field(description="the dimension that is split")
+    first: Text | None = Field(None, description="all-gather x or all-gather w: the operand gathered before")
+    then: Text | None = Field(None, description="all-reduce or reduce-scatter: what follows for partial sums")
+
+
+class Shape(Entry):
+    """A named point: sizes for some of the dimensions."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: Annotated[str, BeforeValidator(_shape_name), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 200})]
+
+
+COUNT_SCHEMA: Any = {"type": "integer", "minimum": 1}
+SIZES_SCHEMA: Any = {
+    "description": "a number, a list, a range, tokens of a batch, or another dimension whose size it repeats row by row",
+    "anyOf": [
+        COUNT_SCHEMA,
+        {"type": "array", "items": COUNT_SCHEMA, "minItems": 1},
+        {"type": "string", "pattern": "^[A-Za-z]$"},
+        *(
+            {
+                "type": "object",
+                "properties": {key: {"type": "number", "exclusiveMinimum": 0} for key in keys},
+                "required": keys,
+                "additionalProperties": False,
+            }
+            for keys in (["from", "to", "factor"], ["from", "to", "step"], ["sequences", "tokens_per_sequence", "replicas"])
+        ),
+    ],
+}
+
+
+def one_or_many(item: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of a value or a list of them."""
+    return {"anyOf": [item, {"type": "array", "items": item, "minItems": 1, "uniqueItems": True}]}
+
+
+GridSizes = Annotated[Any, BeforeValidator(_sizes), WithJsonSchema(SIZES_SCHEMA)]
+Dtypes = Annotated[Any, BeforeValidator(_combination)]
+Shardings = Annotated[Any, BeforeValidator(_sharding)]
+COMBINATION_SCHEMA = {"anyOf": [{"type": "string"}, NamedCombination.model_json_schema()]}
+SHARDING_SCHEMA = {"anyOf": [{"enum": list(SHARDINGS)}, LongSharding.model_json_schema()]}
+
+
+class SweepConfig(Entry):
+    """One sweep: a table of every combination of what is listed."""
+
+    operation: Text = Field(
+        description=f"{', '.join(OPERATIONS)}, or an einsum of two operands such as 'BD,DF->BF'", examples=[*OPERATIONS, "BD,DF->BF"]
+    )
+    grid: Annotated[dict[str, GridSizes] | None, BeforeValidator(_grid)] = Field(
+        None, description="the sizes of each dimension; every combination is a row"
+    )
+    dtypes: Annotated[list[Dtypes], BeforeValidator(_listed), WithJsonSchema(one_or_many(COMBINATION_SCHEMA))] = Field(
+        description="dtype combinations: names of the dtype catalogue, or {x: , w: , out: , compute: }"
+    )
+    chips: Annotated[
+        Literal["all"] | list[str], BeforeValidator(_chips), WithJsonSchema({"anyOf": [{"const": "all"}, one_or_many({"type": "string"})]})
+    ] = Field(description="chips of the catalogue or of `chips:`; all = every chip of the catalogue that is no variant")
+    shapes: Annotated[list[Shape] | None, BeforeValidator(lambda v: None if v is None else _listed(v))] = Field(
+        None, description="named sizes instead of some grid axes, such as {name: llama-3-8b-up, D: 4096, F: 14336}"
+    )
+    sharding: Annotated[list[Shardings], BeforeValidator(_listed), WithJsonSchema(one_or_many(SHARDING_SCHEMA))] = Field(
+        ["none"], description="what is split over several chips, and the collective that follows; none stands for one chip"
+    )
+    shards: Annotated[list[int], BeforeValidator(_numbers_of_chips), WithJsonSchema(one_or_many(COUNT_SCHEMA))] = Field(
+        [1], description="numbers of chips; more than one needs a sharding [1]"
+    )
+    memory: Annotated[list[Name], BeforeValidator(_listed), WithJsonSchema(one_or_many({"type": "string"}))] = Field(
+        ["hbm"], description="the memory level that feeds the unit, one or several"
+    )
+    network: Name | None = Field(None, description="the interconnect; null: each chip's first")
+    unit: Literal["matrix", "vector"] | None = Field(
+        None, description="the compute unit; null: the operation's, vector for dot, else matrix"
+    )
+    flops: Literal["leading", "exact"] | None = Field(
+        None, description="how FLOPs are counted: leading is 2 * all dimensions; null: the operation's, exact for dot, else leading"
+    )
+    tile: dict[str, Any] | None = Field(
+        None,
+        description="elements of one tile by dimension: operands are read again for every tile",
+        json_schema_extra={"additionalProperties": COUNT_SCHEMA},
+    )
+    efficiency: Efficiency | None = Field(
+        None, description="shares of the nominal rates that are reached; what is left out is the chip's own, else 1"
+    )
+    on_unsupported: Literal["skip", "error"] = Field(
+        "skip",
+        description="what happens where a chip lacks the dtype, level or link: rows are listed in skipped.csv, or the run is refused",
+    )
+    thresholds: Annotated[list[str] | None, BeforeValidator(_unique)] = Field(
+        None,
+        description=f"what to solve for: dimensions, and {SHARDS}; [] for nothing; null: the operation's first dimension, B for a matmul",
+    )
+    columns: Annotated[
+        Literal["all"] | list[str],
+        BeforeValidator(_metrics),
+        WithJsonSchema(
+            {"anyOf": [{"const": "all"}, {"type": "array", "items": {"enum": [column.name for column in METRICS]}, "uniqueItems": True}]}
+        ),
+    ] = Field("all", description="the metrics that the table stores; keys are always stored")
+    rows_per_part: Annotated[int, BeforeValidator(_part), WithJsonSchema({**COUNT_SCHEMA, "maximum": LARGEST_PART})] = Field(
+        20_000_000, description="rows of one part at most; a larger sweep is cut into parts, each a job of its own [1]"
+    )
+
+
+class ConfigFile(Entry):
+    """A config: sweeps, charts, and the user's own chips."""
+
+    model_config = ConfigDict(title="rooflines config")
+
+    sweeps: dict[Name, SweepConfig] = Field(description="sweeps by name; each makes a table", min_length=1)
+    charts: Any = Field("auto", description="auto, or a list of charts; [] for none")
+    chips: dict[Name, Any] = Field(
+        {},
+        description="the user's own chips, or variants with a base and dotted paths to the numbers that differ",
+    )
+
+
+@dataclass(frozen=True)
+class Config:
+    """A config understood: its sweeps, ready to be computed.
+
+    Attributes:
+        file: What messages call it.
+        sweeps: The sweeps by name.
+        chips: All chips by id as plain data, those of the catalogue and the config's own.
+        charts: What to draw.
+    """
+
+    file: str
+    sweeps: Mapping[str, Sweep]
+    chips: Plain
+    charts: Any
+
+    def sweep(self, name: str) -> Sweep:
+        """One of the sweeps.
+
+        Raises:
+            RooflinesError: There is none of that name.
+        """
+        if name not in self.sweeps:
+            fix = f"use one of {', '.join(self.sweeps)}"
+            raise RooflinesError("sweeps", f"has no {quote(name)}", fix, close=close_to(name, self.sweeps), file=self.file)
+        return self.sweeps[name]
+
+
+def load_config(source: str | Path | Mapping[str, Any] | None = None) -> Config:
+    """The config in a file or a mapping.
+
+    Args:
+        source: A path, a mapping of the same form, or None for the default config.
+
+    Returns:
+        The config, checked down to the last key: what it describes can be computed.
+
+    Raises:
+        RooflinesError: It is wrong somewhere; the message says where, what was found and how to mend it.
+    """
+    given: Any
+    if isinstance(source, Mapping):
+        file, given = "config", source
+    else:
+        path = DEFAULT_CONFIG if source is None else Path(source)
+        file, given = str(path), read_yaml(path)
+    with placed(file=file):
+        return _understood(file, given)
+
+
+def _understood(file: str, given: object) -> Config:
+    try:
+        checked = ConfigFile.model_validate(given)
+    except ValidationError as error:
+        raise readable(error) from None
+    catalogue = chip_entries()
+    for chip in checked.chips:
+        if chip in catalogue:
+            fix = f"choose another id and write `base: {chip}` for a variant of it"
+            raise RooflinesError(f"chips.{chip}", "is a chip of the catalogue already", fix)
+    with placed("chips"):
+        own = resolve_chips(checked.chips, catalogue)
+    chips = {**catalogue, **own}
+    sweeps = {}
+    for name, sweep in checked.sweeps.items():
+        plain = sweep.model_dump()
+        if plain["chips"] == "all":
+            plain["chips"] = base_chips()
+        with placed(f"sweeps.{name}"):
+            sweeps[name] = Sweep.of(name, plain, chips, dtype_entries())
+    return Config(file, sweeps, chips, checked.charts)

@@ -1,0 +1,230 @@
+"""The forms of catalogue and config entries: typed, unknown keys refused, every number with a place for its source.
+
+Validators raise `RooflinesError` with what is wrong and how to mend it; `readable` turns what pydantic collects into one of those.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
+
+from rooflines.errors import RooflinesError, close_to, quote
+from rooflines.numbers import number, whole
+
+__all__ = ["Chip", "Entry", "Format", "Name", "NamedCombination", "Positive", "Source", "readable"]
+
+NAME = re.compile(r"[a-z0-9-]{1,100}")
+
+
+class Entry(BaseModel):
+    """A mapping with known keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, given: Any) -> Any:  # noqa: ANN401, whatever stands in the file
+        if isinstance(given, cls):
+            return given
+        fields = [field.alias or name for name, field in cls.model_fields.items()]
+        if not isinstance(given, Mapping):
+            raise RooflinesError("", f"is {quote(given)}, which is no mapping", f"write it with keys: {', '.join(fields)}")
+        if cls.model_config.get("extra") == "forbid":
+            for key in given:
+                if key not in fields:
+                    problem = f"is no key here; known are {', '.join(fields)}"
+                    raise RooflinesError(str(key), problem, "correct or remove it", close=close_to(key, fields))
+        return given
+
+
+def _positive(value: object) -> int | float:
+    given = number(value)
+    if given <= 0:
+        raise RooflinesError("", f"is {quote(value)}, which is not above zero", "write a number above zero, in SI units without prefix")
+    return given
+
+
+def _not_negative(value: object) -> int | float:
+    given = number(value)
+    if given < 0:
+        raise RooflinesError("", f"is {quote(value)}, which is below zero", "write a number that is zero or more")
+    return given
+
+
+def _share(value: object) -> int | float:
+    given = number(value)
+    if not 0 < given <= 1:
+        raise RooflinesError("", f"is {quote(value)}, which is no share of a peak", "write a number above 0 and at most 1")
+    return given
+
+
+def _count(value: object) -> int:
+    return whole(value)
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str) or not NAME.fullmatch(value):
+        raise RooflinesError("", f"is {quote(value)}, which is no name", "use lower-case letters, digits and hyphens, at most 100")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or (not value.isprintable() and "\n" not in value):
+        raise RooflinesError("", f"is {quote(value)}, which is no text", "write text")
+    return value
+
+
+NUMBER_SCHEMA = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^[0-9.]+[eE][+-]?[0-9]+$"}]}
+
+Positive = Annotated[float, BeforeValidator(_positive), WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0})]
+NotNegative = Annotated[float, BeforeValidator(_not_negative), WithJsonSchema({**NUMBER_SCHEMA, "minimum": 0})]
+Share = Annotated[float, BeforeValidator(_share), WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0, "maximum": 1})]
+Count = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
+Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": "^[a-z0-9-]+$"})]
+Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string"})]
+Source = str | list[str] | dict[str, str | list[str]]
+Confidence = Literal["vendor", "vendor-quoted", "book", "secondary", "derived", "measured"]
+
+
+class Sourced(Entry):
+    """An entry that holds numbers: where they come from, and how sure they are."""
+
+    source: Source | None = Field(None, description="ids of `sources:`, or free text; or a mapping from each number's key to its own")
+    confidence: Confidence | None = Field(None, description="how the number was read")
+    estimate: bool = Field(default=False, description="whether it is an estimate")
+    note: Text | None = Field(None, description="what else to know, such as what other sources say")
+
+
+class Peak(Sourced):
+    """The dense peak of a compute unit in one compute dtype."""
+
+    flops_per_s: Positive = Field(description="dense peak, a multiply-add counted as two [FLOP/s]")
+    printed_with_sparsity: Positive | None = Field(None, description="the with-sparsity figure that is printed, never used [FLOP/s]")
+    halved: bool = Field(default=False, description="whether flops_per_s is half of the printed with-sparsity figure")
+
+
+class Level(Sourced):
+    """A memory level."""
+
+    bytes_per_s: Positive | None = Field(None, description="bandwidth to the compute units, decimal [byte/s]")
+    capacity_bytes: Positive | None = Field(None, description="capacity [byte]")
+    technology: Text | None = Field(None, description="what it is made of, such as HBM3e or GDDR7")
+
+
+class Network(Sourced):
+    """An interconnect."""
+
+    bytes_per_s: Positive = Field(description="bandwidth of one link, one way [byte/s]")
+    links: Count = Field(1, description="links of one chip [1]")
+    topology: Literal["switch", "mesh", "torus"] = Field(
+        description="switch: all links usable at once; mesh: one link to every other chip; torus: a line, or a ring where it closes"
+    )
+    domain: Count | None = Field(None, description="the most chips one of these joins (torus: along one axis) [1]; null: no limit known")
+    ring_multiple: Count | None = Field(None, description="torus: the axis closes into a ring where N is a multiple of this [1]")
+    hop_latency_s: NotNegative = Field(0, description="time of one hop of a collective [s]")
+
+
+class Power(Sourced):
+    """What a chip draws."""
+
+    watts: Positive = Field(description="design power [W]")
+
+
+class Price(Sourced):
+    """What an hour of a chip costs."""
+
+    usd_per_hour: Positive = Field(description="for one chip [USD/h]")
+    provider: Text = Field(description="who sells it")
+    sku: Text | None = Field(None, description="what is sold")
+    date: Text = Field(description="when it was the price")
+
+
+class Measured(Sourced):
+    """What a chip was seen to reach; for information, never applied."""
+
+    what: Text = Field(description="what was measured")
+    fraction_of_peak: Share = Field(description="share of the nominal peak or rate [1]")
+
+
+class Efficiency(Entry):
+    """Shares of the nominal rates that are reached."""
+
+    math: Share | None = Field(None, description="of the compute unit's peak [1]")
+    memory: Share | None = Field(None, description="of the memory level's bandwidth [1]")
+    network: Share | None = Field(None, description="of the interconnect's bandwidth [1]")
+
+
+class Calibration(Efficiency):
+    """What measurements of a chip in one compute dtype were fitted to."""
+
+    overhead_s: NotNegative = Field(0, description="fixed time that every operation takes on top [s]")
+
+
+class Chip(Sourced):
+    """A chip: what its parts can do."""
+
+    name: Text | None = Field(None, description="its full name")
+    vendor: Text | None = Field(None, description="who makes it")
+    year: Count | None = Field(None, description="when it came")
+    status: Text | None = Field(None, description="whether it can be had")
+    aliases: list[Text] | None = Field(None, description="other names")
+    base: Name | None = Field(None, description="the chip it is a variant of")
+    units: dict[Literal["matrix", "vector"], dict[Name, Peak]] = Field(description="dense peaks by compute unit and compute dtype")
+    memory: dict[Name, Level] = Field(description="memory levels; hbm is the main memory, whatever its technology")
+    networks: dict[Name, Network] = Field({}, description="interconnects; the first is the one used unless a sweep says otherwise")
+    power: Power | None = Field(None, description="power")
+    prices: list[Price] | None = Field(None, description="dated prices")
+    measured: list[Measured] | None = Field(None, description="achieved shares of peak, for information")
+    efficiency: Efficiency | None = Field(None, description="shares of the nominal rates that are reached, for every dtype")
+    calibration: dict[Name, Calibration] | None = Field(None, description="fitted efficiencies and overhead by compute dtype")
+
+
+class Format(Entry):
+    """A number format as it is stored."""
+
+    bits: Positive = Field(description="bits of one element [bit]")
+    scale_bits: Count | None = Field(None, description="bits of a block's scale [bit]")
+    block: Count | None = Field(None, description="elements that share one scale [1]")
+    note: Text | None = None
+    source: Source | None = None
+
+
+class NamedCombination(Entry):
+    """What the tensors are stored in, and what the unit computes in."""
+
+    x: Name = Field(description="format of the first operand, the activations")
+    w: Name = Field(description="format of the second operand, the weights")
+    out: Name = Field(description="format of the result")
+    compute: Name = Field(description="dtype that the unit multiplies in; the chip needs a peak for it")
+    note: Text | None = None
+
+
+def path_of(location: tuple[str | int, ...]) -> str:
+    """A key path such as `sweeps.mlp.chips[1]`."""
+    path = ""
+    for step in location:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
+    return path
+
+
+def readable(error: ValidationError) -> RooflinesError:
+    """The first of pydantic's errors as ours."""
+    found = error.errors(include_url=False)[0]
+    place = path_of(tuple(step for step in found["loc"] if step != "[key]"))
+    ours = found.get("ctx", {}).get("error")
+    if isinstance(ours, RooflinesError):
+        return ours.within(place)
+    if found["type"] == "missing":
+        return RooflinesError(path_of(found["loc"][:-1]), f"lacks {found['loc'][-1]}", f"add {found['loc'][-1]}:")
+    value = found["input"]
+    if found["type"] == "literal_error":
+        expected = found["ctx"]["expected"]
+        return RooflinesError(place, f"is {quote(value)}", f"use {expected}", close=close_to(value, re.findall(r"'([^']*)'", expected)))
+    kinds = {"dict_type": "a mapping", "list_type": "a list", "string_type": "text", "bool_type": "true or false"}
+    wanted = kinds.get(found["type"])
+    if wanted:
+        return RooflinesError(place, f"is {quote(value)}, which is not {wanted}", f"write {wanted}")
+    return RooflinesError(place, f"is {quote(value)}: {found['msg']}", "correct it as config/README.md describes")
