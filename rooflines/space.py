@@ -1,0 +1,166 @@
+"""A sweep as an index space: row i is decoded from i alone, so any slice of it can be made anywhere, in any order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from rooflines.resources import RESOURCES, peak
+from rooflines.sweep import SHARDS
+from rooflines.work import WORKS, Case
+
+if TYPE_CHECKING:
+    from rooflines.axes import Axis
+    from rooflines.sweep import Block, Scenario, Sweep
+
+__all__ = [
+    "SCENARIO",
+    "Coefficients",
+    "Columns",
+    "Served",
+    "axis_columns",
+    "decode",
+    "keys_of",
+    "length",
+    "scenario_columns",
+    "slices",
+    "works",
+]
+
+SCENARIO = "#scenario"
+"""The column that says which scenario of its block a row belongs to. Names with # never leave the package."""
+
+SMALL_INDEX = 2**32
+
+Coefficients = Mapping[str, Mapping[tuple[str, ...], str]]
+"""For each work: the dimensions of every product in it, and the column that holds the product's coefficient."""
+
+
+Columns = Mapping[str, pl.Series]
+"""Columns that change together along one axis, all of one length."""
+
+
+def axis_columns(axis: Axis) -> Columns:
+    """The columns of an axis of sizes."""
+    return {name: pl.Series(values, dtype=pl.Categorical if name == "shape" else pl.Int64) for name, values in axis.columns.items()}
+
+
+def length(columns: Columns) -> int:
+    """Points on an axis [1]."""
+    return len(next(iter(columns.values())))
+
+
+def decode(axes: Sequence[Columns], start: int, stop: int) -> pl.LazyFrame:
+    """Rows `start` to `stop` of the product of axes, the last axis fastest.
+
+    Args:
+        axes: The columns of each axis, slowest first.
+        start: The first row [1].
+        stop: The row after the last [1].
+
+    Returns:
+        One column for each of the axes' columns.
+    """
+    row = pl.col("#row")
+    dtype = pl.UInt32 if stop < SMALL_INDEX else pl.Int64
+    columns, stride = {}, math.prod(length(axis) for axis in axes)
+    total = stride
+    for axis in axes:
+        count = length(axis)
+        stride //= count
+        code = row if stride == 1 else row // stride
+        if stride * count != total:
+            code = code % count
+        for name, values in axis.items():
+            columns[name] = pl.lit(values[0], dtype=values.dtype) if values.n_unique() == 1 else pl.lit(values).gather(code)
+    return pl.LazyFrame().select(pl.int_range(start, stop, dtype=dtype).alias("#row")).with_columns(**columns)
+
+
+def slices(sweep: Sweep, start: int, stop: int) -> Iterator[tuple[Block, int, int]]:
+    """The pieces of a slice of a sweep's rows: a block each, with the rows of the block that are meant."""
+    offset = 0
+    for block in sweep.blocks:
+        rows = sweep.rows_of(block)
+        low, high = max(start - offset, 0), min(stop - offset, rows)
+        if low < high:
+            yield block, low, high
+        offset += rows
+
+
+def works(case: Case) -> Mapping[str, Mapping[tuple[str, ...], Fraction]]:
+    """All works of a case: the coefficient of every product, by its dimensions."""
+    return _works((case.op, tuple(case.bits.items()), case.sharding, case.shards, tuple(case.tile.items()), case.flops))
+
+
+@cache
+def _works(key: tuple[Any, ...]) -> Mapping[str, Mapping[tuple[str, ...], Fraction]]:
+    """The same, remembered: every chip asks for the same cases."""
+    op, bits, sharding, shards, tile, flops = key
+    sums: dict[str, dict[tuple[str, ...], Fraction]] = {}
+    for work, of in WORKS.items():
+        of_work = sums.setdefault(work, {})
+        for coefficient, dims in of(Case(op, dict(bits), sharding, shards, dict(tile), flops)):
+            of_work[dims] = of_work.get(dims, Fraction(0)) + coefficient
+    return sums
+
+
+Served = tuple["Block", "Scenario"]
+"""A scenario on the chip that serves it."""
+
+
+def coefficient_columns(cases: Sequence[Case]) -> tuple[Coefficients, dict[str, list[float]]]:
+    """The coefficients of every work as columns, a value for each case; products that never occur have none."""
+    names: dict[str, dict[tuple[str, ...], str]] = {work: {} for work in WORKS}
+    columns: dict[str, list[float]] = {}
+    for index, case in enumerate(cases):
+        for work, coefficients in works(case).items():
+            for dims, coefficient in coefficients.items():
+                name = names[work].setdefault(dims, f"#{work}:{','.join(dims)}")
+                columns.setdefault(name, [0.0] * len(cases))[index] = float(coefficient)
+    return names, columns
+
+
+def scenario_columns(sweep: Sweep, served: Sequence[Served]) -> tuple[Coefficients, dict[str, pl.Series]]:
+    """What is the same for all sizes of a scenario: its keys, the coefficients of its works, and what serves it.
+
+    Returns:
+        Where to find the coefficients, and columns with one value for each scenario: the keys, `#<work>:<dims>` [work per extents],
+        `#rate_<resource>` [work/s], `#latency_<resource>` [s], `#peak` [FLOP/s], `#overhead` [s], `#span_<dim>` [elements per extent].
+    """
+    cases = [sweep.case(scenario) for _, scenario in served]
+    services = [sweep.service(block, scenario) for block, scenario in served]
+    coefficients, columns = coefficient_columns(cases)
+    for resource in RESOURCES:
+        rates = [resource.rate(service) for service in services]
+        columns[f"#rate_{resource.name}"] = [float(rate.per_s) if rate else 1.0 for rate in rates]
+        latencies = [float(rate.latency_s) if rate else 0.0 for rate in rates]
+        if any(latencies):
+            columns[f"#latency_{resource.name}"] = latencies
+    columns["#peak"] = [float(peak(service)) for service in services]
+    series = {name: pl.Series(values, dtype=pl.Float64) for name, values in columns.items()}
+    overheads = [sweep.overhead_s(service) for service in services]
+    series["#overhead"] = pl.Series([None if o is None else float(o) for o in overheads], dtype=pl.Float64)
+    for dim, tile in sweep.tile.items():
+        series[f"#span_{dim}"] = pl.Series([tile * case.share(dim) for case in cases], dtype=pl.Int64)
+    return coefficients, {**series, **keys_of(sweep, served)}
+
+
+def keys_of(sweep: Sweep, served: Sequence[Served]) -> dict[str, pl.Series]:
+    """The keys of every scenario, and its place in the list: a value for each."""
+    keys: dict[str, list[Any]] = {
+        "operation": [sweep.op.name] * len(served),
+        "chip": [block.chip for block, _ in served],
+        "unit": [sweep.unit] * len(served),
+        "memory": [block.memory for block, _ in served],
+        "network": [block.network for block, _ in served],
+        "dtypes": [scenario.dtypes for _, scenario in served],
+        "sharding": [scenario.sharding for _, scenario in served],
+        SHARDS: [scenario.shards for _, scenario in served],
+    }
+    series = {key: pl.Series(list(values), dtype=pl.Int64 if key == SHARDS else pl.Categorical) for key, values in keys.items()}
+    return {**series, SCENARIO: pl.Series(range(len(served)), dtype=pl.UInt32)}
