@@ -1,0 +1,50 @@
+"""Rooflines of whole grids at once: at which size is an operation compute-bound, on which chip, and what would change it?
+
+    >>> import rooflines
+    >>> config = rooflines.load_config()                     # the default config, or a path, or a mapping
+    >>> rooflines.rows(config, "book-matmul").collect()      # the rows of a sweep
+    >>> rooflines.thresholds(config)                         # from which size on it is compute-bound
+
+Source of the model: All About Rooflines, a chapter of How to Scale Your Model.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from rooflines.version import __version__
+
+if TYPE_CHECKING:
+    from rooflines.api import chips, columns, dtypes, rows, skipped, thresholds
+    from rooflines.config import Config, load_config
+    from rooflines.errors import RooflinesError
+    from rooflines.tables import scan
+
+__all__ = [
+    "Config",
+    "RooflinesError",
+    "__version__",
+    "chips",
+    "columns",
+    "dtypes",
+    "load_config",
+    "rows",
+    "scan",
+    "skipped",
+    "thresholds",
+]
+
+HOMES = {"Config": "config", "load_config": "config", "RooflinesError": "errors", "scan": "tables"}
+"""Where names live that are not in `api`."""
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401, any of the names above
+    """Names are loaded when they are first used: planning a workflow does not wait for polars."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{HOMES.get(name, 'api')}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,133 @@
+"""What one does with a config in Python: its rows, its thresholds, and the catalogues, as frames."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from rooflines import dictionary
+from rooflines.catalogue import chip_entries, dtype_entries, source_of
+from rooflines.critical import all_thresholds
+from rooflines.jobs import skipped_rows, stored_columns
+from rooflines.operation import OPERANDS
+from rooflines.table_rows import sweep_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rooflines.config import Config
+
+__all__ = ["chips", "columns", "dtypes", "rows", "skipped", "thresholds"]
+
+
+def rows(config: Config, sweep: str) -> pl.LazyFrame:
+    """The rows of a sweep, not yet computed.
+
+    Args:
+        config: From `load_config`.
+        sweep: The sweep's name.
+
+    Returns:
+        A lazy frame with the columns of the table that the workflow would write, in its order; `columns()` explains them.
+
+    Raises:
+        RooflinesError: There is no such sweep.
+    """
+    wanted = config.sweep(sweep)
+    return sweep_rows(wanted).select(column.name for column in stored_columns(wanted))
+
+
+def thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
+    """From which size on operations are compute-bound: in closed form, without computing a table.
+
+    Args:
+        config: From `load_config`.
+        sweep: A sweep's name; all of them by default.
+
+    Returns:
+        A row for everything that is held fixed and every axis that is solved for; `columns()` explains the columns.
+
+    Raises:
+        RooflinesError: There is no such sweep.
+    """
+    return all_thresholds(list(config.sweeps.values()) if sweep is None else [config.sweep(sweep)])
+
+
+def skipped(config: Config) -> pl.DataFrame:
+    """What the sweeps ask for and no chip can do, with the reason; empty where there is nothing."""
+    return skipped_rows(config.sweeps.values())
+
+
+def chips(config: Config | None = None) -> pl.DataFrame:
+    """The chips, a row for every number of every chip.
+
+    Args:
+        config: Adds the config's own chips to those of the catalogue.
+
+    Returns:
+        `chip`, `name`, `vendor`, `base` (null: no variant), `path` (such as `memory.hbm.bytes_per_s`), `value` (in the SI unit of the
+        path's last word), `source`, `confidence`, `estimate`, `halved`, `printed_with_sparsity`, `note`.
+    """
+    entries = chip_entries() if config is None else config.chips
+    records = [
+        {"chip": chip, "name": entry.get("name"), "vendor": entry.get("vendor"), "base": entry.get("base"), **number}
+        for chip, entry in entries.items()
+        for number in _numbers(entry)
+    ]
+    texts = ("chip", "name", "vendor", "base", "path", "source", "confidence", "note")
+    kinds = {"value": pl.Float64, "estimate": pl.Boolean, "halved": pl.Boolean, "printed_with_sparsity": pl.Float64}
+    order = (*texts[:5], "value", "source", "confidence", "estimate", "halved", "printed_with_sparsity", "note")
+    return pl.DataFrame(records, schema={name: kinds.get(name, pl.String) for name in order}, orient="row")
+
+
+def _numbers(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every number of a chip with what is known of it."""
+    places: list[tuple[str, Mapping[str, Any]]] = [
+        (f"units.{unit}.{dtype}", peak) for unit, peaks in entry["units"].items() for dtype, peak in peaks.items()
+    ]
+    places += [(f"memory.{name}", level) for name, level in entry["memory"].items()]
+    places += [(f"networks.{name}", network) for name, network in entry["networks"].items()]
+    places += [("power", entry["power"])] if "power" in entry else []
+    places += [(f"prices.{place}", price) for place, price in enumerate(entry.get("prices", []))]
+    for place, found in places:
+        for key, value in found.items():
+            if isinstance(value, int | float) and not isinstance(value, bool) and key != "printed_with_sparsity":
+                source = source_of(found, key) or entry.get("source")
+                yield {
+                    "path": f"{place}.{key}",
+                    "value": float(value),
+                    "source": ", ".join(source) if isinstance(source, list) else source,
+                    "confidence": found.get("confidence"),
+                    "estimate": found.get("estimate", False),
+                    "halved": found.get("halved", False),
+                    "printed_with_sparsity": found.get("printed_with_sparsity"),
+                    "note": found.get("note"),
+                }
+
+
+def dtypes() -> pl.DataFrame:
+    """The dtype combinations: `dtypes` (the name), `x`, `w`, `out`, `compute` (formats), `x_bits`, `w_bits`, `out_bits` [bit], `note`."""
+    catalogue = dtype_entries()
+    bits = {name: form["bits"] + form.get("scale_bits", 0) / form.get("block", 1) for name, form in catalogue["formats"].items()}
+    return pl.DataFrame(
+        [
+            {
+                "dtypes": name,
+                **{key: parts[key] for key in (*OPERANDS, "compute")},
+                **{f"{operand}_bits": float(bits[parts[operand]]) for operand in OPERANDS},
+                "note": parts.get("note"),
+            }
+            for name, parts in catalogue["combinations"].items()
+        ],
+        infer_schema_length=None,
+    )
+
+
+def columns() -> pl.DataFrame:
+    """The column dictionary: `file` (table, thresholds or skipped), `column`, `unit`, `meaning`, `null` (what a null means)."""
+    dims = ("B", "D", "F")
+    files = {"table": dictionary.table_columns(dims), "thresholds": dictionary.threshold_columns(dims), "skipped": dictionary.SKIPPED}
+    records = [{"file": file, **asdict(column)} for file, found in files.items() for column in found]
+    return pl.DataFrame(records).rename({"name": "column"})

@@ -1,0 +1,54 @@
+"""Documents that are made of the code: the config's JSON Schema, and the column tables of README. `python -m rooflines.documents`."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from rooflines.config import ConfigFile
+from rooflines.dictionary import SKIPPED, Column, table_columns, threshold_columns
+from rooflines.entries import Chip
+
+__all__ = ["column_table", "config_schema", "with_tables"]
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+SCHEMA = ROOT / "workflow" / "schemas" / "config.schema.json"
+
+
+def config_schema() -> dict[str, Any]:
+    """The JSON Schema of a config, for editors and validators."""
+    schema, chip = ConfigFile.model_json_schema(), Chip.model_json_schema()
+    schema["$defs"] |= chip.pop("$defs") | {"Chip": chip}
+    variant = {"type": "object", "required": ["base"], "description": "a variant: a base, and dotted paths to the numbers that differ"}
+    schema["properties"]["chips"]["additionalProperties"] = {"anyOf": [variant, {"$ref": "#/$defs/Chip"}]}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def column_table(columns: tuple[Column, ...]) -> str:
+    """Columns as a Markdown table: name, unit, meaning and what a null means."""
+    lines = ["| column | unit | meaning | null |", "|---|---|---|---|"]
+    lines += [f"| `{column.name}` | {column.unit} | {column.meaning} | {column.null} |" for column in columns]
+    return "\n".join(lines)
+
+
+def with_tables(text: str) -> str:
+    """A README with the tables between its markers `<!-- columns: ... -->` and `<!-- end -->` as the dictionary has them now."""
+    tables = {"table": table_columns(("B", "D", "F")), "thresholds": threshold_columns(("B", "D", "F")), "skipped": SKIPPED}
+    for name, columns in tables.items():
+        mark = f"<!-- columns: {name} -->"
+        text = re.sub(rf"({mark}\n).*?(\n<!-- end -->)", lambda m, c=columns: f"{m[1]}\n{column_table(c)}\n{m[2]}", text, flags=re.DOTALL)
+    return text
+
+
+def main() -> None:
+    """Write the schema and README's tables."""
+    SCHEMA.parent.mkdir(parents=True, exist_ok=True)
+    SCHEMA.write_text(json.dumps(config_schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    README.write_text(with_tables(README.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""The workflow's side of the package: which config a run takes, and how it stops when that config is wrong."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rooflines import RooflinesError, load_config
+from rooflines.parts import Part, Plan, plan
+from rooflines.progress import Progress, WithoutSteps
+from rooflines.yaml_file import read_yaml
+
+
+def config_source(config: Mapping[str, Any], configfiles: Sequence[Path]) -> Path | Mapping[str, Any] | None:
+    """Where the config of a run is: in a file, in a mapping, or nowhere.
+
+    Snakemake hands over one mapping whatever it was made of. Where that is the content of a single file, the file itself is
+    better: it has lines, and numbers as the user wrote them.
+
+    Args:
+        config: Snakemake's `config`.
+        configfiles: The files given with `--configfile`, absolute.
+
+    Returns:
+        The one file the config was read from, the mapping it was put together as (`--config`, several files, a module's
+        `config:`), or None where the user gave none and the default config is meant.
+    """
+    from snakemake.common.configfile import load_configfile  # noqa: PLC0415 - the package itself works without Snakemake
+
+    if len(configfiles) == 1 and load_configfile(configfiles[0]) == config:
+        file = configfiles[0]
+        return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
+    return config or None
+
+
+def check_configfiles(arguments: Sequence[str]) -> None:
+    """End the run where a file given with `--configfile` cannot be read, with one message that says where it is wrong.
+
+    Snakemake reads these files before any workflow of ours is asked, and has a traceback for a missing one and no line number for a
+    broken one. The default profile calls this before that.
+
+    Args:
+        arguments: The command line.
+
+    Raises:
+        SystemExit: Where a file is missing, no YAML, or no mapping; its message is the error's.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--configfile", "--configfiles", nargs="+", action="extend", default=[])
+    files = parser.parse_known_args(arguments)[0].configfile
+    try:
+        for file in files:
+            if not isinstance(read_yaml(file), dict):
+                load_config(file)
+    except RooflinesError as error:
+        sys.exit(str(error))
+
+
+def plan_or_exit(config: Mapping[str, Any], configfiles: Sequence[Path]) -> Plan:
+    """The parts of a run, or its end, before anything is built, with one message on what is wrong with the config.
+
+    Args:
+        config: Snakemake's `config`.
+        configfiles: The files given with `--configfile`, absolute.
+
+    Raises:
+        SystemExit: Where the config is wrong; its message is the error's.
+    """
+    try:
+        return plan(load_config(config_source(config, configfiles)))
+    except RooflinesError as error:
+        sys.exit(str(error))
+
+
+def index_spec(parts: Iterable[Part]) -> str:
+    """The list of parts as text, for a job's parameters.
+
+    Args:
+        parts: The parts of a plan.
+
+    Returns:
+        JSON: a list of objects with the columns of tables/index.csv.
+    """
+    rows = [{"sweep": part.sweep, "part": part.number, "rows": part.rows, "path": f"{part.name}.parquet"} for part in parts]
+    return json.dumps(rows)
+
+
+def show_progress(plan: Plan, workflow: Any) -> None:  # noqa: ANN401 - Snakemake ships no types
+    """Show the rows done of the rows to do while the workflow runs, and, where it is not a part of another one, no single jobs.
+
+    Args:
+        plan: The parts of the run.
+        workflow: Snakemake's own workflow object.
+    """
+    from snakemake.logging import logger  # noqa: PLC0415
+    from snakemake.settings.enums import Quietness  # noqa: PLC0415
+
+    settings = workflow.output_settings
+    if not workflow.is_main_process or Quietness.ALL in (settings.quiet or ()):
+        return
+    if workflow.modifier.is_main_snakefile() and not settings.verbose:
+        for handler in logger.handlers:
+            if handler.name == "DefaultStreamHandler":
+                handler.addFilter(WithoutSteps(workflow))
+    logger.addHandler(Progress(workflow, {part.name: part.rows for part in plan.parts}))
