@@ -1,0 +1,54 @@
+"""Tables: the rows of every sweep, in parts, and what was left out of them."""
+
+
+rule sweep_table:
+    """One part of a sweep's table."""
+    output:
+        table="<results>/tables/{sweep}/part-{part}.parquet",
+    log:
+        "<results>/logs/sweep_table/{sweep}/part-{part}.log",
+    conda:
+        "../envs/rooflines.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+    params:
+        spec=plan.part_spec,
+    script:
+        "../scripts/sweep_table.py"
+
+
+rule table_index:
+    """The list of all parts with their rows. It comes last, and removes the files of parts that are in no sweep now."""
+    input:
+        tables=ancient(expand("<results>/tables/{part}.parquet", part=plan.part_names())),
+    output:
+        index="<results>/tables/index.csv",
+    log:
+        "<results>/logs/table_index.log",
+    conda:
+        "../envs/rooflines.yaml"
+    threads: 1
+    resources:
+        mem_mb=500,
+    params:
+        spec=index_spec(plan.parts),
+    script:
+        "../scripts/table_index.py"
+
+
+rule skipped:
+    """What the sweeps asked for and no chip can do, with the reason."""
+    output:
+        csv="<results>/skipped.csv",
+    log:
+        "<results>/logs/skipped.log",
+    conda:
+        "../envs/rooflines.yaml"
+    threads: 1
+    resources:
+        mem_mb=500,
+    params:
+        spec=plan.skipped_spec(),
+    script:
+        "../scripts/skipped.py"

@@ -1,0 +1,19 @@
+"""Thresholds: from which size on an operation is compute-bound."""
+
+
+rule thresholds:
+    """The critical sizes of every sweep, in closed form; they need no table."""
+    output:
+        parquet="<results>/thresholds.parquet",
+        csv="<results>/thresholds.csv",
+    log:
+        "<results>/logs/thresholds.log",
+    conda:
+        "../envs/rooflines.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+    params:
+        spec=plan.thresholds_spec(),
+    script:
+        "../scripts/thresholds.py"

@@ -1,0 +1,14 @@
+"""Write one part of a sweep's table."""
+
+import os
+
+from snakemake.iocontainers import Snakemake
+
+snakemake: Snakemake
+os.environ["POLARS_MAX_THREADS"] = str(snakemake.threads)  # polars reads it once, when it is imported
+
+from rooflines.jobs import write_part
+from rooflines.progress import job_log
+
+with job_log(snakemake.log[0]):
+    write_part(snakemake.params.spec, snakemake.output.table)

@@ -1,0 +1,14 @@
+"""Write the list of all parts and remove those that no sweep has any more."""
+
+import os
+
+from snakemake.iocontainers import Snakemake
+
+snakemake: Snakemake
+os.environ["POLARS_MAX_THREADS"] = str(snakemake.threads)  # polars reads it once, when it is imported
+
+from rooflines.progress import job_log
+from rooflines.table_index import write_index
+
+with job_log(snakemake.log[0]):
+    write_index(snakemake.params.spec, snakemake.output.index)
