@@ -1,0 +1,653 @@
+"""The model a second time, in exact rational arithmetic: one row at a time, plain, slow, apart from the package.
+
+Everything is a :class:`fractions.Fraction`. A number in a config means its decimal value: ``0.1`` is 1/10 and
+``8.19e11`` is 819000000000, never the binary number nearby. Thresholds are found without a closed form: each is the
+first size at which an evaluated difference of two times turns non-negative, found by doubling and halving; that a
+difference is affine (so that it turns at most once) is the one thing taken from the model.
+
+Where the model leaves room, the conventions are these:
+
+- Dimensions are ordered by first appearance in the einsum. An einsum that is written like a named operation is that one.
+- Rows run, slowest first: chip, memory, the first dimension (where it is a grid axis of its own), dtypes, sharding,
+  shards, shape, the other dimensions. A dimension that is tied to another, or that the shapes give, is no axis.
+- ``none`` goes with one chip only, which ``shards`` must then name; every other sharding with every entry of ``shards``.
+- A range runs in exact steps up to and including ``to``, is rounded half up, and keeps the first of equal values.
+- A network is needed from two chips on. On one chip it is null where the chip has none, or none of the name asked for.
+- In a mesh a chip sends over N-1 links, but never over more than it has; where its domain is not given, it joins one chip
+  more than a chip has links.
+- Tiles: flops, memory and network count whole tiles of the local sizes, the footprint counts the sizes themselves; a
+  dimension without a tile is one tile of its own local size. ``critical_exact`` is the real number of tiles times the
+  tile, times the chips where the dimension is the one that is split.
+- Efficiency of a resource: the sweep's, else that of the chip's calibration for the compute dtype, else the chip's own, else
+  1. It applies to rates, not to the latency of a hop. The overhead of a calibration is in ``t_estimate`` alone.
+- A resource without work takes no time, so it is beaten from the first size on: its critical is 1.
+- ``limit``: below ``critical``, the resource whose own critical is largest (never counts as infinite, among several
+  that are never beaten the one that takes longest as the size grows without end; memory before network); null where
+  ``critical`` is 1. A critical of 2^62 or more is null, only ``critical_exact`` tells it.
+- Along ``shards`` there is nothing to solve for ``none`` and on a chip without a network; where the dimension that is split is tiled, solving is refused. ``critical`` is the largest number of chips allowed that is
+  compute-bound (null with a ``limit``: not even one chip; null without: there is no largest); ``limit`` is what binds
+  at the next number of chips, null where ``critical`` is all that the domain holds.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import product
+from typing import Any, NamedTuple
+
+NAMED = {
+    "matmul": "BD,DF->BF",
+    "per-example-matmul": "BD,BDF->BF",
+    "dot": "D,D->",
+    "sequence-matmul": "BSD,DF->BSF",
+}
+Sizes = int | float | str | list[Any] | Mapping[str, Any]
+RESOURCES = ("math", "memory", "network")
+LABEL = {"math": "compute", "memory": "memory", "network": "network"}
+ENDLESS = 2**53  # the largest size and number of chips that there is
+LARGEST = 2**62  # from here on a column of whole sizes is null
+FAR = 2**400  # a size so large that only what grows fastest still counts
+
+
+def exact(value: float | str | Fraction) -> Fraction:
+    """Return the decimal number that was written, exactly."""
+    return Fraction(value) if isinstance(value, (int, Fraction)) else Fraction(str(value).replace("_", ""))
+
+
+def whole(value: float | str | Fraction) -> int:
+    """Return a number that must be whole as an int."""
+    number = exact(value)
+    assert number.denominator == 1, f"{value} is not whole"
+    return int(number)
+
+
+# ---------------------------------------------------------------- what the config says
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Two operands, an output, and the letters of each."""
+
+    name: str
+    x: str
+    w: str
+    out: str
+
+    @property
+    def dims(self) -> list[str]:
+        """All letters, in the order in which they first appear."""
+        return list(dict.fromkeys(self.x + self.w + self.out))
+
+    @property
+    def contracted(self) -> list[str]:
+        """The letters that the output lacks."""
+        return [d for d in self.dims if d not in self.out]
+
+    def letters(self, operand: str) -> str:
+        """Return the letters of ``x``, ``w`` or ``out``."""
+        return {"x": self.x, "w": self.w, "out": self.out}[operand]
+
+
+def operation_of(text: str) -> Operation:
+    """Return the operation that a name or an einsum stands for."""
+    einsum = NAMED.get(text, text).replace(" ", "")
+    operands, out = einsum.split("->")
+    x, w = operands.split(",")
+    name = next((name for name, known in NAMED.items() if known == einsum), einsum)
+    return Operation(name, x, w, out)
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """What is split, what is gathered before, what is reduced after."""
+
+    name: str
+    split: str | None = None
+    gather: str | None = None
+    reduce: str | None = None
+
+
+def sharding_of(operation: Operation, spec: str | Mapping[str, str]) -> Sharding:
+    """Return the sharding that one of the seven names, or a long form, means for an operation."""
+    x, w, out = set(operation.x), set(operation.w), set(operation.out)
+    if isinstance(spec, str):
+        if spec == "none":
+            return Sharding("none")
+        role, _, collective = spec.partition("/")
+        candidates = {"contracting": (x & w) - out, "column": (w & out) - x, "batch": ((x & out) - w) or (x & out)}[role]
+        (split,) = candidates
+        gather = collective.removeprefix("gather-") if collective.startswith("gather-") else None
+        return Sharding(spec, split, gather, collective if role == "contracting" else None)
+    split = spec["split"]
+    gather = spec["first"].removeprefix("all-gather ") if spec.get("first") else None
+    reduction = spec.get("then")
+    name = "/".join([split, *([f"gather-{gather}"] if gather else []), *([reduction] if reduction else [])])
+    return Sharding(name, split, gather, reduction)
+
+
+def resolve_chips(chips: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return every chip with its base, if it has one, filled in and its overrides applied."""
+
+    def resolve(name: str) -> dict[str, Any]:
+        entry = dict(chips[name])
+        base = entry.pop("base", None)
+        if base is None:
+            return copy.deepcopy(entry)
+        result = resolve(base)
+        for key, value in entry.items():
+            *path, last = key.split(".")
+            place = result
+            for step in path:
+                place = place.setdefault(step, {})
+            place[last] = copy.deepcopy(value)
+        return result
+
+    return {name: resolve(name) for name in chips}
+
+
+def sizes_of(spec: Sizes) -> list[int]:
+    """Return the sizes that one entry of a grid asks for (a tie is not one of them)."""
+    if isinstance(spec, list):
+        return [whole(value) for value in spec]
+    if not isinstance(spec, Mapping):
+        return [whole(spec)]
+    if "sequences" in spec:
+        return [whole(exact(spec["sequences"]) * exact(spec["tokens_per_sequence"]) / exact(spec["replicas"]))]
+    values, value, last = [], exact(spec["from"]), exact(spec["to"])
+    while value <= last:
+        values.append(math.floor(value + Fraction(1, 2)))
+        value = value * exact(spec["factor"]) if "factor" in spec else value + exact(spec["step"])
+    return list(dict.fromkeys(values))
+
+
+def as_list(value: object) -> list[Any]:
+    """Return a list as it is and anything else as a list of one."""
+    return list(value) if isinstance(value, list) else [value]
+
+
+def stored_bits(formats: Mapping[str, Any], name: str) -> Fraction:
+    """Return the bits one element takes, its share of a block's scale included."""
+    entry = formats[name]
+    if "scale_bits" in entry:
+        return exact(entry["bits"]) + exact(entry["scale_bits"]) / exact(entry["block"])
+    return exact(entry["bits"])
+
+
+# ---------------------------------------------------------------- one setting: everything but sizes and number of chips
+
+
+@dataclass(frozen=True)
+class Link:
+    """One interconnect of a chip."""
+
+    name: str
+    rate: Fraction
+    links: int
+    topology: str
+    domain: int | None
+    ring_multiple: int | None
+    hop_s: Fraction
+
+    def bytes_per_s(self, chips: int) -> Fraction:
+        """Return what one chip sends per second in a collective of so many chips."""
+        if self.topology == "switch":
+            return self.rate * self.links
+        if self.topology == "mesh":
+            return self.rate * min(chips - 1, self.links)
+        ring = self.ring_multiple is not None and chips % self.ring_multiple == 0 and chips > 2
+        return self.rate * (2 if ring else 1)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One operation on one chip with one sharding; what is missing is how large and on how many chips."""
+
+    operation: Operation
+    sharding: Sharding
+    bits: Mapping[str, Fraction]
+    peak: Fraction
+    memory_rate: Fraction
+    capacity: Fraction | None
+    link: Link | None
+    efficiency: Mapping[str, Fraction]
+    overhead_s: Fraction | None = None
+    exact_flops: bool = False
+    tile: Mapping[str, int] = field(default_factory=dict)
+
+    def local(self, sizes: Mapping[str, int], chips: int) -> dict[str, Fraction]:
+        """Return the size of each dimension on one chip."""
+        return {d: Fraction(sizes[d], chips if d == self.sharding.split else 1) for d in self.operation.dims}
+
+    def tiles(self, sizes: Mapping[str, int], chips: int) -> dict[str, tuple[int, Fraction]]:
+        """Return for each dimension how many tiles cover it on one chip, and how large one tile is."""
+        local = self.local(sizes, chips)
+        return {d: (math.ceil(size / self.tile[d]), Fraction(self.tile[d])) if d in self.tile else (1, size) for d, size in local.items()}
+
+    def flops(self, sizes: Mapping[str, int], chips: int) -> Fraction:
+        """Return the operations of one chip, edge tiles computed whole."""
+        size = {d: count * tile for d, (count, tile) in self.tiles(sizes, chips).items()}
+        if self.exact_flops:
+            out = math.prod((size[d] for d in self.operation.out), start=Fraction(1))
+            return out * (2 * math.prod((size[d] for d in self.operation.contracted), start=Fraction(1)) - 1)
+        return 2 * math.prod((size[d] for d in self.operation.dims), start=Fraction(1))
+
+    def memory_bytes(self, sizes: Mapping[str, int], chips: int) -> Fraction:
+        """Return the bytes one chip moves: x and w once per output tile and contracted tile, out once."""
+        tiles = self.tiles(sizes, chips)
+        total = Fraction(0)
+        for operand in ("x", "w", "out"):
+            times = math.prod(count for d, (count, _) in tiles.items() if operand != "out" or d in self.operation.out)
+            elements = math.prod((tiles[d][1] for d in self.operation.letters(operand)), start=Fraction(1))
+            total += times * elements * self.bits[operand] / 8
+        return total
+
+    def footprint_bytes(self, sizes: Mapping[str, int], chips: int) -> Fraction:
+        """Return what x, w and out take on one chip."""
+        local = self.local(sizes, chips)
+        return sum(
+            (
+                math.prod((local[d] for d in self.operation.letters(operand)), start=Fraction(1)) * self.bits[operand] / 8
+                for operand in ("x", "w", "out")
+            ),
+            start=Fraction(0),
+        )
+
+    def payload_bytes(self, operand: str, sizes: Mapping[str, int], chips: int) -> Fraction:
+        """Return the bytes of an operand as one chip holds it for its collective, in whole tiles."""
+        size = {d: count * tile for d, (count, tile) in self.tiles(sizes, chips).items()}
+        return math.prod((size[d] for d in self.operation.letters(operand)), start=Fraction(1)) * self.bits[operand] / 8
+
+    def network_bytes(self, sizes: Mapping[str, int], chips: int) -> Fraction:
+        """Return what one chip sends."""
+        share = Fraction(chips - 1, chips)
+        total = Fraction(0)
+        if self.sharding.gather is not None:
+            total += share * self.payload_bytes(self.sharding.gather, sizes, chips)
+        if self.sharding.reduce is not None:
+            times = 2 if self.sharding.reduce == "all-reduce" else 1
+            total += times * share * self.payload_bytes("out", sizes, chips)
+        return total
+
+    def hops(self, chips: int) -> int:
+        """Return how many messages follow one another."""
+        gather = chips - 1 if self.sharding.gather is not None else 0
+        return gather + {None: 0, "all-reduce": 2, "reduce-scatter": 1}[self.sharding.reduce] * (chips - 1)
+
+    def work(self, sizes: Mapping[str, int], chips: int) -> dict[str, Fraction]:
+        """Return the work asked of each resource."""
+        return {
+            "math": self.flops(sizes, chips),
+            "memory": self.memory_bytes(sizes, chips),
+            "network": self.network_bytes(sizes, chips),
+        }
+
+    def terms(self, sizes: Mapping[str, int], chips: int) -> dict[str, list[Fraction]]:
+        """Return, per resource, the times the largest of which is the resource's time [s]."""
+        work = self.work(sizes, chips)
+        result = {
+            "math": [work["math"] / (self.peak * self.efficiency["math"])],
+            "memory": [work["memory"] / (self.memory_rate * self.efficiency["memory"])],
+            "network": [Fraction(0)],
+        }
+        if work["network"]:
+            assert self.link is not None
+            rate = self.link.bytes_per_s(chips) * self.efficiency["network"]
+            result["network"] = [work["network"] / rate, self.hops(chips) * self.link.hop_s]
+        return result
+
+    def times(self, sizes: Mapping[str, int], chips: int) -> dict[str, Fraction]:
+        """Return the time each resource takes [s]."""
+        return {resource: max(terms) for resource, terms in self.terms(sizes, chips).items()}
+
+    def bound(self, sizes: Mapping[str, int], chips: int) -> str:
+        """Return what takes longest; a tie goes to compute, then to memory."""
+        times = self.times(sizes, chips)
+        return LABEL[next(r for r in RESOURCES if times[r] == max(times.values()))]
+
+    def estimate(self, sizes: Mapping[str, int], chips: int) -> Fraction | None:
+        """Return the calibrated time [s], None without a calibration."""
+        if self.overhead_s is None:
+            return None
+        return max(self.times(sizes, chips).values()) + self.overhead_s
+
+    def row(self, sizes: Mapping[str, int], chips: int) -> dict[str, Any]:
+        """Return every column of a table that is computed."""
+        work, times = self.work(sizes, chips), self.times(sizes, chips)
+        lower, footprint = max(times.values()), self.footprint_bytes(sizes, chips)
+        return {
+            "flops": work["math"],
+            "memory_bytes": work["memory"],
+            "network_bytes": work["network"],
+            "footprint_bytes": footprint,
+            "t_math_s": times["math"],
+            "t_memory_s": times["memory"],
+            "t_network_s": times["network"],
+            "t_lower_s": lower,
+            "t_upper_s": sum(times.values(), start=Fraction(0)),
+            "t_estimate_s": self.estimate(sizes, chips),
+            "memory_intensity": work["math"] / work["memory"],
+            "network_intensity": work["math"] / work["network"] if work["network"] else None,
+            "attained_flops_per_s": work["math"] / lower,
+            "utilization": work["math"] / lower / self.peak,
+            "bound": self.bound(sizes, chips),
+            "fits": None if self.capacity is None else footprint <= self.capacity,
+        }
+
+
+# ---------------------------------------------------------------- a sweep: its rows in order
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row that was asked for: its keys, and either its setting or the reason why there is none."""
+
+    keys: Mapping[str, Any]
+    sizes: Mapping[str, int]
+    setting: Setting | None
+    reason: str | None
+
+    def values(self) -> dict[str, Any]:
+        """Return the row of the table."""
+        assert self.setting is not None
+        return {**self.keys, **self.sizes, **self.setting.row(self.sizes, self.keys["shards"])}
+
+
+class Case(NamedTuple):
+    """What a sweep combines on one chip, sizes apart."""
+
+    memory: str
+    dtypes: Mapping[str, str]
+    formats: Mapping[str, Any]
+    sharding: Sharding
+    chips: int
+
+
+def setting_of(sweep: Mapping[str, Any], chip: Mapping[str, Any], case: Case) -> tuple[Setting | None, str | None, str | None]:
+    """Return the setting, or None and why there is none; and the name of the network."""
+    memory, dtypes, formats, sharding, chips = case
+    networks = chip.get("networks") or {}
+    network = sweep.get("network") or next(iter(networks), None)
+    peak = chip["units"].get(sweep.get("unit", default_unit(sweep)), {}).get(dtypes["compute"])
+    level = chip["memory"].get(memory, {})
+    if peak is None:
+        return None, "compute dtype", network
+    if "bytes_per_s" not in level:
+        return None, "memory", network
+    if network not in networks:
+        network = None
+    if network is None and chips > 1:
+        return None, "network", network
+    link = None
+    if network is not None:
+        entry = networks[network]
+        link = Link(
+            name=network,
+            rate=exact(entry["bytes_per_s"]),
+            links=whole(entry.get("links", 1)),
+            topology=entry["topology"],
+            domain=most_joined(entry),
+            ring_multiple=whole(entry["ring_multiple"]) if entry.get("ring_multiple") is not None else None,
+            hop_s=exact(entry.get("hop_latency_s", 0)),
+        )
+        if link.domain is not None and chips > link.domain:
+            return None, "domain", network
+    calibration = (chip.get("calibration") or {}).get(dtypes["compute"]) or {}
+    efficiency = (chip.get("efficiency") or {}) | calibration | (sweep.get("efficiency") or {})
+    setting = Setting(
+        operation=operation_of(sweep["operation"]),
+        sharding=sharding,
+        bits={operand: stored_bits(formats, dtypes[operand]) for operand in ("x", "w", "out")},
+        peak=exact(peak["flops_per_s"]),
+        memory_rate=exact(level["bytes_per_s"]),
+        capacity=exact(level["capacity_bytes"]) if "capacity_bytes" in level else None,
+        link=link,
+        efficiency={r: exact(efficiency.get(r, 1)) for r in RESOURCES},
+        overhead_s=exact(calibration.get("overhead_s", 0)) if calibration else None,
+        exact_flops=exactly(sweep),
+        tile={d: whole(size) for d, size in (sweep.get("tile") or {}).items()},
+    )
+    return setting, None, network
+
+
+def most_joined(network: Mapping[str, Any]) -> int | None:
+    """Return how many chips a network joins at most, None where nobody says."""
+    if network.get("domain") is not None:
+        return whole(network["domain"])
+    return whole(network["links"]) + 1 if network["topology"] == "mesh" else None
+
+
+def exactly(sweep: Mapping[str, Any]) -> bool:
+    """Say whether a sweep counts FLOPs exactly, as a dot product does where nothing else is said."""
+    how: str = sweep.get("flops", "exact" if operation_of(sweep["operation"]).name == "dot" else "leading")
+    return how == "exact"
+
+
+def default_unit(sweep: Mapping[str, Any]) -> str:
+    """Return the unit a sweep means where it names none."""
+    return "vector" if operation_of(sweep["operation"]).name == "dot" else "matrix"
+
+
+def combination_of(spec: str | Mapping[str, str], combinations: Mapping[str, Any]) -> tuple[str, Mapping[str, str]]:
+    """Return the name and the four dtypes of a combination."""
+    if isinstance(spec, str):
+        return spec, combinations[spec]
+    return f"{spec['x']},{spec['w']}->{spec['out']}@{spec['compute']}", spec
+
+
+def rows(sweep: Mapping[str, Any], chips: Mapping[str, Any], dtypes: Mapping[str, Any]) -> Iterator[Row]:
+    """Yield every row that a sweep asks for, in order, unsupported ones included."""
+    operation = operation_of(sweep["operation"])
+    grid: Mapping[str, Any] = sweep.get("grid") or {}
+    shapes: list[Mapping[str, Any] | None] = list(sweep.get("shapes") or []) or [None]
+    ties = {d: spec for d, spec in grid.items() if isinstance(spec, str) and spec in operation.dims}
+    axes = [d for d in operation.dims if d in grid and d not in ties]
+    first = axes[:1] if operation.dims[:1] == axes[:1] else []
+    rest = axes[len(first) :]
+    resolved = resolve_chips(chips)
+    scenarios = [
+        (sharding, count)
+        for sharding in (sharding_of(operation, spec) for spec in as_list(sweep.get("sharding", "none")))
+        for count in ([1] if sharding.split is None else [whole(count) for count in as_list(sweep.get("shards", [1]))])
+    ]
+    for chip, memory, lead, spec in product(
+        as_list(sweep["chips"]),
+        as_list(sweep.get("memory", "hbm")),
+        product(*(sizes_of(grid[d]) for d in first)),
+        sweep["dtypes"],
+    ):
+        name, combination = combination_of(spec, dtypes["combinations"])
+        for sharding, count in scenarios:
+            case = Case(memory, combination, dtypes["formats"], sharding, count)
+            setting, reason, network = setting_of(sweep, resolved[chip], case)
+            keys = {
+                "operation": operation.name,
+                "chip": chip,
+                "unit": sweep.get("unit", default_unit(sweep)),
+                "memory": memory,
+                "network": network,
+                "dtypes": name,
+                "sharding": sharding.name,
+                "shards": count,
+            }
+            for shape, sizes in product(shapes, product(*(sizes_of(grid[d]) for d in rest))):
+                known = dict(zip(first, lead, strict=True)) | dict(zip(rest, sizes, strict=True))
+                if shape is not None:
+                    known |= {d: whole(size) for d, size in shape.items() if d != "name"}
+                while len(known) < len(operation.dims):
+                    known |= {d: known[other] for d, other in ties.items() if other in known}
+                yield Row(
+                    keys={**keys, "shape": None if shape is None else shape["name"]},
+                    sizes={d: known[d] for d in operation.dims},
+                    setting=setting,
+                    reason=reason,
+                )
+
+
+# ---------------------------------------------------------------- thresholds, by evaluation
+
+
+def first_size(difference: Callable[[int], Fraction], step: int) -> int | None:
+    """Return the first whole size from 1 on at which a difference is not negative; None where there is none.
+
+    The difference is affine in the number of steps, a step being the sizes that cost the same (1, or a tile).
+    """
+    if difference(1) >= 0:
+        return 1
+    if difference(1 + step) <= difference(1):
+        return None
+    high = 2
+    while difference(high) < 0:
+        high *= 2
+    low = high // 2  # negative here, not negative at `high`
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if difference(middle) >= 0 else (middle, high)
+    return high
+
+
+def real_size(difference: Callable[[int], Fraction], step: int) -> Fraction:
+    """Return where the straight line through two evaluated points is zero, in sizes; 0 where it is level."""
+    one, two = difference(step), difference(2 * step)
+    return Fraction(0) if one == two else step * (1 - one / (two - one))
+
+
+def thresholds_along(setting: Setting, axis: str, sizes: Mapping[str, int], chips: int) -> dict[str, Any]:
+    """Return the thresholds of one setting along one dimension, the other dimensions and the chips being given."""
+    step = setting.tile.get(axis, 1) * (chips if axis == setting.sharding.split and axis in setting.tile else 1)
+
+    def terms(resource: str, size: int) -> list[Fraction]:
+        return setting.terms({**sizes, axis: size}, chips)[resource]
+
+    def ahead(resource: str, term: int) -> Callable[[int], Fraction]:
+        return lambda size: terms("math", size)[0] - terms(resource, size)[term]
+
+    found: dict[str, int | None] = {}
+    real: dict[str, Fraction] = {}
+    for resource in RESOURCES[1:]:
+        lines = [ahead(resource, term) for term in range(len(terms(resource, 1)))]
+        first = [first_size(line, step) for line in lines]
+        found[resource] = None if None in first else max(size for size in first if size is not None)
+        real[resource] = max(real_size(line, step) for line in lines)
+    never = [resource for resource in found if found[resource] is None]
+    critical = None if never else max(size for size in found.values() if size is not None)
+    if never:
+        limit: str | None = max(never, key=lambda r: max(terms(r, FAR * step)))  # the first of equals: memory
+    elif critical == 1:
+        limit = None
+    else:
+        limit = max(found, key=lambda r: (found[r], real[r]))
+    tends_to = None
+    if limit is not None:
+        near, far = (setting.work({**sizes, axis: size * step}, chips) for size in (1, 2))
+        growth = far[limit] - near[limit]
+        tends_to = (far["math"] - near["math"]) / growth if growth else None
+    return {
+        "critical": told(critical),
+        "critical_exact": None if never else max(real.values()),
+        "critical_memory": told(found["memory"]),
+        "critical_network": told(found["network"]),
+        "limit": limit,
+        "limit_intensity": tends_to,
+    }
+
+
+def told(size: int | None) -> int | None:
+    """Return a whole size as the column holds it: null from 2^62 on, where there is no such size."""
+    return size if size is not None and size < LARGEST else None
+
+
+def most_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """Return how many chips an operation can be split over and stay compute-bound, and what binds at the next number.
+
+    A finite domain is tried number by number. Without one, chips whose links work alike (an open line, a closed ring)
+    are followed as far as they stay compute-bound: once split too far, splitting further never helps them.
+    """
+
+    def compute_bound(chips: int) -> bool:
+        return setting.bound(sizes, chips) == "compute"
+
+    link = setting.link
+    assert link is not None
+    domain = link.domain
+    if domain is not None:
+        good = [chips for chips in range(1, domain + 1) if compute_bound(chips)]
+        following = (max(good) if good else 0) + 1
+        return {
+            "critical": max(good) if good else None,
+            "limit": setting.bound(sizes, following) if following <= domain else None,
+            **real_chips(setting, sizes),
+        }
+    best = 1 if compute_bound(1) else 0
+    if best:
+        for family in families(link):
+            last = last_good(family, compute_bound)
+            if last is None:
+                return {"critical": None, "limit": None, **real_chips(setting, sizes)}
+            best = max(best, last)
+    return {"critical": best or None, "limit": setting.bound(sizes, best + 1), **real_chips(setting, sizes)}
+
+
+def real_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Fraction | None]:
+    """Return the real number of chips up to which compute binds, where the links work alike for any number."""
+    assert setting.link is not None
+    if setting.link.topology != "switch" or setting.link.hop_s:
+        return {}
+    if setting.bound(sizes, 1) != "compute":
+        return {"critical_exact": None}
+    zeros = []
+    for resource in RESOURCES[1:]:
+        two, three = (
+            chips * (setting.times(sizes, chips)["math"] - setting.times(sizes, chips)[resource]) for chips in (2, 3)
+        )
+        if two != three:
+            zeros.append(2 + two / (two - three))
+    return {"critical_exact": min(zeros, default=None)}
+
+
+def families(link: Link) -> list[Callable[[int], int]]:
+    """Return the numbers of chips, each family counted from 1 on, within which the links of a chip work alike."""
+    ring = link.ring_multiple if link.topology == "torus" else None
+    if ring is None or ring == 1:
+        return [lambda k: k + 1]
+    return [lambda k: k * ring, lambda k: k + (k - 1) // (ring - 1)]
+
+
+def last_good(family: Callable[[int], int], good: Callable[[int], bool]) -> int | None:
+    """Return the last member of a family that is good, 0 where its first is not, None where there is no end."""
+    if not good(family(1)):
+        return 0
+    high = 2
+    while good(family(high)):
+        high *= 2
+        if high > 2 * ENDLESS:
+            return None
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if good(family(middle)) else (low, middle)
+    return family(low) if family(low) <= ENDLESS else None
+
+
+def thresholds(sweep: Mapping[str, Any], chips: Mapping[str, Any], dtypes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the thresholds of a sweep: for each axis, one row for each supported combination of everything else."""
+    operation = operation_of(sweep["operation"])
+    supported = [row for row in rows(sweep, chips, dtypes) if row.setting is not None]
+    for axis in sweep["thresholds"]:
+        seen = set()
+        for row in supported:
+            assert row.setting is not None
+            if axis == "shards" and (row.setting.sharding.split is None or row.setting.link is None):
+                continue
+            keys: dict[str, Any] = {**row.keys, "axis": axis, **row.sizes, axis: None}
+            if tuple(keys.values()) in seen:
+                continue
+            seen.add(tuple(keys.values()))
+            if axis == "shards":
+                yield {**keys, **most_chips(row.setting, row.sizes)}
+            else:
+                yield {**keys, **thresholds_along(row.setting, axis, row.sizes, row.keys["shards"])}
+    assert set(sweep["thresholds"]) <= {*operation.dims, "shards"}

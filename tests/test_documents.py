@@ -1,0 +1,59 @@
+"""What is made of the code is in step with it: the JSON Schema, and the key tables of config/README.md."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import jsonschema
+import pytest
+
+from rooflines.config import ConfigFile, SweepConfig
+from rooflines.documents import SCHEMA, config_schema
+from rooflines.entries import Chip, Network, Peak
+from rooflines.yaml_file import read_yaml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def validator() -> jsonschema.Draft202012Validator:
+    """A validator of the schema in the repository."""
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def test_the_schema_in_the_repository_is_the_one_of_the_types() -> None:
+    """`python -m rooflines.documents` would change nothing."""
+    assert json.loads(SCHEMA.read_text(encoding="utf-8")) == config_schema()
+
+
+def test_the_default_config_is_valid_by_the_schema(repository: Path, validator: jsonschema.Draft202012Validator) -> None:
+    """An editor finds nothing wrong with the default config."""
+    assert not [error.message for error in validator.iter_errors(read_yaml(repository / "config" / "config.yaml"))]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"sweeps": {"a": {"operation": "matmul", "chips": ["h100-sxm"]}}},
+        {"sweeps": {"a": {"operation": "matmul", "dtypes": ["bf16"], "chips": "all", "shard": [2]}}},
+        {"sweeps": {"a": {"operation": "matmul", "dtypes": ["bf16"], "chips": "all", "grid": {"B": 0}}}},
+        {"sweeps": {"a": {"operation": "matmul", "dtypes": ["bf16"], "chips": "all", "columns": ["flop"]}}},
+    ],
+    ids=["no sweeps", "no dtypes", "unknown key", "size zero", "unknown column"],
+)
+def test_a_wrong_config_is_invalid_by_the_schema(wrong: object, validator: jsonschema.Draft202012Validator) -> None:
+    """An editor marks what the package would refuse."""
+    assert not validator.is_valid(wrong)
+
+
+@pytest.mark.parametrize("model", [ConfigFile, SweepConfig, Chip, Peak, Network])
+def test_every_key_is_explained(model: type[ConfigFile], repository: Path) -> None:
+    """config/README.md names every key of the typed config, and every key has a description for editors."""
+    text = (repository / "config" / "README.md").read_text(encoding="utf-8")
+    assert not [name for name in model.model_fields if f"`{name}" not in text and f".{name}`" not in text and f"{name}:" not in text]
+    assert not [name for name, field in model.model_fields.items() if not field.description]

@@ -1,0 +1,78 @@
+"""How a config is cut into jobs, and what each depends on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rooflines
+from rooflines import parts
+from rooflines.parts import plan, sweep_of
+
+
+def config(rows_per_part: int, **chips: float) -> rooflines.Config:
+    """A sweep of three chips with 12, 24 and 12 rows."""
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": [1, 2, 4], "D": [512, 1024], "F": [512, 1024]},
+        "dtypes": ["bf16", "fp8"],
+        "chips": ["a100-sxm-80gb", "h100-sxm", "own"],
+        "rows_per_part": rows_per_part,
+    }
+    return rooflines.load_config({"sweeps": {"three": sweep}, "chips": {"own": {"base": "a100-sxm-40gb", **chips}}})
+
+
+@pytest.mark.parametrize(
+    ("rows_per_part", "expected"),
+    [
+        (100, [(0, 48)]),
+        (40, [(0, 36), (36, 48)]),
+        (24, [(0, 12), (12, 36), (36, 48)]),
+        (10, [(0, 6), (6, 12), (12, 20), (20, 28), (28, 36), (36, 42), (42, 48)]),
+    ],
+)
+def test_a_part_begins_where_a_chip_begins(rows_per_part: int, expected: list[tuple[int, int]]) -> None:
+    """Parts hold whole chips, as many as fit; a chip with more rows than a part is cut evenly."""
+    assert [(part.start, part.stop) for part in plan(config(rows_per_part)).parts] == expected
+
+
+def test_parts_together_are_the_table() -> None:
+    """What the parts' specs describe is what the sweep describes, whatever the size of a part."""
+    whole = rooflines.rows(config(100), "three").collect()
+    for size in (40, 24, 10, 7):
+        found = [parts_rows(part.spec) for part in plan(config(size)).parts]
+        assert [row for rows in found for row in rows] == whole.rows()
+
+
+def parts_rows(spec: str) -> list[tuple[Any, ...]]:
+    """The rows that a spec describes."""
+    from rooflines.table_rows import sweep_rows  # noqa: PLC0415, a helper of one test
+
+    recipe = json.loads(spec)
+    return sweep_rows(sweep_of(recipe), recipe["start"], recipe["stop"]).collect().rows()
+
+
+def test_an_edited_chip_changes_the_parts_it_is_in_and_no_other() -> None:
+    """One number of one chip is one part's business."""
+    before = plan(config(24)).parts
+    after = plan(config(24, **{"memory.hbm.bytes_per_s": 1e12})).parts
+    assert [b.spec == a.spec for b, a in zip(before, after, strict=True)] == [True, True, False]
+
+
+def test_a_module_that_computes_is_in_the_digest_and_one_that_words_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code's digest covers what a job imports: formulas, axes, combinations; not messages, not the typed config."""
+    read: set[str] = set()
+    original = Path.read_bytes
+
+    def reading(path: Path) -> bytes:
+        read.add(path.stem)
+        return original(path)
+
+    monkeypatch.setattr(Path, "read_bytes", reading)
+    parts.code_digest.cache_clear()
+    parts.code_digest()
+    assert read >= {"work", "resources", "table_rows", "critical_sizes", "critical_shards", "axes", "combinations", "sizes", "sharding"}
+    assert not read & {"errors", "config", "entries", "catalogue", "progress", "workflow", "yaml_file", "documents"}

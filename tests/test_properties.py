@@ -1,0 +1,596 @@
+"""Random sweeps on random chips agree with the model worked out a second time in exact rational arithmetic.
+
+``HYPOTHESIS_PROFILE=thorough`` tries twenty times as many.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import oracle
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import rooflines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+EFFORT = 20 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 1
+ROW_TOLERANCE = Fraction(1, 10**12)
+EXACT_INTEGER = 2**53
+REAL_TOLERANCE = 1e-9
+
+BITS: dict[str, Any] = {
+    "fp32": {"bits": 32},
+    "bf16": {"bits": 16},
+    "fp8": {"bits": 8},
+    "int8": {"bits": 8},
+    "int4": {"bits": 4},
+    "mxfp8": {"bits": 8, "scale_bits": 8, "block": 32},
+    "mxfp4": {"bits": 4, "scale_bits": 8, "block": 32},
+    "nvfp4": {"bits": 4, "scale_bits": 8, "block": 16},
+}
+COMPUTE = ("fp32", "bf16", "fp8", "int8")
+DTYPES: dict[str, Any] = {
+    "formats": BITS,
+    "combinations": {
+        "bf16": {"x": "bf16", "w": "bf16", "out": "bf16", "compute": "bf16"},
+        "int8": {"x": "int8", "w": "int8", "out": "int8", "compute": "int8"},
+        "w8a16": {"x": "bf16", "w": "int8", "out": "bf16", "compute": "bf16"},
+    },
+}
+NAMED_COMBINATIONS = ("bf16", "int8", "w8a16")
+METRICS = (
+    "flops",
+    "memory_bytes",
+    "network_bytes",
+    "footprint_bytes",
+    "t_math_s",
+    "t_memory_s",
+    "t_network_s",
+    "t_lower_s",
+    "t_upper_s",
+    "t_estimate_s",
+    "memory_intensity",
+    "network_intensity",
+    "attained_flops_per_s",
+    "utilization",
+)
+KEYS = ("operation", "chip", "unit", "memory", "network", "dtypes", "sharding", "shards", "shape")
+
+
+def check(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the settings of one property: its number of examples, and a blob that repeats a failure."""
+    return settings(
+        max_examples=examples * EFFORT,
+        deadline=None,
+        print_blob=True,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+    )
+
+
+# ---------------------------------------------------------------- what is drawn
+
+
+@st.composite
+def rates(draw: st.DrawFn, low: int, high: int) -> float | str:
+    """Draw a rate between two powers of ten: round, so that exact ties occur, or ragged; as a number or as text."""
+    exponent = draw(st.integers(low, high))
+    if draw(st.booleans()):
+        value = float(f"{draw(st.sampled_from([1, 1.25, 1.5, 2, 2.5, 3, 3.2, 4, 5, 6.4, 8]))}e{exponent}")
+    else:
+        value = float(f"{draw(st.integers(1_000_000_000_000_000, 9_999_999_999_999_999))}e{exponent - 15}")
+    return repr(value) if draw(st.integers(0, 3)) == 0 else value
+
+
+fractions_of_one = st.sampled_from([1, 1.0, 0.95, 0.8, 0.5, 0.82, 0.333, 0.1, 0.7071067811865476])
+
+
+@st.composite
+def chips(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a chip that may lack a dtype, with one or two memory levels and interconnects."""
+
+    def peaks() -> dict[str, Any]:
+        kinds = draw(st.lists(st.sampled_from(COMPUTE), min_size=1, max_size=4, unique=True))
+        return {kind: {"flops_per_s": draw(rates(12, 16))} for kind in kinds}
+
+    def network() -> dict[str, Any]:
+        topology = draw(st.sampled_from(["switch", "mesh", "torus"]))
+        entry: dict[str, Any] = {"bytes_per_s": draw(rates(9, 12)), "topology": topology}
+        entry["links"] = draw(st.sampled_from([1, 3, 4, 7, 15, 18]))
+        if draw(st.booleans()):
+            entry["domain"] = draw(st.sampled_from([4, 8, 16, 72]))
+        if topology == "torus" and draw(st.booleans()):
+            entry["ring_multiple"] = draw(st.sampled_from([2, 4, 16]))
+        if draw(st.integers(0, 3)) == 0:
+            entry["hop_latency_s"] = draw(st.sampled_from([1e-6, 5e-7, 2.5e-5]))
+        return entry
+
+    chip: dict[str, Any] = {
+        "name": "A chip",
+        "vendor": "Nobody",
+        "source": "made up",
+        "units": {"matrix": peaks(), "vector": peaks()},
+        "memory": {"hbm": {"bytes_per_s": draw(rates(10, 13)), "capacity_bytes": draw(rates(4, 12))}},
+        "networks": {"fabric": network()},
+    }
+    if draw(st.booleans()):
+        chip["memory"]["l2"] = {"bytes_per_s": draw(rates(11, 13))}
+    if draw(st.booleans()):
+        chip["networks"]["second"] = network()
+    if draw(st.integers(0, 3)) == 0:
+        chip["efficiency"] = {r: draw(fractions_of_one) for r in draw(st.sets(st.sampled_from(oracle.RESOURCES)))}
+    if draw(st.integers(0, 3)) == 0:
+        chip["calibration"] = {
+            draw(st.sampled_from(COMPUTE)): {
+                **{r: draw(fractions_of_one) for r in oracle.RESOURCES},
+                "overhead_s": draw(st.sampled_from([0, 3e-6, 1.25e-5])),
+            }
+        }
+    return chip
+
+
+@st.composite
+def operations(draw: st.DrawFn) -> str:
+    """Draw one of the four named operations or an einsum of up to five letters in any order."""
+    if draw(st.booleans()):
+        return draw(st.sampled_from(list(oracle.NAMED)))
+    letters = draw(st.lists(st.sampled_from("BDFSTGHKMN"), min_size=1, max_size=5, unique=True))
+    places = {d: draw(st.sampled_from(["xw", "xo", "wo", "xwo"])) for d in letters}
+    operands = ["".join(d for d in draw(st.permutations(letters)) if place in places[d]) for place in "xwo"]
+    assume(operands[0] and operands[1])
+    return f"{operands[0]},{operands[1]}->{operands[2]}"
+
+
+def shardings_of(operation: oracle.Operation) -> list[str | dict[str, str]]:
+    """Return every sharding that makes sense for an operation, by name where a name says it and in long form."""
+    x, w, out = set(operation.x), set(operation.w), set(operation.out)
+    found: list[str | dict[str, str]] = ["none"]
+    if len((x & w) - out) == 1:
+        found += ["contracting/all-reduce", "contracting/reduce-scatter"]
+    if len((w & out) - x) == 1:
+        found += ["column", "column/gather-x"]
+    if len(x & out) == 1 and not x & out & w:
+        found += ["batch", "batch/gather-w"]
+    for d in operation.dims:
+        if d not in out:
+            found += [{"split": d, "then": "all-reduce"}, {"split": d, "then": "reduce-scatter"}]
+        else:
+            found += [{"split": d}]
+            found += [{"split": d, "first": f"all-gather {o}"} for o in "xw" if d not in operation.letters(o)]
+    return found
+
+
+small = st.integers(1, 300)
+round_sizes = st.sampled_from([2**k for k in range(15)] + [96, 192, 384, 1536, 11008, 14336])
+huge = st.one_of(st.integers(1, 2**40), st.sampled_from([2**k for k in range(15, 41)]))
+sizes = st.one_of(small, round_sizes, huge)
+
+
+@st.composite
+def axes(draw: st.DrawFn, most: int) -> int | list[int] | dict[str, Any]:
+    """Draw what a grid may say of one dimension, at most so many sizes of it."""
+    kind = draw(st.sampled_from(["one", "list", "list", "factor", "step", "tokens"]))
+    if kind == "one":
+        size: int = draw(sizes)
+        return size
+    if kind == "list":
+        return draw(st.lists(sizes, min_size=1, max_size=most, unique=True))
+    start = draw(st.integers(1, 5000))
+    if kind == "factor":
+        factor, steps = draw(st.sampled_from(["2", "3", "1.1", "1.7", "10"])), draw(st.integers(0, most - 1))
+        to = math.floor(start * Fraction(factor) ** steps)
+        return {"from": start, "to": to, "factor": draw(st.sampled_from([factor, float(factor)]))}
+    if kind == "step":
+        step = draw(st.integers(1, 1000))
+        return {"from": start, "to": start + draw(st.integers(0, (most - 1) * step)), "step": step}
+    replicas = draw(st.sampled_from([1, 2, 128]))
+    return {
+        "sequences": draw(st.integers(1, 512)) * replicas,
+        "tokens_per_sequence": draw(st.sampled_from([1, 2048, 4096])),
+        "replicas": replicas,
+    }
+
+
+@st.composite
+def combinations(draw: st.DrawFn) -> str | dict[str, str]:
+    """Draw a named combination or four dtypes of one's own."""
+    if draw(st.booleans()):
+        return draw(st.sampled_from(NAMED_COMBINATIONS))
+    return {
+        **{operand: draw(st.sampled_from(list(BITS))) for operand in ("x", "w", "out")},
+        "compute": draw(st.sampled_from(COMPUTE)),
+    }
+
+
+def named(combination: str | dict[str, str]) -> str:
+    """Return the name of a combination."""
+    return oracle.combination_of(combination, DTYPES["combinations"])[0]
+
+
+@st.composite
+def grids(draw: st.DrawFn, operation: oracle.Operation) -> dict[str, Any]:
+    """Draw the sizes of every dimension, as a grid, with a tie at times, and as shapes."""
+    most = {1: 6, 2: 4, 3: 3}.get(len(operation.dims), 2)
+    grid: dict[str, Any] = {d: draw(axes(most)) for d in operation.dims}
+    if len(grid) > 1 and draw(st.booleans()):
+        tied, other = draw(st.permutations(operation.dims))[:2]
+        grid[tied] = other
+    if draw(st.integers(0, 2)):
+        return {"grid": grid}
+    free = [d for d in operation.dims if not isinstance(grid[d], str)]
+    moved = draw(st.lists(st.sampled_from(free), min_size=1, max_size=2, unique=True))
+    names = ["up", "down"][: draw(st.integers(1, 2))]
+    shapes = [{"name": name, **{d: draw(sizes) for d in moved}} for name in names]
+    return {"grid": {d: grid[d] for d in grid if d not in moved}, "shapes": shapes}
+
+
+@st.composite
+def splits(draw: st.DrawFn, operation: oracle.Operation) -> dict[str, Any]:
+    """Draw one or two shardings and the numbers of chips."""
+    specs = shardings_of(operation)
+    chosen = draw(st.lists(st.integers(0, len(specs) - 1), min_size=1, max_size=2, unique=True))
+    sharding = [specs[number] for number in chosen]
+    if sharding == ["none"]:
+        return draw(st.sampled_from([{}, {"sharding": "none"}, {"sharding": ["none"], "shards": [1]}]))
+    shards = draw(st.lists(st.sampled_from([1, 2, 3, 4, 7, 8, 16, 48]), min_size=1, max_size=2, unique=True))
+    if "none" in sharding:
+        shards = [1, *(count for count in shards if count > 1)]
+    return {"sharding": sharding[0] if len(sharding) == 1 and draw(st.booleans()) else sharding, "shards": shards}
+
+
+@st.composite
+def counts(draw: st.DrawFn, operation: oracle.Operation) -> dict[str, Any]:
+    """Draw how FLOPs and bytes are counted: not said, leading, exact, or in tiles."""
+    how = draw(st.sampled_from(["unsaid", "leading", "exact", "tile"]))
+    if how == "tile":
+        tiled = sorted(draw(st.sets(st.sampled_from(operation.dims))))
+        return {"flops": "leading", "tile": {d: draw(st.sampled_from([1, 16, 100, 128, 256])) for d in tiled}}
+    return {} if how == "unsaid" else {"flops": how}
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a config of one sweep, at least one row of which some chip supports."""
+    text = draw(operations())
+    operation = oracle.operation_of(text)
+    own = {f"chip-{number}": draw(chips()) for number in range(draw(st.integers(1, 2)))}
+    if draw(st.integers(0, 3)) == 0:
+        own["chip-0-fast"] = {
+            "base": "chip-0",
+            "memory.hbm.bytes_per_s": draw(rates(10, 13)),
+            "networks.fabric.bytes_per_s": draw(rates(9, 12)),
+            "source": "made up",
+        }
+    sweep: dict[str, Any] = {
+        "operation": text,
+        **draw(grids(operation)),
+        "dtypes": draw(st.lists(combinations(), min_size=1, max_size=2, unique_by=named)),
+        "chips": draw(st.permutations(list(own))),
+        **draw(splits(operation)),
+        **draw(counts(operation)),
+        "thresholds": draw(st.lists(st.sampled_from(operation.dims), max_size=2, unique=True)),
+    }
+    optional: dict[str, st.SearchStrategy[Any]] = {
+        "unit": st.sampled_from(["matrix", "vector"]),
+        "memory": st.sampled_from(["hbm", ["l2", "hbm"], "l2"]),
+        "network": st.sampled_from([None, "fabric", "second"]),
+        "efficiency": st.dictionaries(st.sampled_from(oracle.RESOURCES), fractions_of_one),
+    }
+    sweep |= {key: draw(values) for key, values in optional.items() if draw(st.booleans())}
+    splits_of = {oracle.sharding_of(operation, spec).split for spec in oracle.as_list(sweep.get("sharding", "none"))}
+    if splits_of != {None} and not splits_of & set(sweep.get("tile", {})) and draw(st.booleans()):
+        sweep["thresholds"].append("shards")
+    asked = list(oracle.rows(sweep, own, DTYPES))
+    assume(any(row.setting is not None for row in asked))
+    if oracle.exactly(sweep) and operation.contracted:
+        assume(all(fewest_elements(row) >= row.keys["shards"] for row in asked))
+    return {"sweeps": {"random": sweep}, "chips": own, "charts": []}
+
+
+def fewest_elements(row: oracle.Row) -> int:
+    """Return the size of the smallest contracted dimension of a row."""
+    return min(row.sizes[d] for d in oracle.operation_of(row.keys["operation"]).contracted)
+
+
+# ---------------------------------------------------------------- how it is compared
+
+
+def same(found: float | None, expected: Fraction | None) -> bool:
+    """Say whether a float is an exact number to 1e-12 of it, null where that is null."""
+    if found is None or expected is None:
+        return found is None and expected is None
+    return math.isfinite(found) and abs(Fraction(found) - expected) <= ROW_TOLERANCE * abs(expected)
+
+
+def table_of(config: dict[str, Any]) -> pl.DataFrame:
+    """Return the table of a config's one sweep."""
+    (sweep,) = config["sweeps"]
+    frame: pl.DataFrame = rooflines.rows(rooflines.load_config(config), sweep).collect()
+    return frame
+
+
+def expected_rows(config: Mapping[str, Any]) -> list[oracle.Row]:
+    """Return every row that a config's one sweep asks for."""
+    ((_, sweep),) = config["sweeps"].items()
+    return list(oracle.rows(sweep, config["chips"], DTYPES))
+
+
+def differences(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> list[str]:
+    """Return what differs between the rows of two tables, in words."""
+    if len(found) != len(expected):
+        return [f"{len(found)} rows where {len(expected)} are expected"]
+    wrong = []
+    for number, (row, truth) in enumerate(zip(found, expected, strict=True)):
+        for column, value in truth.items():
+            if not (same(row[column], value) if column in METRICS else row[column] == value):
+                wrong.append(f"row {number}, {column}: {row[column]!r} where {value!r} is exact, in {truth}")
+    return wrong
+
+
+# ---------------------------------------------------------------- the claims
+
+
+@check(90)
+@given(config=configs())
+def test_every_row_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) -> None:
+    """Keys, sizes, order, bound and fits are equal, every metric to 1e-12; what is unsupported is skipped."""
+    truth = expected_rows(config)
+    table = table_of(config)
+    assert differences(table.to_dicts(), [row.values() for row in truth if row.setting is not None]) == []
+    skipped = rooflines.skipped(rooflines.load_config(config))
+    assert skipped["rows"].sum() == sum(row.setting is None for row in truth)
+
+
+@check(60)
+@given(config=configs())
+def test_whole_numbers_below_two_to_the_53_are_whole(config: dict[str, Any]) -> None:
+    """FLOPs and bytes that are whole numbers on one chip come out as these numbers, not near them."""
+    truth = [row for row in expected_rows(config) if row.setting is not None]
+    for row, found in zip(truth, table_of(config).iter_rows(named=True), strict=True):
+        exact = row.values()
+        for column in ("flops", "memory_bytes", "footprint_bytes"):
+            if row.keys["shards"] == 1 and exact[column].denominator == 1 and exact[column] < EXACT_INTEGER:
+                assert found[column] == exact[column], (column, exact)
+
+
+@check(110)
+@given(config=configs())
+def test_every_threshold_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) -> None:
+    """The critical sizes are equal to the integer, for every axis and resource, with what limits below them."""
+    ((name, sweep),) = config["sweeps"].items()
+    assume(sweep["thresholds"])
+    frame = rooflines.thresholds(rooflines.load_config(config), name)
+    keys = [*KEYS, "axis", *oracle.operation_of(sweep["operation"]).dims]
+    found = {tuple(row[key] for key in keys): row for row in frame.iter_rows(named=True)}
+    expected = {tuple(row[key] for key in keys): row for row in oracle.thresholds(sweep, config["chips"], DTYPES)}
+    assert len(found) == frame.height
+    assert found.keys() == expected.keys()
+    for key, truth in expected.items():
+        for column in truth.keys() & {"critical", "critical_memory", "critical_network", "limit"}:
+            assert found[key][column] == truth[column], (column, truth, found[key])
+        for column in truth.keys() & {"critical_exact", "limit_intensity"}:
+            if truth[column] is None:
+                assert found[key][column] is None, (column, truth, found[key])
+            else:
+                assert found[key][column] == pytest.approx(float(truth[column]), rel=REAL_TOLERANCE), (column, truth)
+
+
+@check(40)
+@given(config=configs(), data=st.data())
+def test_critical_is_compute_bound_and_the_size_before_is_not(config: dict[str, Any], data: st.DataObject) -> None:
+    """A table over the two sizes around a threshold changes its bound exactly there."""
+    ((name, sweep),) = config["sweeps"].items()
+    operation = oracle.operation_of(sweep["operation"])
+    axis = data.draw(st.sampled_from(operation.dims))
+    asked = {**config, "sweeps": {name: {**sweep, "thresholds": [axis]}}}
+    frame = rooflines.thresholds(rooflines.load_config(asked), name)
+    frame = frame.filter(pl.col("critical").is_not_null() & (pl.col("critical") < EXACT_INTEGER))
+    assume(frame.height)
+    for row in frame.head(4).iter_rows(named=True):
+        critical = row["critical"]
+        around = [critical - 1, critical] if critical > 1 else [critical]
+        spec = next(s for s in oracle.as_list(sweep.get("sharding", "none")) if oracle.sharding_of(operation, s).name == row["sharding"])
+        single = {
+            **{key: value for key, value in sweep.items() if key not in ("shapes", "thresholds")},
+            "chips": [row["chip"]],
+            "memory": row["memory"],
+            "sharding": spec,
+            "shards": [row["shards"]],
+            "dtypes": [c for c in sweep["dtypes"] if named(c) == row["dtypes"]],
+            "grid": {d: around if d == axis else row[d] for d in operation.dims},
+        }
+        elements = [around[0] if d == axis else row[d] for d in operation.contracted]
+        if oracle.exactly(sweep) and min(elements, default=row["shards"]) < row["shards"]:
+            continue  # refused: a chip would have less than one element
+        bounds = table_of({**config, "sweeps": {name: single}})["bound"].to_list()
+        assert bounds[-1] == "compute", (row, bounds)
+        assert "compute" not in bounds[:-1], (row, bounds)
+
+
+@st.composite
+def ties(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
+    """Draw a config whose rates make two or three times exactly equal at one size; and the bound that size must get."""
+    text = draw(st.sampled_from(["matmul", "sequence-matmul", "per-example-matmul", "BD,DF->BF"]))
+    operation = oracle.operation_of(text)
+    base = {d: draw(st.one_of(st.integers(2, 300), st.sampled_from([16, 48, 64, 96, 128, 192, 256]))) for d in operation.dims}
+    spec = draw(st.sampled_from(shardings_of(operation)))
+    sharding = oracle.sharding_of(operation, spec)
+    shards = 1 if spec == "none" else draw(st.sampled_from([2, 3, 4, 6, 8]))
+    combination = draw(combinations())
+    dtypes = oracle.combination_of(combination, DTYPES["combinations"])[1]
+    one = Fraction(1)
+    setting = oracle.Setting(
+        operation=operation,
+        sharding=sharding,
+        bits={operand: oracle.stored_bits(BITS, dtypes[operand]) for operand in ("x", "w", "out")},
+        peak=one,
+        memory_rate=one,
+        capacity=None,
+        link=None,
+        efficiency=dict.fromkeys(oracle.RESOURCES, one),
+        exact_flops=draw(st.booleans()) and sharding.split not in operation.contracted,
+    )
+    work = setting.work(base, shards)
+    scale = math.lcm(*(amount.denominator for amount in work.values()))
+    while scale * work["math"] < 10**10:
+        scale *= 10
+    tied = draw(st.sampled_from(["math memory", "math network", "memory network", "math memory network"])).split()
+    if not work["network"]:
+        tied = ["math", "memory"]
+    rates_of = {r: scale * amount * (1 if r in tied else 100) for r, amount in work.items()}  # what is not tied is faster
+    assume(all(rate.denominator == 1 and rate < EXACT_INTEGER for rate in rates_of.values()))
+    chip: dict[str, Any] = {
+        "name": "A chip",
+        "vendor": "Nobody",
+        "source": "made up",
+        "units": {"matrix": {dtypes["compute"]: {"flops_per_s": float(rates_of["math"])}}},
+        "memory": {"hbm": {"bytes_per_s": float(rates_of["memory"])}},
+        "networks": {
+            "fabric": {"bytes_per_s": float(rates_of["network"] or 1), "links": 1, "topology": "switch"},
+        },
+    }
+    axis = draw(st.sampled_from(operation.dims))
+    grid: dict[str, Any] = {**base, axis: [base[axis] - 1, base[axis], base[axis] + 1]}
+    sweep = {
+        "operation": text,
+        "grid": grid,
+        "dtypes": [combination],
+        "chips": ["tied"],
+        "sharding": spec,
+        "shards": [shards],
+        "flops": "exact" if setting.exact_flops else "leading",
+        "thresholds": [axis],
+    }
+    return {"sweeps": {"tie": sweep}, "chips": {"tied": chip}, "charts": []}, oracle.LABEL[tied[0]]
+
+
+@check(120)
+@given(tie=ties())
+def test_an_exact_tie_goes_to_compute_and_then_to_memory(tie: tuple[dict[str, Any], str]) -> None:
+    """Where rates are chosen so that times are equal, the rule gives the bound; beside it, the larger time does."""
+    config, expected = tie
+    truth = [row.values() for row in expected_rows(config)]
+    assert truth[1]["bound"] == expected
+    assert table_of(config)["bound"].to_list() == [row["bound"] for row in truth]
+
+
+@check(120)
+@given(tie=ties())
+def test_a_threshold_that_is_a_whole_number_is_that_number(tie: tuple[dict[str, Any], str]) -> None:
+    """Where compute ties with what limits it, the critical size is the size of the tie, not the next."""
+    config, _ = tie
+    sweep = config["sweeps"]["tie"]
+    (truth,) = oracle.thresholds(sweep, config["chips"], DTYPES)
+    found = rooflines.thresholds(rooflines.load_config(config), "tie").row(0, named=True)
+    for column in ("critical", "critical_memory", "critical_network", "limit"):
+        assert found[column] == truth[column], (column, truth, found)
+
+
+@check(30)
+@given(config=configs(), rates_of=st.tuples(rates(12, 16), rates(10, 13)))
+def test_rule_of_thumb_is_the_exact_threshold_of_endless_other_dimensions(config: dict[str, Any], rates_of: tuple[Any, Any]) -> None:
+    """For a matmul the rule is bits/16 of the operand without the dimension times the critical intensity."""
+    ((name, sweep),) = config["sweeps"].items()
+    chip = {
+        "name": "A chip",
+        "vendor": "Nobody",
+        "source": "made up",
+        "units": {"matrix": {compute: {"flops_per_s": rates_of[0]} for compute in COMPUTE}},
+        "memory": {"hbm": {"bytes_per_s": rates_of[1]}},
+    }
+    asked = {
+        "operation": "matmul",
+        "grid": {"B": 64, "D": 512, "F": 2048},
+        "dtypes": sweep["dtypes"],
+        "efficiency": sweep.get("efficiency", {}),
+        "chips": ["one"],
+        "thresholds": ["B", "D", "F"],
+    }
+    frame = rooflines.thresholds(rooflines.load_config({"sweeps": {name: asked}, "chips": {"one": chip}, "charts": []}))
+    lacks = {"B": "w", "D": "out", "F": "x"}
+    efficiency = {r: oracle.exact(asked["efficiency"].get(r, 1)) for r in oracle.RESOURCES}
+    ridge = oracle.exact(rates_of[0]) * efficiency["math"] / (oracle.exact(rates_of[1]) * efficiency["memory"])
+    assert frame.height == 3 * len(sweep["dtypes"])
+    for row in frame.iter_rows(named=True):
+        combination = next(c for c in sweep["dtypes"] if named(c) == row["dtypes"])
+        dtypes = oracle.combination_of(combination, DTYPES["combinations"])[1]
+        rule = oracle.stored_bits(BITS, dtypes[lacks[row["axis"]]]) / 16 * ridge
+        assert same(row["critical_rule"], rule), (row, float(rule))
+        setting = oracle.Setting(
+            operation=oracle.operation_of("matmul"),
+            sharding=oracle.Sharding("none"),
+            bits={operand: oracle.stored_bits(BITS, dtypes[operand]) for operand in ("x", "w", "out")},
+            peak=oracle.exact(rates_of[0]),
+            memory_rate=oracle.exact(rates_of[1]),
+            capacity=None,
+            link=None,
+            efficiency=efficiency,
+        )
+        endless = oracle.thresholds_along(setting, row["axis"], dict.fromkeys("BDF", 10**30), 1)
+        assert float(rule) == pytest.approx(float(endless["critical_exact"]), rel=REAL_TOLERANCE)
+
+
+@pytest.mark.parametrize("exponent", [40, 45, 53])
+def test_sizes_far_past_an_integer_product_keep_their_bound_and_threshold(exponent: int) -> None:
+    """Sizes whose FLOPs pass 2^62 many times over give the numbers that exact arithmetic gives."""
+    chip = {
+        "name": "A chip",
+        "vendor": "Nobody",
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": 2e15}}},
+        "memory": {"hbm": {"bytes_per_s": 1e12}},
+    }
+    size = 2**exponent
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": [1, 1999, 2000, 2001, size], "D": size, "F": [size - 1, size]},
+        "dtypes": ["bf16", {"x": "mxfp4", "w": "nvfp4", "out": "bf16", "compute": "bf16"}],
+        "chips": ["one"],
+        "thresholds": ["B", "D", "F"],
+    }
+    config = {"sweeps": {"large": sweep}, "chips": {"one": chip}, "charts": []}
+    truth = [row.values() for row in expected_rows(config)]
+    assert differences(table_of(config).to_dicts(), truth) == []
+    found = rooflines.thresholds(rooflines.load_config(config)).sort("axis", "dtypes", "B", "D", "F")
+    exact = pl.DataFrame(
+        [{k: float(v) if isinstance(v, Fraction) else v for k, v in t.items()} for t in oracle.thresholds(sweep, {"one": chip}, DTYPES)],
+        infer_schema_length=None,
+    ).sort("axis", "dtypes", "B", "D", "F")
+    for column in ("critical", "critical_memory", "critical_network"):
+        assert found[column].to_list() == exact[column].to_list()
+
+
+@given(
+    start=st.integers(1, 10**6),
+    factor=st.sampled_from(["1.1", "1.01", "1.3", "2", "1.0001"]),
+    steps=st.integers(0, 40),
+)
+@check(60)
+def test_a_range_ends_where_exact_arithmetic_ends(start: int, factor: str, steps: int) -> None:
+    """A range by factor reaches its end where the end is a power of the factor, however often it is multiplied."""
+    last = math.floor(start * Fraction(factor) ** steps)
+    spec = {"from": start, "to": last, "factor": float(factor)}
+    chip = {
+        "name": "A chip",
+        "vendor": "Nobody",
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": 2e15}}},
+        "memory": {"hbm": {"bytes_per_s": 1e12}},
+    }
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": spec, "D": 1, "F": 1},
+        "dtypes": ["bf16"],
+        "chips": ["one"],
+        "thresholds": [],
+    }
+    table = table_of({"sweeps": {"range": sweep}, "chips": {"one": chip}, "charts": []})
+    assert table["B"].to_list() == oracle.sizes_of(spec)

@@ -1,0 +1,77 @@
+"""README's commands and snippets, as they stand there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+import rooflines
+from rooflines.documents import with_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+TEXT = (rooflines.documents.README).read_text(encoding="utf-8")  # type: ignore[attr-defined]  # imported above
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, flags=re.DOTALL | re.MULTILINE)
+SNIPPETS = [code for language, code in BLOCKS if language == "python" and not code.startswith("module ")]
+
+
+@pytest.fixture(scope="session")
+def swept(tmp_path_factory: pytest.TempPathFactory, repository: Path, snakemake: Callable[..., subprocess.CompletedProcess[str]]) -> Path:
+    """A folder in which the default config was run with the command that README names."""
+    folder = tmp_path_factory.mktemp("swept")
+    command = re.search(r"plain `snakemake (--cores 4)`", TEXT)
+    assert command
+    run = snakemake("--snakefile", repository / "Snakefile", "--directory", folder, cwd=folder)
+    assert run.returncode == 0, run.stdout
+    return folder
+
+
+@pytest.mark.parametrize("code", SNIPPETS, ids=lambda code: code.strip().splitlines()[0][:40])
+def test_a_snippet_runs_on_what_the_workflow_made(code: str, swept: Path) -> None:
+    """Every Python snippet runs as it stands, in the folder of the results."""
+    run = subprocess.run([sys.executable, "-c", code], cwd=swept, capture_output=True, text=True, check=False, timeout=120)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("code", SNIPPETS[:4], ids=["polars", "pandas", "duckdb", "pyarrow"])
+def test_a_snippet_that_loads_a_table_finds_rows(code: str, swept: Path) -> None:
+    """The four ways to load a table give rows, not an empty frame."""
+    *before, last = code.strip().splitlines()
+    counted = "\n".join([*before, f"found = {last}", "raise SystemExit(0 if len(found) > 1 else 'no rows')"])
+    run = subprocess.run([sys.executable, "-c", counted], cwd=swept, capture_output=True, text=True, check=False, timeout=120)
+    assert run.returncode == 0, run.stderr
+
+
+def test_the_results_are_those_that_are_listed(swept: Path) -> None:
+    """The default config makes the files of README's table, and nothing else beside them."""
+    made = {path.name for path in (swept / "results").iterdir()}
+    assert made == {"tables", "thresholds.parquet", "thresholds.csv", "skipped.csv", "logs"}
+    assert all(f"`{name}" in TEXT or f", `{name}" in TEXT for name in made - {"logs"})
+
+
+def test_the_example_config_runs_with_the_command_below_it(
+    tmp_path: Path, repository: Path, snakemake: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """The config of "Your own sweep" and the command that follows it make a table and thresholds."""
+    (example,) = [code for language, code in BLOCKS if language == "yaml"]
+    (tmp_path / "my.yaml").write_text(example, encoding="utf-8")
+    (command,) = re.findall(r"^    (snakemake .*--configfile my\.yaml.*)$", TEXT, flags=re.MULTILINE)
+    arguments = shlex.split(command.replace("path/to/rooflines", str(repository)))[1:]
+    run = snakemake(*(argument for argument in arguments if argument not in ("--cores", "4")), cwd=tmp_path)
+    assert run.returncode == 0, run.stdout
+    frame = rooflines.scan(tmp_path / "elsewhere" / "results", "decode").collect()
+    assert frame["chip"].unique().to_list().__len__() == 3
+    assert frame["shape"].n_unique() == 2
+
+
+def test_the_column_tables_are_those_of_the_dictionary() -> None:
+    """README's tables of columns are what the column dictionary says; `python -m rooflines.documents` writes them."""
+    assert with_tables(TEXT) == TEXT
+    assert "`critical_rule`" in TEXT

@@ -1,0 +1,79 @@
+"""A table is an index space: any slice of it can be made anywhere, and slices put together are the whole."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+import rooflines
+from rooflines.space import decode
+from rooflines.table_rows import sweep_rows
+
+CONFIG = {
+    "sweeps": {
+        "mixed": {
+            "operation": "sequence-matmul",
+            "grid": {"B": [1, 8, 64], "S": [128, 4096]},
+            "shapes": [{"name": "up", "D": 4096, "F": 14336}, {"name": "down", "D": 14336, "F": 4096}],
+            "dtypes": ["bf16", "fp8"],
+            "chips": ["tpu-v5e", "a100-sxm-80gb", "h100-sxm"],
+            "sharding": ["none", "column/gather-x"],
+            "shards": [1, 2, 16],
+            "memory": ["hbm", "l2"],
+        }
+    }
+}
+SWEEP = rooflines.load_config(CONFIG).sweep("mixed")
+WHOLE = sweep_rows(SWEEP).collect()
+
+
+@given(st.lists(st.integers(0, SWEEP.rows), max_size=4))
+def test_slices_put_together_are_the_whole(cuts: list[int]) -> None:
+    """However a table is cut, its parts are the whole, row for row."""
+    edges = sorted({0, SWEEP.rows, *cuts})
+    parts = [sweep_rows(SWEEP, start, stop).collect() for start, stop in pairwise(edges)]
+    assert_frame_equal(pl.concat(parts), WHOLE)
+
+
+def test_rows_stand_in_the_order_that_is_promised() -> None:
+    """Slowest first: chip, memory, the first dimension, dtypes, sharding, shards, shape, the other dimensions."""
+    order = ["chip", "memory", "B", "dtypes", "sharding", "shards", "shape", "S"]
+    lists = {
+        "chip": ["tpu-v5e", "a100-sxm-80gb", "h100-sxm"],
+        "memory": ["hbm", "l2"],
+        "dtypes": ["bf16", "fp8"],
+        "sharding": ["none", "column/gather-x"],
+        "shape": ["up", "down"],
+    }
+    keys = WHOLE.select(
+        pl.col(name).cast(pl.String).replace_strict(lists[name], list(range(len(lists[name])))) if name in lists else name for name in order
+    )
+    assert keys.rows() == sorted(keys.rows())
+    assert keys.is_unique().all()
+
+
+def test_a_config_gives_the_same_rows_every_time() -> None:
+    """The same config gives the same table."""
+    again = sweep_rows(rooflines.load_config(CONFIG).sweep("mixed")).collect()
+    assert_frame_equal(again, WHOLE)
+
+
+def test_what_no_chip_can_do_is_counted() -> None:
+    """Rows in the table and rows skipped are together what was asked for."""
+    skipped = rooflines.skipped(rooflines.load_config(CONFIG))
+    asked = 3 * 2 * SWEEP.points * 2 * (1 + 3)
+    assert skipped["rows"].sum() + SWEEP.rows == asked
+    assert set(skipped["reason"]) >= {"no fp8 peak of its matrix unit", "8 chips at most on one nvlink"}
+
+
+@pytest.mark.parametrize("start", [0, 2**32 - 5, 2**40 - 10])
+def test_an_index_beyond_32_bits_is_decoded_right(start: int) -> None:
+    """Row i is i written in the mixed base of the axes, however large i is."""
+    axes = [{name: pl.Series(range(count))} for name, count in (("a", 2**10), ("b", 1000), ("c", 2**21))]
+    rows = decode(axes, start, start + 10).collect()
+    assert rows.select(i=(pl.col("a") * 1000 + pl.col("b")) * 2**21 + pl.col("c"))["i"].to_list() == list(range(start, start + 10))

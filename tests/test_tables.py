@@ -1,0 +1,105 @@
+"""Files appear whole or not at all, and say what made them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+import rooflines
+from rooflines.jobs import write_part
+from rooflines.parts import plan
+from rooflines.tables import METADATA_KEY, appearing, metadata_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONFIG = {
+    "sweeps": {
+        "small": {
+            "operation": "matmul",
+            "grid": {"B": [1, 2, 4], "D": 1024, "F": "D"},
+            "dtypes": ["bf16", "w8a16"],
+            "chips": ["tpu-v5e-book-tables", "own"],
+            "columns": ["t_lower_s", "bound"],
+        }
+    },
+    "chips": {"own": {"base": "h100-sxm", "memory.hbm.bytes_per_s": 4e12, "source": "a measurement"}},
+}
+
+
+def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
+    """While it is written nothing stands under its name; when writing fails nothing is left."""
+    target = tmp_path / "new" / "file.txt"
+    with appearing(target) as aside:
+        aside.write_text("half", encoding="utf-8")
+        assert not target.exists()
+    assert target.read_text(encoding="utf-8") == "half"
+
+    def fail() -> None:
+        with appearing(target) as broken:
+            broken.write_text("broken", encoding="utf-8")
+            raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="the disk is full"):
+        fail()
+    assert target.read_text(encoding="utf-8") == "half"
+    assert [path.name for path in target.parent.iterdir()] == ["file.txt"]
+
+
+@pytest.fixture
+def part(tmp_path: Path) -> Path:
+    """The one part of a small sweep."""
+    (only,) = plan(rooflines.load_config(CONFIG)).parts
+    path = tmp_path / "tables" / f"{only.name}.parquet"
+    write_part(only.spec, path)
+    return path
+
+
+def test_a_table_says_what_made_it(part: Path) -> None:
+    """Version, sweep, config, chips with their sources, dtypes and columns stand in the file."""
+    about = metadata_of(part)
+    (recipe,) = about["made_from"]
+    assert about["version"] == rooflines.__version__
+    assert about["rows"] == [0, pl.read_parquet(part).height]
+    assert recipe["sweep"] == "small"
+    assert recipe["config"]["grid"] == {"B": [1, 2, 4], "D": 1024, "F": "D"}
+    assert recipe["chips"]["own"]["memory"]["hbm"]["bytes_per_s"] == 4e12
+    assert recipe["chips"]["own"]["memory"]["hbm"]["source"]["bytes_per_s"] == "a measurement"
+    assert recipe["chips"]["own"]["memory"]["hbm"]["source"]["capacity_bytes"] != "a measurement"
+    assert recipe["dtypes"]["formats"]["int8"]["bits"] == 8
+    assert {column["name"]: column["unit"] for column in about["columns"]}["t_lower_s"] == "s"
+    assert json.loads(pl.read_parquet_metadata(part)[METADATA_KEY]) == about
+
+
+def test_a_table_stores_the_columns_that_are_asked_for(part: Path) -> None:
+    """Keys and dimensions always, of the metrics those of `columns:`, in the order of the dictionary."""
+    names = pl.read_parquet(part).columns
+    assert names[-2:] == ["t_lower_s", "bound"]
+    assert names[:9] == ["operation", "chip", "unit", "memory", "network", "dtypes", "sharding", "shards", "shape"]
+    assert names[9:12] == ["B", "D", "F"]
+
+
+def test_a_table_on_disk_is_the_one_of_the_config(part: Path) -> None:
+    """What the workflow writes and what Python computes is the same."""
+    config = rooflines.load_config(CONFIG)
+    on_disk = rooflines.scan(part.parent.parent.parent, "small").collect()
+    assert on_disk.equals(rooflines.rows(config, "small").collect())
+
+
+def test_a_missing_table_is_named(part: Path) -> None:
+    """Asking for a table that is not there says which there are."""
+    with pytest.raises(rooflines.RooflinesError, match="close to it: small"):
+        rooflines.scan(part.parent.parent.parent, "smal")
+
+
+def test_a_foreign_file_is_none_of_ours(tmp_path: Path) -> None:
+    """A Parquet file without our metadata, and one that is none, are refused in words."""
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "foreign.parquet")
+    (tmp_path / "none.parquet").write_bytes(b"PAR1")
+    with pytest.raises(rooflines.RooflinesError, match="does not say what made it"):
+        metadata_of(tmp_path / "foreign.parquet")
+    with pytest.raises(rooflines.RooflinesError, match="cannot be read as Parquet"):
+        metadata_of(tmp_path / "none.parquet")

@@ -1,0 +1,183 @@
+"""The values that are known beforehand come out of the files the workflow writes, to the digits they are printed with.
+
+The first group is printed in the chapter "All About Rooflines" of "How to Scale Your Model"; the second was worked
+out by hand with the same formulas.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import written
+from written import Written
+
+SWEEPS = {"v5e-82": "v5e", "v5e-243": "v5e-243", "h100-sxm": "h100"}
+
+
+@pytest.fixture(scope="session", name="files")
+def _files(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    return Written(written.results(tmp_path_factory.getbasetemp()))
+
+
+def ridge(row: dict[str, Any]) -> float:
+    """Return the chip's critical intensity [FLOP/byte], from the rates that a row's works and times imply."""
+    return float(row["flops"] / row["t_math_s"] / (row["memory_bytes"] / row["t_memory_s"]))
+
+
+# ---------------------------------------------------------------- printed in the book
+
+
+@pytest.mark.parametrize(("chip", "milliseconds"), [("h100-sxm", "1.011"), ("v6e-91", "1.099")])
+def test_1e12_flops_take_about_a_millisecond(files: Written, chip: str, milliseconds: str) -> None:
+    """1e12 FLOP take 1.011 ms on an H100 and 1.099 ms on a TPU v6e."""
+    row = files.row("time-of-1e12-flops", chip=chip)
+    assert row["flops"] == 1e12
+    assert f"{row['t_math_s'] * 1e3:.3f}" == milliseconds
+
+
+@pytest.mark.parametrize(
+    ("chip", "dtypes", "value"),
+    [("v5e-82", "bf16", "240.24"), ("v5e-81", "bf16", "243.21"), ("v5e-81", "int8", "486.42")],
+)
+def test_critical_intensity_of_tpu_v5e(files: Written, chip: str, dtypes: str, value: str) -> None:
+    """The ridge is 240.24 or 243.21 in bf16, by the bandwidth, and 486.42 in int8."""
+    assert f"{ridge(files.row('v5e', chip=chip, dtypes=dtypes, D=4096)):.2f}" == value
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "chip", "rule"),
+    [
+        ("bf16", "v5e-82", "240.24"),
+        ("int8", "v5e-81", "243.21"),
+        ("w8a16", "v5e-82", "120.12"),
+        ("w8a16", "v5e-81", "121.60"),
+    ],
+)
+def test_rule_of_thumb_for_b(files: Written, dtypes: str, chip: str, rule: str) -> None:
+    """The weights' bits set the rule for B: 240.24 in bf16, 243.21 in int8, half of bf16's with int8 weights."""
+    assert f"{files.threshold('v5e', dtypes=dtypes, chip=chip, axis='B', D=4096)['critical_rule']:.2f}" == rule
+
+
+@pytest.mark.parametrize(
+    ("chip", "dtypes", "size", "value"),
+    [
+        ("v5e-82", "w8a16", 4096, ("136.0857", 137)),
+        ("v5e-82", "w8a16", 1024, ("226.3148", 227)),
+        ("v5e-243", "w8a16", 8000, ("129.3585", 130)),
+        ("v5e-243", "w8a16", 16000, ("125.3062", 126)),
+        ("v5e-82", "bf16", 4096, ("272.1714", 273)),
+        ("v5e-82", "bf16", 1024, ("452.6297", 453)),
+    ],
+)
+def test_critical_b_counts_every_byte(files: Written, chip: str, dtypes: str, size: int, value: tuple[str, int]) -> None:
+    """With exact bytes the critical B lies above the rule of thumb, the further the smaller the matrix."""
+    row = files.threshold(SWEEPS[chip], dtypes=dtypes, chip=chip, axis="B", D=size, F=size)
+    assert (f"{row['critical_exact']:.4f}", row["critical"]) == value
+    assert row["critical_memory"] == row["critical"]
+    assert row["critical"] > row["critical_rule"]
+    assert row["limit"] == "memory"
+
+
+def test_a_small_matrix_with_int8_weights_is_never_compute_bound(files: Written) -> None:
+    """At D=F=128 the intensity tends to 64, below the ridge, so there is no critical B."""
+    row = files.threshold("v5e", dtypes="w8a16", chip="v5e-82", axis="B", D=128)
+    assert (row["critical"], row["critical_exact"], row["critical_memory"]) == (None, None, None)
+    assert row["limit"] == "memory"
+    assert row["limit_intensity"] == 64
+
+
+def test_two_chips_are_compute_bound_from_d_8756_on(files: Written) -> None:
+    """An all-reduce over one link takes as long as the arithmetic at D = 2 * 1.97e14 / 4.5e10 = 8755.56."""
+    row = files.threshold("two-chips", axis="D")
+    assert f"{row['critical_exact']:.2f}" == "8755.56"
+    assert (row["critical"], row["critical_network"]) == (8756, 8756)
+    assert row["limit"] == "network"
+    assert files.row("two-chips-around", D=8755)["bound"] == "network"
+    assert files.row("two-chips-around", D=8756)["bound"] == "compute"
+
+
+@pytest.mark.parametrize("axis", ["B", "D", "F"])
+def test_a_matrix_for_every_example_is_never_compute_bound(files: Written, axis: str) -> None:
+    """In int8 no size along any dimension makes a per-example matmul compute-bound."""
+    thresholds = files.thresholds().filter(sweep="per-example", axis=axis)
+    assert thresholds.height >= 1
+    assert thresholds["critical"].null_count() == thresholds.height
+    assert set(thresholds["limit"]) == {"memory"}
+
+
+def test_a_matrix_for_every_example_has_an_intensity_of_two(files: Written) -> None:
+    """The intensity of a per-example matmul in int8 tends to 2, at any batch."""
+    intensity = files.table("per-example")["memory_intensity"].to_list()
+    assert [f"{value:.4f}" for value in intensity] == ["2.0000", "2.0000"]
+    assert max(intensity) < 2
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 10, 1000, 2**20, 10**9])
+def test_intensity_of_a_dot_product(files: Written, size: int) -> None:
+    """A bf16 dot product of N elements has the intensity (2N-1)/(4N+2)."""
+    assert files.row("dot", D=size)["memory_intensity"] == pytest.approx((2 * size - 1) / (4 * size + 2), rel=1e-15)
+
+
+@pytest.mark.parametrize(("chip", "value"), [("h100-1e15", "298.5"), ("h100-sxm", "295.2"), ("h100-nvl-835", "214.1")])
+def test_critical_intensity_of_h100(files: Written, chip: str, value: str) -> None:
+    """An H100 SXM has 298.5 FLOP/byte with the rounded 1e15, 295.2 with 9.89e14; an NVL 214.1."""
+    assert f"{ridge(files.row('ridges', chip=chip)):.1f}" == value
+
+
+def test_critical_intensity_of_a_vector_unit(files: Written) -> None:
+    """The vector unit of a TPU v5p has 2.5 FLOP/byte, and a dot product never reaches it."""
+    assert f"{ridge(files.row('dot', D=1000)):.1f}" == "2.5"
+    assert files.threshold("dot", axis="D")["critical"] is None
+    assert files.threshold("dot", axis="D")["limit_intensity"] == 0.5
+
+
+def test_tokens_of_a_replica(files: Written) -> None:
+    """512 sequences of 4096 tokens on 128 chips are 16384 tokens each."""
+    assert files.table("tokens")["B"].to_list() == [16384]
+
+
+# ---------------------------------------------------------------- worked out by the same formulas
+
+
+def test_the_reference_case(files: Written) -> None:
+    """Bf16, B=128, D=F=8192 on an H100 SXM, every number of it."""
+    row = files.row("h100", dtypes="bf16", B=128, D=8192)
+    assert f"{row['flops']:,.0f}" == "17,179,869,184"
+    assert f"{row['memory_bytes']:,.0f}" == "138,412,032"
+    microseconds = {name: f"{row[name] * 1e6:.3f}" for name in ("t_math_s", "t_memory_s", "t_lower_s", "t_upper_s")}
+    assert microseconds == {"t_math_s": "17.371", "t_memory_s": "41.317", "t_lower_s": "41.317", "t_upper_s": "58.688"}
+    assert row["bound"] == "memory"
+
+
+@pytest.mark.parametrize(
+    ("chip", "dtypes", "size", "value"),
+    [
+        ("h100-sxm", "bf16", 8192, ("318.2", 319)),
+        ("h100-sxm", "bf16", 1024, ("697.3", 698)),
+        ("h100-sxm", "bf16", 512, (None, None)),
+        ("h100-sxm", "w8a16", 8192, ("159.1", 160)),
+        ("h100-sxm", "w4a16", 8192, ("79.5", 80)),
+        ("h100-sxm", "fp8-out-bf16", 8192, ("331.2", 332)),
+        ("v5e-82", "int8", 8192, ("255.2", 256)),
+        ("v5e-82", "w8a8", 8192, ("263.4", 264)),
+    ],
+)
+def test_critical_b_by_dtypes(files: Written, chip: str, dtypes: str, size: int, value: tuple[str | None, int | None]) -> None:
+    """The critical B follows the dtypes of x, w and out, each for itself; for a small matrix there is none."""
+    row = files.threshold(SWEEPS[chip], chip=chip, dtypes=dtypes, axis="B", D=size)
+    exact = None if row["critical_exact"] is None else f"{row['critical_exact']:.1f}"
+    assert (exact, row["critical"]) == value
+
+
+@pytest.mark.parametrize(("shards", "sent"), [(2, 2_097_152), (4, 3_145_728), (8, 3_670_016)])
+def test_bytes_of_an_all_reduce(files: Written, shards: int, sent: int) -> None:
+    """Each of N chips sends 2 (N-1)/N times the bf16 [128, 8192] that they sum."""
+    assert files.row("all-reduce", shards=shards)["network_bytes"] == sent
+
+
+def test_time_of_an_all_gather(files: Written) -> None:
+    """A bf16 [2048, 8192] over four TPU v5e in a line takes 3/4 * 33,554,432 / 4.5e10 s = 559.2 us."""
+    row = files.row("all-gather", shards=4)
+    assert row["network_bytes"] == 3 / 4 * 33_554_432
+    assert f"{row['t_network_s'] * 1e6:.1f}" == "559.2"

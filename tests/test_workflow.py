@@ -1,0 +1,308 @@
+"""The workflow, run as a user runs it, in temporary folders."""
+
+import copy
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import yaml
+from conftest import Snakemake
+
+CONFIG: dict[str, Any] = {
+    "sweeps": {
+        "catalogue": {
+            "operation": "matmul",
+            "grid": {"B": {"from": 1, "to": 64, "factor": 2}, "D": [1024, 4096], "F": "D"},
+            "dtypes": ["bf16"],
+            "chips": ["tpu-v5e", "h100-sxm"],
+            "rows_per_part": 14,
+        },
+        "own": {
+            "operation": "matmul",
+            "grid": {"B": [128, 256], "D": [4096], "F": [4096]},
+            "dtypes": ["bf16", "mxfp4"],
+            "chips": ["mine"],
+        },
+    },
+    "chips": {"mine": {"base": "tpu-v5e", "memory.hbm.bytes_per_s": 8.1e11, "source": "a guess"}},
+}
+PARTS = ("catalogue/part-00000", "catalogue/part-00001", "own/part-00000")
+TABLES = {f"tables/{part}.parquet" for part in PARTS}
+SUMMARIES = {"thresholds.parquet", "thresholds.csv", "skipped.csv"}
+INDEX = "tables/index.csv"
+
+
+class Folder:
+    """A folder with a config and the results made from it.
+
+    Args:
+        path: The folder.
+        repository: The checkout whose workflow is run.
+        snakemake: The fixture.
+    """
+
+    def __init__(self, path: Path, repository: Path, snakemake: Snakemake) -> None:
+        self.path, self.repository, self.snakemake = path, repository, snakemake
+        self.results = path / "results"
+        self.config = copy.deepcopy(CONFIG)
+
+    def run(self, *arguments: str | Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+        """Write the config and run the workflow on it, from the folder."""
+        self.write()
+        return self.snakemake(*self.options, *arguments, cwd=self.path, **environment)
+
+    def write(self) -> None:
+        """Write the config."""
+        (self.path / "my.yaml").write_text(yaml.safe_dump(self.config, sort_keys=False))
+
+    @property
+    def options(self) -> list[str]:
+        """What tells Snakemake of the workflow and the config."""
+        return ["--snakefile", str(self.repository / "Snakefile"), "--configfile", "my.yaml"]
+
+    def times(self) -> dict[str, int]:
+        """When each published file was made."""
+        files = (path for path in self.results.rglob("*") if path.is_file() and "logs" not in path.parts)
+        return {path.relative_to(self.results).as_posix(): path.stat().st_mtime_ns for path in files}
+
+    def remade(self, *arguments: str | Path, **environment: str) -> set[str]:
+        """Run the workflow; the files that are new since."""
+        before = self.times()
+        done = self.run(*arguments, **environment)
+        assert done.returncode == 0, done.stdout
+        return {name for name, made in self.times().items() if before.get(name) != made}
+
+
+@pytest.fixture(scope="session")
+def first_run(
+    tmp_path_factory: pytest.TempPathFactory, repository: Path, snakemake: Snakemake
+) -> tuple[Folder, "subprocess.CompletedProcess[str]"]:
+    """A folder with results, and how the run that made them went; not to be changed."""
+    folder = Folder(tmp_path_factory.mktemp("first"), repository, snakemake)
+    return folder, folder.run()
+
+
+@pytest.fixture
+def made(first_run: tuple[Folder, Any], tmp_path: Path) -> Folder:
+    """A folder with results of its own."""
+    first = first_run[0]
+    shutil.copytree(first.path, tmp_path, dirs_exist_ok=True)
+    return Folder(tmp_path, first.repository, first.snakemake)
+
+
+@pytest.fixture
+def empty(tmp_path: Path, repository: Path, snakemake: Snakemake) -> Folder:
+    """A folder without results."""
+    return Folder(tmp_path, repository, snakemake)
+
+
+# ---------------------------------------------------------------- what a run makes
+
+
+def test_a_run_makes_every_published_file_and_nothing_else(first_run: tuple[Folder, Any]) -> None:
+    """One file per part, the list of parts, the thresholds in both forms, what was skipped; nothing of the default config."""
+    folder, done = first_run
+    assert done.returncode == 0, done.stdout
+    assert set(folder.times()) == TABLES | SUMMARIES | {INDEX}
+
+
+def test_the_list_of_tables_names_each_part_with_its_rows(first_run: tuple[Folder, Any]) -> None:
+    """What the list says of a part is what its file holds."""
+    tables = first_run[0].results / "tables"
+    index = pl.read_csv(tables / "index.csv")
+    assert index.columns == ["sweep", "part", "rows", "path"]
+    assert index["path"].to_list() == [f"{part}.parquet" for part in PARTS]
+    assert index["rows"].to_list() == [pl.read_parquet(tables / path).height for path in index["path"]]
+
+
+def test_every_job_leaves_a_log(first_run: tuple[Folder, Any]) -> None:
+    """Logs stand under results/logs, one for each job, and end with the time the job took."""
+    logs = first_run[0].results / "logs"
+    names = {path.relative_to(logs).as_posix() for path in logs.rglob("*.log")}
+    assert names == {f"sweep_table/{part}.log" for part in PARTS} | {"table_index.log", "thresholds.log", "skipped.log"}
+    assert all(re.search(r"^done in \d+\.\d\d s$", (logs / name).read_text(), re.MULTILINE) for name in names)
+
+
+def test_a_run_shows_rows_done_of_rows_to_do_and_no_single_jobs(first_run: tuple[Folder, Any]) -> None:
+    """The screen has the rows to make, the rows made, and not a block of lines for each job."""
+    shown = first_run[1].stdout
+    assert "30 rows to make in 3 parts" in shown
+    assert re.search(r"^30 of 30 rows \(100 %\), [\d,]+ rows/s, \d+\.\d s$", shown, re.MULTILINE)
+    assert "rule sweep_table:" not in shown
+    assert "Finished jobid" not in shown
+
+
+# ---------------------------------------------------------------- what a further run makes
+
+
+def test_a_second_run_does_nothing_and_says_so(made: Folder) -> None:
+    """No file is touched."""
+    before = made.times()
+    done = made.run()
+    assert done.returncode == 0
+    assert "Nothing to be done" in done.stdout
+    assert made.times() == before
+
+
+def test_a_deleted_file_comes_back(made: Folder) -> None:
+    """A table that is gone is made again, and with it the list of tables; so is a summary; the rest stays."""
+    gone = {"tables/catalogue/part-00001.parquet", "skipped.csv"}
+    for name in gone:
+        (made.results / name).unlink()
+    assert made.remade() == gone | {INDEX}
+
+
+def test_an_edited_chip_remakes_only_the_tables_it_is_in(made: Folder) -> None:
+    """A chip's bandwidth decides its own rows and the summaries, and no row of another chip."""
+    made.config["chips"]["mine"]["memory.hbm.bytes_per_s"] = 8.0e11
+    assert made.remade() == {"tables/own/part-00000.parquet", "thresholds.parquet", "thresholds.csv", "skipped.csv"}
+
+
+def test_an_edited_sweep_remakes_only_its_own_tables(made: Folder) -> None:
+    """A grid of as many sizes leaves the list of parts and the other sweep as they are."""
+    made.config["sweeps"]["catalogue"]["grid"]["D"] = [1024, 8192]
+    assert made.remade() == {name for name in TABLES if "catalogue" in name} | SUMMARIES
+
+
+def test_an_edited_formula_remakes_everything_that_is_computed(
+    made: Folder, tmp_path_factory: pytest.TempPathFactory, repository: Path
+) -> None:
+    """The code is part of what a table depends on, although no rule has it as an input."""
+    clone = tmp_path_factory.mktemp("clone")
+    for name in ("Snakefile", "workflow", "profiles", "rooflines", "config"):
+        source = repository / name
+        shutil.copytree(source, clone / name) if source.is_dir() else shutil.copy2(source, clone / name)
+    made.repository = clone
+    with (clone / "rooflines" / "work.py").open("a") as module:
+        module.write("\n# another formula\n")
+    assert made.remade(PYTHONPATH=str(clone)) == TABLES | SUMMARIES
+
+
+def test_parts_that_are_no_longer_asked_for_go_and_foreign_files_stay(made: Folder) -> None:
+    """A sweep that shrinks, or is renamed, leaves no rows behind that a reader of the folder would take for its own."""
+    tables = made.results / "tables"
+    foreign = tables / "own" / "part-00007.parquet"
+    pl.DataFrame({"x": [1]}).write_parquet(foreign)
+    (tables / "own" / ".part-00003.parquet.abc.tmp").write_text("what a killed job left")
+    sweep = made.config["sweeps"].pop("catalogue")
+    made.config["sweeps"]["renamed"] = {**sweep, "chips": ["tpu-v5e"]}
+    remade = made.remade()
+    assert "tables/renamed/part-00000.parquet" in remade
+    assert INDEX in remade
+    assert not (tables / "catalogue").exists()
+    assert {path.name for path in (tables / "own").iterdir()} == {"part-00000.parquet", foreign.name}
+    assert "removed " in (made.results / "logs" / "table_index.log").read_text()
+
+
+def test_an_interrupted_run_goes_on_where_it_was(empty: Folder) -> None:
+    """What was finished before the interruption is not made again, and a plain run makes the rest."""
+    empty.config["sweeps"]["catalogue"]["rows_per_part"] = 7
+    empty.write()
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", *empty.options]
+    with subprocess.Popen(command, cwd=empty.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) as run:
+        deadline = time.monotonic() + 60
+        while run.poll() is None and time.monotonic() < deadline and len(list(empty.results.glob("tables/*/*.parquet"))) < 2:
+            time.sleep(0.05)
+        os.killpg(run.pid, signal.SIGINT)
+        assert run.wait(60) != 0
+    found = set(empty.times())
+    parts = {f"tables/catalogue/part-{number:05d}.parquet" for number in range(4)} | {"tables/own/part-00000.parquet"}
+    everything = parts | SUMMARIES | {INDEX}
+    assert found < everything, "nothing half made is left, and the run was not over"
+    remade = empty.remade()
+    assert found - remade
+    assert set(empty.times()) == everything
+
+
+# ---------------------------------------------------------------- configs
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sweeps:\n  a: {operation: matmul\nchips: {}\n", r"bad\.yaml: line 3, column \d+ .*\.\n  fix: .*\."),
+        (
+            "sweeps:\n  a: {operation: matmul, grid: {B: 1, D: 1, F: 1}, dtypes: [bf16], chips: [h100]}\n",
+            r"bad\.yaml: sweeps\.a\.chips\[0\] is 'h100', .*\.\n  close to it: .*h100-sxm.*\n  fix: .*\.",
+        ),
+        ("", r"bad\.yaml.*\n  fix: .*\."),
+        (None, r"bad\.yaml does not exist\.\n  fix: .*\."),
+    ],
+    ids=["broken", "wrong", "empty", "missing"],
+)
+def test_a_wrong_config_stops_the_run_with_one_message(made: Folder, text: str | None, message: str) -> None:
+    """Nothing but the message, no traceback, an exit code that is not zero, and nothing under results changes."""
+    if text is not None:
+        (made.path / "bad.yaml").write_text(text)
+    before = made.times()
+    done = made.snakemake("--snakefile", made.repository / "Snakefile", "--configfile", "bad.yaml", cwd=made.path)
+    assert done.returncode == 1
+    profile, _, rest = done.stdout.partition("\n")
+    assert profile.startswith("Using workflow specific profile")
+    assert re.fullmatch(message + "\n", rest), rest
+    assert made.times() == before
+
+
+def test_config_and_results_may_be_anywhere(tmp_path: Path, repository: Path, snakemake: Snakemake) -> None:
+    """The config's path counts from where Snakemake is started, the results' from --directory, the pathvar decides their name."""
+    started, there = tmp_path / "started", tmp_path / "there"
+    started.mkdir()
+    sweeps = {"own": CONFIG["sweeps"]["own"]}
+    (started / "my.yaml").write_text(yaml.safe_dump({**CONFIG, "sweeps": sweeps, "pathvars": {"results": "out/put"}}))
+    snakefile = repository / "Snakefile"
+    done = snakemake("--snakefile", snakefile, "--configfile", "my.yaml", "--directory", there, cwd=started)
+    assert done.returncode == 0, done.stdout
+    assert (there / "out/put/tables/own/part-00000.parquet").exists()
+    assert {path.name for path in started.iterdir()} == {"my.yaml"}
+
+
+def test_the_default_config_is_taken_where_none_is_given(repository: Path, snakemake: Snakemake, tmp_path: Path) -> None:
+    """A dry run from elsewhere lists every sweep of config/config.yaml, and makes nothing."""
+    done = snakemake("--snakefile", repository / "Snakefile", "--directory", tmp_path, "--dry-run", cwd=repository)
+    assert done.returncode == 0, done.stdout
+    sweeps = yaml.safe_load((repository / "config" / "config.yaml").read_text())["sweeps"]
+    assert {line.split("sweep=")[1].split(",")[0] for line in done.stdout.splitlines() if "wildcards: sweep=" in line} == set(sweeps)
+    assert not (tmp_path / "results").exists()
+
+
+def test_another_workflow_imports_this_one_as_a_module(tmp_path: Path, repository: Path, snakemake: Snakemake) -> None:
+    """With a config and a results folder of its choice, next to rules and a config of its own."""
+    config = {**CONFIG, "sweeps": {"own": CONFIG["sweeps"]["own"]}}
+    (tmp_path / "theirs.yaml").write_text(yaml.safe_dump({"question": 42, "rooflines": config}))
+    (tmp_path / "Snakefile").write_text(
+        f"""
+configfile: "theirs.yaml"
+
+module rooflines:
+    snakefile: {str(repository / "workflow" / "Snakefile")!r}
+    config: config["rooflines"]
+    pathvars:
+        results="theirs/rooflines"
+
+use rule * from rooflines as rooflines_*
+
+rule report:
+    input: "theirs/rooflines/thresholds.csv", rules.rooflines_all.input
+    output: "theirs/report.txt"
+    shell: "wc -l {{input[0]}} > {{output}}"
+""",
+    )
+    done = snakemake("theirs/report.txt", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert (tmp_path / "theirs/report.txt").exists()
+    assert (tmp_path / "theirs/rooflines/tables/own/part-00000.parquet").exists()
+    assert "Finished jobid" in done.stdout, "their own screen is left as it is"
+
+
+def test_the_workflow_is_clean_by_snakemakes_own_standard(repository: Path, snakemake: Snakemake) -> None:
+    """`snakemake --lint` finds nothing."""
+    done = snakemake("--lint", cwd=repository)
+    assert done.returncode == 0, done.stdout
