@@ -245,6 +245,7 @@ class ConfigFile(Entry):
 
     sweeps: dict[Name, SweepConfig] = Field(description="sweeps by name; each makes a table", min_length=1)
     charts: Any = Field("auto", description="auto, or a list of charts; [] for none")
+    pathvars: dict[str, str] = Field({}, description="where Snakemake puts files: `results` is the folder of what is made")
     chips: dict[Name, Any] = Field(
         {},
         description="the user's own chips, or variants with a base and dotted paths to the numbers that differ",

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Part", "Plan", "code_digest", "plan", "sweep_of"]
 
-ENTRY = "jobs"
-"""The module that a job calls; what it imports decides what stands in a file."""
+ROWS, THRESHOLDS, SKIPPED = "table_rows", "critical", "sweep"
+"""The modules that make rows, thresholds, and the list of what is skipped; what they import decides what stands in those files."""
+
+WRITING = ("jobs", "parts", "tables", "dictionary")
+"""The modules that put it into files."""
 
 WORDING = frozenset({"errors"})
 """Modules that decide what is said, not what is computed."""
@@ -70,11 +73,13 @@ class Plan:
 
     Attributes:
         parts: The parts of all tables, in order.
-        everything: The config and all that it uses, as JSON.
+        thresholds_spec: Everything that the thresholds depend on, as JSON.
+        skipped_spec: Everything that the list of what is skipped depends on, as JSON.
     """
 
     parts: tuple[Part, ...]
-    everything: str
+    thresholds_spec: str
+    skipped_spec: str
 
     @cached_property
     def _specs(self) -> Mapping[str, str]:
@@ -87,14 +92,6 @@ class Plan:
     def part_spec(self, wildcards: Wildcards) -> str:
         """What the part of a job depends on."""
         return self._specs[f"{wildcards.sweep}/part-{wildcards.part}"]
-
-    def thresholds_spec(self) -> str:
-        """What the thresholds depend on."""
-        return self.everything
-
-    def skipped_spec(self) -> str:
-        """What the list of skipped rows depends on."""
-        return self.everything
 
 
 def plan(config: Config) -> Plan:
@@ -110,16 +107,16 @@ def plan(config: Config) -> Plan:
         The parts; nothing of them is computed yet.
     """
     parts = [part for sweep in config.sweeps.values() for part in _parts_of(sweep)]
-    return Plan(
-        tuple(parts), _text({"code": code_digest(), "sweeps": [_recipe(sweep, sweep.config["chips"]) for sweep in config.sweeps.values()]})
-    )
+    recipes = [_recipe(sweep, sweep.config["chips"]) for sweep in config.sweeps.values()]
+    thresholds, skipped = (_text({"code": code_digest(module), "sweeps": recipes}) for module in (THRESHOLDS, SKIPPED))
+    return Plan(tuple(parts), thresholds, skipped)
 
 
 def _parts_of(sweep: Sweep) -> Iterator[Part]:
     """The parts of one sweep."""
     for number, (start, stop, chips) in enumerate(_cuts(sweep, sweep.config["rows_per_part"])):
         first = offset_of(sweep, chips[0])
-        recipe = {"code": code_digest(), **_recipe(sweep, chips), "start": start - first, "stop": stop - first, "row": start}
+        recipe = {"code": code_digest(ROWS), **_recipe(sweep, chips), "start": start - first, "stop": stop - first, "row": start}
         yield Part(sweep.name, number, start, stop, _text(recipe))
 
 
@@ -175,15 +172,20 @@ def sweep_of(recipe: Plain) -> Sweep:
 
 
 @cache
-def code_digest() -> str:
-    """A digest of the modules that decide what stands in a file: the one a job calls, and all that it imports."""
+def code_digest(module: str) -> str:
+    """A digest of the code that decides what stands in a file.
+
+    Args:
+        module: The module that computes it; with all that it imports, and with what writes files.
+    """
     digest = hashlib.sha256(__version__.encode())
-    waiting, sources = [ENTRY], {}
+    here = Path(__file__)
+    waiting, sources = [module], {name: here.with_name(f"{name}.py").read_bytes() for name in WRITING}
     while waiting:
         module = waiting.pop()
         if module in sources or module in WORDING:
             continue
-        sources[module] = Path(__file__).with_name(f"{module}.py").read_bytes()
+        sources[module] = here.with_name(f"{module}.py").read_bytes()
         imports = [node.module for node in ast.parse(sources[module]).body if isinstance(node, ast.ImportFrom)]
         waiting += [name.removeprefix("rooflines.") for name in imports if name and name.startswith("rooflines.")]
     for module in sorted(sources):

@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -90,18 +91,21 @@ def index_spec(parts: Iterable[Part]) -> str:
 def show_progress(plan: Plan, workflow: Any) -> None:  # noqa: ANN401 - Snakemake ships no types
     """Show the rows done of the rows to do while the workflow runs, and, where it is not a part of another one, no single jobs.
 
+    A Snakemake that no longer has what this looks at shows its own steps instead.
+
     Args:
         plan: The parts of the run.
         workflow: Snakemake's own workflow object.
     """
-    from snakemake.logging import logger  # noqa: PLC0415
-    from snakemake.settings.enums import Quietness  # noqa: PLC0415
+    with suppress(AttributeError, ImportError):
+        from snakemake.logging import logger  # noqa: PLC0415
+        from snakemake.settings.enums import Quietness  # noqa: PLC0415
 
-    settings = workflow.output_settings
-    if not workflow.is_main_process or Quietness.ALL in (settings.quiet or ()):
-        return
-    if workflow.modifier.is_main_snakefile() and not settings.verbose:
-        for handler in logger.handlers:
-            if handler.name == "DefaultStreamHandler":
-                handler.addFilter(WithoutSteps(workflow))
-    logger.addHandler(Progress(workflow, {part.name: part.rows for part in plan.parts}))
+        settings = workflow.output_settings
+        if not workflow.is_main_process or Quietness.ALL in (settings.quiet or ()):
+            return
+        logger.addHandler(Progress(workflow, {part.name: part.rows for part in plan.parts}))
+        if workflow.modifier.is_main_snakefile() and not settings.verbose:
+            for handler in logger.handlers:
+                if handler.name == "DefaultStreamHandler":
+                    handler.addFilter(WithoutSteps(workflow))

@@ -62,8 +62,18 @@ def test_an_edited_chip_changes_the_parts_it_is_in_and_no_other() -> None:
     assert [b.spec == a.spec for b, a in zip(before, after, strict=True)] == [True, True, False]
 
 
-def test_a_module_that_computes_is_in_the_digest_and_one_that_words_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The code's digest covers what a job imports: formulas, axes, combinations; not messages, not the typed config."""
+@pytest.mark.parametrize(
+    ("module", "within", "without"),
+    [
+        (parts.ROWS, {"table_rows", "work", "resources", "axes", "sizes", "sharding", "jobs"}, {"critical", "critical_sizes"}),
+        (parts.THRESHOLDS, {"critical", "critical_sizes", "critical_shards", "work", "resources"}, set()),
+        (parts.SKIPPED, {"sweep", "axes", "combinations"}, {"table_rows", "critical_sizes"}),
+    ],
+)
+def test_a_digest_covers_what_computes_a_file_and_nothing_else(
+    module: str, within: set[str], without: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An edit of a formula remakes what it computes: not messages, not the typed config, not what others compute."""
     read: set[str] = set()
     original = Path.read_bytes
 
@@ -73,6 +83,6 @@ def test_a_module_that_computes_is_in_the_digest_and_one_that_words_is_not(monke
 
     monkeypatch.setattr(Path, "read_bytes", reading)
     parts.code_digest.cache_clear()
-    parts.code_digest()
-    assert read >= {"work", "resources", "table_rows", "critical_sizes", "critical_shards", "axes", "combinations", "sizes", "sharding"}
-    assert not read & {"errors", "config", "entries", "catalogue", "progress", "workflow", "yaml_file", "documents"}
+    parts.code_digest(module)
+    assert read >= within
+    assert not read & (without | {"errors", "config", "entries", "catalogue", "progress", "workflow", "yaml_file", "documents"})

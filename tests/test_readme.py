@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import rooflines
-from rooflines.documents import with_tables
+from rooflines.documents import README, with_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-TEXT = (rooflines.documents.README).read_text(encoding="utf-8")  # type: ignore[attr-defined]  # imported above
+TEXT = README.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, flags=re.DOTALL | re.MULTILINE)
 SNIPPETS = [code for language, code in BLOCKS if language == "python" and not code.startswith("module ")]
 
@@ -67,7 +67,7 @@ def test_the_example_config_runs_with_the_command_below_it(
     run = snakemake(*(argument for argument in arguments if argument not in ("--cores", "4")), cwd=tmp_path)
     assert run.returncode == 0, run.stdout
     frame = rooflines.scan(tmp_path / "elsewhere" / "results", "decode").collect()
-    assert frame["chip"].unique().to_list().__len__() == 3
+    assert frame["chip"].n_unique() == 3
     assert frame["shape"].n_unique() == 2
 
 

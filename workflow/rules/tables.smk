@@ -49,6 +49,6 @@ rule skipped:
     resources:
         mem_mb=500,
     params:
-        spec=plan.skipped_spec(),
+        spec=plan.skipped_spec,
     script:
         "../scripts/skipped.py"

@@ -14,6 +14,6 @@ rule thresholds:
     resources:
         mem_mb=1000,
     params:
-        spec=plan.thresholds_spec(),
+        spec=plan.thresholds_spec,
     script:
         "../scripts/thresholds.py"
