@@ -50,9 +50,11 @@ def _listed(value: object) -> object:
 
 def _unique(values: object) -> object:
     if isinstance(values, list):
+        seen: set[str] = set()
         for index, value in enumerate(values):
-            if value in values[:index]:
+            if repr(value) in seen:
                 raise RooflinesError(f"[{index}]", f"is {quote(value)}, which stands there twice", "name it once")
+            seen.add(repr(value))
     return values
 
 

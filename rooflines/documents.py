@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +37,10 @@ def with_tables(text: str) -> str:
     """A README with the tables between its markers `<!-- columns: ... -->` and `<!-- end -->` as the dictionary has them now."""
     tables = {"table": table_columns(("B", "D", "F")), "thresholds": threshold_columns(("B", "D", "F")), "skipped": SKIPPED}
     for name, columns in tables.items():
-        mark = f"<!-- columns: {name} -->"
-        text = re.sub(rf"({mark}\n).*?(\n<!-- end -->)", lambda m, c=columns: f"{m[1]}\n{column_table(c)}\n{m[2]}", text, flags=re.DOTALL)
+        start, end = f"<!-- columns: {name} -->\n", "\n<!-- end -->"
+        before, _, rest = text.partition(start)
+        _, _, after = rest.partition(end)
+        text = f"{before}{start}\n{column_table(columns)}\n{end}{after}"
     return text
 
 

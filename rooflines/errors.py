@@ -59,7 +59,7 @@ def close_to(name: object, known: Iterable[str]) -> list[str]:
     text, names = str(name).lower(), list(known)
     contain = [known_name for known_name in names if len(text) > 1 and text in known_name.lower()]
     alike = get_close_matches(text, names, n=3, cutoff=0.6)
-    return list(dict.fromkeys([*contain, *alike]))[:4]
+    return list(dict.fromkeys([*sorted(contain, key=len), *alike]))[:4]
 
 
 def quote(value: object) -> str:

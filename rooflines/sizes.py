@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from rooflines.errors import RooflinesError, close_to, placed, quote
@@ -13,6 +13,9 @@ __all__ = ["LONGEST_AXIS", "Sizes"]
 
 LONGEST_AXIS = 2**24
 """Sizes that one axis may take; a grid point is a row, so longer axes are a mistake before they are a table."""
+
+MOST_POWERS = 512
+"""Terms of a geometric range that are spelt out as exact fractions."""
 
 RANGES = ({"from", "to", "factor"}, {"from", "to", "step"})
 TOKENS = {"sequences", "tokens_per_sequence", "replicas"}
@@ -104,18 +107,13 @@ class Sizes:
 
     def _spell_range(self) -> tuple[int, ...]:
         start, stop = self._bound("from"), self._bound("to")
-        values, value = [], start
         if "step" in self._keys:
             step = self._bound("step")
-            values = [round(start + step * index) for index in range(self.count)]
-        else:
-            factor = self._bound("factor")
-            while value <= stop:
-                values.append(round(value))
-                value *= factor
-                if value.denominator > LARGEST_SIZE:
-                    value = value.limit_denominator(LARGEST_SIZE)
-        return tuple(dict.fromkeys(values))
+            parts = math.lcm(start.denominator, step.denominator)
+            first, ahead = int(start * parts), int(step * parts)
+            return tuple(dict.fromkeys(rounded(first + ahead * index, parts) for index in range(self.count)))
+        terms = powers(start, self._bound("factor"), stop, exactly=self.count <= MOST_POWERS)
+        return tuple(dict.fromkeys(round(term) for term in terms))
 
     def _tokens(self) -> int:
         """Tokens on one replica: sequences * tokens per sequence / replicas [1]."""
@@ -128,3 +126,24 @@ class Sizes:
             problem = f"gives {float(tokens):g} tokens to each replica"
             raise RooflinesError("", problem, f"let every replica have a whole number of tokens, at most {LARGEST_SIZE:,}")
         return int(tokens)
+
+
+def rounded(numerator: int, denominator: int) -> int:
+    """The whole number nearest to a fraction, the even one of two: as `round` does, without the cost of a fraction."""
+    whole_part, rest = divmod(numerator, denominator)
+    return whole_part + (2 * rest > denominator or (2 * rest == denominator and whole_part % 2 == 1))
+
+
+def powers(start: Fraction, factor: Fraction, stop: Fraction, *, exactly: bool) -> Iterator[Fraction | float]:
+    """`start`, `start * factor`, ... up to `stop`; in Float64 where exact fractions would grow too long."""
+    if exactly:
+        value = start
+        while value <= stop:
+            yield value
+            value *= factor
+        return
+    first, ratio, last = float(start), float(factor), float(stop)
+    index = 0
+    while (term := first * ratio**index) <= last:
+        yield term
+        index += 1
