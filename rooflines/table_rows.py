@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial, reduce
-from operator import add, mul
+from itertools import combinations
+from operator import add, mul, or_
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -12,7 +13,7 @@ import polars as pl
 from rooflines.dictionary import table_columns
 from rooflines.numbers import exact
 from rooflines.resources import MATH, RESOURCES, Resource
-from rooflines.space import SCENARIO, axis_columns, decode, scenario_columns, slices, works
+from rooflines.space import SCENARIO, Columns, axis_columns, decode, scenario_columns, slices, works
 from rooflines.work import evaluate, extent
 
 if TYPE_CHECKING:
@@ -62,24 +63,31 @@ def time(resource: Resource, columns: Iterable[str]) -> pl.Expr:
     return pl.max_horizontal(served, latency) if latency in columns else served
 
 
-def intensity(resource: Resource) -> pl.Expr:
-    """FLOPs per unit of a resource's work [FLOP/byte]; null where there is none."""
-    return pl.when(pl.col(resource.work) > 0).then(pl.col(MATH.work) / pl.col(resource.work))
+def intensity(resource: Resource, *, always: bool) -> pl.Expr:
+    """FLOPs per unit of a resource's work [FLOP/byte]; null where there is none.
+
+    Args:
+        resource: The resource.
+        always: Whether every row has some of its work.
+    """
+    ratio = pl.col(MATH.work) / pl.col(resource.work)
+    return ratio if always else pl.when(pl.col(resource.work) > 0).then(ratio)
 
 
-def rounded_bound() -> pl.Expr:
+def rounded_bound(resources: Sequence[Resource]) -> pl.Expr:
     """The resource with the largest of the rounded times; at a tie the earlier in the list."""
-    label: pl.Expr = pl.lit(RESOURCES[-1].bound, dtype=BOUNDS)
-    for resource in reversed(RESOURCES[:-1]):
+    label: pl.Expr = pl.lit(resources[-1].bound, dtype=BOUNDS)
+    for resource in reversed(resources[:-1]):
         longest = pl.col(f"t_{resource.name}_s") >= pl.col("t_lower_s")
         label = pl.when(longest).then(pl.lit(resource.bound, dtype=BOUNDS)).otherwise(label)
     return label
 
 
-def contended() -> pl.Expr:
+def contended(resources: Sequence[Resource]) -> pl.Expr:
     """Whether more than one resource could have the largest time, as far as rounded times can tell."""
     close = pl.col("t_lower_s") * (1.0 - CLOSE)
-    return pl.sum_horizontal((pl.col(f"t_{resource.name}_s") >= close).cast(pl.UInt8) for resource in RESOURCES) > 1
+    pairs = combinations([pl.col(f"t_{resource.name}_s") >= close for resource in resources], 2)
+    return reduce(or_, [one & other for one, other in pairs])
 
 
 def exact_time(sweep: Sweep, block: Block, scenario: Scenario, resource: Resource, sizes: Mapping[str, int]) -> Fraction:
@@ -92,24 +100,29 @@ def exact_time(sweep: Sweep, block: Block, scenario: Scenario, resource: Resourc
     return max(evaluate(works(case)[resource.work], spans) / rate.per_s, rate.latency_s)
 
 
-def settle(candidates: pl.Series, sweep: Sweep, block: Block) -> pl.Series:
+def settle(columns: Sequence[pl.Series], sweep: Sweep, block: Block) -> pl.Series:
     """The bound of every row: the rounded one, and in the few rows where that is too close to tell the exact one.
 
     Args:
-        candidates: A struct of the scenario, the sizes, `#contended` and `bound`.
+        columns: The rounded bound, whether it is contended, the scenario, and the sizes of all dimensions.
         sweep: The sweep.
         block: Which of its blocks.
     """
-    frame = candidates.struct.unnest()
-    label, rare = frame["bound"], frame["#contended"].arg_true()
+    label, close, scenario, *sizes = columns
+    rare = close.arg_true()
     if rare.is_empty():
         return label
     settled = []
-    for row in frame[rare].iter_rows(named=True):
-        sizes = {dim: row[dim] for dim in sweep.op.dims}
-        times = [exact_time(sweep, block, block.scenarios[row[SCENARIO]], resource, sizes) for resource in RESOURCES]
+    for place, *values in zip(scenario.gather(rare), *(size.gather(rare) for size in sizes), strict=True):
+        at = dict(zip(sweep.op.dims, values, strict=True))
+        times = [exact_time(sweep, block, block.scenarios[place], resource, at) for resource in RESOURCES]
         settled.append(RESOURCES[times.index(max(times))].bound)
     return label.scatter(rare, pl.Series(settled, dtype=BOUNDS))
+
+
+def busy(terms: Mapping[tuple[str, ...], str], columns: Columns) -> bool:
+    """Whether a work is above zero in every scenario."""
+    return reduce(or_, [columns[name] > 0 for name in terms.values()]).all()
 
 
 def block_rows(sweep: Sweep, block: Block, start: int, stop: int) -> pl.LazyFrame:
@@ -123,29 +136,36 @@ def block_rows(sweep: Sweep, block: Block, start: int, stop: int) -> pl.LazyFram
     """
     coefficients, constants = scenario_columns(sweep, [(block, scenario) for scenario in block.scenarios])
     axes = [*map(axis_columns, sweep.leading), constants, *map(axis_columns, sweep.inner)]
-    times = [pl.col(f"t_{resource.name}_s") for resource in RESOURCES]
+    asked = [resource for resource in RESOURCES if coefficients[resource.work]]
+    idle = [resource for resource in RESOURCES if resource not in asked]
+    always = {resource for resource in asked if busy(coefficients[resource.work], constants)}
+    times = [pl.col(f"t_{resource.name}_s") for resource in asked]
     capacity = sweep.chips[block.chip]["memory"][block.memory].get("capacity_bytes")
     fits = pl.lit(None, dtype=pl.Boolean) if capacity is None else pl.col("footprint_bytes") <= float(exact(capacity))
-    candidates = pl.struct(SCENARIO, *sweep.op.dims, "#contended", "bound")
+    candidates = [pl.col("bound"), pl.col("#contended"), pl.col(SCENARIO), *(pl.col(dim) for dim in sweep.op.dims)]
     absent = {} if any("shape" in axis.columns for axis in sweep.inner) else {"shape": pl.lit(None, dtype=pl.Categorical)}
     return (
         decode(axes, start, stop)
         .with_columns(**extents(sweep, sweep.op.dims))
         .with_columns(**{name: work(sweep, name, terms) for name, terms in coefficients.items()})
-        .with_columns(**{f"t_{resource.name}_s": time(resource, constants) for resource in RESOURCES})
+        .with_columns(
+            **{f"t_{resource.name}_s": time(resource, constants) for resource in asked},
+            **{f"t_{resource.name}_s": pl.lit(0.0) for resource in idle},
+        )
         .with_columns(t_lower_s=pl.max_horizontal(times), t_upper_s=reduce(add, times))
         .with_columns(
             **absent,
-            **{f"{r.name}_intensity": intensity(r) for r in RESOURCES if r is not MATH},
+            **{f"{r.name}_intensity": intensity(r, always=r in always) for r in asked if r is not MATH},
+            **{f"{r.name}_intensity": pl.lit(None, dtype=pl.Float64) for r in idle},
             t_estimate_s=pl.col("t_lower_s") + pl.col("#overhead"),
             utilization=pl.col(MATH.work) / pl.col("#peak") / pl.col("t_lower_s"),
-            bound=rounded_bound(),
+            bound=rounded_bound(asked),
             fits=fits,
-            **{"#contended": contended()},
+            **{"#contended": contended(asked)},
         )
         .with_columns(
             attained_flops_per_s=pl.col("utilization") * pl.col("#peak"),
-            bound=candidates.map_batches(partial(settle, sweep=sweep, block=block), return_dtype=BOUNDS, is_elementwise=True),
+            bound=pl.map_batches(candidates, partial(settle, sweep=sweep, block=block), return_dtype=BOUNDS, is_elementwise=True),
         )
         .select(column.name for column in table_columns(sweep.op.dims))
     )
