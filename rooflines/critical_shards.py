@@ -19,6 +19,7 @@ from typing import Any
 import polars as pl
 
 from rooflines.resources import MATH, RESOURCES, Resource
+from rooflines.sharding import chips_joined
 from rooflines.solving import ROUNDING, solved
 from rooflines.space import SCENARIO, Served, axis_columns, keys_of, works
 from rooflines.sweep import Scenario, Sweep
@@ -65,6 +66,12 @@ def link_of(sweep: Sweep, served: Served) -> Mapping[str, Any]:
     block = served[0]
     found: Mapping[str, Any] = sweep.chips[block.chip]["networks"][block.network] if block.network else {}
     return found
+
+
+def domain_of(sweep: Sweep, served: Served) -> int | None:
+    """The most chips that a chip's interconnect joins; None where no limit is known [1]."""
+    link = link_of(sweep, served)
+    return chips_joined(link["topology"], link.get("links", 1), link.get("domain"))
 
 
 def ring_multiple(sweep: Sweep, served: Served) -> int | None:
@@ -146,7 +153,7 @@ def line_columns(sweep: Sweep, served: Sequence[Served]) -> Columns:
             if latency:
                 columns.number(f"#latency_{resource.name}", index, float(latency))
         columns.number("#ring", index, float(ring_multiple(sweep, each) or 0))
-        columns.number("#domain", index, float(link_of(sweep, each).get("domain") or ENDLESS))
+        columns.number("#domain", index, float(domain_of(sweep, each) or ENDLESS))
     return columns
 
 
@@ -268,7 +275,7 @@ def solve(frame: pl.LazyFrame, sweep: Sweep, columns: Columns) -> pl.LazyFrame:
 def settle(sweep: Sweep, served: Served, row: Mapping[str, Any]) -> dict[str, Any]:
     """The thresholds of one row in exact arithmetic, from the times of the table themselves."""
     sizes = {dim: row[dim] for dim in sweep.op.dims}
-    domain = link_of(sweep, served).get("domain")
+    domain = domain_of(sweep, served)
     multiple = ring_multiple(sweep, served)
 
     def times(shards: int) -> list[Fraction]:

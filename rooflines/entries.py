@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 
@@ -65,6 +65,10 @@ def _count(value: object) -> int:
     return whole(value)
 
 
+def _ring(value: object) -> int:
+    return whole(value, least=3)
+
+
 def _name(value: object) -> str:
     if not isinstance(value, str) or not NAME.fullmatch(value):
         raise RooflinesError("", f"is {quote(value)}, which is no name", "use lower-case letters, digits and hyphens, at most 100")
@@ -83,6 +87,7 @@ Positive = Annotated[float, BeforeValidator(_positive), WithJsonSchema({**NUMBER
 NotNegative = Annotated[float, BeforeValidator(_not_negative), WithJsonSchema({**NUMBER_SCHEMA, "minimum": 0})]
 Share = Annotated[float, BeforeValidator(_share), WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0, "maximum": 1})]
 Count = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
+RingCount = Annotated[int, BeforeValidator(_ring), WithJsonSchema({"type": "integer", "minimum": 3})]
 Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": "^[a-z0-9-]+$"})]
 Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string"})]
 Source = str | list[str] | dict[str, str | list[str]]
@@ -123,8 +128,17 @@ class Network(Sourced):
         description="switch: all links usable at once; mesh: one link to every other chip; torus: a line, or a ring where it closes"
     )
     domain: Count | None = Field(None, description="the most chips one of these joins (torus: along one axis) [1]; null: no limit known")
-    ring_multiple: Count | None = Field(None, description="torus: the axis closes into a ring where N is a multiple of this [1]")
+    ring_multiple: RingCount | None = Field(None, description="torus: the axis closes into a ring where N is a multiple of this [1]")
     hop_latency_s: NotNegative = Field(0, description="time of one hop of a collective [s]")
+
+    @model_validator(mode="after")
+    def _fits_topology(self) -> Self:
+        if self.topology == "mesh" and self.domain is not None and self.domain > self.links + 1:
+            problem = f"is {self.domain}, but a mesh of {self.links} links joins {self.links + 1} chips at most"
+            raise RooflinesError("domain", problem, "give as many links as there are other chips, or a smaller domain")
+        if self.topology != "torus" and self.ring_multiple is not None:
+            raise RooflinesError("ring_multiple", f"is given for a {self.topology}", "leave it out: only a torus closes into rings")
+        return self
 
 
 class Power(Sourced):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rooflines.operation import Operation
 
-__all__ = ["NAMED", "TOPOLOGIES", "Sharding", "links_used", "sharding"]
+__all__ = ["NAMED", "Sharding", "chips_joined", "links_used", "sharding"]
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,9 @@ def sharding(given: str | Mapping[str, object], op: Operation) -> Sharding:
     return Sharding(name, split, first, then)
 
 
-TOPOLOGIES = ("switch", "mesh", "torus")
+def chips_joined(topology: str, links: int, domain: int | None) -> int | None:
+    """The most chips that one interconnect joins [1]; None where no limit is known. A mesh has a link to every other chip."""
+    return links + 1 if domain is None and topology == "mesh" else domain
 
 
 def links_used(topology: str, links: int, shards: int, ring_multiple: int | None) -> int:

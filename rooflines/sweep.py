@@ -17,7 +17,7 @@ from rooflines.errors import RooflinesError, close_to, placed, quote
 from rooflines.numbers import exact, whole
 from rooflines.operation import Operation, operation
 from rooflines.resources import RESOURCES, Plain, Service
-from rooflines.sharding import Sharding, sharding
+from rooflines.sharding import Sharding, chips_joined, sharding
 from rooflines.work import Case
 
 if TYPE_CHECKING:
@@ -281,9 +281,7 @@ class Sweep:
             return None, 1, "no interconnect"
         name = str(wanted or next(iter(networks)))
         link = networks[name]
-        most = link.get("domain")
-        if most is None and link["topology"] == "mesh":
-            most = link.get("links", 1) + 1
+        most = chips_joined(link["topology"], link.get("links", 1), link.get("domain"))
         return name, most, f"{most} chips at most on one {name}"
 
 
