@@ -57,7 +57,7 @@ def pieces(sweep: Sweep, served: Served) -> list[Piece]:
     multiple = ring_multiple(sweep, served)
     if multiple:
         found[1] = Piece(OPEN, (2, multiple + 1))
-        found.append(Piece(RING, (multiple, 2 * multiple)))
+        found.append(Piece(RING, (3 * multiple, 4 * multiple)))
     return found
 
 
@@ -198,10 +198,11 @@ def largest(resources: Sequence[Resource], columns: Columns) -> tuple[pl.Expr, p
             whole = pl.when(whole >= 1).then(1.0).otherwise(0.0)
         elif piece == OPEN:
             closes = (ring > 0) & (whole > 2) & (whole % ring == 0)  # noqa: PLR2004, two chips are a pair
-            whole = pl.when(closes).then(whole - 1).otherwise(whole)
+            whole = pl.when(closes).then(pl.when(ring > 1).then(whole - 1).otherwise(2.0)).otherwise(whole)
             whole = pl.when(whole >= 2).then(whole).otherwise(0.0)  # noqa: PLR2004
         else:
-            whole = pl.when(ring > 0).then(whole - whole % ring).otherwise(0.0)
+            whole = pl.when((ring > 0) & (whole > 2)).then(whole - whole % ring).otherwise(0.0)  # noqa: PLR2004
+            whole = pl.when(whole > 2).then(whole).otherwise(0.0)  # noqa: PLR2004
         found.append(whole)
         reals[piece] = real
     number = pl.max_horizontal(found)
@@ -290,10 +291,14 @@ def settle(sweep: Sweep, served: Served, row: Mapping[str, Any]) -> dict[str, An
             return all(t[0] >= t[place] for place in places)
 
         top = domain or ENDLESS
-        found = [1 if holds(1) else 0, last_open(holds, top, multiple)]
+        found = [n for n in (1, 2) if n <= top and holds(n)]
         if multiple:
-            found.append(multiple * bisected(lambda n: holds(n * multiple), top // multiple))
-        return max(found)
+            found.append(last_of(lambda n: n * multiple, holds, top))
+        if multiple is None:
+            found.append(last_of(lambda n: n + 1, holds, top))
+        elif multiple > 1:
+            found.append(last_of(lambda n: n + 1 + n // (multiple - 1), holds, top))
+        return max(found, default=0)
 
     number = most(OTHERS)
     following = number + 1
@@ -310,26 +315,23 @@ def settle(sweep: Sweep, served: Served, row: Mapping[str, Any]) -> dict[str, An
     }
 
 
-def last_open(holds: Callable[[int], bool], top: int, multiple: int | None) -> int:
-    """The largest number of chips from 2 to `top`, rings left out, that holds; 0: none."""
-    if not multiple:
-        found = bisected(lambda n: holds(n + 1), top - 1)
-        return found + 1 if found else 0
+def last_of(number: Callable[[int], int], holds: Callable[[int], bool], top: int) -> int:
+    """The last of the numbers of chips number(1), number(2), ... up to `top` that holds, two chips left out; 0: none.
 
-    def number(place: int) -> int:
-        return place + 1 + place // (multiple - 1)
-
-    found = bisected(lambda place: number(place) <= top and holds(number(place)), top)
-    return number(found) if found else 0
-
-
-def bisected(holds: Callable[[int], bool], top: int) -> int:
-    """The largest n from 1 to `top` that holds, of a condition that once it fails stays failed; 0: none."""
+    Args:
+        number: An increasing sequence.
+        holds: A condition that once it fails along the sequence stays failed.
+        top: The most chips [1].
+    """
     low, high = 0, top
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle - 1)
-    return low
+        chips = number(middle)
+        if chips <= top and (chips <= 2 or holds(chips)):  # noqa: PLR2004, a pair is no ring
+            low = middle
+        else:
+            high = middle - 1
+    return number(low) if low and number(low) > 2 else 0  # noqa: PLR2004
 
 
 def shard_thresholds(sweep: Sweep) -> Iterator[pl.DataFrame]:
@@ -343,7 +345,8 @@ def shard_thresholds(sweep: Sweep) -> Iterator[pl.DataFrame]:
         return
     columns = line_columns(sweep, served)
     constants = {name: pl.Series(values, dtype=pl.Float64) for name, values in columns.values.items()}
-    axes = [{**keys_of(sweep, served), **constants}, *map(axis_columns, sweep.leading), *map(axis_columns, sweep.inner)]
+    spans = {f"#span_{dim}": pl.Series([tile] * len(served), dtype=pl.Int64) for dim, tile in sweep.tile.items()}
+    axes = [{**keys_of(sweep, served), **constants, **spans}, *map(axis_columns, sweep.leading), *map(axis_columns, sweep.inner)]
     yield from solved(
         axes,
         lambda frame: solve(frame.with_columns(**extents(sweep, sweep.op.dims)), sweep, columns),

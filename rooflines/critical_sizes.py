@@ -125,7 +125,7 @@ def solve(frame: pl.LazyFrame, sweep: Sweep, axis: str, coefficients: Coefficien
     moved = reduce(lambda otherwise, bound: pl.when(pl.col("limit") == bound).then(slope[bound]).otherwise(otherwise), slope, pl.lit(0.0))
 
     def size(real: pl.Expr) -> pl.Expr:
-        whole = pl.max_horizontal(real.ceil(), 1.0)
+        whole = real.ceil().clip(lower_bound=1.0)
         return pl.when(whole * span < float(LARGEST)).then((whole.clip(upper_bound=2.0**53).cast(pl.Int64) - 1) * span + 1)
 
     return (

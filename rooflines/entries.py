@@ -65,10 +65,6 @@ def _count(value: object) -> int:
     return whole(value)
 
 
-def _ring(value: object) -> int:
-    return whole(value, least=3)
-
-
 def _name(value: object) -> str:
     if not isinstance(value, str) or not NAME.fullmatch(value):
         raise RooflinesError("", f"is {quote(value)}, which is no name", "use lower-case letters, digits and hyphens, at most 100")
@@ -87,7 +83,6 @@ Positive = Annotated[float, BeforeValidator(_positive), WithJsonSchema({**NUMBER
 NotNegative = Annotated[float, BeforeValidator(_not_negative), WithJsonSchema({**NUMBER_SCHEMA, "minimum": 0})]
 Share = Annotated[float, BeforeValidator(_share), WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0, "maximum": 1})]
 Count = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
-RingCount = Annotated[int, BeforeValidator(_ring), WithJsonSchema({"type": "integer", "minimum": 3})]
 Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": "^[a-z0-9-]+$"})]
 Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string"})]
 Source = str | list[str] | dict[str, str | list[str]]
@@ -128,7 +123,7 @@ class Network(Sourced):
         description="switch: all links usable at once; mesh: one link to every other chip; torus: a line, or a ring where it closes"
     )
     domain: Count | None = Field(None, description="the most chips one of these joins (torus: along one axis) [1]; null: no limit known")
-    ring_multiple: RingCount | None = Field(None, description="torus: the axis closes into a ring where N is a multiple of this [1]")
+    ring_multiple: Count | None = Field(None, description="torus: the axis closes into a ring where N is a multiple of this [1]")
     hop_latency_s: NotNegative = Field(0, description="time of one hop of a collective [s]")
 
     @model_validator(mode="after")

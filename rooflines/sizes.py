@@ -14,6 +14,7 @@ __all__ = ["LONGEST_AXIS", "Sizes"]
 LONGEST_AXIS = 2**24
 """Sizes that one axis may take; a grid point is a row, so longer axes are a mistake before they are a table."""
 
+HALF = Fraction(1, 2)
 MOST_POWERS = 512
 """Terms of a geometric range that are spelt out as exact fractions."""
 
@@ -93,7 +94,7 @@ class Sizes:
     def _range(self) -> int:
         """Check a range and count its sizes, before rounding makes some of them equal."""
         start, stop = self._bound("from"), self._bound("to")
-        if round(start) < 1:
+        if start < HALF:
             raise RooflinesError("from", f"is {quote(self._keys['from'])}, which rounds to zero", "sizes start at 1")
         if stop < start:
             problem = f"runs from {self._keys['from']} to {self._keys['to']}, so the grid is empty"
@@ -113,7 +114,7 @@ class Sizes:
             first, ahead = int(start * parts), int(step * parts)
             return tuple(dict.fromkeys(rounded(first + ahead * index, parts) for index in range(self.count)))
         terms = powers(start, self._bound("factor"), stop, exactly=self.count <= MOST_POWERS)
-        return tuple(dict.fromkeys(round(term) for term in terms))
+        return tuple(dict.fromkeys(math.floor(term + HALF) for term in terms))
 
     def _tokens(self) -> int:
         """Tokens on one replica: sequences * tokens per sequence / replicas [1]."""
@@ -129,9 +130,8 @@ class Sizes:
 
 
 def rounded(numerator: int, denominator: int) -> int:
-    """The whole number nearest to a fraction, the even one of two: as `round` does, without the cost of a fraction."""
-    whole_part, rest = divmod(numerator, denominator)
-    return whole_part + (2 * rest > denominator or (2 * rest == denominator and whole_part % 2 == 1))
+    """The whole number nearest to a fraction, a half upwards, without the cost of a fraction."""
+    return (2 * numerator + denominator) // (2 * denominator)
 
 
 def powers(start: Fraction, factor: Fraction, stop: Fraction, *, exactly: bool) -> Iterator[Fraction | float]:
