@@ -7,26 +7,31 @@ difference is affine (so that it turns at most once) is the one thing taken from
 
 Where the model leaves room, the conventions are these:
 
-- Dimensions are ordered by first appearance in the einsum. An einsum that is written like a named operation is that one.
+- Dimensions are ordered by first appearance in the einsum. An einsum that is written like a named operation is that
+  one.
 - Rows run, slowest first: chip, memory, the first dimension (where it is a grid axis of its own), dtypes, sharding,
   shards, shape, the other dimensions. A dimension that is tied to another, or that the shapes give, is no axis.
-- ``none`` goes with one chip only, which ``shards`` must then name; every other sharding with every entry of ``shards``.
-- A range runs in exact steps up to and including ``to``, is rounded half up, and keeps the first of equal values.
-- A network is needed from two chips on. On one chip it is null where the chip has none, or none of the name asked for.
-- In a mesh a chip sends over N-1 links, but never over more than it has; where its domain is not given, it joins one chip
-  more than a chip has links.
+- ``none`` goes with one chip only, which ``shards`` must then name; every other sharding with every entry of
+  ``shards``.
+- A range runs in exact steps up to and including ``to``, is rounded (a half to the even number), and keeps the first of equal values.
+- A network is needed from two chips on. On one chip it is null where the chip has none, or none of the name asked
+  for.
+- In a mesh a chip sends over N-1 links, but never over more than it has; where its domain is not given, it joins one
+  chip more than a chip has links.
 - Tiles: flops, memory and network count whole tiles of the local sizes, the footprint counts the sizes themselves; a
   dimension without a tile is one tile of its own local size. ``critical_exact`` is the real number of tiles times the
   tile, times the chips where the dimension is the one that is split.
-- Efficiency of a resource: the sweep's, else that of the chip's calibration for the compute dtype, else the chip's own, else
-  1. It applies to rates, not to the latency of a hop. The overhead of a calibration is in ``t_estimate`` alone.
+- Efficiency of a resource: the sweep's, else that of the chip's calibration for the compute dtype, else the chip's
+  own, else 1. It applies to rates, not to the latency of a hop. The overhead of a calibration is in ``t_estimate``
+  alone.
 - A resource without work takes no time, so it is beaten from the first size on: its critical is 1.
 - ``limit``: below ``critical``, the resource whose own critical is largest (never counts as infinite, among several
   that are never beaten the one that takes longest as the size grows without end; memory before network); null where
   ``critical`` is 1. A critical of 2^62 or more is null, only ``critical_exact`` tells it.
-- Along ``shards`` there is nothing to solve for ``none`` and on a chip without a network; where the dimension that is split is tiled, solving is refused. ``critical`` is the largest number of chips allowed that is
-  compute-bound (null with a ``limit``: not even one chip; null without: there is no largest); ``limit`` is what binds
-  at the next number of chips, null where ``critical`` is all that the domain holds.
+- Along ``shards`` there is nothing to solve for ``none`` and on a chip without a network; where the dimension that is
+  split is tiled, solving is refused. ``critical`` is the largest number of chips allowed that is compute-bound (null
+  with a ``limit``: not even one chip; null without: there is no largest); ``limit`` is what binds at the next number
+  of chips, null where ``critical`` is all that the domain holds.
 """
 
 from __future__ import annotations
@@ -159,7 +164,7 @@ def sizes_of(spec: Sizes) -> list[int]:
         return [whole(exact(spec["sequences"]) * exact(spec["tokens_per_sequence"]) / exact(spec["replicas"]))]
     values, value, last = [], exact(spec["from"]), exact(spec["to"])
     while value <= last:
-        values.append(math.floor(value + Fraction(1, 2)))
+        values.append(round(value))
         value = value * exact(spec["factor"]) if "factor" in spec else value + exact(spec["step"])
     return list(dict.fromkeys(values))
 
@@ -600,9 +605,7 @@ def real_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Fraction
         return {"critical_exact": None}
     zeros = []
     for resource in RESOURCES[1:]:
-        two, three = (
-            chips * (setting.times(sizes, chips)["math"] - setting.times(sizes, chips)[resource]) for chips in (2, 3)
-        )
+        two, three = (chips * (setting.times(sizes, chips)["math"] - setting.times(sizes, chips)[resource]) for chips in (2, 3))
         if two != three:
             zeros.append(2 + two / (two - three))
     return {"critical_exact": min(zeros, default=None)}

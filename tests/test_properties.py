@@ -94,6 +94,23 @@ fractions_of_one = st.sampled_from([1, 1.0, 0.95, 0.8, 0.5, 0.82, 0.333, 0.1, 0.
 
 
 @st.composite
+def networks(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw an interconnect."""
+    topology = draw(st.sampled_from(["switch", "mesh", "torus"]))
+    entry: dict[str, Any] = {"bytes_per_s": draw(rates(9, 12)), "topology": topology}
+    entry["links"] = draw(st.sampled_from([1, 3, 4, 7, 15, 18]))
+    if draw(st.booleans()):
+        entry["domain"] = draw(st.sampled_from([4, 8, 16, 72]))
+    if topology == "mesh" and "domain" in entry:
+        entry["links"] = entry["domain"] - 1
+    if topology == "torus" and draw(st.booleans()):
+        entry["ring_multiple"] = draw(st.sampled_from([2, 4, 16]))
+    if draw(st.integers(0, 3)) == 0:
+        entry["hop_latency_s"] = draw(st.sampled_from([1e-6, 5e-7, 2.5e-5]))
+    return entry
+
+
+@st.composite
 def chips(draw: st.DrawFn) -> dict[str, Any]:
     """Draw a chip that may lack a dtype, with one or two memory levels and interconnects."""
 
@@ -101,30 +118,18 @@ def chips(draw: st.DrawFn) -> dict[str, Any]:
         kinds = draw(st.lists(st.sampled_from(COMPUTE), min_size=1, max_size=4, unique=True))
         return {kind: {"flops_per_s": draw(rates(12, 16))} for kind in kinds}
 
-    def network() -> dict[str, Any]:
-        topology = draw(st.sampled_from(["switch", "mesh", "torus"]))
-        entry: dict[str, Any] = {"bytes_per_s": draw(rates(9, 12)), "topology": topology}
-        entry["links"] = draw(st.sampled_from([1, 3, 4, 7, 15, 18]))
-        if draw(st.booleans()):
-            entry["domain"] = draw(st.sampled_from([4, 8, 16, 72]))
-        if topology == "torus" and draw(st.booleans()):
-            entry["ring_multiple"] = draw(st.sampled_from([2, 4, 16]))
-        if draw(st.integers(0, 3)) == 0:
-            entry["hop_latency_s"] = draw(st.sampled_from([1e-6, 5e-7, 2.5e-5]))
-        return entry
-
     chip: dict[str, Any] = {
         "name": "A chip",
         "vendor": "Nobody",
         "source": "made up",
         "units": {"matrix": peaks(), "vector": peaks()},
         "memory": {"hbm": {"bytes_per_s": draw(rates(10, 13)), "capacity_bytes": draw(rates(4, 12))}},
-        "networks": {"fabric": network()},
+        "networks": {"fabric": draw(networks())},
     }
     if draw(st.booleans()):
         chip["memory"]["l2"] = {"bytes_per_s": draw(rates(11, 13))}
     if draw(st.booleans()):
-        chip["networks"]["second"] = network()
+        chip["networks"]["second"] = draw(networks())
     if draw(st.integers(0, 3)) == 0:
         chip["efficiency"] = {r: draw(fractions_of_one) for r in draw(st.sets(st.sampled_from(oracle.RESOURCES)))}
     if draw(st.integers(0, 3)) == 0:
@@ -365,22 +370,37 @@ def test_whole_numbers_below_two_to_the_53_are_whole(config: dict[str, Any]) -> 
 @given(config=configs())
 def test_every_threshold_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) -> None:
     """The critical sizes are equal to the integer, for every axis and resource, with what limits below them."""
+    assume(config["sweeps"]["random"]["thresholds"])
+    assert threshold_differences(config) == []
+
+
+WHOLE = ("critical", "critical_memory", "critical_network", "limit")
+REAL = ("critical_exact", "limit_intensity")
+
+
+def close(found: float | None, exact: Fraction | None) -> bool:
+    """Say whether a float is a real number to 1e-9 of it, null where that is null."""
+    if found is None or exact is None:
+        return found is None and exact is None
+    return math.isclose(found, exact, rel_tol=REAL_TOLERANCE)
+
+
+def threshold_differences(config: dict[str, Any]) -> list[str]:
+    """Return what differs between the thresholds of a config's one sweep and the exact ones, in words."""
     ((name, sweep),) = config["sweeps"].items()
-    assume(sweep["thresholds"])
     frame = rooflines.thresholds(rooflines.load_config(config), name)
     keys = [*KEYS, "axis", *oracle.operation_of(sweep["operation"]).dims]
     found = {tuple(row[key] for key in keys): row for row in frame.iter_rows(named=True)}
     expected = {tuple(row[key] for key in keys): row for row in oracle.thresholds(sweep, config["chips"], DTYPES)}
-    assert len(found) == frame.height
-    assert found.keys() == expected.keys()
+    if len(found) != frame.height or found.keys() != expected.keys():
+        return [f"{frame.height} thresholds where {len(expected)} are expected, alike in {len(found.keys() & expected)}"]
+    wrong = []
     for key, truth in expected.items():
-        for column in truth.keys() & {"critical", "critical_memory", "critical_network", "limit"}:
-            assert found[key][column] == truth[column], (column, truth, found[key])
-        for column in truth.keys() & {"critical_exact", "limit_intensity"}:
-            if truth[column] is None:
-                assert found[key][column] is None, (column, truth, found[key])
-            else:
-                assert found[key][column] == pytest.approx(float(truth[column]), rel=REAL_TOLERANCE), (column, truth)
+        for column in truth.keys() & {*WHOLE, *REAL}:
+            value, exact = found[key][column], truth[column]
+            if not (value == exact if column in WHOLE else close(value, exact)):
+                wrong.append(f"{column}: {value} where {exact} is exact, at {key}")
+    return wrong
 
 
 @check(40)
@@ -467,7 +487,7 @@ def ties(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
         "sharding": spec,
         "shards": [shards],
         "flops": "exact" if setting.exact_flops else "leading",
-        "thresholds": [axis],
+        "thresholds": [axis] if spec == "none" else [axis, "shards"],
     }
     return {"sweeps": {"tie": sweep}, "chips": {"tied": chip}, "charts": []}, oracle.LABEL[tied[0]]
 
@@ -488,10 +508,81 @@ def test_a_threshold_that_is_a_whole_number_is_that_number(tie: tuple[dict[str, 
     """Where compute ties with what limits it, the critical size is the size of the tie, not the next."""
     config, _ = tie
     sweep = config["sweeps"]["tie"]
-    (truth,) = oracle.thresholds(sweep, config["chips"], DTYPES)
-    found = rooflines.thresholds(rooflines.load_config(config), "tie").row(0, named=True)
-    for column in ("critical", "critical_memory", "critical_network", "limit"):
-        assert found[column] == truth[column], (column, truth, found)
+    sweep["grid"] = {d: spec[1] if isinstance(spec, list) else spec for d, spec in sweep["grid"].items()}
+    assert threshold_differences(config) == []
+
+
+@st.composite
+def reaches(draw: st.DrawFn, topology: str, ring_multiple: int | None) -> dict[str, Any]:
+    """Draw a split matmul on a chip whose rates let it go about so many chips far, by its memory and by its network."""
+    spec = draw(st.sampled_from(["contracting/all-reduce", "contracting/reduce-scatter", "column/gather-x", "batch/gather-w", "batch"]))
+    operation = oracle.operation_of("matmul")
+    sizes_of_all = {d: draw(st.sampled_from([512, 1000, 4096, 14336, 65536])) for d in operation.dims}
+    link: dict[str, Any] = {"links": 7, "topology": topology, "ring_multiple": ring_multiple}
+    link["domain"] = draw(st.sampled_from([None, 8, 2] if topology == "mesh" else [None, None, 256, 64, 8, 2, 1]))
+    if draw(st.integers(0, 3)) == 0:
+        link["hop_latency_s"] = draw(st.sampled_from([1e-9, 1e-6, 1e-4]))
+    one = Fraction(1)
+    setting = oracle.Setting(
+        operation=operation,
+        sharding=oracle.sharding_of(operation, spec),
+        bits=dict.fromkeys(("x", "w", "out"), Fraction(16)),
+        peak=one,
+        memory_rate=one,
+        capacity=None,
+        link=None,
+        efficiency=dict.fromkeys(oracle.RESOURCES, one),
+    )
+    peak = draw(rates(13, 15))
+    by_memory, by_network = draw(st.sampled_from([10**6, 2000, 40, 3, 1])), draw(st.integers(2, 500))
+    at_memory, at_network = setting.work(sizes_of_all, by_memory), setting.work(sizes_of_all, by_network)
+    bandwidth = oracle.exact(peak) * at_memory["memory"] / at_memory["math"]
+    one_way = oracle.exact(peak) * at_network["network"] / at_network["math"] / draw(st.sampled_from([1, 2, 7]))
+    chip = {
+        "name": "A chip",
+        "vendor": "Nobody",
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": peak}}},
+        "memory": {"hbm": {"bytes_per_s": float(bandwidth)}},
+        "networks": {"fabric": {"bytes_per_s": float(one_way) or 1e9, **{k: v for k, v in link.items() if v is not None}}},
+    }
+    sweep = {
+        "operation": "matmul",
+        "grid": sizes_of_all,
+        "dtypes": ["bf16"],
+        "chips": ["one"],
+        "sharding": spec,
+        "shards": [1],
+        "thresholds": ["shards"],
+    }
+    return {"sweeps": {"reach": sweep}, "chips": {"one": chip}, "charts": []}
+
+
+FABRICS = [("switch", None), ("mesh", None), ("torus", None), *(("torus", ring) for ring in (1, 2, 3, 4, 16))]
+
+
+@pytest.mark.parametrize(("topology", "ring_multiple"), FABRICS)
+@check(30)
+@given(data=st.data())
+def test_how_far_an_operation_can_be_split_is_found_by_trying_every_number(
+    topology: str, ring_multiple: int | None, data: st.DataObject
+) -> None:
+    """The critical number of chips is the largest that trying finds, whatever the ring, the domain and the hops."""
+    assert threshold_differences(data.draw(reaches(topology, ring_multiple))) == []
+
+
+@pytest.mark.parametrize(("topology", "ring_multiple"), FABRICS)
+@check(8)
+@given(data=st.data())
+def test_the_next_number_of_chips_is_not_compute_bound(topology: str, ring_multiple: int | None, data: st.DataObject) -> None:
+    """In a table over the critical number of chips and the next one, the bound changes from compute to the limit."""
+    config = data.draw(reaches(topology, ring_multiple))
+    frame = rooflines.thresholds(rooflines.load_config(config))
+    critical, limit = frame["critical"].item(), frame["limit"].item()
+    assume(critical is not None and limit is not None)
+    sweep = config["sweeps"]["reach"]
+    sweep["shards"] = [critical, critical + 1]
+    assert table_of(config)["bound"].to_list() == ["compute", limit]
 
 
 @check(30)

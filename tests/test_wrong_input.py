@@ -722,7 +722,7 @@ FULL = yaml.safe_load(
     )
     .replace("[bf16]", "[bf16, {x: bf16, w: int8, out: bf16, compute: bf16}]")
 )
-ODD = [
+ODD: list[object] = [
     *(None, True, False, 0, -1, 1, 1.5, 2**70, -(2**70), 1e308, float("nan"), float("inf"), dt.date(2026, 11, 21)),
     *("", " ", "many", "1.97e14", "0x10", "nan", "all", "none", "B", "mine", "..", "a" * 1000, "\n", "\0", "é", "1/3", "1e999999"),
     *([], [[]], [None], [1, 1], ["B", 2], {}, {"a": 1}, {1: 2}, {None: None}, {"from": 1, "to": 2**60, "step": 1}, (1, 2), {1}, b"x"),
