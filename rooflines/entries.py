@@ -16,6 +16,12 @@ from rooflines.numbers import number, whole
 
 __all__ = ["Chip", "Entry", "Format", "Name", "NamedCombination", "Positive", "Source", "readable"]
 
+SMALLEST, LARGEST = 1e-30, 1e30
+"""Rates, capacities and prices beyond these are slips; within them no time overflows or underflows."""
+
+LEAST_SHARE = 1e-6
+"""The least share of a peak that anybody reaches [1]."""
+
 NAME = re.compile(r"[a-z0-9-]{1,100}")
 
 
@@ -44,20 +50,22 @@ def _positive(value: object) -> int | float:
     given = number(value)
     if given <= 0:
         raise RooflinesError("", f"is {quote(value)}, which is not above zero", "write a number above zero, in SI units without prefix")
+    if not SMALLEST <= given <= LARGEST:
+        raise RooflinesError("", f"is {quote(value)}, which no part of a chip has", f"write a number from {SMALLEST:g} to {LARGEST:g}")
     return given
 
 
 def _not_negative(value: object) -> int | float:
     given = number(value)
-    if given < 0:
-        raise RooflinesError("", f"is {quote(value)}, which is below zero", "write a number that is zero or more")
+    if not 0 <= given <= LARGEST:
+        raise RooflinesError("", f"is {quote(value)}, which is below zero or beyond {LARGEST:g}", "write a number that is zero or more")
     return given
 
 
 def _share(value: object) -> int | float:
     given = number(value)
-    if not 0 < given <= 1:
-        raise RooflinesError("", f"is {quote(value)}, which is no share of a peak", "write a number above 0 and at most 1")
+    if not LEAST_SHARE <= given <= 1:
+        raise RooflinesError("", f"is {quote(value)}, which is no share of a peak", f"write a number from {LEAST_SHARE:f} to 1")
     return given
 
 

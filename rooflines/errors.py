@@ -64,5 +64,9 @@ def close_to(name: object, known: Iterable[str]) -> list[str]:
 
 def quote(value: object) -> str:
     """A value as a message shows it: its YAML-like form, shortened."""
-    text = "null" if value is None else {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
+    named = {None: "null", True: "true", False: "false"}
+    try:
+        text = named[value] if value is None or isinstance(value, bool) else repr(value)
+    except ValueError:  # a whole number of thousands of digits has no text
+        text = "a number of thousands of digits"
     return text if len(text) <= LONGEST_QUOTE else f"{text[: LONGEST_QUOTE - 3]}..."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from fractions import Fraction
 
@@ -12,6 +11,9 @@ __all__ = ["LARGEST_SIZE", "exact", "number", "whole"]
 
 LARGEST_SIZE = 2**53
 """The largest size of one dimension: up to here a Float64 holds every whole number."""
+
+LARGEST_NUMBER = 1e300
+"""Beyond this a product of two numbers would overflow, and nothing means such a number."""
 
 DECIMAL = re.compile(r"[+-]?(\d[\d_]*\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
 
@@ -27,7 +29,7 @@ def number(value: object) -> int | float:
     if isinstance(value, str) and DECIMAL.fullmatch(value.strip()):
         plain = value.strip().replace("_", "")
         value = int(plain) if plain.lstrip("+-").isdigit() else float(plain)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST_NUMBER:
         raise RooflinesError("", f"is {quote(value)}, which is no number", "write a plain number such as 4096 or 1.97e14, without a unit")
     return value
 

@@ -13,7 +13,7 @@ Where the model leaves room, the conventions are these:
   shards, shape, the other dimensions. A dimension that is tied to another, or that the shapes give, is no axis.
 - ``none`` goes with one chip only, which ``shards`` must then name; every other sharding with every entry of
   ``shards``.
-- A range runs in exact steps up to and including ``to``, is rounded (a half to the even number), and keeps the first of equal values.
+- A range runs in exact steps up to and including ``to``, is rounded half up, and keeps the first of equal values.
 - A network is needed from two chips on. On one chip it is null where the chip has none, or none of the name asked
   for.
 - In a mesh a chip sends over N-1 links, but never over more than it has; where its domain is not given, it joins one
@@ -164,7 +164,7 @@ def sizes_of(spec: Sizes) -> list[int]:
         return [whole(exact(spec["sequences"]) * exact(spec["tokens_per_sequence"]) / exact(spec["replicas"]))]
     values, value, last = [], exact(spec["from"]), exact(spec["to"])
     while value <= last:
-        values.append(round(value))
+        values.append(math.floor(value + Fraction(1, 2)))
         value = value * exact(spec["factor"]) if "factor" in spec else value + exact(spec["step"])
     return list(dict.fromkeys(values))
 
