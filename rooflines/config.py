@@ -66,8 +66,33 @@ def _numbers_of_chips(value: object) -> object:
     return _listed(values)
 
 
+def _names(value: object) -> object:
+    for index, name in enumerate(value if isinstance(value, list) else []):
+        if not isinstance(name, str):
+            raise RooflinesError(f"[{index}]", f"is {quote(name)}, which is no name", "write a name, in quotes if it looks like a number")
+    return value
+
+
 def _chips(value: object) -> object:
-    return value if value == "all" else _listed(value)
+    return value if value == "all" else _names(_listed(value))
+
+
+def _solved(value: object) -> object:
+    if value is not None and not isinstance(value, list):
+        raise RooflinesError("", f"is {quote(value)}, which is no list", "write a list such as [B], or [] for nothing")
+    return _unique(_names(value))
+
+
+def _sweeps(value: object) -> object:
+    if isinstance(value, Mapping) and not value:
+        raise RooflinesError("", "is empty, so there is nothing to compute", "describe at least one sweep")
+    return value
+
+
+def _charts(value: object) -> object:
+    if value != "auto" and not isinstance(value, list):
+        raise RooflinesError("", f"is {quote(value)}, which asks for no charts", "write auto, or a list of charts; [] for none")
+    return value
 
 
 def _sizes(value: object) -> object:
@@ -113,7 +138,9 @@ def _metrics(value: object) -> object:
         raise RooflinesError(
             "", f"is {quote(value)}", f"write all, or a list of {', '.join(names)}", close=close_to(value, ["all", *names])
         )
-    for index, name in enumerate(value if isinstance(value, list) else []):
+    if not isinstance(value, list):
+        raise RooflinesError("", f"is {quote(value)}", f"write all, or a list of {', '.join(names)}")
+    for index, name in enumerate(value):
         if name not in names:
             problem = f"is {quote(name)}, which is no metric of a table"
             raise RooflinesError(f"[{index}]", problem, f"use some of {', '.join(names)}", close=close_to(name, names))
@@ -190,9 +217,9 @@ class SweepConfig(Entry):
     dtypes: Annotated[list[Dtypes], BeforeValidator(_listed), WithJsonSchema(one_or_many(COMBINATION_SCHEMA))] = Field(
         description="dtype combinations: names of the dtype catalogue, or {x: , w: , out: , compute: }"
     )
-    chips: Annotated[
-        Literal["all"] | list[str], BeforeValidator(_chips), WithJsonSchema({"anyOf": [{"const": "all"}, one_or_many({"type": "string"})]})
-    ] = Field(description="chips of the catalogue or of `chips:`; all = every chip of the catalogue that is no variant")
+    chips: Annotated[Any, BeforeValidator(_chips), WithJsonSchema({"anyOf": [{"const": "all"}, one_or_many({"type": "string"})]})] = Field(
+        description="chips of the catalogue or of `chips:`; all = every chip of the catalogue that is no variant"
+    )
     shapes: Annotated[list[Shape] | None, BeforeValidator(lambda v: None if v is None else _listed(v))] = Field(
         None, description="named sizes instead of some grid axes, such as {name: llama-3-8b-up, D: 4096, F: 14336}"
     )
@@ -224,12 +251,12 @@ class SweepConfig(Entry):
         "skip",
         description="what happens where a chip lacks the dtype, level or link: rows are listed in skipped.csv, or the run is refused",
     )
-    thresholds: Annotated[list[str] | None, BeforeValidator(_unique)] = Field(
+    thresholds: Annotated[list[str] | None, BeforeValidator(_solved)] = Field(
         None,
         description=f"what to solve for: dimensions, and {SHARDS}; [] for nothing; null: the operation's first dimension, B for a matmul",
     )
     columns: Annotated[
-        Literal["all"] | list[str],
+        Any,
         BeforeValidator(_metrics),
         WithJsonSchema(
             {"anyOf": [{"const": "all"}, {"type": "array", "items": {"enum": [column.name for column in METRICS]}, "uniqueItems": True}]}
@@ -245,8 +272,8 @@ class ConfigFile(Entry):
 
     model_config = ConfigDict(title="rooflines config")
 
-    sweeps: dict[Name, SweepConfig] = Field(description="sweeps by name; each makes a table", min_length=1)
-    charts: Any = Field("auto", description="auto, or a list of charts; [] for none")
+    sweeps: Annotated[dict[Name, SweepConfig], BeforeValidator(_sweeps)] = Field(description="sweeps by name; each makes a table")
+    charts: Annotated[Any, BeforeValidator(_charts)] = Field("auto", description="auto, or a list of charts; [] for none")
     pathvars: dict[str, str] = Field({}, description="where Snakemake puts files: `results` is the folder of what is made")
     chips: dict[Name, Any] = Field(
         {},

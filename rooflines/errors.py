@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from datetime import date
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Self
 
@@ -64,6 +65,8 @@ def close_to(name: object, known: Iterable[str]) -> list[str]:
 
 def quote(value: object) -> str:
     """A value as a message shows it: its YAML-like form, shortened."""
+    if isinstance(value, date):
+        return value.isoformat()
     named = {None: "null", True: "true", False: "false"}
     try:
         text = named[value] if value is None or isinstance(value, bool) else repr(value)

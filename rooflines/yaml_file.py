@@ -21,6 +21,9 @@ MOST_NODES = 2_000_000
 DEEPEST = 40
 """Levels of nesting; a config has seven."""
 
+MERGE = "tag:yaml.org,2002:merge"
+"""The key `<<`, whose mapping gives way to the keys beside it."""
+
 SUSPICIOUS = 200
 """Brackets or columns of indentation that no config has [1]."""
 
@@ -32,9 +35,10 @@ class Loader(Base):  # type: ignore[misc]  # the C loader where libyaml is there
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002, PyYAML's signature
         """A mapping, each key once."""
-        self.flatten_mapping(node)
         seen: dict[object, yaml.Node] = {}
         for key_node, _ in node.value:
+            if key_node.tag == MERGE:
+                continue
             key = self.construct_object(key_node, deep=True)
             if isinstance(key, list | dict):
                 raise yaml.constructor.ConstructorError(None, None, "a key is a list or a mapping", key_node.start_mark)
