@@ -75,3 +75,19 @@ def test_the_column_tables_are_those_of_the_dictionary() -> None:
     """README's tables of columns are what the column dictionary says; `python -m rooflines.documents` writes them."""
     assert with_tables(TEXT) == TEXT
     assert "`critical_rule`" in TEXT
+
+
+CHIP_BLOCKS = re.findall(
+    r"^```yaml\n(chips:\n.*?)^```$", (README.parent / "config" / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+)
+
+
+@pytest.mark.parametrize("example", CHIP_BLOCKS, ids=lambda code: code.splitlines()[1].strip(" :"))
+def test_the_chips_that_config_readme_describes_can_be_swept(example: str, tmp_path: Path) -> None:
+    """Every chip shown in config/README.md, a variant, a new one, a calibrated one, gives rows."""
+    (chip,) = re.findall(r"^  ([a-z0-9-]+):$", example, flags=re.MULTILINE)
+    sweep = f"sweeps:\n  shown:\n    operation: matmul\n    grid: {{B: 64, D: 1024, F: D}}\n    dtypes: bf16\n    chips: {chip}\n"
+    (tmp_path / "config.yaml").write_text(sweep + example, encoding="utf-8")
+    row = rooflines.rows(rooflines.load_config(tmp_path / "config.yaml"), "shown").collect().row(0, named=True)
+    assert row["chip"] == chip
+    assert (row["t_estimate_s"] is not None) == ("calibration" in example)
