@@ -90,8 +90,8 @@ def _sweeps(value: object) -> object:
 
 
 def _charts(value: object) -> object:
-    if value != "auto" and not isinstance(value, list):
-        raise RooflinesError("", f"is {quote(value)}, which asks for no charts", "write auto, or a list of charts; [] for none")
+    if value not in ("auto", []):
+        raise RooflinesError("", f"is {quote(value)}, but this version draws no charts", "write auto or [], or leave it out")
     return value
 
 
@@ -268,12 +268,14 @@ class SweepConfig(Entry):
 
 
 class ConfigFile(Entry):
-    """A config: sweeps, charts, and the user's own chips."""
+    """A config: sweeps, and the user's own chips."""
 
     model_config = ConfigDict(title="rooflines config")
 
     sweeps: Annotated[dict[Name, SweepConfig], BeforeValidator(_sweeps)] = Field(description="sweeps by name; each makes a table")
-    charts: Annotated[Any, BeforeValidator(_charts)] = Field("auto", description="auto, or a list of charts; [] for none")
+    charts: Annotated[Any, BeforeValidator(_charts), WithJsonSchema({"enum": ["auto", []]})] = Field(
+        "auto", description="reserved for pictures: auto or [] for none; this version draws none"
+    )
     pathvars: dict[str, str] = Field({}, description="where Snakemake puts files: `results` is the folder of what is made")
     chips: dict[Name, Any] = Field(
         {},
@@ -289,13 +291,11 @@ class Config:
         file: What messages call it.
         sweeps: The sweeps by name.
         chips: All chips by id as plain data, those of the catalogue and the config's own.
-        charts: What to draw.
     """
 
     file: str
     sweeps: Mapping[str, Sweep]
     chips: Plain
-    charts: Any
 
     def sweep(self, name: str) -> Sweep:
         """One of the sweeps.
@@ -351,4 +351,4 @@ def _understood(file: str, given: object) -> Config:
             plain["chips"] = base_chips()
         with placed(f"sweeps.{name}"):
             sweeps[name] = Sweep.of(name, plain, chips, dtype_entries())
-    return Config(file, sweeps, chips, checked.charts)
+    return Config(file, sweeps, chips)
