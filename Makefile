@@ -20,7 +20,7 @@ test: .venv/ready-dev  ## all tests, linters and type checks
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/snakefmt --check Snakefile workflow
 	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/pytest --quiet --numprocesses 2
+	@$(BIN)/pytest --quiet --numprocesses 2 --dist loadfile
 
 lock:  ## new lock files, with the newest versions that pyproject.toml allows
 	@echo "Resolving the versions in requirements/"
