@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from rooflines.catalogue import CONFIG_DIR, base_chips, chip_entries, dtype_entries, resolve_chips
+from rooflines.charts.choice import choose
+from rooflines.charts.config import Charts  # noqa: TC001, pydantic reads it at run time
 from rooflines.dictionary import METRICS
 from rooflines.entries import Efficiency, Entry, Name, NamedCombination, Text, readable
 from rooflines.errors import RooflinesError, close_to, placed, quote
@@ -25,6 +27,7 @@ from rooflines.sweep import SHARDS, Sweep
 from rooflines.yaml_file import read_yaml
 
 if TYPE_CHECKING:
+    from rooflines.charts.choice import Spec
     from rooflines.resources import Plain
 
 __all__ = ["DEFAULT_CONFIG", "Config", "ConfigFile", "SweepConfig", "load_config"]
@@ -86,12 +89,6 @@ def _solved(value: object) -> object:
 def _sweeps(value: object) -> object:
     if isinstance(value, Mapping) and not value:
         raise RooflinesError("", "is empty, so there is nothing to compute", "describe at least one sweep")
-    return value
-
-
-def _charts(value: object) -> object:
-    if value not in ("auto", []):
-        raise RooflinesError("", f"is {quote(value)}, but this version draws no charts", "write auto or [], or leave it out")
     return value
 
 
@@ -268,14 +265,12 @@ class SweepConfig(Entry):
 
 
 class ConfigFile(Entry):
-    """A config: sweeps, and the user's own chips."""
+    """A config: sweeps, charts, and the user's own chips."""
 
     model_config = ConfigDict(title="rooflines config")
 
     sweeps: Annotated[dict[Name, SweepConfig], BeforeValidator(_sweeps)] = Field(description="sweeps by name; each makes a table")
-    charts: Annotated[Any, BeforeValidator(_charts), WithJsonSchema({"enum": ["auto", []]})] = Field(
-        "auto", description="reserved for pictures: auto or [] for none; this version draws none"
-    )
+    charts: Charts = Field("auto", description="auto: those that fit the sweeps; or a list of charts; [] for none")
     pathvars: dict[str, str] = Field({}, description="where Snakemake puts files: `results` is the folder of what is made")
     chips: dict[Name, Any] = Field(
         {},
@@ -291,11 +286,13 @@ class Config:
         file: What messages call it.
         sweeps: The sweeps by name.
         chips: All chips by id as plain data, those of the catalogue and the config's own.
+        charts: What to draw, nothing left open.
     """
 
     file: str
     sweeps: Mapping[str, Sweep]
     chips: Plain
+    charts: tuple[Spec, ...]
 
     def sweep(self, name: str) -> Sweep:
         """One of the sweeps.
@@ -351,4 +348,6 @@ def _understood(file: str, given: object) -> Config:
             plain["chips"] = base_chips()
         with placed(f"sweeps.{name}"):
             sweeps[name] = Sweep.of(name, plain, chips, dtype_entries())
-    return Config(file, sweeps, chips)
+    with placed("charts"):
+        charts = choose(checked.charts, sweeps)
+    return Config(file, sweeps, chips, charts)

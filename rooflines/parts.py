@@ -10,6 +10,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rooflines.charts.config import MODULES
 from rooflines.operation import OPERANDS
 from rooflines.sweep import Sweep
 from rooflines.version import __version__
@@ -17,6 +18,7 @@ from rooflines.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflines.charts.choice import Spec
     from rooflines.config import Config
     from rooflines.resources import Plain
 
@@ -24,6 +26,9 @@ __all__ = ["Part", "Plan", "code_digest", "plan", "sweep_of"]
 
 ROWS, THRESHOLDS, SKIPPED = "table_rows", "critical", "sweep"
 """The modules that make rows, thresholds, and the list of what is skipped; what they import decides what stands in those files."""
+
+DRAWING = ("charts.render",)
+"""The module that makes pictures of charts."""
 
 WRITING = ("jobs", "parts", "tables", "dictionary")
 """The modules that put it into files."""
@@ -37,6 +42,12 @@ class Wildcards(Protocol):
 
     sweep: str
     part: str
+
+
+class FamilyWildcards(Protocol):
+    """What Snakemake tells of a job: which family of charts."""
+
+    family: str
 
 
 @dataclass(frozen=True)
@@ -75,11 +86,13 @@ class Plan:
         parts: The parts of all tables, in order.
         thresholds_spec: Everything that the thresholds depend on, as JSON.
         skipped_spec: Everything that the list of what is skipped depends on, as JSON.
+        family_specs: Everything that each family of charts depends on, as JSON, by its name.
     """
 
     parts: tuple[Part, ...]
     thresholds_spec: str
     skipped_spec: str
+    family_specs: Mapping[str, str]
 
     @cached_property
     def _specs(self) -> Mapping[str, str]:
@@ -92,6 +105,14 @@ class Plan:
     def part_spec(self, wildcards: Wildcards) -> str:
         """What the part of a job depends on."""
         return self._specs[f"{wildcards.sweep}/part-{wildcards.part}"]
+
+    def chart_families(self) -> list[str]:
+        """The families of charts that are drawn."""
+        return list(self.family_specs)
+
+    def family_spec(self, wildcards: FamilyWildcards) -> str:
+        """What the family of a job depends on."""
+        return self.family_specs[wildcards.family]
 
 
 def plan(config: Config) -> Plan:
@@ -109,7 +130,25 @@ def plan(config: Config) -> Plan:
     parts = [part for sweep in config.sweeps.values() for part in _parts_of(sweep)]
     recipes = [_recipe(sweep, sweep.config["chips"]) for sweep in config.sweeps.values()]
     thresholds, skipped = (_text({"code": code_digest(module), "sweeps": recipes}) for module in (THRESHOLDS, SKIPPED))
-    return Plan(tuple(parts), thresholds, skipped)
+    return Plan(tuple(parts), thresholds, skipped, _family_specs(config))
+
+
+def _family_specs(config: Config) -> dict[str, str]:
+    """What each family of charts depends on: its charts, the code that draws them, and what decides the numbers in them."""
+    families: dict[str, list[Spec]] = {}
+    for chart in config.charts:
+        families.setdefault(chart.family, []).append(chart)
+    numbers = [code_digest(ROWS), code_digest(THRESHOLDS)]
+    return {
+        family: _text(
+            {
+                "code": [code_digest(*MODULES[family], *DRAWING, writing=("charts.families",)), *numbers],
+                "data": hashlib.sha256("".join(_text(_recipe(config.sweep(c.sweep), c.chips)) for c in charts).encode()).hexdigest()[:16],
+                "charts": [chart.plain() for chart in charts],
+            }
+        )
+        for family, charts in families.items()
+    }
 
 
 def _parts_of(sweep: Sweep) -> Iterator[Part]:
@@ -172,22 +211,27 @@ def sweep_of(recipe: Plain) -> Sweep:
 
 
 @cache
-def code_digest(module: str) -> str:
+def code_digest(*modules: str, writing: Sequence[str] = WRITING) -> str:
     """A digest of the code that decides what stands in a file.
 
     Args:
-        module: The module that computes it; with all that it imports, and with what writes files.
+        modules: The modules that compute it, such as `table_rows` or `charts.roofline`; with all that they import.
+        writing: The modules that put it into files.
     """
     digest = hashlib.sha256(__version__.encode())
-    here = Path(__file__)
-    waiting, sources = [module], {name: here.with_name(f"{name}.py").read_bytes() for name in WRITING}
+    waiting, sources = list(modules), {name: _source(name) for name in writing}
     while waiting:
         module = waiting.pop()
         if module in sources or module in WORDING:
             continue
-        sources[module] = here.with_name(f"{module}.py").read_bytes()
+        sources[module] = _source(module)
         imports = [node.module for node in ast.parse(sources[module]).body if isinstance(node, ast.ImportFrom)]
         waiting += [name.removeprefix("rooflines.") for name in imports if name and name.startswith("rooflines.")]
     for module in sorted(sources):
         digest.update(sources[module])
     return digest.hexdigest()[:16]
+
+
+def _source(module: str) -> bytes:
+    """The text of one of the package's modules."""
+    return Path(__file__).parent.joinpath(*module.split(".")).with_suffix(".py").read_bytes()

@@ -52,8 +52,8 @@ def test_a_snippet_that_loads_a_table_finds_rows(code: str, swept: Path) -> None
 def test_the_results_are_those_that_are_listed(swept: Path) -> None:
     """The default config makes the files of README's table, and nothing else beside them."""
     made = {path.name for path in (swept / "results").iterdir()}
-    assert made == {"tables", "thresholds.parquet", "thresholds.csv", "skipped.csv", "logs"}
-    assert all(f"`{name}" in TEXT or f", `{name}" in TEXT for name in made - {"logs"})
+    assert made == {"tables", "thresholds.parquet", "thresholds.csv", "skipped.csv", "logs", "charts", "bundle"}
+    assert all(f"`{name}" in TEXT or f", `{name}" in TEXT for name in made)
 
 
 def test_the_example_config_runs_with_the_command_below_it(

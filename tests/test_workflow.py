@@ -32,6 +32,7 @@ CONFIG: dict[str, Any] = {
             "chips": ["mine"],
         },
     },
+    "charts": [],
     "chips": {"mine": {"base": "tpu-v5e", "memory.hbm.bytes_per_s": 8.1e11, "source": "a guess"}},
 }
 PARTS = ("catalogue/part-00000", "catalogue/part-00001", "own/part-00000")
@@ -69,8 +70,9 @@ class Folder:
         return ["--snakefile", str(self.repository / "Snakefile"), "--configfile", "my.yaml"]
 
     def times(self) -> dict[str, int]:
-        """When each published file was made."""
-        files = (path for path in self.results.rglob("*") if path.is_file() and "logs" not in path.parts)
+        """When each table and summary was made; the site, which a run without charts makes too, has tests of its own."""
+        apart = {"logs", "bundle"}
+        files = (path for path in self.results.rglob("*") if path.is_file() and not apart & set(path.relative_to(self.results).parts))
         return {path.relative_to(self.results).as_posix(): path.stat().st_mtime_ns for path in files}
 
     def remade(self, *arguments: str | Path, **environment: str) -> set[str]:
@@ -127,7 +129,7 @@ def test_every_job_leaves_a_log(first_run: tuple[Folder, Any]) -> None:
     """Logs stand under results/logs, one for each job, and end with the time the job took."""
     logs = first_run[0].results / "logs"
     names = {path.relative_to(logs).as_posix() for path in logs.rglob("*.log")}
-    assert names == {f"sweep_table/{part}.log" for part in PARTS} | {"table_index.log", "thresholds.log", "skipped.log"}
+    assert names == {f"sweep_table/{part}.log" for part in PARTS} | {"table_index.log", "thresholds.log", "skipped.log", "bundle.log"}
     assert all(re.search(r"^done in \d+\.\d\d s$", (logs / name).read_text(), re.MULTILINE) for name in names)
 
 

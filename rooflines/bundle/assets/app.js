@@ -1,0 +1,137 @@
+"use strict";
+/* What all pages share: data files, the state in the address, the theme, and links that keep that state.
+
+   A page opened from a folder may not fetch anything, but it may load scripts: every data file is a script that calls
+   ROOFLINES.put(name, data). Text from data only ever becomes text, never markup. */
+
+const ROOFLINES = (() => {
+  const data = new Map();
+  const loading = new Map();
+
+  /** Called by data files. */
+  const put = (name, value) => data.set(name, value);
+
+  /** The data called `name`, from the script `file`, which is loaded once. */
+  function load(name, file) {
+    if (data.has(name)) return Promise.resolve(data.get(name));
+    if (!loading.has(name)) {
+      loading.set(name, new Promise((resolve, reject) => {
+        const script = document.createElement("script");
+        script.src = file;
+        script.onload = () => resolve(data.get(name));
+        script.onerror = () => {
+          loading.delete(name);
+          reject(new Error(`${file} is missing from this folder`));
+        };
+        document.head.append(script);
+      }));
+    }
+    return loading.get(name);
+  }
+
+  /** A column as a list of values; packing.py has the four forms. */
+  function column({ values, levels, codes, cycle, rows, runs }) {
+    if (values) return values;
+    if (codes) return codes.map((code) => levels[code]);
+    if (cycle) return Array.from({ length: rows }, (_, i) => levels[cycle[i % cycle.length]]);
+    const list = [];
+    for (let i = 0; i < runs.length; i += 2) for (let n = 0; n < runs[i + 1]; n++) list.push(levels[runs[i]]);
+    return list;
+  }
+
+  /** Packed columns as rows. */
+  function unpacked(columns) {
+    const names = Object.keys(columns);
+    const lists = names.map((name) => column(columns[name]));
+    return lists[0].map((_, i) => Object.fromEntries(names.map((name, n) => [name, lists[n][i]])));
+  }
+
+  /** An element with attributes and children; strings become text. */
+  function make(tag, attributes = {}, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+      else if (value === true) element.setAttribute(name, "");
+      else if (value !== false && value != null) element.setAttribute(name, value);
+    }
+    element.append(...children);
+    return element;
+  }
+
+  /** A labelled menu; `options` are [value, text, disabled]. */
+  function menu(label, options, value, onchange) {
+    const select = make("select", { onchange: () => onchange(select.value) });
+    for (const [option, text, disabled] of options) select.append(make("option", { value: option, disabled }, text));
+    select.value = value;
+    return make("label", { class: "control" }, make("span", {}, label), select);
+  }
+
+  /** The state in the address: what comes after #, as name=value. */
+  const state = () => new URLSearchParams(location.hash.slice(1));
+
+  /** Change the state; `null` removes a name. A step worth going back from gets an entry in the history. */
+  function go(changes, step = false) {
+    const next = state();
+    for (const [name, value] of Object.entries(changes)) {
+      if (value === null) next.delete(name);
+      else next.set(name, value);
+    }
+    if (step) location.hash = next;
+    else location.replace(`#${next}`);
+  }
+
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const asked = () => (["light", "dark"].includes(state().get("theme")) ? state().get("theme") : null);
+  const theme = () => asked() ?? (system.matches ? "dark" : "light");
+
+  /** Follow the address, or else the system. */
+  function applyTheme() {
+    const root = document.documentElement;
+    if (asked()) root.dataset.theme = asked();
+    else delete root.dataset.theme;
+    const toggle = document.getElementById("theme");
+    if (toggle) toggle.setAttribute("aria-label", `Use the ${theme() === "dark" ? "light" : "dark"} look`);
+    for (const image of document.querySelectorAll("img[data-dark]")) {
+      const source = theme() === "dark" ? image.dataset.dark : image.dataset.light;
+      if (image.getAttribute("src") !== source) image.setAttribute("src", source);
+    }
+  }
+
+  /** Links to the other pages take chip, dtypes and theme along. */
+  function keepState() {
+    const kept = new URLSearchParams();
+    for (const name of ["chip", "dtypes", "theme"]) if (state().has(name)) kept.set(name, state().get(name));
+    for (const link of document.querySelectorAll("a[data-keep]")) link.hash = kept.toString();
+  }
+
+  const listeners = [];
+  /** Call `apply` now, and whenever the address or the system's theme changes. */
+  function follow(apply) {
+    listeners.push(apply);
+    apply();
+  }
+  function changed() {
+    applyTheme();
+    keepState();
+    for (const listener of listeners) listener();
+  }
+  addEventListener("hashchange", changed);
+  system.addEventListener("change", changed);
+
+  applyTheme(); // before the first paint, so that a dark page does not flash white
+  document.addEventListener("DOMContentLoaded", () => {
+    document.documentElement.classList.add("scripted");
+    changed();
+    document.getElementById("theme").addEventListener("click", () => {
+      const other = theme() === "dark" ? "light" : "dark";
+      go({ theme: other === (system.matches ? "dark" : "light") ? null : other });
+    });
+    // The address after # is the state, so a skip link must not put its target there.
+    document.querySelector(".skip").addEventListener("click", (event) => {
+      event.preventDefault();
+      document.getElementById("main").focus();
+    });
+  });
+
+  return { put, load, unpacked, make, menu, state, go, theme, follow };
+})();

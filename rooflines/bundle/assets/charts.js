@@ -1,0 +1,269 @@
+"use strict";
+/* The page of the charts: a list, one chart large at a time, menus that filter it, and its files. */
+
+document.addEventListener("DOMContentLoaded", async () => {
+  const { load, unpacked, make, menu, state, go, theme, follow } = ROOFLINES;
+  const { charts, looks } = await load("charts", "assets/charts-data.js");
+  const $ = (id) => document.getElementById(id);
+  const links = [...document.querySelectorAll("#charts a")];
+  if (!charts.length) return;
+
+  const LABELS = { chip: "Chip", dtypes: "Data types" };
+  const ROWS_SHOWN = 200;
+  const NARROW = 620; // pixels below which a chart takes its narrow layout
+  let shown = null; // the chart, theme and view on the stage
+  let turn = 0; // a chart that took long to load must not replace one asked for later
+
+  const current = () => charts.find((chart) => chart.id === state().get("chart")) ?? charts[0];
+
+  /** What a menu of a chart stands at: the address's value where the chart has it, or else the chart's own. */
+  function valueOf(param) {
+    const asked = state().get(param.name);
+    return param.options.find((option) => String(option) === asked) ?? param.value;
+  }
+
+  /** Which choices a chart has something to draw for, by its own list of what it says of each; null where it has none. */
+  function choicesOf(chart, spec) {
+    const findings = spec.params?.find((param) => param.name === "findings")?.value;
+    const known = findings && new Set(Object.keys(findings));
+    return known?.has(keyOf(chart, new Map(chart.params.map((param) => [param.name, param.value])))) ? known : null;
+  }
+  const keyOf = (chart, values) => chart.params.map((param) => values.get(param.name)).join("|");
+
+  /** The rows in a spec that have what is asked for; the longest list there is. */
+  function rowsOf(spec, has = () => true) {
+    const lists = Object.values(spec.datasets ?? {});
+    if (Array.isArray(spec.data?.values)) lists.push(spec.data.values);
+    const fitting = lists.filter((rows) => Array.isArray(rows) && rows.length && typeof rows[0] === "object" && has(rows[0]));
+    return fitting.sort((a, b) => b.length - a.length)[0] ?? [];
+  }
+
+  /** The values of all menus; where the chart has nothing for them together, those nearest to what was asked for. */
+  function valuesOf(chart, known) {
+    const values = new Map(chart.params.map((param) => [param.name, valueOf(param)]));
+    if (!known || known.has(keyOf(chart, values))) return values;
+    const asked = chart.params.filter((param) => state().has(param.name)).map((param) => param.name);
+    const keep = [...new Set(["chip", ...asked, ...values.keys()])].filter((name) => values.has(name));
+    const all = chart.params.reduce((lists, param) => lists.flatMap((list) => param.options.map((option) => [...list, option])), [[]]);
+    const fitting = all.map((list) => new Map(list.map((value, i) => [chart.params[i].name, value]))).filter((one) => known.has(keyOf(chart, one)));
+    const worth = (one) => keep.reduce((sum, name, i) => sum + (one.get(name) === values.get(name) ? 2 ** (keep.length - i) : 0), 0);
+    return fitting.reduce((best, one) => (worth(one) > worth(best) ? one : best), fitting[0] ?? values);
+  }
+
+  function showMenus(chart, spec, known, values) {
+    const focused = document.activeElement?.closest("[data-param]")?.dataset.param;
+    const named = (name) => LABELS[name] ?? (spec.params?.find((one) => one.name === name)?.bind?.name?.trim() || name);
+    const menus = chart.params.map((param) => {
+      const words = param.labels ?? param.options.map(String);
+      const lacks = (option) => param.name !== "chip" && known && !known.has(keyOf(chart, new Map(values).set(param.name, option)));
+      const options = param.options.map((option, i) => [String(option), words[i], lacks(option)]);
+      const control = menu(named(param.name), options, String(values.get(param.name)), (value) => go({ [param.name]: value }));
+      control.dataset.param = param.name;
+      return control;
+    });
+    for (const name of ["chip", "dtypes"]) {
+      // Both menus are always there, so that they do not jump about from chart to chart.
+      if (chart.params.some((param) => param.name === name)) continue;
+      const control = menu(LABELS[name], [["", name === "chip" ? "all in this chart" : "as in this chart"]], "", () => {});
+      control.querySelector("select").disabled = true;
+      menus.push(control);
+    }
+    const rank = (control) => ["chip", "dtypes"].indexOf(control.dataset.param) >>> 0;
+    const asked = chart.params.some((param) => state().has(param.name));
+    const reset = make("button", { type: "button", class: "quiet", hidden: !asked, onclick: () => go(Object.fromEntries(chart.params.map((p) => [p.name, null]))) }, "Reset");
+    $("controls").replaceChildren(...menus.sort((a, b) => rank(a) - rank(b)), reset);
+    $("controls").querySelector(`[data-param="${focused}"] select`)?.focus();
+
+    const missing = chart.params.filter((param) => state().has(param.name) && String(values.get(param.name)) !== state().get(param.name));
+    const what = missing.map((param) => `${state().get(param.name)} is not in this chart; it shows ${values.get(param.name)}.`);
+    $("note").textContent = what.join(" ");
+  }
+
+  function showText(chart) {
+    $("family").textContent = chart.heading;
+    $("caption").textContent = chart.caption;
+    for (const link of links) {
+      if (link.dataset.chart === chart.id) {
+        link.setAttribute("aria-current", "true");
+        const list = $("charts"); // scrolled by hand: scrollIntoView would move the page as well
+        const item = link.getBoundingClientRect(), frame = list.getBoundingClientRect();
+        if (item.top < frame.top || item.bottom > frame.bottom) list.scrollTop += item.top - frame.top - 60;
+        if (item.left < frame.left || item.right > frame.right) list.scrollLeft += item.left - frame.left - 20;
+      } else link.removeAttribute("aria-current");
+    }
+    const place = charts.indexOf(chart);
+    $("place").textContent = `${place + 1} of ${charts.length}`;
+    $("files").replaceChildren(...chart.files.map(([text, file]) => make("a", { href: file, download: true }, text)));
+  }
+
+  function showRows(spec) {
+    const rows = rowsOf(spec);
+    const columns = rows.length ? Object.keys(rows[0]) : [];
+    const text = (value) => (typeof value === "number" ? value.toLocaleString("en-US", { maximumSignificantDigits: 6 }) : String(value ?? ""));
+    const kind = (value) => ({ class: typeof value === "number" ? "number" : null });
+    $("rows").replaceChildren(
+      make("thead", {}, make("tr", {}, ...columns.map((name) => make("th", { scope: "col", ...kind(rows[0][name]) }, name)))),
+      make("tbody", {}, ...rows.slice(0, ROWS_SHOWN).map((row) => make("tr", {}, ...columns.map((name) => make("td", kind(row[name]), text(row[name])))))),
+    );
+    const first = rows.length > ROWS_SHOWN ? `, of which here are the first ${ROWS_SHOWN}; the CSV has all` : "";
+    $("rows-note").textContent = `${rows.length.toLocaleString("en-US")} rows${first}.`;
+    $("behind").hidden = !rows.length;
+  }
+
+  /** The layout and size of text that fill the room there is: everything in a chart is in multiples of its text. */
+  function sizeFor(spec) {
+    const room = $("plot").clientWidth;
+    const layout = room < NARROW ? "paper" : "web";
+    const look = spec.usermeta?.looks?.[layout];
+    const ems = Object.keys(looks.light[layout]).map(Number).sort((a, b) => a - b);
+    const across = look ? (look.width + look.padding.left + look.padding.right) / look.em : 0;
+    return { layout, em: ems.findLast((em) => em * across <= room) ?? ems[0] };
+  }
+
+  /** A spec as this page shows it: in the size that fits, with title and menus in the page. */
+  function forPage(spec, chart, { layout, em }, values) {
+    const own = structuredClone(spec);
+    const look = own.usermeta?.looks?.[layout];
+    if (look) {
+      const scale = em / look.em;
+      const padding = { ...look.padding, top: own.usermeta.looks.paper.padding.top / own.usermeta.looks.paper.em * look.em };
+      own.width = look.width * scale;
+      own.height = look.height * scale;
+      own.padding = Object.fromEntries(Object.entries(padding).map(([side, pixels]) => [side, pixels * scale]));
+    }
+    delete own.title;
+    for (const param of own.params ?? []) {
+      if (chart.params.some((known) => known.name === param.name)) delete param.bind;
+      if (values.has(param.name)) param.value = values.get(param.name);
+      if (param.name === "em" && look) param.value = em;
+      if (param.name === "narrow" && look) param.value = look.narrow;
+    }
+    return own;
+  }
+
+  /** Title and setting follow what is chosen, where the chart says something of each choice. */
+  function showFinding(chart, view) {
+    const said = (name) => { try { return view.signal(name); } catch { return undefined; } };
+    const title = said("headline") ?? chart.title;
+    const setting = [said("subline") ?? chart.subtitle].flat().join(" ");
+    document.title = `${title} – rooflines`;
+    $("title").textContent = title;
+    $("setting").textContent = setting;
+    $("plot").setAttribute("aria-label", `Chart: ${title}. ${setting}`);
+    $("live").textContent = title;
+  }
+
+  async function draw(chart, look) {
+    const mine = ++turn;
+    $("stage").setAttribute("aria-busy", "true");
+    try {
+      const { spec, columns } = await load(`chart/${chart.id}`, chart.spec);
+      for (const [name, packed] of Object.entries(columns)) spec.datasets[name] ??= unpacked(packed);
+      await document.fonts.load("500 13px Inter"); // labels are measured when they are drawn
+      if (mine !== turn) return;
+      const known = choicesOf(chart, spec);
+      const values = valuesOf(chart, known);
+      const size = sizeFor(spec);
+      const own = forPage(spec, chart, size, values);
+      const config = looks[look][size.layout][size.em];
+      const plot = make("div");
+      shown?.view.finalize();
+      $("bindings").replaceChildren();
+      $("plot").replaceChildren(plot);
+      $("card").style.setProperty("--plot", config.background ?? "");
+      const { view } = await vegaEmbed(plot, own, {
+        ast: true, // interpreted: no eval, so a strict Content-Security-Policy holds
+        actions: false, // its editor would send the chart to another site
+        config,
+        logLevel: 1, // errors alone: a filter that leaves nothing for one layer is none
+        renderer: "svg",
+        bind: $("bindings"),
+        defaultStyle: false,
+        tooltip: { disableDefaultStyle: true, theme: "page" },
+      });
+      if (mine !== turn) return view.finalize();
+      shown = { chart, look, size, view, spec, known };
+      showMenus(chart, spec, known, values);
+      showRows(spec);
+      showFinding(chart, view);
+      $("stage").dataset.drawn = `${chart.id} ${look}`;
+    } catch (error) {
+      if (mine !== turn) return;
+      shown = null;
+      $("plot").replaceChildren(make("p", { class: "failed" }, `This chart could not be drawn: ${error.message}. Its picture is among the files below.`));
+      console.error(error);
+    } finally {
+      if (mine === turn) $("stage").removeAttribute("aria-busy");
+    }
+  }
+
+  async function apply() {
+    const chart = current();
+    const look = theme();
+    showText(chart);
+    if (shown?.chart !== chart || shown.look !== look) {
+      $("title").textContent = chart.title;
+      $("setting").textContent = chart.subtitle;
+      return draw(chart, look);
+    }
+    const values = valuesOf(chart, shown.known);
+    for (const [name, value] of values) shown.view.signal(name, value);
+    await shown.view.runAsync();
+    showMenus(chart, shown.spec, shown.known, values);
+    showFinding(chart, shown.view);
+  }
+
+  /** The chart `by` places further; the list goes round. */
+  const step = (by) => go({ chart: charts[(charts.indexOf(current()) + by + charts.length) % charts.length].id }, true);
+
+  async function saveView(kind) {
+    if (!shown) return;
+    const url = kind === "svg"
+      ? URL.createObjectURL(new Blob([await shown.view.toSVG()], { type: "image/svg+xml" }))
+      : await shown.view.toImageURL("png", 2);
+    make("a", { href: url, download: `${shown.chart.id}.${kind}` }).click();
+    if (kind === "svg") setTimeout(() => URL.revokeObjectURL(url), 1000);
+  }
+
+  for (const link of links) {
+    link.addEventListener("click", (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      go({ chart: link.dataset.chart }, true);
+    });
+  }
+  $("charts").addEventListener("keydown", (event) => {
+    const at = links.indexOf(document.activeElement);
+    const to = { ArrowDown: at + 1, ArrowRight: at + 1, ArrowUp: at - 1, ArrowLeft: at - 1, Home: 0, End: links.length - 1 }[event.key];
+    if (at < 0 || to === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    links[Math.min(Math.max(to, 0), links.length - 1)].focus();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea, [tabindex='0'], summary")) return;
+    if (event.key === "ArrowLeft") step(-1);
+    if (event.key === "ArrowRight") step(1);
+  });
+  $("previous").addEventListener("click", () => step(-1));
+  $("next").addEventListener("click", () => step(1));
+  $("view-png").addEventListener("click", () => saveView("png"));
+  $("view-svg").addEventListener("click", () => saveView("svg"));
+  $("copy").addEventListener("click", async () => {
+    // A page opened from a folder may be refused the clipboard; the address bar has the same.
+    const values = shown ? valuesOf(shown.chart, shown.known) : [];
+    go({ chart: current().id, ...Object.fromEntries(values) });
+    const said = await navigator.clipboard?.writeText(location.href).then(() => "Copied", () => null);
+    $("copy").textContent = said ?? "The link is in the address bar";
+    setTimeout(() => { $("copy").textContent = "Copy link to this view"; }, 2000);
+  });
+  let resized = 0;
+  addEventListener("resize", () => {
+    clearTimeout(resized);
+    resized = setTimeout(() => {
+      const size = shown && sizeFor(shown.spec);
+      if (size && (size.em !== shown.size.em || size.layout !== shown.size.layout)) draw(shown.chart, shown.look);
+    }, 150);
+  });
+  follow(apply);
+});

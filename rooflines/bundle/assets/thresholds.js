@@ -1,0 +1,142 @@
+"use strict";
+/* The page of the thresholds: one table at a time, sorted, filtered and cut into pages. Every value comes from the files. */
+
+document.addEventListener("DOMContentLoaded", async () => {
+  const { load, unpacked, make, menu, state, go, follow } = ROOFLINES;
+  const { tables, columns, table: first, chip } = await load("thresholds", "data/thresholds.js");
+  const $ = (id) => document.getElementById(id);
+  if (!tables.length) return;
+
+  const ROWS = 50; // of a page
+  const FACETS = ["dtypes", "sharding", "shards", "memory", "network", "unit", "limit"]; // columns that get a menu
+  const ANSWERS = ["critical", "critical_rule", "limit"]; // stay in sight, whatever else is shown
+  const ABOUT = new Map(columns.map((column) => [column.name, column]));
+  let open = { file: null, names: [], rows: [] };
+  let turn = 0;
+
+  const table = () => tables.find((one) => one.id === state().get("table")) ?? tables.find((one) => one.id === first);
+
+  /** The file to show: a large table has one for each chip. */
+  function part() {
+    const { parts } = table();
+    return parts.find((one) => one.chip === null || one.chip === state().get("chip")) ?? parts.find((one) => one.chip === chip) ?? parts[0];
+  }
+
+  /** What a value says; the answer's null is an answer too. */
+  function text(name, value, row) {
+    if (value === null || value === undefined) {
+      if (name !== "critical") return "–";
+      return table().axis === "shards" && row.limit === null ? "no end" : "never";
+    }
+    return typeof value === "number" ? value.toLocaleString("en-US", { maximumSignificantDigits: 6 }) : String(value);
+  }
+
+  function filtered() {
+    const words = (state().get("find") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+    const wanted = [...FACETS, "chip"].filter((name) => open.names.includes(name) && state().has(name))
+      .filter((name) => open.levels.get(name).some((level) => String(level) === state().get(name)))
+      .map((name) => [name, state().get(name)]);
+    const rows = open.rows.filter((row) => wanted.every(([name, value]) => String(row[name]) === value)
+      && words.every((word) => row.text.includes(word)));
+    const [by, way] = (state().get("sort") ?? "").split(".");
+    if (open.names.includes(by)) {
+      const sign = way === "down" ? -1 : 1;
+      rows.sort((a, b) => {
+        const [x, y] = [a[by], b[by]];
+        if (x === null || y === null) return (x === null) - (y === null); // never comes last, both ways
+        return sign * (typeof x === "number" ? x - y : String(x).localeCompare(String(y), "en", { numeric: true }));
+      });
+    }
+    return rows;
+  }
+
+  function showMenus() {
+    const focused = document.activeElement?.closest("[data-param]")?.dataset.param;
+    const one = table();
+    const named = (name, control) => { control.dataset.param = name; return control; };
+    const menus = [named("table", menu("Table", tables.map((t) => [t.id, `${t.sweep}, critical ${t.axis}`]), one.id,
+      (value) => go({ table: value, page: null, sort: null, find: null }, true)))];
+    const chips = one.parts.map((p) => p.chip).filter((chip) => chip !== null);
+    if (chips.length) menus.push(named("chip", menu("Chip", chips.map((chip) => [chip, chip]), part().chip, (value) => go({ chip: value, page: null }))));
+    for (const name of chips.length ? FACETS : ["chip", ...FACETS]) {
+      const levels = open.levels.get(name) ?? [];
+      if (levels.length < 2) continue;
+      const asked = state().get(name);
+      const value = levels.some((level) => String(level) === asked) ? asked : "";
+      const options = [["", "all"], ...levels.map((level) => [String(level), level === null ? "none" : String(level)])];
+      menus.push(named(name, menu(name === "dtypes" ? "Data types" : name === "chip" ? "Chip" : name, options, value, (v) => go({ [name]: v || null, page: null }))));
+    }
+    $("controls").replaceChildren(...menus);
+    $("controls").querySelector(`[data-param="${focused}"] select`)?.focus();
+  }
+
+  function showHead(names) {
+    const [by, way] = (state().get("sort") ?? "").split(".");
+    const focused = document.activeElement?.dataset?.sort;
+    $("head").replaceChildren(...names.map((name) => {
+      const { unit, meaning } = ABOUT.get(name);
+      const turned = by === name ? (way === "down" ? "descending" : "ascending") : "none";
+      const next = by !== name ? `${name}.up` : way === "up" ? `${name}.down` : null;
+      const numeric = open.numeric.has(name);
+      const button = make("button", { type: "button", "data-sort": name, title: unit && unit !== "1" ? `${meaning} [${unit}]` : meaning,
+        onclick: () => go({ sort: next, page: null }) }, name);
+      return make("th", { scope: "col", "aria-sort": turned, class: [numeric ? "number" : "", name === "critical" ? "answer" : ""].join(" ").trim() || null }, button);
+    }));
+    if (focused) $("head").querySelector(`[data-sort="${focused}"]`)?.focus();
+  }
+
+  function showRows() {
+    const rows = filtered();
+    const pages = Math.max(1, Math.ceil(rows.length / ROWS));
+    const page = Math.min(Math.max(Number.parseInt(state().get("page"), 10) || 1, 1), pages);
+    const names = open.names.filter((name) => ANSWERS.includes(name) || open.levels.get(name).length > 1);
+    const fixed = open.names.filter((name) => !names.includes(name)).map((name) => `${name} ${open.levels.get(name)[0]}`);
+    $("fixed").textContent = fixed.length ? `In all rows: ${fixed.join(" · ")}.` : "";
+    showHead(names);
+    $("body").replaceChildren(...rows.slice((page - 1) * ROWS, page * ROWS).map((row) => make("tr", {}, ...names.map((name) => {
+      const kinds = [open.numeric.has(name) ? "number" : "", row[name] === null ? "none" : "", name === "critical" ? "answer" : ""];
+      return make("td", { class: kinds.filter(Boolean).join(" ") || null }, text(name, row[name], row));
+    }))));
+    const all = part().all > part().rows ? ` The file has the first ${part().rows.toLocaleString("en-US")} of ${part().all.toLocaleString("en-US")}; the downloads have all.` : "";
+    $("count").textContent = `${rows.length.toLocaleString("en-US")} of ${open.rows.length.toLocaleString("en-US")} rows.${all}`;
+    $("page").textContent = `Page ${page} of ${pages}`;
+    $("first").disabled = $("previous").disabled = page === 1;
+    $("last").disabled = $("next").disabled = page === pages;
+    $("first").onclick = () => go({ page: null });
+    $("previous").onclick = () => go({ page: page - 1 });
+    $("next").onclick = () => go({ page: page + 1 });
+    $("last").onclick = () => go({ page: pages });
+    $("empty").hidden = rows.length > 0;
+  }
+
+  async function apply() {
+    const mine = ++turn;
+    const one = part();
+    if (!one) {
+      open = { file: null, names: [], rows: [], levels: new Map(), numeric: new Set() };
+      $("body").replaceChildren();
+      $("head").replaceChildren();
+      showMenus();
+      $("count").textContent = "This table is too large for the page; the downloads have it.";
+      return;
+    }
+    if (open.file !== one.file) {
+      const packed = await load(one.file, one.file);
+      if (mine !== turn) return;
+      const names = Object.keys(packed);
+      const rows = unpacked(packed);
+      const searched = names.filter((name) => !ANSWERS.includes(name));
+      for (const row of rows) row.text = searched.map((name) => String(row[name] ?? "")).join(" ").toLowerCase();
+      const levels = new Map(names.map((name) => [name, [...new Set(rows.map((row) => row[name]))]]));
+      const numeric = new Set(names.filter((name) => levels.get(name).some((value) => typeof value === "number")));
+      open = { file: one.file, names, rows, levels, numeric };
+    }
+    showMenus();
+    if (document.activeElement !== $("find")) $("find").value = state().get("find") ?? "";
+    showRows();
+    $("table").dataset.drawn = one.file;
+  }
+
+  $("find").addEventListener("input", () => go({ find: $("find").value || null, page: null }));
+  follow(apply);
+});

@@ -1,0 +1,137 @@
+"""The bound map: which resource binds over two sizes, and how much of the peak is left."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+import polars as pl
+
+from rooflines.charts.drawing import BINARY_LABEL, LAYOUTS, Chart, Choice, assemble, data, starting
+from rooflines.charts.frames import highest, lowest
+from rooflines.charts.labels import chip_label, count
+from rooflines.charts.looks import Margins, plot_size
+from rooflines.charts.times import RESOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["bound_map"]
+
+MARGINS = Margins(left=4.6, right=8.2)
+NUMBER_ROOM = 2.5
+"""Width of a cell from which on its number is written in it [em]."""
+
+
+def bound_map(
+    frame: pl.DataFrame,
+    *,
+    size: str = "B",
+    up: str = "shards",
+    first: Mapping[str, Any] | None = None,
+    title: str | None = None,
+) -> Chart:
+    """Which resource binds, over the first dimension and the number of chips or another dimension.
+
+    Args:
+        frame: From `frames_sizes.bound_frame`: `bound` and `utilization` [1] for every pair of sizes.
+        size: What the size across is called.
+        up: What the size up is called, `shards` or a dimension.
+        first: What is shown first, by the names of the parameters; the first of the frame by default.
+        title: In place of the finding.
+
+    Returns:
+        A chart with the parameters `chip`, `dtypes` and, over shards, `sharding`.
+    """
+    chips, combinations, shardings = (frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes", "sharding"))
+    names = ["chip", "dtypes", *(["sharding"] if up == "shards" else [])]
+    span = [float(getattr(frame[f"{axis}_{end}"], "min" if end == "low" else "max")()) for axis in "xy" for end in ("low", "high")]
+    xs, ys = sorted(frame["x"].unique().to_list()), sorted(frame["y"].unique().to_list())
+    cells = frame.with_columns(
+        middle_x=(pl.col("x_low") * pl.col("x_high")).sqrt(),
+        middle_y=(pl.col("y_low") * pl.col("y_high")).sqrt(),
+    )
+    across: dict[str, Any] = {
+        "scale": alt.Scale(type="log", base=2, domain=span[:2], nice=False),
+        "axis": _axis(xs, "Batch size B (tokens)" if size == "B" else size, 0),
+    }
+    upward: dict[str, Any] = {
+        "scale": alt.Scale(type="log", base=2, domain=span[2:], nice=False),
+        "axis": _axis(ys, "Chips that share the work" if up == "shards" else up, 1),
+    }
+    now = " && ".join(f"datum.{name} == {name}" for name in names)
+    legend = alt.Legend(title="Bound by", orient="right")
+    color = alt.Color("bound:N", scale=alt.Scale(domain=list(RESOURCES), range="ordinal"), legend=legend)
+    picked = alt.selection_point(name="picked", fields=["bound"], bind="legend")
+    tooltip = [
+        "chip:N",
+        "dtypes:N",
+        "sharding:N",
+        alt.Tooltip("x:Q", title=size, format=",d"),
+        alt.Tooltip("y:Q", title=up, format=",d"),
+        "bound:N",
+        alt.Tooltip("utilization:Q", title="of the peak", format=".1%"),
+    ]
+    room = {}
+    for layout, look in LAYOUTS.items():
+        plot = plot_size(look, MARGINS)
+        wide = min(math.log(2) / math.log(span[1] / span[0]) * plot[0], plot[0] / len(xs))
+        room[layout] = wide > NUMBER_ROOM
+    base = alt.Chart(data(cells.drop("setting"))).transform_filter(now)
+    marks = [
+        base.mark_rect(style="cell")
+        .encode(
+            x=alt.X("x_low:Q", **across),
+            x2="x_high:Q",
+            y=alt.Y("y_low:Q", **upward),
+            y2="y_high:Q",
+            color=color,
+            tooltip=tooltip,
+            opacity=alt.when(picked).then(alt.value(1)).otherwise(alt.value(0.15)),
+        )
+        .add_params(picked)
+    ]
+    shown = base.transform_filter(f"narrow ? {json.dumps(room['narrow'])} : {json.dumps(room['wide'])}")
+    marks.append(
+        shown.mark_text(style="on-resource", text=alt.expr("datum.utilization < 0.005 ? '<1%' : format(datum.utilization, '.0%')")).encode(
+            x=alt.X("middle_x:Q", **across), y=alt.Y("middle_y:Q", **upward)
+        )
+    )
+    findings = {
+        "|".join(str(part) for part in key): _finding(case, key, size, up, title)
+        for key, case in frame.group_by(names, maintain_order=True)
+    }
+    choices = [Choice("chip", chips), Choice("dtypes", combinations)]
+    choices += [Choice("sharding", shardings, "Split")] if up == "shards" else []
+    return assemble(marks, findings, starting(choices, first), MARGINS)
+
+
+def _axis(values: Sequence[int], title: str, axis: int) -> alt.Axis:
+    """Sizes as ticks, as many as there is room for in the narrow layout."""
+    room = plot_size(LAYOUTS["narrow"], MARGINS)[axis] / (3.4 if axis == 0 else 1.5)
+    step = max(1, math.ceil(len(values) / room))
+    return alt.Axis(values=list(values[::step]), labelExpr=BINARY_LABEL, title=title, grid=False, domain=False, ticks=False)
+
+
+def _finding(case: pl.DataFrame, key: Sequence[object], size: str, up: str, title: str | None) -> tuple[str, str]:
+    chip, combination = chip_label(str(key[0])), key[1]
+    split = f", split {key[2]}" if up == "shards" else ""
+    setting = case["setting"][0]
+    subtitle = f"{combination} on {chip}{split}{', ' + setting if setting else ''}. Numbers: share of the peak."
+    computing = case.filter(bound="compute")
+    if title:
+        return title, subtitle
+    if not computing.height:
+        return f"Nothing here is compute-bound on {chip}", subtitle
+    most = highest(computing, "y")
+    if most == highest(case, "y"):
+        first = lowest(computing.filter(pl.col("y") == most), "x")
+        at = f"on {count(most)} chips" if up == "shards" else f"at {up} = {count(most)}"
+        return f"Compute-bound from {size} = {count(first)} on, even {at}", subtitle
+    if up != "shards":
+        return f"Compute-bound up to {up} = {count(most)}", subtitle
+    if most == 1:
+        return f"On {chip} any split waits for the network", subtitle
+    return f"Past {count(most)} chips the network holds {chip} back", subtitle

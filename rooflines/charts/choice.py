@@ -1,0 +1,356 @@
+"""Which charts are drawn, and of what: as the config lists them, or those that fit the axes of its sweeps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from rooflines.charts.config import KINDS, ChartConfig
+from rooflines.errors import RooflinesError, close_to, placed, quote
+from rooflines.sweep import SHARDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from rooflines.sweep import Sweep
+
+__all__ = ["Spec", "choose", "models_of"]
+
+MOST_CHIPS, MOST_DTYPES = 7, 3
+"""What the selectors of a chart offer, where a sweep has more."""
+
+BY_NAME = 12
+"""A sweep of more chips than this names none of them in particular."""
+
+DTYPES_OF = {"bounds": 2, "critical-map": 2, "time": 2, "ridges": 8}
+"""The same for charts that are large with each of them, and for the one that shows them side by side."""
+
+MOST_OF_A_KIND = {"attained": 4, "shards": 3, "bounds": 2}
+"""Charts of a kind that `auto` draws; one of the others."""
+
+TWO = 2
+LONG_AXIS, SHORT_AXIS, MAP_AXIS = 8, 3, 4
+"""Sizes from which on an axis makes a curve, a series over shards, and the side of a map [1]."""
+
+BY_COLOUR = ("chips", "shards", "ridges", "per-dollar", "per-watt")
+"""Charts in which colour is the chip."""
+
+MAP_CHIPS = 4
+"""Chips of a map, which has a cell for every pair of sizes of each."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One chart to draw, nothing left open.
+
+    Attributes:
+        chart, id, family: What it is, what its files are called, and which job draws it.
+        sweep, chips, dtypes: What it shows.
+        title: In place of the finding.
+        shape, model, sharding, up, sizes, shards: What else it shows, where the chart asks for it.
+        shapes: Named shapes with their D and F, for the map.
+        palette: The chips that have colours in any chart of the config, with their vendors: a chip has one colour in all of them.
+        auto: Whether nobody asked for it in particular; then it may show fewer chips where all of them are too many.
+    """
+
+    chart: str
+    id: str
+    family: str
+    sweep: str
+    chips: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    title: str | None = None
+    shape: str | None = None
+    model: str | None = None
+    sharding: str | None = None
+    up: str | None = None
+    sizes: tuple[int, ...] = ()
+    shards: tuple[int, ...] = ()
+    shapes: tuple[tuple[str, int, int], ...] = ()
+    palette: tuple[tuple[str, str], ...] = ()
+    auto: bool = False
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+
+def choose(charts: str | Sequence[ChartConfig], sweeps: Mapping[str, Sweep]) -> tuple[Spec, ...]:
+    """The charts of a config.
+
+    Args:
+        charts: `auto`, or what the config lists.
+        sweeps: The config's sweeps.
+
+    Returns:
+        The charts in order, each with an id of its own.
+
+    Raises:
+        RooflinesError: A chart asks for what its sweep does not have; key paths start at the list.
+    """
+    liked = _Liked(sweeps)
+    if isinstance(charts, str):
+        return _coloured(list(_fitting(sweeps, liked)), sweeps)
+    specs: list[Spec] = []
+    for index, given in enumerate(charts):
+        with placed(f"[{index}]"):
+            spec = _listed(given, sweeps, liked)
+            if spec.id in {other.id for other in specs}:
+                raise RooflinesError("id", f"is {quote(spec.id)}, which another chart has", "give it an id of its own")
+            specs.append(spec)
+    return _coloured(specs, sweeps)
+
+
+def _coloured(specs: Sequence[Spec], sweeps: Mapping[str, Sweep]) -> tuple[Spec, ...]:
+    """The charts with the palette that those of them share which tell chips by colour."""
+    chips = {(chip, str(sweeps[s.sweep].chips[chip].get("vendor") or "")) for s in specs if s.chart in BY_COLOUR for chip in s.chips}
+    palette = tuple(sorted(chips))
+    return tuple(replace(spec, palette=palette) if spec.chart in BY_COLOUR else spec for spec in specs)
+
+
+class _Liked:
+    """What a config names most often: the chips, dtypes and models that stand for all of a large sweep."""
+
+    def __init__(self, sweeps: Mapping[str, Sweep]) -> None:
+        self.chips: Counter[str] = Counter()
+        self.dtypes: Counter[str] = Counter()
+        self.models: Counter[str] = Counter()
+        named = models_of(list(dict.fromkeys(name for sweep in sweeps.values() for name in shape_names(sweep))))
+        model_of = {shape: model for model, layers in named.items() for shape in layers.values()}
+        for sweep in sweeps.values():
+            self.chips.update(sweep.config["chips"] if len(sweep.config["chips"]) <= BY_NAME else ())
+            self.dtypes.update(list(sweep.combinations))
+            self.models.update({model_of[name] for name in shape_names(sweep)} - {""})
+
+    def chips_of(self, sweep: Sweep, most: int = MOST_CHIPS) -> tuple[str, ...]:
+        return _liked(list(dict.fromkeys(block.chip for block in sweep.blocks)), self.chips, most)
+
+    def dtypes_of(self, sweep: Sweep, chips: Sequence[str], most: int = MOST_DTYPES) -> tuple[str, ...]:
+        served = {scenario.dtypes for block in sweep.blocks if block.chip in chips for scenario in block.scenarios}
+        return _liked([name for name in sweep.combinations if name in served], self.dtypes, most)
+
+    def model_of(self, sweep: Sweep) -> str:
+        found = models_of(shape_names(sweep))
+        return max(found, key=lambda model: (self.models[model], len(found[model]) > 1), default="")
+
+
+def _liked(names: Sequence[str], counts: Counter[str], most: int) -> tuple[str, ...]:
+    """The names counted most often, in their own order."""
+    kept = sorted(names, key=lambda name: (-counts[name], names.index(name)))[:most]
+    return tuple(name for name in names if name in kept)
+
+
+def shape_names(sweep: Sweep) -> list[str]:
+    """The names of a sweep's shapes."""
+    return [shape["name"] for shape in sweep.config["shapes"] or []]
+
+
+def sizes_of(sweep: Sweep, dim: str) -> list[int]:
+    """The sizes that a dimension takes."""
+    return sorted({value for axis in (*sweep.leading, *sweep.inner) for value in axis.columns.get(dim, ())})
+
+
+def _free(sweep: Sweep, dim: str) -> bool:
+    """Whether a dimension has an axis for itself."""
+    return any(set(axis.columns) == {dim} for axis in (*sweep.leading, *sweep.inner))
+
+
+def _fitting(sweeps: Mapping[str, Sweep], liked: _Liked) -> Iterator[Spec]:
+    """The charts that fit the sweeps' axes: at most a few of each kind, in the order of families and sweeps."""
+    drawn: Counter[str] = Counter()
+    for kind in KINDS:
+        for sweep in _best_first(kind, sweeps):
+            if drawn[kind] < MOST_OF_A_KIND.get(kind, 1) and FITS[kind](sweep) and not lacking(kind, sweep):
+                drawn[kind] += 1
+                given = ChartConfig.model_validate({"chart": kind, "sweep": sweep.name})
+                yield replace(_spec(kind, sweep, sweeps, liked, given), auto=True)
+
+
+def _best_first(kind: str, sweeps: Mapping[str, Sweep]) -> Iterable[Sweep]:
+    """Sweeps in their order; for charts that need only chips the one with most of them, and with named shapes."""
+    if kind in ("roofline", "chips", "ridges", "per-dollar", "per-watt"):
+        return sorted(sweeps.values(), key=lambda s: (s.unit != "matrix", -len({b.chip for b in s.blocks}), not s.config["shapes"]))
+    if kind in ("time", "shards", "bounds"):
+        return sorted(sweeps.values(), key=lambda s: (-len(s.config[SHARDS]), not s.config["shapes"]))
+    return sweeps.values()
+
+
+def _with(sweep: Sweep, key: str) -> int:
+    """Chips of a sweep with a power, or with prices."""
+    return sum(bool(sweep.chips[chip].get(key)) for chip in {block.chip for block in sweep.blocks})
+
+
+def _solved_lead(sweep: Sweep) -> bool:
+    return sweep.op.dims[0] in sweep.solved
+
+
+def _split_dims(sweep: Sweep) -> bool:
+    return len(sweep.config[SHARDS]) >= SHORT_AXIS and any(axis in sweep.op.dims for axis in sweep.solved)
+
+
+def _map_dim(sweep: Sweep) -> str | None:
+    """What a bound map of a sweep has upwards."""
+    if len(sweep.config[SHARDS]) >= SHORT_AXIS:
+        return SHARDS
+    return next((dim for dim in sweep.op.dims[1:] if _free(sweep, dim) and len(sizes_of(sweep, dim)) >= MAP_AXIS), None)
+
+
+def _two_free(sweep: Sweep) -> bool:
+    others = sweep.op.dims[1:]
+    return len(others) == TWO and all(_free(sweep, dim) and len(sizes_of(sweep, dim)) >= SHORT_AXIS for dim in others)
+
+
+FITS: Mapping[str, Callable[[Sweep], bool]] = {
+    "roofline": lambda s: s.op.dims != ("D",) or s.unit == "vector",
+    "chips": lambda s: len({b.chip for b in s.blocks}) > 1,
+    "attained": lambda s: (
+        _solved_lead(s)
+        and len(sizes_of(s, s.op.dims[0])) >= LONG_AXIS
+        and len(s.op.dims) > 1
+        and not s.config["shapes"]
+        and max(s.config[SHARDS]) == 1
+    ),
+    "critical": lambda s: _solved_lead(s) and _two_free(s),
+    "critical-map": lambda s: s.op.name == "matmul" and _solved_lead(s) and _two_free(s) and not s.tile,
+    "shards": _split_dims,
+    "ridges": lambda s: len({b.chip for b in s.blocks}) > 1,
+    "layers": lambda s: _solved_lead(s) and len(s.config["shapes"] or ()) > 1,
+    "per-dollar": lambda s: _with(s, "prices") > 1,
+    "per-watt": lambda s: _with(s, "power") > 1,
+    "time": lambda s: bool(s.config["shapes"]),
+    "bounds": lambda s: len(sizes_of(s, s.op.dims[0])) >= LONG_AXIS and _map_dim(s) is not None,
+}
+"""Whether a chart fits a sweep."""
+
+
+NEEDS = {
+    "roofline": ("memory_intensity", "attained_flops_per_s"),
+    "attained": ("flops", "t_math_s", "t_memory_s", "t_network_s", "attained_flops_per_s", "utilization"),
+    "time": ("t_math_s", "t_memory_s", "t_network_s", "t_lower_s", "bound"),
+    "bounds": ("bound", "utilization"),
+}
+"""The columns of the sweep's table that a chart reads, beside the keys."""
+
+
+def lacking(kind: str, sweep: Sweep) -> list[str]:
+    """The columns that a chart reads and the sweep does not store."""
+    stored = sweep.config["columns"]
+    return [] if stored == "all" else [name for name in NEEDS.get(kind, ()) if name not in stored]
+
+
+def _listed(given: ChartConfig, sweeps: Mapping[str, Sweep], liked: _Liked) -> Spec:
+    """A chart that the config lists, checked against its sweep."""
+    if given.sweep not in sweeps:
+        fix = f"use one of {', '.join(sweeps)}"
+        raise RooflinesError(
+            "sweep", f"is {quote(given.sweep)}, which is no sweep of this config", fix, close=close_to(given.sweep, sweeps)
+        )
+    sweep = sweeps[given.sweep]
+    served = list(dict.fromkeys(block.chip for block in sweep.blocks))
+    _known("chips", given.chips or (), served, f"no chip of sweep {sweep.name}")
+    _known("dtypes", given.dtypes or (), list(sweep.combinations), f"no dtype combination of sweep {sweep.name}")
+    names = shape_names(sweep)
+    if given.shape is not None:
+        _known("shape", [given.shape], names, f"no shape of sweep {sweep.name}", listed=False)
+    if given.model is not None:
+        _known("model", [given.model], list(models_of(names)), f"no model among the shapes of sweep {sweep.name}", listed=False)
+    if given.sharding is not None:
+        _known("sharding", [given.sharding], list(sweep.shardings), f"no sharding of sweep {sweep.name}", listed=False)
+    if given.up is not None:
+        _known("up", [given.up], [*sweep.op.dims[1:], SHARDS], f"nothing that sweep {sweep.name} has an axis for", listed=False)
+    if not FITS[given.chart](sweep):
+        fix = "choose another sweep or chart; config/README.md says what each needs"
+        raise RooflinesError("chart", f"is {given.chart}, which needs more than sweep {sweep.name} has", fix)
+    missing = lacking(given.chart, sweep)
+    if missing:
+        fix = f"add {', '.join(missing)} to the sweep's `columns`"
+        raise RooflinesError("chart", f"is {given.chart}, which reads columns that sweep {sweep.name} does not store", fix)
+    return _spec(given.chart, sweep, sweeps, liked, given)
+
+
+def _known(key: str, values: Sequence[str], known: Sequence[str], what: str, *, listed: bool = True) -> None:
+    for index, value in enumerate(values):
+        if value not in known:
+            where = f"{key}[{index}]" if listed else key
+            fix = f"use one of {', '.join(known)}" if known else "leave it out"
+            raise RooflinesError(where, f"is {quote(value)}, which is {what}", fix, close=close_to(value, known))
+
+
+def _spec(kind: str, sweep: Sweep, sweeps: Mapping[str, Sweep], liked: _Liked, given: ChartConfig) -> Spec:
+    """A chart with everything it needs."""
+    chips = tuple(given.chips or liked.chips_of(sweep, MAP_CHIPS if kind in ("bounds", "critical", "critical-map") else MOST_CHIPS))
+    dtypes = tuple(given.dtypes or liked.dtypes_of(sweep, chips, DTYPES_OF.get(kind, MOST_DTYPES)))
+    lead = sizes_of(sweep, sweep.op.dims[0])
+    models = models_of(shape_names(sweep))
+    model = given.model if given.model is not None else liked.model_of(sweep)
+    layers = models.get(model, {})
+    shape = given.shape or (_typical(layers) if layers and kind in ("roofline", "shards", "bounds") else None)
+    several = [name for name, scheme in sweep.shardings.items() if scheme.split]
+    return Spec(
+        chart=kind,
+        id=given.id or f"{kind}-{sweep.name}",
+        family=KINDS[kind],
+        sweep=sweep.name,
+        chips=chips,
+        dtypes=dtypes,
+        title=given.title,
+        shape=shape,
+        model=model if layers and kind in ("layers", "time") else None,
+        sharding=given.sharding or (several[0] if several and kind in ("time", "shards", "bounds") else None),
+        up=(given.up or _map_dim(sweep)) if kind == "bounds" else None,
+        sizes=tuple(given.sizes or (_some(lead) if kind == "time" else ())),
+        shards=tuple(given.shards or sweep.config[SHARDS][:4]) if kind == "time" else (),
+        shapes=tuple(_published(sweeps)) if kind == "critical-map" else (),
+    )
+
+
+def _typical(layers: Mapping[str, str]) -> str:
+    """The layer that stands for a model: the way down in its MLP, else the last."""
+    return next((layers[name] for name in ("down", "expert-down") if name in layers), list(layers.values())[-1])
+
+
+def _some(values: Sequence[int]) -> list[int]:
+    """Three sizes of a longer axis, from its first, second and third quarter."""
+    return sorted({values[round((len(values) - 1) * share)] for share in (0.25, 0.5, 0.75)})
+
+
+def _published(sweeps: Mapping[str, Sweep]) -> Iterator[tuple[str, int, int]]:
+    """One matrix for each model that any sweep names with D and F: that from its width to its widest."""
+    seen: set[str] = set()
+    for sweep in sweeps.values():
+        shapes = {shape["name"]: shape for shape in sweep.config["shapes"] or [] if {"D", "F"} <= set(shape)}
+        for model, layers in models_of(list(shapes)).items():
+            layer = next((name for name in ("up", "expert-up") if name in layers), next(iter(layers)))
+            name = model or layers[layer]
+            if name not in seen:
+                seen.add(name)
+                yield name, int(shapes[layers[layer]]["D"]), int(shapes[layers[layer]]["F"])
+
+
+def models_of(names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Shapes by model and layer, read off their names: `llama-3-8b-up` is the layer `up` of `llama-3-8b`.
+
+    Args:
+        names: Of shapes.
+
+    Returns:
+        For every model its layers and the shapes they are. A layer is the longest ending that two names share; names without one are all
+        of one model, which has no name.
+    """
+    endings = Counter(ending for name in names for _, ending in _cuts(name))
+    models: dict[str, dict[str, str]] = {}
+    for name in names:
+        model, layer = next(((model, ending) for model, ending in _cuts(name) if endings[ending] > 1), ("", name))
+        models.setdefault(model, {})[layer] = name
+    for model in sorted(models, key=len, reverse=True):
+        parent = next((m for m in models if m and m != model and model.startswith(f"{m}-")), None)
+        if parent and len(models[model]) <= len(models[parent]):
+            models[parent] |= {f"{model[len(parent) + 1 :]}-{layer}": name for layer, name in models.pop(model).items()}
+    return models
+
+
+def _cuts(name: str) -> list[tuple[str, str]]:
+    """Where a name may be cut into model and layer: before a word that begins with a letter, so that `27b` stays with its model."""
+    words = name.split("-")
+    return [("-".join(words[:cut]), "-".join(words[cut:])) for cut in range(1, len(words)) if words[cut][:1].isalpha()]

@@ -1,0 +1,106 @@
+"""The `charts:` of a config, typed: which charts there are, and what a user may say of each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
+
+from rooflines.entries import Count, Entry, Name, Text, readable
+from rooflines.errors import RooflinesError, close_to, placed, quote
+
+__all__ = ["KINDS", "MODULES", "ChartConfig", "Charts"]
+
+KINDS = {
+    "roofline": "roofline",
+    "chips": "chips",
+    "attained": "attained",
+    "critical": "critical",
+    "critical-map": "critical",
+    "shards": "shards",
+    "ridges": "compared",
+    "layers": "compared",
+    "per-dollar": "compared",
+    "per-watt": "compared",
+    "time": "time",
+    "bounds": "bounds",
+}
+"""Every chart and the family it belongs to; a family is drawn by one job."""
+
+MODULES = {
+    "roofline": ("charts.roofs", "charts.frames"),
+    "chips": ("charts.chips", "charts.frames"),
+    "attained": ("charts.curves", "charts.frames"),
+    "critical": ("charts.maps", "charts.frames_sizes"),
+    "shards": ("charts.shards", "charts.frames_sizes"),
+    "compared": ("charts.compared", "charts.frames", "charts.frames_sizes"),
+    "time": ("charts.times", "charts.frames_sizes"),
+    "bounds": ("charts.bounds", "charts.frames_sizes"),
+}
+"""The modules that draw each family: it is drawn anew when one of them changes, or what they import."""
+
+
+def _kind(value: object) -> object:
+    if value not in KINDS:
+        raise RooflinesError("", f"is {quote(value)}, which is no chart", f"use one of {', '.join(KINDS)}", close=close_to(value, KINDS))
+    return value
+
+
+def _names(value: object) -> object:
+    return value if isinstance(value, list) or value is None else [value]
+
+
+Names = Annotated[list[str] | None, BeforeValidator(_names)]
+
+
+class ChartConfig(Entry):
+    """One chart."""
+
+    chart: Annotated[
+        Literal[
+            "roofline",
+            "chips",
+            "attained",
+            "critical",
+            "critical-map",
+            "shards",
+            "ridges",
+            "layers",
+            "per-dollar",
+            "per-watt",
+            "time",
+            "bounds",
+        ],
+        BeforeValidator(_kind),
+    ] = Field(description="which chart")
+    sweep: Name = Field(description="the sweep that its numbers come from")
+    id: Name | None = Field(None, description="the name of its files; null: made of the chart and the sweep")
+    title: Text | None = Field(None, description="in place of the finding")
+    chips: Names = Field(None, description="which of the sweep's chips, the first one shown first; null: those the config names most often")
+    dtypes: Names = Field(None, description="which of the sweep's dtype combinations; null: those the config names most often")
+    shape: Text | None = Field(None, description="which of the sweep's shapes, for charts of one shape")
+    model: Text | None = Field(None, description="what the names of a model's shapes begin with, for charts of a model's layers")
+    sharding: Text | None = Field(None, description="which of the sweep's shardings is shown first")
+    up: Text | None = Field(None, description="bounds: what goes up, shards or a dimension")
+    sizes: list[Count] | None = Field(None, description="roofline, time: sizes of the operation's first dimension")
+    shards: list[Count] | None = Field(None, description="time: numbers of chips")
+
+
+def _charts(value: object) -> object:
+    if value == "auto":
+        return value
+    if not isinstance(value, list):
+        raise RooflinesError("", f"is {quote(value)}", "write auto, a list of charts, or [] for none")
+    charts = []
+    for index, given in enumerate(value):
+        with placed(f"[{index}]"):
+            try:
+                charts.append(ChartConfig.model_validate(given))
+            except ValidationError as error:
+                raise readable(error) from None
+    return charts
+
+
+CHARTS_SCHEMA: Any = {"anyOf": [{"const": "auto"}, {"type": "array", "items": ChartConfig.model_json_schema()}]}
+Charts = Annotated[Any, BeforeValidator(_charts), WithJsonSchema(CHARTS_SCHEMA)]
+"""`auto`, or a list of charts."""

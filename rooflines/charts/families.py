@@ -1,0 +1,230 @@
+"""What a job draws: the charts of one family, each as pictures, specification and data, and an index of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rooflines.charts.bounds import bound_map
+from rooflines.charts.chips import chips_on_one_roofline
+from rooflines.charts.choice import models_of
+from rooflines.charts.compared import critical_of_layers, per_unit, ridges
+from rooflines.charts.curves import attained
+from rooflines.charts.frames import attained_frame, on_disk, ridge_frame, roofline_frame
+from rooflines.charts.frames_sizes import bound_frame, contour_frame, critical_frame, layer_frame, shards_frame, time_frame
+from rooflines.charts.maps import critical, critical_map
+from rooflines.charts.render import dumps, pdf, png, spec_of, svg, write_bytes
+from rooflines.charts.roofs import roofline
+from rooflines.charts.shards import critical_over_shards
+from rooflines.charts.times import where_the_time_goes
+from rooflines.errors import RooflinesError, placed
+from rooflines.tables import appearing, write_parquet
+from rooflines.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import polars as pl
+
+    from rooflines.charts.drawing import Chart
+    from rooflines.charts.frames import Results, Selection
+
+__all__ = ["CAPTIONS", "draw", "write_family"]
+
+CAPTIONS = {
+    "roofline": "Attainable FLOP/s over arithmetic intensity. The thick line is the roof from main memory, thin ones are other memory "
+    "levels, interconnects (two chips) and compute dtypes. Red is bound by both bandwidths compared, yellow by the slower one only, "
+    "green by compute.",
+    "chips": "The roofs of several chips from main memory; the dot is the ridge.",
+    "attained": "What the operation attains over its first dimension, every byte counted. A dot is the first compute-bound size; a curve "
+    "without one never reaches the roof.",
+    "critical": "The smallest compute-bound size for every pair of the other two, exact to the last integer. Grey is never.",
+    "critical-map": "Lines of equal critical batch, exact; named shapes stand at their true sizes. Grey is never compute-bound.",
+    "shards": "The smallest compute-bound size over the number of chips, against memory and network. Crosses are never compute-bound.",
+    "ridges": "Dense peak over main-memory bandwidth, by the dtype computed in.",
+    "layers": "The smallest compute-bound size of each layer's matmul on each chip. Grey is never.",
+    "per-dollar": "Dense peak FLOP for one US dollar at the newest dated price of each chip; a list price of one provider, not an offer.",
+    "per-watt": "Dense peak over the chip's design power.",
+    "time": "The time each resource takes by itself. The longest, in full colour, is the model's lower bound.",
+    "bounds": "Which resource takes longest, and the share of the peak that is attained if everything overlaps.",
+}
+"""What every chart shows."""
+
+
+Drawn = tuple["pl.DataFrame", "Chart"]
+"""A frame and the chart of it."""
+
+
+def _layers(of: Selection, spec: Mapping[str, Any]) -> dict[str, str]:
+    """The shapes of the chart's model by layer."""
+    found: dict[str, str] = models_of([shape["name"] for shape in of.recipe["config"]["shapes"]])[spec["model"] or ""]
+    return found
+
+
+def _first(spec: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """What a chart shows first: of everything the spec lists the first, and the sharding it names."""
+    listed = {"chip": spec["chips"][0], "dtypes": spec["dtypes"][0], "sharding": spec["sharding"]}
+    return {name: listed[name] for name in names}
+
+
+def _roofline(of: Selection, spec: Mapping[str, Any]) -> Drawn:
+    frame = roofline_frame(of, spec["shape"], spec["sizes"])
+    return frame, roofline(frame, first=_first(spec, "chip", "dtypes"), title=spec["title"])
+
+
+def _chips(of: Selection, spec: Mapping[str, Any]) -> Drawn:
+    frame = ridge_frame(of)
+    return frame, chips_on_one_roofline(frame, first=_first(spec, "dtypes"), title=spec["title"], palette=dict(spec["palette"]))
+
+
+def _attained(of: Selection, spec: Mapping[str, Any]) -> Drawn:
+    frame = attained_frame(of, spec["shape"])
+    return frame, attained(frame, size=of.dims[0], first=_first(spec, "chip", "dtypes"), title=spec["title"])
+
+
+def _critical(of: Selection, spec: Mapping[str, Any]) -> Drawn:
+    frame = critical_frame(of)
+    return frame, critical(frame, dims=of.dims[1:], size=of.dims[0], first=_first(spec, "chip", "dtypes"), title=spec["title"])
+
+
+def _critical_map(of: Selection, spec: Mapping[str, Any]) -> Drawn:
+    frame = contour_frame(of, [{"name": name, "D": d, "F": f} for name, d, f in spec["shapes"]])
+    return frame, critical_map(frame, first=_first(spec, "chip", "dtypes"), title=spec["title"])
+
+
+def _shards(of: Selection, spec: Mapping[str, Any]) -> Drawn:
+    axis = next(name for name in of.recipe["config"]["thresholds"] or of.dims[:1] if name in of.dims)
+    frame = shards_frame(of, axis, spec["shape"])
+    first = _first(spec, "dtypes", "sharding")
+    return frame, critical_over_shards(frame, size=axis, first=first, title=spec["title"], palette=dict(spec["palette"]))
+
+
+def _ridges(of: Selection, spec: Mapping[str, Any]) -> Drawn:
+    frame = ridge_frame(of)
+    return frame, ridges(frame, title=spec["title"], palette=dict(spec["palette"]))
+
+
+def _per_dollar(of: Selection, spec: Mapping[str, Any]) -> Drawn:
+    frame = ridge_frame(of)
+    return frame, per_unit(frame, unit="usd", first=_first(spec, "dtypes"), title=spec["title"], palette=dict(spec["palette"]))
+
+
+def _per_watt(of: Selection, spec: Mapping[str, Any]) -> Drawn:
+    frame = ridge_frame(of)
+    return frame, per_unit(frame, unit="watt", first=_first(spec, "dtypes"), title=spec["title"], palette=dict(spec["palette"]))
+
+
+def _of_layers(of: Selection, spec: Mapping[str, Any]) -> Drawn:
+    frame = layer_frame(of, _layers(of, spec))
+    first = _first(spec, "dtypes")
+    return frame, critical_of_layers(frame, model=spec["model"] or "", size=of.dims[0], first=first, title=spec["title"])
+
+
+def _time(of: Selection, spec: Mapping[str, Any]) -> Drawn:
+    frame = time_frame(of, _layers(of, spec), spec["sizes"], spec["shards"], spec["sharding"])
+    sizes, shards = frame["B"].unique().sort().to_list(), frame["shards"].unique().sort().to_list()
+    first = {**_first(spec, "chip", "dtypes"), "size": sizes[len(sizes) // 2], "shards": shards[len(shards) // 2]} if sizes else {}
+    return frame, where_the_time_goes(frame, model=spec["model"] or "", size=of.dims[0], first=first, title=spec["title"])
+
+
+def _bounds(of: Selection, spec: Mapping[str, Any]) -> Drawn:
+    frame = bound_frame(of, spec["up"], spec["shape"])
+    return frame, bound_map(frame, size=of.dims[0], up=spec["up"], first=_first(spec, "chip", "dtypes", "sharding"), title=spec["title"])
+
+
+DRAWN: Mapping[str, Callable[[Selection, Mapping[str, Any]], Drawn]] = {
+    "roofline": _roofline,
+    "chips": _chips,
+    "attained": _attained,
+    "critical": _critical,
+    "critical-map": _critical_map,
+    "shards": _shards,
+    "ridges": _ridges,
+    "layers": _of_layers,
+    "per-dollar": _per_dollar,
+    "per-watt": _per_watt,
+    "time": _time,
+    "bounds": _bounds,
+}
+"""How each chart is drawn."""
+
+
+def draw(results: Results, spec: Mapping[str, Any]) -> tuple[pl.DataFrame, Chart]:
+    """A chart and the frame it shows.
+
+    Args:
+        results: Where numbers come from.
+        spec: Which chart, from `choice.Spec`.
+    """
+    return DRAWN[spec["chart"]](results.of(spec["sweep"], spec["chips"], spec["dtypes"]), spec)
+
+
+def fitted(results: Results, spec: Mapping[str, Any]) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """A chart's frame and its specification; one that nobody asked for in particular shows as many chips as a page can draw.
+
+    Raises:
+        RooflinesError: It holds more than a page can draw.
+    """
+    frame, drawn = draw(results, spec)
+    try:
+        return frame, spec_of(drawn, spec["id"])
+    except RooflinesError:
+        if not spec["auto"] or len(spec["chips"]) == 1:
+            raise
+    return fitted(results, {**spec, "chips": spec["chips"][: len(spec["chips"]) // 2]})
+
+
+def write_family(spec: str, results: str | Path, folder: str | Path) -> None:
+    """Draw the charts of a family: pictures, specification and data of each, and `index.json`.
+
+    Args:
+        spec: What it depends on, from the plan: JSON with the charts.
+        results: The folder that holds `tables/` and `thresholds.parquet`.
+        folder: Where the files go.
+
+    Raises:
+        RooflinesError: A chart would hold more than a page can draw.
+    """
+    known, folder = on_disk(results), Path(folder)
+    index = []
+    for chart in json.loads(spec)["charts"]:
+        with placed(f"charts: {chart['id']}"):
+            frame, specification = fitted(known, chart)
+            if frame.height:
+                index.append(_write_chart(chart, frame, specification, folder))
+    write_bytes(folder / "index.json", json.dumps(index, ensure_ascii=False, indent=1) + "\n")
+
+
+def _write_chart(chart: Mapping[str, Any], frame: pl.DataFrame, spec: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """All files of one chart, and its entry in the index."""
+    name = chart["id"]
+    write_bytes(folder / f"{name}.json", dumps(spec))
+    write_bytes(folder / f"{name}-light.png", png(spec, dark=False))
+    write_bytes(folder / f"{name}-dark.png", png(spec, dark=True))
+    write_bytes(folder / f"{name}.svg", svg(spec))
+    write_bytes(folder / f"{name}.pdf", pdf(spec))
+    with appearing(folder / f"{name}.csv") as aside:
+        frame.write_csv(aside)
+    write_parquet(frame.lazy(), folder / f"{name}.parquet", {"version": __version__, "chart": dict(chart)})
+    return {
+        "id": name,
+        "family": chart["family"],
+        "chart": chart["chart"],
+        "caption": CAPTIONS[chart["chart"]],
+        "rows": frame.height,
+        **said(spec),
+    }
+
+
+def said(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Title and subtitle of a chart as it is first shown, and what a reader can choose."""
+    values = {parameter["name"]: parameter for parameter in spec["params"] if "name" in parameter}
+    choices = spec["usermeta"]["choices"]
+    key = "|".join(str(values[name]["value"]) for name in choices)
+    finding = values["findings"]["value"].get(key, {"title": "", "subtitle": []})
+    params = [
+        {"name": name, "options": values[name]["bind"]["options"], "labels": labels, "value": values[name]["value"]}
+        for name, labels in choices.items()
+    ]
+    return {"title": finding["title"], "subtitle": " ".join(finding["subtitle"]), "params": params}

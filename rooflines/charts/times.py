@@ -1,0 +1,129 @@
+"""Where the time goes: what each layer of a model waits for."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+import polars as pl
+
+from rooflines.charts.drawing import Chart, Choice, assemble, chosen, data, starting
+from rooflines.charts.labels import chip_label, count, seconds, shorten
+from rooflines.charts.looks import Margins
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["RESOURCES", "where_the_time_goes"]
+
+RESOURCES = ("compute", "memory", "network")
+MARGINS = Margins(left=8.6, right=7.0, bottom=4.4)
+NAME_ROOM = 7.8
+THICK = 0.26
+"""Of a row's height, for one bar."""
+
+CROWDED = 5
+"""Rows from which on only the bar that binds has its time beside it."""
+
+TIME_LABEL = (
+    "datum.value == 0 ? '0' : datum.value >= 1 ? format(datum.value, '~r') + ' s'"
+    " : datum.value >= 1e-3 ? format(datum.value * 1e3, '~r') + ' ms'"
+    " : datum.value >= 1e-6 ? format(datum.value * 1e6, '~r') + ' µs' : format(datum.value * 1e9, '~r') + ' ns'"
+)
+
+
+def where_the_time_goes(
+    frame: pl.DataFrame,
+    *,
+    model: str = "",
+    size: str = "B",
+    first: Mapping[str, Any] | None = None,
+    title: str | None = None,
+) -> Chart:
+    """The times of compute, memory and network for each layer, the one that binds in full colour.
+
+    Args:
+        frame: From `frames_sizes.time_frame`: `seconds` [s] by layer and resource.
+        model: What the subtitle calls the model.
+        size: What the first dimension is called.
+        first: What is shown first, by the names of the parameters; the first of the frame by default.
+        title: In place of the finding.
+
+    Returns:
+        A chart with the parameters `chip`, `dtypes`, `size` and `shards`.
+    """
+    names = ("chip", "dtypes", "B", "shards", "layer")
+    chips, combinations, sizes, splits, layers = (frame[name].unique(maintain_order=True).to_list() for name in names)
+    step = {name: (index - 1) * THICK for index, name in enumerate(RESOURCES)}
+    rows = frame.filter(pl.col("seconds") > 0).with_columns(
+        middle=pl.col("layer").replace_strict({layer: float(i) for i, layer in enumerate(layers)}, return_dtype=pl.Float64)
+        + pl.col("resource").replace_strict(step, return_dtype=pl.Float64)
+    )
+    rows = rows.with_columns(
+        text=pl.Series([seconds(value) for value in rows["seconds"]], dtype=pl.String),
+        low=pl.col("middle") - THICK * 0.42,
+        high=pl.col("middle") + THICK * 0.42,
+    )
+    findings = {
+        "|".join(str(part) for part in key): _finding(case, model, size, title)
+        for key, case in frame.group_by("chip", "dtypes", "B", "shards", maintain_order=True)
+    }
+    marks = _layers(rows.rename({"B": "size"}), layers)
+    choices = [
+        Choice("chip", chips),
+        Choice("dtypes", combinations),
+        Choice("size", sizes, f"{size} "),
+        Choice("shards", splits, "Chips"),
+    ]
+    return assemble(marks, findings, starting(choices, first), MARGINS)
+
+
+def _layers(rows: pl.DataFrame, layers: Sequence[str]) -> list[alt.Chart]:
+    names = [shorten(layer, NAME_ROOM, tail=True) for layer in layers]
+    axis = alt.Axis(
+        values=list(range(len(names))), labelExpr=f"{json.dumps(names)}[datum.value]", title=None, grid=False, ticks=False, domain=False
+    )
+    down: dict[str, Any] = {"scale": alt.Scale(domain=[len(names) - 0.5, -0.5], nice=False, zero=False), "axis": axis}
+    x = alt.X(
+        "seconds:Q",
+        axis=alt.Axis(labelExpr=TIME_LABEL, title="Time of each resource, if it were alone", tickCount=5),
+        scale=alt.Scale(domainMin=0, nice=False),
+    )
+    legend = alt.Legend(
+        title=None, orient="none", direction="horizontal", legendX=0, legendY=alt.expr("em * -1.9"), columns=3, columnPadding=20
+    )
+    color = alt.Color("resource:N", scale=alt.Scale(domain=list(RESOURCES), range="ordinal"), legend=legend)
+    opacity = alt.when("datum.bound").then(alt.value(1)).otherwise(alt.value(0.38))
+    base = alt.Chart(data(rows.drop("t_lower_s", "sharding"))).transform_filter(chosen("chip", "dtypes", "size", "shards"))
+    tooltip = ["layer:N", "resource:N", alt.Tooltip("text:N", title="time"), alt.Tooltip("bound:N", title="binds")]
+    shown = base if len(layers) <= CROWDED else base.transform_filter("datum.bound")
+    texts = {"x": x, "y": alt.Y("middle:Q", **down), "text": "text:N"}
+    return [
+        base.mark_rect(style="bar").encode(
+            x=x, x2=alt.datum(0), y=alt.Y("low:Q", **down), y2="high:Q", color=color, opacity=opacity, tooltip=tooltip
+        ),
+        shown.transform_filter("datum.bound").mark_text(style="strong", align="left", clip=False, dx=alt.expr("em * 0.4")).encode(**texts),
+        shown.transform_filter("!datum.bound").mark_text(style="small", align="left", clip=False, dx=alt.expr("em * 0.4")).encode(**texts),
+    ]
+
+
+def _finding(case: pl.DataFrame, model: str, size: str, title: str | None) -> tuple[str, str]:
+    row = case.row(0, named=True)
+    binding = case.filter("bound")
+    counts = binding.group_by("resource", maintain_order=True).len().sort("len", descending=True)
+    resource, times = counts.row(0)
+    waits = {"compute": "compute", "memory": "wait for memory", "network": "wait for the network"}[resource]
+    verb = waits if times > 1 else {"compute": "computes", "memory": "waits for memory", "network": "waits for the network"}[resource]
+    what = (
+        f"{times} of {binding.height} layers {verb}"
+        if times < binding.height
+        else f"All {times} layers {verb}"
+        if times > 1
+        else f"The layer {verb}"
+    )
+    total = seconds(float(binding["t_lower_s"].sum()))
+    chips = f"{row['shards']} × {chip_label(row['chip'])}" if row["shards"] > 1 else chip_label(row["chip"])
+    split = f", split {row['sharding']}" if row["shards"] > 1 else ""
+    subtitle = f"{chip_label(model) or 'Layers'} in {row['dtypes']} on {chips}{split}; full colour binds. All overlapped: {total}."
+    return title or f"At {size} = {count(row['B'])}, {what[0].lower() + what[1:]}", subtitle

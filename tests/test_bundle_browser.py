@@ -1,0 +1,387 @@
+"""The bundle in a browser, opened from its folder as by double click, and served under a strict policy."""
+
+import functools
+import http.server
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from bundles import CHIPS, HOSTILE, made_bundle
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from visits import CHROMIUM, LAUNCH, Strict, Visit
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no browser: apt-get install chromium")
+
+CHARTS = [f"{family}-{number}" for family in ("roofline", "compared") for number in range(2)]
+PAGES = ("index.html", "thresholds.html", "chips.html", "model.html")
+PHONE, DESK = {"width": 390, "height": 844}, {"width": 1360, "height": 900}
+SERIOUS = ("serious", "critical")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle, not to be changed."""
+    return made_bundle(tmp_path_factory.mktemp("bundle"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium."""
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=list(LAUNCH))
+        yield chromium
+        chromium.close()
+
+
+Visits = Callable[..., Visit]
+
+
+@pytest.fixture
+def visit(browser: Browser, site: Path) -> Iterator[Visits]:
+    """A visit to the folder, with a window and a system's theme; no request may leave the page, and no error may be told."""
+    contexts, visits = [], []
+
+    def start(viewport: dict[str, int] = DESK, theme: str = "light", base: str = "") -> Visit:
+        contexts.append(browser.new_context(viewport=viewport, color_scheme=theme, accept_downloads=True, reduced_motion="reduce"))  # type: ignore[arg-type]
+        visits.append(Visit(contexts[-1], base or site.as_uri()))
+        return visits[-1]
+
+    yield start
+    for context in contexts:
+        context.close()
+    assert [fault for one in visits for fault in one.faults] == []
+
+
+def drawn(page: Page, chart: str, theme: str = "light") -> None:
+    """Wait until a chart is drawn in a theme."""
+    page.wait_for_selector(f"#stage[data-drawn='{chart} {theme}']:not([aria-busy])")
+
+
+def line(page: Page) -> str:
+    """The path of the line that is drawn."""
+    return page.locator("#plot .mark-line path").first.get_attribute("d") or ""
+
+
+# ---------------------------------------------------------------- charts
+
+
+def test_every_chart_is_drawn(visit: Visits) -> None:
+    """Each with marks and text, its finding as title and its setting below, and all its files."""
+    one = visit()
+    for chart in CHARTS:
+        page = one.open(f"index.html#chart={chart}")
+        drawn(page, chart)
+        assert page.locator("#plot svg path").count() > 3
+        assert page.locator("#plot svg text").count() > 3
+        assert page.locator("#title").inner_text()
+        assert page.locator("#setting").inner_text()
+        assert page.locator("#files a").count() == 7
+        assert page.locator(f"#charts a[data-chart={chart}]").get_attribute("aria-current") == "true"
+
+
+def test_the_first_chart_stands_there_without_a_state(visit: Visits) -> None:
+    """And the list has them all, with pictures that are loaded."""
+    page = visit().open("index.html")
+    drawn(page, CHARTS[0])
+    assert page.locator("#charts a").count() == len(CHARTS)
+    assert page.evaluate("[...document.images].every((image) => image.complete && image.naturalWidth > 0)")
+
+
+def test_the_menus_filter_the_chart(visit: Visits) -> None:
+    """Another chip draws another line, and the finding says so."""
+    page = visit().open(f"index.html#chart={CHARTS[0]}")
+    first = line(page)
+    page.get_by_label("Chip").select_option("h100-sxm")
+    expect(page.locator("#title")).to_have_text(re.compile("^h100-sxm in bf16"))
+    assert line(page) != first
+    assert page.locator("#title").inner_text() == "h100-sxm in bf16 has its ridge at 295"
+    page.get_by_label("Data types").select_option("fp8")
+    expect(page.locator("#title")).to_have_text(re.compile("^h100-sxm in fp8"))
+    page.get_by_role("button", name="Reset").click()
+    expect(page.locator("#title")).to_have_text(re.compile("^tpu-v5e in bf16"))
+    assert line(page) == first
+
+
+def test_what_a_chip_lacks_cannot_be_chosen(visit: Visits) -> None:
+    """A format without a line is disabled; a chip that lacks the format chosen takes one it has, and the page says so."""
+    page = visit().open(f"index.html#chart={CHARTS[0]}&chip=h100-sxm&dtypes=fp8")
+    assert page.locator("[data-param=dtypes] option[disabled]").all_inner_texts() == ["int8"]
+    page.get_by_label("Chip").select_option("tpu-v5e")
+    expect(page.locator("#title")).to_have_text(re.compile("^tpu-v5e in bf16"))
+    assert "fp8 is not in this chart" in page.locator("#note").inner_text()
+
+
+def test_the_choice_goes_along_to_the_next_chart(visit: Visits) -> None:
+    """One pair of menus drives all charts."""
+    page = visit().open(f"index.html#chart={CHARTS[0]}&chip=h100-sxm")
+    page.get_by_role("button", name="Next chart").click()
+    drawn(page, CHARTS[1])
+    assert page.locator("#title").inner_text().startswith("h100-sxm in bf16")
+    page.get_by_role("button", name="Next chart").click()
+    drawn(page, CHARTS[2])
+    assert page.get_by_label("Chip").is_disabled()
+    assert "chip=h100-sxm" in page.url
+
+
+def test_a_link_brings_the_state_back(visit: Visits) -> None:
+    """Chart, chip, format and theme; and the history goes back to the chart before."""
+    page = visit().open(f"index.html#chart={CHARTS[1]}&chip=h100-sxm&dtypes=fp8&theme=dark")
+    drawn(page, CHARTS[1], "dark")
+    assert page.get_by_label("Chip").input_value() == "h100-sxm"
+    assert page.locator("#title").inner_text().startswith("h100-sxm in fp8")
+    page.locator(f"#charts a[data-chart={CHARTS[3]}]").click()
+    drawn(page, CHARTS[3], "dark")
+    page.go_back()
+    drawn(page, CHARTS[1], "dark")
+    assert page.locator("#title").inner_text().startswith("h100-sxm in fp8")
+
+
+@pytest.mark.parametrize("state", ["chart=none&chip=none&dtypes=none&theme=none", "&&=&chart", "chart=%3Cscript%3E&chip=__proto__", "%"])
+def test_a_state_that_makes_no_sense_shows_the_first_chart(visit: Visits, state: str) -> None:
+    """Old links must not break the page."""
+    drawn(visit().open(f"index.html#{state}"), CHARTS[0])
+
+
+def test_tooltips_have_text_and_no_markup(visit: Visits) -> None:
+    """A name that tries to be code is shown as it is."""
+    page = visit().open("index.html")
+    page.locator("#plot .mark-symbol path").nth(1).hover()
+    page.wait_for_selector("#vg-tooltip-element.visible")
+    assert "FLOP/s" in page.locator("#vg-tooltip-element").inner_text()
+    assert HOSTILE[:30] in page.locator("#vg-tooltip-element").inner_text()
+    assert page.locator("#vg-tooltip-element img, #vg-tooltip-element script").count() == 0
+
+
+def test_the_chart_fills_the_room_it_has(visit: Visits) -> None:
+    """A wide window draws it larger, a narrow one in its narrow layout."""
+    one = visit()
+    page = one.open("index.html")
+    wide = page.locator("#plot svg").bounding_box()
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(page.locator("#plot svg")).to_have_attribute("width", re.compile(r"^[34]\d\d(\.|$)"))
+    narrow = page.locator("#plot svg").bounding_box()
+    assert wide
+    assert narrow
+    assert wide["width"] > 850
+    assert narrow["width"] <= 390
+
+
+def test_the_rows_behind_a_chart_are_shown_as_a_table(visit: Visits) -> None:
+    """For whoever cannot see the picture."""
+    page = visit().open("index.html")
+    page.locator("#behind summary").click()
+    assert page.locator("#rows tbody tr").count() == 3 * sum(len(peaks) for peaks in CHIPS.values())
+    assert HOSTILE in page.locator("#rows").inner_text()
+
+
+def test_the_view_can_be_saved_as_it_is(visit: Visits, tmp_path: Path) -> None:
+    """With the chip that was chosen, as PNG and SVG."""
+    page = visit().open("index.html#chip=h100-sxm")
+    for kind, start in (("png", b"\x89PNG"), ("svg", b"<svg")):
+        with page.expect_download() as download:
+            page.locator(f"#view-{kind}").click()
+        download.value.save_as(tmp_path / "file")
+        assert (tmp_path / "file").read_bytes().startswith(start)
+
+
+# ---------------------------------------------------------------- the look
+
+
+def test_the_look_follows_the_system_until_one_chooses(visit: Visits) -> None:
+    """The button turns it round, the address keeps it, other pages take it along, and the chart and its pictures are in it."""
+    page = visit(theme="dark").open("index.html")
+    drawn(page, CHARTS[0], "dark")
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (page.locator("#charts img").first.get_attribute("src") or "").endswith("-dark-small.png")
+    page.emulate_media(color_scheme="light")
+    drawn(page, CHARTS[0], "light")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != ground
+    page.get_by_role("button", name="Use the dark look").click()
+    drawn(page, CHARTS[0], "dark")
+    assert "theme=dark" in page.url
+    page.get_by_role("link", name="Model").click()
+    page.wait_for_url(re.compile("model.html#theme=dark"))
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground
+
+
+@pytest.mark.parametrize("address", PAGES)
+@pytest.mark.parametrize(
+    "viewport", [PHONE, {"width": 320, "height": 640}, {"width": 820, "height": 1180}], ids=["phone", "small", "tablet"]
+)
+def test_no_page_is_wider_than_the_window(visit: Visits, address: str, viewport: dict[str, int]) -> None:
+    """Only tables and charts scroll sideways, on their own."""
+    page = visit(viewport).open(address)
+    assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("address", [*PAGES, f"index.html#chart={CHARTS[2]}", "chips.html#chip=h100-sxm"])
+def test_axe_finds_nothing_serious(visit: Visits, address: str, theme: str) -> None:
+    """Names, roles, contrast and order, in both looks."""
+    page = visit(theme=theme).open(address)
+    for details in page.locator("details:not([hidden])").all()[:3]:
+        details.evaluate("(element) => { element.open = true; }")
+    found = Axe().run(page, options={"preload": False}).response["violations"]
+    assert [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found if one["impact"] in SERIOUS] == []
+
+
+# ---------------------------------------------------------------- the keyboard
+
+
+def test_the_skip_link_comes_first_and_leads_to_the_content(visit: Visits) -> None:
+    """And leaves the state alone."""
+    page = visit().open(f"index.html#chart={CHARTS[1]}")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    assert f"chart={CHARTS[1]}" in page.url
+
+
+def test_arrow_keys_go_through_the_charts(visit: Visits) -> None:
+    """Right and left anywhere, up and down in the list; in a menu they are the menu's."""
+    page = visit().open("index.html")
+    page.keyboard.press("ArrowRight")
+    drawn(page, CHARTS[1])
+    page.keyboard.press("ArrowLeft")
+    drawn(page, CHARTS[0])
+    page.locator("#charts a").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.dataset.chart") == CHARTS[2]
+    page.keyboard.press("Enter")
+    drawn(page, CHARTS[2])
+    page.keyboard.press("Home")
+    assert page.evaluate("document.activeElement.dataset.chart") == CHARTS[0]
+    page.keyboard.press("Enter")
+    drawn(page, CHARTS[0])
+    page.get_by_label("Chip").focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#title")).to_have_text(re.compile("^h100-sxm"))
+    assert page.evaluate("document.activeElement.closest('[data-param]').dataset.param") == "chip"
+
+
+def test_the_focus_goes_through_the_page_in_reading_order(visit: Visits) -> None:
+    """Top, list, pager, menus, chart, files; and wherever it is, one sees it."""
+    page = visit().open("index.html")
+    places = ".skip, .top, #charts, .pager, #controls, #plot, .files, .behind, footer"
+    place = f"document.activeElement.closest('{places}') ?? document.body"
+    name = f"(({{ id, classList, localName }}) => id || classList[0] || localName)({place})"
+    order = []
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        order.append(page.evaluate(name))
+    seen = list(dict.fromkeys(place for place in order if place != "body"))
+    assert seen == ["skip", "top", "charts", "pager", "controls", "plot", "files", "behind", "footer"]
+
+
+# ---------------------------------------------------------------- thresholds and chips
+
+
+def test_the_table_is_sorted_filtered_and_turned(visit: Visits) -> None:
+    """A long table: the chip is chosen, rows are counted, a page has fifty, sorting puts the smallest first and then the largest."""
+    page = visit().open("thresholds.html#table=long.B")
+    assert page.locator("#count").inner_text() == "3,000 of 3,000 rows."
+    assert page.locator("#body tr").count() == 50
+    assert page.locator("#page").inner_text() == "Page 1 of 60"
+    page.get_by_role("button", name="Next").click()
+    expect(page.locator("#page")).to_have_text("Page 2 of 60")
+
+    def answers() -> list[int]:
+        place = page.locator("#head th").all_inner_texts().index("critical")
+        return [int(text.replace(",", "")) for text in page.locator(f"#body td:nth-child({place + 1})").all_inner_texts()]
+
+    page.get_by_role("button", name="critical", exact=True).click()
+    page.wait_for_selector("th[aria-sort=ascending]")
+    smallest = answers()
+    assert smallest == sorted(smallest)
+    page.get_by_role("button", name="critical", exact=True).click()
+    page.wait_for_selector("th[aria-sort=descending]")
+    largest = answers()
+    assert largest == sorted(largest, reverse=True)
+    assert largest[0] > smallest[0]
+    page.get_by_label("Find").fill("1050 1100")
+    expect(page.locator("#count")).to_have_text(re.compile("^1 of"))
+    page.get_by_label("Find").fill("nothing like it")
+    page.wait_for_selector("#empty:visible")
+
+
+def test_never_is_said_and_names_are_text(visit: Visits) -> None:
+    """A small matrix is never compute-bound; it comes last however the table is sorted."""
+    page = visit().open("thresholds.html#table=shapes.B&chip=tpu-v5e&dtypes=bf16&sort=critical.down")
+    assert page.locator("#body .answer").all_inner_texts() == ["273", "never"]
+    assert HOSTILE in page.locator("#body").inner_text()
+
+
+def test_the_chip_of_the_charts_is_the_chip_of_the_table(visit: Visits) -> None:
+    """The state goes from page to page."""
+    page = visit().open("index.html#chip=h100-sxm")
+    page.get_by_role("link", name="Thresholds").click()
+    page.wait_for_selector("#table[data-drawn]")
+    assert page.get_by_label("Chip").input_value() == "h100-sxm"
+
+
+def test_chips_are_found_sorted_and_opened(visit: Visits) -> None:
+    """A link leads to the chip's numbers, a source's to the document."""
+    page = visit().open("chips.html")
+    page.get_by_label("Find").fill("nvidia")
+    expect(page.locator("#count")).to_have_text("1 of 3 chips")
+    page.get_by_label("Find").fill("")
+    page.get_by_role("button", name="Ridge").click()
+    page.wait_for_selector("th[aria-sort=ascending]")
+    ridges = [int(text) for text in page.locator("#summary tbody td:nth-child(7)").all_inner_texts()]
+    assert ridges == sorted(ridges)
+    page.locator("#summary a[href='#chip=h100-sxm']").click()
+    page.wait_for_selector("details[data-chip=h100-sxm][open]")
+    page.locator("details[open] a[href='#source=nv-h100-page']").first.click()
+    expect(page.locator("[data-source=nv-h100-page]")).to_be_focused()
+
+
+# ---------------------------------------------------------------- security
+
+
+@pytest.fixture
+def served(site: Path) -> Iterator[str]:
+    """The folder on a web server with a strict policy: its address."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Strict, directory=str(site)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_strict_policy_of_a_web_server_holds(visit: Visits, served: str) -> None:
+    """Everything is drawn, filtered and sorted, and nothing is refused: no eval, no inline script, no style in an element."""
+    one = visit(base=served)
+    for chart in CHARTS:
+        drawn(one.open(f"index.html#chart={chart}"), chart)
+    page = one.open("index.html")
+    page.get_by_label("Chip").select_option("h100-sxm")
+    expect(page.locator("#title")).to_have_text(re.compile("^h100-sxm"))
+    page.locator("#plot .mark-symbol path").nth(1).hover()
+    page.wait_for_selector("#vg-tooltip-element.visible")
+    assert one.open("thresholds.html").locator("#body tr").count()
+    one.open("chips.html")
+    one.open("model.html")
+
+
+def test_names_of_a_config_run_nowhere(visit: Visits) -> None:
+    """Not in a page, a chart, a table or a title."""
+    one = visit()
+    for address in [
+        *(f"index.html#chart={chart}" for chart in CHARTS),
+        "thresholds.html#table=shapes.B",
+        "chips.html#chip=mine",
+        "model.html",
+    ]:
+        page = one.open(address)
+        assert page.title() != "ran"
+        assert page.locator("img[src=x]").count() == 0
+        assert "<script>" in page.locator("main").inner_text() or "model" in address
+    assert json.dumps(HOSTILE)  # the name itself is harmless as data

@@ -1,0 +1,108 @@
+"""The bundle that the workflow makes of a user's sweep with a name that tries to be code: every chart in a browser, in every state."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from bundles import HOSTILE
+from conftest import Snakemake
+from playwright.sync_api import Browser, Page, sync_playwright
+from visits import CHROMIUM, LAUNCH, Visit
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no browser: apt-get install chromium")
+
+CONFIG: dict[str, Any] = {
+    "sweeps": {
+        "decode": {
+            "operation": "matmul",
+            "grid": {"B": {"from": 1, "to": 4096, "factor": 2}},
+            "shapes": [{"name": HOSTILE, "D": 4096, "F": 14336}, {"name": "llama-3-8b-down", "D": 14336, "F": 4096}],
+            "dtypes": ["bf16", "fp8"],
+            "chips": ["h100-sxm", "tpu-v5e"],
+            "sharding": ["none", "column/gather-x"],
+            "shards": [1, 2, 4, 8],
+            "thresholds": ["B", "shards"],
+        },
+        "sizes": {
+            "operation": "matmul",
+            "grid": {"B": {"from": 1, "to": 4096, "factor": 2}, "D": [256, 1024, 4096], "F": [256, 1024, 4096]},
+            "dtypes": ["bf16"],
+            "chips": ["h100-sxm", "tpu-v5e"],
+        },
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, repository: Path, snakemake: Snakemake) -> Path:
+    """The folder that a run of the workflow publishes."""
+    folder = tmp_path_factory.mktemp("workflow")
+    (folder / "my.yaml").write_text(yaml.safe_dump(CONFIG))
+    done = snakemake("--snakefile", repository / "Snakefile", "--configfile", "my.yaml", cwd=folder)
+    assert done.returncode == 0, done.stdout
+    return folder / "results" / "bundle"
+
+
+@pytest.fixture(scope="module")
+def charts(site: Path) -> list[dict[str, Any]]:
+    """What the page knows of its charts."""
+    text = re.fullmatch(r'ROOFLINES\.put\("charts",(.*)\);\n', (site / "assets" / "charts-data.js").read_text(), re.DOTALL)
+    assert text
+    found: list[dict[str, Any]] = json.loads(text[1])["charts"]
+    return found
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium."""
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=list(LAUNCH))
+        yield chromium
+        chromium.close()
+
+
+def choices(page: Page) -> list[tuple[str, str]]:
+    """What can be chosen in the menus of a chart."""
+    found: list[tuple[str, str]] = page.evaluate(
+        "[...document.querySelectorAll('[data-param] option:enabled')].map((o) => [o.closest('[data-param]').dataset.param, o.value])"
+    )
+    return found
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 1360), ("dark", 1360), ("light", 390)], ids=["light", "dark", "phone"])
+def test_every_chart_is_drawn_whatever_is_chosen(
+    browser: Browser, site: Path, charts: list[dict[str, Any]], theme: str, width: int
+) -> None:
+    """With marks and text, a title, no error, no request, and no name that runs; on a phone no page is wider than the window."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)  # type: ignore[arg-type]
+    visit = Visit(context, site.as_uri())
+    assert {chart["family"] for chart in charts} >= {"roofline", "chips", "critical", "compared"}
+    for chart in charts:
+        page = visit.open(f"index.html#chart={chart['id']}")
+        for name, value in [("chart", chart["id"]), *(choices(page) if theme == "light" else [])]:
+            page.evaluate("([name, value]) => ROOFLINES.go({ [name]: value })", [name, value])
+            page.wait_for_selector(f"#stage[data-drawn='{chart['id']} {theme}']:not([aria-busy])")
+            assert page.locator("#plot svg text").count() > 1, f"{chart['id']} {name} {value}"
+            assert page.locator("#title").inner_text()
+            assert not page.locator("#title").inner_text().startswith("No numbers"), f"{chart['id']} {name} {value}"
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.title() != "ran"
+        assert page.locator("img[src=x]").count() == 0
+    assert visit.faults == []
+
+
+def test_specifications_have_no_number_that_json_does_not_know(site: Path) -> None:
+    """A specification is read by other programs too."""
+    for path in (site / "charts").glob("*.vl.json"):
+        assert not re.findall(r"[:,\[](?:NaN|-?Infinity)", path.read_text()), path.name
+
+
+def test_the_manifest_lists_every_file(site: Path) -> None:
+    """Whoever copies the folder can check it."""
+    named = set(json.loads((site / "manifest.json").read_text())["sha256"])
+    files = {path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file() and path.suffix not in (".pdf", "")}
+    assert named == files - {"manifest.json"}

@@ -1,0 +1,120 @@
+"""Which charts a config gets: those that fit its axes, or those it lists, and what it is told where that makes no sense."""
+
+from typing import Any, NamedTuple
+
+import pytest
+
+import rooflines
+from rooflines import RooflinesError
+from rooflines.charts.choice import FITS, models_of
+from rooflines.charts.config import KINDS, MODULES
+from rooflines.config import ConfigFile
+from rooflines.parts import plan
+
+SWEEP: dict[str, Any] = {
+    "operation": "matmul",
+    "grid": {"B": {"from": 1, "to": 4096, "factor": 2}, "D": [1024, 4096], "F": "D"},
+    "dtypes": ["bf16", "w8a16"],
+    "chips": ["tpu-v5e", "h100-sxm"],
+}
+
+
+def kinds(**changes: Any) -> list[str]:  # noqa: ANN401, whatever a config holds
+    """The charts that a sweep gets by itself."""
+    return [chart.chart for chart in rooflines.load_config({"sweeps": {"mine": {**SWEEP, **changes}}}).charts]
+
+
+def test_every_chart_has_a_family_a_condition_and_a_place_in_the_schema() -> None:
+    """The lists agree."""
+    assert set(KINDS) == set(FITS)
+    assert set(KINDS.values()) == set(MODULES)
+    schema = ConfigFile.model_json_schema()["properties"]["charts"]["anyOf"][1]["items"]
+    assert schema["properties"]["chart"]["enum"] == list(KINDS)
+
+
+def test_a_sweep_gets_the_charts_that_fit_its_axes() -> None:
+    """Curves over B; a map where D and F are free; shards where there are some; layers where there are shapes."""
+    shapes = [{"name": "m-up", "D": 1024, "F": 4096}, {"name": "m-down", "D": 4096, "F": 1024}]
+    grid = {"B": SWEEP["grid"]["B"]}
+    assert kinds() == ["roofline", "chips", "attained", "ridges", "per-dollar"]
+    free = {**grid, "D": [512, 1024, 4096], "F": [512, 1024, 4096]}
+    assert {"critical", "critical-map"} <= set(kinds(grid=free))
+    assert {"layers", "time"} <= set(kinds(grid=grid, shapes=shapes))
+    split = kinds(grid=grid, shapes=shapes, sharding=["column/gather-x"], shards=[1, 2, 4])
+    assert {"shards", "bounds", "time"} <= set(split)
+    assert kinds(chips=["tpu-v5e"], grid={"B": [1, 2], "D": 1024, "F": 1024}) == ["roofline"]
+
+
+def test_a_chart_is_left_out_where_its_columns_are_not_stored() -> None:
+    """A table with fewer metrics gets fewer charts, not a failing job."""
+    assert "attained" not in kinds(columns=["bound", "utilization"])
+    with pytest.raises(RooflinesError, match="which reads columns that sweep mine does not store"):
+        rooflines.load_config({"sweeps": {"mine": {**SWEEP, "columns": ["bound"]}}, "charts": [{"chart": "attained", "sweep": "mine"}]})
+
+
+def test_a_list_is_drawn_as_it_stands_and_an_empty_one_not_at_all() -> None:
+    """In its order, with its ids."""
+    charts = [{"chart": "ridges", "sweep": "mine", "id": "mine-first"}, {"chart": "roofline", "sweep": "mine", "chips": ["h100-sxm"]}]
+    found = rooflines.load_config({"sweeps": {"mine": SWEEP}, "charts": charts}).charts
+    assert [(chart.id, chart.chips) for chart in found] == [
+        ("mine-first", ("tpu-v5e", "h100-sxm")),
+        ("roofline-mine", ("h100-sxm",)),
+    ]
+    assert plan(rooflines.load_config({"sweeps": {"mine": SWEEP}, "charts": []})).chart_families() == []
+
+
+class Wrong(NamedTuple):
+    """A list of charts, and what is said of it."""
+
+    charts: Any
+    where: str
+    says: str
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Wrong("all", "charts", "write auto, a list of charts, or [] for none"),
+        Wrong([{"chart": "rooflin", "sweep": "mine"}], "charts[0].chart", "close to it: roofline"),
+        Wrong([{"chart": "roofline"}], "charts[0]", "add sweep:"),
+        Wrong([{"chart": "roofline", "sweep": "min"}], "charts[0].sweep", "close to it: mine"),
+        Wrong([{"chart": "roofline", "sweep": "mine", "chips": ["h100"]}], "charts[0].chips[0]", "close to it: h100-sxm"),
+        Wrong([{"chart": "roofline", "sweep": "mine", "dtypes": ["fp8"]}], "charts[0].dtypes[0]", "no dtype combination of sweep mine"),
+        Wrong([{"chart": "roofline", "sweep": "mine", "shape": "x"}], "charts[0].shape", "leave it out"),
+        Wrong([{"chart": "shards", "sweep": "mine"}], "charts[0].chart", "needs more than sweep mine has"),
+        Wrong([{"chart": "ridges", "sweep": "mine"}] * 2, "charts[1].id", "give it an id of its own"),
+        Wrong([{"chart": "ridges", "sweep": "mine", "color": "red"}], "charts[0].color", "known are chart, sweep"),
+    ],
+)
+def test_a_chart_that_makes_no_sense_is_refused(wrong: Wrong) -> None:
+    """Where, what, what is close to it, and how to fix it."""
+    with pytest.raises(RooflinesError) as caught:
+        rooflines.load_config({"sweeps": {"mine": SWEEP}, "charts": wrong.charts})
+    assert caught.value.where == wrong.where
+    assert wrong.says in str(caught.value)
+
+
+def test_a_family_depends_on_what_it_draws_and_on_nothing_else() -> None:
+    """An edit of a chip that is drawn changes it, one of another chip does not."""
+
+    def specs(**own: float) -> dict[str, str]:
+        chips = {
+            name: {"base": "h100-sxm", "memory.hbm.bytes_per_s": own.get(name, 3e12), "source": "a test"} for name in ("mine", "other")
+        }
+        sweeps = {"one": {**SWEEP, "chips": ["mine", "tpu-v5e"]}, "two": {**SWEEP, "chips": ["other"]}}
+        charts = [{"chart": "ridges", "sweep": "one"}, {"chart": "attained", "sweep": "two"}]
+        return dict(plan(rooflines.load_config({"sweeps": sweeps, "chips": chips, "charts": charts})).family_specs)
+
+    before, after = specs(), specs(mine=2e12)
+    assert {family for family in before if before[family] != after[family]} == {"compared"}
+
+
+def test_models_are_read_off_the_names_of_shapes() -> None:
+    """The longest ending that two names share is the layer; sizes such as 27b stay with the model."""
+    names = ["gemma-2-27b-q", "gemma-2-27b-up", "gemma-3-27b-q", "gemma-3-27b-up", "gpt-oss-expert-up", "gpt-oss-q", "odd"]
+    assert models_of(names) == {
+        "gemma-2-27b": {"q": "gemma-2-27b-q", "up": "gemma-2-27b-up"},
+        "gemma-3-27b": {"q": "gemma-3-27b-q", "up": "gemma-3-27b-up"},
+        "gpt-oss": {"q": "gpt-oss-q", "expert-up": "gpt-oss-expert-up"},
+        "": {"odd": "odd"},
+    }

@@ -1,0 +1,29 @@
+"""Bundle: the folder to publish."""
+
+from rooflines.bundle.digest import bundle_digest
+
+
+rule bundle:
+    """A static site of all charts, thresholds and chips; index.html opens by double click."""
+    input:
+        charts=expand("<results>/charts/{family}", family=plan.chart_families()),
+        thresholds="<results>/thresholds.parquet",
+    output:
+        site=report(
+            directory("<results>/bundle"),
+            htmlindex="index.html",
+            category="Site",
+            caption="../report/bundle.rst",
+            labels={"what": "the site, as published"},
+        ),
+    log:
+        "<results>/logs/bundle.log",
+    conda:
+        "../envs/rooflines.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+    params:
+        code=bundle_digest(),
+    script:
+        "../scripts/bundle.py"

@@ -1,0 +1,15 @@
+"""Draw the charts of one family."""
+
+import os
+from pathlib import Path
+
+from snakemake.iocontainers import Snakemake
+
+snakemake: Snakemake
+os.environ["POLARS_MAX_THREADS"] = str(snakemake.threads)  # polars reads it once, when it is imported
+
+from rooflines.charts.families import write_family
+from rooflines.progress import job_log
+
+with job_log(snakemake.log[0]):
+    write_family(snakemake.params.spec, Path(snakemake.input.thresholds).parent, snakemake.output.folder)
