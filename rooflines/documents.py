@@ -1,4 +1,4 @@
-"""Documents that are made of the code: the config's JSON Schema, and the column tables of README. `python -m rooflines.documents`."""
+"""Documents that are made of the code: the config's JSON Schema, README's column tables and pictures. `python -m rooflines.documents`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ __all__ = ["column_table", "config_schema", "with_tables"]
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+PICTURES = ROOT / "docs" / "pictures"
 SCHEMA = ROOT / "workflow" / "schemas" / "config.schema.json"
 
 
@@ -45,10 +46,15 @@ def with_tables(text: str) -> str:
 
 
 def main() -> None:
-    """Write the schema and README's tables."""
+    """Write the schema, README's tables and its pictures."""
+    from rooflines import gallery  # noqa: PLC0415, whoever only asks for a table does not wait for what draws
+
     SCHEMA.parent.mkdir(parents=True, exist_ok=True)
     SCHEMA.write_text(json.dumps(config_schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    README.write_text(with_tables(README.read_text(encoding="utf-8")), encoding="utf-8")
+    readme = gallery.with_gallery(with_tables(README.read_text(encoding="utf-8")))
+    README.write_text(readme, encoding="utf-8")
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    gallery.draw(readme, PICTURES)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import cache
 from pathlib import Path
 
 from rooflines.catalogue import chip_sources
@@ -15,6 +16,7 @@ HERE = Path(__file__).parent
 LOOKS = HERE.parent / "charts" / "looks.py"
 
 
+@cache
 def bundle_digest() -> str:
     """A digest of what decides how the folder looks, its inputs aside: pages, styles, scripts, font, code, and the chips' sources."""
     digest = hashlib.sha256(__version__.encode())

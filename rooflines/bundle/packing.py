@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from rooflines.resources import Plain
 
@@ -20,48 +19,46 @@ TRIES = 12
 """How many times a column may come back to its first value before its period is full [1]."""
 
 
-def packed(column: pl.Series) -> dict[str, Any]:
+def packed(column: Sequence[Any]) -> dict[str, Any]:
     """A column in the one of four forms that is about the shortest.
 
     Args:
-        column: Text, numbers or truth values.
+        column: Text, numbers, truth values and None.
 
     Returns:
         `{"values": [...]}`, `{"levels": [...], "codes": [...]}`, `{"levels": [...], "runs": [code, length, ...]}`, or
         `{"levels": [...], "cycle": [code, ...], "rows": n}`, whose codes begin anew until there are n.
     """
-    runs = column.rle().struct.unnest()
+    runs = [(value, len(list(run))) for value, run in groupby(column)]
     period = _period(column)
-    if PAIR * runs.height <= period:
-        levels, codes = _coded(runs["value"])
-        return {"levels": levels, "runs": [number for run in zip(codes, runs["len"].to_list(), strict=True) for number in run]}
-    if PAIR * period <= column.len():
-        levels, codes = _coded(column.head(period))
-        return {"levels": levels, "cycle": codes, "rows": column.len()}
-    if PAIR * column.n_unique() <= column.len():
-        levels, codes = _coded(column)
-        return {"levels": levels, "codes": codes}
-    return {"values": column.to_list()}
+    if PAIR * len(runs) <= period:
+        levels, codes = _coded([value for value, _ in runs])
+        return {"levels": levels, "runs": [number for code, run in zip(codes, runs, strict=True) for number in (code, run[1])]}
+    if PAIR * period <= len(column):
+        levels, codes = _coded(column[:period])
+        return {"levels": levels, "cycle": codes, "rows": len(column)}
+    levels, codes = _coded(column)
+    return {"levels": levels, "codes": codes} if PAIR * len(levels) <= len(column) else {"values": list(column)}
 
 
-def _period(column: pl.Series) -> int:
+def _period(column: Sequence[Any]) -> int:
     """After how many rows a column repeats itself to its end; its length where it does not."""
-    if column.is_empty():
-        return 0
-    first = column[0]
-    again = (column.is_null() if first is None else column.eq_missing(first)).arg_true()
-    for place in again.slice(1, TRIES).to_list():
-        if column.head(column.len() - place).eq_missing(column.tail(column.len() - place)).all():
-            return int(place)
-    return column.len()
+    place = 0
+    for _ in range(TRIES):
+        try:
+            place = column.index(column[0], place + 1)
+        except (ValueError, IndexError):
+            break
+        if column[place:] == column[:-place]:
+            return place
+    return len(column)
 
 
-def _coded(column: pl.Series) -> tuple[list[Any], list[int]]:
+def _coded(column: Sequence[Any]) -> tuple[list[Any], list[int]]:
     """The values that there are, and for each row the place of its value among them."""
-    levels = column.unique(maintain_order=True)
-    places = levels.to_frame("level").with_row_index("code")
-    codes = column.to_frame("level").join(places, on="level", how="left", nulls_equal=True, maintain_order="left")["code"]
-    return levels.to_list(), codes.to_list()
+    places: dict[Any, int] = {}
+    codes = [places.setdefault(value, len(places)) for value in column]
+    return list(places), codes
 
 
 def packed_rows(rows: Sequence[Plain]) -> dict[str, Any] | None:
@@ -76,15 +73,11 @@ def packed_rows(rows: Sequence[Plain]) -> dict[str, Any] | None:
     keys = list(rows[0]) if rows else []
     if not keys or any(list(row) != keys for row in rows):
         return None
-    columns = [_series(rows, key) for key in keys]
-    known = [column for column in columns if column is not None]
-    return {column.name: packed(column) for column in known} if len(known) == len(keys) else None
+    columns = {key: [row[key] for row in rows] for key in keys}
+    return {key: packed(column) for key, column in columns.items()} if all(map(_of_one_kind, columns.values())) else None
 
 
-def _series(rows: Sequence[Mapping[str, Any]], key: str) -> pl.Series | None:
-    """A column of rows, or None where its values are of several kinds."""
-    values = [row[key] for row in rows]
-    kinds = {type(value) for value in values} - {type(None)}
-    known = {frozenset({str}): pl.String, frozenset({bool}): pl.Boolean, frozenset({int}): pl.Int64, frozenset[type](): pl.Null}
-    dtype = known.get(frozenset(kinds), pl.Float64 if kinds in ({float}, {int, float}) else None)
-    return None if dtype is None else pl.Series(key, values, dtype=dtype)
+def _of_one_kind(values: Sequence[Any]) -> bool:
+    """Whether values are all text, all numbers or all truth values: 1 and True are one key to Python, but not to a page."""
+    kinds = {float if isinstance(value, int) and not isinstance(value, bool) else type(value) for value in values} - {type(None)}
+    return not kinds or (len(kinds) == 1 and kinds <= {str, float, bool})

@@ -101,7 +101,7 @@ def _chart_list(charts: Sequence[Plain]) -> str:
         parts.append(
             f'<li><a href="#chart={escaped(chart["id"])}" data-chart="{escaped(chart["id"])}" title="{escaped(chart["subtitle"])}">'
             f'<img src="{small}-light-small.png" data-light="{small}-light-small.png" data-dark="{small}-dark-small.png" alt="" '
-            f'width="92" height="54"><span>{escaped(chart["title"])}</span></a></li>'
+            f'width="96" height="54"><span>{escaped(chart["title"])}</span></a></li>'
         )
     return "\n".join([*parts, "</ul>"] if parts else [])
 

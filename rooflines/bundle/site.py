@@ -9,25 +9,24 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-import io
 import json
 import re
-import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import vl_convert as vlc
-from PIL import Image
 
 from rooflines.bundle.packing import packed_rows
 from rooflines.bundle.pages import pages
 from rooflines.bundle.text import as_json
 from rooflines.bundle.threshold_data import tables
-from rooflines.charts.looks import SIZES, UNTITLED_TOP, Margins, config
+from rooflines.charts.looks import SIZES, config
 from rooflines.errors import RooflinesError
-from rooflines.tables import metadata_of
+from rooflines.records import appearing_folder, recording
+from rooflines.tables import csv_text, metadata_of
 from rooflines.version import __version__
 
 if TYPE_CHECKING:
@@ -68,15 +67,6 @@ FILES = {
 LOOKS = {"web": (13, 14, 15, 16), "paper": (8, 9, 10, 11)}
 """Sizes of text that a page draws a chart in, by its layout [px]: the largest one that fits."""
 
-THUMBNAIL = 368
-"""Width of a picture in the list: four pixels for each of the 92 that it has there [px]."""
-
-TITLE = (Margins().top - UNTITLED_TOP) * SIZES["slide"].em / SIZES["slide"].height
-"""The part of a picture's height that its title takes [1]."""
-
-COLOURS = 48
-"""Colours of a picture in the list."""
-
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -88,17 +78,16 @@ def write_bundle(folder: str | Path, families: Iterable[str | Path], thresholds:
         families: The folder of every family of charts, in the order of the list: its charts' files, and `index.json`, which lists them.
         thresholds: The thresholds, as Parquet; their metadata have the chips.
     """
-    target = Path(folder)
-    shutil.rmtree(target, ignore_errors=True)
-    sums: dict[str, str] = {}
-    for name, content in site_files([Path(family) for family in families], Path(thresholds)):
-        path = target / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-        if path.suffix != ".pdf":  # the one format that differs from run to run
-            sums[name] = hashlib.sha256(content).hexdigest()
-    manifest = {"made_by": f"rooflines {__version__}", "vega_lite": VEGA_LITE, "sha256": dict(sorted(sums.items()))}
-    (target / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    with recording(recipes=metadata_of(thresholds)["made_from"]), appearing_folder(folder) as aside:
+        sums: dict[str, str] = {}
+        for name, content in site_files([Path(family) for family in families], Path(thresholds)):
+            path = aside / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            if path.suffix != ".pdf":  # the one format that differs from run to run
+                sums[name] = hashlib.sha256(content).hexdigest()
+        manifest = {"made_by": f"rooflines {__version__}", "vega_lite": VEGA_LITE, "sha256": dict(sorted(sums.items()))}
+        (aside / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
 
 def site_files(families: Sequence[Path], thresholds: Path) -> Iterator[tuple[str, bytes]]:
@@ -110,6 +99,7 @@ def site_files(families: Sequence[Path], thresholds: Path) -> Iterator[tuple[str
     """
     charts = [chart for family in families for chart in _charts(family)]
     _refuse_doubles([chart["id"] for chart in charts])
+    vega = ThreadPoolExecutor(1).submit(_vega)  # takes seconds, in which the rest is read and packed
     yield from _assets()
     yield "assets/charts-data.js", _script("charts", {"charts": charts, "looks": _looks()})
     for chart in charts:
@@ -120,6 +110,7 @@ def site_files(families: Sequence[Path], thresholds: Path) -> Iterator[tuple[str
     yield from _threshold_files(frame, thresholds, about["columns"], chosen)
     for name, text in pages(charts, frame, about):
         yield name, text.encode()
+    yield "assets/vega.js", vega.result()
 
 
 def _charts(folder: Path) -> list[dict[str, Any]]:
@@ -164,8 +155,6 @@ def _assets() -> Iterator[tuple[str, bytes]]:
     """Scripts, styles, the font and licences."""
     for path in sorted((HERE / "assets").iterdir()):
         yield f"assets/{path.name}", path.read_bytes()
-    # A function of its own: the bundle's short names would clash with those of other scripts.
-    yield "assets/vega.js", f"(function(){{{vlc.javascript_bundle(EXPORTS, vl_version=VEGA_LITE)}}})();\n".encode()
     font = base64.b64encode((HERE / "vendor" / "inter-latin-wght-normal.woff2").read_bytes()).decode()
     face = (
         f'@font-face{{font-family:"Inter";font-style:normal;font-weight:100 900;src:url(data:font/woff2;base64,{font}) format("woff2")}}\n'
@@ -178,6 +167,11 @@ def _assets() -> Iterator[tuple[str, bytes]]:
         (HERE / "vendor" / "inter-OFL.txt").read_text(encoding="utf-8"),
     ]
     yield "assets/LICENSES.txt", "\n".join(parts).encode()
+
+
+def _vega() -> bytes:
+    """Vega, in a function of its own: its short names would clash with those of other scripts."""
+    return f"(function(){{{vlc.javascript_bundle(EXPORTS, vl_version=VEGA_LITE)}}})();\n".encode()
 
 
 def _looks() -> dict[str, dict[str, Any]]:
@@ -196,8 +190,8 @@ def _chart_files(chart: Plain, folder: Path) -> Iterator[tuple[str, bytes]]:
     yield chart["spec"], _script(f"chart/{chart['id']}", _packed(json.loads(spec, parse_constant=lambda _: None)))
     for ending in FILES.values():
         yield f"charts/{_download(chart['id'], ending)}", (folder / f"{chart['id']}{ending}").read_bytes()
-    for theme in ("light", "dark"):
-        yield f"charts/{chart['id']}-{theme}-small.png", _thumbnail((folder / f"{chart['id']}-{theme}.png").read_bytes())
+    for name in (f"{chart['id']}-{theme}-small.png" for theme in ("light", "dark")):
+        yield f"charts/{name}", (folder / name).read_bytes()
 
 
 def _packed(spec: dict[str, Any]) -> dict[str, Any]:
@@ -205,16 +199,6 @@ def _packed(spec: dict[str, Any]) -> dict[str, Any]:
     columns = {name: packed_rows(rows) for name, rows in spec.get("datasets", {}).items()}
     rows = {name: rows for name, rows in spec.get("datasets", {}).items() if columns[name] is None}
     return {"spec": {**spec, "datasets": rows}, "columns": {name: form for name, form in columns.items() if form is not None}}
-
-
-def _thumbnail(picture: bytes) -> bytes:
-    """A small copy of a picture, in few colours and without its title, which stands beside it."""
-    image = Image.open(io.BytesIO(picture)).convert("RGB")
-    image = image.crop((0, round(image.height * TITLE), image.width, image.height))
-    small = image.resize((THUMBNAIL, round(image.height * THUMBNAIL / image.width)), Image.Resampling.LANCZOS)
-    written = io.BytesIO()
-    small.quantize(COLOURS, dither=Image.Dither.NONE).save(written, "PNG", optimize=True)
-    return written.getvalue()
 
 
 def _threshold_files(frame: pl.DataFrame, parquet: Path, columns: Sequence[Plain], chip: str | None) -> Iterator[tuple[str, bytes]]:
@@ -229,8 +213,7 @@ def _threshold_files(frame: pl.DataFrame, parquet: Path, columns: Sequence[Plain
         listed.append({"id": f"{table.sweep}.{table.axis}", "sweep": table.sweep, "axis": table.axis, "rows": table.rows, "parts": parts})
     yield "data/thresholds.js", _script("thresholds", {"tables": listed, "columns": columns, "table": _first_table(frame), "chip": chip})
     yield "data/thresholds.parquet", parquet.read_bytes()
-    csv = frame.write_csv().encode()
-    yield "data/thresholds.csv.gz", gzip.compress(csv, mtime=0)
+    yield "data/thresholds.csv.gz", gzip.compress(csv_text(frame).encode(), mtime=0)
 
 
 def _first_table(frame: pl.DataFrame) -> str | None:

@@ -72,4 +72,4 @@ def tables(thresholds: pl.DataFrame) -> Iterator[Table]:
 def _columns(rows: pl.DataFrame) -> dict[str, Any]:
     """The columns of a file, packed; those that are null everywhere say nothing and are left out, the answer excepted."""
     shown = (column for column in rows.drop(LEFT_OUT, strict=False) if column.name == "critical" or column.null_count() < column.len())
-    return {column.name: packed(column.round_sig_figs(DIGITS) if column.dtype.is_float() else column) for column in shown}
+    return {c.name: packed((c.round_sig_figs(DIGITS) if c.dtype.is_float() else c).to_list()) for c in shown}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["bound_map"]
 
 MARGINS = Margins(left=4.6, right=8.2)
-NUMBER_ROOM = 2.5
+NUMBER_ROOM = 1.9
 """Width of a cell from which on its number is written in it [em]."""
 
 
@@ -94,11 +94,9 @@ def bound_map(
         .add_params(picked)
     ]
     shown = base.transform_filter(f"narrow ? {json.dumps(room['narrow'])} : {json.dumps(room['wide'])}")
-    marks.append(
-        shown.mark_text(style="on-resource", text=alt.expr("datum.utilization < 0.005 ? '<1%' : format(datum.utilization, '.0%')")).encode(
-            x=alt.X("middle_x:Q", **across), y=alt.Y("middle_y:Q", **upward)
-        )
-    )
+    percent = alt.expr("datum.utilization < 0.01 ? '<1' : format(floor(datum.utilization * 100 + 1e-9), '.0f')")
+    middle = {"x": alt.X("middle_x:Q", **across), "y": alt.Y("middle_y:Q", **upward)}
+    marks.append(shown.mark_text(style="on-resource", text=percent).encode(**middle))
     findings = {
         "|".join(str(part) for part in key): _finding(case, key, size, up, title)
         for key, case in frame.group_by(names, maintain_order=True)
@@ -119,7 +117,7 @@ def _finding(case: pl.DataFrame, key: Sequence[object], size: str, up: str, titl
     chip, combination = chip_label(str(key[0])), key[1]
     split = f", split {key[2]}" if up == "shards" else ""
     setting = case["setting"][0]
-    subtitle = f"{combination} on {chip}{split}{', ' + setting if setting else ''}. Numbers: share of the peak."
+    subtitle = f"{combination} on {chip}{split}{', ' + setting if setting else ''}. Numbers: % of the peak."
     computing = case.filter(bound="compute")
     if title:
         return title, subtitle

@@ -20,6 +20,7 @@ from rooflines.charts.drawing import (
     placed_text,
     places_of,
     starting,
+    zoom,
 )
 from rooflines.charts.frames import highest, lowest
 from rooflines.charts.labels import Place, Spot, chip_label, dodge, place, shorten, si, significant
@@ -86,13 +87,12 @@ def chips_on_one_roofline(
         alt.Tooltip("ridge:Q", title="ridge, FLOP/byte", format=".4~s"),
     ]
     base = alt.Chart(data(lines)).transform_filter(now)
-    zoom = alt.selection_interval(name="zoom", bind="scales", zoom="wheel![event.shiftKey]")
     layers: list[alt.Chart] = [
-        base.mark_line(style="curve", clip=True)
+        base.mark_line(style="curve")
         .encode(x=x, y=y, color=color, opacity=opacity, tooltip=tooltip, order="x:Q")
-        .add_params(zoom),
+        .add_params(zoom("x", "y")),
         base.transform_filter("datum.x == datum.ridge")
-        .mark_point(style="dot", filled=True, clip=True)
+        .mark_point(style="dot", filled=True)
         .encode(x=x, y=y, color=color, opacity=opacity, tooltip=tooltip),
         *placed_text(pl.concat(ends), "value", now, halo=False, clip=False, y=y, x=at_right_edge(), color=color, opacity=opacity),
         *placed_text(pl.concat(knees), "value", now, x=x, y=y, color=color, opacity=opacity),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.charts.config import KINDS, ChartConfig
 from rooflines.errors import RooflinesError, close_to, placed, quote
+from rooflines.numbers import whole
 from rooflines.sweep import SHARDS
 
 if TYPE_CHECKING:
@@ -325,7 +326,7 @@ def _published(sweeps: Mapping[str, Sweep]) -> Iterator[tuple[str, int, int]]:
             name = model or layers[layer]
             if name not in seen:
                 seen.add(name)
-                yield name, int(shapes[layers[layer]]["D"]), int(shapes[layers[layer]]["F"])
+                yield name, whole(shapes[layers[layer]]["D"]), whole(shapes[layers[layer]]["F"])
 
 
 def models_of(names: Sequence[str]) -> dict[str, dict[str, str]]:

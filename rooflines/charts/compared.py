@@ -22,6 +22,7 @@ from rooflines.charts.drawing import (
     placed_text,
     places_of,
     starting,
+    ticks_between,
 )
 from rooflines.charts.frames import highest, lowest
 from rooflines.charts.labels import Place, Spot, chip_label, count, place, shorten, si, significant, width_em
@@ -36,7 +37,6 @@ __all__ = ["critical_of_layers", "per_unit", "ridges"]
 TALL_ROW = 2.1
 """Height of a row from which on a label fits above its point [em]."""
 
-FEW_TICKS = 2
 MOST_ROWS = 16
 """Rows that a picture has room for; of more chips every so-manieth is shown, from the first to the last."""
 
@@ -52,11 +52,20 @@ def spread(chips: Sequence[str], most: int = MOST_ROWS) -> list[str]:
     return [chips[round(i * (len(chips) - 1) / (most - 1))] for i in range(most)]
 
 
-def _down(chips: Sequence[str]) -> dict[str, Any]:
-    """An axis with a row for each chip."""
-    label = f"{json.dumps([shorten(chip_label(chip), NAME_ROOM, tail=True) for chip in chips])}[datum.value]"
-    axis = alt.Axis(values=list(range(len(chips))), labelExpr=label, title=None, grid=False, ticks=False, domain=False)
-    return {"scale": alt.Scale(domain=[len(chips) - 0.5, -0.5], nice=False, zero=False), "axis": axis}
+def _down(chips: Sequence[str] | Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """An axis with a row for each chip; in an order for each dtype combination, where it is given by these."""
+    orders = {"": chips} if not isinstance(chips, dict) else chips
+    names = {key: [shorten(chip_label(chip), NAME_ROOM, tail=True) for chip in order] for key, order in orders.items()}
+    chosen = "dtypes" if isinstance(chips, dict) else "''"
+    rows = max(len(order) for order in orders.values())
+    label = f"({json.dumps(names)}[{chosen}] || [])[datum.value] || ''"
+    axis = alt.Axis(values=list(range(rows)), labelExpr=label, title=None, grid=False, ticks=False, domain=False)
+    return {"scale": alt.Scale(domain=[rows - 0.5, -0.5], nice=False, zero=False), "axis": axis}
+
+
+def _told(shown: Sequence[str], chips: Sequence[str]) -> str:
+    """What a subtitle says where not all chips are shown."""
+    return "" if len(shown) == len(chips) else f" {len(shown)} of {len(chips)} chips."
 
 
 def _head(text: str) -> alt.Chart:
@@ -64,16 +73,6 @@ def _head(text: str) -> alt.Chart:
     head = alt.Chart(pl.DataFrame({"text": [text]}))
     drawn: alt.Chart = head.mark_text(style="strong", align="left", clip=False, x=0, y=alt.expr("em * -1.35")).encode(text="text:N")
     return drawn
-
-
-def ridge_ticks(low: float, high: float) -> list[float]:
-    """Ticks of a short logarithmic axis: 1, 2 and 5 of every decade, or every digit where that gives too few."""
-    found: list[float] = []
-    for digits in ((1, 2, 5), range(1, 10), [d / 4 for d in range(4, 40)]):
-        found = [digit * 10.0**power for power in range(-3, 8) for digit in digits if low <= digit * 10.0**power <= high]
-        if len(found) > FEW_TICKS:
-            break
-    return found
 
 
 def ridges(frame: pl.DataFrame, *, title: str | None = None, palette: Mapping[str, str] | None = None) -> Chart:
@@ -117,7 +116,7 @@ def ridges(frame: pl.DataFrame, *, title: str | None = None, palette: Mapping[st
         ]
         places[layout] = place(spots, plot)
     labels = rows.select("chip", "row", "ridge", text=pl.Series(texts, dtype=pl.String)).hstack(places_of(places))
-    ticks = ridge_ticks(low, high)
+    ticks = ticks_between(low, high)
     x = alt.X("ridge:Q", **log_axis(low, high, "Ridge point (FLOP per byte of main memory)", SHORT_LABEL, values=ticks))
     color = alt.Color("chip:N", legend=None, scale=palette_of(frame, palette))
     shape = alt.Shape(
@@ -143,10 +142,9 @@ def ridges(frame: pl.DataFrame, *, title: str | None = None, palette: Mapping[st
     ]
     by_ridge = rows.filter(first=computes[0]).sort("ridge").to_dicts()
     least, most = by_ridge[0], by_ridge[-1]
-    shown = "" if len(chips) == len(order) else f" {len(chips)} of {len(order)} chips."
     times = significant(round(most["ridge"] / least["ridge"], 1))
     said = title or f"{chip_label(most['chip'])} needs {times} times the intensity of {chip_label(least['chip'])}"
-    finding = (said, f"Dense peak over main-memory bandwidth: the FLOP per byte from which a chip is compute-bound.{shown}")
+    finding = (said, f"Dense peak over main-memory bandwidth: the FLOP per byte from which a chip is compute-bound.{_told(chips, order)}")
     return assemble(layers, dict.fromkeys((EVERY, *order), finding), [Choice("chip", [EVERY, *order])], MARGINS)
 
 
@@ -172,12 +170,11 @@ def per_unit(
     """
     column, name = {"usd": ("flops_per_usd", "FLOP per US dollar"), "watt": ("flops_per_joule", "FLOP/s per watt")}[unit]
     found = frame.drop_nulls(column)
-    order = found.filter(dtypes=(first or {}).get("dtypes", found["dtypes"].first())).sort(column, descending=True)["chip"].to_list()
-    order += [chip for chip in found["chip"].unique(maintain_order=True) if chip not in order]
+    order = found.group_by("chip", maintain_order=True).agg(pl.col(column).max()).sort(column, descending=True)["chip"].to_list()
     chips, combinations = spread(order), found["dtypes"].unique(maintain_order=True).to_list()
-    rows = found.filter(pl.col("chip").is_in(chips)).with_columns(
-        value=column, row=pl.col("chip").replace_strict({c: i for i, c in enumerate(chips)}, return_dtype=pl.Float64)
-    )
+    rows = found.filter(pl.col("chip").is_in(chips)).sort(column, descending=True, maintain_order=True)
+    orders = {combination: rows.filter(dtypes=combination)["chip"].to_list() for combination in combinations}
+    rows = rows.with_columns(value=column, row=pl.int_range(pl.len()).over("dtypes").cast(pl.Float64))
     detail = pl.format("{} · {}", "provider", "date") if unit == "usd" else pl.format("{} W", pl.col("watts").cast(pl.Int64))
     rows = rows.with_columns(about=detail)
     text = pl.Series(
@@ -190,7 +187,7 @@ def per_unit(
         axis=alt.Axis(title=name, labelExpr="replace(format(datum.value, '~s'), regexp('([kMGTPE])$'), ' $1')", tickCount=5),
         scale=alt.Scale(domainMin=0, nice=False),
     )
-    down = _down(chips)
+    down = _down(orders)
     y = alt.Y("row:Q", **down)
     now = "datum.dtypes == dtypes"
     color = alt.Color("chip:N", legend=None, scale=palette_of(frame, palette))
@@ -219,7 +216,7 @@ def per_unit(
         said = title or f"{chip_label(best['chip'])} gives most {combination} per {what}"
         told = "the newest list price of one provider each; prices change" if unit == "usd" else "design power, not what a kernel draws"
         for chip in (EVERY, *order):
-            findings[f"{chip}|{combination}"] = (said, f"{combination} dense peak over {told}.")
+            findings[f"{chip}|{combination}"] = (said, f"{combination} dense peak over {told}.{_told(chips, order)}")
     return assemble(layers, findings, starting([Choice("chip", [EVERY, *order]), Choice("dtypes", combinations)], first), margins)
 
 
@@ -320,7 +317,7 @@ def critical_of_layers(
         if not title and case["critical"].null_count() == case.height:
             said = f"No {size} makes these layers compute-bound"
         told = f"{chip_label(model) or 'Layers'} in {combination}: the smallest {size} at which each matmul is compute-bound."
-        findings |= {f"{chip}|{combination}": (said, told) for chip in (EVERY, *order)}
+        findings |= {f"{chip}|{combination}": (said, told + _told(chips, order)) for chip in (EVERY, *order)}
     known = [
         alt.param(name="lows", value={k: rounded_down(float(v)) for k, v in lows.items()}),
         alt.param(name="lowest", expr="lows[dtypes] || 1"),

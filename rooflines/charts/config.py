@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
 from rooflines.entries import Count, Entry, Name, Text, readable
 from rooflines.errors import RooflinesError, close_to, placed, quote
 
-__all__ = ["KINDS", "MODULES", "ChartConfig", "Charts"]
+__all__ = ["KINDS", "MODULES", "OF_ROWS", "ChartConfig", "Charts"]
 
 KINDS = {
     "roofline": "roofline",
@@ -27,6 +27,9 @@ KINDS = {
 }
 """Every chart and the family it belongs to; a family is drawn by one job."""
 
+OF_ROWS = frozenset({"roofline", "attained", "time", "bounds"})
+"""The charts that read rows of tables; the others need thresholds alone."""
+
 MODULES = {
     "roofline": ("charts.roofs", "charts.frames"),
     "chips": ("charts.chips", "charts.frames"),
@@ -41,7 +44,7 @@ MODULES = {
 
 
 def _kind(value: object) -> object:
-    if value not in KINDS:
+    if not isinstance(value, str) or value not in KINDS:
         raise RooflinesError("", f"is {quote(value)}, which is no chart", f"use one of {', '.join(KINDS)}", close=close_to(value, KINDS))
     return value
 

@@ -9,9 +9,22 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import polars as pl
 
-from rooflines.charts.drawing import LAYOUTS, Chart, Choice, assemble, binary_axis, chosen, data, placed_text, places_of, si_axis, starting
+from rooflines.charts.drawing import (
+    LAYOUTS,
+    Chart,
+    Choice,
+    assemble,
+    binary_axis,
+    chosen,
+    data,
+    placed_text,
+    places_of,
+    si_axis,
+    starting,
+    zoom,
+)
 from rooflines.charts.frames import highest, lowest
-from rooflines.charts.labels import Box, Place, Spot, chip_label, count, place, shorten, si
+from rooflines.charts.labels import Box, Place, Spot, chip_label, count, place, shorten, si, width_em
 from rooflines.charts.looks import Margins, plot_size
 
 if TYPE_CHECKING:
@@ -23,8 +36,11 @@ MARGINS = Margins(left=4.6, right=2.6)
 HEADROOM = 1.12
 NAME_ROOM = 14.0
 
-REACH = 24.0
-"""How far a label's room can go from its point [em]."""
+REACH = 5.0
+"""How far a label can be from its point [em]."""
+
+MIDDLE, OFF_MIDDLE, CROSSED = 0.45, 4.0, 10.0
+"""The height at which a curve's name stands best, and what a place costs that is elsewhere, or on a line [1]."""
 
 FEET = tuple(Place(side * 0.35, -down, "left" if side > 0 else "right") for down in (0.9, 2.2, 3.5) for side in (-1, 1))
 """Places beside the foot of a stem, the lowest first."""
@@ -83,14 +99,14 @@ def _marks(frame: pl.DataFrame, roofs: pl.DataFrame, size: str) -> list[alt.Char
     tooltip = ["series:N", alt.Tooltip("size:Q", title=size, format=",.0f"), attains]
     exactly = alt.Tooltip("exact:Q", title="exactly", format=",.4f")
     at_knee = ["series:N", alt.Tooltip("size:Q", title=f"critical {size}", format=",.0f"), exactly, "limit:N"]
-    zoom = alt.selection_interval(name="zoom", bind="scales", encodings=["x"], zoom="wheel![event.shiftKey]")
-    base = alt.Chart(data(frame)).transform_filter(now)
-    knees, curves = (base.transform_filter(f"datum.kind == '{kind}'") for kind in ("knee", "curve"))
+    common = ("chip", "dtypes", "series", "size", "flops_per_s")
+    kept = {"knee": (*common, "exact", "limit"), "curve": common}
+    knees, curves = (alt.Chart(data(frame.filter(kind=kind).select(columns))).transform_filter(now) for kind, columns in kept.items())
     return [
         alt.Chart(data(roofs)).transform_filter(now).mark_rule(style="rule").encode(y=alt.Y("peak:Q")),
-        knees.mark_rule(style="stem", clip=True).encode(x=x, y=y, y2=alt.datum(0), color=color, detail="series:N"),
-        curves.mark_line(style="curve", clip=True).encode(x=x, y=y, color=color, tooltip=tooltip).add_params(zoom),
-        knees.mark_point(style="dot", filled=True, clip=True).encode(x=x, y=y, color=color, tooltip=at_knee),
+        knees.mark_rule(style="stem").encode(x=x, y=y, y2=alt.datum(0), color=color, detail="series:N"),
+        curves.mark_line(style="curve").encode(x=x, y=y, color=color, tooltip=tooltip).add_params(zoom("x")),
+        knees.mark_point(style="dot", filled=True).encode(x=x, y=y, color=color, tooltip=at_knee),
     ]
 
 
@@ -149,9 +165,12 @@ class _Plot:
         low, high, top = self.span
         return math.log(size / low) / math.log(high / low) * self.plot[0], (1 - attains / top) * self.plot[1]
 
-    def near(self, x: float) -> list[tuple[float, float, float, float]]:
+    def near(self, spot: Spot) -> list[tuple[float, float, float, float]]:
         """The lines that a label beside this place could cross."""
-        return [line for line in (*self.lines, *self.stems) if line[2] > x - REACH and line[0] < x + REACH]
+        reach = width_em(spot.text, bold=spot.bold) + REACH
+        left, right, top, bottom = spot.x - reach, spot.x + reach, spot.y - REACH, spot.y + REACH
+        lines = (line for line in (*self.lines, *self.stems) if line[2] > left and line[0] < right)
+        return [line for line in lines if max(line[1], line[3]) > top and min(line[1], line[3]) < bottom]
 
 
 def _place(
@@ -186,7 +205,7 @@ def _at_foot(spot: Spot, room: _Plot) -> Place | None:
     for candidate in FEET:
         box = candidate.box(spot)
         if box.left >= 0 and box.right <= room.plot[0] + 2 and not any(box.meets(other) for other in room.taken):
-            if not any(box.crossed(line) for line in room.near(spot.x)):
+            if not any(box.crossed(line) for line in room.near(spot)):
                 return candidate
             spare = spare or candidate
     return spare
@@ -198,14 +217,16 @@ def _beside_curve(text: Mapping[str, Any], room: _Plot, anchors: dict[str, tuple
     fixed = anchors.get(text["series"])
     points = [fixed] if fixed else [(row["size"], row["flops_per_s"]) for row in rows[len(rows) // 5 : -2 : 3]]
     best: tuple[float, Place, Spot, tuple[float, float]] | None = None
-    for anchor in points:
+    for off, anchor in sorted((abs(room.at(*point)[1] / room.plot[1] - MIDDLE), point) for point in points):
+        if best and OFF_MIDDLE * off >= best[0]:
+            break
         spot = Spot(*room.at(*anchor), text["text"], bold=True, sides=("br", "r", "tl", "l", "b", "t", "tr", "bl"), distance=0.5)
-        lines = room.near(spot.x)
+        lines = room.near(spot)
         (candidate,) = place([spot], room.plot, boxes=room.taken, segments=lines)
         if candidate is None:
             continue
         crossings = sum(candidate.box(spot).crossed(line) for line in lines)
-        cost = crossings * 10 + 4 * abs(spot.y / room.plot[1] - 0.45) + abs(candidate.dx) * 0.05
+        cost = CROSSED * crossings + OFF_MIDDLE * off + abs(candidate.dx) * 0.05
         if best is None or cost < best[0]:
             best = cost, candidate, spot, anchor
     if best is None:
@@ -224,12 +245,12 @@ def _finding(case: pl.DataFrame, chip: str, combination: str, size: str, title: 
         return title or f"What {chip_label(chip)} attains over {size}", subtitle
     never = [knee for knee in knees if knee["size"] is None]
     if not found:
-        return f"No {size} makes this compute-bound on {chip_label(chip)}", subtitle
+        return f"No {size} makes {combination} compute-bound on {chip_label(chip)}", subtitle
     first = min(found, key=lambda knee: knee["size"])
-    last = max(found, key=lambda knee: knee["size"])
-    start = f"{first['series']} needs {size} = {count(first['size'])}"
-    if never:
-        return f"{start}, {never[-1]['series']} never gets there", subtitle
-    if first["series"] == last["series"] or first["size"] == last["size"]:
-        return f"Compute-bound from {size} = {count(first['size'])} on", subtitle
-    return f"{start}, {last['series']} needs {count(last['size'])}", subtitle
+    last = never[-1] if never else max(found, key=lambda knee: knee["size"])
+    if not never and first["size"] == last["size"]:
+        return f"{combination} is compute-bound from {size} = {count(first['size'])} on", subtitle
+    start = f"{combination} needs {size} = {count(first['size'])} at {first['series']}"
+    sizes, _, value = last["series"].rpartition(" = ")
+    other = value if sizes and first["series"].startswith(f"{sizes} = ") else last["series"]
+    return f"{start}; at {other} no {size} is enough" if never else f"{start}, {count(last['size'])} at {other}", subtitle

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import altair as alt
 import polars as pl
@@ -33,6 +33,8 @@ __all__ = [
     "powers_of_two",
     "si_axis",
     "starting",
+    "ticks_between",
+    "zoom",
 ]
 
 Chart = alt.LayerChart
@@ -42,6 +44,7 @@ LAYOUTS = {"wide": SIZES["slide"], "narrow": SIZES["paper"]}
 """The layouts that labels are placed in; a slide and a page have the same one."""
 
 BASE_TWO = 2
+FEW_TICKS = 2
 
 LONGEST_TITLE, LONGEST_SUBTITLE = 34.0, 56.0
 """Widths of the title and of a line below it, in their own size [em]."""
@@ -115,13 +118,18 @@ def places_of(places: Mapping[str, Sequence[Place | None]]) -> pl.DataFrame:
     return pl.DataFrame(columns, schema={f"{name}{tail}": kind for tail in ("", "_narrow") for name, kind in schema.items()})
 
 
+def zoom(*axes: Literal["x", "y"]) -> alt.Parameter:
+    """Zooming with the wheel and the shift key held, and moving about; not in pictures, where it would clip every layer at a cost."""
+    return alt.selection_interval(name="zoom", bind="scales", encodings=list(axes), zoom="wheel![event.shiftKey]")
+
+
 def placed_text(  # noqa: PLR0913, all but the first two have a default
     frame: pl.DataFrame,
     style: str,
     where: str = "",
     *,
     halo: bool = True,
-    clip: bool = True,
+    clip: bool | None = None,
     angle: str = "0",
     **encoding: Any,  # noqa: ANN401, handed on to Altair
 ) -> list[alt.Chart]:  # fmt: skip
@@ -132,7 +140,7 @@ def placed_text(  # noqa: PLR0913, all but the first two have a default
         style: The text's style.
         where: A filter on what the reader chose.
         halo: Whether the text has a halo.
-        clip: Whether it ends where the plot ends.
+        clip: Whether it ends where the plot ends; only of charts that one can zoom into by default.
         angle: By how much it is turned, an expression [degree].
         encoding: x, y and more.
     """
@@ -142,15 +150,26 @@ def placed_text(  # noqa: PLR0913, all but the first two have a default
         "dx": alt.expr("em * (narrow ? datum.dx_narrow : datum.dx)"),
         "dy": alt.expr("em * (narrow ? datum.dy_narrow : datum.dy)"),
         "align": alt.expr("narrow ? datum.align_narrow : datum.align"),
-        "clip": clip,
         "angle": alt.expr(angle),
     }
+    if clip is not None:
+        offsets["clip"] = clip
     return haloed(base, style, **offsets) if halo else [base.mark_text(style=style, **offsets)]
 
 
 def decades(low: float, high: float) -> list[float]:
     """The powers of ten in a range."""
     return [10.0**power for power in range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1)]
+
+
+def ticks_between(low: float, high: float) -> list[float]:
+    """Ticks of a logarithmic axis: powers of ten, or 1, 2 and 5 of every decade, or every digit, where that gives too few."""
+    found = decades(low, high)
+    for digits in ((1, 2, 5), range(1, 10), [d / 4 for d in range(4, 40)]):
+        if len(found) > FEW_TICKS:
+            break
+        found = [digit * 10.0**power for power in range(-3, 16) for digit in digits if low <= digit * 10.0**power <= high]
+    return found
 
 
 def powers_of_two(low: float, high: float, most: int = 12) -> list[int]:

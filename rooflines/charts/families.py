@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from altair.utils import schemapi
+
 from rooflines.charts.bounds import bound_map
 from rooflines.charts.chips import chips_on_one_roofline
 from rooflines.charts.choice import models_of
@@ -14,16 +16,18 @@ from rooflines.charts.curves import attained
 from rooflines.charts.frames import attained_frame, on_disk, ridge_frame, roofline_frame
 from rooflines.charts.frames_sizes import bound_frame, contour_frame, critical_frame, layer_frame, shards_frame, time_frame
 from rooflines.charts.maps import critical, critical_map
-from rooflines.charts.render import dumps, pdf, png, spec_of, svg, write_bytes
+from rooflines.charts.render import dumps, encoded, image, pdf, spec_of, svg, thumbnail, write_bytes
 from rooflines.charts.roofs import roofline
 from rooflines.charts.shards import critical_over_shards
 from rooflines.charts.times import where_the_time_goes
 from rooflines.errors import RooflinesError, placed
-from rooflines.tables import appearing, write_parquet
+from rooflines.records import appearing_folder, recorded, recording
+from rooflines.tables import metadata_of, write_csv, write_parquet
 from rooflines.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     import polars as pl
 
@@ -175,6 +179,12 @@ def fitted(results: Results, spec: Mapping[str, Any]) -> tuple[pl.DataFrame, dic
     return fitted(results, {**spec, "chips": spec["chips"][: len(spec["chips"]) // 2]})
 
 
+def unchecked() -> AbstractContextManager[None]:
+    """Charts are made without a look at the schema for each of their parts: it takes as long as all the rest, and tests do it."""
+    return schemapi.debug_mode(arg=False)
+
+
+@recorded
 def write_family(spec: str, results: str | Path, folder: str | Path) -> None:
     """Draw the charts of a family: pictures, specification and data of each, and `index.json`.
 
@@ -186,26 +196,40 @@ def write_family(spec: str, results: str | Path, folder: str | Path) -> None:
     Raises:
         RooflinesError: A chart would hold more than a page can draw.
     """
-    known, folder = on_disk(results), Path(folder)
-    index = []
-    for chart in json.loads(spec)["charts"]:
-        with placed(f"charts: {chart['id']}"):
-            frame, specification = fitted(known, chart)
-            if frame.height:
-                index.append(_write_chart(chart, frame, specification, folder))
-    write_bytes(folder / "index.json", json.dumps(index, ensure_ascii=False, indent=1) + "\n")
+    known, charts = on_disk(results), json.loads(spec)["charts"]
+    with recording(recipes=_recipes(charts, Path(results))), appearing_folder(folder) as aside:
+        index = []
+        for chart in charts:
+            with placed(f"charts: {chart['id']}"), unchecked():
+                frame, specification = fitted(known, chart)
+                if frame.height:
+                    index.append(_write_chart(chart, frame, specification, aside))
+        write_bytes(aside / "index.json", json.dumps(index, ensure_ascii=False, indent=1) + "\n")
+
+
+def _recipes(charts: Sequence[Mapping[str, Any]], results: Path) -> list[Any]:
+    """The sweeps that charts show, with config, catalogue entries and their sources; of chips those that are shown."""
+    shown: dict[str, set[str]] = {}
+    for chart in charts:
+        shown.setdefault(chart["sweep"], set()).update(chart["chips"])
+    recipes = [recipe for recipe in metadata_of(results / "thresholds.parquet")["made_from"] if recipe["sweep"] in shown]
+    return [
+        {**recipe, "chips": {chip: recipe["chips"][chip] for chip in recipe["chips"] if chip in shown[recipe["sweep"]]}}
+        for recipe in recipes
+    ]
 
 
 def _write_chart(chart: Mapping[str, Any], frame: pl.DataFrame, spec: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """All files of one chart, and its entry in the index."""
     name = chart["id"]
     write_bytes(folder / f"{name}.json", dumps(spec))
-    write_bytes(folder / f"{name}-light.png", png(spec, dark=False))
-    write_bytes(folder / f"{name}-dark.png", png(spec, dark=True))
+    for look in ("light", "dark"):
+        picture = image(spec, dark=look == "dark")
+        write_bytes(folder / f"{name}-{look}.png", encoded(picture))
+        write_bytes(folder / f"{name}-{look}-small.png", thumbnail(picture))
     write_bytes(folder / f"{name}.svg", svg(spec))
     write_bytes(folder / f"{name}.pdf", pdf(spec))
-    with appearing(folder / f"{name}.csv") as aside:
-        frame.write_csv(aside)
+    write_csv(frame, folder / f"{name}.csv")
     write_parquet(frame.lazy(), folder / f"{name}.parquet", {"version": __version__, "chart": dict(chart)})
     return {
         "id": name,

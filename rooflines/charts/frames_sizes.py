@@ -236,7 +236,7 @@ def time_frame(
     layers = pl.DataFrame({"shape": list(shapes.values()), "layer": list(shapes)}, schema={"shape": pl.String, "layer": pl.String})
     rows = of.rows()
     rows = rows.filter(pl.col("shards").is_in(list(shards)), pl.col(lead).is_in(list(sizes)))
-    rows = rows.filter(sharding=sharding) if sharding else rows
+    rows = rows.filter(pl.col("sharding") == (pl.lit(sharding) if sharding else pl.col("sharding").first()))
     rows = rows.join(layers.lazy(), on="shape", maintain_order="right").select(
         "chip",
         "dtypes",

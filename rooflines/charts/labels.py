@@ -190,6 +190,8 @@ class Box:
     def crossed(self, segment: tuple[float, float, float, float]) -> bool:
         """Whether a straight line from (x1, y1) to (x2, y2) goes through it."""
         x1, y1, x2, y2 = segment
+        if max(x1, x2) <= self.left or min(x1, x2) >= self.right or max(y1, y2) <= self.top or min(y1, y2) >= self.bottom:
+            return False
         low, high = 0.0, 1.0
         for start, delta, least, most in ((x1, x2 - x1, self.left, self.right), (y1, y2 - y1, self.top, self.bottom)):
             if abs(delta) < PARALLEL:

@@ -290,6 +290,7 @@ def themed(spec: Mapping[str, Any], size: Size, *, dark: bool) -> dict[str, Any]
     name = next(name for name, known in SIZES.items() if known == size)
     look = drawn["usermeta"]["looks"][name]
     drawn |= {key: look[key] for key in ("width", "height", "padding")}
+    drawn["params"] = [parameter for parameter in drawn["params"] if parameter.get("bind") != "scales"]
     for parameter in drawn["params"]:
         if parameter["name"] in ("em", "narrow"):
             parameter["value"] = look[parameter["name"]]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import polars as pl
 
-from rooflines.charts.drawing import BINARY_LABEL, LAYOUTS, Chart, Choice, assemble, chosen, data, placed_text, places_of, starting
+from rooflines.charts.drawing import BINARY_LABEL, LAYOUTS, Chart, Choice, assemble, chosen, data, placed_text, places_of, starting, zoom
 from rooflines.charts.frames import highest, lowest
 from rooflines.charts.labels import Box, Place, Spot, chip_label, count, place, shorten, width_em
 from rooflines.charts.looks import Margins, plot_size
@@ -117,10 +117,10 @@ def critical(
     base = alt.Chart(data(cells)).transform_filter(now)
     layers = [
         base.transform_filter("datum.critical == null")
-        .mark_rect(style=["cell", "never"], clip=True)
+        .mark_rect(style=["cell", "never"])
         .encode(x=x, x2="x_high:Q", y=y, y2="y_high:Q", tooltip=tooltip),
         base.transform_filter("datum.critical != null")
-        .mark_rect(style="cell", clip=True)
+        .mark_rect(style="cell")
         .encode(x=x, x2="x_high:Q", y=y, y2="y_high:Q", color=color, tooltip=tooltip),
     ]
     widths = {layout: _fits(cells, plot_size(look, MARGINS), span) for layout, look in LAYOUTS.items()}
@@ -210,13 +210,14 @@ def critical_map(frame: pl.DataFrame, *, first: Mapping[str, Any] | None = None,
     layers = [
         ground.mark_rect(style="never").encode(x=x, x2="right:Q", y=y, y2="top:Q"),
         *(
-            bands.transform_filter(f"datum.rank == {rank}").mark_area(clip=True).encode(x=x, y=y, y2="top:Q", color=color)
+            bands.transform_filter(f"datum.rank == {rank}").mark_area().encode(x=x, y=y, y2="top:Q", color=color)
             for rank in range(1, most + 1)
         ),
         bands.transform_filter("datum.kind == 'level'")
-        .mark_line(style="contour", clip=True)
-        .encode(x=x, y=y, detail="level:N", tooltip=[alt.Tooltip("level:Q", title="critical B", format=",d")]),
-        shapes.mark_point(style="ink-dot", filled=True, clip=True).encode(x=x, y=y, tooltip=tooltip),
+        .mark_line(style="contour")
+        .encode(x=x, y=y, detail="level:N", tooltip=[alt.Tooltip("level:Q", title="critical B", format=",d")])
+        .add_params(zoom("x", "y")),
+        shapes.mark_point(style="ink-dot", filled=True).encode(x=x, y=y, tooltip=tooltip),
     ]
     for style in ("strong", "note", "label"):
         part = text.filter(style=style)

@@ -6,14 +6,14 @@ import io
 import json
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import altair as alt
 import vl_convert as vlc
 from PIL import Image
 
 from rooflines.charts.labels import FONTS
-from rooflines.charts.looks import SIZES, themed
+from rooflines.charts.looks import SIZES, UNTITLED_TOP, Margins, config, themed
 from rooflines.errors import RooflinesError
 from rooflines.tables import appearing
 
@@ -21,7 +21,21 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["MOST_BYTES", "MOST_ROWS", "dumps", "pdf", "png", "scenegraph", "spec_of", "svg", "write_bytes"]
+__all__ = [
+    "MOST_BYTES",
+    "MOST_ROWS",
+    "dumps",
+    "enable_theme",
+    "encoded",
+    "image",
+    "pdf",
+    "png",
+    "scenegraph",
+    "spec_of",
+    "svg",
+    "thumbnail",
+    "write_bytes",
+]
 
 MOST_ROWS = 5_000
 """Rows of all data of a chart; a browser draws them in a second."""
@@ -31,12 +45,36 @@ MOST_BYTES = 500_000
 
 VEGA_LITE = "6.4"
 PNG_SCALE = 1.5
+CELL = 4
+"""Levels of a colour that Pillow does not tell apart when it looks for the nearest of a palette [1]."""
+
+Colour = tuple[int, int, int]
+
+COLOURS, FEW_COLOURS = 256, 64
+"""Colours of a picture, and of one in a list [1]."""
+
+TITLE = (Margins().top - UNTITLED_TOP) * SIZES["slide"].em / SIZES["slide"].height
+"""The part of a slide's height that its title takes [1]."""
+
+SMALLER = 5
+"""By how much a picture in a list is smaller: 1920 pixels become 384, four for each of the 96 that it has there [1]."""
 
 
 @cache
 def register_fonts() -> None:
     """Make the vendored fonts known to the renderer; it would draw nothing at all in a font that it does not know."""
     vlc.register_font_directory(str(FONTS.resolve()))
+
+
+def enable_theme(size: str = "web", *, dark: bool = False) -> None:
+    """Draw all Altair charts from now on in this package's look, in a notebook for example.
+
+    Args:
+        size: `slide`, `web` or `paper`; charts have the size of `web` until they are drawn by `png`, `svg` or `pdf`.
+        dark: Whether the background is dark.
+    """
+    found = cast("alt.theme.ThemeConfig", {"config": config(SIZES[size], dark=dark)})
+    alt.theme.register("rooflines", enable=True)(lambda: found)
 
 
 def spec_of(chart: alt.TopLevelMixin, name: str) -> dict[str, Any]:
@@ -50,7 +88,7 @@ def spec_of(chart: alt.TopLevelMixin, name: str) -> dict[str, Any]:
         RooflinesError: It holds more rows or bytes than a page can draw.
     """
     with alt.theme.enable("none"), alt.data_transformers.enable("default", max_rows=None):
-        spec: dict[str, Any] = chart.to_dict()
+        spec: dict[str, Any] = chart.to_dict(validate=False)
     spec["datasets"] = {name: [finite(row) for row in rows] for name, rows in spec.get("datasets", {}).items()}
     rows = sum(len(values) for values in spec.get("datasets", {}).values())
     if rows > MOST_ROWS:
@@ -68,18 +106,55 @@ def finite(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
 
 
-def dumps(spec: Mapping[str, Any]) -> str:
+def dumps(spec: Mapping[str, Any] | list[Any]) -> str:
     """A specification as text, the same every time."""
     return json.dumps(spec, ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False)
 
 
 def png(spec: Mapping[str, Any], size: str = "slide", *, dark: bool = False, scale: float = PNG_SCALE) -> bytes:
-    """A picture, recompressed without loss."""
+    """A picture, in as few colours as one does not see."""
+    return encoded(image(spec, size, dark=dark, scale=scale))
+
+
+def image(spec: Mapping[str, Any], size: str = "slide", *, dark: bool = False, scale: float = PNG_SCALE) -> Image.Image:
+    """A picture as pixels."""
     register_fonts()
     drawn = vlc.vegalite_to_png(themed(spec, SIZES[size], dark=dark), vl_version=VEGA_LITE, scale=scale, allowed_base_urls=[])
-    small = io.BytesIO()
-    Image.open(io.BytesIO(drawn)).convert("RGB").save(small, "PNG", compress_level=9)
-    return small.getvalue()
+    return Image.open(io.BytesIO(drawn)).convert("RGB")
+
+
+def encoded(picture: Image.Image, colours: int = COLOURS) -> bytes:
+    """A picture as PNG in few colours: areas keep theirs, the blends at the edges of letters and steps of a scale take one close to it."""
+    counted: Any = picture.getcolors(picture.width * picture.height)
+    by_cell: dict[Colour, Colour] = {}  # of the colours that Pillow cannot tell apart the most frequent
+    for _, colour in sorted(counted, key=lambda one: (-one[0], one[1])):
+        by_cell.setdefault(_corner(colour), colour)
+    found = list(by_cell.values())
+    kept, rare = found[: colours // 2], found[colours // 2 :]
+    if rare:
+        blends = Image.new("RGB", (len(rare), 1))
+        blends.putdata(rare)
+        levels = blends.quantize(colours - len(kept)).getpalette() or []
+        kept += [(levels[i], levels[i + 1], levels[i + 2]) for i in range(0, len(levels), 3)]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([level for colour in kept for level in _corner(colour)])
+    small = picture.quantize(palette=palette, dither=Image.Dither.NONE)
+    small.putpalette([level for colour in kept for level in colour])
+    written = io.BytesIO()
+    small.save(written, "PNG", compress_level=9)
+    return written.getvalue()
+
+
+def _corner(colour: Colour) -> Colour:
+    """The colour that Pillow takes for this one when it looks for the nearest of a palette: the lowest of its cell."""
+    red, green, blue = (level // CELL * CELL for level in colour)
+    return red, green, blue
+
+
+def thumbnail(picture: Image.Image) -> bytes:
+    """A small copy of a slide, without its title, which stands beside it in a list."""
+    small = picture.crop((0, round(picture.height * TITLE), picture.width, picture.height)).reduce(SMALLER)
+    return encoded(small, FEW_COLOURS)
 
 
 def svg(spec: Mapping[str, Any], size: str = "web", *, dark: bool = False) -> str:

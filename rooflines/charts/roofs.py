@@ -22,6 +22,7 @@ from rooflines.charts.drawing import (
     placed_text,
     places_of,
     starting,
+    zoom,
 )
 from rooflines.charts.frames import highest, lowest
 from rooflines.charts.labels import Box, Place, Spot, chip_label, count, part_name, place, si, significant, width_em
@@ -334,15 +335,15 @@ def _marks(pieces: Mapping[str, list[dict[str, Any]]], x: alt.X, y: alt.Y) -> li
     region = alt.Color("region:N", legend=None, scale=alt.Scale(domain=list(REGIONS), range="diverging"))
     rate = alt.Tooltip("bytes_per_s:Q", title="byte/s", format=".3~s")
     layers = [
-        layer("region").mark_area(style="region", clip=True).encode(x=x, y=y, y2="y2:Q", color=region, detail="region:N"),
+        layer("region").mark_area(style="region").encode(x=x, y=y, y2="y2:Q", color=region, detail="region:N"),
         layer("ceiling")
-        .mark_line(style="context", clip=True)
+        .mark_line(style="context")
         .encode(x=x, y=y, detail="line:N", tooltip=["name:N", alt.Tooltip("peak:Q", title="peak FLOP/s", format=".4~s")]),
         layer("slope")
-        .mark_line(style="context", clip=True)
+        .mark_line(style="context")
         .encode(x=x, y=y, detail="line:N", tooltip=["name:N", rate, alt.Tooltip("ridge:Q", title="ridge, FLOP/byte", format=".4~s")]),
         layer("ridge").mark_rule(style="rule").encode(x=x, y=y, y2="y2:Q"),
-        layer("roof").mark_line(style="roof", clip=True).encode(x=x, y=y),
+        layer("roof").mark_line(style="roof").encode(x=x, y=y).add_params(zoom("x", "y")),
     ]
     if "point" in frames:
         tooltip = [
@@ -351,7 +352,7 @@ def _marks(pieces: Mapping[str, list[dict[str, Any]]], x: alt.X, y: alt.Y) -> li
             alt.Tooltip("x:Q", title="FLOP/byte", format=".4~s"),
             alt.Tooltip("y:Q", title="attained FLOP/s", format=".4~s"),
         ]
-        layers.append(layer("point").mark_point(style="ink-dot", filled=True, clip=True).encode(x=x, y=y, tooltip=tooltip))
+        layers.append(layer("point").mark_point(style="ink-dot", filled=True).encode(x=x, y=y, tooltip=tooltip))
     return layers
 
 

@@ -17,11 +17,11 @@ from rooflines.charts.drawing import (
     assemble,
     binary_axis,
     data,
-    decades,
     palette_of,
     placed_text,
     places_of,
     starting,
+    ticks_between,
 )
 from rooflines.charts.frames import highest, lowest
 from rooflines.charts.labels import Place, chip_label, count, part_name, shorten
@@ -61,30 +61,23 @@ def critical_over_shards(
     """
     chips, combinations, shardings = (frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes", "sharding"))
     span = lowest(frame, "shards") / 1.12, highest(frame, "shards") * 1.12
-    lines, ends, bands, findings = [], [], [], {}
+    lines, ends, bands, findings, edges = [], [], [], {}, {}
     for (combination, split), case in frame.group_by("dtypes", "sharding", maintain_order=True):
         room = _Room(case)
         lines.append(room.placed(case))
         ends.append(_ends(lines[-1], room))
         bands.append({"dtypes": combination, "sharding": split, "left": span[0], "right": span[1], **room.band()})
+        edges[f"{combination}|{split}"] = {"low": room.low, "high": room.high, "ticks": ticks_between(room.low, room.never)}
         for chip in (EVERY, *chips):
             findings[f"{chip}|{combination}|{split}"] = _finding(lines[-1], str(combination), str(split), size, title)
     placed = pl.concat(lines)
-    edges = {f"{band['dtypes']}|{band['sharding']}": [band["low"], band["high"], band["never"]] for band in bands}
     known = [
         alt.param(name="edges", value=edges),
-        alt.param(name="lowest", expr="(edges[dtypes + '|' + sharding] || [1, 10])[0]"),
-        alt.param(name="highest", expr="(edges[dtypes + '|' + sharding] || [1, 10])[1]"),
-        alt.param(name="mostly", expr="(edges[dtypes + '|' + sharding] || [1, 10, 10])[2]"),
+        alt.param(name="span", expr="edges[dtypes + '|' + sharding] || {low: 1, high: 10, ticks: []}"),
     ]
     x = alt.X("shards:Q", **binary_axis(*span, "Chips that share the work"))
-    most = max(band["never"] for band in bands)
-    axis = alt.Axis(
-        values=decades(min(band["low"] for band in bands), most),
-        labelExpr=f"datum.value > mostly ? '' : {SHORT_LABEL}",
-        title=f"Smallest compute-bound {size}",
-    )
-    scale = alt.Scale(type="log", domainMin=alt.expr("lowest"), domainMax=alt.expr("highest"), nice=False)
+    axis = alt.Axis(values=alt.expr("span.ticks"), labelExpr=SHORT_LABEL, title=f"Smallest compute-bound {size}")
+    scale = alt.Scale(type="log", domainMin=alt.expr("span.low"), domainMax=alt.expr("span.high"), nice=False)
     y = alt.Y("y:Q", scale=scale, axis=axis)
     color = alt.Color("chip:N", legend=None, scale=palette_of(frame, palette))
     now = "datum.dtypes == dtypes && datum.sharding == sharding"
@@ -103,7 +96,7 @@ def critical_over_shards(
         ground.mark_text(style="note", align="right", x=0, dx=alt.expr("em * -0.45"), text="never", clip=False).encode(y=alt.Y("middle:Q")),
     ]
     layers += [
-        base.transform_filter("!datum.never").mark_line(style="curve", clip=True).encode(**encoding, detail="chip:N"),
+        base.transform_filter("!datum.never").mark_line(style="curve").encode(**encoding, detail="chip:N"),
         base.transform_filter("!datum.never").mark_point(style="dot", filled=True).encode(**encoding),
         base.transform_filter("datum.never")
         .mark_point(style="dot", filled=True, shape="cross", size=alt.expr("em * em * 0.62"))
@@ -171,7 +164,7 @@ def _ends(case: pl.DataFrame, room: _Room) -> pl.DataFrame:
 
 def _finding(case: pl.DataFrame, combination: str, split: str, size: str, title: str | None) -> tuple[str, str]:
     setting = case["setting"][0]
-    subtitle = f"{combination}, split {split}{', ' + setting if setting else ''}. Every byte counted, on one chip and between chips."
+    subtitle = f"{combination}, split {split}{', ' + setting if setting else ''}. Every byte counted."
     never = case.filter("never")
     if title:
         return title, subtitle

@@ -94,15 +94,16 @@ def _layers(rows: pl.DataFrame, layers: Sequence[str]) -> list[alt.Chart]:
         title=None, orient="none", direction="horizontal", legendX=0, legendY=alt.expr("em * -1.9"), columns=3, columnPadding=20
     )
     color = alt.Color("resource:N", scale=alt.Scale(domain=list(RESOURCES), range="ordinal"), legend=legend)
-    opacity = alt.when("datum.bound").then(alt.value(1)).otherwise(alt.value(0.38))
+    picked = alt.selection_point(name="picked", fields=["resource"], bind="legend")
+    opacity = alt.when(~picked).then(alt.value(0.1)).when("datum.bound").then(alt.value(1)).otherwise(alt.value(0.38))
     base = alt.Chart(data(rows.drop("t_lower_s", "sharding"))).transform_filter(chosen("chip", "dtypes", "size", "shards"))
     tooltip = ["layer:N", "resource:N", alt.Tooltip("text:N", title="time"), alt.Tooltip("bound:N", title="binds")]
     shown = base if len(layers) <= CROWDED else base.transform_filter("datum.bound")
     texts = {"x": x, "y": alt.Y("middle:Q", **down), "text": "text:N"}
     return [
-        base.mark_rect(style="bar").encode(
-            x=x, x2=alt.datum(0), y=alt.Y("low:Q", **down), y2="high:Q", color=color, opacity=opacity, tooltip=tooltip
-        ),
+        base.mark_rect(style="bar")
+        .encode(x=x, x2=alt.datum(0), y=alt.Y("low:Q", **down), y2="high:Q", color=color, opacity=opacity, tooltip=tooltip)
+        .add_params(picked),
         shown.transform_filter("datum.bound").mark_text(style="strong", align="left", clip=False, dx=alt.expr("em * 0.4")).encode(**texts),
         shown.transform_filter("!datum.bound").mark_text(style="small", align="left", clip=False, dx=alt.expr("em * 0.4")).encode(**texts),
     ]

@@ -9,6 +9,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   if (!charts.length) return;
 
   const LABELS = { chip: "Chip", dtypes: "Data types" };
+  const EVERY = "all"; // what the menu of a chart that shows all chips stands at
   const ROWS_SHOWN = 200;
   const NARROW = 620; // pixels below which a chart takes its narrow layout
   let shown = null; // the chart, theme and view on the stage
@@ -153,6 +154,12 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("live").textContent = title;
   }
 
+  /** Tell one chip from the others by a click on its line or its name, and no one by another click, where the chart shows all of them. */
+  function pick(chart, chip) {
+    const [every, ...chips] = chart.params.find((param) => param.name === "chip")?.options ?? [];
+    if (every === EVERY && chips.includes(chip)) go({ chip: state().get("chip") === chip ? null : chip });
+  }
+
   async function draw(chart, look) {
     const mine = ++turn;
     $("stage").setAttribute("aria-busy", "true");
@@ -183,6 +190,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       });
       if (mine !== turn) return view.finalize();
       shown = { chart, look, size, view, spec, known };
+      view.addEventListener("click", (_, item) => pick(chart, item?.datum?.chip));
       showMenus(chart, spec, known, values);
       showRows(spec);
       showFinding(chart, view);
