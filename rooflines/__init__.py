@@ -19,23 +19,33 @@ if TYPE_CHECKING:
     from rooflines.api import chips, columns, dtypes, rows, skipped, thresholds
     from rooflines.config import Config, load_config
     from rooflines.errors import RooflinesError
+    from rooflines.provenance import Origin, origin
     from rooflines.tables import scan
 
 __all__ = [
     "Config",
+    "Origin",
     "RooflinesError",
     "__version__",
     "chips",
     "columns",
     "dtypes",
     "load_config",
+    "origin",
     "rows",
     "scan",
     "skipped",
     "thresholds",
 ]
 
-HOMES = {"Config": "config", "load_config": "config", "RooflinesError": "errors", "scan": "tables"}
+HOMES = {
+    "Config": "config",
+    "load_config": "config",
+    "RooflinesError": "errors",
+    "Origin": "provenance",
+    "origin": "provenance",
+    "scan": "tables",
+}
 """Where names live that are not in `api`."""
 
 

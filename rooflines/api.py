@@ -94,7 +94,7 @@ def _numbers(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for place, found in places:
         for key, value in found.items():
             if isinstance(value, int | float) and not isinstance(value, bool) and key != "printed_with_sparsity":
-                source = source_of(found, key) or entry.get("source")
+                source = source_of(found, key) or source_of(entry, key)
                 yield {
                     "path": f"{place}.{key}",
                     "value": float(value),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rooflines.operation import Operation
     from rooflines.resources import Plain
 
-__all__ = ["Axis", "axes_of"]
+__all__ = ["MOST_PARTS", "Axis", "axes_of"]
 
 MOST_PARTS = 100_000
 """Parts of one sweep: their files are numbered with five digits."""

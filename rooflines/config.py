@@ -23,6 +23,7 @@ from rooflines.numbers import whole
 from rooflines.operation import NAMED as OPERATIONS
 from rooflines.sharding import NAMED as SHARDINGS
 from rooflines.sizes import Sizes
+from rooflines.spreadsheet import is_formula
 from rooflines.sweep import SHARDS, Sweep
 from rooflines.yaml_file import read_yaml
 
@@ -34,10 +35,10 @@ __all__ = ["DEFAULT_CONFIG", "Config", "ConfigFile", "SweepConfig", "load_config
 
 DEFAULT_CONFIG = CONFIG_DIR / "config.yaml"
 
-FORMULA_START = "=+-@"
-"""Characters at the start of a cell that make a spreadsheet run it as a formula."""
-
 LONGEST_LIST = 100_000
+MOST_THRESHOLDS = 5_000_000
+"""Thresholds of all sweeps of a config [1]: they stand in one file."""
+
 LARGEST_PART = 2**31
 
 
@@ -62,11 +63,11 @@ def _unique(values: object) -> object:
 
 
 def _numbers_of_chips(value: object) -> object:
-    values = value if isinstance(value, list) else [value]
-    for index, given in enumerate(values):
+    counts = []
+    for index, given in enumerate(value if isinstance(value, list) else [value]):
         with placed(f"[{index}]" if isinstance(value, list) else ""):
-            values[index] = whole(given)
-    return _listed(values)
+            counts.append(whole(given))
+    return _listed(counts)
 
 
 def _names(value: object) -> object:
@@ -122,7 +123,7 @@ def _sharding(value: object) -> object:
 def _shape_name(value: object) -> str:
     if not isinstance(value, str) or not 1 <= len(value) <= 200 or not value.isprintable():  # noqa: PLR2004, a line of text
         raise RooflinesError("", f"is {quote(value)}, which is no name of a shape", "write a line of text of at most 200 characters")
-    if value[0] in FORMULA_START:
+    if is_formula(value):
         raise RooflinesError("", f"is {quote(value)}, which a spreadsheet would run as a formula", "begin it with another character")
     return value
 
@@ -328,6 +329,12 @@ def load_config(source: str | Path | Mapping[str, Any] | None = None) -> Config:
         return _understood(file, given)
 
 
+def _check_thresholds(solutions: int) -> None:
+    if solutions > MOST_THRESHOLDS:
+        fix = "solve for fewer dimensions, for nothing with [], or choose fewer of the other sizes"
+        raise RooflinesError("thresholds", f"makes {solutions:,} thresholds, more than the {MOST_THRESHOLDS:,} that one file holds", fix)
+
+
 def _understood(file: str, given: object) -> Config:
     try:
         checked = ConfigFile.model_validate(given)
@@ -348,6 +355,7 @@ def _understood(file: str, given: object) -> Config:
             plain["chips"] = base_chips()
         with placed(f"sweeps.{name}"):
             sweeps[name] = Sweep.of(name, plain, chips, dtype_entries())
+            _check_thresholds(sum(known.solutions() for known in sweeps.values()))
     with placed("charts"):
         charts = choose(checked.charts, sweeps)
     return Config(file, sweeps, chips, charts)

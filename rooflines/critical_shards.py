@@ -18,12 +18,13 @@ from typing import Any
 
 import polars as pl
 
+from rooflines.quotient import quotient
 from rooflines.resources import MATH, RESOURCES, Resource
 from rooflines.sharding import chips_joined
 from rooflines.solving import ROUNDING, solved
-from rooflines.space import SCENARIO, Served, axis_columns, keys_of, works
+from rooflines.space import SCENARIO, Served, axis_columns, keys_of
 from rooflines.sweep import Scenario, Sweep
-from rooflines.table_rows import exact_time, extents, work
+from rooflines.table_rows import exact_time, work
 
 __all__ = ["shard_thresholds"]
 
@@ -104,14 +105,14 @@ def time_line(sweep: Sweep, served: Served, resource: Resource, piece: Piece) ->
     def values(shards: int) -> Mapping[tuple[str, ...], Fraction]:
         at = on(served, shards)
         rate = resource.rate(sweep.service(*at))
-        return {dims: c / rate.per_s for dims, c in works(sweep.case(at[1]))[resource.work].items()} if rate else {}
+        return {dims: c / rate.per_s for dims, c in sweep.case(at[1]).works[resource.work].items()} if rate else {}
 
     return line(values, piece.samples)
 
 
 def work_line(sweep: Sweep, served: Served, resource: Resource) -> Line:
     """N times a resource's work, for every product of extents [work per extents]."""
-    return line(lambda shards: works(sweep.case(on(served, shards)[1]))[resource.work], (2, 3))
+    return line(lambda shards: sweep.case(on(served, shards)[1]).works[resource.work], (2, 3))
 
 
 def latency_per_hop(sweep: Sweep, served: Served, resource: Resource) -> Fraction:
@@ -166,14 +167,14 @@ def most_chips(resource: Resource, piece: str, columns: Columns) -> tuple[pl.Exp
     math0, math1, own0, own1 = (pl.col(f"#{name}_{piece}{power}") for name in (MATH.name, resource.name) for power in (0, 1))
     room, need = math0 - own0, own1 - math1
     size = math0.abs() + own0.abs()
-    linear = pl.when(need > 0).then(room / need).when(room >= 0).then(math.inf).otherwise(-1.0)
+    linear = pl.when(need > 0).then(quotient(room, need)).when(room >= 0).then(math.inf).otherwise(-1.0)
     error = ROUNDING * (2.0 + size / room.abs())
     latency = f"#latency_{resource.name}"
     if latency not in columns.values or piece == ONE:
         return linear, error
     hop = pl.col(latency)
     half = hop + math1
-    quadratic = pl.when(hop > 0).then((half + (half * half + 4.0 * hop * math0).sqrt()) / (2.0 * hop)).otherwise(math.inf)
+    quadratic = pl.when(hop > 0).then(quotient(half + (half * half + 4.0 * hop * math0).sqrt(), 2.0 * hop)).otherwise(math.inf)
     return pl.min_horizontal(linear, quadratic), error + ROUNDING * 4.0
 
 
@@ -231,7 +232,7 @@ def solve(frame: pl.LazyFrame, sweep: Sweep, columns: Columns) -> pl.LazyFrame:
     """Adds the thresholds in the number of chips, as far as Float64 can tell, and `#unsure` where it cannot."""
     everyone = largest(OTHERS, columns)
     alone = {resource: largest([resource], columns) for resource in OTHERS}
-    lines = {name: work(sweep, "", terms) for name, terms in columns.terms.items()}
+    lines = {name: work(sweep, "", terms, ()) for name, terms in columns.terms.items()}
     empty = [f"#{resource.name}_{piece}{power}" for resource in RESOURCES for piece in (ONE, OPEN, RING) for power in (0, 1)] + [
         f"#{resource.work}_{power}" for resource in RESOURCES for power in (0, 1)
     ]
@@ -247,7 +248,7 @@ def solve(frame: pl.LazyFrame, sweep: Sweep, columns: Columns) -> pl.LazyFrame:
     flops0, flops1 = pl.col(f"#{MATH.work}_0"), pl.col(f"#{MATH.work}_1")
     for resource in OTHERS:
         constant, slope = pl.col(f"#{resource.work}_0"), pl.col(f"#{resource.work}_1")
-        still = pl.when(constant > 0).then(pl.when(flops1 < 0).then(0.0).otherwise(flops0 / constant))
+        still = pl.when(constant > 0).then(pl.when(flops1 < 0).then(0.0).otherwise(quotient(flops0, constant)))
         tends[f"#tends_{resource.bound}"] = pl.when(slope > 0).then(0.0).otherwise(still)
     tend: pl.Expr = pl.lit(None, dtype=pl.Float64)
     for resource in OTHERS:
@@ -306,8 +307,11 @@ def settle(sweep: Sweep, served: Served, row: Mapping[str, Any]) -> dict[str, An
     if following <= (domain or ENDLESS - 1):
         t = times(following)
         limit = RESOURCES[t.index(max(t))].bound
+    real = row["critical_exact"] if number else None
+    if real is None and 1 <= number < ENDLESS:  # a tie that rounding took for none
+        real = float(number)
     return {
-        "critical_exact": row["critical_exact"] if number else None,
+        "critical_exact": real,
         "critical": number if 1 <= number < ENDLESS else None,
         **{f"critical_{r.name}": n if 1 <= (n := most([r])) < ENDLESS else None for r in OTHERS},
         "limit": limit,
@@ -349,6 +353,6 @@ def shard_thresholds(sweep: Sweep) -> Iterator[pl.DataFrame]:
     axes = [{**keys_of(sweep, served), **constants, **spans}, *map(axis_columns, sweep.leading), *map(axis_columns, sweep.inner)]
     yield from solved(
         axes,
-        lambda frame: solve(frame.with_columns(**extents(sweep, sweep.op.dims)), sweep, columns),
+        lambda frame: solve(frame, sweep, columns),
         lambda row: settle(sweep, served[row[SCENARIO]], row),
     )

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from rooflines.quotient import quotient
 from rooflines.resources import MATH, RESOURCES, Rate, Resource
 from rooflines.solving import ROUNDING, solved
-from rooflines.space import SCENARIO, Coefficients, Served, axis_columns, scenario_columns, works
-from rooflines.table_rows import extents, work
+from rooflines.space import SCENARIO, Coefficients, Served, axis_columns, scenario_columns
+from rooflines.table_rows import work
 from rooflines.work import evaluate, extent
 
 if TYPE_CHECKING:
@@ -39,22 +40,22 @@ def constraints(resource: Resource, columns: Iterable[str]) -> list[tuple[str, s
     return [(f"#a_{resource.name}", f"#b_{resource.name}"), *([("#zero", latency)] if latency in columns else [])]
 
 
-def affine(sweep: Sweep, axis: str, coefficients: Coefficients) -> dict[str, pl.Expr]:
+def affine(sweep: Sweep, axis: str, coefficients: Coefficients, columns: Iterable[str]) -> dict[str, pl.Expr]:
     """Slope and constant of every work and of every time along an axis.
 
     Returns:
         `#slope_<work>` [work per extent], `#a_<resource>` [s per extent], `#b_<resource>` [s].
     """
-    columns: dict[str, pl.Expr] = {"#zero": pl.lit(0.0)}
+    lines: dict[str, pl.Expr] = {"#zero": pl.lit(0.0)}
     for resource in RESOURCES:
         terms = coefficients[resource.work]
         along = {tuple(d for d in dims if d != axis): name for dims, name in terms.items() if axis in dims}
         apart = {dims: name for dims, name in terms.items() if axis not in dims}
         rate = pl.col(f"#rate_{resource.name}")
-        columns[f"#slope_{resource.work}"] = work(sweep, resource.work, along)
-        columns[f"#a_{resource.name}"] = work(sweep, resource.work, along) / rate
-        columns[f"#b_{resource.name}"] = work(sweep, resource.work, apart) / rate
-    return columns
+        lines[f"#slope_{resource.work}"] = work(sweep, resource.work, along, columns)
+        lines[f"#a_{resource.name}"] = quotient(work(sweep, resource.work, along, columns), rate)
+        lines[f"#b_{resource.name}"] = quotient(work(sweep, resource.work, apart, columns), rate)
+    return lines
 
 
 def solution(slope: str, constant: str) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
@@ -65,7 +66,7 @@ def solution(slope: str, constant: str) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
     """
     a_math, b_math = pl.col(f"#a_{MATH.name}"), pl.col(f"#b_{MATH.name}")
     gain, size = a_math - pl.col(slope), a_math + pl.col(slope)
-    real = pl.when(gain > 0).then((pl.col(constant) - b_math) / gain)
+    real = pl.when(gain > 0).then(quotient(pl.col(constant) - b_math, gain))
     return real, ROUNDING * (2.0 + size / gain.abs()), gain.abs() <= ROUNDING * 4.0 * size
 
 
@@ -129,7 +130,7 @@ def solve(frame: pl.LazyFrame, sweep: Sweep, axis: str, coefficients: Coefficien
         return pl.when(whole * span < float(LARGEST)).then((whole.clip(upper_bound=2.0**53).cast(pl.Int64) - 1) * span + 1)
 
     return (
-        frame.with_columns(**affine(sweep, axis, coefficients))
+        frame.with_columns(**affine(sweep, axis, coefficients, columns))
         .with_columns(**{name: expr for resource in OTHERS for name, expr in against(resource, columns).items()})
         .with_columns(limit=limit, **{"#unsure": unsure | unsure_limit, "#real": pl.when(~never).then(pl.max_horizontal(reals))})
         .with_columns(
@@ -138,7 +139,7 @@ def solve(frame: pl.LazyFrame, sweep: Sweep, axis: str, coefficients: Coefficien
             **{f"critical_{resource.name}": size(pl.col(f"#real_{resource.name}")) for resource in OTHERS},
         )
         .with_columns(limit=pl.when((pl.col("critical") > 1) | pl.col("critical").is_null()).then("limit"))
-        .with_columns(limit_intensity=pl.when(moved > 0).then(pl.col(f"#slope_{MATH.work}") / moved))
+        .with_columns(limit_intensity=pl.when(moved > 0).then(quotient(pl.col(f"#slope_{MATH.work}"), moved)))
     )
 
 
@@ -162,7 +163,7 @@ def settle(sweep: Sweep, served: Served, axis: str, sizes: Mapping[str, int]) ->
     spans = {dim: extent(case, dim, size) for dim, size in sizes.items()}
     slopes, times = {}, {}
     for resource in RESOURCES:
-        a, b = along_and_apart(works(case)[resource.work], axis, spans)
+        a, b = along_and_apart(case.works[resource.work], axis, spans)
         rate = resource.rate(service)
         slopes[resource] = a
         lines = [(a / rate.per_s, b / rate.per_s)] if rate else [(Fraction(0), Fraction(0))]
@@ -215,7 +216,7 @@ def rule_of_thumb(sweep: Sweep, served: Served, axis: str) -> float | None:
     lines = {}
     lacking = False
     for resource in (MATH, memory):
-        terms = works(case)[resource.work]
+        terms = case.works[resource.work]
         lacking = any(axis not in dims for dims in terms)
         leading = {dims: c for dims, c in terms.items() if set(dims) - {axis} == infinite}
         rate = resource.rate(service) or Rate(Fraction(1))
@@ -236,6 +237,6 @@ def dimension_thresholds(sweep: Sweep, axis: str) -> Iterator[pl.DataFrame]:
     others = [dim for dim in sweep.op.dims if dim != axis]
     yield from solved(
         [constants, *map(axis_columns, sweep.sizes_without(axis))],
-        lambda frame: solve(frame.with_columns(**extents(sweep, others)), sweep, axis, coefficients, constants),
+        lambda frame: solve(frame, sweep, axis, coefficients, constants),
         lambda row: settle(sweep, served[row[SCENARIO]], axis, {dim: row[dim] for dim in others}),
     )

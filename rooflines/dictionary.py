@@ -90,7 +90,6 @@ def table_columns(dims: tuple[str, ...]) -> tuple[Column, ...]:
 def threshold_columns(dims: tuple[str, ...]) -> tuple[Column, ...]:
     """The columns of the thresholds of operations over `dims`, in order."""
     solved = "it is the one solved for, or the operation lacks it"
-    never = "never"
     return (
         Column("sweep", "", "the sweep it belongs to"),
         *(Column(c.name, c.unit, c.meaning, null="it is the one solved for" if c.name == "shards" else c.null) for c in KEYS),
@@ -100,24 +99,31 @@ def threshold_columns(dims: tuple[str, ...]) -> tuple[Column, ...]:
             "critical_exact",
             "1",
             "the real size at which t_math equals the largest other time (for shards: the real number of chips)",
-            null=never,
+            null="never (for shards: not even on one chip, or without end)",
         ),
         Column(
             "critical",
             "1",
             "the smallest whole size at which t_math is at least every other time; for shards the largest number of chips, of those "
             "the interconnect joins, at which it still is",
-            null="never (for shards: not even on one chip, or without end where limit is null too)",
+            null="never, or not below 2^62 where critical_exact is given (for shards: not even on one chip, or without end where limit is "
+            "null too)",
         ),
-        *(Column(f"critical_{r.name}", "1", f"the same against t_{r.name} alone", null="never") for r in OTHERS),
+        *(
+            Column(f"critical_{r.name}", "1", f"the same against t_{r.name} alone", null="the same: never, not below 2^62, or without end")
+            for r in OTHERS
+        ),
         Column(
             "critical_rule",
             "1",
             "the rule of thumb: the size against memory with all other dimensions taken as infinite",
-            null="no operand lacks the dimension, or never",
+            null="no operand lacks the dimension, never, or it is shards that is solved for",
         ),
         Column(
-            "limit", "", "the resource that binds below critical, or for ever where that is null", null="nothing but compute ever binds"
+            "limit",
+            "",
+            "the resource that binds below critical (for shards: on one chip more), or for ever where that is null",
+            null="nothing but compute ever binds",
         ),
         Column(
             "limit_intensity",

@@ -22,7 +22,7 @@ SMALLEST, LARGEST = 1e-30, 1e30
 LEAST_SHARE = 1e-6
 """The least share of a peak that anybody reaches [1]."""
 
-NAME = re.compile(r"[a-z0-9-]{1,100}")
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
 
 
 class Entry(BaseModel):
@@ -75,7 +75,7 @@ def _count(value: object) -> int:
 
 def _name(value: object) -> str:
     if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise RooflinesError("", f"is {quote(value)}, which is no name", "use lower-case letters, digits and hyphens, at most 100")
+        raise RooflinesError("", f"is {quote(value)}, which is no name", "use lower-case letters, digits and hyphens, no hyphen first")
     return value
 
 
@@ -91,7 +91,7 @@ Positive = Annotated[float, BeforeValidator(_positive), WithJsonSchema({**NUMBER
 NotNegative = Annotated[float, BeforeValidator(_not_negative), WithJsonSchema({**NUMBER_SCHEMA, "minimum": 0})]
 Share = Annotated[float, BeforeValidator(_share), WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0, "maximum": 1})]
 Count = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
-Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": "^[a-z0-9-]+$"})]
+Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": "^[a-z0-9][a-z0-9-]*$"})]
 Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string"})]
 Source = str | list[str] | dict[str, str | list[str]]
 Confidence = Literal["vendor", "vendor-quoted", "book", "secondary", "derived", "measured"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import re
 from contextlib import contextmanager
 from datetime import date
 from difflib import get_close_matches
@@ -10,10 +12,14 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["RooflinesError", "close_to", "placed", "quote"]
+__all__ = ["RooflinesError", "close_to", "placed", "quote", "unwritable"]
 
 LONGEST_QUOTE = 80
 """Characters of a wrong value that a message repeats; the rest says nothing more."""
+
+
+LONGEST_PLACE = 400
+"""Characters of a key path that a message shows."""
 
 
 class RooflinesError(ValueError):
@@ -38,7 +44,7 @@ class RooflinesError(ValueError):
 
     def __str__(self) -> str:
         """Where and what, what is close to it, how to fix it: a line each."""
-        place = ": ".join(part for part in (self.file, self.where) if part)
+        place = ": ".join(part for part in (self.file, plain(self.where)) if part)
         lines = [f"{place} {self.problem}." if place else f"{self.problem}."]
         if self.close:
             lines.append(f"  close to it: {', '.join(self.close)}")
@@ -46,13 +52,52 @@ class RooflinesError(ValueError):
         return "\n".join(lines)
 
 
+FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "your quota of the disk is used up", errno.EFBIG: "a file may not grow that large"}
+"""What the system says when there is no room for a file."""
+
+BARRED = {errno.EROFS: "it is on a file system that is read-only", errno.EACCES: "you may not", errno.EPERM: "you may not"}
+"""What it says when a file may not be written."""
+
+
+OS_ERROR = re.compile(r"\(os error (\d+)\)")
+"""How a library that is not Python's own says which error of the system it met."""
+
+
+def unwritable(path: object, error: Exception) -> RooflinesError | None:
+    """What to do where a file cannot be written; None for errors of another kind.
+
+    Args:
+        path: The file or folder.
+        error: What was raised, by Python or by a library that writes for it.
+    """
+    said = OS_ERROR.search(str(error))
+    number = error.errno if isinstance(error, OSError) else int(said[1]) if said else None
+    again = "then type the same command again: what is finished stays"
+    if number in FULL:
+        fix = f"make room (`df -h` shows where there is some), {again}"
+        return RooflinesError("", f"cannot be written: {FULL[number]}", fix, file=str(path))
+    if number in BARRED:
+        fix = f"make the folder writable (`ls -ld` and `mount` show why it is not), {again}"
+        return RooflinesError("", f"cannot be written: {BARRED[number]}", fix, file=str(path))
+    return None
+
+
+def plain(place: str) -> str:
+    """A key path as a message shows it: on one line, shortened; it has keys that the user wrote, and those may be anything."""
+    shown = place if len(place) <= LONGEST_PLACE else f"{place[: LONGEST_PLACE - 3]}..."
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in shown)
+
+
 @contextmanager
 def placed(place: str = "", *, file: str = "") -> Iterator[None]:
-    """Adds a place to the errors raised inside: `place` goes before their key path, `file` names the file."""
+    """Adds a place to the errors raised inside: `place` goes before their key path, `file` names the file.
+
+    An error that names its file stands in another one, where its key path is whole.
+    """
     try:
         yield
     except RooflinesError as error:
-        raise error.within(place, file=error.file or file) from None
+        raise (error if error.file else error.within(place, file=file)) from None
 
 
 def close_to(name: object, known: Iterable[str]) -> list[str]:
@@ -72,4 +117,6 @@ def quote(value: object) -> str:
         text = named[value] if value is None or isinstance(value, bool) else repr(value)
     except ValueError:  # a whole number of thousands of digits has no text
         text = "a number of thousands of digits"
+    except RecursionError:
+        text = "a value nested without end"
     return text if len(text) <= LONGEST_QUOTE else f"{text[: LONGEST_QUOTE - 3]}..."

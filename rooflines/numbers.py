@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import cache
 
 from rooflines.errors import RooflinesError, quote
 
@@ -15,7 +16,10 @@ LARGEST_SIZE = 2**53
 LARGEST_NUMBER = 1e300
 """Beyond this a product of two numbers would overflow, and nothing means such a number."""
 
-DECIMAL = re.compile(r"[+-]?(\d[\d_]*\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
+DECIMAL = re.compile(r"[+-]?(\d[\d_]*\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+
+LONGEST_DECIMAL = 400
+"""Characters of a number written as text; Python itself refuses to read whole numbers of thousands of digits."""
 
 
 def number(value: object) -> int | float:
@@ -26,7 +30,7 @@ def number(value: object) -> int | float:
     Raises:
         RooflinesError: Not a number, or not a finite one.
     """
-    if isinstance(value, str) and DECIMAL.fullmatch(value.strip()):
+    if isinstance(value, str) and len(value) <= LONGEST_DECIMAL and DECIMAL.fullmatch(value.strip()):
         plain = value.strip().replace("_", "")
         value = int(plain) if plain.lstrip("+-").isdigit() else float(plain)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST_NUMBER:
@@ -36,7 +40,13 @@ def number(value: object) -> int | float:
 
 def exact(value: object) -> Fraction:
     """The decimal that was written, exactly: 0.95 is 19/20, not the binary number next to it."""
-    return Fraction(str(number(value)))
+    return _fraction(str(number(value)))
+
+
+@cache
+def _fraction(decimal: str) -> Fraction:
+    """A decimal as a fraction, read once: the same few numbers of a catalogue are asked for thousands of times."""
+    return Fraction(decimal)
 
 
 def whole(value: object, *, least: int = 1, largest: int = LARGEST_SIZE) -> int:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from rooflines.charts.config import MODULES
-from rooflines.operation import OPERANDS
-from rooflines.sweep import Sweep
+from rooflines.charts.config import MODULES, OF_ROWS
+from rooflines.errors import RooflinesError, placed
+from rooflines.recipes import recipe_of, skipped_records
 from rooflines.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflines.charts.choice import Spec
     from rooflines.config import Config
     from rooflines.resources import Plain
+    from rooflines.sweep import Sweep
 
-__all__ = ["Part", "Plan", "code_digest", "plan", "sweep_of"]
+__all__ = ["Part", "Plan", "code_digest", "plan"]
 
 ROWS, THRESHOLDS, SKIPPED = "table_rows", "critical", "sweep"
 """The modules that make rows, thresholds, and the list of what is skipped; what they import decides what stands in those files."""
@@ -30,11 +31,28 @@ ROWS, THRESHOLDS, SKIPPED = "table_rows", "critical", "sweep"
 DRAWING = ("charts.render",)
 """The module that makes pictures of charts."""
 
-WRITING = ("jobs", "parts", "tables", "dictionary")
+WRITING = ("jobs", "recipes", "tables", "dictionary", "spreadsheet")
 """The modules that put it into files."""
+
+ROWS_TOGETHER = 4_000_000
+"""Rows that chips share a part up to [1]: few enough that an edit of one chip costs seconds, enough that a job's start, which takes as
+long as a million rows, does not weigh."""
+
+ROWS_FOR_TWO = 8_000_000
+"""Rows from which on a part is worth two threads [1]: they share a part's work evenly, but its start takes one."""
+
+MEMORY_MB, MEMORY_MB_PER_THREAD, MEMORY_MB_PER_MILLION, MILLIONS_IN_MEMORY = 300, 150, 50, 4
+"""What a job needs [MB]: the interpreter with polars, what a thread works on, and what waits to be written, which the writer bounds."""
+
+IMPORTED = re.compile(rb"^from rooflines\.([\w.]+) import ", re.MULTILINE)
+"""An import of one of the package's modules that is there at run time: those for types alone are indented."""
 
 WORDING = frozenset({"errors"})
 """Modules that decide what is said, not what is computed."""
+
+
+MOST_CHARACTERS = 2**27
+"""Characters of the specs of all parts of a run [1]; Snakemake holds all of them, and each has its sweep's shapes."""
 
 
 class Wildcards(Protocol):
@@ -73,6 +91,17 @@ class Part:
         return self.stop - self.start
 
     @property
+    def threads(self) -> int:
+        """Threads that are worth giving to it [1]."""
+        return 1 if self.rows < ROWS_FOR_TWO else 2
+
+    @property
+    def memory_mb(self) -> int:
+        """Memory that its job needs at most [MB]; from a few million rows on it is the same for any number."""
+        waiting = MEMORY_MB_PER_MILLION * min(-(-self.rows // 1_000_000), MILLIONS_IN_MEMORY)
+        return MEMORY_MB + MEMORY_MB_PER_THREAD * self.threads + waiting
+
+    @property
     def name(self) -> str:
         """Its path below the tables, without the ending."""
         return f"{self.sweep}/part-{self.number:05d}"
@@ -85,7 +114,7 @@ class Plan:
     Attributes:
         parts: The parts of all tables, in order.
         thresholds_spec: Everything that the thresholds depend on, as JSON.
-        skipped_spec: Everything that the list of what is skipped depends on, as JSON.
+        skipped_spec: The list of what is skipped, as JSON.
         family_specs: Everything that each family of charts depends on, as JSON, by its name.
     """
 
@@ -95,42 +124,80 @@ class Plan:
     family_specs: Mapping[str, str]
 
     @cached_property
-    def _specs(self) -> Mapping[str, str]:
-        return {part.name: part.spec for part in self.parts}
+    def _by_name(self) -> Mapping[str, Part]:
+        return {part.name: part for part in self.parts}
+
+    def _part(self, wildcards: Wildcards) -> Part:
+        return self._by_name[f"{wildcards.sweep}/part-{wildcards.part}"]
 
     def part_names(self) -> list[str]:
         """The parts' paths below the tables, without the ending."""
-        return list(self._specs)
+        return list(self._by_name)
 
     def part_spec(self, wildcards: Wildcards) -> str:
         """What the part of a job depends on."""
-        return self._specs[f"{wildcards.sweep}/part-{wildcards.part}"]
+        return self._part(wildcards).spec
+
+    def part_threads(self, wildcards: Wildcards) -> int:
+        """Threads for the part of a job [1]."""
+        return self._part(wildcards).threads
+
+    def part_memory_mb(self, wildcards: Wildcards) -> int:
+        """Memory for the part of a job [MB]."""
+        return self._part(wildcards).memory_mb
 
     def chart_families(self) -> list[str]:
         """The families of charts that are drawn."""
         return list(self.family_specs)
 
+    def family_parts(self, wildcards: FamilyWildcards) -> list[str]:
+        """The parts of tables that the charts of a family are drawn from, as in `part_names`; many need thresholds alone."""
+        charts = json.loads(self.family_specs[wildcards.family])["charts"]
+        sweeps = {chart["sweep"] for chart in charts if chart["chart"] in OF_ROWS}
+        return [part.name for part in self.parts if part.sweep in sweeps]
+
     def family_spec(self, wildcards: FamilyWildcards) -> str:
         """What the family of a job depends on."""
         return self.family_specs[wildcards.family]
+
+    def family_digest(self, wildcards: FamilyWildcards) -> str:
+        """A digest of that."""
+        return hashlib.sha256(self.family_spec(wildcards).encode()).hexdigest()
 
 
 def plan(config: Config) -> Plan:
     """The parts of a config's tables.
 
     A part begins where a chip begins, unless a chip alone has more rows than a part may have: so an edit of one chip leaves the
-    parts of the others as they are.
+    parts of the others as they are. Chips share a part only up to `ROWS_TOGETHER`.
 
     Args:
         config: The config.
 
     Returns:
         The parts; nothing of them is computed yet.
+
+    Raises:
+        RooflinesError: There are so many that no computer holds their descriptions.
     """
-    parts = [part for sweep in config.sweeps.values() for part in _parts_of(sweep)]
-    recipes = [_recipe(sweep, sweep.config["chips"]) for sweep in config.sweeps.values()]
-    thresholds, skipped = (_text({"code": code_digest(module), "sweeps": recipes}) for module in (THRESHOLDS, SKIPPED))
+    with placed(file=config.file):
+        parts = list(_bounded(part for sweep in config.sweeps.values() for part in _parts_of(sweep)))
+    sweeps = list(config.sweeps.values())
+    recipes = [recipe_of(sweep, sweep.config["chips"]) for sweep in sweeps]
+    thresholds = _text({"code": code_digest(THRESHOLDS), "sweeps": recipes})
+    skipped = _text({"code": code_digest(SKIPPED), "rows": skipped_records(sweeps), "sweeps": recipes})
     return Plan(tuple(parts), thresholds, skipped, _family_specs(config))
+
+
+def _bounded(parts: Iterable[Part]) -> Iterator[Part]:
+    """Refuse to hold more than a computer can."""
+    characters = 0
+    for part in parts:
+        characters += len(part.spec)
+        if characters > MOST_CHARACTERS:
+            problem = f"makes so many parts that their descriptions have more than {MOST_CHARACTERS:,} characters"
+            raise RooflinesError(f"sweeps.{part.sweep}.rows_per_part", problem, "choose a larger number, or fewer shapes")
+        yield part
 
 
 def _family_specs(config: Config) -> dict[str, str]:
@@ -143,7 +210,7 @@ def _family_specs(config: Config) -> dict[str, str]:
         family: _text(
             {
                 "code": [code_digest(*MODULES[family], *DRAWING, writing=("charts.families",)), *numbers],
-                "data": hashlib.sha256("".join(_text(_recipe(config.sweep(c.sweep), c.chips)) for c in charts).encode()).hexdigest()[:16],
+                "data": hashlib.sha256("".join(_text(recipe_of(config.sweep(c.sweep), c.chips)) for c in charts).encode()).hexdigest()[:16],
                 "charts": [chart.plain() for chart in charts],
             }
         )
@@ -155,7 +222,7 @@ def _parts_of(sweep: Sweep) -> Iterator[Part]:
     """The parts of one sweep."""
     for number, (start, stop, chips) in enumerate(_cuts(sweep, sweep.config["rows_per_part"])):
         first = offset_of(sweep, chips[0])
-        recipe = {"code": code_digest(ROWS), **_recipe(sweep, chips), "start": start - first, "stop": stop - first, "row": start}
+        recipe = {"code": code_digest(ROWS), **recipe_of(sweep, chips), "start": start - first, "stop": stop - first, "row": start}
         yield Part(sweep.name, number, start, stop, _text(recipe))
 
 
@@ -164,7 +231,7 @@ def _cuts(sweep: Sweep, most: int) -> Iterator[tuple[int, int, list[str]]]:
     start, rows = 0, 0
     chips: list[str] = []
     for chip, of_chip in sweep.rows_by_chip().items():
-        if rows and rows + of_chip > most:
+        if rows and rows + of_chip > min(most, ROWS_TOGETHER):
             yield start, start + rows, chips
             start, rows, chips = start + rows, 0, []
         rows, chips = rows + of_chip, [*chips, chip]
@@ -187,27 +254,8 @@ def offset_of(sweep: Sweep, chip: str) -> int:
     return offset
 
 
-def _recipe(sweep: Sweep, chips: Sequence[str]) -> dict[str, Any]:
-    """All that decides some chips' rows of a sweep, as plain data."""
-    combinations = {name: sweep.dtypes["combinations"][name] for name in sweep.config["dtypes"] if isinstance(name, str)}
-    written_out = [given for given in sweep.config["dtypes"] if not isinstance(given, str)]
-    used = {parts[key] for parts in (*combinations.values(), *written_out) for key in (*OPERANDS, "compute")}
-    formats = {name: form for name, form in sweep.dtypes["formats"].items() if name in used}
-    return {
-        "sweep": sweep.name,
-        "config": {**sweep.config, "chips": list(chips)},
-        "chips": {chip: sweep.chips[chip] for chip in chips},
-        "dtypes": {"formats": formats, "combinations": combinations},
-    }
-
-
 def _text(recipe: Plain) -> str:
     return json.dumps(recipe, ensure_ascii=False, separators=(",", ":"))
-
-
-def sweep_of(recipe: Plain) -> Sweep:
-    """The sweep that a recipe describes."""
-    return Sweep.of(recipe["sweep"], recipe["config"], recipe["chips"], recipe["dtypes"])
 
 
 @cache
@@ -225,13 +273,13 @@ def code_digest(*modules: str, writing: Sequence[str] = WRITING) -> str:
         if module in sources or module in WORDING:
             continue
         sources[module] = _source(module)
-        imports = [node.module for node in ast.parse(sources[module]).body if isinstance(node, ast.ImportFrom)]
-        waiting += [name.removeprefix("rooflines.") for name in imports if name and name.startswith("rooflines.")]
+        waiting += [name.decode() for name in IMPORTED.findall(sources[module])]
     for module in sorted(sources):
         digest.update(sources[module])
     return digest.hexdigest()[:16]
 
 
+@cache
 def _source(module: str) -> bytes:
     """The text of one of the package's modules."""
     return Path(__file__).parent.joinpath(*module.split(".")).with_suffix(".py").read_bytes()

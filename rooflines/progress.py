@@ -1,26 +1,123 @@
 """What a run says while it works: rows done of rows to do on the screen, and a log for every job.
 
-Snakemake reports each finished job to its logger. A handler of ours listens there, knows how many rows each part of a table
-has, and adds them up; Snakemake counts jobs, which says little where one job makes ten rows and the next ten million.
+Snakemake reports each job that begins or ends to its logger. A handler of ours listens there, knows how many rows each part of a table
+has, and adds them up; Snakemake counts jobs, which says little where one job makes ten rows and the next ten million. A terminal
+shows one line that is written over, with the parts in the making; a file gets few lines and no more.
 """
 
+from __future__ import annotations
+
 import logging
+import re
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-LINES = 100
-"""At most about this many lines of progress in a run: one for every hundredth of its rows."""
+from rooflines.errors import RooflinesError, unwritable
+from rooflines.screen import Screen, Ticker, clear_line
 
-SECONDS_BETWEEN_LINES = 0.5
-"""Small parts that finish together share a line [s]."""
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+LINES = 10
+"""At most about so many lines of progress in a file: one for every tenth of the rows."""
+
+SECONDS_BETWEEN_LINES = 10.0
+"""Lines in a file are at least so far apart [s]."""
+
+SECONDS_BETWEEN_LOOKS = 1.0
+"""How often the line on a terminal is written anew [s]."""
 
 SECONDS_WORTH_TELLING = 2.0
 """A shorter rest of a run is not announced [s]."""
+
+MOST_LOOKED_AT = 32
+"""Of so many parts in the making the files are looked at; where more are made at once, finished parts alone are counted."""
+
+
+@dataclass
+class Making:
+    """A part of a table that this run makes.
+
+    Attributes:
+        name: The part's, such as `square-matmul/part-00000`.
+        rows: Its rows [1].
+        path: Its file.
+        began_s: When its job began, by the monotonic clock; None before that [s].
+    """
+
+    name: str
+    rows: int
+    path: Path
+    began_s: float | None = None
+
+    def rows_so_far(self, bytes_per_row: float) -> int:
+        """The rows that are written, by the size of the half-written file; short of all of them [1]."""
+        with suppress(OSError):
+            halves = [half.stat().st_size for half in self.path.parent.glob(f".{self.path.name}.*.tmp")]
+            return min(int(max(halves, default=0) / bytes_per_row), self.rows * 99 // 100)
+        return 0
+
+
+@dataclass
+class Tally:
+    """The rows of a run: to make, made, and in the making.
+
+    Attributes:
+        waiting: The parts that are not finished, by the number of their job.
+        total: Rows to make in this run [1].
+        done: Rows of finished parts [1].
+        started_s: When the run began, by the monotonic clock [s].
+    """
+
+    waiting: dict[int, Making] = field(default_factory=dict)
+    total: int = 0
+    done: int = 0
+    started_s: float = 0.0
+    _rows_weighed: int = 0
+    _bytes_weighed: int = 0
+
+    def begin(self, job: int) -> None:
+        """Note that a job has begun, perhaps for the second time."""
+        if job in self.waiting:
+            self.waiting[job].began_s = time.monotonic()
+
+    def fail(self, job: int) -> None:
+        """Note that a job has ended without its part."""
+        if job in self.waiting:
+            self.waiting[job].began_s = None
+
+    def finish(self, job: int) -> int:
+        """Note that a part is finished; its rows, 0 for a job that makes none [1]."""
+        part = self.waiting.pop(job, None)
+        if part is None:
+            return 0
+        self.done += part.rows
+        with suppress(OSError):
+            self._bytes_weighed += part.path.stat().st_size
+            self._rows_weighed += part.rows
+        return part.rows
+
+    def line(self, now_s: float) -> str:
+        """One line: all rows, then the parts in the making, each with what is left of it.
+
+        Args:
+            now_s: The time, by the monotonic clock [s].
+        """
+        making = [part for part in list(self.waiting.values()) if part.began_s is not None]
+        done, parts = self.done, []
+        if self._bytes_weighed and len(making) <= MOST_LOOKED_AT:
+            for part in making:
+                rows = part.rows_so_far(self._bytes_weighed / self._rows_weighed)
+                done += rows
+                parts.append(f"{part.name} {100 * rows // part.rows} %{time_left(rows, part.rows, now_s - (part.began_s or now_s))}")
+        else:
+            parts = [f"{part.name} {duration(now_s - (part.began_s or now_s))}" for part in making]
+        return "; ".join([progress_line(done, self.total, now_s - self.started_s), *parts])
 
 
 class Progress(logging.Handler):
@@ -29,20 +126,18 @@ class Progress(logging.Handler):
     Args:
         workflow: Snakemake's own workflow object; its graph says which parts this run makes.
         rows: Rows of each part, by its name (`square-matmul/part-00000`) [1].
-        stream: Where the lines go; standard error by default.
+        stream: Where the lines go; standard error by default. Where it is a `Screen`, one line is written over.
     """
 
-    def __init__(self, workflow: Any, rows: Mapping[str, int], stream: TextIO | None = None) -> None:  # noqa: ANN401
+    def __init__(self, workflow: Any, rows: Mapping[str, int], stream: Screen | TextIO | None = None) -> None:  # noqa: ANN401
         super().__init__()
         self._workflow = workflow
         self._rows = rows
-        self._stream = stream
-        self._rows_of_job: dict[int, int] = {}
-        self._total = 0
-        self._done = 0
+        self._stream = stream or sys.stderr
+        self._tally = Tally()
         self._told = 0
-        self._started_s = 0.0
         self._told_s = 0.0
+        self._ticker: Ticker | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
         """Count the rows of a finished job. A record this cannot read is passed over: progress never stops a run."""
@@ -50,35 +145,60 @@ class Progress(logging.Handler):
             event = getattr(record, "event", None)
             if event == "run_info":
                 self._start()
+            elif event == "job_started":
+                for job in getattr(record, "jobs", ()):
+                    self._tally.begin(job)
+            elif event == "job_error":
+                self._tally.fail(getattr(record, "jobid", -1))
             elif event == "job_finished":
                 self._finish(getattr(record, "job_id", -1))
         except Exception:  # noqa: BLE001, S110 - whatever Snakemake may log one day, a count is not worth a run
             pass
 
+    def close(self) -> None:
+        """Take the line away that is written over."""
+        if self._ticker:
+            self._ticker.stop()
+            self._ticker = None
+        if isinstance(self._stream, Screen):
+            self._stream.show("")
+        super().close()
+
     def _start(self) -> None:
-        if self._total or self._workflow.dryrun or self._workflow.touch:
+        if self._tally.total or self._workflow.dryrun or self._workflow.touch:
             return
         for job in self._workflow.dag.needrun_jobs():
-            rows = sum(self._rows.get(part_name(path), 0) for path in job.output)
-            if rows:
-                self._rows_of_job[job.jobid] = rows
-        self._total = sum(self._rows_of_job.values())
-        self._started_s = self._told_s = time.monotonic()
-        if self._total:
-            self._say(f"{self._total:,} rows to make in {counted(len(self._rows_of_job), 'part')}")
+            for path in job.output:
+                if rows := self._rows.get(part_name(path), 0):
+                    self._tally.waiting[job.jobid] = Making(part_name(path), rows, Path(path))
+        self._tally.total = sum(part.rows for part in self._tally.waiting.values())
+        self._tally.started_s = self._told_s = time.monotonic()
+        if self._tally.total:
+            self._say(f"{self._tally.total:,} rows to make in {counted(len(self._tally.waiting), 'part')}")
+            if isinstance(self._stream, Screen):
+                self._ticker = Ticker(self._look, SECONDS_BETWEEN_LOOKS)
 
     def _finish(self, job: int) -> None:
-        rows = self._rows_of_job.pop(job, 0)
-        self._done += rows
-        now_s = time.monotonic()
-        last = self._done == self._total
-        due = (self._done - self._told) * LINES >= self._total and now_s - self._told_s >= SECONDS_BETWEEN_LINES
-        if rows and (last or due):
-            self._told, self._told_s = self._done, now_s
-            self._say(progress_line(self._done, self._total, now_s - self._started_s))
+        rows, tally, now_s = self._tally.finish(job), self._tally, time.monotonic()
+        if not rows:
+            return
+        last = tally.done == tally.total
+        if last and self._ticker:
+            self._ticker.stop()
+            self._ticker = None
+        due = (tally.done - self._told) * LINES >= tally.total and now_s - self._told_s >= SECONDS_BETWEEN_LINES
+        if last or (due and not isinstance(self._stream, Screen)):
+            self._told, self._told_s = tally.done, now_s
+            self._say(progress_line(tally.done, tally.total, now_s - tally.started_s))
+
+    def _look(self) -> None:
+        with suppress(Exception):  # as above
+            if isinstance(self._stream, Screen):
+                self._stream.show(self._tally.line(time.monotonic()))
 
     def _say(self, line: str) -> None:
-        print(line, file=self._stream or sys.stderr, flush=True)
+        self._stream.write(f"{line}\n")
+        self._stream.flush()
 
 
 class WithoutSteps(logging.Filter):
@@ -93,6 +213,11 @@ class WithoutSteps(logging.Filter):
 
     EVENTS = frozenset({"job_info", "job_started", "job_finished", "progress", "shellcmd"})
     MESSAGES = frozenset({"Select jobs to execute...", "Conda environments: ignored"})
+    ENGINES = re.compile(
+        r"Job \d+ has been submitted|(Storing in|Retrieving from) storage: |Finished (upload|retrieval)\.$|"
+        r"(Removing local copy of storage file|Skipped removing non-empty directory)",
+    )
+    """What an engine says of each job or file, at the start of a message."""
 
     def __init__(self, workflow: Any) -> None:  # noqa: ANN401
         super().__init__()
@@ -100,7 +225,7 @@ class WithoutSteps(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a record is shown."""
-        step = getattr(record, "event", None) in self.EVENTS or record.msg in self.MESSAGES
+        step = getattr(record, "event", None) in self.EVENTS or record.msg in self.MESSAGES or self.ENGINES.match(str(record.msg))
         return not step or bool(self._workflow.dryrun)
 
 
@@ -116,13 +241,24 @@ def progress_line(done: int, total: int, elapsed_s: float) -> str:
         For example "12,000,000 of 45,000,000 rows (26 %), 3,900,000 rows/s, about 9 s left".
     """
     rows_per_s = done / max(elapsed_s, 1e-3)
-    left_s = (total - done) / rows_per_s
-    parts = [f"{done:,} of {total:,} rows ({100 * done // total} %)", f"{float(f'{rows_per_s:.2g}'):,.0f} rows/s"]
+    parts = [f"{done:,} of {total:,} rows ({100 * done // total} %)"]
+    if done:
+        parts.append(f"{float(f'{rows_per_s:.2g}'):,.0f} rows/s")
     if done == total:
         parts.append(f"{elapsed_s:.1f} s")
-    elif left_s >= SECONDS_WORTH_TELLING:
-        parts.append(f"about {duration(left_s)} left")
-    return ", ".join(parts)
+    return ", ".join(parts) + time_left(done, total, elapsed_s)
+
+
+def time_left(done: int, total: int, elapsed_s: float) -> str:
+    """The time left, as the end of a line: ", about 9 s left"; nothing where it cannot be told, or is too short to be.
+
+    Args:
+        done: Rows made so far [1].
+        total: Rows to make [1].
+        elapsed_s: Time it took for those that are made [s].
+    """
+    left_s = (total - done) * elapsed_s / done if done else 0.0
+    return f", about {duration(left_s)} left" if left_s >= SECONDS_WORTH_TELLING else ""
 
 
 def duration(seconds: float) -> str:
@@ -144,20 +280,36 @@ def part_name(path: str | PurePath) -> str:
 
 
 @contextmanager
-def job_log(path: str | Path) -> Iterator[None]:
+def job_log(path: str | Path, rows: int = 0) -> Iterator[None]:
     """Send what a job prints to its log, with its time and, where it fails, its traceback; the screen gets one line.
 
     Args:
         path: The log file; written anew.
+        rows: Rows that the job makes, where that is what it does [1].
 
     Raises:
         SystemExit: Where the job fails, with the error as its message.
     """
-    with Path(path).open("w", encoding="utf-8") as log, redirect_stdout(log), redirect_stderr(log):
-        started_s = time.monotonic()
-        try:
+    try:
+        log = Path(path).open("w", encoding="utf-8")  # noqa: SIM115 - a disk that is full must not hide what the job says when it is closed
+    except OSError as error:
+        raise SystemExit(str(unwritable(path, error) or error)) from None
+    try:
+        with redirect_stdout(log), redirect_stderr(log):
+            started_s = time.monotonic()
             yield
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the job's end and stands in its log
-            traceback.print_exc()
-            raise SystemExit(f"{type(error).__name__}: {error}") from None
-        print(f"done in {time.monotonic() - started_s:.2f} s")
+            took_s = time.monotonic() - started_s
+            print(f"done in {took_s:.2f} s")
+            if rows:
+                print(progress_line(rows, rows, took_s))
+    except RooflinesError as error:
+        clear_line(sys.__stderr__)
+        raise SystemExit(str(error)) from None
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the job's end and stands in its log
+        with suppress(OSError):
+            traceback.print_exc(file=log)
+        clear_line(sys.__stderr__)
+        raise SystemExit(f"{type(error).__name__}: {error}") from None
+    finally:
+        with suppress(OSError):
+            log.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from rooflines.errors import RooflinesError, close_to, placed, quote
@@ -11,7 +11,7 @@ from rooflines.numbers import LARGEST_SIZE, exact, whole
 
 __all__ = ["LONGEST_AXIS", "Sizes"]
 
-LONGEST_AXIS = 2**24
+LONGEST_AXIS = 2**20
 """Sizes that one axis may take; a grid point is a row, so longer axes are a mistake before they are a table."""
 
 HALF = Fraction(1, 2)
@@ -47,7 +47,7 @@ class Sizes:
                 self._tokens()
             else:
                 self._refuse_keys(keys)
-        elif isinstance(given, Sequence) and not isinstance(given, str):
+        elif isinstance(given, list | tuple):
             if not given:
                 raise RooflinesError("", "is an empty list, so the grid is empty", FORMS)
             self.count = len(given)
@@ -60,7 +60,7 @@ class Sizes:
         """The sizes, whole, unique, in the order given."""
         if self._keys:
             return (self._tokens(),) if set(self._keys) == TOKENS else self._spell_range()
-        if isinstance(self.given, Sequence) and not isinstance(self.given, str):
+        if isinstance(self.given, list | tuple):
             return tuple(dict.fromkeys(self._whole(value) for value in self.given))
         return (self._whole(self.given),)
 

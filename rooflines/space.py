@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from rooflines.resources import RESOURCES, peak
 from rooflines.sweep import SHARDS
-from rooflines.work import WORKS, Case
+from rooflines.work import WORKS
 
 if TYPE_CHECKING:
     from rooflines.axes import Axis
     from rooflines.sweep import Block, Scenario, Sweep
+    from rooflines.work import Case
 
 __all__ = [
     "SCENARIO",
@@ -29,7 +28,6 @@ __all__ = [
     "length",
     "scenario_columns",
     "slices",
-    "works",
 ]
 
 SCENARIO = "#scenario"
@@ -78,7 +76,7 @@ def decode(axes: Sequence[Columns], start: int, stop: int) -> pl.LazyFrame:
             code = code % count
         for name, values in axis.items():
             columns[name] = pl.lit(values[0], dtype=values.dtype) if values.n_unique() == 1 else pl.lit(values).gather(code)
-    return pl.LazyFrame().select(pl.int_range(start, stop, dtype=dtype).alias("#row")).with_columns(**columns)
+    return pl.LazyFrame().select(pl.int_range(start, stop, dtype=dtype).alias("#row")).with_columns(**columns).drop("#row")
 
 
 def slices(sweep: Sweep, start: int, stop: int) -> Iterator[tuple[Block, int, int]]:
@@ -92,37 +90,32 @@ def slices(sweep: Sweep, start: int, stop: int) -> Iterator[tuple[Block, int, in
         offset += rows
 
 
-def works(case: Case) -> Mapping[str, Mapping[tuple[str, ...], Fraction]]:
-    """All works of a case: the coefficient of every product, by its dimensions."""
-    return _works((case.op, tuple(case.bits.items()), case.sharding, case.shards, tuple(case.tile.items()), case.flops))
-
-
-@cache
-def _works(key: tuple[Any, ...]) -> Mapping[str, Mapping[tuple[str, ...], Fraction]]:
-    """The same, remembered: every chip asks for the same cases."""
-    op, bits, sharding, shards, tile, flops = key
-    sums: dict[str, dict[tuple[str, ...], Fraction]] = {}
-    for work, of in WORKS.items():
-        of_work = sums.setdefault(work, {})
-        for coefficient, dims in of(Case(op, dict(bits), sharding, shards, dict(tile), flops)):
-            of_work[dims] = of_work.get(dims, Fraction(0)) + coefficient
-    return sums
-
-
 Served = tuple["Block", "Scenario"]
 """A scenario on the chip that serves it."""
 
 
 def coefficient_columns(cases: Sequence[Case]) -> tuple[Coefficients, dict[str, list[float]]]:
-    """The coefficients of every work as columns, a value for each case; products that never occur have none."""
+    """The coefficients of every work as columns, a value for each case; products that never occur have none.
+
+    A coefficient whose denominator is not a power of two has no exact Float64: where a case has one, all coefficients of that work are
+    multiplied by what makes them exact, and `#parts_<work>` says by what, to divide their sum by. So whole numbers come out whole.
+    """
     names: dict[str, dict[tuple[str, ...], str]] = {work: {} for work in WORKS}
     columns: dict[str, list[float]] = {}
     for index, case in enumerate(cases):
-        for work, coefficients in works(case).items():
+        for work, coefficients in case.works.items():
+            parts = math.lcm(*(odd(coefficient.denominator) for coefficient in coefficients.values()))
+            if parts > 1:
+                columns.setdefault(f"#parts_{work}", [1.0] * len(cases))[index] = float(parts)
             for dims, coefficient in coefficients.items():
                 name = names[work].setdefault(dims, f"#{work}:{','.join(dims)}")
-                columns.setdefault(name, [0.0] * len(cases))[index] = float(coefficient)
+                columns.setdefault(name, [0.0] * len(cases))[index] = float(coefficient * parts)
     return names, columns
+
+
+def odd(number: int) -> int:
+    """A number without its factors of two."""
+    return number // (number & -number)
 
 
 def scenario_columns(sweep: Sweep, served: Sequence[Served]) -> tuple[Coefficients, dict[str, pl.Series]]:
@@ -130,7 +123,8 @@ def scenario_columns(sweep: Sweep, served: Sequence[Served]) -> tuple[Coefficien
 
     Returns:
         Where to find the coefficients, and columns with one value for each scenario: the keys, `#<work>:<dims>` [work per extents],
-        `#rate_<resource>` [work/s], `#latency_<resource>` [s], `#peak` [FLOP/s], `#overhead` [s], `#span_<dim>` [elements per extent].
+        `#parts_<work>` [1] where its coefficients are multiplied by that, `#rate_<resource>` [work/s], `#latency_<resource>` [s],
+        `#peak` [FLOP/s], `#overhead` [s], `#span_<dim>` [elements per extent].
     """
     cases = [sweep.case(scenario) for _, scenario in served]
     services = [sweep.service(block, scenario) for block, scenario in served]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rooflines.axes import Axis, axes_of
+from rooflines.axes import MOST_PARTS, Axis, axes_of
 from rooflines.combinations import Combination, combinations_of
 from rooflines.errors import RooflinesError, close_to, placed, quote
 from rooflines.numbers import exact, whole
@@ -21,7 +21,7 @@ from rooflines.sharding import Sharding, chips_joined, sharding
 from rooflines.work import Case
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from fractions import Fraction
 
 __all__ = ["SHARDS", "Block", "Scenario", "Skipped", "Sweep"]
@@ -127,6 +127,7 @@ class Sweep:
         draft._check_thresholds()
         draft._check_exact_flops()
         blocks, skipped = draft._serve()
+        draft._check_parts(blocks)
         return replace(draft, blocks=tuple(blocks), skipped=tuple(skipped))
 
     @property
@@ -166,10 +167,30 @@ class Sweep:
             rows[block.chip] = rows.get(block.chip, 0) + self.rows_of(block)
         return rows
 
+    def solutions(self) -> int:
+        """Rows of all its thresholds, at most [1]."""
+        splits = sum(scheme.split is not None for scheme in self.shardings.values())
+        sizes = (*self.leading, *self.inner)
+        found = 0
+        for axis in self.solved:
+            if axis == SHARDS:
+                found += len(self.blocks) * len(self.combinations) * splits * self.points
+            else:
+                scenarios = sum(len(block.scenarios) for block in self.blocks)
+                found += scenarios * math.prod(size.count for size in sizes if set(size.columns) != {axis})
+        return found
+
     def case(self, scenario: Scenario) -> Case:
-        """What decides the work of a scenario's rows."""
-        bits = self.combinations[scenario.dtypes].bits
-        return Case(self.op, bits, self.shardings[scenario.sharding], scenario.shards, self.tile, self.flops)
+        """What decides the work of a scenario's rows; every chip's scenarios share it."""
+        if scenario not in self._cases:
+            bits = self.combinations[scenario.dtypes].bits
+            scheme = self.shardings[scenario.sharding]
+            self._cases[scenario] = Case(self.op, bits, scheme, scenario.shards, self.tile, self.flops)
+        return self._cases[scenario]
+
+    @cached_property
+    def _cases(self) -> dict[Scenario, Case]:
+        return {}
 
     def service(self, block: Block, scenario: Scenario) -> Service:
         """What serves a scenario's rows on a chip."""
@@ -210,6 +231,13 @@ class Sweep:
             if split & set(self.tile):
                 fix = f"leave {', '.join(sorted(str(d) for d in split & set(self.tile)))} out of `tile`, or shards out of `thresholds`"
                 raise RooflinesError(where, "asks for shards of a dimension that is also tiled, which has no closed form", fix)
+
+    def _check_parts(self, blocks: Iterable[Block]) -> None:
+        """Refuse what no folder can hold."""
+        most, rows = self.config["rows_per_part"], sum(self.rows_of(block) for block in blocks)
+        if rows > MOST_PARTS * most:
+            problem = f"makes {rows:,} rows, in more than {MOST_PARTS:,} parts of {most:,}"
+            raise RooflinesError("rows_per_part", problem, "choose a larger number, or fewer sizes, chips or dtypes")
 
     def _check_exact_flops(self) -> None:
         """Exact FLOPs of a contraction over less than one element would be negative."""

@@ -7,7 +7,6 @@ the parts change, and its making removes what is not in it.
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from pathlib import Path
@@ -15,10 +14,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.tables import METADATA_KEY, appearing
+from rooflines.records import forget, recorded
+from rooflines.tables import METADATA_KEY, write_csv
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["write_index"]
 
@@ -26,6 +26,7 @@ PART_FILE = re.compile(r"part-\d{5,}\.parquet")
 HALF_WRITTEN = re.compile(r"\.part-\d{5,}\.parquet\..*\.tmp")
 
 
+@recorded
 def write_index(spec: str, path: str | Path) -> None:
     """Write the list of parts as CSV, and remove what stands beside it of parts that are not in the list.
 
@@ -38,12 +39,10 @@ def write_index(spec: str, path: str | Path) -> None:
     for stale in stale_files(path.parent, [part["path"] for part in parts]):
         print(f"removed {stale}, which is no part of any sweep now")
         stale.unlink()
+        forget(stale)
         if not any(stale.parent.iterdir()):
             stale.parent.rmdir()
-    with appearing(path) as aside, aside.open("w", encoding="utf-8", newline="") as file:
-        table = csv.DictWriter(file, list(parts[0]), lineterminator="\n")
-        table.writeheader()
-        table.writerows(parts)
+    write_csv(pl.DataFrame(parts), path)
 
 
 def stale_files(tables: Path, listed: Sequence[str]) -> list[Path]:
@@ -61,9 +60,14 @@ def stale_files(tables: Path, listed: Sequence[str]) -> list[Path]:
     return [path for path in found if HALF_WRITTEN.fullmatch(path.name) or (PART_FILE.fullmatch(path.name) and is_ours(path))]
 
 
-def is_ours(path: Path) -> bool:
-    """Whether a Parquet file was written by this package; a file that cannot be read was not."""
+def is_ours(path: str | Path, access: Mapping[str, str] | None = None) -> bool:
+    """Whether a Parquet file was written by this package; a file that cannot be read was not.
+
+    Args:
+        path: The file, on a disk or in a bucket.
+        access: How polars gets into the bucket, in its own terms.
+    """
     try:
-        return METADATA_KEY in pl.read_parquet_metadata(path)
+        return METADATA_KEY in pl.read_parquet_metadata(path, storage_options=dict(access) if access else None)
     except (OSError, pl.exceptions.PolarsError):
         return False

@@ -12,8 +12,10 @@ import polars as pl
 
 from rooflines.dictionary import table_columns
 from rooflines.numbers import exact
+from rooflines.panels import Factors, panel_start, panelled
+from rooflines.quotient import quotient
 from rooflines.resources import MATH, RESOURCES, Resource
-from rooflines.space import SCENARIO, Columns, axis_columns, decode, scenario_columns, slices, works
+from rooflines.space import SCENARIO, Coefficients, Columns, axis_columns, scenario_columns, slices
 from rooflines.work import evaluate, extent
 
 if TYPE_CHECKING:
@@ -21,36 +23,52 @@ if TYPE_CHECKING:
 
     from rooflines.sweep import Block, Scenario, Sweep
 
-__all__ = ["BOUNDS", "extents", "sweep_rows", "work"]
+__all__ = ["BOUNDS", "exact_time", "sweep_rows", "whole_rows", "work"]
 
 BOUNDS = pl.Enum([resource.bound for resource in RESOURCES])
+
+CONTENDED = "#contended"
+"""The column that says where rounded times leave the bound open."""
 
 CLOSE = 1e-13
 """Times that differ by a smaller part than this may be equal: each is the result of at most a few dozen roundings of 1.1e-16."""
 
 
-def extents(sweep: Sweep, dims: Sequence[str]) -> dict[str, pl.Expr]:
-    """The size of every dimension, and its extent where it is tiled: the whole tiles that a chip's share of it needs."""
-    columns = {}
-    for dim in dims:
-        columns[f"#size_{dim}"] = pl.col(dim).cast(pl.Float64)
-        if dim in sweep.tile:
-            span = pl.col(f"#span_{dim}")
-            columns[f"#tiles_{dim}"] = ((pl.col(dim) + (span - 1)) // span).cast(pl.Float64)
-    return columns
+def extents(sweep: Sweep, dims: Iterable[str]) -> dict[str, pl.Expr]:
+    """The extent of every dimension: its size or, where it is tiled, the whole tiles that a chip's share of it needs."""
+    return {dim: tiles(dim) if dim in sweep.tile else size(dim) for dim in dims}
 
 
-def work(sweep: Sweep, name: str, terms: Mapping[tuple[str, ...], str]) -> pl.Expr:
+def size(dim: str) -> pl.Expr:
+    """The size of a dimension [1]."""
+    return pl.col(dim).cast(pl.Float64)
+
+
+def tiles(dim: str) -> pl.Expr:
+    """The whole tiles that a chip's share of a dimension needs [1]."""
+    span = pl.col(f"#span_{dim}")
+    return ((pl.col(dim) + (span - 1)) // span).cast(pl.Float64)
+
+
+def variables(sweep: Sweep, name: str, dims: Iterable[str]) -> dict[str, pl.Expr]:
+    """What a work is a polynomial of: extents, but for the footprint sizes."""
+    return {dim: size(dim) for dim in dims} if name == "footprint_bytes" else extents(sweep, dims)
+
+
+def work(sweep: Sweep, name: str, terms: Mapping[tuple[str, ...], str], columns: Iterable[str]) -> pl.Expr:
     """A work: the sum of its products of extents, each times its coefficient [FLOP or byte].
 
-    The product comes before the coefficient: below 2^53 it is exact, and so is a work of one product up to one rounding.
+    Whole numbers below 2^53 are exact: a coefficient is one too, but for powers of two, or is made one by `#parts_<work>`.
     """
-    tiled = () if name == "footprint_bytes" else sweep.tile
-    parts = []
-    for dims, coefficient in terms.items():
-        variables = [pl.col(f"#tiles_{dim}" if dim in tiled else f"#size_{dim}") for dim in dims]
-        parts.append(reduce(mul, [*variables, pl.col(coefficient)]))
-    return reduce(add, parts) if parts else pl.lit(0.0)
+    of = variables(sweep, name, sweep.op.dims)
+    products = [reduce(mul, [*(of[dim] for dim in dims), pl.col(coefficient)]) for dims, coefficient in terms.items()]
+    return whole(name, reduce(add, products), columns) if products else pl.lit(0.0)
+
+
+def whole(name: str, parts: pl.Expr, columns: Iterable[str]) -> pl.Expr:
+    """A work, of the parts of it that its coefficients count."""
+    divisor = f"#parts_{name}"
+    return quotient(parts, pl.col(divisor)) if divisor in columns else parts
 
 
 def time(resource: Resource, columns: Iterable[str]) -> pl.Expr:
@@ -58,7 +76,7 @@ def time(resource: Resource, columns: Iterable[str]) -> pl.Expr:
 
     Source: All About Rooflines, "Where does the time go?".
     """
-    served = pl.col(resource.work) / pl.col(f"#rate_{resource.name}")
+    served = quotient(pl.col(resource.work), pl.col(f"#rate_{resource.name}"))
     latency = f"#latency_{resource.name}"
     return pl.max_horizontal(served, latency) if latency in columns else served
 
@@ -70,24 +88,26 @@ def intensity(resource: Resource, *, always: bool) -> pl.Expr:
         resource: The resource.
         always: Whether every row has some of its work.
     """
-    ratio = pl.col(MATH.work) / pl.col(resource.work)
+    ratio = quotient(pl.col(MATH.work), pl.col(resource.work))
     return ratio if always else pl.when(pl.col(resource.work) > 0).then(ratio)
 
 
-def rounded_bound(resources: Sequence[Resource]) -> pl.Expr:
-    """The resource with the largest of the rounded times; at a tie the earlier in the list."""
+def longest(resource: Resource) -> pl.Expr:
+    """Whether a resource could have the largest time, as far as rounded times can tell."""
+    return pl.col(f"t_{resource.name}_s") >= pl.col("t_lower_s") * (1.0 - CLOSE)
+
+
+def likely_bound(resources: Sequence[Resource]) -> pl.Expr:
+    """The first resource that could have the largest time; where no other could, it is the bound."""
     label: pl.Expr = pl.lit(resources[-1].bound, dtype=BOUNDS)
     for resource in reversed(resources[:-1]):
-        longest = pl.col(f"t_{resource.name}_s") >= pl.col("t_lower_s")
-        label = pl.when(longest).then(pl.lit(resource.bound, dtype=BOUNDS)).otherwise(label)
+        label = pl.when(longest(resource)).then(pl.lit(resource.bound, dtype=BOUNDS)).otherwise(label)
     return label
 
 
 def contended(resources: Sequence[Resource]) -> pl.Expr:
-    """Whether more than one resource could have the largest time, as far as rounded times can tell."""
-    close = pl.col("t_lower_s") * (1.0 - CLOSE)
-    pairs = combinations([pl.col(f"t_{resource.name}_s") >= close for resource in resources], 2)
-    return reduce(or_, [one & other for one, other in pairs])
+    """Whether more than one resource could have the largest time."""
+    return reduce(or_, [longest(one) & longest(other) for one, other in combinations(resources, 2)])
 
 
 def exact_time(sweep: Sweep, block: Block, scenario: Scenario, resource: Resource, sizes: Mapping[str, int]) -> Fraction:
@@ -97,21 +117,21 @@ def exact_time(sweep: Sweep, block: Block, scenario: Scenario, resource: Resourc
     if rate is None:
         return Fraction(0)
     spans = {dim: extent(case, dim, size) for dim, size in sizes.items()}
-    return max(evaluate(works(case)[resource.work], spans) / rate.per_s, rate.latency_s)
+    return max(evaluate(case.works[resource.work], spans) / rate.per_s, rate.latency_s)
 
 
 def settle(columns: Sequence[pl.Series], sweep: Sweep, block: Block) -> pl.Series:
-    """The bound of every row: the rounded one, and in the few rows where that is too close to tell the exact one.
+    """The bound of every row: the likely one, and in the few rows where times are too close to tell the exact one.
 
     Args:
-        columns: The rounded bound, whether it is contended, the scenario, and the sizes of all dimensions.
+        columns: The columns that `judged_by` names, in its order.
         sweep: The sweep.
         block: Which of its blocks.
     """
     label, close, scenario, *sizes = columns
-    rare = close.arg_true()
-    if rare.is_empty():
+    if not close.any():
         return label
+    rare = close.arg_true()
     settled = []
     for place, *values in zip(scenario.gather(rare), *(size.gather(rare) for size in sizes), strict=True):
         at = dict(zip(sweep.op.dims, values, strict=True))
@@ -120,13 +140,33 @@ def settle(columns: Sequence[pl.Series], sweep: Sweep, block: Block) -> pl.Serie
     return label.scatter(rare, pl.Series(settled, dtype=BOUNDS))
 
 
+def judged_by(sweep: Sweep) -> list[str]:
+    """What decides the bound of a row: the likely one, whether it is contended, the scenario, and the sizes of all dimensions."""
+    return ["bound", CONTENDED, SCENARIO, *sweep.op.dims]
+
+
+def settled(frame: pl.LazyFrame, sweep: Sweep, block: Block) -> pl.LazyFrame:
+    """A frame with its bounds settled, in a form that the caller's filters and selections pass."""
+    bound = pl.map_batches(judged_by(sweep), partial(settle, sweep=sweep, block=block), return_dtype=BOUNDS, is_elementwise=True)
+    return frame.with_columns(bound=bound)
+
+
+def settled_whole(frame: pl.LazyFrame, sweep: Sweep, block: Block) -> pl.LazyFrame:
+    """The same, at a tenth of the cost per batch of rows, but nothing passes it: all columns of the frame are computed."""
+
+    def settle_batch(batch: pl.DataFrame) -> pl.DataFrame:
+        return batch.with_columns(settle([batch[name] for name in judged_by(sweep)], sweep, block)) if batch[CONTENDED].any() else batch
+
+    return frame.map_batches(settle_batch, predicate_pushdown=False, projection_pushdown=False, slice_pushdown=False, streamable=True)
+
+
 def busy(terms: Mapping[tuple[str, ...], str], columns: Columns) -> bool:
     """Whether a work is above zero in every scenario."""
     return reduce(or_, [columns[name] > 0 for name in terms.values()]).all()
 
 
 def block_rows(sweep: Sweep, block: Block, start: int, stop: int) -> pl.LazyFrame:
-    """Rows `start` to `stop` of a block, with every column of a table.
+    """Rows `start` to `stop` of a block, with every column of a table, and what settles its bounds.
 
     Args:
         sweep: The sweep.
@@ -136,19 +176,41 @@ def block_rows(sweep: Sweep, block: Block, start: int, stop: int) -> pl.LazyFram
     """
     coefficients, constants = scenario_columns(sweep, [(block, scenario) for scenario in block.scenarios])
     axes = [*map(axis_columns, sweep.leading), constants, *map(axis_columns, sweep.inner)]
+    place = panel_start(axes) if all(constants[f"#span_{dim}"].n_unique() == 1 for dim in sweep.tile) else 0
+    slow = {name for axis in axes[:place] for name in axis}
+    factors = Factors(slow, SCENARIO)
+    totals: dict[str, pl.Expr] = {}
+    for name, terms in coefficients.items():
+        same = twin(sweep, name, totals, coefficients, constants)
+        total = factors.total(name, terms, variables(sweep, name, sweep.op.dims))
+        totals[name] = totals[same] if same else whole(name, total, constants)
+    return metrics(panelled(axes, place, start, stop, factors).with_columns(**totals), sweep, block, coefficients, constants)
+
+
+def twin(sweep: Sweep, name: str, others: Iterable[str], coefficients: Coefficients, constants: Columns) -> str | None:
+    """Another work that is the same sum, as the footprint is that of the traffic where nothing is tiled: it is computed once for both."""
+
+    def products(work: str) -> list[tuple[object, ...]]:
+        parts = constants[f"#parts_{work}"].to_list() if f"#parts_{work}" in constants else []
+        return [(dims, *constants[coefficient]) for dims, coefficient in coefficients[work].items()] + [tuple(parts)]
+
+    same = [other for other in others if products(other) == products(name)]
+    return same[0] if same and not sweep.tile else None
+
+
+def metrics(frame: pl.LazyFrame, sweep: Sweep, block: Block, coefficients: Coefficients, constants: Columns) -> pl.LazyFrame:
+    """Adds to keys, sizes and works all that follows from them; the bound is the likely one."""
     asked = [resource for resource in RESOURCES if coefficients[resource.work]]
     idle = [resource for resource in RESOURCES if resource not in asked]
     always = {resource for resource in asked if busy(coefficients[resource.work], constants)}
     times = [pl.col(f"t_{resource.name}_s") for resource in asked]
     capacity = sweep.chips[block.chip]["memory"][block.memory].get("capacity_bytes")
     fits = pl.lit(None, dtype=pl.Boolean) if capacity is None else pl.col("footprint_bytes") <= float(exact(capacity))
-    candidates = [pl.col("bound"), pl.col("#contended"), pl.col(SCENARIO), *(pl.col(dim) for dim in sweep.op.dims)]
+    nominal = constants["#peak"].equals(constants[f"#rate_{MATH.name}"])
+    at_peak = pl.col(f"t_{MATH.name}_s") if nominal else quotient(pl.col(MATH.work), pl.col("#peak"))
     absent = {} if any("shape" in axis.columns for axis in sweep.inner) else {"shape": pl.lit(None, dtype=pl.Categorical)}
     return (
-        decode(axes, start, stop)
-        .with_columns(**extents(sweep, sweep.op.dims))
-        .with_columns(**{name: work(sweep, name, terms) for name, terms in coefficients.items()})
-        .with_columns(
+        frame.with_columns(
             **{f"t_{resource.name}_s": time(resource, constants) for resource in asked},
             **{f"t_{resource.name}_s": pl.lit(0.0) for resource in idle},
         )
@@ -158,16 +220,12 @@ def block_rows(sweep: Sweep, block: Block, start: int, stop: int) -> pl.LazyFram
             **{f"{r.name}_intensity": intensity(r, always=r in always) for r in asked if r is not MATH},
             **{f"{r.name}_intensity": pl.lit(None, dtype=pl.Float64) for r in idle},
             t_estimate_s=pl.col("t_lower_s") + pl.col("#overhead"),
-            utilization=pl.col(MATH.work) / pl.col("#peak") / pl.col("t_lower_s"),
-            bound=rounded_bound(asked),
+            utilization=quotient(at_peak, pl.col("t_lower_s")),
+            bound=likely_bound(asked),
             fits=fits,
-            **{"#contended": contended(asked)},
+            **{CONTENDED: contended(asked)},
         )
-        .with_columns(
-            attained_flops_per_s=pl.col("utilization") * pl.col("#peak"),
-            bound=pl.map_batches(candidates, partial(settle, sweep=sweep, block=block), return_dtype=BOUNDS, is_elementwise=True),
-        )
-        .select(column.name for column in table_columns(sweep.op.dims))
+        .with_columns(attained_flops_per_s=pl.col("utilization") * pl.col("#peak"))
     )
 
 
@@ -183,5 +241,26 @@ def sweep_rows(sweep: Sweep, start: int = 0, stop: int | None = None) -> pl.Lazy
         The columns of `dictionary.table_columns`, in their order. Times, intensities and works are Float64, exact to a few roundings;
         `bound` is exact.
     """
-    pieces = [block_rows(sweep, *piece) for piece in slices(sweep, start, sweep.rows if stop is None else stop)]
+    pieces = [
+        settled(block_rows(sweep, block, *rows), sweep, block)
+        for block, *rows in slices(sweep, start, sweep.rows if stop is None else stop)
+    ]
+    return pl.concat([piece.select(column.name for column in table_columns(sweep.op.dims)) for piece in pieces])
+
+
+def whole_rows(sweep: Sweep, columns: Sequence[str], start: int, stop: int) -> pl.LazyFrame:
+    """The same rows, for one who wants all of them and chooses the columns beforehand: faster, but not spared by a later filter.
+
+    Args:
+        sweep: The sweep.
+        columns: The columns, in order.
+        start: The first row [1].
+        stop: The row after the last [1].
+    """
+    pieces = []
+    for block, *rows in slices(sweep, start, stop):
+        frame = block_rows(sweep, block, *rows)
+        if "bound" in columns:
+            frame = settled_whole(frame.select(*dict.fromkeys([*columns, *judged_by(sweep)])), sweep, block)
+        pieces.append(frame.select(columns))
     return pl.concat(pieces)

@@ -3,47 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from rooflines.errors import RooflinesError, close_to, quote
+from rooflines.records import appearing
+from rooflines.spreadsheet import FORMULA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-__all__ = ["METADATA_KEY", "appearing", "metadata_of", "scan", "write_parquet"]
+__all__ = ["METADATA_KEY", "appearing", "csv_text", "metadata_of", "scan", "write_csv", "write_parquet"]
 
 METADATA_KEY = "rooflines"
 """The key in a Parquet file's metadata under which this package says what made the file, as JSON."""
-
-
-@contextmanager
-def appearing(path: str | Path) -> Iterator[Path]:
-    """A path to write to, in the same folder, that takes the name `path` once all is written; until then nobody sees the file."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    os.close(handle)
-    aside = Path(name)
-    try:
-        yield aside
-        aside.chmod(0o666 & ~_umask())
-        with aside.open("rb+") as written:
-            os.fsync(written.fileno())
-        aside.replace(target)
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def write_parquet(frame: pl.LazyFrame, path: str | Path, about: Mapping[str, Any]) -> None:
@@ -56,6 +31,22 @@ def write_parquet(frame: pl.LazyFrame, path: str | Path, about: Mapping[str, Any
     """
     with appearing(path) as aside:
         frame.sink_parquet(aside, compression="zstd", compression_level=1, metadata={METADATA_KEY: json.dumps(about, ensure_ascii=False)})
+
+
+def csv_text(frame: pl.DataFrame) -> str:
+    """A frame as CSV that no spreadsheet runs: text that begins like a formula has an apostrophe before it. Numbers are as they are."""
+    safe = []
+    for name, dtype in frame.schema.items():
+        if dtype in (pl.String, pl.Categorical) or isinstance(dtype, pl.Enum):
+            text = frame[name].cast(pl.String)
+            safe += [text.str.replace_all(FORMULA, "${1}'${2}")] if text.str.contains(FORMULA).any() else []
+    return frame.with_columns(safe).write_csv()
+
+
+def write_csv(frame: pl.DataFrame, path: str | Path) -> None:
+    """Write a frame as CSV; see `csv_text`."""
+    with appearing(path) as aside:
+        aside.write_text(csv_text(frame), encoding="utf-8")
 
 
 def metadata_of(path: str | Path) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rooflines.operation import OPERANDS, Operation
@@ -45,6 +46,16 @@ class Case:
     shards: int
     tile: Mapping[str, int]
     flops: str
+
+    @cached_property
+    def works(self) -> Mapping[str, Mapping[tuple[str, ...], Fraction]]:
+        """All works: the coefficient of every product, by its dimensions."""
+        sums: dict[str, dict[tuple[str, ...], Fraction]] = {}
+        for work, of in WORKS.items():
+            of_work = sums.setdefault(work, {})
+            for coefficient, dims in of(self):
+                of_work[dims] = of_work.get(dims, Fraction(0)) + coefficient
+        return sums
 
     def share(self, dim: str) -> int:
         """Chips that divide this dimension among them [1]."""

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -9,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from rooflines import RooflinesError, load_config
+from rooflines.bundle.digest import bundle_digest
+from rooflines.guard import KEPT, Guard, need_folder
 from rooflines.parts import Part, Plan, plan
 from rooflines.progress import Progress, WithoutSteps
+from rooflines.screen import Screen, is_screen
 from rooflines.yaml_file import read_yaml
 
 
@@ -59,6 +63,22 @@ def check_configfiles(arguments: Sequence[str]) -> None:
         sys.exit(str(error))
 
 
+def keep_caches(arguments: Sequence[str]) -> None:
+    """Have Snakemake, and what it starts, keep caches beside its own metadata and not in the user's home, unless the user says where.
+
+    Args:
+        arguments: The command line.
+
+    Raises:
+        SystemExit: The folder that Snakemake works in cannot be written to; its message says what to do.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--directory", "-d", type=Path, default=Path())
+    folder = parser.parse_known_args(arguments)[0].directory
+    need_folder(folder / KEPT)
+    os.environ.setdefault("XDG_CACHE_HOME", str((folder / ".snakemake" / "cache").absolute()))
+
+
 def plan_or_exit(config: Mapping[str, Any], configfiles: Sequence[Path]) -> Plan:
     """The parts of a run, or its end, before anything is built, with one message on what is wrong with the config.
 
@@ -88,6 +108,35 @@ def index_spec(parts: Iterable[Part]) -> str:
     return json.dumps(rows)
 
 
+def outputs(plan: Plan) -> dict[str, str]:
+    """What each output of a run is made from, as JSON, by its path below the results."""
+    return {
+        **{f"tables/{part.name}.parquet": part.spec for part in plan.parts},
+        "tables/index.csv": index_spec(plan.parts),
+        "thresholds.parquet": plan.thresholds_spec,
+        "thresholds.csv": plan.thresholds_spec,
+        "skipped.csv": plan.skipped_spec,
+        **{f"charts/{family}": spec for family, spec in plan.family_specs.items()},
+        "bundle": json.dumps(bundle_digest()),
+    }
+
+
+def watch_files(plan: Plan, workflow: Any) -> None:  # noqa: ANN401 - Snakemake ships no types
+    """Have files that are not what they should be made again, and keep killed and crossing runs from doing harm; see `guard`.
+
+    Results in a storage that is no file system are left to it.
+
+    Args:
+        plan: The parts of the run.
+        workflow: Snakemake's own workflow object.
+    """
+    from snakemake.logging import logger  # noqa: PLC0415
+
+    if workflow.is_main_process:
+        stored = workflow.storage_settings.default_storage_provider
+        logger.addHandler(Guard(workflow, Path(workflow.pathvars.apply("<results>")), {} if stored else outputs(plan)))
+
+
 def show_progress(plan: Plan, workflow: Any) -> None:  # noqa: ANN401 - Snakemake ships no types
     """Show the rows done of the rows to do while the workflow runs, and, where it is not a part of another one, no single jobs.
 
@@ -104,8 +153,12 @@ def show_progress(plan: Plan, workflow: Any) -> None:  # noqa: ANN401 - Snakemak
         settings = workflow.output_settings
         if not workflow.is_main_process or Quietness.ALL in (settings.quiet or ()):
             return
-        logger.addHandler(Progress(workflow, {part.name: part.rows for part in plan.parts}))
+        screen = None
         if workflow.modifier.is_main_snakefile() and not settings.verbose:
             for handler in logger.handlers:
                 if handler.name == "DefaultStreamHandler":
                     handler.addFilter(WithoutSteps(workflow))
+                    if is_screen(handler.stream):
+                        screen = Screen(handler.stream)
+                        handler.setStream(screen)
+        logger.addHandler(Progress(workflow, {part.name: part.rows for part in plan.parts}, screen))

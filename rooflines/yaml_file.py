@@ -12,17 +12,23 @@ from rooflines.errors import RooflinesError, quote
 
 __all__ = ["read_yaml"]
 
-LARGEST_FILE = 16 * 2**20
+LARGEST_FILE = 2 * 2**20
 """Bytes of a config or catalogue [byte]; a larger one is a mistake."""
 
-MOST_NODES = 2_000_000
-"""Values of a document with its aliases spelt out [1]."""
+MOST_NODES = 500_000
+"""Values of a document with its aliases spelt out [1]; each takes half a kilobyte while it is read."""
 
 DEEPEST = 40
 """Levels of nesting; a config has seven."""
 
+PLAIN = frozenset(f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge"))
+"""The kinds of values that there are; a tag can ask for others, sets and bytes among them."""
+
 MERGE = "tag:yaml.org,2002:merge"
 """The key `<<`, whose mapping gives way to the keys beside it."""
+
+SEPARATORS = ",\n[{?"
+"""Before every value but the first of a document stands one of these, or it follows a key or a dash on the line of one."""
 
 SUSPICIOUS = 200
 """Brackets or columns of indentation that no config has [1]."""
@@ -83,12 +89,15 @@ def read_yaml(path: str | Path) -> Any:  # noqa: ANN401, whatever stands in the 
     except RecursionError:
         raise RooflinesError("", f"is nested more than {DEEPEST} levels deep", "nest it less", file=name) from None
     except (yaml.YAMLError, ValueError) as error:
-        raise RooflinesError("", f"is not valid YAML: {error}", "mend the file", file=name) from None
+        problem = " ".join(str(error).split())
+        raise RooflinesError("", f"is not valid YAML: {problem}", "mend the file", file=name) from None
 
 
 def _plain_data(text: str) -> Any:  # noqa: ANN401, whatever stands in the file
     if _could_overflow(text):
         raise RecursionError
+    if sum(map(text.count, SEPARATORS)) > MOST_NODES:
+        raise yaml.YAMLError(f"more than {MOST_NODES:,} values")
     loader = Loader(text)
     try:
         root = loader.get_single_node()
@@ -126,6 +135,8 @@ def _check_shape(root: yaml.Node | None) -> None:
     def size(node: yaml.Node, depth: int) -> int:
         if depth > DEEPEST:
             raise yaml.constructor.ConstructorError(None, None, f"nested more than {DEEPEST} levels deep", node.start_mark)
+        if node.tag not in PLAIN:
+            raise yaml.constructor.ConstructorError(None, None, f"{quote(node.tag)} is no kind of plain data", node.start_mark)
         if id(node) in sizes:
             return sizes[id(node)]
         sizes[id(node)] = 1

@@ -9,9 +9,9 @@ rule sweep_table:
         "<results>/logs/sweep_table/{sweep}/part-{part}.log",
     conda:
         "../envs/rooflines.yaml"
-    threads: 1
+    threads: plan.part_threads
     resources:
-        mem_mb=1000,
+        mem_mb=plan.part_memory_mb,
     params:
         spec=plan.part_spec,
     script:
@@ -21,11 +21,12 @@ rule sweep_table:
 rule table_index:
     """The list of all parts with their rows. It comes last, and removes the files of parts that are in no sweep now."""
     input:
-        tables=ancient(expand("<results>/tables/{part}.parquet", part=plan.part_names())),
+        tables=ancient(left_in_place(expand("<results>/tables/{part}.parquet", part=plan.part_names()), workflow)),
     output:
         index="<results>/tables/index.csv",
     log:
         "<results>/logs/table_index.log",
+    localrule: True
     conda:
         "../envs/rooflines.yaml"
     threads: 1

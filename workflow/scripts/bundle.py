@@ -9,6 +9,8 @@ os.environ["POLARS_MAX_THREADS"] = str(snakemake.threads)  # polars reads it onc
 
 from rooflines.bundle.site import write_bundle
 from rooflines.progress import job_log
+from rooflines.records import recording
 
-with job_log(snakemake.log[0]):
+inputs = [*snakemake.input.charts, snakemake.input.thresholds]
+with job_log(snakemake.log[0]), recording(spec=snakemake.params.code, inputs=inputs):
     write_bundle(snakemake.output.site, snakemake.input.charts, snakemake.input.thresholds)

@@ -1,0 +1,17 @@
+"""What a spreadsheet would run instead of showing it: text that begins like a formula."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["FORMULA", "is_formula"]
+
+FORMULA = r"(^|;)(\s*[=+\-@＝＋－＠]|[\t\r\n])"  # noqa: RUF001, the wide forms are formulas where they are typed
+"""Where text begins like a formula: at its start, or after a semicolon, which parts cells in half of the world."""
+
+BEGINS = re.compile(FORMULA)
+
+
+def is_formula(text: str) -> bool:
+    """Whether a spreadsheet that opens a CSV file could run this text."""
+    return BEGINS.search(text) is not None
