@@ -79,7 +79,8 @@ def write_family(folder: Path) -> None:
         for theme, colour in (("light", "white"), ("dark", "black")):
             written = io.BytesIO()
             Image.new("RGB", (640, 360), colour).save(written, "PNG")
-            (folder / f"{name}-{theme}.png").write_bytes(written.getvalue())
+            for size in ("", "-small"):
+                (folder / f"{name}-{theme}{size}.png").write_bytes(written.getvalue())
         (folder / f"{name}.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
         (folder / f"{name}.pdf").write_bytes(b"%PDF-1.4")
         frame.write_csv(folder / f"{name}.csv")

@@ -443,8 +443,8 @@ def combination_of(spec: str | Mapping[str, str], combinations: Mapping[str, Any
     return f"{spec['x']},{spec['w']}->{spec['out']}@{spec['compute']}", spec
 
 
-def rows(sweep: Mapping[str, Any], chips: Mapping[str, Any], dtypes: Mapping[str, Any]) -> Iterator[Row]:
-    """Yield every row that a sweep asks for, in order, unsupported ones included."""
+def points(sweep: Mapping[str, Any]) -> list[list[tuple[str | None, dict[str, int]]]]:
+    """Return the sizes of a sweep in order: for each size of the first dimension (where it is an axis of its own) all others."""
     operation = operation_of(sweep["operation"])
     grid: Mapping[str, Any] = sweep.get("grid") or {}
     shapes: list[Mapping[str, Any] | None] = list(sweep.get("shapes") or []) or [None]
@@ -452,20 +452,37 @@ def rows(sweep: Mapping[str, Any], chips: Mapping[str, Any], dtypes: Mapping[str
     axes = [d for d in operation.dims if d in grid and d not in ties]
     first = axes[:1] if operation.dims[:1] == axes[:1] else []
     rest = axes[len(first) :]
-    resolved = resolve_chips(chips)
-    scenarios = [
+    found = []
+    for lead in product(*(sizes_of(grid[d]) for d in first)):
+        others: list[tuple[str | None, dict[str, int]]] = []
+        for shape, sizes in product(shapes, product(*(sizes_of(grid[d]) for d in rest))):
+            known = dict(zip(first, lead, strict=True)) | dict(zip(rest, sizes, strict=True))
+            if shape is not None:
+                known |= {d: whole(size) for d, size in shape.items() if d != "name"}
+            while len(known) < len(operation.dims):
+                known |= {d: known[other] for d, other in ties.items() if other in known}
+            others.append((None if shape is None else shape["name"], {d: known[d] for d in operation.dims}))
+        found.append(others)
+    return found
+
+
+def scenarios(sweep: Mapping[str, Any]) -> list[tuple[Sharding, int]]:
+    """Return every sharding of a sweep with every number of chips that goes with it."""
+    operation = operation_of(sweep["operation"])
+    return [
         (sharding, count)
         for sharding in (sharding_of(operation, spec) for spec in as_list(sweep.get("sharding", "none")))
         for count in ([1] if sharding.split is None else [whole(count) for count in as_list(sweep.get("shards", [1]))])
     ]
-    for chip, memory, lead, spec in product(
-        as_list(sweep["chips"]),
-        as_list(sweep.get("memory", "hbm")),
-        product(*(sizes_of(grid[d]) for d in first)),
-        sweep["dtypes"],
-    ):
+
+
+def rows(sweep: Mapping[str, Any], chips: Mapping[str, Any], dtypes: Mapping[str, Any]) -> Iterator[Row]:
+    """Yield every row that a sweep asks for, in order, unsupported ones included."""
+    operation = operation_of(sweep["operation"])
+    resolved = resolve_chips(chips)
+    for chip, memory, lead, spec in product(as_list(sweep["chips"]), as_list(sweep.get("memory", "hbm")), points(sweep), sweep["dtypes"]):
         name, combination = combination_of(spec, dtypes["combinations"])
-        for sharding, count in scenarios:
+        for sharding, count in scenarios(sweep):
             case = Case(memory, combination, dtypes["formats"], sharding, count)
             setting, reason, network = setting_of(sweep, resolved[chip], case)
             keys = {
@@ -478,18 +495,8 @@ def rows(sweep: Mapping[str, Any], chips: Mapping[str, Any], dtypes: Mapping[str
                 "sharding": sharding.name,
                 "shards": count,
             }
-            for shape, sizes in product(shapes, product(*(sizes_of(grid[d]) for d in rest))):
-                known = dict(zip(first, lead, strict=True)) | dict(zip(rest, sizes, strict=True))
-                if shape is not None:
-                    known |= {d: whole(size) for d, size in shape.items() if d != "name"}
-                while len(known) < len(operation.dims):
-                    known |= {d: known[other] for d, other in ties.items() if other in known}
-                yield Row(
-                    keys={**keys, "shape": None if shape is None else shape["name"]},
-                    sizes={d: known[d] for d in operation.dims},
-                    setting=setting,
-                    reason=reason,
-                )
+            for shape, sizes in lead:
+                yield Row(keys={**keys, "shape": shape}, sizes=sizes, setting=setting, reason=reason)
 
 
 # ---------------------------------------------------------------- thresholds, by evaluation

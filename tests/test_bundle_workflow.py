@@ -95,6 +95,17 @@ def test_every_chart_is_drawn_whatever_is_chosen(
     assert visit.faults == []
 
 
+def test_a_click_tells_a_chip_from_the_others_and_another_takes_that_back(browser: Browser, site: Path) -> None:
+    """On the dot of its ridge; the address keeps it."""
+    page = Visit(browser.new_context(), site.as_uri()).open("index.html#chart=chips-decode")
+    dot = page.locator("#plot .mark-symbol path[aria-label*='tpu-v5e']").first
+    dot.click()
+    page.wait_for_function("location.hash.includes('chip=tpu-v5e')")
+    assert page.locator("[data-param=chip] select").input_value() == "tpu-v5e"
+    dot.click()
+    page.wait_for_function("!location.hash.includes('chip=')")
+
+
 def test_specifications_have_no_number_that_json_does_not_know(site: Path) -> None:
     """A specification is read by other programs too."""
     for path in (site / "charts").glob("*.vl.json"):

@@ -8,9 +8,10 @@ from functools import cache
 from itertools import product
 from typing import Any
 
+import altair as alt
 import polars as pl
 import pytest
-from PIL import Image
+from PIL import Image, ImageChops
 from scenes import Text, chosen, outside, overlaps, says, texts
 
 import rooflines
@@ -18,7 +19,7 @@ from rooflines import RooflinesError, charts
 from rooflines.catalogue import base_chips, chip_entries
 from rooflines.charts.families import fitted
 from rooflines.charts.looks import SIZES, theme
-from rooflines.charts.render import MOST_BYTES, MOST_ROWS, dumps, png, spec_of, svg
+from rooflines.charts.render import MOST_BYTES, MOST_ROWS, dumps, encoded, image, png, spec_of, svg
 
 EVIL = "</script><script>alert(1)</script>"
 LONG = "a-very-long-name-of-a-shape-that-somebody-thought-would-say-everything-there-is-to-say-about-this-one"
@@ -118,6 +119,39 @@ def test_text_is_drawn_and_not_lost_with_its_font() -> None:
         title = image.crop((80, 10, 700, 70))
         assert sum(pixel != ground for pixel in title.get_flattened_data()) > 1000
     assert "Inter" in svg(spec)
+
+
+def test_a_picture_in_few_colours_is_not_told_from_the_whole() -> None:
+    """Grounds and areas keep their colours, and no pixel is far from what it was, however many steps a scale has."""
+    whole = image(drawn("default")["critical-common-sizes"], "web", scale=1)
+    small = _image(encoded(whole)).convert("RGB")
+    assert small.getpixel((2, 2)) == whole.getpixel((2, 2))
+    counted = sorted(whole.getcolors(10**6) or [], reverse=True)
+    kept = {colour for _, colour in small.getcolors(10**6) or []}
+    assert [colour for _, colour in counted[:8] if colour not in kept] == []
+    assert not any(sum(band.histogram()[48:]) for band in ImageChops.difference(whole, small).split())
+    assert len(encoded(whole)) < len(_png(whole)) / 1.5
+
+
+def test_charts_are_valid_by_the_schema_of_vega_lite() -> None:
+    """Every part of every chart of the default config: the workflow does not look."""
+    for spec in drawn("default").values():
+        alt.LayerChart.from_dict({**spec, "usermeta": {}}, validate=True)
+
+
+def test_a_notebook_draws_charts_in_the_packages_look() -> None:
+    """Once it is asked to; specifications stay without one."""
+    chart = charts.ridges(charts.ridge_frame(charts.of_config(rooflines.load_config()).of("book-q5-gpu", ["h100-sxm"], ["bf16"])))
+    with alt.theme.enable(alt.theme.active):
+        charts.enable_theme(dark=True)
+        assert chart.to_dict()["config"]["background"] == theme(dark=True).background
+        assert "config" not in charts.spec_of(chart, "x")
+
+
+def _png(picture: Image.Image) -> bytes:
+    written = io.BytesIO()
+    picture.save(written, "PNG", compress_level=9)
+    return written.getvalue()
 
 
 def _image(content: bytes) -> Image.Image:

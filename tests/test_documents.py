@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
 
+from rooflines import charts
 from rooflines.config import ConfigFile, SweepConfig
-from rooflines.documents import SCHEMA, config_schema
+from rooflines.documents import PICTURES, README, SCHEMA, config_schema
 from rooflines.entries import Chip, Network, Peak
+from rooflines.gallery import charts_of, digests, with_gallery
 from rooflines.yaml_file import read_yaml
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+CHART_FUNCTIONS = {name for name in charts.__all__ if inspect.signature(getattr(charts, name)).return_annotation == "Chart"}
+"""What makes a chart of a frame."""
+
+MOST_BYTES = 500_000
+"""Of all pictures in the repository."""
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +37,17 @@ def validator() -> jsonschema.Draft202012Validator:
 def test_the_schema_in_the_repository_is_the_one_of_the_types() -> None:
     """`python -m rooflines.documents` would change nothing."""
     assert json.loads(SCHEMA.read_text(encoding="utf-8")) == config_schema()
+
+
+def test_the_pictures_are_those_of_the_snippet() -> None:
+    """README shows every chart that its snippet makes, as it would be drawn now; `python -m rooflines.documents` draws them."""
+    readme = README.read_text(encoding="utf-8")
+    specs = charts_of(readme)
+    assert {function for function, _ in specs.values()} == CHART_FUNCTIONS
+    assert json.loads((PICTURES / "digests.json").read_text(encoding="utf-8")) == digests(specs)
+    assert {path.stem for path in PICTURES.glob("*.png")} == {*specs, "hero-light", "hero-dark"}
+    assert sum(path.stat().st_size for path in PICTURES.iterdir()) < MOST_BYTES
+    assert with_gallery(readme) == readme
 
 
 def test_the_default_config_is_valid_by_the_schema(repository: Path, validator: jsonschema.Draft202012Validator) -> None:

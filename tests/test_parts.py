@@ -10,7 +10,8 @@ import pytest
 
 import rooflines
 from rooflines import parts
-from rooflines.parts import plan, sweep_of
+from rooflines.parts import plan
+from rooflines.recipes import sweep_of
 
 
 def config(rows_per_part: int, **chips: float) -> rooflines.Config:
@@ -37,6 +38,30 @@ def config(rows_per_part: int, **chips: float) -> rooflines.Config:
 def test_a_part_begins_where_a_chip_begins(rows_per_part: int, expected: list[tuple[int, int]]) -> None:
     """Parts hold whole chips, as many as fit; a chip with more rows than a part is cut evenly."""
     assert [(part.start, part.stop) for part in plan(config(rows_per_part)).parts] == expected
+
+
+def large(chips: int, sizes: int) -> rooflines.Config:
+    """A sweep of so many chips, each with a thousand rows for each of so many sizes."""
+    grid = {"B": {"from": 1, "to": 1000, "step": 1}, "D": {"from": 1, "to": sizes, "step": 1}, "F": 1024}
+    own = {f"own-{number}": {"base": "h100-sxm"} for number in range(chips)}
+    sweep = {"operation": "matmul", "grid": grid, "dtypes": ["bf16"], "chips": list(own)}
+    return rooflines.load_config({"sweeps": {"large": sweep}, "chips": own})
+
+
+@pytest.mark.parametrize(
+    ("chips", "sizes", "expected"),
+    [(40, 2500, [2_500_000] * 40), (40, 100, [4_000_000]), (12, 500, [4_000_000, 2_000_000]), (2, 25_000, [12_500_000] * 4)],
+)
+def test_chips_share_a_part_only_while_it_is_small(chips: int, sizes: int, expected: list[int]) -> None:
+    """Of forty chips with 1e8 rows each has a part of its own, so that an edit of one costs a fortieth; a large one is cut evenly."""
+    assert [part.rows for part in plan(large(chips, sizes)).parts] == expected
+
+
+def test_a_job_asks_for_what_its_rows_need() -> None:
+    """More rows want another thread and more memory, up to the size at which the rest waits on disk: a sweep of any size has such jobs."""
+    small, middle, most, beyond = (plan(large(1, sizes)).parts[0] for sizes in (1, 3_000, 20_000, 1_000_000))
+    assert [part.threads for part in (small, middle, most, beyond)] == [1, 1, 2, 2]
+    assert small.memory_mb < middle.memory_mb < most.memory_mb == beyond.memory_mb
 
 
 def test_parts_together_are_the_table() -> None:
@@ -83,6 +108,7 @@ def test_a_digest_covers_what_computes_a_file_and_nothing_else(
 
     monkeypatch.setattr(Path, "read_bytes", reading)
     parts.code_digest.cache_clear()
+    parts._source.cache_clear()  # noqa: SLF001, what an earlier test has read is not read again
     parts.code_digest(module)
     assert read >= within
     assert not read & (without | {"errors", "config", "entries", "catalogue", "progress", "workflow", "yaml_file", "documents"})

@@ -2,12 +2,21 @@
 
 import io
 import logging
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
-from rooflines.progress import Progress, WithoutSteps, duration, job_log, part_name, progress_line
+from rooflines.progress import Making, Progress, Tally, WithoutSteps, duration, job_log, part_name, progress_line
+from rooflines.screen import CLEAR, Screen
 
 
 def record(event: str | None, **extra: object) -> logging.LogRecord:
@@ -57,6 +66,83 @@ def test_a_thousand_parts_do_not_make_a_thousand_lines() -> None:
         progress.emit(record("job_finished", job_id=job))
     assert len(stream.getvalue().splitlines()) < 20
     assert "5,000 of 5,000 rows (100 %)" in stream.getvalue()
+
+
+def test_a_file_gets_few_lines_however_long_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand parts of a minute each: one line for every tenth of the rows, the first and the last."""
+    clock = iter(range(0, 10**9, 60))
+    monkeypatch.setattr("rooflines.progress.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    names = [f"a/part-{i:05d}" for i in range(1000)]
+    stream = io.StringIO()
+    progress = Progress(workflow(*names), dict.fromkeys(names, 5), stream)
+    progress.emit(record("run_info"))
+    for job in range(1, 1001):
+        progress.emit(record("job_finished", job_id=job))
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 11
+    assert "rows/s, about" in lines[1]
+    assert lines[-1].startswith("5,000 of 5,000 rows (100 %)")
+
+
+def test_a_terminal_shows_parts_in_the_making_with_their_own_time_left(tmp_path: Path) -> None:
+    """How far a part is follows from its half-written file, as soon as a finished part has told how many bytes a row takes."""
+    parts = [Making(f"a/part-{i:05d}", 1000, tmp_path / f"part-{i:05d}.parquet") for i in range(3)]
+    tally = Tally(dict(enumerate(parts)), total=3000, started_s=time.monotonic() - 20)
+    tally.begin(0)
+    tally.begin(1)
+    now_s = time.monotonic()
+    assert tally.line(now_s) == "0 of 3,000 rows (0 %); a/part-00000 0 s; a/part-00001 0 s"
+    parts[0].path.write_bytes(bytes(10_000))
+    (tmp_path / ".part-00001.parquet.abcdefgh.tmp").write_bytes(bytes(2500))
+    assert tally.finish(0) == 1000
+    tally.waiting[1].began_s = now_s - 10
+    assert tally.line(now_s) == "1,250 of 3,000 rows (41 %), 62 rows/s, about 28 s left; a/part-00001 25 %, about 30 s left"
+    tally.fail(1)
+    assert tally.line(now_s) == "1,000 of 3,000 rows (33 %), 50 rows/s, about 40 s left"
+
+
+def test_what_is_written_to_a_screen_stands_above_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line is taken back first, and is never longer than the screen is wide."""
+    monkeypatch.setenv("COLUMNS", "10")
+    stream = io.StringIO()
+    screen = Screen(stream)
+    screen.show("12 of 45 rows")
+    screen.write("an error\n")
+    screen.show("")
+    assert stream.getvalue() == f"12 of 45 {CLEAR}an error\n"
+
+
+@pytest.fixture
+def on_a_terminal(repository: Path, tmp_path: Path) -> str:
+    """What a terminal gets from a run of two parts, the larger of which is larger than a file may be."""
+    rest = {"dtypes": ["bf16"], "chips": ["tpu-v5e"], "operation": "matmul"}
+    sweeps = {
+        "small": {**rest, "grid": {"B": 1, "D": 1, "F": 1}},
+        "large": {**rest, "grid": {"B": {"from": 1, "to": 99_999, "step": 1}, "D": 1, "F": 1}},
+    }
+    (tmp_path / "my.yaml").write_text(yaml.safe_dump({"sweeps": sweeps, "charts": []}))
+    options = f"--snakefile {repository / 'Snakefile'} --cores 1 --keep-going --configfile my.yaml"
+    here, there = pty.openpty()
+    command = ["bash", "-c", f"ulimit -f 200; exec {sys.executable} -m snakemake results/tables/index.csv {options}"]
+    with subprocess.Popen(command, cwd=tmp_path, stdin=there, stdout=there, stderr=there, env={**os.environ, "TERM": "xterm"}) as run:
+        os.close(there)
+        shown = b""
+        with suppress(OSError):  # how a terminal says that nobody writes to it any more
+            while text := os.read(here, 4096):
+                shown += text
+        os.close(here)
+        assert run.wait(60) != 0
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_a_terminal_gets_a_line_that_is_written_over_and_errors_on_lines_of_their_own(on_a_terminal: str) -> None:
+    """The running line never stands in front of a message, and nothing of it is left at the end."""
+    assert re.search(r"^100,000 rows to make in 2 parts$", on_a_terminal, re.MULTILINE)
+    assert re.search(r"\d of 100,000 rows \(\d+ %\)[^\n]*(large|small)/part-00000[^\n]*" + re.escape(CLEAR), on_a_terminal)
+    seen = re.sub(rf"[^\n]*{re.escape(CLEAR)}", "", on_a_terminal)
+    assert re.search(r"^(\w+Error: )?.*([Tt]oo large|may not grow)", seen, re.MULTILINE)
+    assert "of 100,000 rows (" not in seen, "the run did not end well, so there is no last line, and the running one is taken back"
+    assert seen.endswith("\n")
 
 
 def test_single_jobs_are_left_out_but_errors_and_dry_runs_are_shown() -> None:

@@ -4,12 +4,13 @@ import re
 import subprocess
 import sys
 import tomllib
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 import yaml
 
-LOCKS = ("build", "run", "dev")
+LOCKS = ("build", "run", "dev", "mutate", "engines", "engines-dev")
 
 
 def locked(repository: Path, *names: str) -> dict[str, str]:
@@ -29,8 +30,7 @@ def test_a_lock_has_a_hash_for_every_package_and_no_address(repository: Path, na
 
 def test_the_locks_agree(repository: Path) -> None:
     """A package that is in two of them has one version: what is added for development changes nothing that runs."""
-    run, build, dev = (locked(repository, name) for name in ("run", "build", "dev"))
-    for first, second in ((run, build), (run, dev), (build, dev)):
+    for first, second in combinations([locked(repository, name) for name in LOCKS], 2):
         assert {name: first[name] for name in first.keys() & second} == {name: second[name] for name in first.keys() & second}
 
 
@@ -87,3 +87,10 @@ def unpacked(wheel: Path) -> Path:
     folder = wheel.with_suffix("")
     subprocess.run([sys.executable, "-m", "zipfile", "-e", wheel, folder], check=True)
     return folder
+
+
+def test_guarantees_name_tests_that_there_are(repository: Path) -> None:
+    """Every file of tests that docs/guarantees.md speaks of."""
+    named = set(re.findall(r"`((?:tests|verify)/[^`]+\.py)`", (repository / "docs" / "guarantees.md").read_text()))
+    assert len(named) >= 4
+    assert [name for name in sorted(named) if not (repository / name).is_file()] == []

@@ -571,6 +571,28 @@ def test_how_far_an_operation_can_be_split_is_found_by_trying_every_number(
     assert threshold_differences(data.draw(reaches(topology, ring_multiple))) == []
 
 
+@pytest.mark.parametrize("sizes_of_all", [(512, 1000, 65536), (65536, 1000, 512)])
+def test_a_tie_on_one_chip_is_one_chip(sizes_of_all: tuple[int, int, int]) -> None:
+    """Where math and memory take exactly as long on one chip, one is the number of chips, also where rounding says none."""
+    chip = {
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": 1e14}}},
+        "memory": {"hbm": {"bytes_per_s": 296838378906.25}},
+        "networks": {"fabric": {"bytes_per_s": 2e11, "links": 7, "topology": "switch"}},
+    }
+    sweep = {
+        "operation": "matmul",
+        "grid": dict(zip("BDF", sizes_of_all, strict=True)),
+        "dtypes": ["bf16"],
+        "chips": ["one"],
+        "sharding": "contracting/all-reduce",
+        "thresholds": ["shards"],
+    }
+    config = {"sweeps": {"tie": sweep}, "chips": {"one": chip}, "charts": []}
+    assert threshold_differences(config) == []
+    assert rooflines.thresholds(rooflines.load_config(config))["critical_exact"].item() == 1
+
+
 @pytest.mark.parametrize(("topology", "ring_multiple"), FABRICS)
 @check(8)
 @given(data=st.data())

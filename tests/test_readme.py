@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 TEXT = README.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, flags=re.DOTALL | re.MULTILINE)
 SNIPPETS = [code for language, code in BLOCKS if language == "python" and not code.startswith("module ")]
+SCALING = re.findall(
+    r"^```python\n(.*?)^```$", (README.parent / "docs/scaling.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+)
 
 
 @pytest.fixture(scope="session")
@@ -33,9 +37,9 @@ def swept(tmp_path_factory: pytest.TempPathFactory, repository: Path, snakemake:
     return folder
 
 
-@pytest.mark.parametrize("code", SNIPPETS, ids=lambda code: code.strip().splitlines()[0][:40])
+@pytest.mark.parametrize("code", [*SNIPPETS, *SCALING], ids=lambda code: code.strip().splitlines()[0][:40])
 def test_a_snippet_runs_on_what_the_workflow_made(code: str, swept: Path) -> None:
-    """Every Python snippet runs as it stands, in the folder of the results."""
+    """Every Python snippet, of docs/scaling.md too, runs as it stands, in the folder of the results."""
     run = subprocess.run([sys.executable, "-c", code], cwd=swept, capture_output=True, text=True, check=False, timeout=120)
     assert run.returncode == 0, run.stderr
 
@@ -52,8 +56,23 @@ def test_a_snippet_that_loads_a_table_finds_rows(code: str, swept: Path) -> None
 def test_the_results_are_those_that_are_listed(swept: Path) -> None:
     """The default config makes the files of README's table, and nothing else beside them."""
     made = {path.name for path in (swept / "results").iterdir()}
-    assert made == {"tables", "thresholds.parquet", "thresholds.csv", "skipped.csv", "logs", "charts", "bundle"}
+    assert made == {"tables", "thresholds.parquet", "thresholds.csv", "skipped.csv", "logs", "charts", "bundle", ".made"}
     assert all(f"`{name}" in TEXT or f", `{name}" in TEXT for name in made)
+
+
+def test_the_commands_that_say_where_a_file_comes_from_run(swept: Path) -> None:
+    """On what is named there; a copy is made of a picture for the one that asks of a copy."""
+    section = TEXT.partition("## Where a file comes from")[2].partition("\n## ")[0]
+    commands = re.findall(r"^    (python -m rooflines\.provenance [^#\n]+)", section, flags=re.MULTILINE)
+    assert len(commands) == 3
+    (swept / "slides").mkdir(exist_ok=True)
+    shutil.copy(next((swept / "results/charts").rglob("*.svg")), swept / "slides/figure-1.svg")
+    for command in commands:
+        run = subprocess.run(
+            [sys.executable, *shlex.split(command)[1:]], cwd=swept, capture_output=True, text=True, check=False, timeout=120
+        )
+        assert run.returncode == 0, run.stdout + run.stderr
+        assert "as it was written" in run.stdout or "all as they were written" in run.stdout
 
 
 def test_the_example_config_runs_with_the_command_below_it(

@@ -6,13 +6,14 @@ from itertools import pairwise
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import rooflines
+from rooflines import panels
 from rooflines.space import decode
-from rooflines.table_rows import sweep_rows
+from rooflines.table_rows import sweep_rows, whole_rows
 
 CONFIG = {
     "sweeps": {
@@ -32,6 +33,7 @@ SWEEP = rooflines.load_config(CONFIG).sweep("mixed")
 WHOLE = sweep_rows(SWEEP).collect()
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, SWEEP.rows), max_size=4))
 def test_slices_put_together_are_the_whole(cuts: list[int]) -> None:
     """However a table is cut, its parts are the whole, row for row."""
@@ -77,3 +79,12 @@ def test_an_index_beyond_32_bits_is_decoded_right(start: int) -> None:
     axes = [{name: pl.Series(range(count))} for name, count in (("a", 2**10), ("b", 1000), ("c", 2**21))]
     rows = decode(axes, start, start + 10).collect()
     assert rows.select(i=(pl.col("a") * 1000 + pl.col("b")) * 2**21 + pl.col("c"))["i"].to_list() == list(range(start, start + 10))
+
+
+def test_steps_and_panels_are_the_product_of_axes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few rows a panel has, with the scenarios in it or before it, the table is the same one."""
+    for rows in (1, 4, 10, 10**6):
+        monkeypatch.setattr(panels, "PANEL_ROWS", rows)
+        assert_frame_equal(sweep_rows(SWEEP, 5, SWEEP.rows - 7).collect(), WHOLE[5:-7], rel_tol=1e-14)
+        whole = whole_rows(SWEEP, WHOLE.columns, 5, SWEEP.rows - 7).collect()
+        assert_frame_equal(whole, WHOLE[5:-7], rel_tol=1e-14)

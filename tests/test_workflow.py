@@ -71,7 +71,7 @@ class Folder:
 
     def times(self) -> dict[str, int]:
         """When each table and summary was made; the site, which a run without charts makes too, has tests of its own."""
-        apart = {"logs", "bundle"}
+        apart = {"logs", "bundle", ".made"}
         files = (path for path in self.results.rglob("*") if path.is_file() and not apart & set(path.relative_to(self.results).parts))
         return {path.relative_to(self.results).as_posix(): path.stat().st_mtime_ns for path in files}
 
@@ -172,6 +172,12 @@ def test_an_edited_sweep_remakes_only_its_own_tables(made: Folder) -> None:
     """A grid of as many sizes leaves the list of parts and the other sweep as they are."""
     made.config["sweeps"]["catalogue"]["grid"]["D"] = [1024, 8192]
     assert made.remade() == {name for name in TABLES if "catalogue" in name} | SUMMARIES
+
+
+def test_a_job_computes_on_the_threads_that_it_was_given(first_run: tuple[Folder, Any]) -> None:
+    """`--cores` means cores: a job for one thread has one, whatever the machine has."""
+    logs = sorted((first_run[0].results / "logs" / "sweep_table").rglob("*.log"))
+    assert [log.read_text().splitlines()[0] for log in logs] == ["14 rows, 1 thread", "14 rows, 1 thread", "2 rows, 1 thread"]
 
 
 def test_an_edited_formula_remakes_everything_that_is_computed(

@@ -1,0 +1,181 @@
+"""What must become of whatever is read: a valid table or one message of the agreed form, within a time and a memory, and no other file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import resource
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import predicates
+from mutations import CHIPS, DTYPES, Case
+
+import rooflines
+from rooflines import catalogue
+from rooflines.dictionary import threshold_columns
+from rooflines.jobs import write_part, write_skipped, write_thresholds
+from rooflines.parts import plan
+from rooflines.table_rows import sweep_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SECONDS = 20
+"""What one case may take."""
+
+MEMORY = 2 * 2**30
+"""What the cases of a process may take beyond what it took before [byte]."""
+
+SOLVED = 0.4
+"""The thresholds of cases whose slice begins before this share of the table are computed too; they take longest."""
+
+MOST_ROWS, MOST_THRESHOLDS = 200, 5_000
+"""What is computed of a valid table, and how many thresholds it may have to be solved for [1]."""
+
+
+class Outside:
+    """Watches for what no config may bring about: files written outside one folder, programs started, addresses called."""
+
+    def __init__(self) -> None:
+        self.folder: str | None = None
+        self.found: list[str] = []
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self.folder is None:
+            return
+        if event in ("os.system", "subprocess.Popen", "socket.connect", "os.exec", "os.posix_spawn", "pickle.find_class"):
+            self.found.append(event)
+        elif (event == "open" and isinstance(arguments[0], str) and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)) or event in (
+            "os.mkdir",
+            "os.remove",
+            "os.rename",
+            "os.rmdir",
+            "os.symlink",
+            "os.link",
+            "os.chmod",
+            "os.truncate",
+        ):
+            self._check(event, arguments[0])
+
+    def _check(self, event: str, path: object) -> None:
+        if not f"{os.path.realpath(str(path))}/".startswith(f"{self.folder}/"):
+            self.found.append(f"{event} {path!r}")
+
+
+OUTSIDE = Outside()
+
+
+@contextlib.contextmanager
+def watched(folder: Path) -> Iterator[None]:
+    """No file outside a folder, no program, no address."""
+    OUTSIDE.folder, OUTSIDE.found = os.path.realpath(folder), []
+    try:
+        yield
+    finally:
+        OUTSIDE.folder = None
+    assert OUTSIDE.found == [], OUTSIDE.found
+
+
+@contextlib.contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """No longer than this: of computing, or six times as long of waiting, for the machine may have other work."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError(f"took more than {seconds} s")
+
+    clocks = {signal.ITIMER_PROF: (signal.SIGPROF, seconds), signal.ITIMER_REAL: (signal.SIGALRM, 6 * seconds)}
+    before = {number: signal.signal(number, late) for number, _ in clocks.values()}
+    for clock, (_, limit) in clocks.items():
+        signal.setitimer(clock, limit)
+    try:
+        yield
+    finally:
+        for clock in clocks:
+            signal.setitimer(clock, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def little_memory(more: int = MEMORY) -> Iterator[None]:
+    """No more memory than this beyond what the process has: asking for more fails."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + more, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def assert_form(message: str) -> None:
+    """Check the form of a message: place and problem, what is close to it, how to fix it."""
+    first, *rest = message.split("\n")
+    assert re.match(r"\S.*\.$", first), message
+    assert rest[-1].startswith("  fix: "), message
+    assert len(rest) == 1 or (len(rest) == 2 and rest[0].startswith("  close to it: ")), message
+    assert len(message) < 4000, message
+    assert not re.search(r"Traceback|NoneType|object at 0x|pydantic|Value error|validation", message), message
+
+
+def outcome(case: Case, folder: Path) -> str:
+    """Check what becomes of a case, in a folder of its own.
+
+    Returns:
+        `table` or `message`.
+    """
+    files = {"config": case.config, "chips": case.chips or CHIPS.encode(), "dtypes": case.dtypes or DTYPES.encode()}
+    for name, content in files.items():
+        (folder / f"{name}.yaml").write_bytes(content)
+    catalogue.CHIPS_FILE, catalogue.DTYPES_FILE = folder / "chips.yaml", folder / "dtypes.yaml"
+    forget()
+    results = folder / "results"
+    try:
+        with within(SECONDS), watched(results):
+            config = rooflines.load_config(folder / "config.yaml")
+            made = plan(config)
+            rooflines.chips(config)
+            rooflines.dtypes()
+            for sweep in config.sweeps.values():
+                start = int(case.where * max(sweep.rows - MOST_ROWS, 0))
+                predicates.check_table(sweep_rows(sweep, start, min(start + MOST_ROWS, sweep.rows)).collect(), sweep)
+            part = made.parts[int(case.where * (len(made.parts) - 1))]
+            if part.rows <= MOST_THRESHOLDS:
+                write_part(part.spec, results / "tables" / f"{part.name}.parquet")
+            if case.where < SOLVED and sum(sweep.solutions() for sweep in config.sweeps.values()) <= MOST_THRESHOLDS:
+                write_thresholds(made.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv")
+                frame = pl.read_parquet(results / "thresholds.parquet")
+                for name, sweep in config.sweeps.items():
+                    own = [column.name for column in threshold_columns(sweep.op.dims)]
+                    predicates.check_thresholds(frame.filter(sweep=name).select(own), sweep)
+            write_skipped(made.skipped_spec, results / "skipped.csv")
+            for csv in results.glob("*.csv"):
+                predicates.check_csv(csv.read_text(encoding="utf-8"))
+    except rooflines.RooflinesError as error:
+        assert_form(str(error))
+        return "message"
+    assert pl.read_csv(results / "skipped.csv", infer_schema_length=None).width
+    return "table"
+
+
+@contextlib.contextmanager
+def real_catalogues() -> Iterator[None]:
+    """What a mutated catalogue leaves behind is gone afterwards."""
+    files = catalogue.CHIPS_FILE, catalogue.DTYPES_FILE
+    try:
+        yield
+    finally:
+        catalogue.CHIPS_FILE, catalogue.DTYPES_FILE = files
+        forget()
+
+
+def forget() -> None:
+    """Let the catalogues be read again."""
+    for known in (catalogue.dtype_entries, catalogue.chip_entries, catalogue._chip_file):  # noqa: SLF001, what is cached
+        known.cache_clear()

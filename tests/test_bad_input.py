@@ -1,0 +1,319 @@
+"""Whatever a config or a catalogue looks like, it ends in a valid table or in one message; and bombs and traps are refused at once."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import fuzzing
+import mutations
+import polars as pl
+import predicates
+import pytest
+from hypothesis import HealthCheck, given, settings
+from test_wrong_input import FILE, FULL, VALID, assert_form, message_of
+
+import rooflines
+from rooflines import catalogue, parts
+from rooflines.parts import plan
+from rooflines.spreadsheet import is_formula
+from rooflines.table_index import write_index
+from rooflines.table_rows import sweep_rows
+from rooflines.tables import csv_text, write_csv
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(autouse=True)
+def _own_catalogue() -> Iterator[None]:
+    """What a mutated catalogue left behind is gone afterwards."""
+    with fuzzing.real_catalogues():
+        yield
+
+
+@settings(max_examples=500, deadline=None, database=None, print_blob=True, suppress_health_check=list(HealthCheck))
+@given(case=mutations.cases())
+def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(case: mutations.Case) -> None:
+    """Configs and catalogues that went wrong: no other exception, no hang, no memory beyond 2 GiB, no file outside the results."""
+    with tempfile.TemporaryDirectory() as folder, fuzzing.little_memory():
+        assert fuzzing.outcome(case, Path(folder)) in ("table", "message")
+
+
+@pytest.mark.parametrize("config", mutations.CONFIGS)
+def test_what_is_mutated_is_valid(config: str, tmp_path: Path) -> None:
+    """The configs and catalogues that mutations start from make tables."""
+    assert fuzzing.outcome(mutations.Case(config.encode()), tmp_path) == "table"
+
+
+@pytest.mark.parametrize("event", ["open", "mkdir", "Popen"])
+def test_a_file_outside_and_a_program_are_noticed(event: str, tmp_path: Path) -> None:
+    """The watch over files and programs hears what it is there for."""
+    (tmp_path / "results").mkdir()
+
+    def trespass() -> None:
+        with fuzzing.watched(tmp_path / "results"):
+            (tmp_path / "results" / "inside").write_text("fine", encoding="utf-8")
+            if event == "open":
+                (tmp_path / "outside").write_text("not fine", encoding="utf-8")
+            elif event == "mkdir":
+                (tmp_path / "outside").mkdir()
+            else:
+                subprocess.run([sys.executable, "-c", ""], check=True)
+
+    with pytest.raises(AssertionError, match=event):
+        trespass()
+
+
+def test_a_hang_and_a_bomb_are_noticed() -> None:
+    """The bounds on time and memory hold."""
+    with pytest.raises(TimeoutError), fuzzing.within(0.1):
+        time.sleep(5)
+    with pytest.raises(TimeoutError), fuzzing.within(0.5):
+        any(number < 0 for number in count())
+    with pytest.raises(MemoryError), fuzzing.little_memory(2**28):
+        bytearray(2**30)
+
+
+# ---------------------------------------------------------------- names and YAML
+
+
+@pytest.mark.parametrize("name", ["../x", "..", "/etc/x", "a/b", "a\\b", ".hidden", "-x", "x\0", "x\n", "~", "x" * 101, "", "é"])
+@pytest.mark.parametrize("place", ["sweep", "chip", "memory", "network", "chart"])
+def test_a_name_cannot_climb_out_of_its_folder(place: str, name: str) -> None:
+    """What becomes part of a path, or of a column of names, is lower-case letters, digits and hyphens."""
+    sweep: dict[str, Any] = {"operation": "matmul", "grid": {"B": 1, "D": 1, "F": 1}, "dtypes": ["bf16"], "chips": ["h100-sxm"]}
+    config: dict[str, Any] = {"sweeps": {"fine": sweep}, "charts": []}
+    if place == "sweep":
+        config["sweeps"] = {name: sweep}
+    elif place == "chip":
+        config["chips"] = {name: {"base": "h100-sxm", "source": "me"}}
+    elif place == "memory":
+        sweep["memory"] = name
+    elif place == "network":
+        sweep["network"] = name
+    else:
+        config["charts"] = [{"chart": "roofline", "sweep": "fine", "id": name}]
+    with pytest.raises(rooflines.RooflinesError, match=r"which is no name|nothing is split"):
+        rooflines.load_config(config)
+
+
+TAGS = (
+    *("!!python/object/apply:os.getcwd []", "!!python/object/new:os.system [id]", "!!python/name:os.system ''", "!!python/module:os ''"),
+    *("!!binary aGk=", "!!set {a, b}", "!!omap [a: 1]", "!!pairs [a: 1]", "!own 5", "!<tag:elsewhere,2000:x> 5"),
+)
+
+
+@pytest.mark.parametrize("value", TAGS)
+def test_yaml_builds_plain_data_alone(value: str, tmp_path: Path) -> None:
+    """A tag that asks for an object, a set or bytes is refused where it stands."""
+    message = message_of(VALID.replace("D: 512", f"D: {value}"), tmp_path)
+    assert_form(message, FILE)
+    assert "line 6" in message
+
+
+ENDLESS = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9) if n else '1'}]\n" for n in range(12))
+DEEP = {
+    "brackets": "sweeps: " + "[" * 100_000,
+    "braces": "sweeps: " + "{a: " * 100_000,
+    "indentation": "".join(" " * depth + "a:\n" for depth in range(2_000)),
+    "dashes": "- " * 100_000,
+    "questions": "? " * 100_000,
+    "closed": "sweeps: " + "[" * 50_000 + "]" * 50_000,
+    "quoted": "sweeps: " + "{'a': " * 50_000 + "1" + "}" * 50_000,
+}
+BOMBS = {
+    **DEEP,
+    "a billion laughs": ENDLESS + "sweeps: *a11\n",
+    "laughs in a merge": "x: &x {a: 1}\n" + "".join(f"y{n}: &y{n} {{<<: [{', '.join(['*x'] * 200)}]}}\n" for n in range(200)),
+    "a list without end": "sweeps: [" + "a," * 1_000_000 + "]",
+    "keys without end": "sweeps: {" + "a," * 1_000_000 + "}",
+    "a number without end": VALID.replace("512", "1" * 1_000_000),
+    "a number without end as text": VALID.replace("512", f"'{'1' * 1_000_000}'"),
+    "a tile without end": VALID.replace("unit: matrix", f"tile: {{B: '{'1' * 5_000}'}}"),
+    "hexadecimal without end": VALID.replace("512", "0x" + "f" * 1_000_000),
+    "minutes without end": VALID.replace("512", ":".join(["59"] * 10_000)),
+    "a key without end": VALID.replace("charts:", f"{'a' * 1_000_000}:"),
+    "a fine range": VALID.replace("[1, 2, 4]", "{from: 1, to: 9007199254740992, factor: 1.0000000000000002}"),
+    "a fine step": VALID.replace("[1, 2, 4]", "{from: 1, to: 9007199254740992, step: 1.0e-300}"),
+    "a quintillion rows": VALID.replace("[1, 2, 4]", "{from: 1, to: 1.0e+9, step: 1}").replace(
+        "D: 512", "D: {from: 1, to: 1.0e+9, step: 1}"
+    ),
+    "parts without end": VALID.replace("[1, 2, 4]", "{from: 1, to: 1000000, step: 1}").replace("unit: matrix", "rows_per_part: 9"),
+    "thresholds without end": VALID.replace("D: 512", "D: {from: 1, to: 1000000, step: 1}").replace(
+        "dtypes: [bf16]", "dtypes: [bf16, w8a16, w4a16, {x: bf16, w: fp8, out: bf16, compute: bf16}, w-mxfp4-x-bf16, w-nvfp4-x-bf16]"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_is_refused_before_it_goes_off(name: str, tmp_path: Path) -> None:
+    """Within seconds, and without a quarter of a gibibyte, in one message."""
+    start = time.perf_counter()
+    with fuzzing.little_memory(2**28):
+        message = message_of(BOMBS[name], tmp_path)
+    assert time.perf_counter() - start < 5
+    assert_form(message, FILE)
+    assert len(message) < 2000
+
+
+def test_a_config_of_100_megabytes_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    """Its size is enough to tell."""
+    path = tmp_path / FILE
+    with path.open("wb") as file:
+        file.truncate(100 * 2**20)
+    start = time.perf_counter()
+    with pytest.raises(rooflines.RooflinesError, match="104,857,600 bytes"), fuzzing.little_memory(2**24):
+        rooflines.load_config(path)
+    assert time.perf_counter() - start < 1
+
+
+def test_the_description_of_parts_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every part describes its whole sweep; many shapes in many parts are refused before the descriptions fill the memory."""
+    assert parts.MOST_CHARACTERS <= fuzzing.MEMORY / 8
+    monkeypatch.setattr(parts, "MOST_CHARACTERS", 10**6)
+    shapes = ", ".join(f"{{name: s{number}, F: {number + 1}}}" for number in range(500))
+    text = VALID.replace("      F: D\n", f"    shapes: [{shapes}]\n")
+    message = message_of(text.replace("unit: matrix", "rows_per_part: 3"), tmp_path)
+    assert "sweeps.mlp.rows_per_part" in message
+    assert_form(message, FILE)
+    (tmp_path / FILE).write_text(text, encoding="utf-8")
+    assert len(plan(rooflines.load_config(tmp_path / FILE)).parts) == 1
+
+
+# ---------------------------------------------------------------- what is handed over in Python
+
+
+def test_a_config_is_left_as_it_was_given() -> None:
+    """Reading a mapping changes nothing in it."""
+    given = {**FULL, "sweeps": {"mlp": {**FULL["sweeps"]["mlp"], "shards": ["1", 2.0]}}}
+    rooflines.load_config(given)
+    assert given["sweeps"]["mlp"]["shards"] == ["1", 2.0]
+    assert isinstance(given["sweeps"]["mlp"]["shards"][1], float)
+
+
+@pytest.mark.parametrize("value", [b"abc", bytearray(b"abc"), memoryview(b"abc"), range(1, 4), {1, 2}, object(), 1 + 2j])
+def test_sizes_are_no_bytes(value: object) -> None:
+    """A sequence of numbers that is no list is no list of sizes."""
+    grid = {**FULL["sweeps"]["mlp"]["grid"], "D": value}
+    with pytest.raises(rooflines.RooflinesError, match=r"sweeps\.mlp\.grid\.D"):
+        rooflines.load_config({**FULL, "sweeps": {"mlp": {**FULL["sweeps"]["mlp"], "grid": grid}}})
+
+
+def test_nesting_without_end_is_refused_in_python_too() -> None:
+    """A mapping from Python may nest deeper than any file."""
+    deep: Any = 1
+    for _ in range(50_000):
+        deep = [deep]
+    with pytest.raises(rooflines.RooflinesError, match=r"sweeps\.mlp\.grid\.D"):
+        rooflines.load_config({**FULL, "sweeps": {"mlp": {**FULL["sweeps"]["mlp"], "grid": {"B": 1, "D": deep}}}})
+
+
+@pytest.mark.parametrize("value", [{"from": 1}, ["roofline"], {1}, None, 7])
+def test_a_chart_that_is_no_name_is_refused(value: object) -> None:
+    """A mapping or a list in the place of a name is a mistake like another."""
+    with pytest.raises(rooflines.RooflinesError, match=r"charts\[0\]\.chart is .*, which is no chart"):
+        rooflines.load_config({**FULL, "charts": [{"chart": value, "sweep": "mlp"}]})
+
+
+def test_the_numbers_of_a_chip_whose_sources_stand_apart_are_listed() -> None:
+    """A chip may name sources for some of its numbers; the others have none."""
+    peaks = {"matrix": {"bf16": {"flops_per_s": 1e14}}}
+    mine = {"source": {"bytes_per_s": "notes"}, "units": peaks, "memory": {"hbm": {"bytes_per_s": 1e12}}}
+    config = rooflines.load_config({**FULL, "chips": {**FULL["chips"], "apart": mine}})
+    found = rooflines.chips(config).filter(chip="apart").select("path", "source").rows()
+    assert found == [("units.matrix.bf16.flops_per_s", None), ("memory.hbm.bytes_per_s", "notes")]
+
+
+def test_a_mistake_in_a_catalogue_is_placed_in_that_file(tmp_path: Path) -> None:
+    """The dtypes are read while a chip is; a mistake in them is not said to be the chip's."""
+    (tmp_path / "dtypes.yaml").write_text(mutations.DTYPES.replace("bits: 16", "bits: many"), encoding="utf-8")
+    catalogue.DTYPES_FILE = tmp_path / "dtypes.yaml"
+    fuzzing.forget()
+    with pytest.raises(rooflines.RooflinesError, match=r"dtypes\.yaml: formats\.bf16\.bits is 'many'"):
+        rooflines.load_config(FULL)
+
+
+# ---------------------------------------------------------------- spreadsheets
+
+FORMULAS = ["=1+1", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "\uff1d1+1", "a;=1", "a; +1", '=cmd|" /C calc"!A0']
+HARMLESS = ["a=1", "1-2", "llama-3-8b", "a+b", "me@there", "", "x;y", "7b"]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_no_cell_of_a_csv_file_starts_a_formula(text: str) -> None:
+    """Text that a spreadsheet would run has an apostrophe before it, whatever the column's type; it comes back as text."""
+    assert is_formula(text)
+    for dtype in (pl.String, pl.Categorical, pl.Enum([text, "x"])):
+        written = csv_text(pl.DataFrame({"a": pl.Series([text, "x", None], dtype=dtype), "b": [-1.5, -2e300, 0.0]}))
+        predicates.check_csv(written)
+        back = pl.read_csv(io.StringIO(written))
+        assert back["b"].to_list() == [-1.5, -2e300, 0.0]
+        assert back["a"].to_list()[1:] == ["x", None]
+        assert back["a"][0].replace("'", "", 1) == text
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_other_text_stands_in_a_csv_file_as_it_is(text: str) -> None:
+    """A name is not changed for a hyphen or a plus inside."""
+    assert not is_formula(text)
+    assert pl.read_csv(io.StringIO(csv_text(pl.DataFrame({"a": [text], "b": [1]}))))["a"].to_list() == [text]
+
+
+@pytest.mark.parametrize("text", [text for text in FORMULAS if text.isprintable()])
+def test_a_shape_that_is_a_formula_is_refused(text: str) -> None:
+    """The one name that may be any text is none that a spreadsheet runs."""
+    sweep = {**FULL["sweeps"]["mlp"], "shapes": [{"name": text, "F": 512}]}
+    with pytest.raises(rooflines.RooflinesError, match="spreadsheet would run"):
+        rooflines.load_config({**FULL, "sweeps": {"mlp": sweep}})
+
+
+def test_csv_files_are_written_in_one_place() -> None:
+    """What keeps formulas out of cells stands before every CSV file there is."""
+    package = ROOT / "rooflines"
+    writers = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if re.search(r"\.write_csv\(|sink_csv|csv\.(Dict)?[wW]riter|to_csv", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert writers == {"tables.py"}
+
+
+def test_the_list_of_tables_is_safe(tmp_path: Path) -> None:
+    """Also a list that no config could lead to."""
+    write_index('[{"sweep": "=1", "part": -1, "rows": 3, "path": "@x"}]', tmp_path / "index.csv")
+    assert (tmp_path / "index.csv").read_text(encoding="utf-8") == "sweep,part,rows,path\n'=1,-1,3,'@x\n"
+
+
+def test_a_csv_file_appears_whole(tmp_path: Path) -> None:
+    """It is what its text says."""
+    frame = pl.DataFrame({"a": ["x", "-y"], "b": [1, -2]})
+    write_csv(frame, tmp_path / "new" / "file.csv")
+    assert (tmp_path / "new" / "file.csv").read_text(encoding="utf-8") == "a,b\nx,1\n'-y,-2\n"
+
+
+def test_a_sweep_as_long_as_it_may_be_stays_within_the_memory() -> None:
+    """An axis of a million sizes, the most there may be, is planned and its ends are computed in half a gibibyte."""
+    longest = {"from": 1, "to": 2**20, "step": 1}
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": longest, "D": longest, "F": 8},
+        "dtypes": ["bf16"],
+        "chips": ["h100-sxm"],
+        "thresholds": [],
+    }
+    with fuzzing.little_memory(2**29), fuzzing.within(fuzzing.SECONDS):
+        config = rooflines.load_config({"sweeps": {"long": {**sweep, "rows_per_part": 2**31}}, "charts": []})
+        assert len(plan(config).parts) == 2**9
+        last = sweep_rows(config.sweep("long"), 2**40 - 3, 2**40).collect()
+    assert last["D"].to_list() == [2**20 - 2, 2**20 - 1, 2**20]
+    assert last["B"].to_list() == [2**20] * 3

@@ -1,0 +1,98 @@
+"""Charts are drawn anew exactly when their data or their code change, in the run in which they change."""
+
+import copy
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import Snakemake
+
+MATMUL: dict[str, Any] = {"operation": "matmul", "grid": {"B": [1, 8, 64, 512], "D": [4096], "F": [4096]}, "dtypes": ["bf16"]}
+CONFIG: dict[str, Any] = {
+    "sweeps": {
+        "own": {**MATMUL, "chips": ["mine", "tpu-v5e"]},
+        "catalogue": {**MATMUL, "chips": ["h100-sxm", "tpu-v5e"]},
+    },
+    "charts": [{"chart": "ridges", "sweep": "own"}, {"chart": "chips", "sweep": "catalogue"}],
+    "chips": {"mine": {"base": "tpu-v5e", "memory.hbm.bytes_per_s": 8.1e11, "source": "a guess"}},
+}
+RIDGES, CHIPS, SITE = "charts/compared", "charts/chips", "bundle"
+THRESHOLDS = "thresholds.parquet"
+OWN, CATALOGUE = "tables/own/part-00000.parquet", "tables/catalogue/part-00000.parquet"
+OUTPUTS = (RIDGES, CHIPS, SITE, THRESHOLDS, OWN, CATALOGUE)
+
+
+class Runs:
+    """A folder whose config is edited, and run again.
+
+    Args:
+        path: The folder.
+        snakefile: The workflow.
+        snakemake: The fixture.
+    """
+
+    def __init__(self, path: Path, snakefile: Path, snakemake: Snakemake) -> None:
+        self.path, self.snakefile, self.snakemake = path, snakefile, snakemake
+        self.config = copy.deepcopy(CONFIG)
+
+    def remade(self, **style: Any) -> set[str]:  # noqa: ANN401, handed on to YAML
+        """Write the config in a style and run the workflow; which outputs are new since."""
+        (self.path / "my.yaml").write_text(yaml.safe_dump(self.config, sort_keys=False, **style))
+        before = self._made()
+        done = self.snakemake("--snakefile", self.snakefile, "--configfile", "my.yaml", cwd=self.path)
+        assert done.returncode == 0, done.stdout
+        return {name for name, made in self._made().items() if before[name] != made}
+
+    def _made(self) -> dict[str, int]:
+        """When each output was made; a folder when the newest of its files was."""
+        times = {}
+        for name in OUTPUTS:
+            path = self.path / "results" / name
+            times[name] = max((file.stat().st_mtime_ns for file in [path, *path.rglob("*")] if file.is_file()), default=0)
+        return times
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory, repository: Path, snakemake: Snakemake) -> Runs:
+    """A folder with results; not to be changed."""
+    runs = Runs(tmp_path_factory.mktemp("charts"), repository / "Snakefile", snakemake)
+    assert runs.remade() == set(OUTPUTS)
+    return runs
+
+
+@pytest.fixture
+def runs(first: Runs, tmp_path: Path) -> Runs:
+    """A folder with results of its own."""
+    shutil.copytree(first.path, tmp_path, dirs_exist_ok=True)
+    return Runs(tmp_path, first.snakefile, first.snakemake)
+
+
+def test_an_edited_chip_redraws_its_charts_in_the_run_that_remakes_its_tables(runs: Runs) -> None:
+    """They show the new bandwidth at once; charts of other chips stay, and a further run has nothing to do, however the config is set."""
+    runs.config["chips"]["mine"]["memory.hbm.bytes_per_s"] = 4.0e11
+    assert runs.remade() == {OWN, THRESHOLDS, RIDGES, SITE}
+    assert "400000000000.0" in (runs.path / "results" / RIDGES / "ridges-own.csv").read_text()
+    assert runs.remade(default_flow_style=True, width=60) == set()
+
+
+def test_a_table_that_is_made_again_as_it_was_redraws_nothing(runs: Runs) -> None:
+    """Meanwhile a chart with another title is drawn, of tables that stay as they are."""
+    (runs.path / "results" / OWN).unlink()
+    runs.config["charts"][1]["title"] = "Two chips"
+    assert runs.remade() == {OWN, CHIPS, SITE}
+    assert "Two chips" in (runs.path / "results" / CHIPS / "chips-catalogue.json").read_text()
+
+
+def test_the_report_has_every_chart_and_the_site(first: Runs) -> None:
+    """`snakemake --report report.zip`, as README has it: a second way to publish, with captions."""
+    options = ("--snakefile", first.snakefile, "--configfile", "my.yaml")
+    done = first.snakemake(*options, "--report", "report.zip", cwd=first.path)
+    assert done.returncode == 0, done.stdout
+    with zipfile.ZipFile(first.path / "report.zip") as report:
+        names = [Path(name).name for name in report.namelist()]
+        assert {"report.html", "ridges-own-light.png", "chips-catalogue-light.png", "index.html", "thresholds.html"} <= set(names)
+        shown = "".join(report.read(name).decode(errors="replace") for name in report.namelist() if name.endswith("report.html"))
+    assert "every number comes from the tables and thresholds" in shown

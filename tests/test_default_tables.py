@@ -1,0 +1,93 @@
+"""The default config's tables against exact arithmetic: for every sweep the rows of a chip in a few scenarios, and some thresholds.
+
+`make verify` does the same for every row, every column and every threshold.
+"""
+
+from __future__ import annotations
+
+import random
+
+import defaults
+import polars as pl
+import predicates
+import pytest
+from whole import Critical
+
+import rooflines
+from rooflines.table_rows import sweep_rows
+
+MOST_SCENARIOS, MOST_THRESHOLDS = 2, 60
+CONFIG = rooflines.load_config()
+
+
+@pytest.mark.parametrize("name", CONFIG.sweeps)
+def test_rows_of_the_default_config_are_the_exact_ones(name: str) -> None:
+    """All columns of a chip and a few of its dtypes and shardings, drawn anew every time; nulls and ranges of all its rows."""
+    whole, sweep = defaults.sweeps()[name], CONFIG.sweep(name)
+    start, blocks = 0, []
+    for chip, memory in whole.blocks():
+        rows = len(whole.points) * len(whole.served(chip, memory))
+        blocks += [(chip, memory, start, rows)] if rows else []
+        start += rows
+    assert start == sweep.rows
+    chip, memory, start, rows = random.choice(blocks)  # noqa: S311, a choice of what to check
+    frame = sweep_rows(sweep, start, start + rows).collect()
+    predicates.check_table(frame, sweep)
+    assert whole.check_block(chip, memory, frame, MOST_SCENARIOS) == rows * frame.width
+
+
+@pytest.mark.parametrize("name", [name for name, sweep in CONFIG.sweeps.items() if sweep.solved])
+def test_thresholds_of_the_default_config_are_the_exact_ones(name: str) -> None:
+    """Of a few thresholds drawn anew every time: compute-bound there, and not one size or chip further."""
+    chip = random.choice([block.chip for block in CONFIG.sweep(name).blocks])  # noqa: S311, a choice of what to check
+    sweep = {**CONFIG.sweep(name).config, "chips": [chip]}
+    critical = Critical(defaults.sweeps()[name])
+    frame = rooflines.thresholds(rooflines.load_config({"sweeps": {name: plain(sweep)}, "chips": own_chips(chip), "charts": []}))
+    predicates.check_thresholds(frame, CONFIG.sweep(name))
+    for row in frame.sample(min(frame.height, MOST_THRESHOLDS)).iter_rows(named=True):
+        critical.check(row)
+
+
+def plain(sweep: dict[str, object]) -> dict[str, object]:
+    """Return a sweep's config without what nobody gave."""
+    return {key: value for key, value in sweep.items() if value is not None}
+
+
+def own_chips(chip: str) -> dict[str, object]:
+    """Return the config's own chips that a chip needs."""
+    return {name: entry for name, entry in defaults.plain("config.yaml")["chips"].items() if name == chip}
+
+
+def test_the_check_of_a_block_notices_a_wrong_number() -> None:
+    """A last digit but three, another bound, another key: each is found."""
+    whole, sweep = defaults.sweeps()["book-matmul"], CONFIG.sweep("book-matmul")
+    chip, memory = next(whole.blocks())
+    frame = sweep_rows(sweep, 0, len(whole.points)).collect()
+    whole.check_block(chip, memory, frame)
+    place = pl.int_range(pl.len()) == 17
+    for name in ("flops", "memory_bytes", "t_memory_s", "t_lower_s", "utilization", "memory_intensity", "attained_flops_per_s"):
+        wrong = frame.with_columns(pl.when(place).then(pl.col(name) * (1 + 1e-11)).otherwise(name).alias(name))
+        with pytest.raises(AssertionError, match=name):
+            whole.check_block(chip, memory, wrong)
+    for name, value in {"dtypes": "fp8", "shards": 2, "B": 3, "fits": False, "bound": "network", "t_math_s": None}.items():
+        new = pl.lit(value, dtype=pl.Enum(["compute", "memory", "network"]) if name == "bound" else frame[name].dtype)
+        with pytest.raises(AssertionError):
+            whole.check_block(chip, memory, frame.with_columns(pl.when(place).then(new).otherwise(name).alias(name)))
+
+
+@pytest.mark.parametrize("name", ["book-matmul", "across-nodes", "book-q2-int8-weights"])
+def test_the_check_of_a_threshold_notices_a_wrong_number(name: str) -> None:
+    """One size or chip more or less, another limit, a missing one: each is found."""
+    critical = Critical(defaults.sweeps()[name])
+    for row in rooflines.thresholds(CONFIG, name).head(40).iter_rows(named=True):
+        critical.check(row)
+        for column in ("critical", "critical_memory", "critical_network"):
+            for wrong in [None, 7] if row[column] not in (None, 7) else [2]:
+                with pytest.raises(AssertionError):
+                    critical.check({**row, column: wrong})
+            if row[column] is not None:
+                for step in (-1, 1):
+                    with pytest.raises(AssertionError):
+                        critical.check({**row, column: row[column] + step})
+        with pytest.raises(AssertionError):
+            critical.check({**row, "limit": "memory" if row["limit"] != "memory" else "network"})

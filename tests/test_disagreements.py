@@ -1,0 +1,51 @@
+"""Disagreements between sources stay visible, and stay disagreements of a size that sources have."""
+
+from __future__ import annotations
+
+import disagreements
+import pytest
+
+import rooflines
+
+APART = 1.25
+"""Sources that describe the same thing are no further apart than this; what is further apart is explained below."""
+
+EXPLAINED = {
+    ("tpu-v2", "units.matrix.bf16.flops_per_s"): "per core",
+    ("tpu-v2", "networks.ici.bytes_per_s"): "both directions",
+    ("tpu-v5p", "units.vector.fp32.flops_per_s"): "one core",
+    ("rtx-4090", "units.matrix.fp16.flops_per_s"): "fp16 accumulate",
+    ("rtx-4090", "units.matrix.fp8.flops_per_s"): "fp16 accumulate",
+    ("rtx-5090", "units.matrix.fp16.flops_per_s"): "fp16 accumulate",
+    ("rtx-5090", "units.matrix.fp8.flops_per_s"): "fp16 accumulate",
+    ("h100-sxm", "units.matrix.bf16.flops_per_s"): "with sparsity",
+    ("h100-sxm", "units.vector.fp32.flops_per_s"): "an FMA counted as one",
+    ("b200", "networks.infiniband.bytes_per_s"): "another network card",
+    ("gb200", "networks.infiniband.bytes_per_s"): "another network card",
+}
+
+
+def test_the_page_of_disagreements_is_in_step_with_the_catalogue() -> None:
+    """Every number for which a note gives another figure stands on the page, with both."""
+    assert disagreements.PAGE.read_text(encoding="utf-8") == disagreements.page()
+    assert len(disagreements.found()) > 30
+
+
+def test_sources_are_close_unless_they_count_differently() -> None:
+    """Each wider gap has a known reason, and each reason a gap."""
+    wide = {
+        (chip, path)
+        for chip, path, value, others, _ in disagreements.found()
+        if any(max(other / value, value / other) > APART for other in others)
+    }
+    assert wide == set(EXPLAINED)
+
+
+@pytest.mark.parametrize("chip", ["tpu-v5e", "tpu-v5p", "h100-sxm", "b200"])
+def test_what_is_disputed_can_be_computed_with(chip: str) -> None:
+    """The chips whose numbers sources dispute most have variants with the other numbers."""
+    chips = rooflines.chips()
+    main = chips.filter(chips["path"] == "memory.hbm.bytes_per_s")
+    values = main.filter((main["chip"] == chip) | (main["base"] == chip))["value"].to_list()
+    disputed = [others for name, path, _, others, _ in disagreements.found() if (name, path) == (chip, "memory.hbm.bytes_per_s")]
+    assert len(set(values)) > 1 or not disputed

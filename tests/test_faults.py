@@ -1,0 +1,262 @@
+"""What is broken on purpose: runs that are killed, cross each other or meet a full disk, and files that something else changed.
+
+`make verify` has the long forms: a hundred moments, and whole runs on a disk that is full.
+"""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from trials import SEED, Trial, emptied, flipped, may_unshare, outlives, replaced, truncated
+
+from rooflines import guard, records
+from rooflines.errors import RooflinesError, unwritable
+from rooflines.guard import Known, Lease, suspects
+from rooflines.jobs import write_skipped
+
+
+class Clean(NamedTuple):
+    """A run that nothing disturbed: its folder, what it made, how long it took [s], what it said, and what it left in home and tmp."""
+
+    trial: Trial
+    contents: dict[str, str]
+    took_s: float
+    elsewhere: list[str]
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Clean:
+    """A run without a network, with a home and a folder for temporary files of its own; not to be changed."""
+    folder = tmp_path_factory.mktemp("clean")
+    trial = Trial(folder / "run")
+    started_s = time.monotonic()
+    done = trial.sealed(folder)
+    assert done.returncode == 0, done.stdout
+    took_s = time.monotonic() - started_s
+    return Clean(trial, trial.contents(), took_s, trial.elsewhere(folder))
+
+
+@pytest.fixture
+def made(clean: Clean, tmp_path: Path) -> Trial:
+    """A folder with results of its own, as a copy of the whole folder has them."""
+    shutil.copytree(clean.trial.path, tmp_path / "made", symlinks=True)
+    return Trial(tmp_path / "made")
+
+
+# ---------------------------------------------------------------- a run by itself
+
+
+def test_a_run_needs_no_network(clean: Clean) -> None:
+    """It was cut off, where the machine lets one; it made everything."""
+    assert {"tables/index.csv", "thresholds.csv", "skipped.csv", "bundle/index.html"} <= clean.contents.keys()
+    if not may_unshare():
+        pytest.skip("the system does not let a process leave the network (unshare --net)")
+
+
+def test_a_run_writes_nothing_elsewhere(clean: Clean) -> None:
+    """Results and the workflow's own folder are where it was started; home and the folder for temporary files are as empty as before."""
+    assert clean.elsewhere == []
+    assert {path.name for path in clean.trial.path.iterdir()} == {"my.yaml", "results", ".snakemake"}
+
+
+# ---------------------------------------------------------------- runs that are struck
+
+
+def test_a_run_that_is_killed_is_outlived(clean: Clean, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The next plain run takes over, although jobs of the dead one still work: all is as it would have been, and nothing was seen half."""
+    chance = random.Random(f"{SEED} killed")  # noqa: S311 - a moment, not a secret
+    moment_s = chance.uniform(0.3, 0.8) * clean.took_s
+    with capsys.disabled():
+        print(f"(ROOFLINES_SEED={SEED}: killed after {moment_s:.2f} s of {clean.took_s:.2f} s) ", end="")
+    outlives(Trial(tmp_path), clean.contents, "snakemake is killed (SIGKILL)", moment_s, chance)
+
+
+# ---------------------------------------------------------------- files that something else changed
+
+
+DAMAGES = {
+    "tables/grid/part-00000.parquet": (truncated, "bytes, and"),
+    "tables/grid/part-00001.parquet": (emptied, "is empty"),
+    "tables/grid/part-00002.parquet": (flipped, "has other content than was written"),
+    "tables/shapes/part-00000.parquet": (replaced, "has other content than was written"),
+    "thresholds.csv": (flipped, "has other content than was written"),
+    "bundle/index.html": (truncated, "has index.html, which has"),
+}
+
+
+def test_whatever_happened_to_files_they_are_told_of_and_made_again(made: Trial, clean: Clean) -> None:
+    """Truncated, emptied, with one bit changed, or replaced, and their times as before: a line for each, and then all is as it was."""
+    kept = made.finished()
+    for name, (damage, _) in DAMAGES.items():
+        path = made.results / name
+        times = path.stat()
+        damage(path)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    done = made.run()
+    assert done.returncode == 0, done.stdout
+    told = [line for line in done.stdout.splitlines() if line.endswith(": it is made again")]
+    for name, (_, why) in list(DAMAGES.items())[: guard.TOLD]:
+        output = f"results/{name.partition('/')[0] if name.startswith('bundle') else name}"
+        assert any(line.startswith(output) and why in line for line in told), output
+    assert "... and 1 more like these" in done.stdout
+    made.whole(clean.contents)
+    fine = [name for name in kept if not any(name in f"results/{damaged}" for damaged in DAMAGES) and "thresholds" not in name]
+    assert fine
+    assert "results/skipped.csv" in fine
+    assert {name: made.finished()[name] for name in fine if "index" not in name} == {
+        name: kept[name] for name in fine if "index" not in name
+    }
+
+
+# ---------------------------------------------------------------- the parts of it
+
+
+def recorded_file(folder: Path, name: str = "skipped.csv") -> tuple[Path, str]:
+    """A file with a record, in a folder of results, and what it was made from."""
+    (folder / records.FOLDER).mkdir(exist_ok=True)
+    spec = json.dumps({"rows": [], "sweeps": []})
+    write_skipped(spec, folder / name)
+    return folder / name, spec
+
+
+def suspected(folder: Path, expected: dict[str, str], known: Known | None = None) -> list[str]:
+    """What cannot stay, and why."""
+    found = suspects(folder, expected, known or Known(folder / "known"), lambda _: None)
+    return [f"{suspect.path.name} {suspect.why}" for suspect in found]
+
+
+def test_a_file_that_nobody_touched_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read once, known from then on, also by the next process; touched, it is read again."""
+    path, spec = recorded_file(tmp_path)
+    read: list[Path] = []
+    digest = records.digest_of
+
+    def reading(file: Path) -> str:
+        read.append(file)
+        return digest(file)
+
+    monkeypatch.setattr(records, "digest_of", reading)
+    for reads in (1, 1, 1):
+        assert suspected(tmp_path, {path.name: spec}) == []
+        assert len(read) == reads
+    path.touch()
+    assert suspected(tmp_path, {path.name: spec}) == []
+    assert len(read) == 2
+
+
+def test_a_changed_bit_shows_although_size_and_time_are_as_before(tmp_path: Path) -> None:
+    """The time of the change cannot be put back."""
+    path, spec = recorded_file(tmp_path)
+    assert suspected(tmp_path, {path.name: spec}) == []
+    times = path.stat()
+    flipped(path)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert suspected(tmp_path, {path.name: spec}) == ["skipped.csv has other content than was written"]
+
+
+def test_what_another_config_made_is_told(tmp_path: Path) -> None:
+    """A file that is whole, and is not what the plan asks for."""
+    path, _ = recorded_file(tmp_path)
+    assert suspected(tmp_path, {path.name: '{"sweeps": [1]}'}) == ["skipped.csv was made from another config or by another version"]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda home, path: records.record_file(home, path).unlink(), "has no record of what made it"),
+        (lambda home, path: truncated(records.record_file(home, path)), "has no record of what made it"),
+        (lambda _, path: (path.unlink(), path.mkdir()), "is a folder and was a file"),
+        (lambda _, path: (path.unlink(), path.symlink_to("nowhere")), "cannot be read"),
+    ],
+    ids=["record gone", "record damaged", "a folder instead", "a link to nowhere"],
+)
+def test_what_cannot_be_vouched_for_is_made_again(tmp_path: Path, change: Callable[[Path, Path], object], why: str) -> None:
+    """A file without a record that can be read, or that is no file any more."""
+    path, spec = recorded_file(tmp_path)
+    change(tmp_path, path)
+    (said,) = suspected(tmp_path, {path.name: spec})
+    assert why in said
+
+
+def test_a_journal_that_is_cut_off_or_is_none_only_costs_reading(tmp_path: Path) -> None:
+    """What it does not say is looked up in the records."""
+    path, spec = recorded_file(tmp_path)
+    (tmp_path / "known").write_bytes(b"\xff\xfe 1234 \n\nabc")
+    assert suspected(tmp_path, {path.name: spec}) == []
+    truncated(tmp_path / "known")
+    assert suspected(tmp_path, {path.name: spec}) == []
+
+
+def test_the_check_of_a_hundred_known_files_takes_no_time(tmp_path: Path) -> None:
+    """Less than 20 ms of processor time, so that a run with nothing to do stays one."""
+    paths = [recorded_file(tmp_path, f"{number}.csv") for number in range(100)]
+    expected = {path.name: spec for path, spec in paths}
+    assert suspected(tmp_path, expected) == []
+    known = Known(tmp_path / "known")
+    started_s = time.process_time()
+    assert suspected(tmp_path, expected, known) == []
+    assert time.process_time() - started_s < 0.02
+
+
+def test_a_job_that_outlives_its_run_does_not_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once another run has taken over, an older one's job leaves its files alone and its own half behind nowhere."""
+    path, _ = recorded_file(tmp_path)
+    before = path.read_bytes()
+    run = tmp_path / "run"
+    run.write_text("second 1 host then\n")
+    monkeypatch.setenv(records.RUN, f"{run}:first")
+    with pytest.raises(RooflinesError, match="is being made by a later run"):
+        write_skipped('{"rows": [], "sweeps": [], "by": "first"}', path)
+    assert path.read_bytes() == before
+    assert not list(tmp_path.glob(records.LEFTOVER))
+    monkeypatch.setenv(records.RUN, f"{run}:second")
+    write_skipped('{"rows": [], "sweeps": []}', path)
+
+
+def test_only_one_process_is_alone(tmp_path: Path) -> None:
+    """A sign of life is seen by others, and ends with the process that gave it."""
+    first = Lease(tmp_path)
+    assert (first.alone, first.here) == (True, True)
+    second = Lease(tmp_path)
+    assert not second.alone
+    first.end()
+    second.end()
+    third = Lease(tmp_path)
+    assert third.alone
+    third.end()
+    (tmp_path / "alive").write_text("another-machine\n")
+    fourth = Lease(tmp_path)
+    assert not fourth.here, "what another machine does cannot be seen from here"
+    fourth.end()
+
+
+def test_a_file_that_may_not_grow_is_explained(tmp_path: Path) -> None:
+    """One message that says what to do, from Python's own writes and from those of polars; nothing half written stays."""
+    code = (
+        "import resource, sys, polars as pl; from rooflines.tables import write_parquet; from rooflines.records import appearing\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
+        "def text(path):\n"
+        "    with appearing(path) as aside: aside.write_bytes(bytes(100_000))\n"
+        "def table(path): write_parquet(pl.LazyFrame({'a': range(100_000)}).with_columns(b=pl.col('a').hash()), path, {})\n"
+        "for write in (text, table):\n"
+        "    try: write(sys.argv[1])\n"
+        "    except ValueError as error: print(error)\n"
+    )
+    target = tmp_path / "file.parquet"
+    done = subprocess.run([sys.executable, "-c", code, target], capture_output=True, text=True, check=True)
+    assert done.stdout.count(f"{target} cannot be written: a file may not grow that large.\n  fix: ") == 2, done.stdout + done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_errors_are_not_taken_for_a_full_disk() -> None:
+    """Only what the user can mend is explained."""
+    assert unwritable("x", FileNotFoundError(2, "No such file")) is None
+    assert unwritable("x", ValueError("wrong")) is None

@@ -1,0 +1,424 @@
+"""The formulas by themselves, without a table: known answers, exact arithmetic, and every message they can give, to the letter.
+
+These are the tests that `make mutate` holds changed formulas against, so they are pure Python and take a second or two.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import oracle
+import pytest
+from hypothesis import Phase, assume, given, settings
+from hypothesis import strategies as st
+from test_properties import BITS, combinations, networks, operations, rates, shardings_of, sizes
+
+from rooflines.errors import RooflinesError
+from rooflines.numbers import exact, number, whole
+from rooflines.operation import NAMED, operation
+from rooflines.resources import MATH, RESOURCES, Service, peak
+from rooflines.sharding import Sharding, chips_joined, links_used, sharding
+from rooflines.work import WORKS, Case, evaluate, extent
+
+HALF, ZERO = Fraction(1, 2), Fraction(0)
+
+
+def check(examples: int) -> settings:
+    """The settings of one property: the same examples every time, and none made smaller, which takes long where many fail."""
+    return settings(max_examples=examples, derandomize=True, database=None, deadline=None, phases=[Phase.generate])
+
+
+def message(call: Any, *arguments: Any, **options: Any) -> str:  # noqa: ANN401, any function of the package
+    """Return what a call is refused with."""
+    with pytest.raises(RooflinesError) as caught:
+        call(*arguments, **options)
+    return str(caught.value)
+
+
+# ---------------------------------------------------------------- numbers
+
+SPELT: list[tuple[object, float]] = [
+    *((7, 7), (7.5, 7.5), ("7", 7), ("7.5", 7.5), ("1.97e14", 1.97e14), ("1.97e+14", 1.97e14), (" 8 ", 8), ("4_096", 4096), ("-3", -3)),
+    *(
+        ("+3", 3),
+        (".5", 0.5),
+        ("5.", 5.0),
+        ("1e-3", 1e-3),
+        ("1E3", 1000.0),
+        (0, 0),
+        (-0.5, -0.5),
+        (9.99e299, 9.99e299),
+        ("9" * 290, int("9" * 290)),
+    ),
+    *(("-" + "9" * 290, -int("9" * 290)), ("+" + "1_0", 10)),
+]
+NO_NUMBERS = (
+    *(
+        True,
+        False,
+        None,
+        "",
+        "many",
+        "1 2",
+        "1.5x",
+        "x1",
+        "0x10",
+        "1/3",
+        "nan",
+        "inf",
+        "e5",
+        "1e",
+        "1e1234",
+        "--1",
+        "1.2.3",
+        ".",
+        "-",
+        "_1",
+    ),
+    *(float("nan"), float("inf"), -float("inf"), 1e300, -1e300, 10**301, [1], {"a": 1}, (1,), b"1", 1 + 0j, "9" * 401, "\u0663"),
+)
+
+
+@pytest.mark.parametrize(("written", "meant"), SPELT)
+def test_a_number_is_the_one_that_was_meant(written: object, meant: float) -> None:
+    """Also as text; a whole number stays one."""
+    assert number(written) == meant
+    assert type(number(written)) is type(meant)
+    assert exact(written) == Fraction(str(meant))
+
+
+@pytest.mark.parametrize("written", NO_NUMBERS, ids=lambda value: str(value)[:20])
+def test_what_is_no_number_is_refused(written: object) -> None:
+    """With what was found, and with what to write."""
+    shown = {True: "true", False: "false", None: "null"}.get(written, repr(written)) if isinstance(written, bool | None) else repr(written)
+    shown = shown if len(shown) <= 80 else shown[:77] + "..."
+    fix = "write a plain number such as 4096 or 1.97e14, without a unit"
+    assert message(number, written) == f"is {shown}, which is no number.\n  fix: {fix}."
+
+
+def test_a_decimal_is_exactly_what_was_written() -> None:
+    """Not the binary number next to it."""
+    assert [exact(value) for value in (0.95, "0.1", 8.19e11, 3)] == [Fraction(19, 20), Fraction(1, 10), 819 * 10**9, 3]
+    assert isinstance(exact(3), Fraction)
+
+
+@pytest.mark.parametrize(("written", "meant"), [(1, 1), ("4096", 4096), (4.096e3, 4096), (2**53, 2**53), ("1e3", 1000), (1.0, 1)])
+def test_a_whole_number_is_one(written: object, meant: int) -> None:
+    """In any spelling, and from one to 2^53 unless said otherwise."""
+    assert whole(written) == meant
+    assert type(whole(written)) is int
+
+
+ANY = "write a whole number from 1 to 9,007,199,254,740,992"
+
+
+@pytest.mark.parametrize(
+    ("written", "bounds", "says"),
+    [
+        (0, {}, f"is 0, which is less than 1.\n  fix: {ANY}."),
+        (
+            2**53 + 1,
+            {},
+            f"is 9007199254740993, which is more than 9,007,199,254,740,992.\n  fix: {ANY}.",
+        ),
+        (1.5, {}, f"is 1.5, which is no whole number.\n  fix: {ANY}."),
+        ("2.5", {"least": 2, "largest": 3000}, "is '2.5', which is no whole number.\n  fix: write a whole number from 2 to 3,000."),
+        (1, {"least": 2, "largest": 3000}, "is 1, which is less than 2.\n  fix: write a whole number from 2 to 3,000."),
+        (3001, {"least": 2, "largest": 3000}, "is 3001, which is more than 3,000.\n  fix: write a whole number from 2 to 3,000."),
+    ],
+)
+def test_a_whole_number_has_bounds(written: object, bounds: dict[str, int], says: str) -> None:
+    """Both of which are whole numbers that are taken."""
+    assert message(whole, written, **bounds) == says
+    assert whole(bounds.get("least", 1), **bounds) == bounds.get("least", 1)
+    assert whole(bounds.get("largest", 2**53), **bounds) == bounds.get("largest", 2**53)
+
+
+# ---------------------------------------------------------------- operations
+
+HOW = "name one of matmul, per-example-matmul, dot, sequence-matmul, or write an einsum of two operands such as 'BD,DF->BF'"
+OWN = "give each dimension a letter of its own"
+SHARED = "contract only what both operands share: sum over {0} beforehand, or keep it in the result"
+NO_OPERATIONS = {
+    "matmull": f"is 'matmull', which is no operation.\n  close to it: matmul\n  fix: {HOW}.",
+    "BD,DF": f"is 'BD,DF', which is no operation.\n  fix: {HOW}.",
+    "": f"is '', which is no operation.\n  fix: {HOW}.",
+    "BD,DF->BF,": f"is 'BD,DF->BF,', which is no operation.\n  fix: {HOW}.",
+    "BBD,DF->BF": f"is 'BBD,DF->BF', where x has B twice.\n  fix: {OWN}.",
+    "BD,DFF->BF": f"is 'BD,DFF->BF', where w has F twice.\n  fix: {OWN}.",
+    "BD,DF->BFB": f"is 'BD,DF->BFB', where out has B twice.\n  fix: {OWN}.",
+    "ZZAA,DF->DF": f"is 'ZZAA,DF->DF', where x has A twice.\n  fix: {OWN}.",
+    "BD,DF->BZ": "is 'BD,DF->BZ', whose result has Z, which neither operand has.\n  fix: drop Z from the result, or give it to an operand.",
+    "BD,DF->F": f"is 'BD,DF->F', where B is in one operand only and not in the result.\n  fix: {SHARED.format('B')}.",
+    "BD,DF->B": f"is 'BD,DF->B', where F is in one operand only and not in the result.\n  fix: {SHARED.format('F')}.",
+}
+
+
+@pytest.mark.parametrize("text", NO_OPERATIONS)
+def test_an_einsum_that_makes_no_sense_is_refused(text: str) -> None:
+    """To the letter."""
+    assert message(operation, text) == NO_OPERATIONS[text]
+
+
+@pytest.mark.parametrize("text", [*oracle.NAMED, *oracle.NAMED.values(), "BD, DF -> BF", "AB,BC->CA", "A,B->AB", "ab,ab->", "BDF,BD->BF"])
+def test_an_operation_has_the_letters_of_its_einsum(text: str) -> None:
+    """Name, operands, dimensions, what is contracted, and what it runs on."""
+    op, truth = operation(text), oracle.operation_of(text)
+    assert (op.name, op.x, op.w, op.out) == (truth.name, truth.x, truth.w, truth.out)
+    assert op.dims == tuple(truth.dims)
+    assert op.contracted == tuple(truth.contracted)
+    assert [op.operand(name) for name in ("x", "w", "out")] == [tuple(truth.letters(name)) for name in ("x", "w", "out")]
+    assert op.in_order(set(op.dims[1:])) == op.dims[1:]
+    dot = truth.name == "dot"
+    assert (op.unit, op.flops) == (("vector", "exact") if dot else ("matrix", "leading"))
+    assert NAMED.get(op.name, op) == op
+
+
+# ---------------------------------------------------------------- shardings
+
+LONG = "{split: S, first: all-gather x | all-gather w, then: all-reduce | reduce-scatter}"
+KNOWN = "none, contracting/all-reduce, contracting/reduce-scatter, column, column/gather-x, batch, batch/gather-w"
+NAMES = f"use one of {KNOWN}, or the long form, {LONG}"
+LACKS = "is 'contracting/all-reduce', which needs a dimension that x and w share and the result lacks, and A,B->AB has none"
+UNDO = "gather the operand that lacks the split dimension, or nothing"
+ROLE = f"choose another sharding, or the long form, {LONG}"
+PARTIAL = "add `then: all-reduce` or `then: reduce-scatter`"
+NO_SHARDINGS: list[tuple[str, Any, str]] = [
+    (
+        "matmul",
+        "colunm",
+        f"is 'colunm', which is no sharding.\n  close to it: column\n  fix: {NAMES}.",
+    ),
+    ("dot", "column", f"is 'column', which needs a dimension of w and the result only, and dot has none.\n  fix: {ROLE}."),
+    ("dot", "batch", f"is 'batch', which needs a dimension of x and the result, and dot has none.\n  fix: {ROLE}."),
+    (
+        "A,B->AB",
+        "contracting/all-reduce",
+        f"{LACKS}.\n  fix: {ROLE}.",
+    ),
+    (
+        "sequence-matmul",
+        "batch",
+        f"is 'batch', which could split any of B, S in sequence-matmul.\n  fix: say which in the long form, {LONG}.",
+    ),
+    ("matmul", {"split": "Z"}, "split is 'Z', which is no dimension of matmul.\n  fix: use one of B, D, F."),
+    ("matmul", {}, "split is null, which is no dimension of matmul.\n  fix: use one of B, D, F."),
+    (
+        "matmul",
+        {"split": "B", "first": "x"},
+        "first is 'x', which gathers nothing.\n  fix: use one of all-gather x, all-gather w, or leave it out.",
+    ),
+    (
+        "matmul",
+        {"split": "D", "then": "reduce"},
+        "then is 'reduce', which is no reduction.\n  fix: use one of all-reduce, reduce-scatter, or leave it out.",
+    ),
+    (
+        "matmul",
+        {"split": "B", "first": "all-gather x"},
+        f"is 'B/gather-x', but x itself is split over B, so a gather of it would undo the split.\n  fix: {UNDO}.",
+    ),
+    (
+        "matmul",
+        {"split": "F", "then": "all-reduce"},
+        "is 'F/all-reduce', but F is not contracted: there are no partial sums.\n  fix: leave `then` out.",
+    ),
+    ("matmul", {"split": "D"}, f"is 'D', which leaves partial sums of the result on every chip.\n  fix: {PARTIAL}."),
+]
+
+
+@pytest.mark.parametrize(("text", "given_form", "says"), NO_SHARDINGS)
+def test_a_sharding_that_makes_no_sense_is_refused(text: str, given_form: Any, says: str) -> None:  # noqa: ANN401, a name or a mapping
+    """To the letter."""
+    assert message(sharding, given_form, operation(text)) == says
+
+
+@check(60)
+@given(text=operations())
+def test_a_sharding_is_what_its_name_says(text: str) -> None:
+    """What is split, gathered and reduced, for every sharding of any operation, by name and in the long form."""
+    truth = oracle.operation_of(text)
+    for form in shardings_of(truth):
+        expected = oracle.sharding_of(truth, form)
+        assert sharding(form, operation(text)) == Sharding(expected.name, expected.split, expected.gather, expected.reduce)
+
+
+def test_a_batch_of_every_operand_is_the_last_choice() -> None:
+    """Where x alone shares a dimension with the result, that is the batch; else one that all three have."""
+    assert sharding("batch", operation("per-example-matmul")).split == "B"
+    assert sharding("batch", operation("HBD,HDF->HBF")).split == "B"
+    assert sharding({"split": "D", "first": None, "then": "all-reduce"}, operation("matmul")).name == "D/all-reduce"
+
+
+def test_what_collectives_send() -> None:
+    """(N-1)/N of the payload for a gather or a scatter, twice that for an all-reduce, nothing without one; and as many hops."""
+    forms = {
+        "nothing": (Sharding("a", "B"), None, 0),
+        "gather x": (Sharding("b", "F", "x"), "x", 1),
+        "gather w": (Sharding("c", "B", "w"), "w", 1),
+        "scatter": (Sharding("d", "D", None, "reduce-scatter"), "out", 1),
+        "all-reduce": (Sharding("e", "D", None, "all-reduce"), "out", 2),
+    }
+    for scheme, payload, trips in forms.values():
+        assert (scheme.payload(), scheme.trips()) == (payload, trips)
+        for shards in (1, 2, 3, 8):
+            assert scheme.bytes_per_payload(shards) == Fraction(trips * (shards - 1), shards)
+            assert scheme.hops(shards) == trips * (shards - 1)
+    assert (Sharding("none").split, Sharding("none").payload()) == (None, None)
+
+
+def test_how_many_chips_an_interconnect_joins() -> None:
+    """A mesh one more than a chip has links, unless said; the others as many as said."""
+    assert [chips_joined("mesh", 7, None), chips_joined("mesh", 7, 4), chips_joined("switch", 7, None), chips_joined("torus", 4, 64)] == [
+        8,
+        4,
+        None,
+        64,
+    ]
+
+
+def test_how_many_links_a_collective_uses() -> None:
+    """All on a switch, one to each other chip in a mesh, one way along a line and two ways around a ring of three or more."""
+    assert [links_used("switch", 18, n, None) for n in (1, 2, 8, 100)] == [18] * 4
+    assert [links_used("mesh", 7, n, None) for n in (1, 2, 3, 8, 9)] == [1, 1, 2, 7, 7]
+    assert [links_used("torus", 6, n, None) for n in (1, 2, 4, 16)] == [1] * 4
+    assert [links_used("torus", 6, n, 4) for n in (1, 2, 4, 6, 8)] == [1, 1, 2, 1, 2]
+    assert [links_used("torus", 6, n, 1) for n in (1, 2, 3, 4)] == [1, 1, 2, 2]
+    assert [links_used("torus", 6, n, 2) for n in (2, 3, 4)] == [1, 1, 2]
+
+
+# ---------------------------------------------------------------- work and rates
+
+
+@st.composite
+def settings_and_cases(draw: st.DrawFn) -> tuple[oracle.Setting, Case, Service, int, dict[str, int]]:
+    """Draw an operation split over chips: as the exact model has it, and as the package has it; with sizes."""
+    text = draw(operations())
+    truth = oracle.operation_of(text)
+    form = draw(st.sampled_from(shardings_of(truth)))
+    scheme = oracle.sharding_of(truth, form)
+    shards = 1 if form == "none" else draw(st.sampled_from([1, 2, 3, 4, 8, 48]))
+    spec = draw(combinations())
+    dtypes = oracle.combination_of(spec, {"bf16": dict.fromkeys(("x", "w", "out", "compute"), "bf16")} | named_combinations())[1]
+    bits = {operand: oracle.stored_bits(BITS, dtypes[operand]) for operand in ("x", "w", "out")}
+    tile = {dim: draw(st.sampled_from([1, 16, 100])) for dim in draw(st.sets(st.sampled_from(truth.dims)))}
+    exactly = draw(st.booleans())
+    link = draw(networks())
+    efficiency = {name: draw(st.sampled_from([Fraction(1), HALF, Fraction(19, 20), Fraction(1, 3)])) for name in oracle.RESOURCES}
+    entry: dict[str, Any] = {
+        "units": {"matrix": {"bf16": {"flops_per_s": draw(rates(12, 16))}}},
+        "memory": {"hbm": {"bytes_per_s": draw(rates(10, 13))}},
+        "networks": {"fabric": link},
+    }
+    setting = oracle.Setting(
+        operation=truth,
+        sharding=scheme,
+        bits=bits,
+        peak=oracle.exact(entry["units"]["matrix"]["bf16"]["flops_per_s"]),
+        memory_rate=oracle.exact(entry["memory"]["hbm"]["bytes_per_s"]),
+        capacity=None,
+        link=oracle.Link(
+            name="fabric",
+            rate=oracle.exact(link["bytes_per_s"]),
+            links=link["links"],
+            topology=link["topology"],
+            domain=None,
+            ring_multiple=link.get("ring_multiple"),
+            hop_s=oracle.exact(link.get("hop_latency_s", 0)),
+        ),
+        efficiency=efficiency,
+        exact_flops=exactly,
+        tile=tile,
+    )
+    at = {dim: draw(sizes) for dim in truth.dims}
+    assume(not exactly or scheme.split not in truth.contracted or at[scheme.split] >= shards or scheme.split in tile)
+    split = sharding(form, operation(text))
+    case = Case(operation(text), bits, split, shards, tile, "exact" if exactly else "leading")
+    service = Service(entry, "matrix", "bf16", "hbm", "fabric", split, shards, efficiency)
+    return setting, case, service, shards, at
+
+
+def named_combinations() -> dict[str, Any]:
+    """Return the combinations that `combinations` may name."""
+    same = {name: dict.fromkeys(("x", "w", "out", "compute"), name) for name in ("bf16", "int8")}
+    return {**same, "w8a16": {"x": "bf16", "w": "int8", "out": "bf16", "compute": "bf16"}}
+
+
+def total(case: Case, name: str, at: dict[str, int]) -> Fraction:
+    """Return a work at some sizes, from its terms."""
+    tiled = case.tile if name != "footprint_bytes" else {}
+    extents = {dim: extent(case, dim, size) if dim in tiled else size for dim, size in at.items()}
+    terms: dict[tuple[str, ...], Fraction] = {}
+    for coefficient, dims in WORKS[name](case):
+        assert dims == case.op.in_order(set(dims))
+        terms[dims] = terms.get(dims, Fraction(0)) + coefficient
+    return evaluate(terms, extents)
+
+
+@check(120)
+@given(drawn=settings_and_cases())
+def test_work_rates_and_times_are_exactly_the_models(drawn: tuple[oracle.Setting, Case, Service, int, dict[str, int]]) -> None:
+    """FLOPs, bytes and seconds of any operation, split, tiled and counted in any way, as fractions."""
+    setting, case, service, shards, at = drawn
+    truth = setting.work(at, shards)
+    names = {"flops": "math", "memory_bytes": "memory", "network_bytes": "network"}
+    assert {name: total(case, work, at) for work, name in names.items()} == truth
+    assert total(case, "footprint_bytes", at) == setting.footprint_bytes(at, shards)
+    assert peak(service) == setting.peak
+    for resource in RESOURCES:
+        rate = resource.rate(service)
+        if rate is None:
+            assert (resource.name, shards, truth["network"]) == ("network", 1, ZERO)
+        elif truth[resource.name]:
+            assert max(truth[resource.name] / rate.per_s, rate.latency_s) == setting.times(at, shards)[resource.name]
+
+
+@check(40)
+@given(drawn=settings_and_cases())
+def test_what_an_extent_holds(drawn: tuple[oracle.Setting, Case, Service, int, dict[str, int]]) -> None:
+    """A tile, or a chip's share of one element; extents times what they hold cover the size that a chip has."""
+    setting, case, _, shards, at = drawn
+    for dim, (count, tile) in setting.tiles(at, shards).items():
+        if dim in case.tile:
+            assert (extent(case, dim, at[dim]), case.per_extent(dim)) == (count, tile)
+        else:
+            assert extent(case, dim, at[dim]) * case.per_extent(dim) == tile
+        assert case.share(dim) == (shards if dim == setting.sharding.split else 1)
+
+
+def test_the_resources_are_math_memory_and_network() -> None:
+    """In this order, which decides ties; each with its work, and with the name of what waits for it."""
+    assert [(r.name, r.work, r.bound) for r in RESOURCES] == [
+        ("math", "flops", "compute"),
+        ("memory", "memory_bytes", "memory"),
+        ("network", "network_bytes", "network"),
+    ]
+    assert MATH is RESOURCES[0]
+    assert list(WORKS) == ["flops", "memory_bytes", "network_bytes", "footprint_bytes"]
+
+
+@pytest.mark.parametrize(("network", "shards"), list(product([None, "fabric"], [1, 2])))
+def test_no_network_and_no_other_chip_are_no_rate(network: str | None, shards: int) -> None:
+    """The rest of the chip serves as ever; a link without a number of links has one, without a latency none."""
+    entry = {
+        "units": {"matrix": {"bf16": {"flops_per_s": "1e14"}}},
+        "memory": {"hbm": {"bytes_per_s": 1e12}},
+        "networks": {"fabric": {"bytes_per_s": 3e9, "topology": "switch"}},
+    }
+    service = Service(entry, "matrix", "bf16", "hbm", network, Sharding("F/x", "F", "x"), shards, dict.fromkeys(oracle.RESOURCES, HALF))
+    found = [resource.rate(service) for resource in RESOURCES]
+    assert [(rate.per_s, rate.latency_s) for rate in found[:2] if rate] == [(Fraction(5 * 10**13), ZERO), (Fraction(5 * 10**11), ZERO)]
+    link = found[2]
+    assert (link is None) is (network is None or shards == 1)
+    assert link is None or (link.per_s, link.latency_s) == (Fraction(15 * 10**8), ZERO)
+
+
+def test_a_sum_of_products_is_evaluated_exactly() -> None:
+    """Beyond what a float holds."""
+    terms = {("B", "D"): Fraction(1, 3), ("B",): Fraction(2), (): Fraction(5)}
+    assert evaluate(terms, {"B": 10**30, "D": 7}) == Fraction(7 * 10**30, 3) + 2 * 10**30 + 5
+    assert evaluate({}, {"B": 1}) == 0
+    assert math.isfinite(float(evaluate(terms, {"B": 1, "D": 1})))

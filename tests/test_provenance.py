@@ -1,0 +1,161 @@
+"""What made a table, a chart or a CSV, and whether it still is what was written: asked of the file, or of a copy of it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+
+import rooflines
+from rooflines import provenance
+from rooflines.charts.families import write_family
+from rooflines.jobs import write_part, write_skipped, write_thresholds
+from rooflines.parts import plan
+from rooflines.records import FOLDER, record_file, recorded_outputs
+from rooflines.table_index import write_index
+from rooflines.workflow import index_spec, outputs
+
+CONFIG = {
+    "sweeps": {
+        "small": {
+            "operation": "matmul",
+            "grid": {"B": [1, 64, 4096], "D": 1024, "F": "D"},
+            "dtypes": ["bf16", "mxfp4"],
+            "chips": ["tpu-v5e", "own"],
+            "rows_per_part": 3,
+        },
+        "other": {"operation": "matmul", "grid": {"B": [1], "D": 1024, "F": 512}, "dtypes": ["bf16"], "chips": ["h100-sxm"]},
+    },
+    "charts": [{"chart": "chips", "sweep": "small"}],
+    "chips": {"own": {"base": "h100-sxm", "memory.hbm.bytes_per_s": 4e12, "source": "a measurement"}},
+}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of results as the workflow's jobs write it, its site aside; not to be changed."""
+    results = tmp_path_factory.mktemp("written") / "results"
+    (results / FOLDER).mkdir(parents=True)
+    planned = plan(rooflines.load_config(CONFIG))
+    for part in planned.parts:
+        write_part(part.spec, results / "tables" / f"{part.name}.parquet")
+    write_index(index_spec(planned.parts), results / "tables" / "index.csv")
+    write_thresholds(planned.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv")
+    write_skipped(planned.skipped_spec, results / "skipped.csv")
+    for family, spec in planned.family_specs.items():
+        write_family(spec, results, results / "charts" / family)
+    return results
+
+
+@pytest.fixture
+def results(written: Path, tmp_path: Path) -> Path:
+    """A folder of results that may be changed."""
+    return Path(shutil.copytree(written, tmp_path / "results"))
+
+
+def test_every_output_of_a_plan_has_a_record(written: Path) -> None:
+    """What the workflow checks at its start is what its jobs write; its site is tested where it is made."""
+    planned = outputs(plan(rooflines.load_config(CONFIG)))
+    assert {path.relative_to(written).as_posix() for path in recorded_outputs(written)} == planned.keys() - {"bundle"}
+    assert all(fault is None for _, fault in provenance.faults_in(written))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["tables/small/part-00000.parquet", "tables/index.csv", "thresholds.parquet", "thresholds.csv", "skipped.csv", "charts/chips"],
+)
+def test_an_output_says_what_made_it(written: Path, name: str) -> None:
+    """Versions, the config of each sweep, and the catalogue entries with their sources: of a CSV as of a table."""
+    found = rooflines.origin(written / name)
+    assert found.whole
+    assert found.verdict == "is as it was written"
+    assert found.made_with["rooflines"] == rooflines.__version__
+    assert found.made_with["polars"] == pl.__version__
+    sweep = found.sweeps["small"]
+    assert sweep["config"]["grid"]["B"] == [1, 64, 4096]
+    assert sweep["chips"]["tpu-v5e"]["memory"]["hbm"]["bytes_per_s"] == 8.19e11
+    assert sweep["chips"]["tpu-v5e"]["memory"]["hbm"]["source"] == ["gcp-v5e-old"]
+    assert "v5e" in str(yaml.safe_load(found.text())["sources"]["gcp-v5e-old"])
+    assert ("other" in found.sweeps) == (name not in ("tables/small/part-00000.parquet", "charts/chips"))
+
+
+def test_what_is_said_of_a_sweep_is_all_its_parts(written: Path) -> None:
+    """A part has its own chips; the list of parts, which is made from all, has those of all."""
+    assert list(rooflines.origin(written / "tables/small/part-00000.parquet").sweeps["small"]["chips"]) == ["tpu-v5e"]
+    whole = rooflines.origin(written / "tables/index.csv").sweeps["small"]
+    assert whole["config"]["chips"] == list(whole["chips"]) == ["tpu-v5e", "own"]
+    assert whole["chips"]["own"]["memory"]["hbm"]["source"]["bytes_per_s"] == "a measurement"
+
+
+@pytest.mark.parametrize("ending", ["-light.png", ".svg", ".pdf", ".json", ".csv", ".parquet"])
+def test_a_copy_of_a_chart_says_what_made_it(written: Path, tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """By its digest, whatever it is called now: one command prints it all as YAML, and ends with 0."""
+    original = next((written / "charts" / "chips").glob(f"*{ending}"))
+    copy = tmp_path / f"figure-1{ending}"
+    shutil.copy(original, copy)
+    assert provenance.main([str(copy), "--results", str(written)]) == 0
+    said = yaml.safe_load(capsys.readouterr().out)
+    assert said["verdict"] == "is as it was written"
+    assert [chart["chart"] for chart in said["charts"]] == ["chips"]
+    assert list(said["sweeps"]) == ["small"]
+    assert said["sweeps"]["small"]["chips"]["own"]["memory"]["hbm"]["bytes_per_s"] == 4e12
+
+
+def test_a_file_that_was_changed_is_told(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With what it was made from, and an exit status that is not 0; so is a copy of it, which nobody wrote."""
+    table = results / "thresholds.csv"
+    table.write_text(table.read_text().replace("tpu", "TPU", 1))
+    assert provenance.main([str(table), "--check"]) == 1
+    assert capsys.readouterr().out == f"{table} has other content than was written\n"
+    assert rooflines.origin(table).sweeps.keys() == {"small", "other"}
+    copied = rooflines.origin(table, results)
+    assert not copied.whole
+    assert "no file of that content was written" in copied.verdict
+
+
+def test_a_folder_is_checked_whole(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every byte of every output: what was damaged, what is gone, and what readers would take for a table and nobody wrote."""
+    assert provenance.main([str(results)]) == 0
+    assert "all as they were written" in capsys.readouterr().out
+    part = results / "tables/small/part-00001.parquet"
+    part.write_bytes(part.read_bytes()[:-1] + b"2")
+    (results / "skipped.csv").unlink()
+    foreign = results / "tables/small/part-00007.parquet"
+    pl.DataFrame({"x": [1]}).write_parquet(foreign)
+    (results / "charts/chips/mine.txt").write_text("a note")
+    assert provenance.main([str(results)]) == 1
+    said = capsys.readouterr().out
+    assert f"{part} has other content than was written\n" in said
+    assert f"{results / 'skipped.csv'} is not there and was written\n" in said
+    assert f"{foreign} has no record of what made it" in said
+    assert f"{results / 'charts/chips'} has mine.txt in it, which nothing here made\n" in said
+    assert "4 of them not as they were written" in said
+
+
+def test_a_table_without_a_record_still_says_what_made_it(results: Path) -> None:
+    """From its own metadata; whether it is whole nobody knows, and so it is not said to be."""
+    table = results / "tables/small/part-00000.parquet"
+    record_file(results, table).unlink()
+    found = rooflines.origin(table)
+    assert not found.whole
+    assert "has no record" in found.verdict
+    assert list(found.sweeps) == ["small"]
+    assert found.made_with == {"rooflines": rooflines.__version__}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere.csv"], "nowhere.csv does not exist.\n  fix: "),
+        (["{results}/skipped.csv", "--results", "/"], "/ has no records in .made.\n  fix: "),
+    ],
+)
+def test_a_wrong_question_is_answered_with_one_message(
+    written: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And with an exit status of its own."""
+    assert provenance.main([argument.format(results=written) for argument in arguments]) == 2
+    assert said in capsys.readouterr().err

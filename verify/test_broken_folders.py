@@ -1,0 +1,281 @@
+"""Whole runs, charts and all, in folders that are broken on purpose: full, read-only, crossed, copied, from the future."""
+
+import copy
+import os
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from trials import CONFIG, Trial, flipped, may_unshare, truncated
+
+mounts = pytest.mark.skipif(not may_unshare("--mount"), reason="the system does not let a process mount (unshare --mount)")
+
+SHORTER = {"chart": "roofline", "sweep": "grid", "chips": ["h100-sxm"]}
+"""A chart that the config does not call for."""
+
+AGAIN = "then type the same command again: what is finished stays."
+MEND = {
+    "room": f"  fix: make room (`df -h` shows where there is some), {AGAIN}",
+    "writable": f"  fix: make the folder writable (`ls -ld` and `mount` show why it is not), {AGAIN}",
+}
+"""What a run says that the user should do."""
+
+CHARTED = {name: value for name, value in CONFIG.items() if name != "charts"}
+"""The trials' config, with the charts that its axes call for."""
+
+
+@pytest.fixture(scope="module")
+def sealed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trial, list[str]]:
+    """A run with charts and bundle, without a network, and what it left elsewhere; not to be changed."""
+    folder = tmp_path_factory.mktemp("sealed")
+    trial = Trial(folder / "run", CHARTED)
+    done = trial.sealed(folder)
+    assert done.returncode == 0, done.stdout
+    return trial, trial.elsewhere(folder)
+
+
+@pytest.fixture(scope="module")
+def contents(sealed: tuple[Trial, list[str]]) -> dict[str, str]:
+    """What stands in the results."""
+    return sealed[0].contents()
+
+
+@pytest.fixture
+def made(sealed: tuple[Trial, list[str]], tmp_path: Path) -> Trial:
+    """A folder with results of its own."""
+    shutil.copytree(sealed[0].path, tmp_path / "made", symlinks=True)
+    return Trial(tmp_path / "made", CHARTED)
+
+
+def with_mounts(script: str) -> "subprocess.CompletedProcess[str]":
+    """Run a script whose mounts nobody else sees, and that end with it."""
+    return subprocess.run(["unshare", "--mount", "bash", "-c", script], capture_output=True, text=True, check=False)  # noqa: S607
+
+
+def messages(output: str) -> list[str]:
+    """What a run said that it wants the user to do."""
+    return [line for line in output.splitlines() if line.startswith("  fix: ")]
+
+
+# ---------------------------------------------------------------- a run by itself
+
+
+@pytest.mark.skipif(not may_unshare(), reason="the system does not let a process leave the network (unshare --net)")
+def test_charts_and_bundle_need_no_network(contents: dict[str, str]) -> None:
+    """The run was cut off, and drew everything."""
+    assert sum(name.endswith("-light.png") and name.startswith("charts/") for name in contents) >= 3
+    assert "bundle/assets/vega.js" in contents
+
+
+def test_charts_and_bundle_leave_nothing_elsewhere(sealed: tuple[Trial, list[str]]) -> None:
+    """No cache of fonts, no file in the home, none in the folder for temporary files."""
+    assert sealed[1] == []
+
+
+def test_two_runs_make_the_same_bytes(tmp_path: Path, contents: dict[str, str]) -> None:
+    """Of everything but PDFs: so a difference is damage, and no accident of time."""
+    trial = Trial(tmp_path, CHARTED)
+    trial.timed()
+    assert trial.contents() == contents
+
+
+def test_one_run_is_enough_after_an_edit(made: Trial) -> None:
+    """Of tables, of their list and of charts: a second run has nothing to do, and everything is what the new config says."""
+    config = copy.deepcopy(CHARTED)
+    config["sweeps"]["grid"]["grid"]["B"] = {"from": 1, "to": 128, "factor": 2}
+    made.write(config)
+    done = made.run()
+    assert done.returncode == 0, done.stdout
+    assert "Nothing to be done" in made.run().stdout
+    fresh = Trial(made.path / "fresh", config)
+    fresh.timed()
+    assert made.contents() == fresh.contents()
+
+
+# ---------------------------------------------------------------- no room
+
+
+@mounts
+@pytest.mark.parametrize("room", ["64k", "300k", "1000k", "3000k"])
+def test_a_full_disk_stops_a_run_with_a_message_and_the_next_one_finishes(room: str, tmp_path: Path, contents: dict[str, str]) -> None:
+    """At the start, among the tables, among the charts, in the bundle: always the same few words; with room again, nothing is lost."""
+    disk = tmp_path / "disk"
+    trial = Trial(disk, CHARTED)
+    shutil.copy(disk / "my.yaml", tmp_path / "my.yaml")
+    command = " ".join(trial.command)
+    script = f"""
+        mount -t tmpfs -o size={room} none {disk} && cp {tmp_path}/my.yaml {disk} && cd {disk} || exit 99
+        {command} > {tmp_path}/first 2>&1; echo $? > {tmp_path}/status
+        mount -o remount,size=200m {disk}
+        {command} > {tmp_path}/second 2>&1; status=$?
+        cp -r results {tmp_path}/ && exit $status
+    """
+    done = with_mounts(script)
+    first, second = (tmp_path / "first").read_text(), (tmp_path / "second").read_text()
+    assert (tmp_path / "status").read_text().strip() == "1", first
+    fixes = set(messages(first))
+    assert fixes == {"  fix: make room (`df -h` shows where there is some), then type the same command again: what is finished stays."}, (
+        first
+    )
+    assert "Traceback" not in first, first
+    assert done.returncode == 0, second
+    outside = Trial(tmp_path, CHARTED)
+    outside.whole(contents)
+
+
+@mounts
+@pytest.mark.parametrize("where", ["results", ".", "results/tables"])
+def test_a_folder_that_is_read_only_stops_a_run_with_a_message(where: str, made: Trial, contents: dict[str, str]) -> None:
+    """The results, a part of them, or the folder that Snakemake is started in; writable again, the next run finishes."""
+    gone = made.results / "tables/grid/part-00001.parquet"
+    gone.unlink()
+    folder = made.path / where
+    script = f"mount --bind {folder} {folder} && mount -o remount,bind,ro {folder} && cd {made.path} && exec {' '.join(made.command)}"
+    done = with_mounts(script)
+    said = done.stdout + done.stderr
+    assert done.returncode == 1, said
+    assert set(messages(said)) == {MEND["writable"]}, said
+    assert "Traceback" not in said
+    after = made.run()
+    assert after.returncode == 0, after.stdout
+    made.whole(contents)
+
+
+def test_a_job_without_memory_fails_and_the_next_run_finishes(tmp_path: Path, contents: dict[str, str]) -> None:
+    """Address space that is enough for Snakemake and not for polars: no half of a file, and no trace of it later."""
+    trial = Trial(tmp_path, CHARTED)
+    done = trial.run("prlimit", f"--as={700 << 20}")
+    assert done.returncode == 1, done.stdout
+    assert trial.run().returncode == 0
+    trial.whole(contents)
+
+
+# ---------------------------------------------------------------- runs that cross
+
+
+def test_a_second_run_in_the_same_folder_stops_and_says_what_to_do(made: Trial, contents: dict[str, str]) -> None:
+    """It names the run that is at work; that one finishes undisturbed."""
+    shutil.rmtree(made.results)
+    with made.running() as first:
+        while not list(made.path.glob(".snakemake/locks/*.lock")):
+            assert first.poll() is None, made.said()
+            time.sleep(0.02)
+        second = made.run()
+        assert second.returncode == 1
+        problem, fix = second.stdout.splitlines()[-2:]
+        assert problem.startswith(f"{made.path} is worked in by another run, since ")
+        assert f"`kill {first.pid}` on " in fix
+        assert "Traceback" not in second.stdout
+        assert first.wait(300) == 0, made.said()
+    made.whole(contents)
+
+
+def test_two_runs_started_at_once_make_one_set_of_results(tmp_path: Path, contents: dict[str, str]) -> None:
+    """One of them does the work, the other says so or finds it done; a run after both has nothing to do."""
+    trials = [Trial(tmp_path, CHARTED) for _ in range(2)]
+    with trials[0].running() as first, trials[1].running() as second:
+        ends = sorted([first.wait(300), second.wait(300)])
+    assert ends[0] == 0
+    assert "Nothing to be done" in trials[0].run().stdout
+    trials[0].whole(contents)
+
+
+def test_a_lock_of_another_machine_is_left_alone(made: Trial) -> None:
+    """Nobody can tell from here whether its run lives: Snakemake's own message says what to type."""
+    (made.results / "skipped.csv").unlink()
+    locks = made.path / ".snakemake" / "locks"
+    locks.mkdir(exist_ok=True)
+    (locks / "0.output.lock").write_text("results/skipped.csv\n")
+    (made.path / ".snakemake/rooflines/alive").write_text(f"{socket.gethostname()}\nanother-machine\n")
+    done = made.run()
+    assert done.returncode == 1
+    assert "--unlock" in done.stdout
+    assert "Traceback" not in done.stdout
+    assert subprocess.run([*made.command, "--unlock"], cwd=made.path, capture_output=True, check=False).returncode == 0
+    assert made.run().returncode == 0
+
+
+# ---------------------------------------------------------------- time, and other configs
+
+
+def test_a_clock_that_was_set_back_does_no_harm(made: Trial) -> None:
+    """Files of tomorrow: what is made from now on is not taken for older than they are, in one run or in two."""
+    tomorrow_s = time.time() + 86_400
+    for path in made.results.rglob("*"):
+        os.utime(path, (tomorrow_s, tomorrow_s))
+    config = copy.deepcopy(CHARTED)
+    config["sweeps"]["shapes"]["grid"]["B"] = [128, 512]
+    made.write(config)
+    done = made.run()
+    assert done.returncode == 0, done.stdout
+    assert "from the future, so the clock was set back: they are dated now" in done.stdout
+    assert "Nothing to be done" in made.run().stdout
+    fresh = Trial(made.path / "fresh", config)
+    fresh.timed()
+    assert made.contents() == fresh.contents()
+
+
+def test_a_bundle_follows_what_it_shows_whatever_times_say(made: Trial, contents: dict[str, str]) -> None:
+    """A chart that came back with an old time, as from a backup, is in the bundle after the next run."""
+    other = Trial(made.path.parent / "other", {**CHARTED, "charts": [{"chart": "roofline", "sweep": "grid", "chips": ["h100-sxm"]}]})
+    other.timed()
+    family = made.results / "charts" / "roofline"
+    assert family.is_dir()
+    shutil.rmtree(family)
+    record = made.results / ".made/charts/roofline.json"
+    for kind in (family, record):
+        source = other.results / kind.relative_to(made.results)
+        shutil.copytree(source, kind) if source.is_dir() else shutil.copy2(source, kind)
+    done = made.run()
+    assert done.returncode == 0, done.stdout
+    made.whole(contents)
+
+
+def test_results_of_another_config_are_told_and_not_mixed_in(made: Trial) -> None:
+    """A results folder that was copied to where Snakemake knows nothing of it: what the config does not ask for is made again."""
+    shutil.rmtree(made.path / ".snakemake")
+    config = copy.deepcopy(CHARTED)
+    config["sweeps"]["shapes"]["grid"]["B"] = [128, 512]
+    made.write(config)
+    before = {name: (made.results / name).stat().st_ino for name in made.contents() if name.startswith("tables/grid")}
+    done = made.run()
+    assert done.returncode == 0, done.stdout
+    assert "more were made from another config or by another version: it is made again" in done.stdout
+    assert {name: (made.results / name).stat().st_ino for name in before} == before, "what the config asks for stays"
+    assert "Nothing to be done" in made.run().stdout
+    fresh = Trial(made.path / "fresh", config)
+    fresh.timed()
+    assert made.contents() == fresh.contents()
+
+
+def test_results_that_snakemake_knows_as_others_are_told_and_not_mixed_in(made: Trial) -> None:
+    """Another config's results copied over these: Snakemake, which goes by names, would have nothing to do."""
+    config = copy.deepcopy(CHARTED)
+    config["sweeps"]["shapes"]["grid"]["B"] = [128, 512]
+    other = Trial(made.path.parent / "other", config)
+    other.timed()
+    expected = made.contents()
+    shutil.rmtree(made.results)
+    shutil.copytree(other.results, made.results)
+    done = made.run()
+    assert done.returncode == 0, done.stdout
+    assert "made from another config or by another version" in done.stdout
+    made.whole(expected)
+
+
+def test_damaged_charts_are_made_again_with_the_bundle_of_them(made: Trial, contents: dict[str, str]) -> None:
+    """Although a table is made again in the same run, whose charts Snakemake would then pass over."""
+    picture = next(path for path in sorted((made.results / "charts").rglob("*-light.png")))
+    flipped(picture)
+    truncated(made.results / "tables/grid/part-00000.parquet")
+    done = made.run()
+    assert done.returncode == 0, done.stdout
+    assert (
+        f"results/charts/{picture.parent.name} has {picture.name}, which has other content than was written: it is made again"
+        in done.stdout
+    )
+    assert "Nothing to be done" in made.run().stdout
+    made.whole(contents)

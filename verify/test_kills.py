@@ -1,0 +1,56 @@
+"""A hundred runs that are struck at random moments, in five ways, and outlived."""
+
+import random
+import statistics
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from trials import CONFIG, SEED, SIGNALS, Trial, outlives
+
+MOMENTS = 20
+"""For each of the five ways."""
+
+TABLES = ("results/tables/index.csv", "results/thresholds.csv", "results/skipped.csv")
+"""What all runs make but every fifth, which makes everything: the site takes longer than all tables together."""
+
+
+class Clean(NamedTuple):
+    """A run that nothing disturbed: what it was asked for, what it made, and how long it took, the middle of three [s]."""
+
+    targets: tuple[str, ...]
+    contents: dict[str, str]
+    took_s: float
+
+
+@pytest.fixture(scope="module")
+def cleans(tmp_path_factory: pytest.TempPathFactory) -> list[Clean]:
+    """Runs of tables alone, and of everything."""
+    found = []
+    for targets in (TABLES, ()):
+        trials = [Trial(tmp_path_factory.mktemp("clean"), CONFIG, *targets) for _ in range(3)]
+        took_s = statistics.median(trial.timed() for trial in trials)
+        found.append(Clean(targets, trials[0].contents(), took_s))
+    return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tally() -> Iterator[list[bool]]:
+    """Which runs were struck while there was something to strike: most of them, or the moments say little."""
+    hits: list[bool] = []
+    yield hits
+    print(f"ROOFLINES_SEED={SEED}: {sum(hits)} of {len(hits)} runs were struck while they worked, and outlived", file=sys.__stderr__)
+    assert sum(hits) >= 0.8 * len(hits)
+
+
+@pytest.mark.parametrize("number", range(MOMENTS))
+@pytest.mark.parametrize("kind", SIGNALS)
+def test_a_run_that_is_struck_is_outlived(kind: str, number: int, cleans: list[Clean], tally: list[bool], tmp_path: Path) -> None:
+    """The next plain run finishes, nothing half written was ever to be seen, nothing finished is made again, and all is as it would be."""
+    clean = cleans[number % 5 == 0]
+    chance = random.Random(f"{SEED} {kind} {number}")  # noqa: S311 - a moment, not a secret
+    moment_s = chance.uniform(0.0, 0.95) * clean.took_s
+    print(f"ROOFLINES_SEED={SEED}: {kind} after {moment_s:.2f} s of {clean.took_s:.2f} s")
+    tally.append(outlives(Trial(tmp_path, CONFIG, *clean.targets), clean.contents, kind, moment_s, chance))
