@@ -1,0 +1,46 @@
+"""The servers that the tests of engines need, really started on this machine, and a run of the workflow to compare with."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engines.bucket import Server
+from engines.cluster import Cluster, missing_programs
+from engines.runs import WITHOUT_SITE, Run
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A SLURM cluster of three nodes."""
+    if missing := missing_programs():
+        pytest.fail(f"{', '.join(missing)} missing: apt-get install slurm-wlm munge")
+    with tempfile.TemporaryDirectory(prefix="slurm-", ignore_cleanup_errors=True) as folder:
+        found = Cluster(Path(folder), nodes=3)
+        try:
+            found.start()
+            yield found
+        finally:
+            found.stop()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """An S3 server."""
+    with tempfile.TemporaryDirectory(prefix="s3-") as folder:
+        found = Server(Path(folder))
+        try:
+            found.start()
+            yield found
+        finally:
+            found.stop()
+
+
+@pytest.fixture(scope="session")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """What the config makes on this machine, without any engine."""
+    run = Run(tmp_path_factory.mktemp("local"))
+    done = run("--cores", "2", *WITHOUT_SITE)
+    assert done.returncode == 0, done.stdout
+    return run

@@ -1,0 +1,121 @@
+"""Results in an S3 bucket: a real server, on this machine."""
+
+import copy
+import io
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow.dataset
+import pyarrow.fs
+import pytest
+
+from engines.bucket import KEYS, Server
+from engines.cluster import QUICKLY, Cluster
+from engines.runs import CONFIG, PARTS, REPOSITORY, Run, assert_same, contents
+
+FOREIGN = "tables/own/part-00007.parquet"
+
+
+def profile(name: str, bucket: str) -> tuple[str | Path, ...]:
+    """The options of a profile, for results in a bucket."""
+    return ("--profile", REPOSITORY / "profiles" / name, "--default-storage-prefix", f"s3://{bucket}/some/where")
+
+
+def brought(server: Server, bucket: str, folder: Path) -> Path:
+    """The results of a bucket, copied into a folder."""
+    for key, content in server.objects(bucket).items():
+        path = folder / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return folder / "some/where/results"
+
+
+@pytest.fixture(scope="session")
+def stored(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run whose results are in the bucket `mine`; with charts, of a small sweep."""
+    config = copy.deepcopy(CONFIG)
+    config["charts"] = [{"chart": "attained", "sweep": "own", "id": "first"}]
+    run = Run(tmp_path_factory.mktemp("stored"), server.environment, config)
+    done = run("--cores", "2", *profile("s3", "mine"))
+    assert done.returncode == 0, done.stdout
+    assert "Storing in storage" not in done.stdout
+    return run
+
+
+def test_a_bucket_gets_the_tables_of_a_local_run(stored: Run, server: Server, local: Run, tmp_path: Path) -> None:
+    """Tables, thresholds, lists, logs and site are there, and nothing of it in the folder the run was started in."""
+    results = brought(server, "mine", tmp_path)
+    found = contents(results)
+    assert_same({name: content for name, content in found.items() if not name.startswith("charts/")}, contents(local.folder / "results"))
+    assert (results / "bundle/index.html").exists()
+    assert (results / "charts/attained/first-light.png").exists()
+    assert (results / "logs/sweep_table/own/part-00000.log").exists()
+    assert {path.name for path in stored.folder.iterdir()} == {"my.yaml", ".snakemake"}
+    assert not list(stored.folder.rglob("*.parquet"))
+
+
+@pytest.mark.usefixtures("stored")
+def test_polars_and_duckdb_read_the_tables_in_the_bucket(server: Server, local: Run) -> None:
+    """Both get the rows of the local run; DuckDB by way of pyarrow, which needs no extension of it."""
+    table = "mine/some/where/results/tables/catalogue"
+    expected = pl.concat([pl.read_parquet(local.folder / "results/tables" / f"{part}.parquet") for part in PARTS[:2]])
+    assert pl.scan_parquet(f"s3://{table}/part-*.parquet", storage_options=server.polars).collect().equals(expected)
+    bucket = pyarrow.fs.S3FileSystem(
+        endpoint_override=server.address.removeprefix("http://"),
+        scheme="http",
+        access_key=KEYS["aws_access_key_id"],
+        secret_key=KEYS["aws_secret_access_key"],
+        region="us-east-1",
+    )
+    rows = pyarrow.dataset.dataset(table, filesystem=bucket, format="parquet")
+    with duckdb.connect() as connection:
+        connection.register("rows", rows)
+        bounds = connection.sql("SELECT bound::VARCHAR AS bound, count(*) AS len FROM rows GROUP BY ALL ORDER BY ALL").pl()
+    counted = expected.group_by(pl.col("bound").cast(pl.String)).len().sort("bound")
+    assert bounds.rows() == counted.rows()
+
+
+def test_a_further_run_makes_what_has_changed_and_removes_what_is_gone(stored: Run, server: Server) -> None:
+    """Tables that no job reads are not brought from the bucket; parts of sweeps that are gone are removed there, and foreign files stay."""
+    config = copy.deepcopy(CONFIG)
+    config["sweeps"]["renamed"] = config["sweeps"].pop("own")
+    config["charts"] = [{"chart": "attained", "sweep": "renamed", "id": "second"}]
+    stored.write(config)
+    theirs = io.BytesIO()
+    pl.DataFrame({"x": [1]}).write_parquet(theirs)
+    server.put("mine", f"some/where/results/{FOREIGN}", theirs.getvalue())
+    done = stored("--cores", "2", *profile("s3", "mine"), "results/skipped.csv")
+    assert done.returncode == 0, done.stdout
+    assert "some/where/results/tables/own/part-00000.parquet" in server.objects("mine"), "the list that names it still stands"
+    done = stored("--cores", "2", *profile("s3", "mine"))
+    assert done.returncode == 0, done.stdout
+    assert "\nremoved s3://mine/some/where/results/tables/own/part-00000.parquet, which is no part of any sweep now\n" in done.stdout
+    keys = {key.removeprefix("some/where/results/") for key in server.objects("mine")}
+    tables = {*(f"tables/{part}.parquet" for part in PARTS[:2]), "tables/renamed/part-00000.parquet", "tables/index.csv"}
+    assert {key for key in keys if key.startswith("tables/")} == tables | {FOREIGN}
+    assert {"charts/attained/second-light.png", "bundle/charts/second-light.png"} < keys
+    assert not any("first" in key for key in keys)
+    assert "s3://mine/some/where/results/tables/catalogue" not in fetched(stored)
+
+
+def fetched(run: Run) -> str:
+    """What the last run brought from the bucket, as its log tells."""
+    *_, log = sorted((run.folder / ".snakemake/log").iterdir())
+    return "".join(line for line in log.read_text().splitlines(keepends=True) if line.startswith("Retrieving from storage: "))
+
+
+def test_the_untested_profile_is_at_least_understood(server: Server, tmp_path: Path) -> None:
+    """Every option of profiles/kubernetes is one of Snakemake's or of its plugin's; a dry run needs no cluster."""
+    done = Run(tmp_path, server.environment)("--dry-run", *profile("kubernetes", "pods"), "results/skipped.csv")
+    assert done.returncode == 0, done.stdout
+    assert "s3://pods/some/where/results/skipped.csv" in done.stdout
+
+
+def test_nodes_that_share_no_files_make_the_tables_of_a_local_run(cluster: Cluster, server: Server, local: Run, tmp_path: Path) -> None:
+    """Workflow, config and results travel through the bucket; nothing is left on the machine the run was started on."""
+    run = Run(tmp_path, {**server.environment, **cluster.environment})
+    done = run(*profile("slurm-s3", "far"), *QUICKLY, "results/tables/index.csv")
+    assert done.returncode == 0, done.stdout
+    tables = {name: content for name, content in contents(local.folder / "results").items() if name.startswith("tables/")}
+    assert_same(contents(brought(server, "far", tmp_path / "bucket")), tables)

@@ -1,0 +1,39 @@
+"""Parts as jobs of a SLURM cluster: a real one, of several nodes, on this machine."""
+
+import re
+import time
+from pathlib import Path
+
+from engines.cluster import QUICKLY, Cluster
+from engines.runs import PARTS, REPOSITORY, Run, assert_same, contents
+
+PROFILE = ("--profile", REPOSITORY / "profiles/slurm")
+
+
+def running(cluster: Cluster, rule: str, number: int) -> dict[str, str]:
+    """The nodes of a rule's jobs by the jobs' numbers, as soon as this many run the step that makes something."""
+    deadline_s = time.monotonic() + 60
+    while time.monotonic() < deadline_s:
+        found = {job: node for job, (node, what) in cluster.jobs().items() if rule in what}
+        if len(found) >= number and all(map(cluster.processes, found)):
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"there were not {number} jobs of {rule} at once: {cluster.jobs()}")
+
+
+def test_a_cluster_makes_the_tables_of_a_local_run_although_jobs_are_lost_on_it(cluster: Cluster, local: Run, tmp_path: Path) -> None:
+    """A job is cancelled, one is killed, one is on a node that goes down: each is made again."""
+    run = Run(tmp_path, cluster.environment)
+    with run.started(*PROFILE, *QUICKLY, "results/tables/index.csv") as process:
+        jobs = running(cluster, "sweep_table", len(PARTS))
+        cancelled, killed, lost = jobs
+        cluster.cancel(cancelled)
+        cluster.kill(killed)
+        cluster.lose(jobs[lost])
+        shown, _ = process.communicate(timeout=400)
+    assert process.returncode == 0, shown
+    states = dict(re.findall(r"SLURM-job '(\d+)' failed\b.*?, SLURM status is: '(\w+)'", shown))
+    assert states == {cancelled: "CANCELLED", killed: "FAILED", lost: "NODE_FAIL"}
+    tables = {name: content for name, content in contents(local.folder / "results").items() if name.startswith("tables/")}
+    assert_same(contents(tmp_path / "results"), tables)
+    assert "has been submitted" not in shown
