@@ -1,0 +1,290 @@
+"""All measurements, one small table each: `python -m benchmarks [--rows 1e7] [--growth 1e6 1e7 1e8] [--only reading ...]`.
+
+Contenders take turns, several rounds, and the cheapest round of each counts: what else runs on the machine disturbs all of them alike.
+Rows are compared before anything is timed, and a difference ends the run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import yaml
+
+from benchmarks.contenders import FLOATS
+from benchmarks.grids import config
+from benchmarks.measure import Cost, run
+from rooflines import load_config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+ROOT = Path(__file__).parent.parent
+RESULTS = Path(__file__).parent / "RESULTS.md"
+ROUNDS = 2
+CHIPS = 40
+EXACTLY = 1e-12
+Lines = list[str]
+
+
+def table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]], note: str = "") -> Lines:
+    """A table in Markdown, printed as well."""
+    lines = [f"## {title}", "", *([note, ""] if note else []), f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
+    lines += [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
+    print("\n".join([*lines, ""]), flush=True)
+    return [*lines, ""]
+
+
+def million(rows: float, seconds: float) -> str:
+    """Millions of rows per second, in two digits after the point."""
+    return f"{rows / seconds / 1e6:.2f}"
+
+
+def rounds(names: Sequence[str], once: Callable[[str], Cost], number: int = ROUNDS) -> dict[str, Cost]:
+    """The cheapest of several rounds, in which all take turns."""
+    found: dict[str, list[Cost]] = {name: [] for name in names}
+    for _ in range(number):
+        for name in names:
+            found[name].append(once(name))
+    return {name: min(costs, key=lambda cost: cost.cpu_s) for name, costs in found.items()}
+
+
+def rows_of(rows: float) -> int:
+    """Rows that the one-chip sweep really has."""
+    return load_config(config(rows)).sweep("bench").rows
+
+
+def contender(name: str, rows: float, path: Path, threads: int) -> Cost:
+    """One contender, as a process of its own."""
+    return run(["benchmarks.contenders", name, str(rows), str(path)], threads, ROOT)
+
+
+def demand(holds: bool, what: str) -> None:  # noqa: FBT001, it is the claim
+    """End the run where a claim does not hold."""
+    if not holds:
+        raise SystemExit(f"the contenders differ: {what}")
+
+
+def formulas(rows: float, folder: Path) -> Lines:
+    """The formulas alone, every column computed and summed, against blocked numpy; the time to start taken off by a second size."""
+    names, small = ("rooflines-sums", "numpy-sums"), rows / 10
+    few = rounds(names, lambda name: contender(name, small, folder, 1))
+    many = rounds(names, lambda name: contender(name, rows, folder, 1))
+    ours, theirs = (json.loads(many[name].said) for name in names)
+    for column in theirs:
+        demand(abs(ours[column] - theirs[column]) <= 1e-9 * abs(theirs[column]), f"sum of {column}: {ours[column]} and {theirs[column]}")
+    count, seconds = rows_of(rows) - rows_of(small), {name: many[name].cpu_s - few[name].cpu_s for name in names}
+    ratio = seconds["numpy-sums"] / seconds["rooflines-sums"]
+    body = [(name, f"{count:,}", f"{seconds[name]:.2f}", million(count, seconds[name])) for name in names]
+    note = f"One thread, without the start. rooflines settles ties exactly, numpy does not. rooflines / numpy: {ratio:.2f} (goal 0.8)."
+    return table("1. Formulas alone", ("who", "rows", "CPU s", "M rows per CPU s"), body, note)
+
+
+def differences(one: pl.DataFrame, other: pl.DataFrame) -> list[str]:
+    """Columns in which two tables differ once both stand in one order: metrics by more than 1e-12 of them, the rest at all."""
+    order = ["dtypes", "sharding", "shards", "B", "D", "F"]
+    texts = pl.col(pl.Categorical, pl.Enum).cast(pl.String)
+    mine, theirs = (frame.with_columns(texts).select(one.columns).sort(order) for frame in (one, other))
+    wrong = []
+    for name in mine.columns:
+        a, b = mine[name], theirs[name].cast(mine.schema[name], strict=False)
+        near = (a - b).abs() <= EXACTLY * a.abs() if name in FLOATS else a.eq_missing(b)
+        if not (near.fill_null(value=False) | (a.is_null() & b.is_null())).all():
+            wrong.append(name)
+    return wrong
+
+
+def files(rows: float, folder: Path) -> Lines:
+    """From sizes to Parquet with all columns, against DuckDB, pandas, and numpy with pyarrow."""
+    names = ("rooflines", "duckdb", "pandas", "numpy-pyarrow")
+    paths = {name: folder / f"{name}.parquet" for name in names}
+    for name in names:
+        contender(name, 2e5, paths[name], 1)
+    ours = pl.read_parquet(paths["rooflines"])
+    for name in names[1:]:
+        theirs = pl.read_parquet(paths[name])
+        demand(theirs.height == ours.height, f"{name} has {theirs.height} rows where rooflines has {ours.height}")
+        demand(not differences(ours, theirs), f"{name} in {', '.join(differences(ours, theirs))}")
+    count, threads, body = rows_of(rows), os.cpu_count() or 1, []
+    alone = rounds(names, lambda name: contender(name, rows, paths[name], 1))
+    every = rounds(names, lambda name: contender(name, rows, paths[name], threads), 1)
+    for name in names:
+        size = paths[name].stat().st_size / count
+        ratio = alone[name].cpu_s / alone["rooflines"].cpu_s
+        speeds = (f"{alone[name].cpu_s:.2f}", million(count, alone[name].cpu_s), f"{ratio:.2f}", million(count, every[name].wall_s))
+        body.append((name, *speeds, f"{size:.1f}", f"{alone[name].peak_mib:.0f}"))
+    head = ("who", "CPU s", "M rows per CPU s", "its CPU s / ours", f"M rows/s wall, {threads} threads", "bytes per row", "peak MiB")
+    note = f"{count:,} rows, all columns, zstd level 1, whole processes with their start. Rows compared one by one on 200,000 of them."
+    return table("2. End to end into Parquet", head, body, note)
+
+
+def write(folder: Path, given: Mapping[str, Any]) -> Path:
+    """A folder with a config."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "bench.yaml").write_text(yaml.safe_dump(dict(given), sort_keys=False))
+    return folder
+
+
+def workflow(folder: Path, cores: int) -> Cost:
+    """The workflow, as a user runs it, but for the site."""
+    targets = ("results/tables/index.csv", "results/thresholds.parquet", "results/skipped.csv")
+    arguments = ["snakemake", *targets, "--cores", str(cores), "--snakefile", str(ROOT / "Snakefile"), "--configfile", "bench.yaml"]
+    return run(arguments, cores, folder)
+
+
+def snakemakes_share(rows: float, folder: Path) -> Lines:
+    """The whole workflow against one process that makes the same files with as many threads."""
+    cores, body = os.cpu_count() or 1, []
+    for wanted in (rows / 10, rows):
+        given = config(wanted, 4)
+        count = load_config(given).sweep("bench").rows
+        places = {name: write(folder / f"{name}-{wanted:g}", given) for name in ("process", "workflow")}
+        one = run(["benchmarks.one_process"], cores, places["process"])
+        whole = workflow(places["workflow"], cores)
+        tables = {name: sorted(path.name for path in (place / "results/tables/bench").iterdir()) for name, place in places.items()}
+        demand(tables["process"] == tables["workflow"], "the parts of the workflow and of one process")
+        for part in tables["process"]:
+            mine, theirs = (pl.scan_parquet(place / "results/tables/bench" / part) for place in places.values())
+            sums = [frame.select(pl.len(), pl.col(*FLOATS).sum()).collect() for frame in (mine, theirs)]
+            near = all(abs(a - b) <= EXACTLY * abs(a) for a, b in zip(sums[0].row(0), sums[1].row(0), strict=True))
+            demand(near, f"{part} of the workflow and of one process")
+        more = f"{whole.wall_s - one.wall_s:+.1f}", f"{whole.wall_s / one.wall_s:.2f}", f"{whole.cpu_s / one.cpu_s:.2f}"
+        body.append((f"{count:,}", len(tables["workflow"]), f"{one.wall_s:.1f}", f"{whole.wall_s:.1f}", *more))
+    head = ("rows", "parts", "one process, wall s", "snakemake, wall s", "difference, s", "ratio, wall", "ratio, CPU")
+    return table(f"3. Snakemake's share, {cores} cores", head, body, "Goals: 1.5 s more at 1e7 rows, 1.15 times as long at 1e8.")
+
+
+def growth(sizes: Sequence[float], folder: Path) -> Lines:
+    """The workflow at growing sizes, over forty chips."""
+    cores, body = os.cpu_count() or 1, []
+    for wanted in sizes:
+        given = config(wanted, CHIPS)
+        count, place = load_config(given).sweep("bench").rows, write(folder / f"growth-{wanted:g}", given)
+        cost = workflow(place, cores)
+        parts = list((place / "results/tables/bench").iterdir())
+        made = pl.scan_parquet(place / "results/tables/bench/*.parquet").select(pl.len()).collect().item()
+        demand(made == count, f"{made} rows on disk where the sweep has {count}")
+        size = sum(part.stat().st_size for part in parts) / count
+        seconds = (f"{cost.wall_s:.1f}", f"{cost.cpu_s:.1f}", million(count, cost.wall_s), million(count, cost.cpu_s))
+        body.append((f"{count:,}", len(parts), *seconds, f"{cost.peak_mib:.0f}", f"{size:.1f}"))
+    head = ("rows", "parts", "wall s", "CPU s", "M rows/s wall", "M rows per CPU s", "peak MiB of a process", "bytes per row")
+    return table(f"4. Growth, `snakemake --cores {cores}`, {CHIPS} chips", head, body)
+
+
+def threshold_rows(_: float, folder: Path) -> Lines:
+    """Thresholds per second, a whole process with its start."""
+    sizes = {"from": 64, "to": 64 * 700, "step": 64}
+    given = config(1, 2, grid={"B": 1, "D": sizes, "F": sizes}, thresholds=["B"], dtypes=["bf16", "w8a16"], sharding="none", shards=1)
+    place = write(folder / "thresholds", given)
+    cost = rounds(["thresholds"], lambda _: run(["benchmarks.one_process", "thresholds"], 1, place))["thresholds"]
+    count = int(cost.said)
+    body = [(f"{count:,}", f"{cost.cpu_s:.2f}", million(count, cost.cpu_s))]
+    return table("5. Thresholds", ("thresholds", "CPU s", "M per CPU s"), body, "Exact to the last integer; with the start. Goal: 1 M/s.")
+
+
+def again(rows: float, folder: Path) -> Lines:
+    """A run with nothing to do, and one after an edit of one chip of forty."""
+    cores = os.cpu_count() or 1
+    given = config(rows, CHIPS)
+    place = write(folder / "again", given)
+    whole = workflow(place, cores)
+    before = {path: path.stat().st_mtime_ns for path in (place / "results/tables/bench").iterdir()}
+    idle = rounds(["idle"], lambda _: workflow(place, cores))["idle"]
+    demand("Nothing to be done" in idle.said, "the second run has something to do")
+    given["chips"]["chip-20"] = {**given["chips"]["chip-20"], "memory.hbm.bytes_per_s": 4e12, "source": "an edit"}
+    write(place, given)
+    edit = workflow(place, cores)
+    remade = sum(path.stat().st_mtime_ns != made for path, made in before.items())
+    demand(remade == 1, f"an edit of one chip remade {remade} parts")
+    default = folder / "default"
+    default.mkdir(exist_ok=True)
+    plan = run(["snakemake", "--cores", str(cores), "--dry-run", "--quiet", "--snakefile", str(ROOT / "Snakefile")], cores, default)
+    body = [
+        (name, f"{cost.wall_s:.2f}", f"{cost.cpu_s:.2f}", f"1/{whole.wall_s / cost.wall_s:.0f}", f"1/{whole.cpu_s / cost.cpu_s:.0f}")
+        for name, cost in (("the whole", whole), ("nothing to do", idle), ("an edit of one chip", edit))
+    ]
+    body.append(("dry run of the default config", f"{plan.wall_s:.2f}", f"{plan.cpu_s:.2f}", "", ""))
+    head = ("run", "wall s", "CPU s", "of the whole, wall", "of the whole, CPU")
+    note = f"{load_config(given).sweep('bench').rows:,} rows over {CHIPS} chips in {len(before)} parts. Goals: 1.5 s, and 1/20 at 1e8 rows."
+    return table("6. Again", head, body, note) + reading(place)
+
+
+def reading(place: Path) -> Lines:
+    """The rows of one chip of forty, added up."""
+    pattern = place / "results/tables/bench/*.parquet"
+    import duckdb  # noqa: PLC0415, needed here alone
+
+    def by_polars() -> tuple[int, float]:
+        mine = pl.scan_parquet(pattern).filter(pl.col("chip") == "chip-07")
+        found: tuple[int, float] = mine.select(pl.len(), pl.col("t_lower_s").sum()).collect().row(0)
+        return found
+
+    def by_duckdb() -> tuple[int, float]:
+        mine = duckdb.read_parquet(str(pattern)).filter("chip = 'chip-07'")
+        ((count, total),) = mine.aggregate("count(*), sum(t_lower_s)").fetchall()
+        return count, total
+
+    body, sums = [], []
+    for name, read in (("polars", by_polars), ("DuckDB", by_duckdb)):
+        costs = []
+        for _ in range(ROUNDS):
+            cpu, wall = time.process_time(), time.monotonic()
+            found = read()
+            costs.append((time.process_time() - cpu, time.monotonic() - wall))
+        sums.append(found)
+        body.append((name, f"{found[0]:,}", f"{min(wall for _, wall in costs):.2f}", f"{min(cpu for cpu, _ in costs):.2f}"))
+    demand(sums[0][0] == sums[1][0] and abs(sums[0][1] - sums[1][1]) <= 1e-9 * sums[0][1], "what polars and DuckDB read")
+    return table("7. Reading one chip of forty", ("by", "rows", "wall s", "CPU s"), body)
+
+
+def machine(load: float) -> Lines:
+    """What it was measured on."""
+    packages = ("polars", "snakemake", "duckdb", "pandas", "numpy", "pyarrow")
+    on = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, "
+    on += ", ".join(f"{name} {version(name)}" for name in packages)
+    shared = " Others worked on the machine: read ratios of CPU time, not seconds." if load > 1 else ""
+    return [
+        "# Measured speed",
+        "",
+        f"Written by `make bench`. {on}. Load when it began: {load:.1f}.{shared}",
+        "The sweep: B x 4 dtypes x 2 shardings x 4 numbers of chips x 24 D x 24 F, all columns.",
+        "",
+    ]
+
+
+def main() -> None:
+    """Measure, print, and write RESULTS.md."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rows", type=float, default=1e7, help="rows of all but growth (1e7)")
+    parser.add_argument("--growth", type=float, nargs="+", default=[1e6, 1e7, 1e8], help="sizes of growth (1e6 1e7 1e8)")
+    parser.add_argument("--only", nargs="+", help="some of formulas, files, share, growth, thresholds, again; RESULTS.md stays as it is")
+    given = parser.parse_args()
+    parts: dict[str, Callable[[Path], Lines]] = {
+        "formulas": lambda folder: formulas(given.rows, folder),
+        "files": lambda folder: files(given.rows, folder),
+        "share": lambda folder: snakemakes_share(given.rows, folder),
+        "growth": lambda folder: growth(given.growth, folder),
+        "thresholds": lambda folder: threshold_rows(given.rows, folder),
+        "again": lambda folder: again(given.rows, folder),
+    }
+    unknown = set(given.only or ()) - parts.keys()
+    if unknown:
+        parser.error(f"{', '.join(sorted(unknown))}: known are {', '.join(parts)}")
+    lines = machine(os.getloadavg()[0])
+    for name in given.only or parts:
+        with tempfile.TemporaryDirectory(prefix="rooflines-bench-") as folder:
+            lines += parts[name](Path(folder))
+    if not given.only:
+        RESULTS.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""Whole processes, measured from outside: CPU seconds, wall seconds, peak memory, children included."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+__all__ = ["Cost", "run"]
+
+WATCH = """
+import json, resource, subprocess, sys
+done = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps([done.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, done.stdout]))
+"""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a process cost.
+
+    Attributes:
+        cpu_s: User and system time of it and its children [s].
+        wall_s: From start to end [s].
+        peak_mib: Largest resident memory of any one of its processes [MiB].
+        said: What it printed.
+    """
+
+    cpu_s: float
+    wall_s: float
+    peak_mib: float
+    said: str
+
+
+def run(command: Sequence[str], threads: int = 1, cwd: Path | None = None) -> Cost:
+    """Run a Python module with arguments to its end.
+
+    Raises:
+        SystemExit: It fails; the message is what it printed.
+    """
+    environment = {**os.environ, "POLARS_MAX_THREADS": str(threads), "BENCH_THREADS": str(threads)}
+    watched = [sys.executable, "-c", WATCH, sys.executable, "-m", *command]
+    started_s = time.monotonic()
+    done = subprocess.run(watched, cwd=cwd, env=environment, capture_output=True, text=True, check=True)  # noqa: S603
+    wall_s = time.monotonic() - started_s
+    status, cpu_s, peak_mib, said = json.loads(done.stdout)
+    if status:
+        raise SystemExit(f"{' '.join(command)} failed:\n{said}")
+    return Cost(cpu_s, wall_s, peak_mib, said)

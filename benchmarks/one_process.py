@@ -1,0 +1,30 @@
+"""What the workflow makes of bench.yaml in the current folder, made by one process; or its thresholds alone, counted."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from rooflines import load_config, thresholds
+from rooflines.jobs import write_part, write_skipped, write_thresholds
+from rooflines.parts import plan
+from rooflines.table_index import write_index
+from rooflines.workflow import index_spec
+
+
+def main() -> None:
+    """Make all files, in order."""
+    config = load_config(Path("bench.yaml"))
+    if "thresholds" in sys.argv[1:]:
+        print(thresholds(config).height)
+        return
+    work, results = plan(config), Path("results")
+    for part in work.parts:
+        write_part(part.spec, results / "tables" / f"{part.name}.parquet")
+    write_thresholds(work.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv")
+    write_skipped(work.skipped_spec, results / "skipped.csv")
+    write_index(index_spec(work.parts), results / "tables" / "index.csv")
+
+
+if __name__ == "__main__":
+    main()
