@@ -38,15 +38,18 @@ def check_table(frame: pl.DataFrame, sweep: Sweep) -> None:
     networks = {chip: set(sweep.chips[chip]["networks"]) for chip in sweep.config["chips"]}
     levels = {chip: sweep.chips[chip]["memory"] for chip in sweep.config["chips"]}
     wanted = sweep.config["network"]
-    for chip, memory, network, shape, dtypes in frame.select("chip", "memory", "network", "shape", "dtypes").unique().iter_rows():
+    for chip, network, shape in frame.select("chip", "network", "shape").unique().iter_rows():
         has = wanted in networks[chip] if wanted else bool(networks[chip])
         assert (network is None) is not has, (chip, network)
         assert (shape is None) is not bool(sweep.config["shapes"]), shape
-        of = frame.filter(chip=chip, memory=memory, dtypes=dtypes)
+    kept = [name for name in ("t_estimate_s", "fits") if name in frame.columns]
+    nulls = frame.group_by("chip", "memory", "dtypes").agg(pl.len(), *(pl.col(name).null_count() for name in kept))
+    for row in nulls.iter_rows(named=True):
+        chip, memory, dtypes = row["chip"], row["memory"], row["dtypes"]
         calibrated = sweep.combinations[dtypes].compute in (sweep.chips[chip].get("calibration") or {})
-        whole = {"t_estimate_s": calibrated, "fits": levels[chip][memory].get("capacity_bytes") is not None}
-        for name, there in whole.items():
-            assert name not in frame.columns or of[name].null_count() == (0 if there else of.height), (name, chip, memory, dtypes)
+        there = {"t_estimate_s": calibrated, "fits": levels[chip][memory].get("capacity_bytes") is not None}
+        for name in kept:
+            assert row[name] == (0 if there[name] else row["len"]), (name, chip, memory, dtypes)
     for name in ("memory", "network"):
         if {f"{name}_intensity", f"{name}_bytes"} <= set(frame.columns):
             assert frame.filter(pl.col(f"{name}_intensity").is_null() != (pl.col(f"{name}_bytes") == 0)).is_empty(), name
