@@ -134,7 +134,7 @@ def solve(frame: pl.LazyFrame, sweep: Sweep, axis: str, coefficients: Coefficien
         .with_columns(**{name: expr for resource in OTHERS for name, expr in against(resource, columns).items()})
         .with_columns(limit=limit, **{"#unsure": unsure | unsure_limit, "#real": pl.when(~never).then(pl.max_horizontal(reals))})
         .with_columns(
-            critical_exact=pl.col("#real") * span,
+            critical_exact=(pl.col("#real") * span).abs(),  # at most zero is zero, and no negative one
             critical=size(pl.col("#real")),
             **{f"critical_{resource.name}": size(pl.col(f"#real_{resource.name}")) for resource in OTHERS},
         )
