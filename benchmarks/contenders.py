@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -294,11 +296,11 @@ COPY (
          CASE WHEN t_math_s >= t_lower_s THEN 'compute' WHEN t_memory_s >= t_lower_s THEN 'memory' ELSE 'network' END::bounds AS bound,
          memory_bytes <= {capacity} AS fits
   FROM longest
-) TO '{path}' (FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1)
+) TO '{path}' (FORMAT parquet, {compression})
 """
 
 
-def duckdb_parquet(sweep: Sweep, capacity: float, path: Path) -> None:
+def duckdb_parquet(sweep: Sweep, capacity: float, path: Path, compression: str = "COMPRESSION zstd, COMPRESSION_LEVEL 1") -> None:
     """DuckDB's COPY of a cross join of the batch sizes and the panel, keys as enums, in any order."""
     import duckdb  # noqa: PLC0415
     import pandas as pd  # noqa: PLC0415
@@ -313,7 +315,7 @@ def duckdb_parquet(sweep: Sweep, capacity: float, path: Path) -> None:
     connection.register("sizes", pd.DataFrame({"B": sweep.lead.columns["B"]}))
     connection.execute("CREATE TABLE p AS FROM fixed; CREATE TABLE b AS FROM sizes")
     spelt = ", ".join(f"{'NULL::VARCHAR' if value is None else repr(value)} AS {name}" for name, value in keys(sweep).items())
-    connection.execute(QUERY.format(keys=spelt, capacity=capacity, path=path))
+    connection.execute(QUERY.format(keys=spelt, capacity=capacity, path=path, compression=compression))
 
 
 CONTENDERS: Mapping[str, Callable[[Sweep, float, Path], Mapping[str, float] | None]] = {
@@ -321,16 +323,19 @@ CONTENDERS: Mapping[str, Callable[[Sweep, float, Path], Mapping[str, float] | No
     "numpy-sums": numpy_sums,
     "rooflines": rooflines_parquet,
     "duckdb": duckdb_parquet,
+    "duckdb-snappy": partial(duckdb_parquet, compression="COMPRESSION snappy"),
     "pandas": pandas_parquet,
     "numpy-pyarrow": numpy_parquet,
 }
 
 
 def main(name: str, rows: str, path: str) -> None:
-    """Let one of them make its rows; what it prints is its sums, or nothing."""
+    """Let one of them make its rows; what it prints is its sums, or nothing, and the CPU seconds without the start."""
     given = load_config(config(float(rows)))
-    capacity = float(given.chips["chip-00"]["memory"]["hbm"]["capacity_bytes"])
-    print(json.dumps(CONTENDERS[name](given.sweep("bench"), capacity, Path(path))))
+    sweep, capacity = given.sweep("bench"), float(given.chips["chip-00"]["memory"]["hbm"]["capacity_bytes"])
+    started_s = time.process_time()
+    sums = CONTENDERS[name](sweep, capacity, Path(path))
+    print(json.dumps({"cpu_s": time.process_time() - started_s, "sums": sums}))
 
 
 if __name__ == "__main__":

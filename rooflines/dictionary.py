@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rooflines.resources import MATH, RESOURCES
 
-__all__ = ["METRICS", "SKIPPED", "Column", "table_columns", "threshold_columns"]
+__all__ = ["METRICS", "SKIPPED", "TEXTS", "Column", "table_columns", "threshold_columns"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,9 @@ KEYS = (
     Column("shards", "1", "N, the chips that split it"),
     Column("shape", "", "the name of the shape that gives the sizes", null="the sweep has no shapes"),
 )
+
+TEXTS = tuple(column.name for column in KEYS if not column.unit)
+"""The keys that hold text: Categorical in every table."""
 
 WORK_MEANING = {
     "flops": ("FLOP", "floating-point operations of one chip, a multiply-add counted as two"),

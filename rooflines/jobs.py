@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rooflines.critical import all_dims, all_thresholds
-from rooflines.dictionary import METRICS, SKIPPED, Column, table_columns, threshold_columns
+from rooflines.dictionary import METRICS, SKIPPED, TEXTS, Column, table_columns, threshold_columns
 from rooflines.progress import counted
 from rooflines.recipes import skipped_records, sweep_of
 from rooflines.records import recorded
@@ -60,7 +60,7 @@ def write_part(spec: str, path: str | Path) -> None:
     rows = [recipe["row"], recipe["row"] + recipe["stop"] - recipe["start"]]
     print(f"{rows[1] - rows[0]:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
-        write_parquet(frame, path, about([recipe], columns, rows=rows))
+        write_parquet(frame, path, about([recipe], columns, rows=rows), TEXTS)
 
 
 @recorded

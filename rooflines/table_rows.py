@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial, reduce
 from itertools import combinations
@@ -10,22 +11,25 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.dictionary import table_columns
+from rooflines.dictionary import TEXTS, table_columns
 from rooflines.numbers import exact
 from rooflines.panels import Factors, panel_start, panelled
 from rooflines.quotient import quotient
 from rooflines.resources import MATH, RESOURCES, Resource
-from rooflines.space import SCENARIO, Coefficients, Columns, axis_columns, scenario_columns, slices
+from rooflines.space import SCENARIO, Coefficients, Columns, axis_columns, keys_of, scenario_columns, slices
 from rooflines.work import evaluate, extent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from rooflines.sweep import Block, Scenario, Sweep
 
 __all__ = ["BOUNDS", "exact_time", "sweep_rows", "whole_rows", "work"]
 
 BOUNDS = pl.Enum([resource.bound for resource in RESOURCES])
+
+Texts = Mapping[str, "pl.DataType"]
+"""Types of text columns that are not Categorical."""
 
 CONTENDED = "#contended"
 """The column that says where rounded times leave the bound open."""
@@ -165,7 +169,7 @@ def busy(terms: Mapping[tuple[str, ...], str], columns: Columns) -> bool:
     return reduce(or_, [columns[name] > 0 for name in terms.values()]).all()
 
 
-def block_rows(sweep: Sweep, block: Block, start: int, stop: int) -> pl.LazyFrame:
+def block_rows(sweep: Sweep, block: Block, start: int, stop: int, texts: Texts) -> pl.LazyFrame:
     """Rows `start` to `stop` of a block, with every column of a table, and what settles its bounds.
 
     Args:
@@ -173,9 +177,11 @@ def block_rows(sweep: Sweep, block: Block, start: int, stop: int) -> pl.LazyFram
         block: Which of its blocks.
         start: The first of the block's rows [1].
         stop: The row after the last [1].
+        texts: The types of text columns, for those that are not Categorical.
     """
     coefficients, constants = scenario_columns(sweep, [(block, scenario) for scenario in block.scenarios])
-    axes = [*map(axis_columns, sweep.leading), constants, *map(axis_columns, sweep.inner)]
+    plain = [*map(axis_columns, sweep.leading), constants, *map(axis_columns, sweep.inner)]
+    axes = [{name: values.cast(texts.get(name, values.dtype)) for name, values in axis.items()} for axis in plain]
     place = panel_start(axes) if all(constants[f"#span_{dim}"].n_unique() == 1 for dim in sweep.tile) else 0
     slow = {name for axis in axes[:place] for name in axis}
     factors = Factors(slow, SCENARIO)
@@ -184,7 +190,17 @@ def block_rows(sweep: Sweep, block: Block, start: int, stop: int) -> pl.LazyFram
         same = twin(sweep, name, totals, coefficients, constants)
         total = factors.total(name, terms, variables(sweep, name, sweep.op.dims))
         totals[name] = totals[same] if same else whole(name, total, constants)
-    return metrics(panelled(axes, place, start, stop, factors).with_columns(**totals), sweep, block, coefficients, constants)
+    shape = {} if any("shape" in axis for axis in axes) else {"shape": pl.lit(None, dtype=texts.get("shape", pl.Categorical))}
+    frame = panelled(axes, place, start, stop, factors).with_columns(**totals, **shape)
+    return metrics(frame, sweep, block, coefficients, constants)
+
+
+def enums(sweep: Sweep, blocks: Sequence[Block]) -> Texts:
+    """The text columns of some blocks' rows, each as the Enum of what occurs in it."""
+    of_scenarios = keys_of(sweep, [(block, scenario) for block in blocks for scenario in block.scenarios])
+    of_axes = (axis_columns(axis) for axis in (*sweep.leading, *sweep.inner))
+    values = {name: of_name.cast(pl.String) for columns in (of_scenarios, *of_axes) for name, of_name in columns.items() if name in TEXTS}
+    return {name: pl.Enum(values[name].drop_nulls().unique().sort() if name in values else []) for name in TEXTS}
 
 
 def twin(sweep: Sweep, name: str, others: Iterable[str], coefficients: Coefficients, constants: Columns) -> str | None:
@@ -208,7 +224,6 @@ def metrics(frame: pl.LazyFrame, sweep: Sweep, block: Block, coefficients: Coeff
     fits = pl.lit(None, dtype=pl.Boolean) if capacity is None else pl.col("footprint_bytes") <= float(exact(capacity))
     nominal = constants["#peak"].equals(constants[f"#rate_{MATH.name}"])
     at_peak = pl.col(f"t_{MATH.name}_s") if nominal else quotient(pl.col(MATH.work), pl.col("#peak"))
-    absent = {} if any("shape" in axis.columns for axis in sweep.inner) else {"shape": pl.lit(None, dtype=pl.Categorical)}
     return (
         frame.with_columns(
             **{f"t_{resource.name}_s": time(resource, constants) for resource in asked},
@@ -216,7 +231,6 @@ def metrics(frame: pl.LazyFrame, sweep: Sweep, block: Block, coefficients: Coeff
         )
         .with_columns(t_lower_s=pl.max_horizontal(times), t_upper_s=reduce(add, times))
         .with_columns(
-            **absent,
             **{f"{r.name}_intensity": intensity(r, always=r in always) for r in asked if r is not MATH},
             **{f"{r.name}_intensity": pl.lit(None, dtype=pl.Float64) for r in idle},
             t_estimate_s=pl.col("t_lower_s") + pl.col("#overhead"),
@@ -242,8 +256,8 @@ def sweep_rows(sweep: Sweep, start: int = 0, stop: int | None = None) -> pl.Lazy
         `bound` is exact.
     """
     pieces = [
-        settled(block_rows(sweep, block, *rows), sweep, block)
-        for block, *rows in slices(sweep, start, sweep.rows if stop is None else stop)
+        settled(block_rows(sweep, block, low, high, {}), sweep, block)
+        for block, low, high in slices(sweep, start, sweep.rows if stop is None else stop)
     ]
     return pl.concat([piece.select(column.name for column in table_columns(sweep.op.dims)) for piece in pieces])
 
@@ -256,10 +270,14 @@ def whole_rows(sweep: Sweep, columns: Sequence[str], start: int, stop: int) -> p
         columns: The columns, in order.
         start: The first row [1].
         stop: The row after the last [1].
+
+    Returns:
+        The columns; text is Enum, of what occurs in these rows, which costs a fifth to write of what Categorical does.
     """
-    pieces = []
-    for block, *rows in slices(sweep, start, stop):
-        frame = block_rows(sweep, block, *rows)
+    wanted, pieces = list(slices(sweep, start, stop)), []
+    texts = enums(sweep, [block for block, *_ in wanted])
+    for block, low, high in wanted:
+        frame = block_rows(sweep, block, low, high, texts)
         if "bound" in columns:
             frame = settled_whole(frame.select(*dict.fromkeys([*columns, *judged_by(sweep)])), sweep, block)
         pieces.append(frame.select(columns))

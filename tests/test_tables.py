@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
+from pyarrow import parquet
 
 import rooflines
+from rooflines import tables
 from rooflines.jobs import write_part
 from rooflines.parts import plan
 from rooflines.tables import METADATA_KEY, appearing, metadata_of
@@ -103,3 +106,28 @@ def test_a_foreign_file_is_none_of_ours(tmp_path: Path) -> None:
         metadata_of(tmp_path / "foreign.parquet")
     with pytest.raises(rooflines.RooflinesError, match="cannot be read as Parquet"):
         metadata_of(tmp_path / "none.parquet")
+
+
+def test_parts_that_hold_different_names_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text is Categorical in every part, however many names, and each row group says which of them it holds."""
+    monkeypatch.setattr(tables, "ROW_GROUP_ROWS", 600)
+    chips = {f"chip-{number:03}": {"base": "h100-sxm"} for number in range(300)}
+    sweep = {"operation": "matmul", "grid": {"B": [1, 2], "D": 1024, "F": "D"}, "dtypes": ["bf16", "w8a16"], "chips": list(chips)}
+    config = rooflines.load_config({"sweeps": {"many": {**sweep, "rows_per_part": 1000}}, "chips": chips})
+    parts = plan(config).parts
+    assert len(parts) == 2
+    for part in parts:
+        write_part(part.spec, tmp_path / "tables" / f"{part.name}.parquet")
+    read, made = rooflines.scan(tmp_path, "many").collect(), rooflines.rows(config, "many").collect()
+    assert_frame_equal(read, made)
+    for part in parts:
+        path = tmp_path / "tables" / f"{part.name}.parquet"
+        kinds = {field.name: field.type for field in parquet.read_schema(path)}
+        assert str(kinds["chip"]) == str(kinds["shape"]) == "dictionary<values=string, indices=uint32, ordered=0>"
+        rows, groups = pl.read_parquet(path)["chip"].cast(pl.String), parquet.read_metadata(path)
+        start = 0
+        for group in map(groups.row_group, range(groups.num_row_groups)):
+            here = rows[start : start + group.num_rows]
+            (said,) = (column.statistics for column in map(group.column, range(group.num_columns)) if column.path_in_schema == "chip")
+            assert (said.min, said.max) == (here.min(), here.max())
+            start += group.num_rows
