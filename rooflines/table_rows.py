@@ -20,7 +20,7 @@ from rooflines.space import SCENARIO, Coefficients, Columns, axis_columns, keys_
 from rooflines.work import evaluate, extent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rooflines.sweep import Block, Scenario, Sweep
 
@@ -132,16 +132,24 @@ def settle(columns: Sequence[pl.Series], sweep: Sweep, block: Block) -> pl.Serie
         sweep: The sweep.
         block: Which of its blocks.
     """
-    label, close, scenario, *sizes = columns
+    label, close, *deciding = columns
     if not close.any():
         return label
-    rare = close.arg_true()
     settled = []
-    for place, *values in zip(scenario.gather(rare), *(size.gather(rare) for size in sizes), strict=True):
+    for place, *values in zip(*(column.filter(close) for column in deciding), strict=True):
         at = dict(zip(sweep.op.dims, values, strict=True))
         times = [exact_time(sweep, block, block.scenarios[place], resource, at) for resource in RESOURCES]
         settled.append(RESOURCES[times.index(max(times))].bound)
-    return label.scatter(rare, pl.Series(settled, dtype=BOUNDS))
+    return label.scatter(list(places(close)), pl.Series(settled, dtype=BOUNDS))
+
+
+def places(mask: pl.Series) -> Iterator[int]:
+    """Where a mask is true, by what Series do themselves: a query within a running query makes the rest of that one twice as slow."""
+    passed, rest = 0, mask
+    while rest.any():
+        place = rest.arg_max() or 0
+        yield passed + place
+        passed, rest = passed + place + 1, rest.slice(place + 1)
 
 
 def judged_by(sweep: Sweep) -> list[str]:
@@ -159,7 +167,8 @@ def settled_whole(frame: pl.LazyFrame, sweep: Sweep, block: Block) -> pl.LazyFra
     """The same, at a tenth of the cost per batch of rows, but nothing passes it: all columns of the frame are computed."""
 
     def settle_batch(batch: pl.DataFrame) -> pl.DataFrame:
-        return batch.with_columns(settle([batch[name] for name in judged_by(sweep)], sweep, block)) if batch[CONTENDED].any() else batch
+        bound = settle([batch[name] for name in judged_by(sweep)], sweep, block)
+        return batch.clone().replace_column(batch.get_column_index("bound"), bound)
 
     return frame.map_batches(settle_batch, predicate_pushdown=False, projection_pushdown=False, slice_pushdown=False, streamable=True)
 
