@@ -38,8 +38,9 @@ ROWS_TOGETHER = 4_000_000
 """Rows that chips share a part up to [1]: few enough that an edit of one chip costs seconds, enough that a job's start, which takes as
 long as a million rows, does not weigh."""
 
-ROWS_FOR_TWO = 8_000_000
-"""Rows from which on a part is worth two threads [1]: they share a part's work evenly, but its start takes one."""
+LARGE_ROWS, MANY_LARGE = 8_000_000, 4
+"""Rows from which on a part is worth two threads [1]: they share its work evenly, but its start takes one. Where there are this many such
+parts, one thread each is better: they fill the cores by themselves, their starts too."""
 
 MEMORY_MB, MEMORY_MB_PER_THREAD, MEMORY_MB_PER_MILLION, MILLIONS_IN_MEMORY = 300, 150, 50, 4
 """What a job needs [MB]: the interpreter with polars, what a thread works on, and what waits to be written, which the writer bounds."""
@@ -91,15 +92,14 @@ class Part:
         return self.stop - self.start
 
     @property
-    def threads(self) -> int:
-        """Threads that are worth giving to it [1]."""
-        return 1 if self.rows < ROWS_FOR_TWO else 2
+    def large(self) -> bool:
+        """Whether several threads are worth giving to it."""
+        return self.rows >= LARGE_ROWS
 
-    @property
-    def memory_mb(self) -> int:
+    def memory_mb(self, threads: int) -> int:
         """Memory that its job needs at most [MB]; from a few million rows on it is the same for any number."""
         waiting = MEMORY_MB_PER_MILLION * min(-(-self.rows // 1_000_000), MILLIONS_IN_MEMORY)
-        return MEMORY_MB + MEMORY_MB_PER_THREAD * self.threads + waiting
+        return MEMORY_MB + MEMORY_MB_PER_THREAD * threads + waiting
 
     @property
     def name(self) -> str:
@@ -127,6 +127,10 @@ class Plan:
     def _by_name(self) -> Mapping[str, Part]:
         return {part.name: part for part in self.parts}
 
+    @cached_property
+    def _many_large(self) -> bool:
+        return sum(part.large for part in self.parts) >= MANY_LARGE
+
     def _part(self, wildcards: Wildcards) -> Part:
         return self._by_name[f"{wildcards.sweep}/part-{wildcards.part}"]
 
@@ -140,11 +144,11 @@ class Plan:
 
     def part_threads(self, wildcards: Wildcards) -> int:
         """Threads for the part of a job [1]."""
-        return self._part(wildcards).threads
+        return 2 if self._part(wildcards).large and not self._many_large else 1
 
     def part_memory_mb(self, wildcards: Wildcards) -> int:
         """Memory for the part of a job [MB]."""
-        return self._part(wildcards).memory_mb
+        return self._part(wildcards).memory_mb(self.part_threads(wildcards))
 
     def chart_families(self) -> list[str]:
         """The families of charts that are drawn."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -57,11 +58,25 @@ def test_chips_share_a_part_only_while_it_is_small(chips: int, sizes: int, expec
     assert [part.rows for part in plan(large(chips, sizes)).parts] == expected
 
 
+def asked_for(sizes: int) -> list[tuple[int, int]]:
+    """Threads and memory of the jobs of one chip with so many thousand rows."""
+    work = plan(large(1, sizes))
+    jobs = [SimpleNamespace(sweep=part.sweep, part=f"{part.number:05d}") for part in work.parts]
+    return [(work.part_threads(job), work.part_memory_mb(job)) for job in jobs]
+
+
 def test_a_job_asks_for_what_its_rows_need() -> None:
-    """More rows want another thread and more memory, up to the size at which the rest waits on disk: a sweep of any size has such jobs."""
-    small, middle, most, beyond = (plan(large(1, sizes)).parts[0] for sizes in (1, 3_000, 20_000, 1_000_000))
-    assert [part.threads for part in (small, middle, most, beyond)] == [1, 1, 2, 2]
-    assert small.memory_mb < middle.memory_mb < most.memory_mb == beyond.memory_mb
+    """More rows want more memory, up to the size at which the rest waits on disk: a sweep of any size has such jobs."""
+    (small,), (middle,), (most,), beyond = (asked_for(sizes) for sizes in (1, 3_000, 20_000, 1_000_000))
+    assert small[1] < middle[1] < most[1]
+    assert len(beyond) == 50
+    assert max(memory for _, memory in beyond) < most[1]
+
+
+def test_few_large_parts_have_two_threads_each_and_many_have_one() -> None:
+    """A sweep of two large parts leaves no core idle, and of four the starts of some overlap with the work of others."""
+    assert [[threads for threads, _ in asked_for(sizes)] for sizes in (1, 3_000, 20_000, 40_000)] == [[1], [1], [2], [2, 2]]
+    assert {threads for threads, _ in asked_for(80_000)} == {1}
 
 
 def test_parts_together_are_the_table() -> None:

@@ -1,0 +1,36 @@
+"""A workflow whose jobs do nothing but load polars: what Snakemake costs whatever its jobs do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from benchmarks.measure import Cost, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["run_empty_jobs"]
+
+SNAKEFILE = """
+rule all:
+    input: expand("{number}.txt", number=range(JOBS))
+
+rule empty:
+    output: "{number}.txt"
+    script: "empty.py"
+"""
+
+SCRIPT = """
+from pathlib import Path
+import polars
+Path(snakemake.output[0]).touch()
+"""
+
+
+def run_empty_jobs(folder: Path, jobs: int, cores: int) -> Cost:
+    """Run so many of them, with the options of the default profile; again in the same folder, none is left to run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in (("Snakefile", SNAKEFILE.replace("JOBS", str(jobs))), ("empty.py", SCRIPT)):
+        if not (folder / name).exists():
+            (folder / name).write_text(text, encoding="utf-8")
+    return run(["snakemake", "--cores", str(cores), "--max-jobs-per-timespan", "10000/1s", "--scheduler", "greedy"], cores, folder)
