@@ -162,12 +162,12 @@ def rooflines_sums(sweep: Sweep, _: float, __: Path) -> dict[str, float]:
         return {name: float(value) for name, value in frame.collect(engine="streaming").row(0, named=True).items()}
 
 
-def rooflines_parquet(sweep: Sweep, _: float, path: Path) -> None:
+def rooflines_parquet(sweep: Sweep, _: float, path: Path, compression: str = "zstd") -> None:
     """The table, as a job writes it."""
     from rooflines.jobs import write_part  # noqa: PLC0415
     from rooflines.parts import plan  # noqa: PLC0415
 
-    given = load_config(config(sweep.rows, rows_per_part=10**9))
+    given = load_config(config(sweep.rows, rows_per_part=10**9, compression=compression))
     (part,) = plan(given).parts
     write_part(part.spec, path)
 
@@ -322,6 +322,7 @@ CONTENDERS: Mapping[str, Callable[[Sweep, float, Path], Mapping[str, float] | No
     "rooflines-sums": rooflines_sums,
     "numpy-sums": numpy_sums,
     "rooflines": rooflines_parquet,
+    "rooflines-lz4": partial(rooflines_parquet, compression="lz4"),
     "duckdb": duckdb_parquet,
     "duckdb-snappy": partial(duckdb_parquet, compression="COMPRESSION snappy"),
     "pandas": pandas_parquet,

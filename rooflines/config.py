@@ -263,6 +263,9 @@ class SweepConfig(Entry):
     rows_per_part: Annotated[int, BeforeValidator(_part), WithJsonSchema({**COUNT_SCHEMA, "maximum": LARGEST_PART})] = Field(
         20_000_000, description="rows of one part at most; a larger sweep is cut into parts, each a job of its own [1]"
     )
+    compression: Literal["zstd", "lz4"] = Field(
+        "zstd", description="of the table's files; lz4 takes a quarter less time to write and a fifth to a half more bytes"
+    )
 
 
 class ConfigFile(Entry):

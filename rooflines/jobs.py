@@ -60,7 +60,7 @@ def write_part(spec: str, path: str | Path) -> None:
     rows = [recipe["row"], recipe["row"] + recipe["stop"] - recipe["start"]]
     print(f"{rows[1] - rows[0]:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
-        write_parquet(frame, path, about([recipe], columns, rows=rows), TEXTS)
+        write_parquet(frame, path, about([recipe], columns, rows=rows), TEXTS, sweep.config["compression"])
 
 
 @recorded

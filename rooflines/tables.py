@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["METADATA_KEY", "appearing", "csv_text", "metadata_of", "scan", "write_csv", "write_parquet"]
 
+Compression = Literal["zstd", "lz4"]
+
 ROW_GROUP_ROWS = 2**18
 PAGE_BYTES = 2**22
 """A column of a row group is one page: as fast as smaller ones, and 5 % smaller in all."""
@@ -29,7 +31,9 @@ ARROW_SCHEMA_KEY = "ARROW:schema"
 """The key under which polars, pyarrow and others keep the types of the columns."""
 
 
-def write_parquet(frame: pl.LazyFrame, path: str | Path, about: Mapping[str, Any], texts: Iterable[str] = ()) -> None:
+def write_parquet(
+    frame: pl.LazyFrame, path: str | Path, about: Mapping[str, Any], texts: Iterable[str] = (), compression: Compression = "zstd"
+) -> None:
     """Write a frame as Parquet, streaming, with `about` in its metadata.
 
     Args:
@@ -37,13 +41,19 @@ def write_parquet(frame: pl.LazyFrame, path: str | Path, about: Mapping[str, Any
         path: Where it appears when it is whole.
         about: What made it, as plain data.
         texts: Enum columns that are read back as Categorical, as files with different Enums cannot be read together.
+        compression: How pages are compressed.
     """
     metadata = {METADATA_KEY: json.dumps(about, ensure_ascii=False)}
     if read_as := dict.fromkeys(texts, pl.Categorical):
         metadata[ARROW_SCHEMA_KEY] = arrow_schema({**frame.collect_schema(), **read_as})
     with appearing(path) as aside:
         frame.sink_parquet(
-            aside, compression="zstd", compression_level=1, row_group_size=ROW_GROUP_ROWS, data_page_size=PAGE_BYTES, metadata=metadata
+            aside,
+            compression=compression,
+            compression_level=1 if compression == "zstd" else None,
+            row_group_size=ROW_GROUP_ROWS,
+            data_page_size=PAGE_BYTES,
+            metadata=metadata,
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -19,7 +19,7 @@ from rooflines.tables import METADATA_KEY, appearing, metadata_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-CONFIG = {
+CONFIG: dict[str, Any] = {
     "sweeps": {
         "small": {
             "operation": "matmul",
@@ -106,6 +106,18 @@ def test_a_foreign_file_is_none_of_ours(tmp_path: Path) -> None:
         metadata_of(tmp_path / "foreign.parquet")
     with pytest.raises(rooflines.RooflinesError, match="cannot be read as Parquet"):
         metadata_of(tmp_path / "none.parquet")
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+def test_a_table_is_compressed_as_is_asked_for(compression: str, tmp_path: Path) -> None:
+    """And holds the same rows."""
+    sweep = {**CONFIG["sweeps"]["small"], "compression": compression}
+    config = rooflines.load_config({**CONFIG, "sweeps": {"small": sweep}})
+    (part,) = plan(config).parts
+    path = tmp_path / "tables" / f"{part.name}.parquet"
+    write_part(part.spec, path)
+    assert {"zstd": "ZSTD", "lz4": "LZ4"}[compression] == parquet.read_metadata(path).row_group(0).column(0).compression
+    assert_frame_equal(pl.read_parquet(path), rooflines.rows(config, "small").collect())
 
 
 def test_parts_that_hold_different_names_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,6 +185,7 @@ KEYS = [
         ("sweeps.mlp.thresholds[1]", "'Z'"),
     ),
     Wrong("thresholds that are a number", THRESHOLDS, "thresholds: 3", ("sweeps.mlp.thresholds", "3")),
+    Wrong("an unknown compression", UNIT, "compression: gzip", ("sweeps.mlp.compression", "'gzip'", "zstd")),
     Wrong("rows_per_part of zero", UNIT, "rows_per_part: 0", ("sweeps.mlp.rows_per_part", "0")),
     Wrong("rows_per_part in words", UNIT, "rows_per_part: many", ("sweeps.mlp.rows_per_part", "'many'")),
     Wrong("rows_per_part of one and a half", UNIT, "rows_per_part: 1.5", ("sweeps.mlp.rows_per_part", "1.5")),
