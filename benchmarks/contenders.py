@@ -172,6 +172,20 @@ def rooflines_parquet(sweep: Sweep, _: float, path: Path, compression: str = "zs
     write_part(part.spec, path)
 
 
+def rooflines_written(sweep: Sweep, _: float, path: Path, **options: Any) -> None:  # noqa: ANN401, polars' own
+    """The rows alone into Parquet, with other options than a job's."""
+    import polars as pl  # noqa: PLC0415, the others do without
+
+    from rooflines.dictionary import table_columns  # noqa: PLC0415
+    from rooflines.jobs import ROWS_AT_ONCE  # noqa: PLC0415
+    from rooflines.table_rows import whole_rows  # noqa: PLC0415
+    from rooflines.tables import PAGE_BYTES, ROW_GROUP_ROWS  # noqa: PLC0415
+
+    frame = whole_rows(sweep, [column.name for column in table_columns(sweep.op.dims)], 0, sweep.rows)
+    with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
+        frame.sink_parquet(path, row_group_size=ROW_GROUP_ROWS, data_page_size=PAGE_BYTES, **options)
+
+
 def keys(sweep: Sweep) -> dict[str, str | None]:
     """The keys that are the same in every row."""
     (block,) = sweep.blocks
@@ -323,6 +337,10 @@ CONTENDERS: Mapping[str, Callable[[Sweep, float, Path], Mapping[str, float] | No
     "numpy-sums": numpy_sums,
     "rooflines": rooflines_parquet,
     "rooflines-lz4": partial(rooflines_parquet, compression="lz4"),
+    "plain": partial(rooflines_written, compression="uncompressed", statistics=False),
+    "statistics": partial(rooflines_written, compression="uncompressed"),
+    "lz4": partial(rooflines_written, compression="lz4"),
+    "zstd": partial(rooflines_written, compression="zstd", compression_level=1),
     "duckdb": duckdb_parquet,
     "duckdb-snappy": partial(duckdb_parquet, compression="COMPRESSION snappy"),
     "pandas": pandas_parquet,

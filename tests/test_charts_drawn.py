@@ -4,7 +4,8 @@ import io
 import json
 import subprocess
 import sys
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -17,6 +18,7 @@ from scenes import Text, chosen, outside, overlaps, says, texts
 import rooflines
 from rooflines import RooflinesError, charts
 from rooflines.catalogue import base_chips, chip_entries
+from rooflines.charts.config import OF_ROWS
 from rooflines.charts.families import fitted
 from rooflines.charts.looks import SIZES, theme
 from rooflines.charts.render import MOST_BYTES, MOST_ROWS, dumps, encoded, image, png, spec_of, svg
@@ -56,8 +58,16 @@ def drawn(name: str) -> dict[str, dict[str, Any]]:
     """The specifications of all charts of a config, by id."""
     config = rooflines.load_config(None if name == "default" else hostile(name))
     results = charts.of_config(config)
-    return {chart.id: fitted(results, chart.plain())[1] for chart in config.charts}
 
+    def rows(sweep: str, kind: str) -> pl.LazyFrame:
+        READ.add(kind)
+        return results.rows(sweep)
+
+    return {chart.id: fitted(replace(results, rows=partial(rows, kind=chart.chart)), chart.plain())[1] for chart in config.charts}
+
+
+READ: set[str] = set()
+"""Charts that asked for rows while they were drawn."""
 
 CONFIGS = ("default", "one chip", "forty chips", "long names")
 KINDS = 12
@@ -69,6 +79,12 @@ def test_no_text_lies_on_another_or_leaves_the_picture(config: str, size: str) -
     """In every size, as charts are first shown."""
     wrong = {name: (overlaps(spec, size)[:3], outside(spec, size)[:3]) for name, spec in drawn(config).items()}
     assert {name: found for name, found in wrong.items() if found != ([], [])} == {}
+
+
+def test_charts_that_read_rows_are_those_that_wait_for_tables() -> None:
+    """Of all others the workflow makes no table before it draws them."""
+    drawn("default")
+    assert READ == OF_ROWS
 
 
 @pytest.mark.parametrize("chart", ["roofline-model-shapes", "attained-book-q2-int8-weights", "shards-sharded-models", "chips-model-shapes"])
