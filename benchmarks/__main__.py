@@ -24,10 +24,11 @@ from benchmarks.contenders import FLOATS
 from benchmarks.empty_jobs import run_empty_jobs
 from benchmarks.grids import config
 from benchmarks.measure import Cost, run
+from benchmarks.report import Goal, Lines, goals, million, table
 from rooflines import load_config
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "RESULTS.md"
@@ -36,20 +37,12 @@ PAIRS = 7
 CHIPS = 40
 OTHER_JOBS = 3  # thresholds, what is skipped, the index
 EXACTLY = 1e-12
-Lines = list[str]
+FEW, BILLION = 1e7, 1e9
 
+GOALS: list[Goal] = []
+"""What was aimed at, as it is measured."""
 
-def table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]], note: str = "") -> Lines:
-    """A table in Markdown, printed as well."""
-    lines = [f"## {title}", "", *([note, ""] if note else []), f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
-    lines += [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
-    print("\n".join([*lines, ""]), flush=True)
-    return [*lines, ""]
-
-
-def million(rows: float, seconds: float) -> str:
-    """Millions of rows per second, in two digits after the point."""
-    return f"{rows / seconds / 1e6:.2f}"
+WRITER = "polars' Parquet writer, see section 3"
 
 
 def rounds(names: Sequence[str], once: Callable[[str], Cost], number: int = ROUNDS) -> dict[str, Cost]:
@@ -90,8 +83,9 @@ def formulas(rows: float, folder: Path) -> Lines:
     body = [(name, f"{count:,}", f"{cpu:.2f}", million(count, cpu)) for name, cpu in zip(names, cpu_s, strict=True)]
     note = (
         f"One thread, without the start, the middle of {PAIRS} pairs. rooflines settles ties exactly, numpy does not. "
-        f"rooflines / numpy: {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}; goal 0.8)."
+        f"rooflines / numpy: {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})."
     )
+    GOALS.append(Goal("formulas alone, speed over that of blocked numpy", 0.8, median(ratios)))
     return table("1. Formulas alone", ("who", "rows", "CPU s", "M rows per CPU s"), body, note)
 
 
@@ -128,6 +122,8 @@ def files(rows: float, folder: Path) -> Lines:
         ratio = alone[name].cpu_s / alone["rooflines"].cpu_s
         speeds = (f"{alone[name].cpu_s:.2f}", million(count, alone[name].cpu_s), f"{ratio:.2f}", million(count, every[name].wall_s))
         body.append((name, *speeds, f"{size:.1f}", f"{alone[name].peak_mib:.0f}"))
+    GOALS.append(Goal("end to end, CPU s of DuckDB's COPY over ours", 3, alone["duckdb"].cpu_s / alone["rooflines"].cpu_s, limit=WRITER))
+    GOALS.append(Goal("end to end, M rows/s wall", 6, count / every["rooflines"].wall_s / 1e6, limit=WRITER))
     head = ("who", "CPU s", "M rows per CPU s", "its CPU s / ours", f"M rows/s wall, {threads} threads", "bytes per row", "peak MiB")
     note = f"{count:,} rows, all columns, zstd(1) unless said, whole processes with their start. 200,000 rows compared one by one."
     return table("2. End to end into Parquet", head, body, note)
@@ -184,6 +180,11 @@ def snakemakes_share(rows: float, folder: Path) -> Lines:
             demand(near, f"{part} of the workflow and of one process")
         empty = run_empty_jobs(folder / f"empty-{wanted:g}", len(tables["workflow"]) + OTHER_JOBS, cores)
         more = f"{whole.wall_s - one.wall_s:+.1f}", f"{whole.wall_s / one.wall_s:.2f}", f"{whole.cpu_s / one.cpu_s:.2f}"
+        less, limit = whole.wall_s - one.wall_s, f"Snakemake itself: as many empty jobs take {empty.wall_s:.1f} s"
+        if wanted == rows:
+            GOALS.append(Goal(f"Snakemake's share at {count:.0e} rows, s", 1.5, less, most=True, limit=limit))
+        else:
+            GOALS.append(Goal(f"the same at {count:.0e} rows, times", 1.15, whole.wall_s / one.wall_s, most=True, limit=limit))
         body.append((f"{count:,}", len(tables["workflow"]), f"{one.wall_s:.1f}", f"{whole.wall_s:.1f}", f"{empty.wall_s:.1f}", *more))
     head = (
         "rows",
@@ -195,13 +196,13 @@ def snakemakes_share(rows: float, folder: Path) -> Lines:
         "ratio, wall",
         "ratio, CPU",
     )
-    note = "Goals: 1.5 s more at 1e7 rows, 1.15 times as long at 1e8. An empty job loads polars and does nothing."
+    note = "An empty job loads polars and does nothing."
     return table(f"4. Snakemake's share, {cores} cores", head, body, note)
 
 
 def growth(sizes: Sequence[float], folder: Path) -> Lines:
     """The workflow at growing sizes, over forty chips."""
-    cores, body = os.cpu_count() or 1, []
+    cores, body, per_row = os.cpu_count() or 1, [], dict[float, float]()
     for wanted in sizes:
         given = config(wanted, CHIPS)
         count, place = load_config(given).sweep("bench").rows, write(folder / f"growth-{wanted:g}", given)
@@ -212,6 +213,12 @@ def growth(sizes: Sequence[float], folder: Path) -> Lines:
         size = sum(part.stat().st_size for part in parts) / count
         seconds = (f"{cost.wall_s:.1f}", f"{cost.cpu_s:.1f}", million(count, cost.wall_s), million(count, cost.cpu_s))
         body.append((f"{count:,}", len(parts), *seconds, f"{cost.peak_mib:.0f}", f"{size:.1f}"))
+        per_row[wanted] = cost.cpu_s / count
+        if wanted == BILLION:
+            GOALS.append(Goal("1e9 rows, s", 180, cost.wall_s, most=True, limit=WRITER))
+            GOALS.append(Goal("1e9 rows, MiB of the largest process", 2048, cost.peak_mib, most=True))
+        if wanted == BILLION and FEW in per_row:
+            GOALS.append(Goal("1e9 rows, CPU s of a row over those at 1e7", 1.2, per_row[BILLION] / per_row[FEW], most=True))
     head = ("rows", "parts", "wall s", "CPU s", "M rows/s wall", "M rows per CPU s", "peak MiB of a process", "bytes per row")
     return table(f"5. Growth, `snakemake --cores {cores}`, {CHIPS} chips", head, body)
 
@@ -227,7 +234,8 @@ def threshold_rows(_: float, folder: Path) -> Lines:
         (what, f"{cpu_s:.2f}", million(said["count"], cpu_s))
         for what, cpu_s in (("solving", said["cpu_s"]), ("with the start", cost.cpu_s))
     ]
-    return table("6. Thresholds", ("what", "CPU s", "M per CPU s"), body, f"{said['count']:,}, exact to the last integer. Goal: 1 M/s.")
+    GOALS.append(Goal("thresholds, M per CPU s", 1, said["count"] / said["cpu_s"] / 1e6))
+    return table("6. Thresholds", ("what", "CPU s", "M per CPU s"), body, f"{said['count']:,}, exact to the last integer.")
 
 
 def again(rows: float, folder: Path) -> Lines:
@@ -249,9 +257,9 @@ def again(rows: float, folder: Path) -> Lines:
         for name, cost in (("the whole", whole), ("nothing to do", idle), ("an edit of one chip", edit))
     ]
     head = ("run", "wall s", "CPU s", "of the whole, wall", "of the whole, CPU")
-    note = (
-        f"{load_config(given).sweep('bench').rows:,} rows over {CHIPS} chips in {len(before)} parts. Goal for the edit: 1/20 at 1e8 rows."
-    )
+    note = f"{load_config(given).sweep('bench').rows:,} rows over {CHIPS} chips in {len(before)} parts."
+    limit = f"Snakemake's start: nothing to do takes 1/{whole.wall_s / idle.wall_s:.0f}"
+    GOALS.append(Goal(f"an edit of one chip of {CHIPS}, part of the whole", 1 / 20, edit.wall_s / whole.wall_s, most=True, limit=limit))
     return table("7. Again", head, body, note) + reading(place)
 
 
@@ -297,7 +305,11 @@ def default_config(_: float, folder: Path) -> Lines:
     demand(all("Nothing to be done" in cost.said for cost in list(costs.values())[1:]), "the second run has something to do")
     parts = list((place / "results/tables").glob("*/*.parquet"))
     size, site = (sum(file.stat().st_size for file in files if file.is_file()) for files in (parts, (place / "results/bundle").rglob("*")))
-    note = f"{rows:,} rows, {size / rows:.1f} bytes per row (goal 15); the site has {site / 1e6:.1f} MB. Goal for nothing to do: 1.5 s."
+    note = f"{rows:,} rows, {size / rows:.1f} bytes per row; the site has {site / 1e6:.1f} MB."
+    idle, floor = list(costs.values())[1:]
+    limit = f"Snakemake's start: a workflow of as many empty jobs takes {floor.wall_s:.1f} s"
+    GOALS.append(Goal("bytes per row, default config", 15, size / rows, most=True))
+    GOALS.append(Goal("nothing to do, default config, s", 1.5, idle.wall_s, most=True, limit=limit))
     body = [(name, f"{cost.wall_s:.2f}", f"{cost.cpu_s:.2f}") for name, cost in costs.items()]
     return table(f"9. The default config, `snakemake --cores {cores}`", ("run", "wall s", "CPU s"), body, note)
 
@@ -339,10 +351,11 @@ def main() -> None:
     unknown = set(given.only or ()) - parts.keys()
     if unknown:
         parser.error(f"{', '.join(sorted(unknown))}: known are {', '.join(parts)}")
-    lines = machine(os.getloadavg()[0])
+    head, lines = machine(os.getloadavg()[0]), Lines()
     for name in given.only or parts:
         with tempfile.TemporaryDirectory(prefix="rooflines-bench-") as folder:
             lines += parts[name](Path(folder))
+    lines = [*head, *goals(GOALS), *lines]
     if not given.only:
         RESULTS.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 

@@ -1,0 +1,62 @@
+"""What benchmarks print and write: small tables in Markdown, and what was aimed at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["Goal", "Lines", "goals", "million", "table"]
+
+Lines = list[str]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What was aimed at, and what came of it.
+
+    Attributes:
+        what: What is measured, with its unit.
+        wanted: The goal.
+        found: What was measured.
+        most: Whether the goal is the most that it may be; else it is the least.
+        limit: What stands in the way where it is not reached.
+    """
+
+    what: str
+    wanted: float
+    found: float
+    most: bool = False
+    limit: str = ""
+
+    @property
+    def reached(self) -> bool:
+        """Whether it is reached."""
+        return self.found <= self.wanted if self.most else self.found >= self.wanted
+
+
+def table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]], note: str = "") -> Lines:
+    """A table in Markdown, printed as well."""
+    lines = [f"## {title}", "", *([note, ""] if note else []), f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
+    lines += [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
+    print("\n".join([*lines, ""]), flush=True)
+    return [*lines, ""]
+
+
+def goals(found: Iterable[Goal]) -> Lines:
+    """What was aimed at, as a table."""
+    body = [
+        (goal.what, f"{'at most' if goal.most else 'at least'} {goal.wanted:g}", f"{goal.found:.3g}", *_verdict(goal)) for goal in found
+    ]
+    return table("Goals", ("what", "goal", "measured", "reached", "what stands in the way"), body)
+
+
+def _verdict(goal: Goal) -> tuple[str, str]:
+    return ("yes", "") if goal.reached else ("no", goal.limit)
+
+
+def million(rows: float, seconds: float) -> str:
+    """Millions of rows per second, in two digits after the point."""
+    return f"{rows / seconds / 1e6:.2f}"
