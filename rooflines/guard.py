@@ -265,14 +265,18 @@ class Guard(logging.Handler):
     def _have_made_again(self, found: Iterable[Suspect]) -> None:
         """Have outputs made again in this run: what is damaged goes, and what is in order but of another config is forced.
 
-        Snakemake does not ask whether a job is forced that comes after others which run and has `ancient` inputs: with charts it does so
-        by way of their digest, which has none.
+        Snakemake does not ask whether a job is forced, or its output missing, that comes after others which run and has `ancient` inputs:
+        with charts it does so by way of their digest, which has none.
         """
+        forced = self._workflow.dag.forcefiles
         for suspect in found:
             if self._works and not suspect.other:
                 shutil.rmtree(suspect.path) if suspect.path.is_dir() and not suspect.path.is_symlink() else suspect.path.unlink()
-            decided_by = record_file(self._results, suspect.path).with_suffix(".sha256")
-            self._workflow.dag.forcefiles.update((str(suspect.path), str(decided_by)))
+            forced.add(str(suspect.path))
+        again = {suspect.path for suspect in found}
+        for path in (self._results / name for name in self._expected):
+            if path in again or not os.path.lexists(path):
+                forced.add(str(record_file(self._results, path).with_suffix(".sha256")))
 
     def _date(self, outputs: Iterable[Path]) -> None:
         """Date files of the future now: after a clock was set back, Snakemake would take them for newer than what is made from now on."""

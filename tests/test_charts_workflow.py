@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from conftest import Snakemake
+from trials import unfinished
 
 MATMUL: dict[str, Any] = {"operation": "matmul", "grid": {"B": [1, 8, 64, 512], "D": [4096], "F": [4096]}, "dtypes": ["bf16"]}
 CONFIG: dict[str, Any] = {
@@ -84,6 +85,15 @@ def test_a_table_that_is_made_again_as_it_was_redraws_nothing(runs: Runs) -> Non
     runs.config["charts"][1]["title"] = "Two chips"
     assert runs.remade() == {OWN, CHIPS, SITE}
     assert "Two chips" in (runs.path / "results" / CHIPS / "chips-catalogue.json").read_text()
+
+
+def test_charts_that_are_asked_for_are_drawn_after_a_table_that_is_made_again(runs: Runs) -> None:
+    """Snakemake forgets that they are missing: they come after files that are there and made again, and do not care how new these are."""
+    shutil.rmtree(runs.path / "results" / CHIPS)
+    unfinished(runs.path, f"results/{CATALOGUE}")
+    done = runs.snakemake("--snakefile", runs.snakefile, "--configfile", "my.yaml", "--", f"results/{CHIPS}", cwd=runs.path)
+    assert done.returncode == 0, done.stdout
+    assert (runs.path / "results" / CHIPS / "chips-catalogue.json").is_file()
 
 
 def test_the_report_has_every_chart_and_the_site(first: Runs) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from trials import SEED, Trial, emptied, flipped, may_unshare, outlives, replaced, truncated
+from trials import CONFIG, SEED, Trial, emptied, flipped, may_unshare, outlives, replaced, truncated, unfinished
 
 from rooflines import guard, records
 from rooflines.errors import RooflinesError, unwritable
@@ -90,6 +90,26 @@ DAMAGES = {
     "thresholds.csv": (flipped, "has other content than was written"),
     "bundle/index.html": (truncated, "has index.html, which has"),
 }
+
+
+def test_an_index_that_is_asked_for_is_made_after_a_table_that_outlived_its_run(made: Trial, clean: Clean) -> None:
+    """Snakemake forgets that it is missing: it comes after a table that is there and is made again, and does not care how new that is."""
+    marker = unfinished(made.path, "results/tables/grid/part-00001.parquet")
+    (made.results / "tables/index.csv").unlink()
+    done = Trial(made.path, CONFIG, "results/tables/index.csv").run()
+    assert done.returncode == 0, done.stdout
+    assert not marker.exists()
+    made.whole(clean.contents)
+
+
+def test_an_index_that_is_asked_for_is_made_after_a_table_of_another_config(made: Trial, clean: Clean) -> None:
+    """The same where the config was edited."""
+    sweeps = CONFIG["sweeps"]
+    config = {**CONFIG, "sweeps": {**sweeps, "grid": {**sweeps["grid"], "efficiency": {"math": 0.5}}}}
+    (made.results / "tables/index.csv").unlink()
+    done = Trial(made.path, config, "results/tables/index.csv").run()
+    assert done.returncode == 0, done.stdout
+    assert made.contents().keys() == clean.contents.keys()
 
 
 def test_whatever_happened_to_files_they_are_told_of_and_made_again(made: Trial, clean: Clean) -> None:

@@ -1,6 +1,8 @@
 """A folder in which runs are broken on purpose, and what must hold of it afterwards."""
 
+import base64
 import hashlib
+import json
 import os
 import random
 import shutil
@@ -253,6 +255,13 @@ def replaced(path: Path) -> None:
     size = path.stat().st_size
     path.unlink()
     path.write_bytes(b"PAR1" + bytes(size - 8) + b"PAR1")
+
+
+def unfinished(folder: Path, output: str) -> Path:
+    """Have Snakemake take an output for that of a job which never ended; the file that says so."""
+    marker = folder / ".snakemake/incomplete" / base64.urlsafe_b64encode(output.encode()).decode()
+    marker.write_text(json.dumps({"external_jobid": None}), encoding="utf-8")
+    return marker
 
 
 def jobs_of(pid: int) -> list[int]:
