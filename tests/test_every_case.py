@@ -148,6 +148,15 @@ SWEEPS: dict[str, dict[str, Any]] = {
         "network": "fabric",
         "thresholds": ["B"],
     },
+    "of half a byte": {
+        "operation": "matmul",
+        "grid": {"B": 1, "D": [2, 3], "F": 1},
+        "dtypes": [{"x": "int4", "w": "int4", "out": "int4", "compute": "bf16"}],
+        "chips": ["ring", "switch"],
+        "sharding": "contracting/reduce-scatter",
+        "shards": [2],
+        "thresholds": ["B", "D"],
+    },
     "of an outer product": {
         "operation": "B,F->BF",
         "grid": {"B": [1, 2**20], "F": [1, 1000, 2**31]},
@@ -165,14 +174,16 @@ SIDE = 3**20
 
 AT, AROUND = dict.fromkeys("BDF", SIDE), [SIDE - 1, SIDE, SIDE + 1]
 TIED = ("math memory", "math network", "memory network", "math memory network")
-TIES = [
-    (spec, shards, tied)
-    for spec, shards in (("none", 1), ("contracting/all-reduce", 3), ("batch/gather-w", 2))
-    for tied in (TIED if shards > 1 else TIED[:1])
+TIES: list[tuple[str, int, str, dict[str, int]]] = [
+    ("none", 1, "math memory", {"B": 3}),
+    ("contracting/all-reduce", 3, "math network", {"D": 27}),
+    *(("none", 1, tied, {}) for tied in TIED[:1]),
+    *(("contracting/all-reduce", 3, tied, {}) for tied in TIED),
+    *(("batch/gather-w", 2, tied, {}) for tied in TIED),
 ]
 
 
-def tied_chips(spec: str, shards: int, tied: str) -> dict[str, Any]:
+def tied_chips(spec: str, shards: int, tied: str, tile: dict[str, int]) -> dict[str, Any]:
     """Return chips on which some times are equal at `AT`, the others a hundredth; and where math is longer or shorter by 1.4e-16."""
     operation = oracle.operation_of("matmul")
     one = Fraction(1)
@@ -185,6 +196,7 @@ def tied_chips(spec: str, shards: int, tied: str) -> dict[str, Any]:
         capacity=None,
         link=None,
         efficiency=dict.fromkeys(oracle.RESOURCES, one),
+        tile=tile,
     )
     work = setting.work(AT, shards)
     rates = {name: int(work[name] * shards * 10**6 / SIDE**2) * (1 if name in tied.split() else 100) for name in work}
@@ -199,10 +211,10 @@ def tied_chips(spec: str, shards: int, tied: str) -> dict[str, Any]:
     return chips
 
 
-@pytest.mark.parametrize(("spec", "shards", "tied"), TIES)
-def test_a_tie_and_what_is_almost_one_are_told_apart(spec: str, shards: int, tied: str) -> None:
+@pytest.mark.parametrize(("spec", "shards", "tied", "tile"), TIES)
+def test_a_tie_and_what_is_almost_one_are_told_apart(spec: str, shards: int, tied: str, tile: dict[str, int]) -> None:
     """Bounds and thresholds are those of exact arithmetic where Float64 cannot tell."""
-    chips = tied_chips(spec, shards, tied)
+    chips = tied_chips(spec, shards, tied, tile)
     sweep: dict[str, Any] = {
         "operation": "matmul",
         "grid": {"B": AROUND, "D": AROUND, "F": SIDE},
@@ -210,11 +222,113 @@ def test_a_tie_and_what_is_almost_one_are_told_apart(spec: str, shards: int, tie
         "chips": list(chips),
         "sharding": spec,
         "shards": [shards],
+        "flops": "leading",
+        "tile": tile,
         "thresholds": [],
     }
     check_rows(config_of(sweep, chips))
-    solved = {**sweep, "grid": AT, "thresholds": ["B", "D", "F"] if shards == 1 else ["B", "D", "F", "shards"]}
+    solved = {**sweep, "grid": AT, "thresholds": ["B", "D", "F"] if shards == 1 or tile else ["B", "D", "F", "shards"]}
     assert threshold_differences(config_of(solved, chips)) == []
+
+
+def test_a_latency_that_is_almost_a_tie_is_told_apart() -> None:
+    """Math takes exactly as long as a hop, or shorter by 4 * 10^-16 of it."""
+    chips = {
+        f"more-{more}": {
+            "source": "made up",
+            "units": {"matrix": {"bf16": {"flops_per_s": 2**51 + more}}},
+            "memory": {"hbm": {"bytes_per_s": 1e15}},
+            "networks": {"fabric": {"bytes_per_s": 1e15, "topology": "switch", "hop_latency_s": 1}},
+        }
+        for more in (-1, 0, 1)
+    }
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": [2**17 - 1, 2**17, 2**17 + 1], "D": 2**17, "F": 2**17},
+        "dtypes": ["bf16"],
+        "chips": list(chips),
+        "sharding": "batch/gather-w",
+        "shards": [2],
+        "thresholds": [],
+    }
+    check_rows(config_of(sweep, chips))
+    solved = {**sweep, "grid": dict.fromkeys("BDF", 2**17), "thresholds": ["B", "D", "shards"]}
+    assert threshold_differences(config_of(solved, chips)) == []
+
+
+def slow_chip(short: int) -> dict[str, Any]:
+    """Return a chip whose math gains on its memory, along B, by so many parts of 5 * 10^15."""
+    return {
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": 2**19 * 10**10 - short}}},
+        "memory": {"hbm": {"bytes_per_s": 1e10}},
+    }
+
+
+@pytest.mark.parametrize("tile", [{}, {"B": 3}, {"B": 1024, "D": 2}])
+def test_a_threshold_may_be_as_large_as_its_column_holds(tile: dict[str, int]) -> None:
+    """From 2^62 on there is none, but for the real one."""
+    chips = {f"short-{short}": slow_chip(short) for short in (-1, 0, 1, 2, 10, 300, 596, 597, 1000, 10**5, 3 * 10**5, 10**6, 10**9, 10**15)}
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": 1, "D": 2**20, "F": 2**20},
+        "dtypes": ["bf16"],
+        "chips": list(chips),
+        "thresholds": ["B"],
+        **({"tile": tile, "flops": "leading"} if tile else {}),
+    }
+    assert threshold_differences(config_of(sweep, chips)) == []
+
+
+RULES: dict[tuple[str, str], dict[str, float | None]] = {
+    ("matmul", "bf16"): {"B": 250, "D": 250, "F": 250},
+    ("matmul", "w8a16"): {"B": 125, "D": 250, "F": 250},
+    ("matmul", "int8"): {"B": 125, "D": 125, "F": 125},
+    ("per-example-matmul", "bf16"): {"B": None, "D": None, "F": None},
+    ("B,F->BF", "bf16"): {"B": None, "F": None},
+}
+
+
+@pytest.mark.parametrize(("operation", "dtypes"), RULES)
+def test_the_rule_of_thumb_is_the_ridge_by_the_bits_of_what_lacks_the_dimension(operation: str, dtypes: str) -> None:
+    """At 250 FLOP/byte; none where every byte grows with the dimension, or where memory grows faster than math."""
+    rule = RULES[operation, dtypes]
+    assert {row["axis"]: row["critical_rule"] for row in rules(operation, dtypes, 2.5e14)} == rule
+
+
+def test_the_rule_of_thumb_counts_tiles_shares_and_exact_flops() -> None:
+    """By hand, where the operands without the dimension are not the only ones."""
+    every = {row["axis"]: row["critical_rule"] for row in rules("per-example-matmul", "int8", 1e12)}
+    assert every == {"B": None, "D": 1.0, "F": 1.0}  # 2 n >= n + 1
+    exact = {row["axis"]: row["critical_rule"] for row in rules("matmul", "int8", 2e12, flops="exact")}
+    assert exact == {"B": 1.0, "D": 1.5, "F": 1.0}  # (2 n - 1) / 2 >= 1, with one product of out less
+    tile = {"tile": {"B": 16, "D": 32}, "flops": "leading"}
+    tiled = {row["axis"]: row["critical_rule"] for row in rules("matmul", "bf16", 1e12, **tile)}
+    assert tiled == {"B": None, "D": pytest.approx(32 / 30), "F": pytest.approx(32 / 30)}  # 1024 n >= 64 n + 32 tiles of 32, or + 1024
+    split = {
+        row["axis"]: row["critical_rule"] for row in rules("matmul", "bf16", 1e12, **tile, sharding="contracting/all-reduce", shards=[2])
+    }
+    assert split == {"B": None, "D": pytest.approx(64 / 30), "F": pytest.approx(32 / 30)}  # the same tiles, on twice as many chips
+
+
+def rules(operation: str, dtypes: str, peak: float, **more: object) -> list[dict[str, Any]]:
+    """Return the thresholds of a chip with 10^12 byte/s."""
+    chip = {
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": peak}, "int8": {"flops_per_s": peak}}},
+        "memory": {"hbm": {"bytes_per_s": 1e12}},
+        "networks": {"fabric": {"bytes_per_s": 1e10, "topology": "switch"}},
+    }
+    dims = oracle.operation_of(operation).dims
+    sweep = {
+        "operation": operation,
+        "grid": dict.fromkeys(dims, 64),
+        "dtypes": [dtypes],
+        "chips": ["one"],
+        "thresholds": list(dims),
+        **more,
+    }
+    return rooflines.thresholds(rooflines.load_config(config_of(sweep, {"one": chip}))).to_dicts()
 
 
 # ---------------------------------------------------------------- thresholds in the number of chips

@@ -7,7 +7,7 @@ replaced by a new one. Results are kept in mutants/, and only what has none is t
 
     python verify/mutate.py                        what has no result yet, against all chosen tests
     python verify/mutate.py 'rooflines.space*'     these once more
-    python verify/mutate.py --quick 0.5            only against tests of at most half a second
+    python verify/mutate.py --budget 4             each only against its quickest tests, those that together take four seconds
     python verify/mutate.py --survivors            once more what no test has noticed
 """
 
@@ -25,6 +25,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,11 +40,14 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "mutants"
-ASKED, FOUND = FOLDER / "asked.json", FOLDER / "found.jsonl"
+ASKED, FOUND, CLEAN = FOLDER / "asked.json", FOLDER / "found.jsonl", FOLDER / "clean.json"
 VARIABLE = "MUTANT_UNDER_TEST"
 
 KILLED, SURVIVED, NO_TEST, TIMEOUT = 1, 0, 33, 36
 """As mutmut notes them."""
+
+LEFTOVER = 9
+"""How a process ends in which a change left something behind."""
 
 PATIENCE_S = 20.0
 """Longer than this, and five times as long as usual, a test does not take: an endless loop."""
@@ -61,9 +65,9 @@ class TimeUpError(BaseException):
 class Trial:
     """A pytest session that tries changes instead of running its tests once."""
 
-    def __init__(self, names: list[str], quick: float) -> None:
+    def __init__(self, names: list[str], budget: float) -> None:
         self.names = names
-        self.quick = quick
+        self.budget = budget
         self.durations: dict[str, float] = {}
         self.late = False
         self.killers: dict[str, list[pytest.Item]] = defaultdict(list)
@@ -98,17 +102,13 @@ class Trial:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """See what each test calls and how long it takes, then try the changes."""
-        from mutmut.state import state  # noqa: PLC0415, here the changed package is in front
-
         signal.signal(signal.SIGALRM, self.ring)
+        if not CLEAN.exists():
+            CLEAN.write_text(json.dumps([self.clean(item) for item in session.items]), encoding="utf-8")
         calls: dict[str, list[pytest.Item]] = defaultdict(list)
-        for item in session.items:
-            state()._stats.clear()  # noqa: SLF001, where the changed modules note what is called
-            start = time.perf_counter()
-            if not self.run(item, "stats"):
-                raise RuntimeError(f"{item.nodeid} fails as it is")
-            self.durations[item.nodeid] = time.perf_counter() - start
-            for function in state()._stats:  # noqa: SLF001
+        for item, (seconds, called) in zip(session.items, json.loads(CLEAN.read_text(encoding="utf-8")), strict=True):
+            self.durations[item.nodeid] = seconds
+            for function in called:
                 calls[function].append(item)
         with FOUND.open("a", encoding="utf-8") as out:
             for name in self.names:
@@ -117,11 +117,22 @@ class Trial:
                 print(json.dumps([name, code, round(time.perf_counter() - start, 3), by]), file=out, flush=True)
         return True
 
+    def clean(self, item: pytest.Item) -> tuple[float, list[str]]:
+        """How long a test takes as it is, and what it calls."""
+        from mutmut.state import state  # noqa: PLC0415, here the changed package is in front
+
+        state()._stats.clear()  # noqa: SLF001, where the changed modules note what is called
+        start = time.perf_counter()
+        if not self.run(item, "stats"):
+            raise RuntimeError(f"{item.nodeid} fails as it is")
+        return time.perf_counter() - start, sorted(state()._stats)  # noqa: SLF001
+
     def attempt(self, name: str, items: list[pytest.Item]) -> tuple[int, str]:
         """What becomes of a change: what noticed the one before comes first, then the quickest."""
         killers = self.killers[name.partition("__mutmut_")[0]]
-        rest = [item for item in items if item not in killers and self.durations[item.nodeid] <= self.quick]
-        for item in [*killers, *sorted(rest, key=lambda item: self.durations[item.nodeid])]:
+        rest = sorted((item for item in items if item not in killers), key=lambda item: self.durations[item.nodeid])
+        total = accumulate(self.durations[item.nodeid] for item in rest)
+        for item in [*killers, *(item for item, until in zip(rest, total, strict=True) if until <= self.budget)]:
             limit = PATIENCE_S + 5 * self.durations[item.nodeid]
             if self.run(item, name, limit):
                 continue
@@ -130,18 +141,18 @@ class Trial:
                 killers.remove(item)
             killers.insert(0, item)
             if not self.run(item, ""):
-                os._exit(3)  # the change left something behind: once more, in a new process
+                os._exit(LEFTOVER)  # the change left something behind: once more, in a new process
             return TIMEOUT if late else KILLED, item.nodeid
         return (SURVIVED if items else NO_TEST), ""
 
 
-def work(quick: float) -> int:
+def work(budget: float) -> int:
     """Try what is asked for, in the folder of changed modules."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     from mutmut.configuration import config  # noqa: PLC0415, as above
 
     tests = config().pytest_add_cli_args_test_selection
-    trial = Trial(json.loads(ASKED.read_text(encoding="utf-8")), quick)
+    trial = Trial(json.loads(ASKED.read_text(encoding="utf-8")), budget)
     return int(pytest.main(["--rootdir=.", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *tests], plugins=[trial]))
 
 
@@ -159,6 +170,10 @@ def generate() -> dict[str, SourceFileMutationData]:
     file_utils.setup_source_paths()
     with contextlib.redirect_stdout(None):
         create_mutants(1)
+    if CLEAN.exists() and any(
+        path.stat().st_mtime > CLEAN.stat().st_mtime for path in [*ROOT.glob("rooflines/*.py"), *ROOT.glob("tests/*.py")]
+    ):
+        CLEAN.unlink()
     found = {}
     for path in config().only_mutate:
         found[path] = SourceFileMutationData(path=path)
@@ -166,10 +181,10 @@ def generate() -> dict[str, SourceFileMutationData]:
     return found
 
 
-def tried(names: list[str], quick: float) -> Iterator[tuple[str, int, float]]:
+def tried(names: list[str], budget: float) -> Iterator[tuple[str, int, float]]:
     """The changes, each with what became of it."""
     environment = {**os.environ, VARIABLE: "", "PYTHONPATH": str(FOLDER), "POLARS_MAX_THREADS": "1"}
-    command = [sys.executable, __file__, "--worker", "--quick", str(quick)]
+    command = [sys.executable, __file__, "--worker", "--budget", str(budget)]
     left, stuck = list(names), ""
     while left:
         ASKED.write_text(json.dumps(left), encoding="utf-8")
@@ -195,21 +210,24 @@ def tried(names: list[str], quick: float) -> Iterator[tuple[str, int, float]]:
                 break
             time.sleep(0.5)
         if left and worker.returncode != 0 and not seen:
-            if stuck == left[0]:
+            if stuck != left[0]:
+                stuck = left[0]
+            elif worker.returncode == LEFTOVER:
+                yield left.pop(0), KILLED, 0.0  # in a process of its own it fails a test, which passed before
+            else:
                 raise RuntimeError((FOLDER / "worker.log").read_text(encoding="utf-8")[-3000:])
-            stuck = left[0]
 
 
 def main() -> int:
     """Try what is asked for, and say what no test noticed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--quick", type=float, default=float("inf"))
+    parser.add_argument("--budget", type=float, default=float("inf"))
     parser.add_argument("--survivors", action="store_true")
     parser.add_argument("--worker", action="store_true")
     given = parser.parse_args()
     if given.worker:
-        return work(given.quick)
+        return work(given.budget)
     os.chdir(ROOT)
     files = generate()
     of_name = {name: data for data in files.values() for name in data.exit_code_by_key}
@@ -221,7 +239,7 @@ def main() -> int:
         and (bool(given.names and not given.survivors) or data.exit_code_by_key[name] in (None, *again))
     ]
     print(f"{len(of_name)} changes, {len(names)} to try", flush=True)
-    for name, code, seconds in tried(names, given.quick):
+    for name, code, seconds in tried(names, given.budget):
         data = of_name[name]
         data.exit_code_by_key[name] = code
         data.durations_by_key[name] = seconds
