@@ -6,16 +6,21 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import oracle
 import polars as pl
 import pytest
-from test_properties import differences, expected_rows, table_of, threshold_differences
+from polars.testing import assert_frame_equal
+from test_properties import METRICS, differences, expected_rows, table_of, threshold_differences
 
 import rooflines
+from rooflines import panels, solving
 from rooflines.dictionary import TEXTS
 from rooflines.table_rows import sweep_rows, whole_rows
+
+if TYPE_CHECKING:
+    from rooflines.sweep import Sweep
 
 TORUS = {"bytes_per_s": 45e9, "links": 6, "topology": "torus", "ring_multiple": 4, "hop_latency_s": 1e-6}
 MESH = {"bytes_per_s": 64e9, "links": 7, "topology": "mesh", "domain": 8}
@@ -59,6 +64,11 @@ CHIPS: dict[str, Any] = {
 }
 ALL = list(CHIPS)
 JOINED = ALL[:-1]
+CHIPS["even"] = {
+    "source": "math and memory take a microsecond at 64, and everything just fits",
+    "units": {"matrix": {"bf16": {"flops_per_s": 5.24288e11}}},
+    "memory": {"hbm": {"bytes_per_s": 2.4576e10, "capacity_bytes": 24576}},
+}
 GRID = {"B": [1, 17, 256, 300], "D": [1000, 4096], "F": [1, 8192]}
 OWN = {"x": "mxfp4", "w": "nvfp4", "out": "fp32", "compute": "bf16"}
 
@@ -148,6 +158,13 @@ SWEEPS: dict[str, dict[str, Any]] = {
         "network": "fabric",
         "thresholds": ["B"],
     },
+    "of a tie": {
+        "operation": "matmul",
+        "grid": {"B": [63, 64, 65], "D": [64, 65], "F": 64},
+        "dtypes": ["bf16"],
+        "chips": ["even"],
+        "thresholds": ["B"],
+    },
     "of half a byte": {
         "operation": "matmul",
         "grid": {"B": 1, "D": [2, 3], "F": 1},
@@ -165,6 +182,13 @@ SWEEPS: dict[str, dict[str, Any]] = {
         "thresholds": ["B", "F"],
     },
 }
+
+
+def test_thresholds_are_the_same_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where few are solved at once."""
+    monkeypatch.setattr(solving, "ROWS_AT_ONCE", 7)
+    for name in ("of a tie", "counted exactly"):
+        assert threshold_differences(config_of(SWEEPS[name])) == []
 
 
 # ---------------------------------------------------------------- ties
@@ -371,17 +395,28 @@ def config_of(sweep: dict[str, Any], chips: dict[str, Any] = CHIPS) -> dict[str,
 
 def check_rows(config: dict[str, Any]) -> None:
     """Check the rows of a config's sweep as they are scanned, and as they are written to a table."""
-    truth = [row.values() for row in expected_rows(config) if row.setting is not None]
     frame, sweep = table_of(config), rooflines.load_config(config).sweep("case")
+    truth = [row.values() for row in expected_rows(config) if row.setting is not None]
     assert len(truth) > 1
     assert differences(frame.to_dicts(), truth) == []
-    written = whole_rows(sweep, frame.columns, 0, sweep.rows).collect()
-    assert written.with_columns(pl.col(TEXTS).cast(pl.Categorical)).equals(frame)
-    assert {name: written.schema[name] for name in TEXTS} == {name: pl.Enum(sorted(set(frame[name].drop_nulls()))) for name in TEXTS}
+    assert {frame.schema[name] for name in METRICS} == {pl.Float64}
+    check_written(frame, sweep)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(panels, "PANEL_ROWS", 4)
+        assert_frame_equal(sweep_rows(sweep, 0, sweep.rows).collect(), frame, rel_tol=1e-14)
+        assert_frame_equal(sweep_rows(sweep, 1).select("fits", "flops").collect(), frame[1:].select("fits", "flops"), rel_tol=1e-14)
+
+
+def check_written(frame: pl.DataFrame, sweep: Sweep) -> None:
+    """Check that what is written to a table is a frame, whatever is asked of it afterwards."""
+    rows = whole_rows(sweep, frame.columns, 0, sweep.rows)
+    assert {name: rows.collect_schema()[name] for name in TEXTS} == {name: pl.Enum(sorted(set(frame[name].drop_nulls()))) for name in TEXTS}
+    rows, first = rows.with_columns(pl.col(TEXTS).cast(pl.Categorical)), pl.col("bound") == frame["bound"][0]
+    assert rows.collect().equals(frame)
+    assert rows.filter(first).collect().equals(frame.filter(first))
+    assert rows.slice(1, 3).select("bound", "utilization").collect().equals(frame[1:4].select("bound", "utilization"))
     columns = ["F" if "F" in frame.columns else "D", "t_lower_s", "memory_bytes"]
     assert whole_rows(sweep, columns, 1, sweep.rows - 1).collect().equals(frame[1:-1].select(columns))
-    assert whole_rows(sweep, ["bound"], 1, sweep.rows - 1).collect().equals(frame[1:-1].select("bound"))
-    assert sweep_rows(sweep, 1).select("fits").collect().equals(frame[1:].select("fits"))
 
 
 @pytest.mark.parametrize("name", SWEEPS)
