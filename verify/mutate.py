@@ -34,17 +34,21 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from mutmut.mutation.data import SourceFileMutationData
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "mutants"
 ASKED, FOUND, CLEAN = FOLDER / "asked.json", FOLDER / "found.jsonl", FOLDER / "clean.json"
+LOG = FOLDER / "worker.log"
 VARIABLE = "MUTANT_UNDER_TEST"
 
-KILLED, SURVIVED, NO_TEST, TIMEOUT = 1, 0, 33, 36
+KILLED, SURVIVED, NO_TEST, TIMEOUT, CRASHED = 1, 0, 33, 36, -11
 """As mutmut notes them."""
+
+OFTEN = 10
+"""How often a test that notices changes is run without one, to see whether it still passes."""
 
 LEFTOVER = 9
 """How a process ends in which a change left something behind."""
@@ -52,10 +56,11 @@ LEFTOVER = 9
 PATIENCE_S = 20.0
 """Longer than this, and five times as long as usual, a test does not take: an endless loop."""
 
-SILENCE_S = 240.0
-"""A process that says nothing for so long is stuck where Python cannot interrupt it."""
+SILENCE_S = 120.0
+"""A process that says nothing for so long is stuck where Python cannot interrupt it, as in a loop that polars calls."""
 
-MEMORY_BYTES = 16 * 2**30
+MEMORY_BYTES = 6 * 2**30
+"""What an endless loop may fill."""
 
 
 class TimeUpError(BaseException):
@@ -70,6 +75,7 @@ class Trial:
         self.budget = budget
         self.durations: dict[str, float] = {}
         self.late = False
+        self.kills = 0
         self.killers: dict[str, list[pytest.Item]] = defaultdict(list)
 
     def run(self, item: pytest.Item, changed: str, limit: float = 600.0) -> bool:
@@ -137,11 +143,13 @@ class Trial:
             if self.run(item, name, limit):
                 continue
             late = self.late
-            if item in killers:
+            known = item in killers
+            if known:
                 killers.remove(item)
             killers.insert(0, item)
-            if not self.run(item, ""):
-                os._exit(LEFTOVER)  # the change left something behind: once more, in a new process
+            self.kills += 1
+            if (not known or self.kills % OFTEN == 0) and not self.run(item, ""):
+                os._exit(LEFTOVER)  # a change left something behind: once more, in a new process
             return TIMEOUT if late else KILLED, item.nodeid
         return (SURVIVED if items else NO_TEST), ""
 
@@ -181,41 +189,46 @@ def generate() -> dict[str, SourceFileMutationData]:
     return found
 
 
-def tried(names: list[str], budget: float) -> Iterator[tuple[str, int, float]]:
-    """The changes, each with what became of it."""
+def worked(left: list[str], budget: float) -> Generator[tuple[str, int, float], None, int]:
+    """What a process finds out about changes, which leave the list, until it ends; how it ended."""
+    ASKED.write_text(json.dumps(left), encoding="utf-8")
+    FOUND.write_text("", encoding="utf-8")
     environment = {**os.environ, VARIABLE: "", "PYTHONPATH": str(FOLDER), "POLARS_MAX_THREADS": "1"}
-    command = [sys.executable, __file__, "--worker", "--budget", str(budget)]
-    left, stuck = list(names), ""
+    with LOG.open("w", encoding="utf-8") as log:
+        command = [sys.executable, __file__, "--worker", "--budget", str(budget)]
+        worker = subprocess.Popen(command, cwd=FOLDER, env=environment, stdout=log, stderr=log)
+    seen, said, ended = 0, time.monotonic(), False
+    while not ended:
+        time.sleep(0.5)
+        ended = worker.poll() is not None
+        for line in FOUND.read_text(encoding="utf-8").splitlines()[seen:]:
+            name, code, seconds, _ = json.loads(line)
+            left.remove(name)
+            yield name, code, seconds
+            seen += 1
+            said = time.monotonic()
+        if not CLEAN.exists():
+            said = time.monotonic()
+        if time.monotonic() - said > SILENCE_S and not ended:
+            worker.kill()
+            yield left.pop(0), TIMEOUT, SILENCE_S
+            ended = True
+    return worker.wait()
+
+
+def tried(names: list[str], budget: float) -> Iterator[tuple[str, int, float]]:
+    """The changes, each with what became of it; one that ends its process twice is tried no more."""
+    left, last = list(names), ""
     while left:
-        ASKED.write_text(json.dumps(left), encoding="utf-8")
-        FOUND.write_text("", encoding="utf-8")
-        seen, said = 0, time.monotonic()
-        with (FOLDER / "worker.log").open("w", encoding="utf-8") as log:
-            worker = subprocess.Popen(command, cwd=FOLDER, env=environment, stdout=log, stderr=log)
-        while True:
-            ended = worker.poll() is not None
-            lines = FOUND.read_text(encoding="utf-8").splitlines()
-            for line in lines[seen:]:
-                name, code, seconds, _ = json.loads(line)
-                yield name, code, seconds
-                left.remove(name)
-                said = time.monotonic()
-            seen = len(lines)
-            if ended:
-                break
-            if time.monotonic() - said > SILENCE_S:
-                worker.kill()
-                worker.wait()
-                yield left.pop(0), TIMEOUT, SILENCE_S
-                break
-            time.sleep(0.5)
-        if left and worker.returncode != 0 and not seen:
-            if stuck != left[0]:
-                stuck = left[0]
-            elif worker.returncode == LEFTOVER:
-                yield left.pop(0), KILLED, 0.0  # in a process of its own it fails a test, which passed before
-            else:
-                raise RuntimeError((FOLDER / "worker.log").read_text(encoding="utf-8")[-3000:])
+        code = yield from worked(left, budget)
+        if not left or last != left[0]:
+            last = left[0] if left else ""
+        elif code == LEFTOVER:
+            yield left.pop(0), KILLED, 0.0  # in a process of its own it fails a test, which passed before
+        elif code < 0:
+            yield left.pop(0), CRASHED, 0.0
+        else:
+            raise RuntimeError(LOG.read_text(encoding="utf-8")[-3000:])
 
 
 def main() -> int:
