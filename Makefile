@@ -28,8 +28,8 @@ test: .venv/ready-dev  ## all tests, linters and type checks
 verify: .venv/ready-dev  ## what takes long: every row against exact arithmetic, a hundred killed runs, full disks (half an hour)
 	@$(BIN)/pytest --quiet --numprocesses 2 --dist loadfile verify
 
-mutate: .venv/ready-mutate  ## changes the formulas one by one, to see whether a test notices; verify/mutants.md explains what none does
-	@$(BIN)/mutmut run
+mutate: .venv/ready-mutate  ## changes the formulas one by one, to see whether a test notices; verify/mutants.md explains what none does (hours)
+	@$(BIN)/python verify/mutate.py
 	@$(BIN)/mutmut results
 
 bench: .venv/ready-dev  ## how fast it is, into benchmarks/RESULTS.md (a quarter of an hour; BENCH="--growth 1e8 1e9" for more)

@@ -64,8 +64,9 @@ class Factors:
             column = f"#{name}_per:{','.join(apart)}"
             counted[column] = reduce(add, products)
             if apart:
-                extents = f"#extents:{','.join(apart)}"
-                alone[extents] = reduce(mul, [variables[dim] for dim in apart])
+                of = [variables[dim] for dim in apart]
+                extents = f"#extents:{','.join(column for extent in of for column in extent.meta.root_names())}"  # tiles are no sizes
+                alone[extents] = reduce(mul, of)
                 parts.append(pl.col(extents) * pl.col(column))
             else:
                 parts.append(pl.col(column))

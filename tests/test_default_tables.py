@@ -44,6 +44,7 @@ def test_thresholds_of_the_default_config_are_the_exact_ones(name: str) -> None:
     critical = Critical(defaults.sweeps()[name])
     frame = rooflines.thresholds(rooflines.load_config({"sweeps": {name: plain(sweep)}, "chips": own_chips(chip), "charts": []}))
     predicates.check_thresholds(frame, CONFIG.sweep(name))
+    assert frame["axis"].unique(maintain_order=True).to_list() == list(CONFIG.sweep(name).solved)
     for row in frame.sample(min(frame.height, MOST_THRESHOLDS)).iter_rows(named=True):
         critical.check(row)
 

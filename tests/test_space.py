@@ -31,19 +31,23 @@ CONFIG = {
     }
 }
 SWEEP = rooflines.load_config(CONFIG).sweep("mixed")
-WHOLE = sweep_rows(SWEEP).collect()
+
+
+@pytest.fixture(scope="module", name="whole")
+def _whole() -> pl.DataFrame:
+    return sweep_rows(SWEEP).collect()
 
 
 @settings(deadline=None)
-@given(st.lists(st.integers(0, SWEEP.rows), max_size=4))
-def test_slices_put_together_are_the_whole(cuts: list[int]) -> None:
+@given(cuts=st.lists(st.integers(0, SWEEP.rows), max_size=4))
+def test_slices_put_together_are_the_whole(whole: pl.DataFrame, cuts: list[int]) -> None:
     """However a table is cut, its parts are the whole, row for row."""
     edges = sorted({0, SWEEP.rows, *cuts})
     parts = [sweep_rows(SWEEP, start, stop).collect() for start, stop in pairwise(edges)]
-    assert_frame_equal(pl.concat(parts), WHOLE)
+    assert_frame_equal(pl.concat(parts), whole)
 
 
-def test_rows_stand_in_the_order_that_is_promised() -> None:
+def test_rows_stand_in_the_order_that_is_promised(whole: pl.DataFrame) -> None:
     """Slowest first: chip, memory, the first dimension, dtypes, sharding, shards, shape, the other dimensions."""
     order = ["chip", "memory", "B", "dtypes", "sharding", "shards", "shape", "S"]
     lists = {
@@ -53,17 +57,17 @@ def test_rows_stand_in_the_order_that_is_promised() -> None:
         "sharding": ["none", "column/gather-x"],
         "shape": ["up", "down"],
     }
-    keys = WHOLE.select(
+    keys = whole.select(
         pl.col(name).cast(pl.String).replace_strict(lists[name], list(range(len(lists[name])))) if name in lists else name for name in order
     )
     assert keys.rows() == sorted(keys.rows())
     assert keys.is_unique().all()
 
 
-def test_a_config_gives_the_same_rows_every_time() -> None:
+def test_a_config_gives_the_same_rows_every_time(whole: pl.DataFrame) -> None:
     """The same config gives the same table."""
     again = sweep_rows(rooflines.load_config(CONFIG).sweep("mixed")).collect()
-    assert_frame_equal(again, WHOLE)
+    assert_frame_equal(again, whole)
 
 
 def test_what_no_chip_can_do_is_counted() -> None:
@@ -82,10 +86,10 @@ def test_an_index_beyond_32_bits_is_decoded_right(start: int) -> None:
     assert rows.select(i=(pl.col("a") * 1000 + pl.col("b")) * 2**21 + pl.col("c"))["i"].to_list() == list(range(start, start + 10))
 
 
-def test_steps_and_panels_are_the_product_of_axes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_and_panels_are_the_product_of_axes(whole: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     """However few rows a panel has, with the scenarios in it or before it, the table is the same one."""
     for rows in (1, 4, 10, 10**6):
         monkeypatch.setattr(panels, "PANEL_ROWS", rows)
-        assert_frame_equal(sweep_rows(SWEEP, 5, SWEEP.rows - 7).collect(), WHOLE[5:-7], rel_tol=1e-14)
-        whole = whole_rows(SWEEP, WHOLE.columns, 5, SWEEP.rows - 7).collect()
-        assert_frame_equal(whole.with_columns(pl.col(TEXTS).cast(pl.Categorical)), WHOLE[5:-7], rel_tol=1e-14)
+        assert_frame_equal(sweep_rows(SWEEP, 5, SWEEP.rows - 7).collect(), whole[5:-7], rel_tol=1e-14)
+        other = whole_rows(SWEEP, whole.columns, 5, SWEEP.rows - 7).collect()
+        assert_frame_equal(other.with_columns(pl.col(TEXTS).cast(pl.Categorical)), whole[5:-7], rel_tol=1e-14)

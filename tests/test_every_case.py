@@ -1,0 +1,463 @@
+"""Sweeps that between them take every turn of the formulas, row by row and threshold by threshold against exact arithmetic.
+
+`test_properties` draws such sweeps at random; these are always the same, small and quick, so that `make mutate` can rely on them.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import oracle
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from test_properties import METRICS, differences, expected_rows, table_of, threshold_differences
+
+import rooflines
+from rooflines import panels, solving
+from rooflines.dictionary import TEXTS
+from rooflines.table_rows import sweep_rows, whole_rows
+
+if TYPE_CHECKING:
+    from rooflines.sweep import Sweep
+
+TORUS = {"bytes_per_s": 45e9, "links": 6, "topology": "torus", "ring_multiple": 4, "hop_latency_s": 1e-6}
+MESH = {"bytes_per_s": 64e9, "links": 7, "topology": "mesh", "domain": 8}
+SWITCH = {"bytes_per_s": 25e9, "links": 18, "topology": "switch", "domain": 72, "hop_latency_s": 5e-7}
+LINE = {"bytes_per_s": 1e11, "links": 4, "topology": "torus"}
+CHIPS: dict[str, Any] = {
+    "ring": {
+        "source": "made up",
+        "units": {
+            "matrix": {"bf16": {"flops_per_s": 1.97e14}, "int8": {"flops_per_s": 3.94e14}},
+            "vector": {"bf16": {"flops_per_s": 3e12}, "fp32": {"flops_per_s": 7e12}},
+        },
+        "memory": {"hbm": {"bytes_per_s": 8.2e11, "capacity_bytes": 4e7}, "l2": {"bytes_per_s": 5e12}},
+        "networks": {"fabric": TORUS},
+        "calibration": {"bf16": {"math": 0.8, "memory": 0.9, "network": 0.7, "overhead_s": 3e-6}},
+    },
+    "mesh": {
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": 1e15}}, "vector": {"fp32": {"flops_per_s": 5e13}}},
+        "memory": {"hbm": {"bytes_per_s": 3.2e12, "capacity_bytes": 8e10}},
+        "networks": {"fabric": MESH},
+        "efficiency": {"memory": 0.82, "network": 0.5},
+    },
+    "switch": {
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": 5e14}, "int8": {"flops_per_s": 1e15}}, "vector": {"fp32": {"flops_per_s": 6e13}}},
+        "memory": {"hbm": {"bytes_per_s": 2e12, "capacity_bytes": 2e8}},
+        "networks": {"fabric": SWITCH},
+    },
+    "line": {
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": 4e14}, "int8": {"flops_per_s": 4e14}}, "vector": {"fp32": {"flops_per_s": 2e13}}},
+        "memory": {"hbm": {"bytes_per_s": 1e12}},
+        "networks": {"fabric": LINE},
+    },
+    "alone": {
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": 3e14}}, "vector": {"fp32": {"flops_per_s": 1e12}}},
+        "memory": {"hbm": {"bytes_per_s": 6e11, "capacity_bytes": 24e9}},
+    },
+}
+ALL = list(CHIPS)
+JOINED = ALL[:-1]
+CHIPS["even"] = {
+    "source": "math and memory take a microsecond at 64, and everything just fits",
+    "units": {"matrix": {"bf16": {"flops_per_s": 5.24288e11}}},
+    "memory": {"hbm": {"bytes_per_s": 2.4576e10, "capacity_bytes": 24576}},
+}
+GRID = {"B": [1, 17, 256, 300], "D": [1000, 4096], "F": [1, 8192]}
+OWN = {"x": "mxfp4", "w": "nvfp4", "out": "fp32", "compute": "bf16"}
+
+SWEEPS: dict[str, dict[str, Any]] = {
+    "on one chip": {"operation": "matmul", "grid": GRID, "dtypes": ["bf16", "int8", OWN], "chips": ALL, "thresholds": ["B", "D", "F"]},
+    "on several": {
+        "operation": "matmul",
+        "grid": {"B": [17, 300], "D": 1000, "F": [1, 8192]},
+        "dtypes": ["bf16"],
+        "chips": JOINED,
+        "sharding": ["column/gather-x", "batch"],
+        "shards": [2, 8],
+        "thresholds": ["B", "F"],
+    },
+    "on one and on several": {
+        "operation": "matmul",
+        "grid": {"B": [64, 2000], "D": [4096], "F": "D"},
+        "dtypes": ["bf16"],
+        "chips": ALL,
+        "sharding": ["none", "contracting/reduce-scatter", {"split": "B", "first": "all-gather w"}],
+        "shards": [1, 2, 4, 12],
+        "thresholds": ["B", "D", "shards"],
+    },
+    "in tiles": {
+        "operation": "matmul",
+        "grid": {"B": [1, 16, 100, 1000], "D": [100, 4096], "F": [300, 8192]},
+        "dtypes": ["bf16", OWN],
+        "chips": ALL,
+        "tile": {"B": 16, "D": 100},
+        "flops": "leading",
+        "thresholds": ["B", "D", "F"],
+    },
+    "in tiles on several": {
+        "operation": "matmul",
+        "grid": {"B": [1, 100, 1000], "D": 4096, "F": [300, 8192]},
+        "dtypes": ["bf16"],
+        "chips": ["ring", "mesh"],
+        "tile": {"B": 16, "F": 128},
+        "flops": "leading",
+        "sharding": ["batch/gather-w", "contracting/all-reduce"],
+        "shards": [2, 3],
+        "thresholds": ["B", "D"],
+    },
+    "counted exactly": {
+        "operation": "matmul",
+        "grid": {"B": [1, 640], "D": [8, 1024], "F": [1, 4096]},
+        "dtypes": ["bf16"],
+        "chips": ["ring", "line"],
+        "flops": "exact",
+        "sharding": ["none", "contracting/all-reduce"],
+        "shards": [1, 8],
+        "thresholds": ["B", "D", "shards"],
+    },
+    "shapes": {
+        "operation": "sequence-matmul",
+        "grid": {"B": [1, 64], "S": [1, 4096]},
+        "shapes": [{"name": "up", "D": 4096, "F": 14336}, {"name": "down", "D": 14336, "F": 4096}],
+        "dtypes": ["bf16", "w8a16"],
+        "chips": ["ring", "switch"],
+        "sharding": ["none", "column/gather-x"],
+        "shards": [1, 16],
+        "efficiency": {"math": 0.5, "network": 0.95},
+        "thresholds": ["B", "D"],
+    },
+    "of vectors": {
+        "operation": "dot",
+        "grid": {"D": [1, 2, 3, 1000, 2**40]},
+        "dtypes": [{"x": "bf16", "w": "bf16", "out": "bf16", "compute": "fp32"}],
+        "chips": ALL,
+        "thresholds": ["D"],
+    },
+    "of a matrix for each": {
+        "operation": "per-example-matmul",
+        "grid": {"B": [1, 512], "D": [1024, 65536], "F": [3, 4096]},
+        "dtypes": ["int8"],
+        "chips": ["ring", "switch"],
+        "sharding": [{"split": "B"}, {"split": "F", "first": "all-gather x"}],
+        "shards": [2, 3],
+        "thresholds": ["B", "D", "F", "shards"],
+    },
+    "of two levels of memory": {
+        "operation": "matmul",
+        "grid": {"B": [1, 100, 10000], "D": 1024, "F": 1024},
+        "dtypes": ["bf16"],
+        "chips": ["ring"],
+        "memory": ["l2", "hbm"],
+        "network": "fabric",
+        "thresholds": ["B"],
+    },
+    "of a tie": {
+        "operation": "matmul",
+        "grid": {"B": [63, 64, 65], "D": [64, 65], "F": 64},
+        "dtypes": ["bf16"],
+        "chips": ["even"],
+        "thresholds": ["B"],
+    },
+    "of half a byte": {
+        "operation": "matmul",
+        "grid": {"B": 1, "D": [2, 3], "F": 1},
+        "dtypes": [{"x": "int4", "w": "int4", "out": "int4", "compute": "bf16"}],
+        "chips": ["ring", "switch"],
+        "sharding": "contracting/reduce-scatter",
+        "shards": [2],
+        "thresholds": ["B", "D"],
+    },
+    "of an outer product": {
+        "operation": "B,F->BF",
+        "grid": {"B": [1, 2**20], "F": [1, 1000, 2**31]},
+        "dtypes": ["bf16", OWN],
+        "chips": ["ring", "mesh", "alone"],
+        "thresholds": ["B", "F"],
+    },
+}
+
+
+def test_thresholds_are_the_same_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where few are solved at once."""
+    monkeypatch.setattr(solving, "ROWS_AT_ONCE", 7)
+    for name in ("of a tie", "counted exactly"):
+        assert threshold_differences(config_of(SWEEPS[name])) == []
+
+
+# ---------------------------------------------------------------- ties
+
+SIDE = 3**20
+"""A size whose square and cube no Float64 holds, so that equal times are not equal as they are computed."""
+
+AT, AROUND = dict.fromkeys("BDF", SIDE), [SIDE - 1, SIDE, SIDE + 1]
+TIED = ("math memory", "math network", "memory network", "math memory network")
+TIES: list[tuple[str, int, str, dict[str, int]]] = [
+    ("none", 1, "math memory", {"B": 3}),
+    ("contracting/all-reduce", 3, "math network", {"D": 27}),
+    *(("none", 1, tied, {}) for tied in TIED[:1]),
+    *(("contracting/all-reduce", 3, tied, {}) for tied in TIED),
+    *(("batch/gather-w", 2, tied, {}) for tied in TIED),
+]
+
+
+def tied_chips(spec: str, shards: int, tied: str, tile: dict[str, int]) -> dict[str, Any]:
+    """Return chips on which some times are equal at `AT`, the others a hundredth; and where math is longer or shorter by 1.4e-16."""
+    operation = oracle.operation_of("matmul")
+    one = Fraction(1)
+    setting = oracle.Setting(
+        operation=operation,
+        sharding=oracle.sharding_of(operation, spec),
+        bits=dict.fromkeys(("x", "w", "out"), Fraction(16)),
+        peak=one,
+        memory_rate=one,
+        capacity=None,
+        link=None,
+        efficiency=dict.fromkeys(oracle.RESOURCES, one),
+        tile=tile,
+    )
+    work = setting.work(AT, shards)
+    rates = {name: int(work[name] * shards * 10**6 / SIDE**2) * (1 if name in tied.split() else 100) for name in work}
+    chips = {}
+    for name, more in ({"tied": 0, "slower": -1, "faster": 1} if "math" in tied else {"tied": 0}).items():
+        chips[name] = {
+            "source": "made up",
+            "units": {"matrix": {"bf16": {"flops_per_s": rates["math"] + more}}},
+            "memory": {"hbm": {"bytes_per_s": rates["memory"]}},
+            "networks": {"fabric": {"bytes_per_s": rates["network"] or 1, "links": 1, "topology": "switch"}},
+        }
+    return chips
+
+
+@pytest.mark.parametrize(("spec", "shards", "tied", "tile"), TIES)
+def test_a_tie_and_what_is_almost_one_are_told_apart(spec: str, shards: int, tied: str, tile: dict[str, int]) -> None:
+    """Bounds and thresholds are those of exact arithmetic where Float64 cannot tell."""
+    chips = tied_chips(spec, shards, tied, tile)
+    sweep: dict[str, Any] = {
+        "operation": "matmul",
+        "grid": {"B": AROUND, "D": AROUND, "F": SIDE},
+        "dtypes": ["bf16"],
+        "chips": list(chips),
+        "sharding": spec,
+        "shards": [shards],
+        "flops": "leading",
+        "tile": tile,
+        "thresholds": [],
+    }
+    check_rows(config_of(sweep, chips))
+    solved = {**sweep, "grid": AT, "thresholds": ["B", "D", "F"] if shards == 1 or tile else ["B", "D", "F", "shards"]}
+    assert threshold_differences(config_of(solved, chips)) == []
+
+
+def test_a_latency_that_is_almost_a_tie_is_told_apart() -> None:
+    """Math takes exactly as long as a hop, or shorter by 4 * 10^-16 of it."""
+    chips = {
+        f"more-{more}": {
+            "source": "made up",
+            "units": {"matrix": {"bf16": {"flops_per_s": 2**51 + more}}},
+            "memory": {"hbm": {"bytes_per_s": 1e15}},
+            "networks": {"fabric": {"bytes_per_s": 1e15, "topology": "switch", "hop_latency_s": 1}},
+        }
+        for more in (-1, 0, 1)
+    }
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": [2**17 - 1, 2**17, 2**17 + 1], "D": 2**17, "F": 2**17},
+        "dtypes": ["bf16"],
+        "chips": list(chips),
+        "sharding": "batch/gather-w",
+        "shards": [2],
+        "thresholds": [],
+    }
+    check_rows(config_of(sweep, chips))
+    solved = {**sweep, "grid": dict.fromkeys("BDF", 2**17), "thresholds": ["B", "D", "shards"]}
+    assert threshold_differences(config_of(solved, chips)) == []
+
+
+def slow_chip(short: int) -> dict[str, Any]:
+    """Return a chip whose math gains on its memory, along B, by so many parts of 5 * 10^15."""
+    return {
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": 2**19 * 10**10 - short}}},
+        "memory": {"hbm": {"bytes_per_s": 1e10}},
+    }
+
+
+@pytest.mark.parametrize("tile", [{}, {"B": 3}, {"B": 1024, "D": 2}])
+def test_a_threshold_may_be_as_large_as_its_column_holds(tile: dict[str, int]) -> None:
+    """From 2^62 on there is none, but for the real one."""
+    chips = {f"short-{short}": slow_chip(short) for short in (-1, 0, 1, 2, 10, 300, 596, 597, 1000, 10**5, 3 * 10**5, 10**6, 10**9, 10**15)}
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": 1, "D": 2**20, "F": 2**20},
+        "dtypes": ["bf16"],
+        "chips": list(chips),
+        "thresholds": ["B"],
+        **({"tile": tile, "flops": "leading"} if tile else {}),
+    }
+    assert threshold_differences(config_of(sweep, chips)) == []
+
+
+RULES: dict[tuple[str, str], dict[str, float | None]] = {
+    ("matmul", "bf16"): {"B": 250, "D": 250, "F": 250},
+    ("matmul", "w8a16"): {"B": 125, "D": 250, "F": 250},
+    ("matmul", "int8"): {"B": 125, "D": 125, "F": 125},
+    ("per-example-matmul", "bf16"): {"B": None, "D": None, "F": None},
+    ("B,F->BF", "bf16"): {"B": None, "F": None},
+}
+
+
+@pytest.mark.parametrize(("operation", "dtypes"), RULES)
+def test_the_rule_of_thumb_is_the_ridge_by_the_bits_of_what_lacks_the_dimension(operation: str, dtypes: str) -> None:
+    """At 250 FLOP/byte; none where every byte grows with the dimension, or where memory grows faster than math."""
+    rule = RULES[operation, dtypes]
+    assert {row["axis"]: row["critical_rule"] for row in rules(operation, dtypes, 2.5e14)} == rule
+
+
+def test_the_rule_of_thumb_counts_tiles_shares_and_exact_flops() -> None:
+    """By hand, where the operands without the dimension are not the only ones."""
+    every = {row["axis"]: row["critical_rule"] for row in rules("per-example-matmul", "int8", 1e12)}
+    assert every == {"B": None, "D": 1.0, "F": 1.0}  # 2 n >= n + 1
+    exact = {row["axis"]: row["critical_rule"] for row in rules("matmul", "int8", 2e12, flops="exact")}
+    assert exact == {"B": 1.0, "D": 1.5, "F": 1.0}  # (2 n - 1) / 2 >= 1, with one product of out less
+    tile = {"tile": {"B": 16, "D": 32}, "flops": "leading"}
+    tiled = {row["axis"]: row["critical_rule"] for row in rules("matmul", "bf16", 1e12, **tile)}
+    assert tiled == {"B": None, "D": pytest.approx(32 / 30), "F": pytest.approx(32 / 30)}  # 1024 n >= 64 n + 32 tiles of 32, or + 1024
+    split = {
+        row["axis"]: row["critical_rule"] for row in rules("matmul", "bf16", 1e12, **tile, sharding="contracting/all-reduce", shards=[2])
+    }
+    assert split == {"B": None, "D": pytest.approx(64 / 30), "F": pytest.approx(32 / 30)}  # the same tiles, on twice as many chips
+
+
+def rules(operation: str, dtypes: str, peak: float, **more: object) -> list[dict[str, Any]]:
+    """Return the thresholds of a chip with 10^12 byte/s."""
+    chip = {
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": peak}, "int8": {"flops_per_s": peak}}},
+        "memory": {"hbm": {"bytes_per_s": 1e12}},
+        "networks": {"fabric": {"bytes_per_s": 1e10, "topology": "switch"}},
+    }
+    dims = oracle.operation_of(operation).dims
+    sweep = {
+        "operation": operation,
+        "grid": dict.fromkeys(dims, 64),
+        "dtypes": [dtypes],
+        "chips": ["one"],
+        "thresholds": list(dims),
+        **more,
+    }
+    return rooflines.thresholds(rooflines.load_config(config_of(sweep, {"one": chip}))).to_dicts()
+
+
+# ---------------------------------------------------------------- thresholds in the number of chips
+
+LINKS: dict[str, dict[str, Any]] = {
+    "switch": {"topology": "switch", "links": 7},
+    "switch of 8": {"topology": "switch", "links": 7, "domain": 8},
+    "switch of 1": {"topology": "switch", "links": 7, "domain": 1},
+    "mesh": {"topology": "mesh", "links": 7},
+    "mesh of 2": {"topology": "mesh", "links": 7, "domain": 2},
+    "slow switch": {"topology": "switch", "links": 7, "hop_latency_s": 1e-6},
+    "line": {"topology": "torus", "links": 4},
+    "slow line": {"topology": "torus", "links": 4, "hop_latency_s": 1e-8},
+    **{f"rings of {n}": {"topology": "torus", "links": 4, "ring_multiple": n} for n in (1, 2, 3, 4, 16)},
+    "rings of 4 in 64": {"topology": "torus", "links": 4, "ring_multiple": 4, "domain": 64},
+    "slow rings of 4": {"topology": "torus", "links": 4, "ring_multiple": 4, "hop_latency_s": 1e-6},
+}
+RATES = {"memory": (2e10, 2e11, 1e13), "network": (1e8, 1e10, 1e12)}
+"""Such that memory, or the network, or nothing ends the split, on few chips or on many [byte/s]."""
+
+
+def splitters(link: dict[str, Any]) -> dict[str, Any]:
+    """Return chips of one interconnect and several rates."""
+    return {
+        f"memory-{memory:.0f}-network-{network:.0f}": {
+            "source": "made up",
+            "units": {"matrix": {"bf16": {"flops_per_s": 1.31072e14}}},
+            "memory": {"hbm": {"bytes_per_s": memory}},
+            "networks": {"fabric": {"bytes_per_s": network, **link}},
+        }
+        for memory in RATES["memory"]
+        for network in RATES["network"]
+    }
+
+
+def config_of(sweep: dict[str, Any], chips: dict[str, Any] = CHIPS) -> dict[str, Any]:
+    """Return a config of one sweep and the chips it names."""
+    return {"sweeps": {"case": sweep}, "chips": {name: chips[name] for name in sweep["chips"]}, "charts": []}
+
+
+def check_rows(config: dict[str, Any]) -> None:
+    """Check the rows of a config's sweep as they are scanned, and as they are written to a table."""
+    frame, sweep = table_of(config), rooflines.load_config(config).sweep("case")
+    truth = [row.values() for row in expected_rows(config) if row.setting is not None]
+    assert len(truth) > 1
+    assert differences(frame.to_dicts(), truth) == []
+    assert {frame.schema[name] for name in METRICS} == {pl.Float64}
+    check_written(frame, sweep)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(panels, "PANEL_ROWS", 4)
+        assert_frame_equal(sweep_rows(sweep, 0, sweep.rows).collect(), frame, rel_tol=1e-14)
+        assert_frame_equal(sweep_rows(sweep, 1).select("fits", "flops").collect(), frame[1:].select("fits", "flops"), rel_tol=1e-14)
+
+
+def check_written(frame: pl.DataFrame, sweep: Sweep) -> None:
+    """Check that what is written to a table is a frame, whatever is asked of it afterwards."""
+    rows = whole_rows(sweep, frame.columns, 0, sweep.rows)
+    assert {name: rows.collect_schema()[name] for name in TEXTS} == {name: pl.Enum(sorted(set(frame[name].drop_nulls()))) for name in TEXTS}
+    rows, first = rows.with_columns(pl.col(TEXTS).cast(pl.Categorical)), pl.col("bound") == frame["bound"][0]
+    assert rows.collect().equals(frame)
+    assert rows.filter(first).collect().equals(frame.filter(first))
+    assert rows.slice(1, 3).select("bound", "utilization").collect().equals(frame[1:4].select("bound", "utilization"))
+    columns = ["F" if "F" in frame.columns else "D", "t_lower_s", "memory_bytes"]
+    assert whole_rows(sweep, columns, 1, sweep.rows - 1).collect().equals(frame[1:-1].select(columns))
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_every_row_is_the_exact_one(name: str) -> None:
+    """Keys, sizes, order, bound and fits are equal, every metric to 1e-12."""
+    check_rows(config_of(SWEEPS[name]))
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_every_threshold_is_the_exact_one(name: str) -> None:
+    """Equal to the integer, for every axis and resource, with what limits below them."""
+    assert threshold_differences(config_of(SWEEPS[name])) == []
+
+
+def test_thresholds_of_several_sweeps_stand_below_each_other() -> None:
+    """A dimension that an operation lacks is null in its rows; a sweep that solves for nothing has no row, but all columns."""
+    sweeps = {"a": SWEEPS["of vectors"], "b": {**SWEEPS["on one chip"], "thresholds": []}, "c": SWEEPS["shapes"]}
+    config = rooflines.load_config({"sweeps": sweeps, "chips": CHIPS, "charts": []})
+    together = rooflines.thresholds(config)
+    assert together["sweep"].unique(maintain_order=True).to_list() == ["a", "c"]
+    dims = ["D", "B", "F", "S"]
+    assert [name for name in together.columns if name in dims] == dims
+    for name in sweeps:
+        alone, part = rooflines.thresholds(config, name), together.filter(sweep=name)
+        assert part.select(alone.columns).equals(alone)
+        assert alone.schema == {column: together.schema[column] for column in alone.columns}
+        lacking = [column for column in together.columns if column not in alone.columns]
+        assert [part[column].null_count() for column in lacking] == [part.height] * len(lacking)
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_every_split_ends_where_trying_ends(link: str) -> None:
+    """The critical number of chips is the largest that trying finds, on every interconnect and for every collective."""
+    chips = splitters(LINKS[link])
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": [1024, 65536], "D": 4096, "F": 8192},
+        "dtypes": ["bf16"],
+        "chips": list(chips),
+        "sharding": ["contracting/all-reduce", "column/gather-x", "batch/gather-w", "batch"],
+        "shards": [1],
+        "thresholds": ["shards"],
+    }
+    assert threshold_differences(config_of(sweep, chips)) == []

@@ -1,0 +1,270 @@
+"""Changes the formulas one by one, to see whether a test notices: `make mutate`.
+
+mutmut makes the changes. It would try each of them in a fork of its own, but polars does not survive a fork of a process that has
+computed, and importing everything anew takes longer than the tests. So one process collects the tests once and tries change after
+change: each is chosen by a variable that the changed modules look at in every call. A process that a change has hung or broken is
+replaced by a new one. Results are kept in mutants/, and only what has none is tried: `mutmut results` and `mutmut show <name>` tell more.
+
+    python verify/mutate.py                        what has no result yet, against all chosen tests
+    python verify/mutate.py 'rooflines.space*'     these once more
+    python verify/mutate.py --budget 4             each only against its quickest tests, those that together take four seconds
+    python verify/mutate.py --survivors            once more what no test has noticed
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fnmatch
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from _pytest.runner import runtestprotocol
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from mutmut.mutation.data import SourceFileMutationData
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "mutants"
+ASKED, FOUND, CLEAN = FOLDER / "asked.json", FOLDER / "found.jsonl", FOLDER / "clean.json"
+LOG = FOLDER / "worker.log"
+VARIABLE = "MUTANT_UNDER_TEST"
+
+KILLED, SURVIVED, NO_TEST, TIMEOUT, CRASHED = 1, 0, 33, 36, -11
+"""As mutmut notes them."""
+
+OFTEN = 10
+"""How often a test that notices changes is run without one, to see whether it still passes."""
+
+LEFTOVER = 9
+"""How a process ends in which a change left something behind."""
+
+PATIENCE_S = 20.0
+"""Longer than this, and five times as long as usual, a test does not take: an endless loop."""
+
+SILENCE_S = 120.0
+"""A process that says nothing for so long is stuck where Python cannot interrupt it, as in a loop that polars calls."""
+
+MEMORY_BYTES = 6 * 2**30
+"""What an endless loop may fill."""
+
+
+class TimeUpError(BaseException):
+    """A test takes too long. No Exception, so that nothing on the way catches it."""
+
+
+class Trial:
+    """A pytest session that tries changes instead of running its tests once."""
+
+    def __init__(self, names: list[str], budget: float) -> None:
+        self.names = names
+        self.budget = budget
+        self.durations: dict[str, float] = {}
+        self.late = False
+        self.kills = 0
+        self.killers: dict[str, list[pytest.Item]] = defaultdict(list)
+
+    def run(self, item: pytest.Item, changed: str, limit: float = 600.0) -> bool:
+        """Whether a test passes with a change."""
+        os.environ[VARIABLE] = changed
+        random.seed(0)
+        pl.set_random_seed(0)
+        self.late = False
+        signal.setitimer(signal.ITIMER_REAL, limit, 1.0)
+        try:
+            reports = runtestprotocol(item, log=False)
+        except TimeUpError:
+            return False
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            os.environ[VARIABLE] = ""
+        return all(report.passed for report in reports)
+
+    def ring(self, *_: object) -> None:
+        """End a test that takes too long."""
+        self.late = True
+        raise TimeUpError
+
+    def pytest_sessionstart(self) -> None:
+        """Draw the same examples every time, and make no failing one smaller, which takes long."""
+        from hypothesis import Phase, settings  # noqa: PLC0415, pytest wants to be the first to import it
+
+        settings.register_profile("mutating", derandomize=True, database=None, phases=[Phase.explicit, Phase.generate])
+        settings.load_profile("mutating")
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """See what each test calls and how long it takes, then try the changes."""
+        signal.signal(signal.SIGALRM, self.ring)
+        if not CLEAN.exists():
+            CLEAN.write_text(json.dumps([self.clean(item) for item in session.items]), encoding="utf-8")
+        calls: dict[str, list[pytest.Item]] = defaultdict(list)
+        for item, (seconds, called) in zip(session.items, json.loads(CLEAN.read_text(encoding="utf-8")), strict=True):
+            self.durations[item.nodeid] = seconds
+            for function in called:
+                calls[function].append(item)
+        with FOUND.open("a", encoding="utf-8") as out:
+            for name in self.names:
+                start = time.perf_counter()
+                code, by = self.attempt(name, calls[name.partition("__mutmut_")[0]])
+                print(json.dumps([name, code, round(time.perf_counter() - start, 3), by]), file=out, flush=True)
+        return True
+
+    def clean(self, item: pytest.Item) -> tuple[float, list[str]]:
+        """How long a test takes as it is, and what it calls."""
+        from mutmut.state import state  # noqa: PLC0415, here the changed package is in front
+
+        state()._stats.clear()  # noqa: SLF001, where the changed modules note what is called
+        start = time.perf_counter()
+        if not self.run(item, "stats"):
+            raise RuntimeError(f"{item.nodeid} fails as it is")
+        return time.perf_counter() - start, sorted(state()._stats)  # noqa: SLF001
+
+    def attempt(self, name: str, items: list[pytest.Item]) -> tuple[int, str]:
+        """What becomes of a change: what noticed the one before comes first, then the quickest."""
+        killers = self.killers[name.partition("__mutmut_")[0]]
+        rest = sorted((item for item in items if item not in killers), key=lambda item: self.durations[item.nodeid])
+        total = accumulate(self.durations[item.nodeid] for item in rest)
+        for item in [*killers, *(item for item, until in zip(rest, total, strict=True) if until <= self.budget)]:
+            limit = PATIENCE_S + 5 * self.durations[item.nodeid]
+            if self.run(item, name, limit):
+                continue
+            late = self.late
+            known = item in killers
+            if known:
+                killers.remove(item)
+            killers.insert(0, item)
+            self.kills += 1
+            if (not known or self.kills % OFTEN == 0) and not self.run(item, ""):
+                os._exit(LEFTOVER)  # a change left something behind: once more, in a new process
+            return TIMEOUT if late else KILLED, item.nodeid
+        return (SURVIVED if items else NO_TEST), ""
+
+
+def work(budget: float) -> int:
+    """Try what is asked for, in the folder of changed modules."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    from mutmut.configuration import config  # noqa: PLC0415, as above
+
+    tests = config().pytest_add_cli_args_test_selection
+    trial = Trial(json.loads(ASKED.read_text(encoding="utf-8")), budget)
+    return int(pytest.main(["--rootdir=.", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *tests], plugins=[trial]))
+
+
+def generate() -> dict[str, SourceFileMutationData]:
+    """Make the changes that are not made yet; the data of each file."""
+    from mutmut.__main__ import create_mutants  # noqa: PLC0415, looks at the folder it is imported in
+    from mutmut.configuration import config  # noqa: PLC0415
+    from mutmut.mutation.data import SourceFileMutationData  # noqa: PLC0415
+    from mutmut.utils import file_utils  # noqa: PLC0415
+
+    FOLDER.mkdir(exist_ok=True)
+    os.environ[VARIABLE] = "mutant_generation"
+    file_utils.copy_src_dir()
+    file_utils.copy_also_copy_files()
+    file_utils.setup_source_paths()
+    with contextlib.redirect_stdout(None):
+        create_mutants(1)
+    if CLEAN.exists() and any(
+        path.stat().st_mtime > CLEAN.stat().st_mtime for path in [*ROOT.glob("rooflines/*.py"), *ROOT.glob("tests/*.py")]
+    ):
+        CLEAN.unlink()
+    found = {}
+    for path in config().only_mutate:
+        found[path] = SourceFileMutationData(path=path)
+        found[path].load()
+    return found
+
+
+def worked(left: list[str], budget: float) -> Generator[tuple[str, int, float], None, int]:
+    """What a process finds out about changes, which leave the list, until it ends; how it ended."""
+    ASKED.write_text(json.dumps(left), encoding="utf-8")
+    FOUND.write_text("", encoding="utf-8")
+    environment = {**os.environ, VARIABLE: "", "PYTHONPATH": str(FOLDER), "POLARS_MAX_THREADS": "1"}
+    with LOG.open("w", encoding="utf-8") as log:
+        command = [sys.executable, __file__, "--worker", "--budget", str(budget)]
+        worker = subprocess.Popen(command, cwd=FOLDER, env=environment, stdout=log, stderr=log)
+    seen, said, ended = 0, time.monotonic(), False
+    while not ended:
+        time.sleep(0.5)
+        ended = worker.poll() is not None
+        for line in FOUND.read_text(encoding="utf-8").splitlines()[seen:]:
+            name, code, seconds, _ = json.loads(line)
+            left.remove(name)
+            yield name, code, seconds
+            seen += 1
+            said = time.monotonic()
+        if not CLEAN.exists():
+            said = time.monotonic()
+        if time.monotonic() - said > SILENCE_S and not ended:
+            worker.kill()
+            yield left.pop(0), TIMEOUT, SILENCE_S
+            ended = True
+    return worker.wait()
+
+
+def tried(names: list[str], budget: float) -> Iterator[tuple[str, int, float]]:
+    """The changes, each with what became of it; one that ends its process twice is tried no more."""
+    left, last = list(names), ""
+    while left:
+        code = yield from worked(left, budget)
+        if not left or last != left[0]:
+            last = left[0] if left else ""
+        elif code == LEFTOVER:
+            yield left.pop(0), KILLED, 0.0  # in a process of its own it fails a test, which passed before
+        elif code < 0:
+            yield left.pop(0), CRASHED, 0.0
+        else:
+            raise RuntimeError(LOG.read_text(encoding="utf-8")[-3000:])
+
+
+def main() -> int:
+    """Try what is asked for, and say what no test noticed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--budget", type=float, default=float("inf"))
+    parser.add_argument("--survivors", action="store_true")
+    parser.add_argument("--worker", action="store_true")
+    given = parser.parse_args()
+    if given.worker:
+        return work(given.budget)
+    os.chdir(ROOT)
+    files = generate()
+    of_name = {name: data for data in files.values() for name in data.exit_code_by_key}
+    again = (SURVIVED, NO_TEST, TIMEOUT) if given.survivors else ()
+    names = [
+        name
+        for name, data in of_name.items()
+        if (not given.names or any(fnmatch.fnmatch(name, pattern) for pattern in given.names))
+        and (bool(given.names and not given.survivors) or data.exit_code_by_key[name] in (None, *again))
+    ]
+    print(f"{len(of_name)} changes, {len(names)} to try", flush=True)
+    for name, code, seconds in tried(names, given.budget):
+        data = of_name[name]
+        data.exit_code_by_key[name] = code
+        data.durations_by_key[name] = seconds
+        data.save()
+        if code != KILLED:
+            print(f"{name}: {'survived' if code == SURVIVED else code}", flush=True)
+    for path, data in files.items():
+        codes = Counter(data.exit_code_by_key.values())
+        if codes:
+            print(f"{path}: {sum(codes.values())} changes, {dict(codes)}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
