@@ -287,7 +287,10 @@ def mutate(draw: st.DrawFn, document: Any, known: list[tuple[Any, ...]]) -> None
 def changed(draw: st.DrawFn, value: Any) -> Any:  # noqa: ANN401, plain data
     """Return a value that grew, shrank, or went into another."""
     if isinstance(value, int | float) and draw(st.booleans()):
-        return value * draw(st.sampled_from([0, -1, 1e-18, 1e18, 10**30, 0.5, 3]))
+        factor = draw(st.sampled_from([0, -1, 1e-18, 1e18, 10**30, 0.5, 3]))
+        with contextlib.suppress(OverflowError):  # whole numbers may have grown beyond what Float64 holds
+            return value * factor
+        return -value
     if isinstance(value, list) and draw(st.booleans()):
         return value * draw(st.sampled_from([2, 50]))
     if draw(st.booleans()):
