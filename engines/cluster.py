@@ -88,6 +88,7 @@ class Cluster:
     def __init__(self, folder: Path, nodes: int) -> None:
         self.folder = folder
         self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
+        self._lost: list[str] = []
         self.environment = {"SLURM_CONF": str(folder / "slurm.conf"), "PATH": f"{folder / 'bin'}:{PATH}"}
 
     def start(self) -> None:
@@ -107,6 +108,8 @@ class Cluster:
         """End every daemon that was started, nodes first, and what runs on them."""
         with suppress(subprocess.SubprocessError):
             self._call("scancel", "--user", user())
+        for job in self._lost:  # nobody ends what worked on a node that was lost
+            self.kill(job)
         names = (*(f"slurmd.{node}" for node in self.nodes), "slurmctld", "munge")
         pids = [int(file.read_text()) for name in names if (file := self.folder / f"{name}.pid").exists()]
         for signal_number in (signal.SIGTERM, signal.SIGKILL):
@@ -148,6 +151,7 @@ class Cluster:
 
     def lose(self, node: str) -> None:
         """Take a node away with the job on it: to SLURM, what a power cut looks like. It comes back as soon as its daemon says so."""
+        self._lost += [job for job, (where, _) in self.jobs().items() if where == node]
         self._call("scontrol", "update", f"nodename={node}", "state=down", "reason=lost")
 
     def _write(self) -> None:
