@@ -400,6 +400,7 @@ def check_rows(config: dict[str, Any]) -> None:
     assert len(truth) > 1
     assert differences(frame.to_dicts(), truth) == []
     assert {frame.schema[name] for name in METRICS} == {pl.Float64}
+    assert all(frame.schema[name] == pl.Categorical for name in TEXTS)
     check_written(frame, sweep)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(panels, "PANEL_ROWS", 4)
