@@ -108,7 +108,7 @@ SWEEPS: dict[str, dict[str, Any]] = {
         "chips": ["ring", "mesh"],
         "tile": {"B": 16, "F": 128},
         "flops": "leading",
-        "sharding": ["batch/gather-w", "contracting/all-reduce"],
+        "sharding": ["batch/gather-w", "contracting/all-reduce", "column"],
         "shards": [2, 3],
         "thresholds": ["B", "D"],
     },
@@ -170,8 +170,8 @@ SWEEPS: dict[str, dict[str, Any]] = {
         "grid": {"B": 1, "D": [2, 3], "F": 1},
         "dtypes": [{"x": "int4", "w": "int4", "out": "int4", "compute": "bf16"}],
         "chips": ["ring", "switch"],
-        "sharding": "contracting/reduce-scatter",
-        "shards": [2],
+        "sharding": ["none", "contracting/reduce-scatter"],
+        "shards": [1, 2],
         "thresholds": ["B", "D"],
     },
     "of an outer product": {
@@ -400,6 +400,7 @@ def check_rows(config: dict[str, Any]) -> None:
     assert len(truth) > 1
     assert differences(frame.to_dicts(), truth) == []
     assert {frame.schema[name] for name in METRICS} == {pl.Float64}
+    assert all(frame.schema[name] == pl.Categorical for name in TEXTS)
     check_written(frame, sweep)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(panels, "PANEL_ROWS", 4)

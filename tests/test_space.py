@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import polars as pl
 import pytest
@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 import rooflines
 from rooflines import panels
 from rooflines.dictionary import TEXTS
+from rooflines.panels import _pieces
 from rooflines.space import decode
 from rooflines.table_rows import sweep_rows, whole_rows
 
@@ -78,7 +79,7 @@ def test_what_no_chip_can_do_is_counted() -> None:
     assert set(skipped["reason"]) >= {"no fp8 peak of its matrix unit", "8 chips at most on one nvlink"}
 
 
-@pytest.mark.parametrize("start", [0, 2**32 - 5, 2**40 - 10])
+@pytest.mark.parametrize("start", [0, 2**32 - 10, 2**32 - 5, 2**40 - 10])
 def test_an_index_beyond_32_bits_is_decoded_right(start: int) -> None:
     """Row i is i written in the mixed base of the axes, however large i is."""
     axes = [{name: pl.Series(range(count))} for name, count in (("a", 2**10), ("b", 1000), ("c", 2**21))]
@@ -93,3 +94,15 @@ def test_steps_and_panels_are_the_product_of_axes(whole: pl.DataFrame, monkeypat
         assert_frame_equal(sweep_rows(SWEEP, 5, SWEEP.rows - 7).collect(), whole[5:-7], rel_tol=1e-14)
         other = whole_rows(SWEEP, whole.columns, 5, SWEEP.rows - 7).collect()
         assert_frame_equal(other.with_columns(pl.col(TEXTS).cast(pl.Categorical)), whole[5:-7], rel_tol=1e-14)
+
+
+def test_a_slice_is_made_of_steps_and_rows_of_the_panel() -> None:
+    """Of three products at most, none of them empty, whose rows are those of the slice, in order."""
+    for rows, start in product(range(1, 6), range(12)):
+        for stop in range(start + 1, 13):
+            pieces = list(_pieces(start, stop, rows))
+            assert [step * rows + row for first, last, low, high in pieces for step in range(first, last) for row in range(low, high)] == [
+                *range(start, stop)
+            ]
+            assert len(pieces) <= 3
+            assert all(first < last and low < high for first, last, low, high in pieces)

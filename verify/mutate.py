@@ -53,7 +53,7 @@ OFTEN = 10
 LEFTOVER = 9
 """How a process ends in which a change left something behind."""
 
-PATIENCE_S = 20.0
+PATIENCE_S = 15.0
 """Longer than this, and five times as long as usual, a test does not take: an endless loop."""
 
 SILENCE_S = 120.0
@@ -84,7 +84,7 @@ class Trial:
         random.seed(0)
         pl.set_random_seed(0)
         self.late = False
-        signal.setitimer(signal.ITIMER_REAL, limit, 1.0)
+        signal.setitimer(signal.ITIMER_REAL, limit, limit)
         try:
             reports = runtestprotocol(item, log=False)
         except TimeUpError:
