@@ -109,7 +109,7 @@ class Cluster:
         with suppress(subprocess.SubprocessError):
             self._call("scancel", "--user", user())
         for job in self._lost:  # nobody ends what worked on a node that was lost
-            self.kill(job)
+            self._end(f"SLURM_JOB_ID={job}", f"SLURM_CONF={self.environment['SLURM_CONF']}")
         names = (*(f"slurmd.{node}" for node in self.nodes), "slurmctld", "munge")
         pids = [int(file.read_text()) for name in names if (file := self.folder / f"{name}.pid").exists()]
         for signal_number in (signal.SIGTERM, signal.SIGKILL):
@@ -134,20 +134,17 @@ class Cluster:
         self._call("scancel", job)
 
     @staticmethod
-    def processes(job: str) -> list[int]:
-        """The processes that a job's step has started, known by their environment."""
-        marks, found = {f"SLURM_JOB_ID={job}".encode(), b"SLURM_STEP_ID=0"}, []
+    def _end(*marks: str) -> None:
+        """End processes with SIGKILL that have all of these in their environment."""
+        wanted = {mark.encode() for mark in marks}
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
-                if marks <= set((process / "environ").read_bytes().split(b"\0")):
-                    found.append(int(process.name))
-        return found
+                if wanted <= set((process / "environ").read_bytes().split(b"\0")):
+                    os.kill(int(process.name), signal.SIGKILL)
 
     def kill(self, job: str) -> None:
         """End what a job's step has started with SIGKILL, as a system short of memory does."""
-        for pid in self.processes(job):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        self._end(f"SLURM_JOB_ID={job}", "SLURM_STEP_ID=0")
 
     def lose(self, node: str) -> None:
         """Take a node away with the job on it: to SLURM, what a power cut looks like. It comes back as soon as its daemon says so."""
