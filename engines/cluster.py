@@ -77,6 +77,10 @@ def is_running(pid: int) -> bool:
     return False
 
 
+STEP = "SLURM_STEP_ID=0"
+"""What processes of a job's first step have in their environment."""
+
+
 class Cluster:
     """A SLURM cluster that lives in a folder.
 
@@ -109,7 +113,7 @@ class Cluster:
         with suppress(subprocess.SubprocessError):
             self._call("scancel", "--user", user())
         for job in self._lost:  # nobody ends what worked on a node that was lost
-            self._end(f"SLURM_JOB_ID={job}", f"SLURM_CONF={self.environment['SLURM_CONF']}")
+            self.kill(job, f"SLURM_CONF={self.environment['SLURM_CONF']}")
         names = (*(f"slurmd.{node}" for node in self.nodes), "slurmctld", "munge")
         pids = [int(file.read_text()) for name in names if (file := self.folder / f"{name}.pid").exists()]
         for signal_number in (signal.SIGTERM, signal.SIGKILL):
@@ -134,17 +138,20 @@ class Cluster:
         self._call("scancel", job)
 
     @staticmethod
-    def _end(*marks: str) -> None:
-        """End processes with SIGKILL that have all of these in their environment."""
-        wanted = {mark.encode() for mark in marks}
+    def processes(job: str, mark: str = STEP) -> list[int]:
+        """The processes that a job has started, known by their environment: its step's, or those that have another variable as well."""
+        marks, found = {f"SLURM_JOB_ID={job}".encode(), mark.encode()}, []
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
-                if wanted <= set((process / "environ").read_bytes().split(b"\0")):
-                    os.kill(int(process.name), signal.SIGKILL)
+                if marks <= set((process / "environ").read_bytes().split(b"\0")):
+                    found.append(int(process.name))
+        return found
 
-    def kill(self, job: str) -> None:
+    def kill(self, job: str, mark: str = STEP) -> None:
         """End what a job's step has started with SIGKILL, as a system short of memory does."""
-        self._end(f"SLURM_JOB_ID={job}", "SLURM_STEP_ID=0")
+        for pid in self.processes(job, mark):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def lose(self, node: str) -> None:
         """Take a node away with the job on it: to SLURM, what a power cut looks like. It comes back as soon as its daemon says so."""
