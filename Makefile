@@ -64,7 +64,7 @@ lock:  ## new lock files, with the newest versions that pyproject.toml allows
 	@$(RESOLVE) --group mutate $(call besides,run build dev) --output-file requirements/mutate.lock
 
 besides = $(foreach lock,$(1),--constraints requirements/$(lock).lock)
-RESOLVE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-emit-index-url
+RESOLVE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header
 
 AUDIT := $(BIN)/uv tool run --quiet 'pip-audit>=2.10' --strict --require-hashes --disable-pip
 

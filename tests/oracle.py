@@ -418,6 +418,13 @@ def setting_of(sweep: Mapping[str, Any], chip: Mapping[str, Any], case: Case) ->
     return setting, None, network
 
 
+def plain_matmul(sharding: str, tile: Mapping[str, int] | None = None) -> Setting:
+    """Return a matmul of 16-bit operands where every rate is one: for its work, from which a test makes rates of its own."""
+    operation, one = operation_of("matmul"), Fraction(1)
+    bits, efficiency = dict.fromkeys(("x", "w", "out"), Fraction(16)), dict.fromkeys(RESOURCES, one)
+    return Setting(operation, sharding_of(operation, sharding), bits, one, one, None, None, efficiency, tile=tile or {})
+
+
 def most_joined(network: Mapping[str, Any]) -> int | None:
     """Return how many chips a network joins at most, None where nobody says."""
     if network.get("domain") is not None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import oracle
@@ -209,19 +208,7 @@ TIES: list[tuple[str, int, str, dict[str, int]]] = [
 
 def tied_chips(spec: str, shards: int, tied: str, tile: dict[str, int]) -> dict[str, Any]:
     """Return chips on which some times are equal at `AT`, the others a hundredth; and where math is longer or shorter by 1.4e-16."""
-    operation = oracle.operation_of("matmul")
-    one = Fraction(1)
-    setting = oracle.Setting(
-        operation=operation,
-        sharding=oracle.sharding_of(operation, spec),
-        bits=dict.fromkeys(("x", "w", "out"), Fraction(16)),
-        peak=one,
-        memory_rate=one,
-        capacity=None,
-        link=None,
-        efficiency=dict.fromkeys(oracle.RESOURCES, one),
-        tile=tile,
-    )
+    setting = oracle.plain_matmul(spec, tile)
     work = setting.work(AT, shards)
     rates = {name: int(work[name] * shards * 10**6 / SIDE**2) * (1 if name in tied.split() else 100) for name in work}
     chips = {}

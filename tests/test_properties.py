@@ -522,17 +522,7 @@ def reaches(draw: st.DrawFn, topology: str, ring_multiple: int | None) -> dict[s
     link["domain"] = draw(st.sampled_from([None, 8, 2] if topology == "mesh" else [None, None, 256, 64, 8, 2, 1]))
     if draw(st.integers(0, 3)) == 0:
         link["hop_latency_s"] = draw(st.sampled_from([1e-9, 1e-6, 1e-4]))
-    one = Fraction(1)
-    setting = oracle.Setting(
-        operation=operation,
-        sharding=oracle.sharding_of(operation, spec),
-        bits=dict.fromkeys(("x", "w", "out"), Fraction(16)),
-        peak=one,
-        memory_rate=one,
-        capacity=None,
-        link=None,
-        efficiency=dict.fromkeys(oracle.RESOURCES, one),
-    )
+    setting = oracle.plain_matmul(spec)
     peak = draw(rates(13, 15))
     by_memory, by_network = draw(st.sampled_from([10**6, 2000, 40, 3, 1])), draw(st.integers(2, 500))
     at_memory, at_network = setting.work(sizes_of_all, by_memory), setting.work(sizes_of_all, by_network)
