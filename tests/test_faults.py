@@ -24,11 +24,11 @@ from rooflines.jobs import write_skipped
 
 
 class Clean(NamedTuple):
-    """A run that nothing disturbed: its folder, what it made, how long it took [s], what it said, and what it left in home and tmp."""
+    """A run that nothing disturbed: its folder, what it made, how much it worked [CPU s], and what it left in home and tmp."""
 
     trial: Trial
     contents: dict[str, str]
-    took_s: float
+    work_s: float
     elsewhere: list[str]
 
 
@@ -37,11 +37,12 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Clean:
     """A run without a network, with a home and a folder for temporary files of its own; not to be changed."""
     folder = tmp_path_factory.mktemp("clean")
     trial = Trial(folder / "run")
-    started_s = time.monotonic()
+    before = os.times()
     done = trial.sealed(folder)
+    after = os.times()
     assert done.returncode == 0, done.stdout
-    took_s = time.monotonic() - started_s
-    return Clean(trial, trial.contents(), took_s, trial.elsewhere(folder))
+    work_s = after.children_user + after.children_system - before.children_user - before.children_system
+    return Clean(trial, trial.contents(), work_s, trial.elsewhere(folder))
 
 
 @pytest.fixture
@@ -73,9 +74,9 @@ def test_a_run_writes_nothing_elsewhere(clean: Clean) -> None:
 def test_a_run_that_is_killed_is_outlived(clean: Clean, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The next plain run takes over, although jobs of the dead one still work: all is as it would have been, and nothing was seen half."""
     chance = random.Random(f"{SEED} killed")  # noqa: S311 - a moment, not a secret
-    moment_s = chance.uniform(0.3, 0.8) * clean.took_s
+    moment_s = chance.uniform(0.3, 0.8) * clean.work_s
     with capsys.disabled():
-        print(f"(ROOFLINES_SEED={SEED}: killed after {moment_s:.2f} s of {clean.took_s:.2f} s) ", end="")
+        print(f"(ROOFLINES_SEED={SEED}: killed after {moment_s:.2f} of {clean.work_s:.2f} CPU s) ", end="")
     outlives(Trial(tmp_path), clean.contents, "snakemake is killed (SIGKILL)", moment_s, chance)
 
 

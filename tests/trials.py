@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import yaml
 
@@ -57,6 +57,9 @@ SIGNALS = {
 }
 """What happens to a run: whom the signal goes to, and which it is."""
 
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+"""In which the system counts CPU time."""
+
 
 class Trial:
     """A folder with a config, and runs in it.
@@ -79,12 +82,20 @@ class Trial:
         self.config = config
         (self.path / "my.yaml").write_text(yaml.safe_dump(dict(config), sort_keys=False))
 
-    def timed(self) -> float:
-        """Run the workflow, which must go well; how long it takes [s]."""
-        started_s = time.monotonic()
+    def finish(self) -> None:
+        """Run the workflow, which must go well."""
         done = self.run()
         assert done.returncode == 0, done.stdout
-        return time.monotonic() - started_s
+
+    def worked(self) -> "Work":
+        """Run the workflow, which must go well; how much there is to do."""
+        done = Work(0.0, 0.0)
+        with self.running() as run:
+            while run.poll() is None:
+                done = work_of(run.pid)
+                time.sleep(0.02)
+        assert run.returncode == 0, self.said()
+        return done
 
     def sealed(self, folder: Path) -> "subprocess.CompletedProcess[str]":
         """Run the workflow without a network, where the system lets one, and with a home and a folder for temporary files in `folder`."""
@@ -264,24 +275,52 @@ def unfinished(folder: Path, output: str) -> Path:
     return marker
 
 
-def jobs_of(pid: int) -> list[int]:
-    """The processes at the ends of a process's tree: the jobs that work."""
-    children: dict[int, list[int]] = {}
+class Process(NamedTuple):
+    """A process: its parent, and the CPU time [s] of itself and of those it started that have ended."""
+
+    parent: int
+    own_s: float
+    ended_s: float
+
+
+class Work(NamedTuple):
+    """What a run has done so far, which unlike the time since its start does not depend on how busy the machine is [CPU s]."""
+
+    all_s: float
+    jobs_s: float
+
+
+def tree(pid: int) -> dict[int, Process]:
+    """A process and all below it."""
+    found = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
-                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            except (OSError, IndexError):
+                values = (folder / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
                 continue
-            children.setdefault(parent, []).append(int(folder.name))
-    ends, waiting = [], [pid]
+            user_s, system_s, ended_user_s, ended_system_s = (int(value) / TICKS_PER_S for value in values[11:15])
+            found[int(folder.name)] = Process(int(values[1]), user_s + system_s, ended_user_s + ended_system_s)
+    below, waiting = {}, [pid]
     while waiting:
-        process = waiting.pop()
-        below = children.get(process, [])
-        waiting += below
-        if not below and process != pid:
-            ends.append(process)
-    return ends
+        parent = waiting.pop()
+        below[parent] = found[parent]
+        waiting += [process for process, values in found.items() if values.parent == parent]
+    return below
+
+
+def jobs_of(pid: int) -> list[int]:
+    """The processes at the ends of a process's tree: the jobs that work."""
+    below = tree(pid)
+    parents = {process.parent for process in below.values()}
+    return [process for process in below if process not in parents and process != pid]
+
+
+def work_of(pid: int) -> Work:
+    """What a process and all below it have done so far."""
+    below = tree(pid)
+    all_s = sum(process.own_s + process.ended_s for process in below.values())
+    return Work(all_s, all_s - below[pid].own_s)
 
 
 def struck(trial: Trial, kind: str, moment_s: float, chance: random.Random) -> bool:
@@ -290,7 +329,7 @@ def struck(trial: Trial, kind: str, moment_s: float, chance: random.Random) -> b
     Args:
         trial: The folder.
         kind: What happens, of `SIGNALS`.
-        moment_s: When, after the run's start [s].
+        moment_s: When: after so much work of the run, or of its jobs where one of them is struck [CPU s].
         chance: Which of the jobs.
 
     Returns:
@@ -298,13 +337,15 @@ def struck(trial: Trial, kind: str, moment_s: float, chance: random.Random) -> b
     """
     whom, which = SIGNALS[kind]
     with trial.running() as run:
-        time.sleep(moment_s)
-        if whom == "job":
-            while run.poll() is None and not (jobs := jobs_of(run.pid)):
-                time.sleep(0.002)
-            victims = [chance.choice(jobs)] if run.poll() is None else []
-        else:
-            victims = [run.pid] if run.poll() is None else []
+        victims: list[int] = []
+        while not victims and run.poll() is None:
+            done = work_of(run.pid)
+            if whom != "job" and done.all_s >= moment_s:
+                victims = [run.pid]
+            elif whom == "job" and done.jobs_s >= moment_s and (jobs := jobs_of(run.pid)):
+                victims = [chance.choice(jobs)]
+            else:
+                time.sleep(0.02)
         for victim in victims:
             try:
                 os.killpg(victim, which) if whom == "all" else os.kill(victim, which)

@@ -78,7 +78,7 @@ def test_charts_and_bundle_leave_nothing_elsewhere(sealed: tuple[Trial, list[str
 def test_two_runs_make_the_same_bytes(tmp_path: Path, contents: dict[str, str]) -> None:
     """Of everything but PDFs: so a difference is damage, and no accident of time."""
     trial = Trial(tmp_path, CHARTED)
-    trial.timed()
+    trial.finish()
     assert trial.contents() == contents
 
 
@@ -91,7 +91,7 @@ def test_one_run_is_enough_after_an_edit(made: Trial) -> None:
     assert done.returncode == 0, done.stdout
     assert "Nothing to be done" in made.run().stdout
     fresh = Trial(made.path / "fresh", config)
-    fresh.timed()
+    fresh.finish()
     assert made.contents() == fresh.contents()
 
 
@@ -214,14 +214,14 @@ def test_a_clock_that_was_set_back_does_no_harm(made: Trial) -> None:
     assert "from the future, so the clock was set back: they are dated now" in done.stdout
     assert "Nothing to be done" in made.run().stdout
     fresh = Trial(made.path / "fresh", config)
-    fresh.timed()
+    fresh.finish()
     assert made.contents() == fresh.contents()
 
 
 def test_a_bundle_follows_what_it_shows_whatever_times_say(made: Trial, contents: dict[str, str]) -> None:
     """A chart that came back with an old time, as from a backup, is in the bundle after the next run."""
     other = Trial(made.path.parent / "other", {**CHARTED, "charts": [{"chart": "roofline", "sweep": "grid", "chips": ["h100-sxm"]}]})
-    other.timed()
+    other.finish()
     family = made.results / "charts" / "roofline"
     assert family.is_dir()
     shutil.rmtree(family)
@@ -247,7 +247,7 @@ def test_results_of_another_config_are_told_and_not_mixed_in(made: Trial) -> Non
     assert {name: (made.results / name).stat().st_ino for name in before} == before, "what the config asks for stays"
     assert "Nothing to be done" in made.run().stdout
     fresh = Trial(made.path / "fresh", config)
-    fresh.timed()
+    fresh.finish()
     assert made.contents() == fresh.contents()
 
 
@@ -256,7 +256,7 @@ def test_results_that_snakemake_knows_as_others_are_told_and_not_mixed_in(made: 
     config = copy.deepcopy(CHARTED)
     config["sweeps"]["shapes"]["grid"]["B"] = [128, 512]
     other = Trial(made.path.parent / "other", config)
-    other.timed()
+    other.finish()
     expected = made.contents()
     shutil.rmtree(made.results)
     shutil.copytree(other.results, made.results)
