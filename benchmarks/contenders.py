@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -162,26 +163,27 @@ def rooflines_sums(sweep: Sweep, _: float, __: Path) -> dict[str, float]:
         return {name: float(value) for name, value in frame.collect(engine="streaming").row(0, named=True).items()}
 
 
-def rooflines_parquet(sweep: Sweep, _: float, path: Path, compression: str = "zstd") -> None:
+def rooflines_parquet(sweep: Sweep, _: float, path: Path, **keys: Any) -> None:  # noqa: ANN401, any key of a sweep
     """The table, as a job writes it."""
     from rooflines.jobs import write_part  # noqa: PLC0415
     from rooflines.parts import plan  # noqa: PLC0415
 
-    given = load_config(config(sweep.rows, rows_per_part=10**9, compression=compression))
+    given = load_config(config(sweep.rows, rows_per_part=10**9, **keys))
     (part,) = plan(given).parts
     write_part(part.spec, path)
 
 
-def rooflines_written(sweep: Sweep, _: float, path: Path, **options: Any) -> None:  # noqa: ANN401, polars' own
+def rooflines_written(sweep: Sweep, _: float, path: Path, floats: str = "float64", **options: Any) -> None:  # noqa: ANN401, polars' own
     """The rows alone into Parquet, with other options than a job's."""
     import polars as pl  # noqa: PLC0415, the others do without
 
     from rooflines.dictionary import table_columns  # noqa: PLC0415
-    from rooflines.jobs import ROWS_AT_ONCE  # noqa: PLC0415
+    from rooflines.jobs import ROWS_AT_ONCE, as_stored  # noqa: PLC0415
     from rooflines.table_rows import whole_rows  # noqa: PLC0415
     from rooflines.tables import PAGE_BYTES, ROW_GROUP_ROWS  # noqa: PLC0415
 
-    frame = whole_rows(sweep, [column.name for column in table_columns(sweep.op.dims)], 0, sweep.rows)
+    wanted = replace(sweep, config={**sweep.config, "floats": floats})
+    frame = as_stored(wanted, whole_rows(wanted, [column.name for column in table_columns(sweep.op.dims)], 0, sweep.rows))
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
         frame.sink_parquet(path, row_group_size=ROW_GROUP_ROWS, data_page_size=PAGE_BYTES, **options)
 
@@ -337,10 +339,12 @@ CONTENDERS: Mapping[str, Callable[[Sweep, float, Path], Mapping[str, float] | No
     "numpy-sums": numpy_sums,
     "rooflines": rooflines_parquet,
     "rooflines-lz4": partial(rooflines_parquet, compression="lz4"),
+    "rooflines-float32": partial(rooflines_parquet, floats="float32"),
     "plain": partial(rooflines_written, compression="uncompressed", statistics=False),
     "statistics": partial(rooflines_written, compression="uncompressed"),
     "lz4": partial(rooflines_written, compression="lz4"),
     "zstd": partial(rooflines_written, compression="zstd", compression_level=1),
+    "float32": partial(rooflines_written, floats="float32", compression="zstd", compression_level=1),
     "duckdb": duckdb_parquet,
     "duckdb-snappy": partial(duckdb_parquet, compression="COMPRESSION snappy"),
     "pandas": pandas_parquet,

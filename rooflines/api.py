@@ -10,7 +10,7 @@ import polars as pl
 from rooflines import dictionary
 from rooflines.catalogue import chip_entries, dtype_entries, source_of
 from rooflines.critical import all_thresholds
-from rooflines.jobs import skipped_rows, stored_columns
+from rooflines.jobs import as_stored, skipped_rows, stored_columns
 from rooflines.operation import OPERANDS
 from rooflines.table_rows import sweep_rows
 
@@ -36,7 +36,7 @@ def rows(config: Config, sweep: str) -> pl.LazyFrame:
         RooflinesError: There is no such sweep.
     """
     wanted = config.sweep(sweep)
-    return sweep_rows(wanted).select(column.name for column in stored_columns(wanted))
+    return as_stored(wanted, sweep_rows(wanted).select(column.name for column in stored_columns(wanted)))
 
 
 def thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rooflines.resources import Plain
     from rooflines.sweep import Sweep
 
-__all__ = ["rows_of", "skipped_rows", "stored_columns", "write_part", "write_skipped", "write_thresholds"]
+__all__ = ["as_stored", "rows_of", "skipped_rows", "stored_columns", "write_part", "write_skipped", "write_thresholds"]
 
 ROWS_AT_ONCE = 50_000
 """Rows that a thread computes together [1]: few enough to stay in its cache, which halves the cost of the formulas and the memory."""
@@ -56,7 +56,7 @@ def write_part(spec: str, path: str | Path) -> None:
     recipe = json.loads(spec)
     sweep = sweep_of(recipe)
     columns = stored_columns(sweep)
-    frame = whole_rows(sweep, [column.name for column in columns], recipe["start"], recipe["stop"])
+    frame = as_stored(sweep, whole_rows(sweep, [column.name for column in columns], recipe["start"], recipe["stop"]))
     rows = [recipe["row"], recipe["row"] + recipe["stop"] - recipe["start"]]
     print(f"{rows[1] - rows[0]:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
@@ -104,3 +104,8 @@ def stored_columns(sweep: Sweep) -> list[Column]:
     """The columns that a sweep's table stores: keys always, metrics as its config chooses."""
     chosen = sweep.config["columns"]
     return [c for c in table_columns(sweep.op.dims) if c not in METRICS or chosen == "all" or c.name in chosen]
+
+
+def as_stored(sweep: Sweep, rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Rows with their metrics as a sweep's table stores them, rounded last of all."""
+    return rows.with_columns(pl.selectors.float().cast(pl.Float32)) if sweep.config["floats"] == "float32" else rows

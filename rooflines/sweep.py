@@ -29,6 +29,11 @@ __all__ = ["SHARDS", "Block", "Scenario", "Skipped", "Sweep"]
 SHARDS = "shards"
 """The name of the number of chips, as a key, a column and an axis to solve for."""
 
+LARGEST_FLOAT32_PRODUCT = 10**24
+FLOAT32_RATES = (1, 10**20)
+"""Where the sizes and the number of chips have at most such a product, and rates are within these [FLOP/s or byte/s], metrics keep far from
+the ends of Float32, 1.2e-38 and 3.4e38."""
+
 
 @dataclass(frozen=True)
 class Scenario:
@@ -128,6 +133,7 @@ class Sweep:
         draft._check_exact_flops()
         blocks, skipped = draft._serve()
         draft._check_parts(blocks)
+        draft._check_floats(blocks)
         return replace(draft, blocks=tuple(blocks), skipped=tuple(skipped))
 
     @property
@@ -238,6 +244,25 @@ class Sweep:
         if rows > MOST_PARTS * most:
             problem = f"makes {rows:,} rows, in more than {MOST_PARTS:,} parts of {most:,}"
             raise RooflinesError("rows_per_part", problem, "choose a larger number, or fewer sizes, chips or dtypes")
+
+    def _check_floats(self, blocks: Iterable[Block]) -> None:
+        """Refuse sizes and rates whose metrics could leave the range of Float32, by far, so that none becomes 0 or infinite."""
+        if self.config["floats"] == "float64":
+            return
+        columns = {name: values for axis in (*self.leading, *self.inner) for name, values in axis.columns.items()}
+        product = math.prod(max(self.tile.get(dim, 1), *columns[dim]) for dim in self.op.dims) * max(self.config[SHARDS])
+        fix = "leave `floats` out, which stores float64"
+        if product > LARGEST_FLOAT32_PRODUCT:
+            problem = f"is float32, which may not reach up to sizes whose product is 1e{math.log10(product):.0f}"
+            raise RooflinesError("floats", problem, fix)
+        least, most = FLOAT32_RATES
+        for block in blocks:
+            for scenario in block.scenarios:
+                service = self.service(block, scenario)
+                for rate in (resource.rate(service) for resource in RESOURCES):
+                    if rate and not least <= rate.per_s <= most:
+                        problem = f"is float32, which may not reach as far as rates of {float(rate.per_s):.1e} per second on {block.chip}"
+                        raise RooflinesError("floats", problem, fix)
 
     def _check_exact_flops(self) -> None:
         """Exact FLOPs of a contraction over less than one element would be negative."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -118,6 +119,47 @@ def test_a_table_is_compressed_as_is_asked_for(compression: str, tmp_path: Path)
     write_part(part.spec, path)
     assert {"zstd": "ZSTD", "lz4": "LZ4"}[compression] == parquet.read_metadata(path).row_group(0).column(0).compression
     assert_frame_equal(pl.read_parquet(path), rooflines.rows(config, "small").collect())
+
+
+def test_a_table_in_float32_is_the_other_one_rounded(tmp_path: Path) -> None:
+    """Metrics alone, each to the nearest number; whatever is decided by them was decided before."""
+    sweep = {**CONFIG["sweeps"]["small"], "floats": "float32"}
+    config = rooflines.load_config({**CONFIG, "sweeps": {"small": sweep}})
+    (part,) = plan(config).parts
+    write_part(part.spec, tmp_path / "tables" / f"{part.name}.parquet")
+    read, exact = rooflines.scan(tmp_path, "small").collect(), rooflines.rows(rooflines.load_config(CONFIG), "small").collect()
+    assert_frame_equal(read, rooflines.rows(config, "small").collect())
+    assert_frame_equal(read, exact.with_columns(pl.col(pl.Float64).cast(pl.Float32)))
+    assert read.schema["t_lower_s"] == pl.Float32
+
+
+def test_float32_keeps_every_metric_where_it_is_let() -> None:
+    """At both ends of the sizes and rates that it may be asked for, nothing becomes infinite, and nothing but 0 becomes 0."""
+    chips: dict[str, Any] = {
+        f"chip-{number}": {
+            "base": "h100-sxm",
+            "units.matrix.bf16.flops_per_s": math,
+            "memory.hbm.bytes_per_s": memory,
+            "networks.nvlink.bytes_per_s": network,
+            "source": "none",
+        }
+        for number, (math, memory, network) in enumerate(product((1, 1e20), (1, 1e20), (1, 5e18)))
+    }
+    sizes = [1, 10**4, 5 * 10**7]
+    sweep = {"operation": "matmul", "grid": dict.fromkeys("BDF", sizes), "dtypes": "bf16", "chips": list(chips), "floats": "float32"}
+    split = {"sharding": ["none", "batch/gather-w", "contracting/all-reduce"], "shards": [1, 2, 8]}
+    given: dict[str, Any] = {"chips": chips, "sweeps": {"ends": {**sweep, **split}}}
+    stored = rooflines.rows(rooflines.load_config(given), "ends").collect()
+    given["sweeps"]["ends"]["floats"] = "float64"
+    exact = rooflines.rows(rooflines.load_config(given), "ends").collect()
+    for name in exact.select(pl.col(pl.Float64)).columns:
+        assert stored[name].is_null().equals(exact[name].is_null())
+        near = ((stored[name].cast(pl.Float64) - exact[name]).abs() <= 2.0**-24 * exact[name]).drop_nulls()
+        assert near.all(), name
+    given["sweeps"]["ends"]["floats"] = "float32"
+    given["chips"]["chip-7"]["memory.hbm.bytes_per_s"] = 2e20
+    with pytest.raises(rooflines.RooflinesError, match=r"sweeps\.ends\.floats is float32, which .* rates of 2\.0e\+20 .*chip-7"):
+        rooflines.load_config(given)
 
 
 def test_parts_that_hold_different_names_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

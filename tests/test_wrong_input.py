@@ -186,6 +186,13 @@ KEYS = [
     ),
     Wrong("thresholds that are a number", THRESHOLDS, "thresholds: 3", ("sweeps.mlp.thresholds", "3")),
     Wrong("an unknown compression", UNIT, "compression: gzip", ("sweeps.mlp.compression", "'gzip'", "zstd")),
+    Wrong("an unknown width of floats", UNIT, "floats: float16", ("sweeps.mlp.floats", "'float16'", "float32")),
+    Wrong(
+        "sizes that are too large for float32",
+        "grid:\n      B: [1, 2, 4]\n      D: 512\n      F: D\n",
+        "grid: {B: 1e9, D: 1e9, F: D}\n    floats: float32\n",
+        ("sweeps.mlp.floats", "1e27", "float64"),
+    ),
     Wrong("rows_per_part of zero", UNIT, "rows_per_part: 0", ("sweeps.mlp.rows_per_part", "0")),
     Wrong("rows_per_part in words", UNIT, "rows_per_part: many", ("sweeps.mlp.rows_per_part", "'many'")),
     Wrong("rows_per_part of one and a half", UNIT, "rows_per_part: 1.5", ("sweeps.mlp.rows_per_part", "1.5")),

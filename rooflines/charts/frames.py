@@ -122,8 +122,9 @@ def highest(frame: pl.DataFrame, column: str, otherwise: float = 1.0) -> float:
 
 
 def plain(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Names as text, so that frames of several files go together."""
-    return frame.with_columns(pl.selectors.categorical().cast(pl.String), pl.selectors.enum().cast(pl.String))
+    """Names as text and numbers of one width, so that frames of several files go together."""
+    kinds = pl.selectors
+    return frame.with_columns((kinds.categorical() | kinds.enum()).cast(pl.String), kinds.float().cast(pl.Float64))
 
 
 def rates(recipe: Mapping[str, Any], chip: str, compute: str) -> dict[str, Any]:
