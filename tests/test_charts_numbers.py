@@ -83,6 +83,20 @@ def test_a_curve_is_the_table_and_between_its_sizes_the_model(config: rooflines.
     assert (both["flops_per_s"] / both["attained_flops_per_s"] - 1).abs().max() < 1e-12  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("floats", ["float64", "float32"])
+def test_a_curve_has_every_size_once(floats: str) -> None:
+    """However the numbers that its peak is worked out from are rounded."""
+    sizes = {"B": {"from": 1, "to": 4096, "factor": 2}, "D": [1024, 4096], "F": [4096, 16384]}
+    chips, dtypes = ["h100-sxm", "tpu-v5e"], ["bf16", "w8a16"]
+    sweep = {"operation": "matmul", "grid": sizes, "dtypes": dtypes, "chips": chips, "floats": floats}
+    config = rooflines.load_config({"sweeps": {"one": sweep}})
+    frame = charts.attained_frame(charts.of_config(config).of("one", chips, dtypes))
+    curve = frame.filter(kind="curve")
+    assert curve.select("chip", "dtypes", "series", "size").is_unique().all()
+    assert frame.select("chip", "dtypes", "peak").unique().height == 4
+    assert dict(frame.select("chip", "peak").iter_rows()) == pytest.approx({"h100-sxm": 9.895e14, "tpu-v5e": 1.97e14}, rel=1e-3)
+
+
 def test_the_map_of_critical_sizes_is_the_thresholds(config: rooflines.Config, results: Results) -> None:
     """Every cell, never included, and the cells' edges leave no gap."""
     frame = charts.critical_frame(results.of("common-sizes", ["tpu-v5e"], ["bf16"]))

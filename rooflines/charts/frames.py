@@ -297,6 +297,7 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
     peak = (pl.col("attained_flops_per_s") / pl.col("utilization")).alias("peak")
     size = pl.col(lead).cast(pl.Float64).alias("size")
     table = rows_of_series.select(*keys, size, *TIMES, peak).collect().sort(*keys, "size")
+    table = table.with_columns(pl.col("peak").first().over("chip", "dtypes"))  # one number, however the quotients are rounded
     curve = (table if recipe["config"].get("tile") else densified(table, keys)).with_columns(
         flops_per_s=pl.col("flops") / pl.max_horizontal("t_math_s", "t_memory_s", "t_network_s")
     )
