@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from rooflines.errors import RooflinesError, quote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["read_yaml"]
 
@@ -21,8 +24,20 @@ MOST_NODES = 500_000
 DEEPEST = 40
 """Levels of nesting; a config has seven."""
 
-PLAIN = frozenset(f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge"))
-"""The kinds of values that there are; a tag can ask for others, sets and bytes among them."""
+SCALARS = {
+    "str": "text",
+    "int": "whole number",
+    "float": "number",
+    "bool": "truth value",
+    "null": "null",
+    "timestamp": "date",
+    "merge": "key",
+}
+PLAIN: Mapping[str, type[yaml.Node]] = {
+    f"tag:yaml.org,2002:{kind}": node
+    for kind, node in {"map": yaml.MappingNode, "seq": yaml.SequenceNode, **dict.fromkeys(SCALARS, yaml.ScalarNode)}.items()
+}
+"""The kinds of values that there are, by their tag; a tag can ask for others, sets and bytes among them."""
 
 MERGE = "tag:yaml.org,2002:merge"
 """The key `<<`, whose mapping gives way to the keys beside it."""
@@ -38,6 +53,16 @@ Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 class Loader(Base):  # type: ignore[misc]  # the C loader where libyaml is there; both construct plain data only
     """Plain data; a number may be written 1.97e14, and a mapping may not have a key twice."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002, PyYAML's signature
+        """A value; where a tag asks for a kind that its text is not, PyYAML ends in whatever error there is."""
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError, AttributeError):
+            kind = SCALARS.get(node.tag.rpartition(":")[2])
+            if kind is None:
+                raise
+            raise yaml.constructor.ConstructorError(None, None, f"{quote(node.value)} is no {kind}", node.start_mark) from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002, PyYAML's signature
         """A mapping, each key once."""
@@ -135,7 +160,7 @@ def _check_shape(root: yaml.Node | None) -> None:
     def size(node: yaml.Node, depth: int) -> int:
         if depth > DEEPEST:
             raise yaml.constructor.ConstructorError(None, None, f"nested more than {DEEPEST} levels deep", node.start_mark)
-        if node.tag not in PLAIN:
+        if not isinstance(node, PLAIN.get(node.tag, ())):
             raise yaml.constructor.ConstructorError(None, None, f"{quote(node.tag)} is no kind of plain data", node.start_mark)
         if id(node) in sizes:
             return sizes[id(node)]

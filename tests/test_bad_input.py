@@ -113,9 +113,15 @@ TAGS = (
 )
 
 
-@pytest.mark.parametrize("value", TAGS)
+MISFITS = (
+    *("!!int", "!!int ''", "!!int _", "!!int many", "!!float", "!!float _", "!!bool", "!!bool maybe", "!!timestamp", "!!timestamp today"),
+    *("2001-13-45", "!!map [1]", "!!map x", "!!seq {a: 1}", "!!seq x", "!!str [a]", "!!null {a: 1}"),
+)
+
+
+@pytest.mark.parametrize("value", [*TAGS, *MISFITS])
 def test_yaml_builds_plain_data_alone(value: str, tmp_path: Path) -> None:
-    """A tag that asks for an object, a set or bytes is refused where it stands."""
+    """A tag that asks for an object, a set or bytes, or for a kind that its value is not, is refused where it stands."""
     message = message_of(VALID.replace("D: 512", f"D: {value}"), tmp_path)
     assert_form(message, FILE)
     assert "line 6" in message
