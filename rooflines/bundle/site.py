@@ -99,18 +99,19 @@ def site_files(families: Sequence[Path], thresholds: Path) -> Iterator[tuple[str
     """
     charts = [chart for family in families for chart in _charts(family)]
     _refuse_doubles([chart["id"] for chart in charts])
-    vega = ThreadPoolExecutor(1).submit(_vega)  # takes seconds, in which the rest is read and packed
-    yield from _assets()
-    yield "assets/charts-data.js", _script("charts", {"charts": charts, "looks": _looks()})
-    for chart in charts:
-        yield from _chart_files(chart, next(family for family in families if family.name == chart["family"]))
-    about = metadata_of(thresholds)
-    frame = pl.read_parquet(thresholds)
-    chosen = next((param["value"] for chart in charts for param in chart["params"] if param["name"] == "chip"), None)
-    yield from _threshold_files(frame, thresholds, about["columns"], chosen)
-    for name, text in pages(charts, frame, about):
-        yield name, text.encode()
-    yield "assets/vega.js", vega.result()
+    with ThreadPoolExecutor(1) as beside:  # ended whatever happens: one that is left alone can keep an interrupted process from ending
+        vega = beside.submit(_vega)  # takes seconds, in which the rest is read and packed
+        yield from _assets()
+        yield "assets/charts-data.js", _script("charts", {"charts": charts, "looks": _looks()})
+        for chart in charts:
+            yield from _chart_files(chart, next(family for family in families if family.name == chart["family"]))
+        about = metadata_of(thresholds)
+        frame = pl.read_parquet(thresholds)
+        chosen = next((param["value"] for chart in charts for param in chart["params"] if param["name"] == "chip"), None)
+        yield from _threshold_files(frame, thresholds, about["columns"], chosen)
+        for name, text in pages(charts, frame, about):
+            yield name, text.encode()
+        yield "assets/vega.js", vega.result()
 
 
 def _charts(folder: Path) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ rule bundle:
         "<results>/logs/bundle.log",
     conda:
         "../envs/rooflines.yaml"
-    threads: 1
+    threads: 2
     resources:
         mem_mb=1000,
     params:
