@@ -14,6 +14,7 @@ from yaml import load
 CONFIG = Path(__file__).parents[1] / "config"
 
 
+@cache
 def plain(name: str) -> Any:  # noqa: ANN401, whatever stands there
     """Return one of the data files."""
     return load((CONFIG / name).read_text(encoding="utf-8"), Loader)  # noqa: S506, plain data

@@ -3,12 +3,14 @@
 mutmut makes the changes. It would try each of them in a fork of its own, but polars does not survive a fork of a process that has
 computed, and importing everything anew takes longer than the tests. So one process collects the tests once and tries change after
 change: each is chosen by a variable that the changed modules look at in every call. A process that a change has hung or broken is
-replaced by a new one. Results are kept in mutants/, and only what has none is tried: `mutmut results` and `mutmut show <name>` tell more.
+replaced by a new one. Results are kept in mutants/, also of a run that was ended, and only what has none is tried: `mutmut results` and
+`mutmut show <name>` tell more.
 
     python verify/mutate.py                        what has no result yet, against all chosen tests
-    python verify/mutate.py 'rooflines.space*'     these once more
+    python verify/mutate.py 'rooflines.space*'     the same, of these
     python verify/mutate.py --budget 4             each only against its quickest tests, those that together take four seconds
-    python verify/mutate.py --survivors            once more what no test has noticed
+    python verify/mutate.py --survivors            once more what no test has noticed, what ran out of time included
+    python verify/mutate.py --again NAME...        these once more, whatever became of them
 """
 
 from __future__ import annotations
@@ -54,10 +56,10 @@ LEFTOVER = 9
 """How a process ends in which a change left something behind."""
 
 PATIENCE_S = 15.0
-"""Longer than this, and five times as long as usual, a test does not take: an endless loop."""
+"""A test that takes this and five times as long as usual does not end: an endless loop. Time of the processor, however busy it is."""
 
 SILENCE_S = 120.0
-"""A process that says nothing for so long is stuck where Python cannot interrupt it, as in a loop that polars calls."""
+"""A process that has begun no test for so long is stuck where Python cannot interrupt it, as in a loop that polars calls."""
 
 MEMORY_BYTES = 6 * 2**30
 """What an endless loop may fill."""
@@ -84,13 +86,14 @@ class Trial:
         random.seed(0)
         pl.set_random_seed(0)
         self.late = False
-        signal.setitimer(signal.ITIMER_REAL, limit, limit)
+        FOUND.touch()
+        signal.setitimer(signal.ITIMER_PROF, limit, limit)
         try:
             reports = runtestprotocol(item, log=False)
         except TimeUpError:
             return False
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
             os.environ[VARIABLE] = ""
         return all(report.passed for report in reports)
 
@@ -108,7 +111,7 @@ class Trial:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """See what each test calls and how long it takes, then try the changes."""
-        signal.signal(signal.SIGALRM, self.ring)
+        signal.signal(signal.SIGPROF, self.ring)
         if not CLEAN.exists():
             CLEAN.write_text(json.dumps([self.clean(item) for item in session.items]), encoding="utf-8")
         calls: dict[str, list[pytest.Item]] = defaultdict(list)
@@ -161,7 +164,8 @@ def work(budget: float) -> int:
 
     tests = config().pytest_add_cli_args_test_selection
     trial = Trial(json.loads(ASKED.read_text(encoding="utf-8")), budget)
-    return int(pytest.main(["--rootdir=.", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *tests], plugins=[trial]))
+    told = ["--assert=plain", "--tb=native"]  # pytest's own words for a failure take longer than most tests: changed modules are long
+    return int(pytest.main(["--rootdir=.", "-q", *told, "-p", "no:xdist", "-p", "no:cacheprovider", *tests], plugins=[trial]))
 
 
 def generate() -> dict[str, SourceFileMutationData]:
@@ -197,22 +201,25 @@ def worked(left: list[str], budget: float) -> Generator[tuple[str, int, float], 
     with LOG.open("w", encoding="utf-8") as log:
         command = [sys.executable, __file__, "--worker", "--budget", str(budget)]
         worker = subprocess.Popen(command, cwd=FOLDER, env=environment, stdout=log, stderr=log)
-    seen, said, ended = 0, time.monotonic(), False
-    while not ended:
-        time.sleep(0.5)
-        ended = worker.poll() is not None
-        for line in FOUND.read_text(encoding="utf-8").splitlines()[seen:]:
-            name, code, seconds, _ = json.loads(line)
-            left.remove(name)
-            yield name, code, seconds
-            seen += 1
-            said = time.monotonic()
-        if not CLEAN.exists():
-            said = time.monotonic()
-        if time.monotonic() - said > SILENCE_S and not ended:
+    seen, ended = 0, False
+    try:
+        while not ended:
+            time.sleep(0.5)
+            ended = worker.poll() is not None
+            for line in FOUND.read_text(encoding="utf-8").splitlines(keepends=True)[seen:]:
+                if not line.endswith("\n"):
+                    break
+                name, code, seconds, _ = json.loads(line)
+                left.remove(name)
+                yield name, code, seconds
+                seen += 1
+            if CLEAN.exists() and time.time() - FOUND.stat().st_mtime > SILENCE_S and not ended:
+                worker.kill()
+                yield left.pop(0), TIMEOUT, SILENCE_S
+                ended = True
+    finally:
+        if not ended:
             worker.kill()
-            yield left.pop(0), TIMEOUT, SILENCE_S
-            ended = True
     return worker.wait()
 
 
@@ -237,20 +244,18 @@ def main() -> int:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--budget", type=float, default=float("inf"))
     parser.add_argument("--survivors", action="store_true")
+    parser.add_argument("--again", action="store_true")
     parser.add_argument("--worker", action="store_true")
     given = parser.parse_args()
     if given.worker:
         return work(given.budget)
     os.chdir(ROOT)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the worker ends too
     files = generate()
     of_name = {name: data for data in files.values() for name in data.exit_code_by_key}
+    asked = [name for name in of_name if not given.names or any(fnmatch.fnmatch(name, pattern) for pattern in given.names)]
     again = (SURVIVED, NO_TEST, TIMEOUT) if given.survivors else ()
-    names = [
-        name
-        for name, data in of_name.items()
-        if (not given.names or any(fnmatch.fnmatch(name, pattern) for pattern in given.names))
-        and (bool(given.names and not given.survivors) or data.exit_code_by_key[name] in (None, *again))
-    ]
+    names = [name for name in asked if given.again or of_name[name].exit_code_by_key[name] in (None, *again)]
     print(f"{len(of_name)} changes, {len(names)} to try", flush=True)
     for name, code, seconds in tried(names, given.budget):
         data = of_name[name]
