@@ -21,10 +21,11 @@ import polars as pl
 from rooflines.quotient import quotient
 from rooflines.resources import MATH, RESOURCES, Resource
 from rooflines.sharding import chips_joined
-from rooflines.solving import ROUNDING, solved
+from rooflines.solving import PRECISE, ROUNDING, solved
 from rooflines.space import SCENARIO, Served, axis_columns, keys_of
 from rooflines.sweep import Scenario, Sweep
 from rooflines.table_rows import exact_time, work
+from rooflines.work import evaluate, extent
 
 __all__ = ["shard_thresholds"]
 
@@ -194,7 +195,7 @@ def largest(resources: Sequence[Resource], columns: Columns) -> tuple[pl.Expr, p
         low, high = ((real * (1 + sign * error)).clip(-1.0, top).floor() for sign in (-1, 1))
         whole = pl.min_horizontal(real.clip(-1.0, float(ENDLESS)).floor(), "#domain")
         ring = pl.col("#ring")
-        unsure.append(((low != high) | (error > 1.0)) & ((ring > 0) if piece == RING else True))
+        unsure.append(((low != high) | (error > PRECISE)) & ((ring > 0) if piece == RING else True))
         if piece == ONE:
             whole = pl.when(whole >= 1).then(1.0).otherwise(0.0)
         elif piece == OPEN:
@@ -307,16 +308,40 @@ def settle(sweep: Sweep, served: Served, row: Mapping[str, Any]) -> dict[str, An
     if following <= (domain or ENDLESS - 1):
         t = times(following)
         limit = RESOURCES[t.index(max(t))].bound
-    real = row["critical_exact"] if number else None
-    if real is None and 1 <= number < ENDLESS:  # a tie that rounding took for none
-        real = float(number)
+    real = real_chips(sweep, served, number, sizes) if number else math.inf
     return {
-        "critical_exact": real,
+        "critical_exact": real if math.isfinite(real) else None,
         "critical": number if 1 <= number < ENDLESS else None,
         **{f"critical_{r.name}": n if 1 <= (n := most([r])) < ENDLESS else None for r in OTHERS},
         "limit": limit,
         "limit_intensity": row[f"#tends_{limit}"] if limit else None,
     }
+
+
+def real_chips(sweep: Sweep, served: Served, number: int, sizes: Mapping[str, int]) -> float:
+    """The real number of chips behind a whole one, by exact lines; infinite: there is no end."""
+    extents = {dim: extent(sweep.case(served[1]), dim, size) for dim, size in sizes.items()}
+    ring = number > 2 and number % (ring_multiple(sweep, served) or number + 1) == 0  # noqa: PLR2004, two chips are a pair
+    piece = pieces(sweep, served)[2 if ring else 1]
+
+    def times(resource: Resource) -> tuple[Fraction, Fraction]:
+        lines = time_line(sweep, served, resource, piece).items()
+        constant, slope = (evaluate({dims: terms[power] for dims, terms in lines}, extents) for power in (0, 1))
+        return constant, slope
+
+    math0, math1 = times(MATH)
+    found = [math.inf]
+    for resource in OTHERS:
+        own0, own1 = times(resource)
+        if own1 > math1:
+            found.append(float((math0 - own0) / (own1 - math1)))
+        elif own0 > math0:
+            found.append(0.0)
+        hop = latency_per_hop(sweep, served, resource)
+        if hop:
+            half = hop + math1
+            found.append((float(half) + math.sqrt(half * half + 4 * hop * math0)) / float(2 * hop))
+    return max(1.0, min(found))
 
 
 def last_of(number: Callable[[int], int], holds: Callable[[int], bool], top: int) -> int:

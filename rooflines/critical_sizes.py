@@ -2,7 +2,7 @@
 
 Every time is affine in every single extent, t_r(n) = a_r n + b_r, so t_math(n) >= t_r(n) from n = (b_r - b_math) / (a_math - a_r) on, if
 a_math > a_r; else always or never. That is computed in Float64 together with a bound on its error; a row in which the error could
-change an integer or a sign is settled in exact rational arithmetic. On ordinary grids that is one row in thousands.
+change an integer, a sign or the tenth digit is settled in exact rational arithmetic. On ordinary grids that is one row in thousands.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import polars as pl
 
 from rooflines.quotient import quotient
 from rooflines.resources import MATH, RESOURCES, Rate, Resource
-from rooflines.solving import ROUNDING, solved
+from rooflines.solving import PRECISE, ROUNDING, solved
 from rooflines.space import SCENARIO, Coefficients, Served, axis_columns, scenario_columns
 from rooflines.table_rows import work
 from rooflines.work import evaluate, extent
@@ -80,12 +80,12 @@ def against(resource: Resource, columns: Iterable[str]) -> dict[str, pl.Expr]:
     never = reduce(lambda a, b: a | b, [real.is_null() for real, _, _ in solved])
     real = pl.when(~never).then(pl.max_horizontal([real for real, _, _ in solved]))
     error = pl.max_horizontal([error for _, error, _ in solved])
-    ambiguous = (real * (1 - error)).ceil() != (real * (1 + error)).ceil()
+    ambiguous = real.is_not_null() & (((real * (1 - error)).ceil() != (real * (1 + error)).ceil()) | (error > PRECISE))
     unsure = reduce(lambda a, b: a | b, [unsure for _, _, unsure in solved])
     return {
         f"#real_{resource.name}": real,
         f"#error_{resource.name}": error,
-        f"#unsure_{resource.name}": unsure | ambiguous.fill_null(value=False),
+        f"#unsure_{resource.name}": unsure | ambiguous,
     }
 
 

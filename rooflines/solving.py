@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
     from rooflines.space import Columns
 
-__all__ = ["ROUNDING", "UNSURE", "solved"]
+__all__ = ["PRECISE", "ROUNDING", "UNSURE", "solved"]
+
+PRECISE = 1e-10
+"""The relative error that a real threshold may have [1]."""
 
 ROUNDING = 1e-14
 """The relative error of a sum of products of one sign [1]: at most some thirty roundings of 1.1e-16."""

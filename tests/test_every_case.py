@@ -5,6 +5,10 @@
 
 from __future__ import annotations
 
+import math
+import random
+import types
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import oracle
@@ -14,7 +18,7 @@ from polars.testing import assert_frame_equal
 from test_properties import METRICS, differences, expected_rows, table_of, threshold_differences
 
 import rooflines
-from rooflines import panels, solving
+from rooflines import critical_shards, critical_sizes, panels, solving
 from rooflines.dictionary import TEXTS
 from rooflines.table_rows import sweep_rows, whole_rows
 
@@ -435,11 +439,9 @@ def test_thresholds_of_several_sweeps_stand_below_each_other() -> None:
         assert [part[column].null_count() for column in lacking] == [part.height] * len(lacking)
 
 
-@pytest.mark.parametrize("link", LINKS)
-def test_every_split_ends_where_trying_ends(link: str) -> None:
-    """The critical number of chips is the largest that trying finds, on every interconnect and for every collective."""
-    chips = splitters(LINKS[link])
-    sweep = {
+def split_sweep(chips: dict[str, Any]) -> dict[str, Any]:
+    """Return a sweep that solves for the number of chips, split in every way."""
+    return {
         "operation": "matmul",
         "grid": {"B": [1024, 65536], "D": 4096, "F": 8192},
         "dtypes": ["bf16"],
@@ -448,4 +450,220 @@ def test_every_split_ends_where_trying_ends(link: str) -> None:
         "shards": [1],
         "thresholds": ["shards"],
     }
-    assert threshold_differences(config_of(sweep, chips)) == []
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_every_split_ends_where_trying_ends(link: str) -> None:
+    """The critical number of chips is the largest that trying finds, on every interconnect and for every collective."""
+    chips = splitters(LINKS[link])
+    assert threshold_differences(config_of(split_sweep(chips), chips)) == []
+
+
+# ---------------------------------------------------------------- how sure is sure
+
+ZERO = Fraction(0)
+THIRTY_ROUNDINGS = Fraction(33, 10**16)
+"""What a number may be off by after so many roundings, relative to it [1]."""
+
+ANY_DIMENSION: Any = types.SimpleNamespace(tile={})
+"""As much of a sweep as thresholds need where the lines of its times are given."""
+
+
+def rounded(chance: random.Random, value: Fraction) -> float:
+    """Return a number as it may come out of thirty roundings."""
+    return float(value * (1 + THIRTY_ROUNDINGS * Fraction(chance.choice([-100, 0, 100, chance.randint(-99, 99)]), 100)))
+
+
+def near(chance: random.Random, value: Fraction) -> Fraction:
+    """Return a number or one so near that roundings may or may not hide the difference."""
+    return value * (1 + chance.choice([-1, 0, 1]) * Fraction(chance.randint(1, 99), 10 ** chance.randint(11, 19)))
+
+
+def almost_tied_lines(chance: random.Random) -> dict[str, Fraction]:
+    """Draw slopes and constants of three times: slopes are often alike, and so are thresholds, which are often whole numbers."""
+    math = Fraction(chance.randint(10**5, 10**7))
+    lines = {"#a_math": math, "#b_math": -math / 3 * chance.choice([0, 0, 1])}
+    again, slope = Fraction(chance.choice([1, 2, 3, 1000, 3**15])), math * Fraction(chance.randint(1, 150), 100)
+    for name in ("memory", "network"):
+        whole = again if chance.random() < 0.6 else Fraction(chance.randint(1, 10**5))
+        own = near(chance, chance.choice([slope, slope, math, math * Fraction(chance.randint(1, 99), 100)]))
+        line = near(chance, whole) * (math - own) + lines["#b_math"] if own < math else math * chance.choice([0, 0, 1, 7])
+        lines |= {f"#a_{name}": own, f"#b_{name}": max(line, ZERO)}
+    return lines | {"#latency_network": near(chance, again) * math if chance.random() < 0.3 else ZERO}
+
+
+def exact_thresholds(lines: dict[str, Fraction]) -> dict[str, Any]:
+    """Return the thresholds of three times from their lines."""
+    reals: dict[str, Fraction | None] = {}
+    for name in ("memory", "network"):
+        found = []
+        for slope, constant in [(f"#a_{name}", f"#b_{name}"), *([("", "#latency_network")] if name == "network" else [])]:
+            gain, behind = lines["#a_math"] - lines.get(slope, ZERO), lines[constant] - lines["#b_math"]
+            found.append(max(behind / gain, ZERO) if gain > 0 else None if gain < 0 or behind > 0 else ZERO)
+        reals[name] = None if None in found else max(real for real in found if real is not None)
+    never = [name for name, real in reals.items() if real is None]
+    last = max(never or reals, key=lambda name: [lines[f"#a_{name}"], lines[f"#b_{name}"]] if never else [reals[name]])
+    whole = {name: None if real is None else max(1, math.ceil(real)) for name, real in reals.items()}
+    critical = None if never else max(size for size in whole.values() if size is not None)
+    return {
+        "critical": critical,
+        "critical_memory": whole["memory"],
+        "critical_network": whole["network"],
+        "limit": last if critical != 1 else None,
+    }
+
+
+def test_a_threshold_that_is_called_sure_is_the_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However thirty roundings fall: what is not left to exact arithmetic is right, also next to a tie."""
+    chance = random.Random(7)  # noqa: S311, examples
+    truth = [almost_tied_lines(chance) for _ in range(4_000)]
+    columns = {name: [rounded(chance, lines[name]) for lines in truth] for name in truth[0]}
+    frame = pl.DataFrame({**columns, "#slope_flops": 1.0, "#slope_memory_bytes": 1.0, "#slope_network_bytes": 1.0})
+    monkeypatch.setattr(critical_sizes, "affine", lambda *_: {"#zero": pl.lit(0.0)})
+    found = critical_sizes.solve(frame.lazy(), ANY_DIMENSION, "B", {}, frame.columns).collect()
+    for lines, row in zip(truth, found.iter_rows(named=True), strict=True):
+        exact = exact_thresholds(lines)
+        assert row["#unsure"] or {name: row[name] for name in exact} == exact, lines
+
+
+def almost_tied_splits(chance: random.Random) -> dict[str, Fraction]:
+    """Draw N times three times as lines in N, on one chip, several and rings of four, that often meet at a whole N, or next to it."""
+    at, half = chance.choice([1, 2, 3, 8, 40, 1000, 10**6]), Fraction(1, 2)
+    math0 = Fraction(chance.randint(10**5, 10**7))
+    math1 = -math0 / (at + 1) * chance.choice([ZERO, ZERO, Fraction(1, 3)])
+    memory0 = near(chance, math0 * chance.choice([Fraction(1, 3), Fraction(4, 5), Fraction(1)]))
+    memory1 = max(near(chance, (math0 + math1 * at - memory0) / at), ZERO) * chance.choice([0, 1, 1])
+    sent = near(chance, (math0 + math1 * at) / max(at - 1, 1)) * chance.choice([ZERO, half, 2 * half, 2 * half])
+    lines = {"#latency_network": near(chance, (math0 + math1 * at) / max(at * (at - 1), 1)) * chance.choice([0, 0, 0, 1])}
+    grows = chance.random() < 0.8
+    for piece, network in {"one": ZERO, "open": sent, "ring": sent * half}.items():
+        lines |= {f"#math_{piece}0": math0, f"#math_{piece}1": math1, f"#memory_{piece}0": memory0, f"#memory_{piece}1": memory1}
+        lines |= {f"#network_{piece}0": -network if grows else network, f"#network_{piece}1": network if grows else ZERO}
+    domain = Fraction(chance.choice([1, 2, 9, 64, critical_shards.ENDLESS, critical_shards.ENDLESS]))
+    return lines | {"#ring": Fraction(chance.choice([0, 0, 4])), "#domain": domain}
+
+
+def times_of_split(lines: dict[str, Fraction], chips: Fraction) -> list[Fraction]:
+    """Return N times the time of math, memory and network, for N chips."""
+    ring = lines["#ring"] and chips > 2 and not chips % lines["#ring"]
+    piece = "one" if chips == 1 else "ring" if ring else "open"
+    times = [lines[f"#{name}_{piece}0"] + lines[f"#{name}_{piece}1"] * chips for name in oracle.RESOURCES]
+    return [*times[:2], max(times[2], chips * (chips - 1) * lines["#latency_network"])]
+
+
+def exact_splits(lines: dict[str, Fraction]) -> dict[str, Any]:
+    """Return how far a split goes, against memory, the network and both, and what ends it."""
+
+    def most(*others: int) -> int:
+        def good(chips: int) -> bool:
+            times = times_of_split(lines, Fraction(chips))
+            return chips <= lines["#domain"] and all(times[0] >= times[other] for other in others)
+
+        families = oracle.families(oracle.Link("", ZERO, 1, "torus", None, int(lines["#ring"]) or None, ZERO))
+        last = [oracle.last_good(family, good) for family in families]
+        return max(int(good(1)), *(critical_shards.ENDLESS if chips is None else chips for chips in last))
+
+    found = {"critical": most(1, 2), "critical_memory": most(1), "critical_network": most(2)}
+    limit = None
+    if found["critical"] + 1 <= min(int(lines["#domain"]), critical_shards.ENDLESS):
+        times = times_of_split(lines, Fraction(found["critical"] + 1))
+        limit = ("compute", "memory", "network")[times.index(max(times))]
+    return {"limit": limit} | {name: chips if 1 <= chips < critical_shards.ENDLESS else None for name, chips in found.items()}
+
+
+def test_a_number_of_chips_that_is_called_sure_is_the_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However thirty roundings fall, and the real one is right to 1e-9."""
+    chance = random.Random(7)  # noqa: S311, examples
+    truth = [almost_tied_splits(chance) for _ in range(2_000)]
+    columns = critical_shards.Columns(len(truth))
+    columns.terms = {name: {(name,): name} for name in truth[0]}
+    for index, lines in enumerate(truth):
+        for name, value in lines.items():
+            columns.number(name, index, float(value) if name in ("#ring", "#domain") else rounded(chance, value))
+    monkeypatch.setattr(critical_shards, "work", lambda _, __, terms, ___: pl.col(*terms.values()))
+    found = critical_shards.solve(pl.LazyFrame(columns.values), ANY_DIMENSION, columns).collect()
+    for lines, row in zip(truth, found.iter_rows(named=True), strict=True):
+        if row["#unsure"]:
+            continue
+        exact = exact_splits(lines)
+        assert {name: row[name] for name in exact} == exact, lines
+        real = row["critical_exact"]
+        if real is not None and real > 1 and not lines["#ring"]:
+            for off, holds in {-1: True, 1: False}.items():
+                at = Fraction(real) * (1 + Fraction(off, 10**9))
+                times = times_of_split(lines, at)
+                assert (times[0] >= max(times)) is holds, (lines, real)
+
+
+def test_exact_arithmetic_is_asked_for_nothing_but_ties(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes thousands of times as long."""
+    for module in (critical_sizes, critical_shards):
+        monkeypatch.setattr(module, "settle", lambda *row: pytest.fail(f"{row[-1]} is no tie"))
+    chips = {**{name: CHIPS[name] for name in JOINED}, "slow": {**CHIPS["ring"], "networks": {"fabric": {**TORUS, "hop_latency_s": 1e-4}}}}
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": [17, 5003], "D": [1009, 8209], "F": [1013, 14327]},
+        "dtypes": ["bf16"],
+        "chips": list(chips),
+        "sharding": ["none", "contracting/all-reduce", "column/gather-x", "batch/gather-w", "batch"],
+        "shards": [1, 2, 4, 7],
+        "efficiency": {"math": 0.9973},
+        "thresholds": ["B", "D", "F", "shards"],
+    }
+    assert rooflines.thresholds(rooflines.load_config(config_of(sweep, chips))).height > 1000
+
+
+def unsure(solve: Any) -> Any:  # noqa: ANN401, of either kind of threshold
+    """Return what solves with no row sure."""
+    return lambda *given: solve(*given).with_columns(pl.lit(value=True).alias(solving.UNSURE))
+
+
+@pytest.mark.parametrize(
+    "name", [*SWEEPS, "switch of 8", "switch of 1", "mesh", "mesh of 2", "slow line", "rings of 1", "rings of 4 in 64"]
+)
+def test_exact_arithmetic_alone_gives_the_same_thresholds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ties aside, it and Float64 are two ways to one table."""
+    chips = CHIPS if name in SWEEPS else splitters(LINKS[name])
+    config = rooflines.load_config(config_of(SWEEPS[name] if name in SWEEPS else split_sweep(chips), chips))
+    frame = rooflines.thresholds(config)
+    for module in (critical_sizes, critical_shards):
+        monkeypatch.setattr(module, "solve", unsure(module.solve))
+    assert_frame_equal(rooflines.thresholds(config), frame, rel_tol=1e-9, abs_tol=0)
+
+
+def test_a_real_threshold_is_right_where_math_hardly_gains() -> None:
+    """By a part in 10^10 of what both take, of which Float64 knows six digits."""
+    size, tile = 1000, 2**40
+    gains = {f"gain-{gain}": Fraction(10**13 * size * tile, 2 * tile + gain * size) for gain in (1, 3, 10, 100)}
+    chips = {
+        name: {
+            "source": "made up",
+            "units": {"matrix": {"bf16": {"flops_per_s": int(peak)}}},
+            "memory": {"hbm": {"bytes_per_s": 10**13}},
+        }
+        for name, peak in gains.items()
+    }
+    sweep: dict[str, Any] = {"operation": "matmul", "dtypes": ["bf16"], "chips": list(chips)}
+    tiled = {"grid": {"B": size, "D": 1, "F": size}, "tile": {"D": tile}, "flops": "leading", "thresholds": ["D"]}
+    assert threshold_differences(config_of({**sweep, **tiled}, chips)) == []
+
+
+def test_a_real_number_of_chips_is_right_where_math_is_hardly_longer() -> None:
+    """By a part in 10^12 of what both take on one chip."""
+    size, rate = 2**40, 10**15
+    peaks = {f"{tenths}-tenths": Fraction(size * rate * 10, 20 * size + tenths) for tenths in (13, 23, 59, 173)}
+    chips = {
+        name: {
+            "source": "made up",
+            "units": {"matrix": {"bf16": {"flops_per_s": int(peak)}}},
+            "memory": {"hbm": {"bytes_per_s": rate}},
+            "networks": {"fabric": {"bytes_per_s": rate, "topology": "switch"}},
+        }
+        for name, peak in peaks.items()
+    }
+    sweep = {"operation": "matmul", "grid": {"B": 1, "D": size, "F": 1}, "dtypes": ["bf16"], "chips": list(chips)}
+    split = {"sharding": "contracting/all-reduce", "shards": [1], "thresholds": ["shards"]}
+    assert threshold_differences(config_of({**sweep, **split}, chips)) == []
+    assert [
+        round(found, 2) for found in rooflines.thresholds(rooflines.load_config(config_of({**sweep, **split}, chips)))["critical_exact"]
+    ] == [1.3, 2.3, 5.9, 17.3]

@@ -8,7 +8,7 @@ replaced by a new one. Results are kept in mutants/, also of a run that was ende
 
     python verify/mutate.py                        what has no result yet, against all chosen tests
     python verify/mutate.py 'rooflines.space*'     the same, of these
-    python verify/mutate.py --budget 4             each only against its quickest tests, those that together take four seconds
+    python verify/mutate.py --budget 4             each only against the tests that come first and together take four seconds
     python verify/mutate.py --survivors            once more what no test has noticed, what ran out of time included
     python verify/mutate.py --again NAME...        these once more, whatever became of them
 """
@@ -78,6 +78,7 @@ class Trial:
         self.durations: dict[str, float] = {}
         self.late = False
         self.kills = 0
+        self.noticed: Counter[str] = Counter()
         self.killers: dict[str, list[pytest.Item]] = defaultdict(list)
 
     def run(self, item: pytest.Item, changed: str, limit: float = 600.0) -> bool:
@@ -137,9 +138,10 @@ class Trial:
         return time.perf_counter() - start, sorted(state()._stats)  # noqa: SLF001
 
     def attempt(self, name: str, items: list[pytest.Item]) -> tuple[int, str]:
-        """What becomes of a change: what noticed the one before comes first, then the quickest."""
+        """What becomes of a change: what noticed others of its function comes first, then what takes little time and noticed many."""
         killers = self.killers[name.partition("__mutmut_")[0]]
-        rest = sorted((item for item in items if item not in killers), key=lambda item: self.durations[item.nodeid])
+        price = {item: self.durations[item.nodeid] / (1 + self.noticed[item.nodeid]) for item in items if item not in killers}
+        rest = sorted(price, key=lambda item: price[item])
         total = accumulate(self.durations[item.nodeid] for item in rest)
         for item in [*killers, *(item for item, until in zip(rest, total, strict=True) if until <= self.budget)]:
             limit = PATIENCE_S + 5 * self.durations[item.nodeid]
@@ -150,6 +152,7 @@ class Trial:
             if known:
                 killers.remove(item)
             killers.insert(0, item)
+            self.noticed[item.nodeid] += 1
             self.kills += 1
             if (not known or self.kills % OFTEN == 0) and not self.run(item, ""):
                 os._exit(LEFTOVER)  # a change left something behind: once more, in a new process
