@@ -126,8 +126,8 @@ def solve(frame: pl.LazyFrame, sweep: Sweep, axis: str, coefficients: Coefficien
     moved = reduce(lambda otherwise, bound: pl.when(pl.col("limit") == bound).then(slope[bound]).otherwise(otherwise), slope, pl.lit(0.0))
 
     def size(real: pl.Expr) -> pl.Expr:
-        whole = real.ceil().clip(lower_bound=1.0)
-        return pl.when(whole * span < float(LARGEST)).then((whole.clip(upper_bound=2.0**53).cast(pl.Int64) - 1) * span + 1)
+        before = real.ceil().clip(1.0, 2.0**53).cast(pl.Int64) - 1  # beyond that no row is sure
+        return pl.when(before <= pl.lit(LARGEST - 2) // span).then(before * span + 1)
 
     return (
         frame.with_columns(**affine(sweep, axis, coefficients, columns))

@@ -295,6 +295,32 @@ def test_a_threshold_may_be_as_large_as_its_column_holds(tile: dict[str, int]) -
     assert threshold_differences(config_of(sweep, chips)) == []
 
 
+def test_a_threshold_in_tiles_may_be_as_large_as_its_column_holds() -> None:
+    """The last tile below 2^62 is the last, though it ends there; also where the number of tiles is one that Float64 is sure of."""
+    size, tile, rate = 2**52, 2**36, 2
+    tiles = {f"from-{whole}": Fraction(2 * whole - 1, 2) for whole in range(2**26 - 2, 2**26 + 3)}
+    chips = {
+        name: {
+            "source": "made up",
+            "units": {"matrix": {"bf16": {"flops_per_s": int(size * tile * rate / (2 * tile + size / real))}}},
+            "memory": {"hbm": {"bytes_per_s": rate}},
+        }
+        for name, real in tiles.items()
+    }
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": size, "D": 1, "F": size},
+        "dtypes": ["bf16"],
+        "chips": list(chips),
+        "tile": {"D": tile},
+        "flops": "leading",
+        "thresholds": ["D"],
+    }
+    assert threshold_differences(config_of(sweep, chips)) == []
+    found = rooflines.thresholds(rooflines.load_config(config_of(sweep, chips)))
+    assert found["critical"].to_list() == [2**62 - 3 * tile + 1, 2**62 - 2 * tile + 1, 2**62 - tile + 1, None, None]
+
+
 RULES: dict[tuple[str, str], dict[str, float | None]] = {
     ("matmul", "bf16"): {"B": 250, "D": 250, "F": 250},
     ("matmul", "w8a16"): {"B": 125, "D": 250, "F": 250},
