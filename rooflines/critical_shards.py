@@ -64,9 +64,9 @@ def pieces(sweep: Sweep, served: Served) -> list[Piece]:
 
 
 def link_of(sweep: Sweep, served: Served) -> Mapping[str, Any]:
-    """The interconnect of a chip, empty where it has none."""
+    """The interconnect of a chip that has one."""
     block = served[0]
-    found: Mapping[str, Any] = sweep.chips[block.chip]["networks"][block.network] if block.network else {}
+    found: Mapping[str, Any] = sweep.chips[block.chip]["networks"][block.network]
     return found
 
 
@@ -79,7 +79,7 @@ def domain_of(sweep: Sweep, served: Served) -> int | None:
 def ring_multiple(sweep: Sweep, served: Served) -> int | None:
     """Where a torus closes into rings; None where it never does [1]."""
     link = link_of(sweep, served)
-    return link.get("ring_multiple") if link.get("topology") == "torus" else None
+    return link.get("ring_multiple") if link["topology"] == "torus" else None
 
 
 def on(served: Served, shards: int) -> Served:
@@ -246,10 +246,9 @@ def solve(frame: pl.LazyFrame, sweep: Sweep, columns: Columns) -> pl.LazyFrame:
     close = pl.sum_horizontal((time >= worst * (1.0 - 1e-12)).cast(pl.UInt8) for time in times) > 1
     limited = next_one <= pl.col("#domain")
     tends = {}
-    flops0, flops1 = pl.col(f"#{MATH.work}_0"), pl.col(f"#{MATH.work}_1")
-    for resource in OTHERS:
+    for resource in OTHERS:  # work that does not grow is there where it limits, and no partial sums are: all FLOPs are split
         constant, slope = pl.col(f"#{resource.work}_0"), pl.col(f"#{resource.work}_1")
-        still = pl.when(constant > 0).then(pl.when(flops1 < 0).then(0.0).otherwise(quotient(flops0, constant)))
+        still = quotient(pl.col(f"#{MATH.work}_0"), constant)
         tends[f"#tends_{resource.bound}"] = pl.when(slope > 0).then(0.0).otherwise(still)
     tend: pl.Expr = pl.lit(None, dtype=pl.Float64)
     for resource in OTHERS:

@@ -595,19 +595,24 @@ def most_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Any]:
     if domain is not None:
         good = [chips for chips in range(1, domain + 1) if compute_bound(chips)]
         following = (max(good) if good else 0) + 1
-        return {
-            "critical": max(good) if good else None,
-            "limit": setting.bound(sizes, following) if following <= domain else None,
-            **real_chips(setting, sizes),
-        }
+        limit = setting.bound(sizes, following) if following <= domain else None
+        return {"critical": max(good) if good else None, **limit_of_split(setting, sizes, limit), **real_chips(setting, sizes)}
     best = 1 if compute_bound(1) else 0
     if best:
         for family in families(link):
             last = last_good(family, compute_bound)
             if last is None:
-                return {"critical": None, "limit": None, **real_chips(setting, sizes)}
+                return {"critical": None, **limit_of_split(setting, sizes, None), **real_chips(setting, sizes)}
             best = max(best, last)
-    return {"critical": best or None, "limit": setting.bound(sizes, best + 1), **real_chips(setting, sizes)}
+    return {"critical": best or None, **limit_of_split(setting, sizes, setting.bound(sizes, best + 1)), **real_chips(setting, sizes)}
+
+
+def limit_of_split(setting: Setting, sizes: Mapping[str, int], limit: str | None) -> dict[str, Any]:
+    """Return what limits a split, and what its intensity tends to: nothing where N times its work grows with the chips, N."""
+    if limit is None:
+        return {"limit": None, "limit_intensity": None}
+    two, three = ({name: chips * amount for name, amount in setting.work(sizes, chips).items()} for chips in (2, 3))
+    return {"limit": limit, "limit_intensity": Fraction(0) if three[limit] > two[limit] else two["math"] / two[limit]}
 
 
 def real_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Fraction | None]:

@@ -67,6 +67,12 @@ CHIPS: dict[str, Any] = {
 }
 ALL = list(CHIPS)
 JOINED = ALL[:-1]
+CHIPS["hardly-bound"] = {
+    "source": "a chip whose memory is nearly as fast as its math, so that thresholds are one, two and three",
+    "units": {"matrix": {"bf16": {"flops_per_s": 3e12}}},
+    "memory": {"hbm": {"bytes_per_s": 2e12}},
+    "networks": {"fabric": {"bytes_per_s": 2e12, "topology": "switch"}},
+}
 CHIPS["even"] = {
     "source": "math and memory take a microsecond at 64, and everything just fits",
     "units": {"matrix": {"bf16": {"flops_per_s": 5.24288e11}}},
@@ -167,6 +173,15 @@ SWEEPS: dict[str, dict[str, Any]] = {
         "dtypes": ["bf16"],
         "chips": ["even"],
         "thresholds": ["B"],
+    },
+    "of few": {
+        "operation": "matmul",
+        "grid": {"B": [1, 3], "D": [3, 4000], "F": [2, 4000]},
+        "dtypes": ["bf16"],
+        "chips": ["hardly-bound"],
+        "sharding": ["none", "batch/gather-w"],
+        "shards": [1, 2],
+        "thresholds": ["B", "D", "F", "shards"],
     },
     "of half a byte": {
         "operation": "matmul",
@@ -295,6 +310,19 @@ def test_a_threshold_may_be_as_large_as_its_column_holds(tile: dict[str, int]) -
     assert threshold_differences(config_of(sweep, chips)) == []
 
 
+def test_from_two_to_the_62_on_there_is_no_threshold() -> None:
+    """Where it is that exactly."""
+    chip = {
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": 2**50}}},
+        "memory": {"hbm": {"bytes_per_s": 1025 / 2**12}},
+    }
+    sweep = {"operation": "matmul", "grid": {"B": 1, "D": 2**53, "F": 2**53}, "dtypes": ["bf16"], "chips": ["one"], "thresholds": ["B"]}
+    config = config_of(sweep, {"one": chip})
+    assert threshold_differences(config) == []
+    assert rooflines.thresholds(rooflines.load_config(config)).select("critical", "critical_exact").row(0) == (None, 2.0**62)
+
+
 def test_a_threshold_in_tiles_may_be_as_large_as_its_column_holds() -> None:
     """The last tile below 2^62 is the last, though it ends there; also where the number of tiles is one that Float64 is sure of."""
     size, tile, rate = 2**52, 2**36, 2
@@ -350,6 +378,8 @@ def test_the_rule_of_thumb_counts_tiles_shares_and_exact_flops() -> None:
         row["axis"]: row["critical_rule"] for row in rules("matmul", "bf16", 1e12, **tile, sharding="contracting/all-reduce", shards=[2])
     }
     assert split == {"B": None, "D": pytest.approx(64 / 30), "F": pytest.approx(32 / 30)}  # the same tiles, on twice as many chips
+    halves = {row["axis"]: row["critical_rule"] for row in rules("matmul", "bf16", 2.5e14, sharding="contracting/all-reduce", shards=[2])}
+    assert halves == {"B": 250, "D": 500, "F": 250}  # 250 of D on each of two chips
 
 
 def rules(operation: str, dtypes: str, peak: float, **more: object) -> list[dict[str, Any]]:

@@ -113,11 +113,12 @@ class Trial:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """See what each test calls and how long it takes, then try the changes."""
         signal.signal(signal.SIGPROF, self.ring)
-        if not CLEAN.exists():
-            CLEAN.write_text(json.dumps([self.clean(item) for item in session.items]), encoding="utf-8")
+        clean = json.loads(CLEAN.read_text(encoding="utf-8")) if CLEAN.exists() else {}
+        clean |= {item.nodeid: self.clean(item) for item in session.items if item.nodeid not in clean}
+        CLEAN.write_text(json.dumps(clean), encoding="utf-8")
         calls: dict[str, list[pytest.Item]] = defaultdict(list)
-        for item, (seconds, called) in zip(session.items, json.loads(CLEAN.read_text(encoding="utf-8")), strict=True):
-            self.durations[item.nodeid] = seconds
+        for item in session.items:
+            self.durations[item.nodeid], called = clean[item.nodeid]
             for function in called:
                 calls[function].append(item)
         with FOUND.open("a", encoding="utf-8") as out:
