@@ -78,8 +78,9 @@ class Trial:
         self.durations: dict[str, float] = {}
         self.late = False
         self.kills = 0
-        self.noticed: Counter[str] = Counter()
-        self.killers: dict[str, list[pytest.Item]] = defaultdict(list)
+        self.tried: Counter[pytest.Item] = Counter()
+        self.noticed: Counter[pytest.Item] = Counter()
+        self.killers: dict[str, set[pytest.Item]] = defaultdict(set)
 
     def run(self, item: pytest.Item, changed: str, limit: float = 600.0) -> bool:
         """Whether a test passes with a change."""
@@ -139,21 +140,19 @@ class Trial:
         return time.perf_counter() - start, sorted(state()._stats)  # noqa: SLF001
 
     def attempt(self, name: str, items: list[pytest.Item]) -> tuple[int, str]:
-        """What becomes of a change: what noticed others of its function comes first, then what takes little time and noticed many."""
+        """What becomes of a change: what notices most for its time comes first; what noticed others of its function is run."""
         killers = self.killers[name.partition("__mutmut_")[0]]
-        price = {item: self.durations[item.nodeid] / (1 + self.noticed[item.nodeid]) for item in items if item not in killers}
-        rest = sorted(price, key=lambda item: price[item])
-        total = accumulate(self.durations[item.nodeid] for item in rest)
-        for item in [*killers, *(item for item, until in zip(rest, total, strict=True) if until <= self.budget)]:
+        price = {item: self.durations[item.nodeid] * (2 + self.tried[item]) / (1 + self.noticed[item]) for item in items}
+        first = sorted(items, key=lambda item: price[item])
+        total = accumulate(self.durations[item.nodeid] for item in first)
+        for item in [item for item, until in zip(first, total, strict=True) if until <= self.budget or item in killers]:
             limit = PATIENCE_S + 5 * self.durations[item.nodeid]
+            self.tried[item] += 1
             if self.run(item, name, limit):
                 continue
-            late = self.late
-            known = item in killers
-            if known:
-                killers.remove(item)
-            killers.insert(0, item)
-            self.noticed[item.nodeid] += 1
+            late, known = self.late, item in killers
+            killers.add(item)
+            self.noticed[item] += 1
             self.kills += 1
             if (not known or self.kills % OFTEN == 0) and not self.run(item, ""):
                 os._exit(LEFTOVER)  # a change left something behind: once more, in a new process
