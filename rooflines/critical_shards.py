@@ -93,8 +93,8 @@ def line(values: Callable[[int], Mapping[tuple[str, ...], Fraction]], samples: t
     first, second = samples
     low, high = values(first), values(second)
     lines = {}
-    for dims in dict.fromkeys([*low, *high]):
-        at_low, at_high = low.get(dims, Fraction(0)) * first, high.get(dims, Fraction(0)) * second
+    for dims in low:  # on one piece the products are the same ones
+        at_low, at_high = low[dims] * first, high[dims] * second
         slope = Fraction(at_high - at_low, second - first) if second > first else Fraction(0)
         lines[dims] = (at_low - slope * first, slope)
     return lines

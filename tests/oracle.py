@@ -429,7 +429,7 @@ def most_joined(network: Mapping[str, Any]) -> int | None:
     """Return how many chips a network joins at most, None where nobody says."""
     if network.get("domain") is not None:
         return whole(network["domain"])
-    return whole(network["links"]) + 1 if network["topology"] == "mesh" else None
+    return whole(network.get("links", 1)) + 1 if network["topology"] == "mesh" else None
 
 
 def exactly(sweep: Mapping[str, Any]) -> bool:

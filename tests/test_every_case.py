@@ -410,6 +410,7 @@ LINKS: dict[str, dict[str, Any]] = {
     "switch of 1": {"topology": "switch", "links": 7, "domain": 1},
     "mesh": {"topology": "mesh", "links": 7},
     "mesh of 2": {"topology": "mesh", "links": 7, "domain": 2},
+    "mesh of one link": {"topology": "mesh"},
     "slow switch": {"topology": "switch", "links": 7, "hop_latency_s": 1e-6},
     "line": {"topology": "torus", "links": 4},
     "slow line": {"topology": "torus", "links": 4, "hop_latency_s": 1e-8},
