@@ -15,12 +15,13 @@ import oracle
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from test_properties import METRICS, differences, expected_rows, table_of, threshold_differences
+from test_properties import EXACT_INTEGER, METRICS, differences, expected_rows, table_of, threshold_differences
 
 import rooflines
 from rooflines import critical_shards, critical_sizes, panels, solving
 from rooflines.dictionary import TEXTS
 from rooflines.table_rows import sweep_rows, whole_rows
+from rooflines.work import WORKS
 
 if TYPE_CHECKING:
     from rooflines.sweep import Sweep
@@ -442,11 +443,14 @@ def config_of(sweep: dict[str, Any], chips: dict[str, Any] = CHIPS) -> dict[str,
 
 
 def check_rows(config: dict[str, Any]) -> None:
-    """Check the rows of a config's sweep as they are scanned, and as they are written to a table."""
+    """Check the rows of a config's sweep as they are scanned, and as they are written to a table; whole work is whole."""
     frame, sweep = table_of(config), rooflines.load_config(config).sweep("case")
     truth = [row.values() for row in expected_rows(config) if row.setting is not None]
     assert len(truth) > 1
     assert differences(frame.to_dicts(), truth) == []
+    for name in WORKS:
+        whole = [(found, row[name]) for found, row in zip(frame[name], truth, strict=True) if row[name] < EXACT_INTEGER]
+        assert [pair for pair in whole if pair[1].denominator == 1 and pair[0] != pair[1]] == []
     assert {frame.schema[name] for name in METRICS} == {pl.Float64}
     assert all(frame.schema[name] == pl.Categorical for name in TEXTS)
     check_written(frame, sweep)
