@@ -418,6 +418,8 @@ LINKS: dict[str, dict[str, Any]] = {
     **{f"rings of {n}": {"topology": "torus", "links": 4, "ring_multiple": n} for n in (1, 2, 3, 4, 16)},
     "rings of 4 in 64": {"topology": "torus", "links": 4, "ring_multiple": 4, "domain": 64},
     "slow rings of 4": {"topology": "torus", "links": 4, "ring_multiple": 4, "hop_latency_s": 1e-6},
+    "slow rings of 4 in 64": {"topology": "torus", "links": 4, "ring_multiple": 4, "domain": 64, "hop_latency_s": 1e-6},
+    "slow switch of 8": {"topology": "switch", "links": 7, "domain": 8, "hop_latency_s": 1e-5},
 }
 RATES = {"memory": (2e10, 2e11, 1e13), "network": (1e8, 1e10, 1e12)}
 """Such that memory, or the network, or nothing ends the split, on few chips or on many [byte/s]."""
@@ -679,9 +681,19 @@ def unsure(solve: Any) -> Any:  # noqa: ANN401, of either kind of threshold
     return lambda *given: solve(*given).with_columns(pl.lit(value=True).alias(solving.UNSURE))
 
 
-@pytest.mark.parametrize(
-    "name", [*SWEEPS, "switch of 8", "switch of 1", "mesh", "mesh of 2", "slow line", "rings of 1", "rings of 4 in 64"]
+SOME_LINKS = (
+    "switch of 8",
+    "slow switch of 8",
+    "switch of 1",
+    "mesh",
+    "mesh of 2",
+    "rings of 1",
+    "rings of 4 in 64",
+    "slow rings of 4 in 64",
 )
+
+
+@pytest.mark.parametrize("name", [*SWEEPS, *SOME_LINKS])
 def test_exact_arithmetic_alone_gives_the_same_thresholds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ties aside, it and Float64 are two ways to one table."""
     chips = CHIPS if name in SWEEPS else splitters(LINKS[name])
