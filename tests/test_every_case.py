@@ -122,6 +122,17 @@ SWEEPS: dict[str, dict[str, Any]] = {
         "shards": [2, 3],
         "thresholds": ["B", "D"],
     },
+    "in tiles that differ": {
+        "operation": "matmul",
+        "grid": {"B": [1, 100, 1000], "D": 4096, "F": 300},
+        "dtypes": ["bf16"],
+        "chips": ["ring"],
+        "tile": {"B": 16},
+        "flops": "leading",
+        "sharding": "batch",
+        "shards": [2, 3],
+        "thresholds": ["D"],
+    },
     "counted exactly": {
         "operation": "matmul",
         "grid": {"B": [1, 640], "D": [8, 1024], "F": [1, 4096]},
