@@ -555,7 +555,7 @@ def near(chance: random.Random, value: Fraction) -> Fraction:
 
 def almost_tied_lines(chance: random.Random) -> dict[str, Fraction]:
     """Draw slopes and constants of three times: slopes are often alike, and so are thresholds, which are often whole numbers."""
-    math = Fraction(chance.randint(10**5, 10**7))
+    math = Fraction(chance.randint(10**5, 10**7), 10**12)
     lines = {"#a_math": math, "#b_math": -math / 3 * chance.choice([0, 0, 1])}
     again, slope = Fraction(chance.choice([1, 2, 3, 1000, 3**15])), math * Fraction(chance.randint(1, 150), 100)
     for name in ("memory", "network"):
@@ -603,7 +603,7 @@ def test_a_threshold_that_is_called_sure_is_the_exact_one(monkeypatch: pytest.Mo
 def almost_tied_splits(chance: random.Random) -> dict[str, Fraction]:
     """Draw N times three times as lines in N, on one chip, several and rings of four, that often meet at a whole N, or next to it."""
     at, half = chance.choice([1, 2, 3, 8, 40, 1000, 10**6]), Fraction(1, 2)
-    math0 = Fraction(chance.randint(10**5, 10**7))
+    math0 = Fraction(chance.randint(10**5, 10**7), 10**12)
     math1 = -math0 / (at + 1) * chance.choice([ZERO, ZERO, Fraction(1, 3)])
     memory0 = near(chance, math0 * chance.choice([Fraction(1, 3), Fraction(4, 5), Fraction(1)]))
     memory1 = max(near(chance, (math0 + math1 * at - memory0) / at), ZERO) * chance.choice([0, 1, 1])

@@ -115,8 +115,10 @@ class Trial:
         """See what each test calls and how long it takes, then try the changes."""
         signal.signal(signal.SIGPROF, self.ring)
         clean = json.loads(CLEAN.read_text(encoding="utf-8")) if CLEAN.exists() else {}
-        clean |= {item.nodeid: self.clean(item) for item in session.items if item.nodeid not in clean}
-        CLEAN.write_text(json.dumps(clean), encoding="utf-8")
+        for item in session.items:
+            if item.nodeid not in clean:
+                clean[item.nodeid] = self.clean(item)
+                CLEAN.write_text(json.dumps(clean), encoding="utf-8")
         calls: dict[str, list[pytest.Item]] = defaultdict(list)
         for item in session.items:
             self.durations[item.nodeid], called = clean[item.nodeid]
@@ -216,7 +218,7 @@ def worked(left: list[str], budget: float) -> Generator[tuple[str, int, float], 
                 left.remove(name)
                 yield name, code, seconds
                 seen += 1
-            if CLEAN.exists() and time.time() - FOUND.stat().st_mtime > SILENCE_S and not ended:
+            if time.time() - FOUND.stat().st_mtime > SILENCE_S and not ended:
                 worker.kill()
                 yield left.pop(0), TIMEOUT, SILENCE_S
                 ended = True
