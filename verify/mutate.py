@@ -266,7 +266,9 @@ def main() -> int:
         data = of_name[name]
         data.exit_code_by_key[name] = code
         data.durations_by_key[name] = seconds
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])  # a file half written would lose all results in it
         data.save()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM, signal.SIGINT])
         if code != KILLED:
             print(f"{name}: {'survived' if code == SURVIVED else code}", flush=True)
     for path, data in files.items():
