@@ -199,11 +199,10 @@ def largest(resources: Sequence[Resource], columns: Columns) -> tuple[pl.Expr, p
         if piece == ONE:
             whole = pl.when(whole >= 1).then(1.0).otherwise(0.0)
         elif piece == OPEN:
-            closes = (ring > 0) & (whole > 2) & (whole % ring == 0)  # noqa: PLR2004, two chips are a pair
-            whole = pl.when(closes).then(pl.when(ring > 1).then(whole - 1).otherwise(2.0)).otherwise(whole)
-            whole = pl.when(whole >= 2).then(whole).otherwise(0.0)  # noqa: PLR2004
+            whole = pl.when(ring == 1).then(pl.min_horizontal(whole, 2.0)).otherwise(whole)  # all but a pair are rings
+            whole = pl.when(whole >= 2).then(whole).otherwise(0.0)  # noqa: PLR2004, where it closes a ring, rings go as far
         else:
-            whole = pl.when((ring > 0) & (whole > 2)).then(whole - whole % ring).otherwise(0.0)  # noqa: PLR2004
+            whole = pl.when((ring > 0) & (whole > 2)).then(whole - whole % ring).otherwise(0.0)  # noqa: PLR2004, two are a pair
             whole = pl.when(whole > 2).then(whole).otherwise(0.0)  # noqa: PLR2004
         found.append(whole)
         reals[piece] = real
