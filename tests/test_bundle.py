@@ -4,6 +4,8 @@ import gzip
 import hashlib
 import json
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -348,3 +350,26 @@ def test_only_addresses_of_the_web_become_links() -> None:
     assert link(None, "x") == "x"
     assert link('https://a/"onclick=', "x") == '<a href="https://a/&quot;onclick=" rel="noopener noreferrer">x</a>'
     assert escaped(None) == ""
+
+
+INTERRUPTED = """
+import threading
+from rooflines.bundle import site
+
+start = threading.Thread.start
+
+def interrupted(thread):
+    start(thread)
+    raise KeyboardInterrupt
+
+threading.Thread.start = interrupted
+site._vega = bytes
+list(site.site_files([], "none"))
+"""
+"""Ctrl-C at the worst moment: a thread has begun, and the one that began it does not know yet."""
+
+
+def test_an_interrupted_bundle_ends() -> None:
+    """No thread that nobody ends keeps its process alive."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stderr.rstrip().endswith("KeyboardInterrupt")
