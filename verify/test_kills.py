@@ -36,11 +36,12 @@ def cleans(tmp_path_factory: pytest.TempPathFactory) -> list[Clean]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def tally() -> Iterator[list[bool]]:
+def tally(request: pytest.FixtureRequest) -> Iterator[list[bool]]:
     """Which runs were struck while there was something to strike: most of them, or the moments say little."""
     hits: list[bool] = []
     yield hits
-    print(f"ROOFLINES_SEED={SEED}: {sum(hits)} of {len(hits)} runs were struck while they worked, and outlived", file=sys.__stderr__)
+    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        print(f"\nROOFLINES_SEED={SEED}: {sum(hits)} of {len(hits)} runs were struck while they worked, and outlived", file=sys.stderr)
     assert sum(hits) >= 0.8 * len(hits)
 
 
