@@ -276,7 +276,7 @@ def solve(frame: pl.LazyFrame, sweep: Sweep, columns: Columns) -> pl.LazyFrame:
 def settle(sweep: Sweep, served: Served, row: Mapping[str, Any]) -> dict[str, Any]:
     """The thresholds of one row in exact arithmetic, from the times of the table themselves."""
     sizes = {dim: row[dim] for dim in sweep.op.dims}
-    domain = domain_of(sweep, served)
+    top = domain_of(sweep, served) or ENDLESS
     multiple = ring_multiple(sweep, served)
 
     def times(shards: int) -> list[Fraction]:
@@ -290,7 +290,6 @@ def settle(sweep: Sweep, served: Served, row: Mapping[str, Any]) -> dict[str, An
             t = times(shards)
             return all(t[0] >= t[place] for place in places)
 
-        top = domain or ENDLESS
         found = [n for n in (1, 2) if n <= top and holds(n)]
         if multiple:
             found.append(last_of(lambda n: n * multiple, holds, top))
@@ -298,12 +297,12 @@ def settle(sweep: Sweep, served: Served, row: Mapping[str, Any]) -> dict[str, An
             found.append(last_of(lambda n: n + 1, holds, top))
         elif multiple > 1:
             found.append(last_of(lambda n: n + 1 + n // (multiple - 1), holds, top))
-        return max(found, default=0)
+        return max(found)
 
     number = most(OTHERS)
     following = number + 1
     limit = None
-    if following <= (domain or ENDLESS - 1):
+    if following <= top:
         t = times(following)
         limit = RESOURCES[t.index(max(t))].bound
     real = real_chips(sweep, served, number, sizes) if number else math.inf

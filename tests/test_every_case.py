@@ -20,10 +20,13 @@ from test_properties import EXACT_INTEGER, METRICS, differences, expected_rows, 
 import rooflines
 from rooflines import critical_shards, critical_sizes, panels, solving
 from rooflines.dictionary import TEXTS
+from rooflines.sweep import Scenario
 from rooflines.table_rows import sweep_rows, whole_rows
 from rooflines.work import WORKS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rooflines.sweep import Sweep
 
 TORUS = {"bytes_per_s": 45e9, "links": 6, "topology": "torus", "ring_multiple": 4, "hop_latency_s": 1e-6}
@@ -213,7 +216,7 @@ SWEEPS: dict[str, dict[str, Any]] = {
         "chips": ["ring", "switch"],
         "sharding": ["none", "contracting/reduce-scatter"],
         "shards": [1, 2],
-        "thresholds": ["B", "D"],
+        "thresholds": ["B", "D", "shards"],
     },
     "of an outer product": {
         "operation": "B,F->BF",
@@ -438,6 +441,7 @@ LINKS: dict[str, dict[str, Any]] = {
     "line": {"topology": "torus", "links": 4},
     "slow line": {"topology": "torus", "links": 4, "hop_latency_s": 1e-8},
     **{f"rings of {n}": {"topology": "torus", "links": 4, "ring_multiple": n} for n in (1, 2, 3, 4, 16)},
+    **{f"rings of {n} in 13": {"topology": "torus", "links": 4, "ring_multiple": n, "domain": 13} for n in (1, 2, 3)},
     "rings of 4 in 64": {"topology": "torus", "links": 4, "ring_multiple": 4, "domain": 64},
     "slow rings of 4": {"topology": "torus", "links": 4, "ring_multiple": 4, "hop_latency_s": 1e-6},
     "slow rings of 4 in 64": {"topology": "torus", "links": 4, "ring_multiple": 4, "domain": 64, "hop_latency_s": 1e-6},
@@ -612,7 +616,7 @@ def test_a_threshold_that_is_called_sure_is_the_exact_one(monkeypatch: pytest.Mo
 
 
 def almost_tied_splits(chance: random.Random) -> dict[str, Fraction]:
-    """Draw N times three times as lines in N, on one chip, several and rings of four, that often meet at a whole N, or next to it."""
+    """Draw N times three times as lines in N, on one chip, several and rings, that often meet at a whole N, or next to it."""
     at, half = chance.choice([1, 2, 3, 8, 40, 1000, 10**6]), Fraction(1, 2)
     math0 = Fraction(chance.randint(10**5, 10**7), 10**12)
     math1 = -math0 / (at + 1) * chance.choice([ZERO, ZERO, Fraction(1, 3)])
@@ -625,7 +629,7 @@ def almost_tied_splits(chance: random.Random) -> dict[str, Fraction]:
         lines |= {f"#math_{piece}0": math0, f"#math_{piece}1": math1, f"#memory_{piece}0": memory0, f"#memory_{piece}1": memory1}
         lines |= {f"#network_{piece}0": -network if grows else network, f"#network_{piece}1": network if grows else ZERO}
     domain = Fraction(chance.choice([1, 2, 9, 64, critical_shards.ENDLESS, critical_shards.ENDLESS]))
-    return lines | {"#ring": Fraction(chance.choice([0, 0, 4])), "#domain": domain}
+    return lines | {"#ring": Fraction(chance.choice([0, 0, 0, 1, 2, 3, 4, 4])), "#domain": domain}
 
 
 def times_of_split(lines: dict[str, Fraction], chips: Fraction) -> list[Fraction]:
@@ -709,7 +713,9 @@ SOME_LINKS = (
     "switch of 1",
     "mesh",
     "mesh of 2",
-    "rings of 1",
+    "rings of 1 in 13",
+    "rings of 2 in 13",
+    "rings of 3 in 13",
     "rings of 4 in 64",
     "slow rings of 4 in 64",
 )
@@ -724,6 +730,90 @@ def test_exact_arithmetic_alone_gives_the_same_thresholds(name: str, monkeypatch
     for module in (critical_sizes, critical_shards):
         monkeypatch.setattr(module, "solve", unsure(module.solve))
     assert_frame_equal(rooflines.thresholds(config), frame, rel_tol=1e-9, abs_tol=0)
+
+
+TENDS = {"compute": 0.75, "memory": 0.25, "network": 0.5}
+
+
+def fabric(link: dict[str, Any]) -> tuple[Any, Any]:
+    """Return as much of a sweep, and of what serves it, as exact arithmetic needs where the times are given."""
+    sweep = types.SimpleNamespace(op=types.SimpleNamespace(dims=()), chips={"one": {"networks": {"fabric": link}}})
+    return sweep, (types.SimpleNamespace(chip="one", network="fabric"), Scenario("bf16", "batch", 1))
+
+
+def settled_split(link: dict[str, Any], times: Callable[[int], list[int]]) -> dict[str, Any]:
+    """Return how far exact arithmetic finds a split to go, of which N times the three times are given for N chips."""
+    sweep, served = fabric(link)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            critical_shards, "exact_time", lambda _, __, at, resource, ___: times(at.shards)[oracle.RESOURCES.index(resource.name)]
+        )
+        patch.setattr(critical_shards, "real_chips", lambda _, __, number, ___: float(number))
+        return critical_shards.settle(sweep, served, {f"#tends_{bound}": value for bound, value in TENDS.items()})
+
+
+def drawn_times(chance: random.Random, ring: int | None) -> Callable[[int], list[int]]:
+    """Draw N times the times of math, of memory, which grows with N, and of a network on which rings may take longer or shorter."""
+    own, grows, opened, closed = (chance.randint(0, most) for most in (12, 3, 6, 6))
+    math = 12 + chance.choice([0, 0, opened])
+
+    def times(chips: int) -> list[int]:
+        closes = ring is not None and chips > 2 and chips % ring == 0
+        return [math, own + grows * chips, (closed if closes else opened) * (chips - 1)]
+
+    return times
+
+
+def test_exact_arithmetic_goes_as_far_as_trying_every_number() -> None:
+    """On lines and rings within a domain, with times that are often equal."""
+    chance = random.Random(7)  # noqa: S311, examples
+    for _ in range(400):
+        ring, domain = chance.choice([None, 1, 2, 3, 4]), chance.choice([1, 2, 3, 4, 5, 9, 13])
+        times = drawn_times(chance, ring)
+        tried = {chips: times(chips) for chips in range(1, domain + 2)}
+        held = {
+            others: [chips for chips in range(1, domain + 1) if all(tried[chips][0] >= tried[chips][other] for other in others)]
+            for others in ((1, 2), (1,), (2,))
+        }
+        both, memory, network = (max(chips, default=None) for chips in held.values())
+        after = tried[(both or 0) + 1]
+        limit = ("compute", "memory", "network")[after.index(max(after))] if (both or 0) < domain else None
+        found = settled_split({"topology": "torus", "ring_multiple": ring, "domain": domain}, times)
+        assert found == {
+            "critical": both,
+            "critical_exact": both,
+            "critical_memory": memory,
+            "critical_network": network,
+            "limit": limit,
+            "limit_intensity": TENDS[limit] if limit else None,
+        }, (ring, domain, tried)
+
+
+@pytest.mark.parametrize("ring", [None, 1, 4])
+@pytest.mark.parametrize("short", [-1, 0, 1, 2, 3, 4])
+def test_chips_are_counted_to_two_to_the_53(ring: int | None, short: int) -> None:
+    """A split that goes farther has no end, and nothing limits it."""
+    last = critical_shards.ENDLESS - short
+    found = settled_split({"topology": "torus", "ring_multiple": ring}, lambda chips: [last, chips, 0])
+    known = last if short > 0 else None
+    assert [found[name] for name in ("critical", "critical_memory", "critical_network")] == [known, known, None]
+    assert found["limit"] == ("memory" if known else None)
+
+
+def test_a_tie_for_ever_has_no_end() -> None:
+    """Where math takes as long as memory however far it is split, no number of chips is the last, and no real one either."""
+    chip = {
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": 1e12}}},
+        "memory": {"hbm": {"bytes_per_s": 2e12}},
+        "networks": {"fabric": {"bytes_per_s": 1e9, "topology": "switch"}},
+    }
+    grid = {"B": 1, "D": 2, "F": 2}  # 8 FLOPs, 16 bytes
+    sweep = {"operation": "per-example-matmul", "grid": grid, "dtypes": ["bf16"], "chips": ["one"], "sharding": {"split": "B"}}
+    config = config_of({**sweep, "shards": [1], "thresholds": ["shards"]}, {"one": chip})
+    assert threshold_differences(config) == []
+    row = rooflines.thresholds(rooflines.load_config(config)).select("critical", "critical_exact", "limit").row(0)
+    assert row == (None, None, None)
 
 
 def test_a_real_threshold_is_right_where_math_hardly_gains() -> None:
