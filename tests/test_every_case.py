@@ -127,10 +127,10 @@ SWEEPS: dict[str, dict[str, Any]] = {
     },
     "in tiles, split beside them": {
         "operation": "matmul",
-        "grid": {"B": [100, 1000], "D": 4096, "F": 3000},
+        "grid": {"B": [100, 3000], "D": 65536, "F": 3000},
         "dtypes": ["bf16"],
         "chips": ["ring", "mesh"],
-        "tile": {"B": 16, "F": 128},
+        "tile": {"B": 1024, "F": 1024},
         "flops": "leading",
         "sharding": "contracting/reduce-scatter",
         "shards": [2],
@@ -337,16 +337,20 @@ def test_a_threshold_may_be_as_large_as_its_column_holds(tile: dict[str, int]) -
 
 
 def test_from_two_to_the_62_on_there_is_no_threshold() -> None:
-    """Where it is that exactly."""
-    chip = {
-        "source": "made up",
-        "units": {"matrix": {"bf16": {"flops_per_s": 2**50}}},
-        "memory": {"hbm": {"bytes_per_s": 1025 / 2**12}},
+    """Where it is that exactly, and where it is more than any column of whole numbers holds."""
+    chips = {
+        name: {
+            "source": "made up",
+            "units": {"matrix": {"bf16": {"flops_per_s": 2**50}}},
+            "memory": {"hbm": {"bytes_per_s": 0.25 + more}},
+        }
+        for name, more in {"just": 2**-12, "far": 2**-24}.items()
     }
-    sweep = {"operation": "matmul", "grid": {"B": 1, "D": 2**53, "F": 2**53}, "dtypes": ["bf16"], "chips": ["one"], "thresholds": ["B"]}
-    config = config_of(sweep, {"one": chip})
+    sweep = {"operation": "matmul", "grid": {"B": 1, "D": 2**53, "F": 2**53}, "dtypes": ["bf16"], "chips": [*chips], "thresholds": ["B"]}
+    config = config_of(sweep, chips)
     assert threshold_differences(config) == []
-    assert rooflines.thresholds(rooflines.load_config(config)).select("critical", "critical_exact").row(0) == (None, 2.0**62)
+    found = rooflines.thresholds(rooflines.load_config(config)).select("critical", "critical_exact").rows()
+    assert found == [(None, 2.0**62), (None, pytest.approx(2.0**74))]
 
 
 def test_a_threshold_in_tiles_may_be_as_large_as_its_column_holds() -> None:
@@ -623,13 +627,18 @@ def almost_tied_splits(chance: random.Random) -> dict[str, Fraction]:
     memory0 = near(chance, math0 * chance.choice([Fraction(1, 3), Fraction(4, 5), Fraction(1)]))
     memory1 = max(near(chance, (math0 + math1 * at - memory0) / at), ZERO) * chance.choice([0, 1, 1])
     sent = near(chance, (math0 + math1 * at) / max(at - 1, 1)) * chance.choice([ZERO, half, 2 * half, 2 * half])
+    if chance.random() < 0.3:  # memory ends the split, and one chip further the network takes as long as it
+        after = math0 * Fraction(2 * at + 2, 2 * at + 1)
+        math1, memory0, memory1, sent = ZERO, ZERO, after / (at + 1), near(chance, after / at)
+    elif chance.random() < 0.2:  # rings end where they tie with math
+        memory0, memory1, sent = ZERO, ZERO, near(chance, 2 * (math0 + math1 * (at + 1)) / at)
     lines = {"#latency_network": near(chance, (math0 + math1 * at) / max(at * (at - 1), 1)) * chance.choice([0, 0, 0, 1])}
     grows = chance.random() < 0.8
     for piece, network in {"one": ZERO, "open": sent, "ring": sent * half}.items():
         lines |= {f"#math_{piece}0": math0, f"#math_{piece}1": math1, f"#memory_{piece}0": memory0, f"#memory_{piece}1": memory1}
         lines |= {f"#network_{piece}0": -network if grows else network, f"#network_{piece}1": network if grows else ZERO}
-    domain = Fraction(chance.choice([1, 2, 9, 64, critical_shards.ENDLESS, critical_shards.ENDLESS]))
-    return lines | {"#ring": Fraction(chance.choice([0, 0, 0, 1, 2, 3, 4, 4])), "#domain": domain}
+    domain = Fraction(chance.choice([1, 2, 9, 64, at, at, at + 1, at + 1, *[critical_shards.ENDLESS] * 3]))
+    return lines | {"#ring": Fraction(chance.choice([0, 0, 0, 1, 1, 2, 3, 4])), "#domain": domain}
 
 
 def times_of_split(lines: dict[str, Fraction], chips: Fraction) -> list[Fraction]:
@@ -663,7 +672,7 @@ def exact_splits(lines: dict[str, Fraction]) -> dict[str, Any]:
 def test_a_number_of_chips_that_is_called_sure_is_the_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """However thirty roundings fall, and the real one is right to 1e-9."""
     chance = random.Random(7)  # noqa: S311, examples
-    truth = [almost_tied_splits(chance) for _ in range(700)]
+    truth = [almost_tied_splits(chance) for _ in range(1_500)]
     columns = critical_shards.Columns(len(truth))
     columns.terms = {name: {(name,): name} for name in truth[0]}
     for index, lines in enumerate(truth):
@@ -754,7 +763,7 @@ def settled_split(link: dict[str, Any], times: Callable[[int], list[int]]) -> di
 
 def drawn_times(chance: random.Random, ring: int | None) -> Callable[[int], list[int]]:
     """Draw N times the times of math, of memory, which grows with N, and of a network on which rings may take longer or shorter."""
-    own, grows, opened, closed = (chance.randint(0, most) for most in (12, 3, 6, 6))
+    own, grows, opened, closed = (chance.randint(0, most) for most in (12, 3, 20, 6))
     math = 12 + chance.choice([0, 0, opened])
 
     def times(chips: int) -> list[int]:
@@ -798,6 +807,63 @@ def test_chips_are_counted_to_two_to_the_53(ring: int | None, short: int) -> Non
     known = last if short > 0 else None
     assert [found[name] for name in ("critical", "critical_memory", "critical_network")] == [known, known, None]
     assert found["limit"] == ("memory" if known else None)
+
+
+@pytest.mark.parametrize(("ring", "critical", "real"), [(None, 2, 2.25), (1, 3, 3.5), (2, 2, 2.25), (3, 3, 3.5), (4, 2, 2.25)])
+def test_a_pair_is_no_ring(ring: int | None, critical: int, real: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two chips are a line, also where all even numbers close rings, and the real number behind two is that of the line."""
+    link = {"bytes_per_s": 1e9, "topology": "torus", **({"ring_multiple": ring} if ring else {})}
+    chip = {
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": 1e12}}},
+        "memory": {"hbm": {"bytes_per_s": 1e15}},
+        "networks": {"fabric": link},
+    }
+    grid = {"B": 64, "D": 2500, "F": 64}  # N times 2 B D F / N FLOPs take as long as 1.25 times 4 B F bytes
+    sweep = {"operation": "matmul", "grid": grid, "dtypes": ["bf16"], "chips": ["one"], "sharding": "contracting/all-reduce"}
+    config = config_of({**sweep, "shards": [1], "thresholds": ["shards"]}, {"one": chip})
+    for solve in (critical_shards.solve, unsure(critical_shards.solve)):
+        monkeypatch.setattr(critical_shards, "solve", solve)
+        assert threshold_differences(config) == []
+        row = rooflines.thresholds(rooflines.load_config(config)).select("critical", "critical_exact", "critical_network", "limit").row(0)
+        assert row == (critical, pytest.approx(real), critical, "network")
+
+
+def test_hops_take_longer_than_fewer_and_fewer_flops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """N times the exact FLOPs of a contracted dimension shrink with N, while N times the latency grows with its square."""
+    chip = {
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": 2**20 * 10**8}}},
+        "memory": {"hbm": {"bytes_per_s": 1e18}},
+        "networks": {"fabric": {"bytes_per_s": 1e18, "topology": "switch", "hop_latency_s": 1e-8}},
+    }
+    grid = {"B": 1024, "D": [100, 1000], "F": 1024}
+    sweep = {"operation": "matmul", "grid": grid, "dtypes": ["bf16"], "chips": ["one"], "sharding": "contracting/all-reduce"}
+    config = config_of({**sweep, "flops": "exact", "shards": [1], "thresholds": ["shards"]}, {"one": chip})
+    assert threshold_differences(config) == []
+    frame = rooflines.thresholds(rooflines.load_config(config))
+    assert frame["critical_exact"].floor().cast(pl.Int64).to_list() == frame["critical"].to_list()
+    monkeypatch.setattr(critical_shards, "solve", unsure(critical_shards.solve))
+    assert_frame_equal(rooflines.thresholds(rooflines.load_config(config)), frame, rel_tol=1e-9, abs_tol=0)
+
+
+def test_a_split_beside_tiles_counts_whole_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A result is written once however many tiles of the contracted dimension it sums, so they matter to where a split ends."""
+    chip = {
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": 1e14}}},
+        "memory": {"hbm": {"bytes_per_s": 1e12}},
+        "networks": {"fabric": {"bytes_per_s": 1e18, "topology": "switch"}},
+    }
+    grid = {"B": 4096, "D": [100, 1000], "F": 4096}
+    sweep = {"operation": "matmul", "grid": grid, "dtypes": ["bf16"], "chips": ["one"], "sharding": "batch/gather-w"}
+    tiled = {**sweep, "tile": {"D": 128}, "flops": "leading", "shards": [1], "thresholds": ["shards"]}
+    config = config_of(tiled, {"one": chip})
+    for solve in (critical_shards.solve, unsure(critical_shards.solve)):
+        monkeypatch.setattr(critical_shards, "solve", solve)
+        assert threshold_differences(config) == []
+        found = rooflines.thresholds(rooflines.load_config(config))["critical_exact"].to_list()
+        assert found == pytest.approx([4096 / 100 - 1 - 4096 / 128, 4096 / 100 - 1 - 4096 / 1024])
 
 
 def test_a_tie_for_ever_has_no_end() -> None:
