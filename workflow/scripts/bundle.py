@@ -5,7 +5,7 @@ import os
 from snakemake.iocontainers import Snakemake
 
 snakemake: Snakemake
-os.environ["POLARS_MAX_THREADS"] = str(snakemake.threads)  # polars reads it once, when it is imported
+os.environ["POLARS_MAX_THREADS"] = str(max(1, snakemake.threads - 1))  # polars reads it once, when it is imported; Vega takes the other
 
 from rooflines.bundle.site import write_bundle
 from rooflines.progress import job_log

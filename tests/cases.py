@@ -1,0 +1,258 @@
+"""Sweeps that between them take every turn of the formulas: always the same, small and quick, so that `make mutate` can rely on them."""
+
+from typing import Any
+
+TORUS = {"bytes_per_s": 45e9, "links": 6, "topology": "torus", "ring_multiple": 4, "hop_latency_s": 1e-6}
+MESH = {"bytes_per_s": 64e9, "links": 7, "topology": "mesh", "domain": 8}
+SWITCH = {"bytes_per_s": 25e9, "links": 18, "topology": "switch", "domain": 72, "hop_latency_s": 5e-7}
+LINE = {"bytes_per_s": 1e11, "links": 4, "topology": "torus"}
+CHIPS: dict[str, Any] = {
+    "ring": {
+        "source": "made up",
+        "units": {
+            "matrix": {"bf16": {"flops_per_s": 1.97e14}, "int8": {"flops_per_s": 3.94e14}},
+            "vector": {"bf16": {"flops_per_s": 3e12}, "fp32": {"flops_per_s": 7e12}},
+        },
+        "memory": {"hbm": {"bytes_per_s": 8.2e11, "capacity_bytes": 4e7}, "l2": {"bytes_per_s": 5e12}},
+        "networks": {"fabric": TORUS},
+        "calibration": {"bf16": {"math": 0.8, "memory": 0.9, "network": 0.7, "overhead_s": 3e-6}},
+    },
+    "mesh": {
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": 1e15}}, "vector": {"fp32": {"flops_per_s": 5e13}}},
+        "memory": {"hbm": {"bytes_per_s": 3.2e12, "capacity_bytes": 8e10}},
+        "networks": {"fabric": MESH},
+        "efficiency": {"memory": 0.82, "network": 0.5},
+    },
+    "switch": {
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": 5e14}, "int8": {"flops_per_s": 1e15}}, "vector": {"fp32": {"flops_per_s": 6e13}}},
+        "memory": {"hbm": {"bytes_per_s": 2e12, "capacity_bytes": 2e8}},
+        "networks": {"fabric": SWITCH},
+    },
+    "line": {
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": 4e14}, "int8": {"flops_per_s": 4e14}}, "vector": {"fp32": {"flops_per_s": 2e13}}},
+        "memory": {"hbm": {"bytes_per_s": 1e12}},
+        "networks": {"fabric": LINE},
+    },
+    "alone": {
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": 3e14}}, "vector": {"fp32": {"flops_per_s": 1e12}}},
+        "memory": {"hbm": {"bytes_per_s": 6e11, "capacity_bytes": 24e9}},
+    },
+}
+ALL = list(CHIPS)
+JOINED = ALL[:-1]
+CHIPS["hardly-bound"] = {
+    "source": "a chip whose memory is nearly as fast as its math, so that thresholds are one, two and three",
+    "units": {"matrix": {"bf16": {"flops_per_s": 3e12}}},
+    "memory": {"hbm": {"bytes_per_s": 2e12}},
+    "networks": {"fabric": {"bytes_per_s": 2e12, "topology": "switch"}},
+}
+CHIPS["even"] = {
+    "source": "math and memory take a microsecond at 64, and everything just fits",
+    "units": {"matrix": {"bf16": {"flops_per_s": 5.24288e11}}},
+    "memory": {"hbm": {"bytes_per_s": 2.4576e10, "capacity_bytes": 24576}},
+}
+GRID = {"B": [1, 17, 256, 300], "D": [1000, 4096], "F": [1, 8192]}
+OWN = {"x": "mxfp4", "w": "nvfp4", "out": "fp32", "compute": "bf16"}
+
+SWEEPS: dict[str, dict[str, Any]] = {
+    "on one chip": {"operation": "matmul", "grid": GRID, "dtypes": ["bf16", "int8", OWN], "chips": ALL, "thresholds": ["B", "D", "F"]},
+    "on several": {
+        "operation": "matmul",
+        "grid": {"B": [17, 300], "D": 1000, "F": [1, 8192]},
+        "dtypes": ["bf16"],
+        "chips": JOINED,
+        "sharding": ["column/gather-x", "batch"],
+        "shards": [2, 8],
+        "thresholds": ["B", "F"],
+    },
+    "on one and on several": {
+        "operation": "matmul",
+        "grid": {"B": [64, 2000], "D": [4096], "F": "D"},
+        "dtypes": ["bf16"],
+        "chips": ALL,
+        "sharding": ["none", "contracting/reduce-scatter", {"split": "B", "first": "all-gather w"}],
+        "shards": [1, 2, 4, 12],
+        "thresholds": ["B", "D", "shards"],
+    },
+    "in tiles": {
+        "operation": "matmul",
+        "grid": {"B": [1, 16, 100, 1000], "D": [100, 4096], "F": [300, 8192]},
+        "dtypes": ["bf16", OWN],
+        "chips": ALL,
+        "tile": {"B": 16, "D": 100},
+        "flops": "leading",
+        "thresholds": ["B", "D", "F"],
+    },
+    "in tiles on several": {
+        "operation": "matmul",
+        "grid": {"B": [1, 100, 1000], "D": 4096, "F": [300, 8192]},
+        "dtypes": ["bf16"],
+        "chips": ["ring", "mesh"],
+        "tile": {"B": 16, "F": 128},
+        "flops": "leading",
+        "sharding": ["batch/gather-w", "contracting/all-reduce", "column"],
+        "shards": [2, 3],
+        "thresholds": ["B", "D"],
+    },
+    "in tiles, split beside them": {
+        "operation": "matmul",
+        "grid": {"B": [100, 3000], "D": 65536, "F": 3000},
+        "dtypes": ["bf16"],
+        "chips": ["ring", "mesh"],
+        "tile": {"B": 1024, "F": 1024},
+        "flops": "leading",
+        "sharding": "contracting/reduce-scatter",
+        "shards": [2],
+        "thresholds": ["shards"],
+    },
+    "in tiles that differ": {
+        "operation": "matmul",
+        "grid": {"B": [1, 100, 1000], "D": 4096, "F": 300},
+        "dtypes": ["bf16"],
+        "chips": ["ring"],
+        "tile": {"B": 16},
+        "flops": "leading",
+        "sharding": "batch",
+        "shards": [2, 3],
+        "thresholds": ["D"],
+    },
+    "counted exactly": {
+        "operation": "matmul",
+        "grid": {"B": [1, 640], "D": [8, 1024], "F": [1, 4096]},
+        "dtypes": ["bf16"],
+        "chips": ["ring", "line"],
+        "flops": "exact",
+        "sharding": ["none", "contracting/all-reduce"],
+        "shards": [1, 8],
+        "thresholds": ["B", "D", "shards"],
+    },
+    "shapes": {
+        "operation": "sequence-matmul",
+        "grid": {"B": [1, 64], "S": [1, 4096]},
+        "shapes": [{"name": "up", "D": 4096, "F": 14336}, {"name": "down", "D": 14336, "F": 4096}],
+        "dtypes": ["bf16", "w8a16"],
+        "chips": ["ring", "switch"],
+        "sharding": ["none", "column/gather-x"],
+        "shards": [1, 16],
+        "efficiency": {"math": 0.5, "network": 0.95},
+        "thresholds": ["B", "D"],
+    },
+    "of vectors": {
+        "operation": "dot",
+        "grid": {"D": [1, 2, 3, 1000, 2**40]},
+        "dtypes": [{"x": "bf16", "w": "bf16", "out": "bf16", "compute": "fp32"}],
+        "chips": ALL,
+        "thresholds": ["D"],
+    },
+    "of a matrix for each": {
+        "operation": "per-example-matmul",
+        "grid": {"B": [1, 512], "D": [1024, 65536], "F": [3, 4096]},
+        "dtypes": ["int8"],
+        "chips": ["ring", "switch"],
+        "sharding": [{"split": "B"}, {"split": "F", "first": "all-gather x"}],
+        "shards": [2, 3],
+        "thresholds": ["B", "D", "F", "shards"],
+    },
+    "of two levels of memory": {
+        "operation": "matmul",
+        "grid": {"B": [1, 100, 10000], "D": 1024, "F": 1024},
+        "dtypes": ["bf16"],
+        "chips": ["ring"],
+        "memory": ["l2", "hbm"],
+        "network": "fabric",
+        "thresholds": ["B"],
+    },
+    "of a tie": {
+        "operation": "matmul",
+        "grid": {"B": [63, 64, 65], "D": [64, 65], "F": 64},
+        "dtypes": ["bf16"],
+        "chips": ["even"],
+        "thresholds": ["B"],
+    },
+    "of few": {
+        "operation": "matmul",
+        "grid": {"B": [1, 3], "D": [3, 4000], "F": [2, 4000]},
+        "dtypes": ["bf16"],
+        "chips": ["hardly-bound"],
+        "sharding": ["none", "batch/gather-w"],
+        "shards": [1, 2],
+        "thresholds": ["B", "D", "F", "shards"],
+    },
+    "of half a byte": {
+        "operation": "matmul",
+        "grid": {"B": 1, "D": [2, 3], "F": 1},
+        "dtypes": [{"x": "int4", "w": "int4", "out": "int4", "compute": "bf16"}],
+        "chips": ["ring", "switch"],
+        "sharding": ["none", "contracting/reduce-scatter"],
+        "shards": [1, 2],
+        "thresholds": ["B", "D", "shards"],
+    },
+    "of an outer product": {
+        "operation": "B,F->BF",
+        "grid": {"B": [1, 2**20], "F": [1, 1000, 2**31]},
+        "dtypes": ["bf16", OWN],
+        "chips": ["ring", "mesh", "alone"],
+        "thresholds": ["B", "F"],
+    },
+}
+
+LINKS: dict[str, dict[str, Any]] = {
+    "switch": {"topology": "switch", "links": 7},
+    "switch of 8": {"topology": "switch", "links": 7, "domain": 8},
+    "switch of 1": {"topology": "switch", "links": 7, "domain": 1},
+    "mesh": {"topology": "mesh", "links": 7},
+    "mesh of 2": {"topology": "mesh", "links": 7, "domain": 2},
+    "mesh of one link": {"topology": "mesh"},
+    "slow switch": {"topology": "switch", "links": 7, "hop_latency_s": 1e-6},
+    "line": {"topology": "torus", "links": 4},
+    "slow line": {"topology": "torus", "links": 4, "hop_latency_s": 1e-8},
+    **{f"rings of {n}": {"topology": "torus", "links": 4, "ring_multiple": n} for n in (1, 2, 3, 4, 16)},
+    **{f"rings of {n} in 13": {"topology": "torus", "links": 4, "ring_multiple": n, "domain": 13} for n in (1, 2, 3)},
+    "rings of 4 in 64": {"topology": "torus", "links": 4, "ring_multiple": 4, "domain": 64},
+    "slow rings of 4": {"topology": "torus", "links": 4, "ring_multiple": 4, "hop_latency_s": 1e-6},
+    "slow rings of 4 in 64": {"topology": "torus", "links": 4, "ring_multiple": 4, "domain": 64, "hop_latency_s": 1e-6},
+    "slow switch of 8": {"topology": "switch", "links": 7, "domain": 8, "hop_latency_s": 1e-5},
+}
+RATES = {"memory": (2e10, 2e11, 1e13), "network": (1e8, 1e10, 1e12)}
+"""Such that memory, or the network, or nothing ends the split, on few chips or on many [byte/s]."""
+
+
+def splitters(link: dict[str, Any]) -> dict[str, Any]:
+    """Return chips of one interconnect and several rates."""
+    return {
+        f"memory-{memory:.0f}-network-{network:.0f}": made_up(1.31072e14, memory, {"bytes_per_s": network, **link})
+        for memory in RATES["memory"]
+        for network in RATES["network"]
+    }
+
+
+def config_of(sweep: dict[str, Any], chips: dict[str, Any] = CHIPS) -> dict[str, Any]:
+    """Return a config of one sweep and the chips it names."""
+    return {"sweeps": {"case": sweep}, "chips": {name: chips[name] for name in sweep["chips"]}, "charts": []}
+
+
+def split_sweep(chips: dict[str, Any]) -> dict[str, Any]:
+    """Return a sweep that solves for the number of chips, split in every way."""
+    return {
+        "operation": "matmul",
+        "grid": {"B": [1024, 65536], "D": 4096, "F": 8192},
+        "dtypes": ["bf16"],
+        "chips": list(chips),
+        "sharding": ["contracting/all-reduce", "column/gather-x", "batch/gather-w", "batch"],
+        "shards": [1],
+        "thresholds": ["shards"],
+    }
+
+
+def made_up(flops_per_s: float, bytes_per_s: float, link: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return a chip that has one peak, one memory, and an interconnect where one is given."""
+    return {
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": flops_per_s}}},
+        "memory": {"hbm": {"bytes_per_s": bytes_per_s}},
+        "networks": {"fabric": link} if link else {},
+    }
