@@ -61,7 +61,7 @@ METRICS = (
     Column(
         "t_estimate_s",
         "s",
-        "t_lower_s with calibrated efficiencies, plus the calibrated fixed overhead",
+        "calibrated time: the largest of the nominal times over their fitted shares, plus the fitted overhead; no efficiency enters",
         null="the chip has no calibration for the compute dtype",
     ),
     *(Column(f"{r.name}_intensity", "FLOP/byte", f"flops / {r.work}", null=f"no {r.name} traffic") for r in OTHERS),

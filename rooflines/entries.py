@@ -175,7 +175,7 @@ class Efficiency(Entry):
 
 
 class Calibration(Efficiency):
-    """What measurements of a chip in one compute dtype were fitted to."""
+    """What was fitted to measurements of a chip in one compute dtype; it gives `t_estimate_s` and nothing else."""
 
     overhead_s: NotNegative = Field(0, description="fixed time that every operation takes on top [s]")
 

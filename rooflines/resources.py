@@ -7,7 +7,7 @@ say what it does to a row by one more entry in `RESOURCES` and, if its work is n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from rooflines.sharding import Sharding, links_used
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MATH", "RESOURCES", "Rate", "Resource", "Service", "peak"]
+__all__ = ["MATH", "RESOURCES", "Calibration", "Rate", "Resource", "Service", "estimate_rate", "peak"]
 
 
 Plain = Mapping[str, Any]
@@ -109,3 +109,32 @@ RESOURCES = (
 """All resources; the first is the one that the others are held against, and at a tie the earlier one names the bound."""
 
 MATH = RESOURCES[0]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Fitted numbers of a chip in one compute dtype. They give `t_estimate_s` and nothing else: times, bounds and thresholds stay nominal.
+
+    Attributes:
+        shares: Share of the nominal rate that measurements reach, 0..1, by resource name; 1 for a resource that is left out.
+        overhead_s: Fixed time of every operation [s].
+    """
+
+    shares: Mapping[str, Fraction]
+    overhead_s: Fraction
+
+
+def estimate_rate(resource: Resource, service: Service, calibration: Calibration) -> Rate | None:
+    """The rate at which a resource is estimated to be served.
+
+    Args:
+        resource: The resource.
+        service: What serves it; its `efficiency`, a what-if, does not enter.
+        calibration: The fitted numbers.
+
+    Returns:
+        A rate whose times are the nominal ones over the fitted share; None where the chip does not serve the resource.
+    """
+    nominal = resource.rate(replace(service, efficiency=dict.fromkeys(service.efficiency, Fraction(1))))
+    share = calibration.shares.get(resource.name, Fraction(1))
+    return nominal and Rate(nominal.per_s * share, nominal.latency_s / share)

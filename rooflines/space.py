@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rooflines.resources import RESOURCES, peak
+from rooflines.resources import RESOURCES, estimate_rate, peak
 from rooflines.sweep import SHARDS
 from rooflines.work import WORKS
 
 if TYPE_CHECKING:
     from rooflines.axes import Axis
+    from rooflines.resources import Rate, Service
     from rooflines.sweep import Block, Scenario, Sweep
     from rooflines.work import Case
 
@@ -124,24 +125,42 @@ def scenario_columns(sweep: Sweep, served: Sequence[Served]) -> tuple[Coefficien
     Returns:
         Where to find the coefficients, and columns with one value for each scenario: the keys, `#<work>:<dims>` [work per extents],
         `#parts_<work>` [1] where its coefficients are multiplied by that, `#rate_<resource>` [work/s], `#latency_<resource>` [s],
-        `#peak` [FLOP/s], `#overhead` [s], `#span_<dim>` [elements per extent].
+        `#peak` [FLOP/s], `#span_<dim>` [elements per extent]; where a chip is calibrated `#estimate_rate_<resource>`,
+        `#estimate_latency_<resource>` and `#overhead` [s], null in scenarios without a calibration.
     """
     cases = [sweep.case(scenario) for _, scenario in served]
     services = [sweep.service(block, scenario) for block, scenario in served]
     coefficients, columns = coefficient_columns(cases)
     for resource in RESOURCES:
-        rates = [resource.rate(service) for service in services]
-        columns[f"#rate_{resource.name}"] = [float(rate.per_s) if rate else 1.0 for rate in rates]
-        latencies = [float(rate.latency_s) if rate else 0.0 for rate in rates]
-        if any(latencies):
-            columns[f"#latency_{resource.name}"] = latencies
+        columns |= rate_columns(resource.name, [resource.rate(service) for service in services])
     columns["#peak"] = [float(peak(service)) for service in services]
     series = {name: pl.Series(values, dtype=pl.Float64) for name, values in columns.items()}
-    overheads = [sweep.overhead_s(service) for service in services]
-    series["#overhead"] = pl.Series([None if o is None else float(o) for o in overheads], dtype=pl.Float64)
+    series |= estimate_columns(sweep, services)
     for dim, tile in sweep.tile.items():
         series[f"#span_{dim}"] = pl.Series([tile * case.share(dim) for case in cases], dtype=pl.Int64)
     return coefficients, {**series, **keys_of(sweep, served)}
+
+
+def rate_columns(resource: str, rates: Sequence[Rate | None], of: str = "") -> dict[str, list[float]]:
+    """`#<of>rate_<resource>` [work/s] and, where there is any, `#<of>latency_<resource>` [s]; no work asks for a rate that is None."""
+    columns = {f"#{of}rate_{resource}": [float(rate.per_s) if rate else 1.0 for rate in rates]}
+    latencies = [float(rate.latency_s) if rate else 0.0 for rate in rates]
+    return columns | ({f"#{of}latency_{resource}": latencies} if any(latencies) else {})
+
+
+def estimate_columns(sweep: Sweep, services: Sequence[Service]) -> dict[str, pl.Series]:
+    """The calibrated rates, latencies and overheads of scenarios; nothing where no chip is calibrated, null where one is not."""
+    fitted = [sweep.calibration(service) for service in services]
+    if not any(fitted):
+        return {}
+    columns: dict[str, list[float]] = {}
+    for resource in RESOURCES:
+        rates = [
+            calibration and estimate_rate(resource, service, calibration) for service, calibration in zip(services, fitted, strict=True)
+        ]
+        columns |= rate_columns(resource.name, rates, "estimate_")
+    overheads = [float(calibration.overhead_s) if calibration else None for calibration in fitted]
+    return {name: pl.Series(values, dtype=pl.Float64) for name, values in {**columns, "#overhead": overheads}.items()}
 
 
 def keys_of(sweep: Sweep, served: Sequence[Served]) -> dict[str, pl.Series]:

@@ -16,7 +16,7 @@ from rooflines.combinations import Combination, combinations_of
 from rooflines.errors import RooflinesError, close_to, placed, quote
 from rooflines.numbers import exact, whole
 from rooflines.operation import Operation, operation
-from rooflines.resources import RESOURCES, Plain, Service
+from rooflines.resources import RESOURCES, Calibration, Plain, Service
 from rooflines.sharding import Sharding, chips_joined, sharding
 from rooflines.work import Case
 
@@ -201,16 +201,18 @@ class Sweep:
     def service(self, block: Block, scenario: Scenario) -> Service:
         """What serves a scenario's rows on a chip."""
         chip, compute = self.chips[block.chip], self.combinations[scenario.dtypes].compute
-        own = {**(chip.get("efficiency") or {}), **((chip.get("calibration") or {}).get(compute) or {})}
+        own = chip.get("efficiency") or {}
         efficiency = {r.name: self.efficiency.get(r.name, exact(own.get(r.name) or 1)) for r in RESOURCES}
         return Service(
             chip, self.unit, compute, block.memory, block.network, self.shardings[scenario.sharding], scenario.shards, efficiency
         )
 
-    def overhead_s(self, service: Service) -> Fraction | None:
-        """The fixed time that a calibration adds to every row [s]; None where the chip has none for the compute dtype."""
-        calibration = (service.chip.get("calibration") or {}).get(service.compute)
-        return None if calibration is None else exact(calibration.get("overhead_s") or 0)
+    def calibration(self, service: Service) -> Calibration | None:
+        """The chip's calibration for the compute dtype; None where it has none."""
+        fitted = (service.chip.get("calibration") or {}).get(service.compute)
+        if fitted is None:
+            return None
+        return Calibration({r.name: exact(fitted.get(r.name) or 1) for r in RESOURCES}, exact(fitted.get("overhead_s") or 0))
 
     @property
     def leading(self) -> tuple[Axis, ...]:

@@ -75,13 +75,18 @@ def whole(name: str, parts: pl.Expr, columns: Iterable[str]) -> pl.Expr:
     return quotient(parts, pl.col(divisor)) if divisor in columns else parts
 
 
-def time(resource: Resource, columns: Iterable[str]) -> pl.Expr:
+def time(resource: Resource, columns: Iterable[str], of: str = "") -> pl.Expr:
     """Seconds that a resource needs for its work: work / rate, and its latency at least [s].
+
+    Args:
+        resource: The resource.
+        columns: The columns of the scenarios.
+        of: `estimate_` for the calibrated rates.
 
     Source: All About Rooflines, "Where does the time go?".
     """
-    served = quotient(pl.col(resource.work), pl.col(f"#rate_{resource.name}"))
-    latency = f"#latency_{resource.name}"
+    served = quotient(pl.col(resource.work), pl.col(f"#{of}rate_{resource.name}"))
+    latency = f"#{of}latency_{resource.name}"
     return pl.max_horizontal(served, latency) if latency in columns else served
 
 
@@ -231,6 +236,9 @@ def metrics(frame: pl.LazyFrame, sweep: Sweep, block: Block, coefficients: Coeff
     times = [pl.col(f"t_{resource.name}_s") for resource in asked]
     capacity = sweep.chips[block.chip]["memory"][block.memory].get("capacity_bytes")
     fits = pl.lit(None, dtype=pl.Boolean) if capacity is None else pl.col("footprint_bytes") <= float(exact(capacity))
+    estimate = pl.lit(None, dtype=pl.Float64)
+    if "#overhead" in constants:
+        estimate = pl.max_horizontal([time(resource, constants, "estimate_") for resource in asked]) + pl.col("#overhead")
     nominal = constants["#peak"].equals(constants[f"#rate_{MATH.name}"])
     at_peak = pl.col(f"t_{MATH.name}_s") if nominal else quotient(pl.col(MATH.work), pl.col("#peak"))
     return (
@@ -242,7 +250,7 @@ def metrics(frame: pl.LazyFrame, sweep: Sweep, block: Block, coefficients: Coeff
         .with_columns(
             **{f"{r.name}_intensity": intensity(r, always=r in always) for r in asked if r is not MATH},
             **{f"{r.name}_intensity": pl.lit(None, dtype=pl.Float64) for r in idle},
-            t_estimate_s=pl.col("t_lower_s") + pl.col("#overhead"),
+            t_estimate_s=estimate,
             utilization=quotient(at_peak, pl.col("t_lower_s")),
             bound=likely_bound(asked),
             fits=fits,

@@ -21,9 +21,9 @@ Where the model leaves room, the conventions are these:
 - Tiles: flops, memory and network count whole tiles of the local sizes, the footprint counts the sizes themselves; a
   dimension without a tile is one tile of its own local size. ``critical_exact`` is the real number of tiles times the
   tile, times the chips where the dimension is the one that is split.
-- Efficiency of a resource: the sweep's, else that of the chip's calibration for the compute dtype, else the chip's
-  own, else 1. It applies to rates, not to the latency of a hop. The overhead of a calibration is in ``t_estimate``
-  alone.
+- Efficiency of a resource: the sweep's, else the chip's own, else 1. It applies to rates, not to the latency of a hop.
+- A calibration gives ``t_estimate`` and nothing else: the overhead, plus the largest of the nominal times (efficiency
+  1) over the fitted shares; a share that is left out is 1.
 - A resource without work takes no time, so it is beaten from the first size on: its critical is 1.
 - ``limit``: below ``critical``, the resource whose own critical is largest (never counts as infinite, among several
   that are never beaten the one that takes longest as the size grows without end; memory before network); null where
@@ -39,7 +39,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from typing import Any, NamedTuple
@@ -219,7 +219,7 @@ class Setting:
     capacity: Fraction | None
     link: Link | None
     efficiency: Mapping[str, Fraction]
-    overhead_s: Fraction | None = None
+    calibration: Mapping[str, Fraction] | None = None
     exact_flops: bool = False
     tile: Mapping[str, int] = field(default_factory=dict)
 
@@ -315,9 +315,10 @@ class Setting:
 
     def estimate(self, sizes: Mapping[str, int], chips: int) -> Fraction | None:
         """Return the calibrated time [s], None without a calibration."""
-        if self.overhead_s is None:
+        if self.calibration is None:
             return None
-        return max(self.times(sizes, chips).values()) + self.overhead_s
+        nominal = replace(self, efficiency=dict.fromkeys(RESOURCES, Fraction(1))).times(sizes, chips)
+        return max(nominal[r] / self.calibration[r] for r in RESOURCES) + self.calibration["overhead_s"]
 
     def row(self, sizes: Mapping[str, int], chips: int) -> dict[str, Any]:
         """Return every column of a table that is computed."""
@@ -400,8 +401,8 @@ def setting_of(sweep: Mapping[str, Any], chip: Mapping[str, Any], case: Case) ->
         )
         if link.domain is not None and chips > link.domain:
             return None, "domain", network
-    calibration = (chip.get("calibration") or {}).get(dtypes["compute"]) or {}
-    efficiency = (chip.get("efficiency") or {}) | calibration | (sweep.get("efficiency") or {})
+    calibration = (chip.get("calibration") or {}).get(dtypes["compute"])
+    efficiency = (chip.get("efficiency") or {}) | (sweep.get("efficiency") or {})
     setting = Setting(
         operation=operation_of(sweep["operation"]),
         sharding=sharding,
@@ -411,7 +412,9 @@ def setting_of(sweep: Mapping[str, Any], chip: Mapping[str, Any], case: Case) ->
         capacity=exact(level["capacity_bytes"]) if "capacity_bytes" in level else None,
         link=link,
         efficiency={r: exact(efficiency.get(r, 1)) for r in RESOURCES},
-        overhead_s=exact(calibration.get("overhead_s", 0)) if calibration else None,
+        calibration=None
+        if calibration is None
+        else {"overhead_s": exact(calibration.get("overhead_s", 0)), **{r: exact(calibration.get(r, 1)) for r in RESOURCES}},
         exact_flops=exactly(sweep),
         tile={d: whole(size) for d, size in (sweep.get("tile") or {}).items()},
     )

@@ -115,6 +115,26 @@ def test_a_doubled_bandwidth_halves_its_time_and_nothing_else(config: dict[str, 
 
 
 @check(25)
+@given(config=configs(), shares=st.fixed_dictionaries({r: st.sampled_from([0.31, 0.5, 0.83, 1]) for r in oracle.RESOURCES}))
+def test_a_calibration_gives_an_estimate_and_nothing_else(config: dict[str, Any], shares: dict[str, float]) -> None:
+    """No time, bound or threshold moves; the estimate is at least the nominal bound and the overhead, and no efficiency enters it."""
+    nominal, calibrated = copy.deepcopy(config), copy.deepcopy(config)
+    for name, chip in config["chips"].items():
+        if "base" not in chip:
+            nominal["chips"][name].pop("calibration", None)
+            peaks = {compute for unit in chip["units"].values() for compute in unit}
+            calibrated["chips"][name]["calibration"] = {compute: {**shares, "overhead_s": 2e-6} for compute in peaks}
+    before, after = table_of(nominal), table_of(calibrated)
+    assert_frame_equal(before.drop("t_estimate_s"), after.drop("t_estimate_s"), check_exact=True)
+    assert_frame_equal(thresholds_of(nominal), thresholds_of(calibrated), check_exact=True)
+    assert before["t_estimate_s"].null_count() == before.height
+    wasteful = table_of(with_sweep(calibrated, efficiency=dict.fromkeys(oracle.RESOURCES, 0.5)))
+    assert wasteful["t_estimate_s"].equals(after["t_estimate_s"])
+    bound = table_of(with_sweep(nominal, efficiency=dict.fromkeys(oracle.RESOURCES, 1)))["t_lower_s"]
+    assert (after["t_estimate_s"] >= (bound + 2e-6) * (1 - ULPS)).all()
+
+
+@check(25)
 @given(config=configs(), data=st.data())
 def test_the_order_of_what_is_listed_decides_the_order_of_rows_and_nothing_else(config: dict[str, Any], data: st.DataObject) -> None:
     """Chips, dtypes, shardings, shards, levels, shapes, sizes, and the dimensions of the grid, in any order."""

@@ -163,25 +163,43 @@ def column_of(series: pl.Series) -> Any:  # noqa: ANN401, an array of numbers, o
     return array
 
 
+def exact_times(asked: Asked, setting: oracle.Setting, *, calibrated: bool = False) -> tuple[dict[str, Ints], int]:
+    """Return the time of every resource as whole numbers, and how many of them are a second."""
+    share = setting.efficiency
+    per_s = {"math": setting.peak, "memory": setting.memory_rate, "network": Fraction(1)}
+    latency = Fraction(0)
+    if asked.work["network"].any():
+        assert setting.link is not None
+        per_s["network"] = setting.link.bytes_per_s(asked.shards)
+        latency = setting.hops(asked.shards) * setting.link.hop_s
+    if calibrated:
+        assert setting.calibration is not None
+        share = setting.calibration
+        latency /= share["network"]
+    seconds = {name: 1 / (asked.over[name] * rate * share[name]) for name, rate in per_s.items()}
+    second = math.lcm(*(each.denominator for each in (*seconds.values(), latency)))
+    times = {name: asked.work[name] * int(each * second) for name, each in seconds.items()}
+    times["network"] = np.where(asked.work["network"] > 0, np.maximum(times["network"], int(latency * second)), 0)
+    return times, second
+
+
+def exact_estimate(asked: Asked, setting: oracle.Setting) -> Any:  # noqa: ANN401, an array, or None without a calibration
+    """Return the calibrated times."""
+    if setting.calibration is None:
+        return None
+    times, second = exact_times(asked, setting, calibrated=True)
+    overhead = setting.calibration["overhead_s"]
+    return (reduce(np.maximum, times.values()) * overhead.denominator + overhead.numerator * second) / (second * overhead.denominator)
+
+
 def exact_columns(asked: Asked, setting: oracle.Setting) -> dict[str, Any]:
     """Return every computed column of the rows: exact numbers rounded once, or None."""
     flops, memory, network, footprint = (asked.work[name] for name in ("math", "memory", "network", "footprint"))
-    per_s = {"math": setting.peak * setting.efficiency["math"], "memory": setting.memory_rate * setting.efficiency["memory"]}
-    latency = Fraction(0)
-    per_s["network"] = Fraction(1)
-    if network.any():
-        assert setting.link is not None
-        per_s["network"] = setting.link.bytes_per_s(asked.shards) * setting.efficiency["network"]
-        latency = setting.hops(asked.shards) * setting.link.hop_s
-    seconds = {name: 1 / (asked.over[name] * rate) for name, rate in per_s.items()}
-    second = math.lcm(*(each.denominator for each in (*seconds.values(), latency)))
-    times = {name: asked.work[name] * int(each * second) for name, each in seconds.items()}
-    times["network"] = np.where(network > 0, np.maximum(times["network"], int(latency * second)), 0)
+    times, second = exact_times(asked, setting)
     lower = reduce(np.maximum, times.values())
     bound = np.where(times["network"] == lower, "network", "none")
     for name, label in (("memory", "memory"), ("math", "compute")):  # a tie goes to the earlier resource
         bound = np.where(times[name] == lower, label, bound)
-    overhead = setting.overhead_s
     capacity = setting.capacity
     attained = flops * second, lower * asked.over["math"]
     peak = setting.peak
@@ -193,9 +211,7 @@ def exact_columns(asked: Asked, setting: oracle.Setting) -> dict[str, Any]:
         **{f"t_{name}_s": time / second for name, time in times.items()},
         "t_lower_s": lower / second,
         "t_upper_s": reduce(np.add, times.values()) / second,
-        "t_estimate_s": None
-        if overhead is None
-        else (lower * overhead.denominator + overhead.numerator * second) / (second * overhead.denominator),
+        "t_estimate_s": exact_estimate(asked, setting),
         "memory_intensity": flops * asked.over["memory"] / (memory * asked.over["math"]),
         "network_intensity": flops * asked.over["network"] / (network * asked.over["math"]) if network.all() else None,
         "attained_flops_per_s": attained[0] / attained[1],

@@ -135,7 +135,7 @@ def rates(recipe: Mapping[str, Any], chip: str, compute: str) -> dict[str, Any]:
     """
     entry, asked = recipe["chips"][chip], recipe["config"]
     unit = asked.get("unit") or operation(asked["operation"]).unit
-    own = {**(entry.get("efficiency") or {}), **((entry.get("calibration") or {}).get(compute) or {})}
+    own = entry.get("efficiency") or {}
     given = {key: value for key, value in (asked.get("efficiency") or {}).items() if value is not None}
     share = {key: float(given.get(key, own.get(key) or 1)) for key in ("math", "memory", "network")}
     found = (entry["units"].get(unit) or {}).get(compute)
