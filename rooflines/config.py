@@ -19,7 +19,7 @@ from rooflines.charts.config import Charts  # noqa: TC001, pydantic reads it at 
 from rooflines.dictionary import METRICS
 from rooflines.entries import Efficiency, Entry, Name, NamedCombination, Text, readable
 from rooflines.errors import RooflinesError, close_to, placed, quote
-from rooflines.numbers import whole
+from rooflines.numbers import counted, whole
 from rooflines.operation import NAMED as OPERATIONS
 from rooflines.sharding import NAMED as SHARDINGS
 from rooflines.sizes import Sizes
@@ -28,6 +28,8 @@ from rooflines.sweep import SHARDS, Sweep
 from rooflines.yaml_file import read_yaml
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rooflines.charts.choice import Spec
     from rooflines.resources import Plain
 
@@ -40,6 +42,9 @@ MOST_THRESHOLDS = 5_000_000
 """Thresholds of all sweeps of a config [1]: they stand in one file."""
 
 LARGEST_PART = 2**31
+
+MOST_SHOWN = 10
+"""Things of a kind that a `repr` shows [1]."""
 
 
 def _listed(value: object) -> object:
@@ -286,7 +291,7 @@ class ConfigFile(Entry):
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Config:
     """A config understood: its sweeps, ready to be computed.
 
@@ -302,6 +307,12 @@ class Config:
     chips: Plain
     charts: tuple[Spec, ...]
 
+    def __repr__(self) -> str:
+        """Its sweeps, a line each, and how many charts it has."""
+        rows = sum(sweep.rows for sweep in self.sweeps.values())
+        head = f"<Config {self.file}: {counted(len(self.sweeps), 'sweep')}, {counted(rows, 'row')}, {counted(len(self.charts), 'chart')}>"
+        return abridged(head, map(repr, self.sweeps.values()))
+
     def sweep(self, name: str) -> Sweep:
         """One of the sweeps.
 
@@ -312,6 +323,13 @@ class Config:
             fix = f"use one of {', '.join(self.sweeps)}"
             raise RooflinesError("sweeps", f"has no {quote(name)}", fix, close=close_to(name, self.sweeps), file=self.file)
         return self.sweeps[name]
+
+
+def abridged(head: str, lines: Iterable[str]) -> str:
+    """A heading with an indented list below it, of which the first few are shown: the `repr` of what holds many things."""
+    every = list(lines)
+    more = [f"... and {len(every) - MOST_SHOWN} more"] if len(every) > MOST_SHOWN else []
+    return "\n  ".join([head, *every[:MOST_SHOWN], *more])
 
 
 def load_config(source: str | Path | Mapping[str, Any] | None = None) -> Config:

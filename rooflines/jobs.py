@@ -10,7 +10,7 @@ import polars as pl
 
 from rooflines.critical import all_dims, all_thresholds
 from rooflines.dictionary import METRICS, SKIPPED, TEXTS, Column, table_columns, threshold_columns
-from rooflines.progress import counted
+from rooflines.numbers import counted
 from rooflines.recipes import skipped_records, sweep_of
 from rooflines.records import recorded
 from rooflines.table_rows import whole_rows

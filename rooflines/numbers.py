@@ -1,4 +1,4 @@
-"""Numbers as people write them: exact decimals, also where YAML hands them over as text (`1.97e14`)."""
+"""Numbers as people write them: exact decimals, also where YAML hands them over as text (`1.97e14`), and counts with their noun."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 
 from rooflines.errors import RooflinesError, quote
 
-__all__ = ["LARGEST_SIZE", "exact", "number", "whole"]
+__all__ = ["LARGEST_SIZE", "counted", "exact", "number", "whole"]
 
 LARGEST_SIZE = 2**53
 """The largest size of one dimension: up to here a Float64 holds every whole number."""
@@ -64,3 +64,8 @@ def whole(value: object, *, least: int = 1, largest: int = LARGEST_SIZE) -> int:
     if given > largest:
         raise RooflinesError("", f"is {quote(value)}, which is more than {largest:,}", fix)
     return int(given)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, in the plural where it is not one: "1 part", "12 parts"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -18,6 +18,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rooflines.errors import RooflinesError, unwritable
+from rooflines.numbers import counted
 from rooflines.screen import Screen, Ticker, clear_line
 
 if TYPE_CHECKING:
@@ -267,11 +268,6 @@ def duration(seconds: float) -> str:
     if seconds < 2 * minute:
         return f"{seconds:.0f} s"
     return f"{seconds / minute:.0f} min" if seconds < 2 * hour else f"{seconds / hour:.1f} h"
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun, in the plural where it is not one: "1 part", "12 parts"."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def part_name(path: str | PurePath) -> str:

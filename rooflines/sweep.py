@@ -7,14 +7,14 @@ rebuilds exactly the sweep that was planned.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rooflines.axes import MOST_PARTS, Axis, axes_of
 from rooflines.combinations import Combination, combinations_of
 from rooflines.errors import RooflinesError, close_to, placed, quote
-from rooflines.numbers import exact, whole
+from rooflines.numbers import counted, exact, whole
 from rooflines.operation import Operation, operation
 from rooflines.resources import RESOURCES, Calibration, Plain, Service
 from rooflines.sharding import Sharding, chips_joined, sharding
@@ -68,7 +68,7 @@ class Skipped:
     shards: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sweep:
     """A sweep of one operation over sizes, dtypes, chips and splits.
 
@@ -87,8 +87,13 @@ class Sweep:
     efficiency: Mapping[str, Fraction]
     lead: Axis | None
     inner: tuple[Axis, ...]
-    blocks: tuple[Block, ...] = field(repr=False)
-    skipped: tuple[Skipped, ...] = field(repr=False)
+    blocks: tuple[Block, ...]
+    skipped: tuple[Skipped, ...]
+
+    def __repr__(self) -> str:
+        """Its name, operation and extent, in one line."""
+        parts = [counted(len({block.chip for block in self.blocks}), "chip"), counted(len(self.combinations), "dtype combination")]
+        return f"<Sweep {self.name}: {self.op.name}, {', '.join(parts)}, {counted(self.rows, 'row')}>"
 
     @classmethod
     def of(cls, name: str, config: Plain, chips: Plain, dtypes: Plain) -> Sweep:
