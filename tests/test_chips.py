@@ -9,10 +9,13 @@ import copy
 import math
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
 
 CATALOGUE = Path(__file__).parents[1] / "config" / "chips.yaml"
 GIB = 2**30
@@ -120,14 +123,29 @@ KEYS = {
 CONFIDENCES = {"vendor", "vendor-quoted", "book", "secondary", "derived", "measured"}
 
 
-def _label(item: Item) -> str:
-    """The name of a test case: chip and entry."""
-    return f"{item.chip}:{item.path}"
+def _label(case: object) -> str:
+    """What an offender is called: chip and entry, or the case itself."""
+    return f"{case.chip}:{case.path}" if isinstance(case, Item) else str(case)
 
 
-def each(items: list[Item]) -> pytest.MarkDecorator:
-    """One test case for every entry, named by chip and entry."""
-    return pytest.mark.parametrize("item", items, ids=_label)
+def each(cases: Collection[Any]) -> Callable[[Callable[..., None]], Callable[[], None]]:
+    """A claim that holds for every case, as one test that lists all offenders."""
+
+    def over_all(claim: Callable[..., None]) -> Callable[[], None]:
+        def test() -> None:
+            assert cases
+            offenders = []
+            for case in cases:
+                try:
+                    claim(*(case if type(case) is tuple else (case,)))
+                except (AssertionError, LookupError) as error:
+                    offenders.append(f"{_label(case)}: {type(error).__name__} {error}")
+            assert not offenders, "\n".join(offenders)
+
+        test.__name__, test.__doc__ = claim.__name__, claim.__doc__
+        return test
+
+    return over_all
 
 
 def peak(name: str, dtype: str, unit: str = "matrix") -> float:
@@ -154,13 +172,13 @@ def test_the_catalogue_holds_49_chips_and_their_variants() -> None:
     assert len(VARIANTS) == 33
 
 
-@pytest.mark.parametrize("name", ["groq", "apple", "cerebras", "sparse"])
+@each(["groq", "apple", "cerebras", "sparse"])
 def test_nothing_without_a_dense_peak_is_listed(name: str) -> None:
     """Chips whose dense peak nobody states, and sparse figures as peaks, are left out."""
     assert [chip for chip in DOCUMENT["chips"] if name in chip] == []
 
 
-@pytest.mark.parametrize("name", DOCUMENT["chips"])
+@each(DOCUMENT["chips"])
 def test_ids_are_lower_case_letters_digits_and_hyphens(name: str) -> None:
     """A chip's id can be written in a config, a path and a URL."""
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
@@ -173,7 +191,7 @@ def test_aliases_are_nobodys_id() -> None:
     assert set(aliases).isdisjoint(DOCUMENT["chips"])
 
 
-@pytest.mark.parametrize("name", CHIPS)
+@each(CHIPS)
 def test_a_chip_says_who_made_it_and_when(name: str) -> None:
     """Name, vendor, year and status are there, and no key is unknown."""
     chip = CHIPS[name]
@@ -184,7 +202,7 @@ def test_a_chip_says_who_made_it_and_when(name: str) -> None:
     assert 2017 <= chip["year"] <= 2026
 
 
-@pytest.mark.parametrize("section", KEYS)
+@each(KEYS)
 def test_no_entry_has_an_unknown_key(section: str) -> None:
     """A typo in a key would drop a number without a word."""
     unknown = {_label(item): set(item.entry) - KEYS[section] for item in _items(list(CHIPS), section)}
@@ -204,7 +222,7 @@ def test_numbers_are_numbers(item: Item) -> None:
 # Peaks
 
 
-@pytest.mark.parametrize("name", CHIPS)
+@each(CHIPS)
 def test_units_are_matrix_and_vector(name: str) -> None:
     """Every chip has a matrix unit with a 16-bit peak, every dtype is a known format."""
     units = CHIPS[name]["units"]
@@ -214,7 +232,7 @@ def test_units_are_matrix_and_vector(name: str) -> None:
     assert {"bf16", "fp16"} & set(units["matrix"])
 
 
-@pytest.mark.parametrize("name", [*CHIPS, *VARIANTS])
+@each([*CHIPS, *VARIANTS])
 def test_half_precision_peak_has_the_right_prefix(name: str) -> None:
     """Between 1e12 and 1e16 FLOP/s: a peak in GFLOP/s or in EFLOP/s would fall out."""
     assert 1e12 <= peak(name, half_precision(name)) <= 1e16
@@ -246,7 +264,7 @@ def test_halved_means_half(item: Item) -> None:
 HOPPER_AND_LATER = [name for name in CHIPS if re.match(r"h[12]00|gh200|g?b[123]00", name)]
 
 
-@pytest.mark.parametrize("name", HOPPER_AND_LATER)
+@each(HOPPER_AND_LATER)
 def test_where_nvidia_prints_sparse_rates_the_print_is_kept(name: str) -> None:
     """Each 16- and 8-bit tensor peak since Hopper shows the sparse figure it must not be taken for."""
     peaks = CHIPS[name]["units"]["matrix"]
@@ -299,7 +317,7 @@ def test_ratio_to_half_precision_is_a_known_one(item: Item) -> None:
         assert any(math.isclose(ratio, usual, rel_tol=0.03) for usual in RATIOS[dtype]), ratio
 
 
-@pytest.mark.parametrize(("name", "dtype"), UNUSUAL_RATIOS)
+@each(UNUSUAL_RATIOS)
 def test_an_unusual_ratio_is_one(name: str, dtype: str) -> None:
     """The list of exceptions holds nothing that the rule already allows."""
     ratio = peak(name, dtype) / peak(name, half_precision(name))
@@ -345,7 +363,7 @@ SAME_SILICON = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), SAME_SILICON)
+@each(SAME_SILICON)
 def test_the_same_silicon_has_the_same_peaks(one: str, other: str) -> None:
     """Chips that differ in memory only agree in every rate they both list."""
     pairs = [(unit, dtype) for unit, peaks in CHIPS[other]["units"].items() for dtype in peaks if dtype in CHIPS[one]["units"][unit]]
@@ -356,7 +374,7 @@ def test_the_same_silicon_has_the_same_peaks(one: str, other: str) -> None:
 # Memory
 
 
-@pytest.mark.parametrize("name", CHIPS)
+@each(CHIPS)
 def test_every_chip_has_a_main_memory_with_bandwidth_and_capacity(name: str) -> None:
     """`hbm` is the main memory whatever its technology, which is named."""
     main = CHIPS[name]["memory"]["hbm"]
@@ -434,7 +452,7 @@ def test_memory_levels_have_familiar_names() -> None:
     }
 
 
-@pytest.mark.parametrize("name", CHIPS)
+@each(CHIPS)
 def test_critical_intensity_is_between_30_and_700(name: str) -> None:
     """16-bit peak over main bandwidth: a factor of 1000 in either number would be far outside."""
     assert 30 < peak(name, half_precision(name)) / main_bandwidth(name) < 700
@@ -516,7 +534,7 @@ TOPOLOGIES: dict[str, set[str]] = {
 RINGS = {"tpu-v3": 32, "tpu-v4": 4, "tpu-v5e": 16, "tpu-v5p": 4, "tpu-v6e": 16, "trainium2": 4}
 
 
-@pytest.mark.parametrize(("name", "network"), KNOWN_LINKS)
+@each(KNOWN_LINKS)
 def test_links_are_one_way(name: str, network: str) -> None:
     """NVLink 4 is 4.5e11 out of a GPU, not the 900 GB/s that are printed for both directions; likewise the others."""
     entry = CHIPS[name]["networks"][network]
@@ -563,7 +581,7 @@ def test_a_domain_of_one_leads_to_the_host(item: Item) -> None:
     assert (item.entry.get("domain") == 1) == (item.entry.get("note", "").find("not to other") >= 0)
 
 
-@pytest.mark.parametrize(("name", "network"), DOMAINS)
+@each(DOMAINS)
 def test_domains_are_those_of_the_systems(name: str, network: str) -> None:
     """Eight GPUs of a node, 72 of a rack, the longest axis of a TPU pod."""
     assert CHIPS[name]["networks"][network]["domain"] == DOMAINS[name, network]
@@ -575,7 +593,7 @@ def test_only_known_tori_close_into_rings() -> None:
     assert found == RINGS
 
 
-@pytest.mark.parametrize("name", [name for name, chip in CHIPS.items() if "networks" in chip])
+@each([name for name, chip in CHIPS.items() if "networks" in chip])
 def test_the_default_network_is_the_one_between_chips(name: str) -> None:
     """The first network is the fabric of the vendor; PCIe comes first only where there is nothing else."""
     first, *rest = CHIPS[name]["networks"]
@@ -632,7 +650,7 @@ def test_every_number_has_a_source_that_is_listed(item: Item) -> None:
         assert len(sources) == len(set(sources))
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@each(VARIANTS)
 def test_every_variant_has_a_source_that_is_listed(name: str) -> None:
     """A variant is somebody's number, too."""
     assert VARIANTS[name]["source"]
@@ -647,7 +665,7 @@ def test_every_source_is_used() -> None:
     assert used == set(SOURCES)
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@each(SOURCES)
 def test_a_source_says_what_it_is(name: str) -> None:
     """Title, kind, date and address; without an address it admits to being second-hand."""
     source = SOURCES[name]
@@ -688,7 +706,7 @@ def test_on_chip_bandwidths_are_marked_as_estimates(item: Item) -> None:
 # Variants
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@each(VARIANTS)
 def test_a_variant_is_its_base_with_some_numbers_replaced(name: str) -> None:
     """The base is a chip, the id begins with it, each path names a number of it and nothing else is said."""
     variant = VARIANTS[name]
@@ -706,7 +724,7 @@ def test_a_variant_is_its_base_with_some_numbers_replaced(name: str) -> None:
         assert type(value) in {int, float}, path
 
 
-@pytest.mark.parametrize(("name", "path"), [(name, path) for name, paths in OVERRIDES.items() for path in paths])
+@each([(name, path) for name, paths in OVERRIDES.items() for path in paths])
 def test_an_override_changes_its_number_or_confirms_it(name: str, path: str) -> None:
     """It differs, or the note says that it confirms; and never 20 % above the base: twice would be a sparse figure."""
     base: Any = CHIPS[VARIANTS[name]["base"]]
@@ -732,7 +750,7 @@ WORKED: dict[str, tuple[float, float, float]] = {
 }
 
 
-@pytest.mark.parametrize("name", WORKED)
+@each(WORKED)
 def test_critical_intensities_of_the_book_are_reachable(name: str) -> None:
     """bf16 peak, main bandwidth and their quotient, to the printed digit."""
     rate, bandwidth, intensity = WORKED[name]
@@ -762,10 +780,7 @@ def test_two_tpu_v5e_need_a_contraction_of_8756() -> None:
     assert 2 * peak("tpu-v5e", "bf16") / link == pytest.approx(8755.56, abs=0.005)
 
 
-@pytest.mark.parametrize(
-    ("name", "fraction"),
-    [("b100", 0.82), ("tpu-v5p", 0.95)],
-)
+@each([("b100", 0.82), ("tpu-v5p", 0.95)])
 def test_the_achievable_fractions_of_the_book_are_kept(name: str, fraction: float) -> None:
     """About 82 % of a B100's bf16 peak, about 95 % of a TPU v5p's."""
     assert fraction in [entry["fraction_of_peak"] for entry in CHIPS[name]["measured"]]
