@@ -49,7 +49,7 @@ IMPORTED = re.compile(rb"^from rooflines\.([\w.]+) import ", re.MULTILINE)
 """An import of one of the package's modules that is there at run time: those for types alone are indented."""
 
 NOT_PLAIN = re.compile(r'<|\{(?!["}])')
-"""What is escaped in the text of a job's parameters: `<`, and braces that are part of a string; JSON's own are followed by a quote or a brace."""
+"""What is escaped in a job's parameters: `<`, and braces inside strings; a brace of JSON's own is followed by a quote or a brace."""
 
 WORDING = frozenset({"errors"})
 """Modules that decide what is said, not what is computed."""

@@ -65,7 +65,7 @@ TEXTS = (
 
 
 def config_of_texts(chance: random.Random | None = None) -> dict[str, Any]:
-    """A valid config, cheap to run, in which every text that a user writes freely has random ones of `TEXTS`; without `chance` all of them."""
+    """A valid config, cheap to run, whose free texts have random ones of `TEXTS` in them; without `chance` all of them."""
 
     def text(joint: str = "", start: int = 0, step: int = 1) -> str:
         pieces = chance.choices(TEXTS, k=chance.randint(6, 12)) if chance else TEXTS

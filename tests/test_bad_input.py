@@ -20,7 +20,6 @@ import polars as pl
 import predicates
 import pytest
 import yaml
-from conftest import Snakemake
 from hypothesis import HealthCheck, given, settings
 from test_wrong_input import FILE, FULL, VALID, assert_form, message_of
 
@@ -34,6 +33,8 @@ from rooflines.tables import csv_text, write_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from conftest import Snakemake
 
 ROOT = Path(__file__).resolve().parent.parent
 
