@@ -31,7 +31,7 @@ from rooflines.records import FOLDER, OWN, RUN, Record, files_in, record_file, r
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["KEPT", "Guard", "Known", "Lease", "Suspect", "need_folder", "suspects"]
+__all__ = ["KEPT", "AtWork", "Guard", "Known", "Lease", "Suspect", "need_folder", "suspects"]
 
 KEPT = Path(".snakemake") / "rooflines"
 """Where a run keeps what it knows, below the folder that Snakemake works in."""
@@ -316,7 +316,7 @@ class Guard(logging.Handler):
         if not self._workflow.modifier.is_main_snakefile():
             lease.share()
         elif not lease.alone and (who := _at_work()):
-            stop = f"`kill -CONT -- -{who.group}; kill {who.pid}` on {who.host}, which also ends a suspended one"
+            stop = f"`{who.stop}` on {who.host}, also where it is suspended"
             fix = f"wait for it, or stop it ({stop}), or give this one a folder of its own (--directory)"
             raise RooflinesError("", f"is worked in by another run, since {who.since}", fix, file=str(Path.cwd()))
         since = time.strftime("%Y-%m-%dT%H:%M:%S")
@@ -365,6 +365,11 @@ class AtWork(NamedTuple):
     group: int
     host: str
     since: str
+
+    @property
+    def stop(self) -> str:
+        """The command that ends it. A suspended process, or one that waits for suspended jobs, ends only after all of them continue."""
+        return f"kill -CONT -{self.group}; kill {self.pid}"
 
 
 def _at_work() -> AtWork | None:

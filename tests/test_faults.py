@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -16,11 +17,11 @@ from typing import NamedTuple
 
 import polars as pl
 import pytest
-from trials import CONFIG, SEED, Trial, emptied, flipped, may_unshare, outlives, replaced, truncated, unfinished
+from trials import CONFIG, SEED, Trial, emptied, flipped, jobs_of, may_unshare, outlives, replaced, truncated, unfinished
 
 from rooflines import foreign, guard, records
 from rooflines.errors import RooflinesError, unwritable
-from rooflines.guard import Known, Lease, suspects
+from rooflines.guard import AtWork, Known, Lease, suspects
 from rooflines.jobs import write_skipped
 from rooflines.tables import write_parquet
 
@@ -402,6 +403,19 @@ def test_only_one_process_is_alone(tmp_path: Path) -> None:
     fifth = Lease(tmp_path)
     assert (fifth.alone, fifth.here) == (True, False), "a garbled file may have named another machine"
     fifth.end()
+
+
+def test_the_advice_ends_a_run_that_is_suspended() -> None:
+    """Typed as it is written, for the process and for the job that it waits for, both stopped as by Ctrl-Z."""
+    with subprocess.Popen(["/bin/sh", "-c", "trap 'wait; exit 3' TERM; sleep 1 & wait"], start_new_session=True) as run:
+        while not jobs_of(run.pid):
+            time.sleep(0.01)
+        os.killpg(run.pid, signal.SIGSTOP)
+        try:
+            subprocess.run(["/bin/sh", "-c", AtWork(run.pid, os.getpgid(run.pid), "here", "now").stop], check=True)
+            assert run.wait(20) == 3
+        finally:
+            run.kill()
 
 
 def test_a_file_that_may_not_grow_is_explained(tmp_path: Path) -> None:
