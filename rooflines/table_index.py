@@ -78,5 +78,5 @@ def is_ours(path: str | Path, access: Mapping[str, str] | None = None) -> bool:
         return False
     try:
         return METADATA_KEY in pl.read_parquet_metadata(path, storage_options=dict(access) if access else None)
-    except (OSError, pl.exceptions.PolarsError):
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return False
