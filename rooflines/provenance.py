@@ -321,8 +321,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 continue
             found = origin(file, asked.results)
             whole &= found.whole
-            text = f"{file} {found.verdict}" if asked.check else ("---\n" if number else "") + found.text().rstrip()
-            print("\n".join(map(printable, text.split("\n"))))
+            text = ("---\n" if number else "") + found.text().rstrip()
+            print(printable(f"{file} {found.verdict}") if asked.check else "\n".join(map(printable, text.split("\n"))))
     except RooflinesError as error:
         print(error, file=sys.stderr)
         return 2

@@ -144,6 +144,14 @@ def test_a_folder_is_checked_whole(results: Path, capsys: pytest.CaptureFixture[
     assert "4 of them not as they were written" in said
 
 
+def test_a_copy_of_a_part_is_not_removed_with_the_parts_of_old_sweeps(results: Path) -> None:
+    """What the program wrote under its name goes when no sweep has it now; a copy under another name is somebody's own."""
+    backup = results / "tables/backup/part-00000.parquet"
+    shutil.copytree(results / "tables/small", backup.parent)
+    write_index("[]", results / "tables/index.csv")
+    assert [path.parent.name for path in sorted((results / "tables").glob("*/*"))] == ["backup", "backup"]
+
+
 def test_a_table_without_a_record_still_says_what_made_it(results: Path) -> None:
     """From its own metadata; whether it is whole nobody knows, and so it is not said to be."""
     table = results / "tables/small/part-00000.parquet"
