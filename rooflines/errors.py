@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 from contextlib import contextmanager
 from datetime import date
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["RooflinesError", "close_to", "placed", "quote", "unwritable"]
+__all__ = ["RooflinesError", "close_to", "no_folder", "placed", "printable", "quote", "unwritable"]
 
 LONGEST_QUOTE = 80
 """Characters of a wrong value that a message repeats; the rest says nothing more."""
@@ -44,7 +46,7 @@ class RooflinesError(ValueError):
 
     def __str__(self) -> str:
         """Where and what, what is close to it, how to fix it: a line each."""
-        place = ": ".join(part for part in (self.file, plain(self.where)) if part)
+        place = ": ".join(part for part in (printable(self.file), plain(self.where)) if part)
         lines = [f"{place} {self.problem}." if place else f"{self.problem}."]
         if self.close:
             lines.append(f"  close to it: {', '.join(self.close)}")
@@ -57,6 +59,9 @@ FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "your quota of the disk 
 
 BARRED = {errno.EROFS: "it is on a file system that is read-only", errno.EACCES: "you may not", errno.EPERM: "you may not"}
 """What it says when a file may not be written."""
+
+NO_FOLDER = (errno.EEXIST, errno.ENOTDIR)
+"""What it says when a file is where a folder has to be."""
 
 
 OS_ERROR = re.compile(r"\(os error (\d+)\)")
@@ -76,16 +81,31 @@ def unwritable(path: object, error: Exception) -> RooflinesError | None:
     if number in FULL:
         fix = f"make room (`df -h` shows where there is some), {again}"
         return RooflinesError("", f"cannot be written: {FULL[number]}", fix, file=str(path))
+    barrier = next((path for path in (Path(str(path)), *Path(str(path)).parents) if os.path.lexists(path) and not path.is_dir()), None)
+    if number in NO_FOLDER and barrier:
+        return no_folder(barrier)
     if number in BARRED:
         fix = f"make the folder writable (`ls -ld` and `mount` show why it is not), {again}"
         return RooflinesError("", f"cannot be written: {BARRED[number]}", fix, file=str(path))
     return None
 
 
+def no_folder(path: object) -> RooflinesError:
+    """What to do about a file where a folder is needed."""
+    return RooflinesError(
+        "", "is not a folder, and a run needs one there", "move it away, then type the same command again", file=str(path)
+    )
+
+
 def plain(place: str) -> str:
     """A key path as a message shows it: on one line, shortened; it has keys that the user wrote, and those may be anything."""
     shown = place if len(place) <= LONGEST_PLACE else f"{place[: LONGEST_PLACE - 3]}..."
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in shown)
+    return printable(shown)
+
+
+def printable(text: object) -> str:
+    """Text, or a path, on one line: control characters and bytes that are no text are escaped, so that a terminal obeys none of them."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(text))
 
 
 @contextmanager

@@ -24,13 +24,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflines.errors import RooflinesError, unwritable
-from rooflines.records import FOLDER, LEFTOVER, OWN, RUN, Record, files_in, record_file, record_of, refusal
+from rooflines.errors import RooflinesError, no_folder, unwritable
+from rooflines.foreign import foreign, halves, in_the_way, not_ours
+from rooflines.records import FOLDER, OWN, RUN, Record, files_in, record_file, record_of, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["KEPT", "Guard", "Known", "Lease", "Suspect", "need_folder", "suspects"]
+__all__ = ["KEPT", "AtWork", "Guard", "Known", "Lease", "Suspect", "need_folder", "suspects"]
 
 KEPT = Path(".snakemake") / "rooflines"
 """Where a run keeps what it knows, below the folder that Snakemake works in."""
@@ -115,9 +116,14 @@ def suspects(results: Path, expected: Mapping[str, str], known: Known, say: Call
         expected: What each output is made from, as JSON, by its path below `results`.
         known: The files that need not be read; those that turn out to be in order are added.
         say: Where a line goes that says how much has to be read.
+
+    Raises:
+        RooflinesError: A run would delete or overwrite files of others.
     """
     found = {results / name: spec for name, spec in expected.items() if os.path.lexists(results / name)}
     unknown = {path: mark for path in found if not known.has(str(path), mark := mark_of(results, path))}
+    if others := foreign(results, unknown):
+        raise not_ours(results, others)
     size = sum(file.lstat().st_size for path in unknown for file in files_in(path).values())
     if size > WORTH_TELLING:
         say(f"reading {size / 1e9:,.1f} GB in {len(unknown):,} files that are new or touched, to see that they are as they were written")
@@ -142,11 +148,7 @@ def _why(results: Path, path: Path, spec: str) -> Suspect | None:
     record = record_of(results, path)
     if record is None:
         return Suspect(path, "has no record of what made it")
-    try:
-        damage = record.damage(path)
-    except OSError as error:
-        damage = f"cannot be read ({error.strerror})"
-    if damage:
+    if damage := record.damage(path):
         return Suspect(path, damage)
     if record.spec != json.loads(spec):
         return Suspect(path, "was made from another config or by another version", other=True)
@@ -176,7 +178,7 @@ class Lease:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._file = (folder / "alive").open("a+", encoding="utf-8")
+        self._file = (folder / "alive").open("a+", encoding="utf-8", errors="replace")
         self.alone = self._locked(fcntl.LOCK_EX)
         self._file.seek(0)
         hosts = set(self._file.read().split())
@@ -248,14 +250,22 @@ class Guard(logging.Handler):
             self._explain()
 
     def _check(self) -> None:
-        """Hold what is there against its records, and have made again what cannot stay."""
+        """Hold what is there against its records, and have made again what cannot stay; end the run where it cannot start."""
         self._known = Known(KEPT / "known")
+        try:
+            self._check_results(self._known)
+        except RooflinesError as error:
+            sys.exit(str(error))
+
+    def _check_results(self, known: Known) -> None:
+        if files := in_the_way(self._results, (self._results / name for name in self._expected)):
+            raise no_folder(files[0])
         if self._workflow.executor_plugin is None or not self._expected:
             return
         if self._works:
             self._take_over()
         if not _locked():
-            found = suspects(self._results, self._expected, self._known, _say)
+            found = suspects(self._results, self._expected, known, _say)
             for line in told(found, "it is made again" if self._works else "it would be made again"):
                 _say(line)
             self._have_made_again(found)
@@ -292,7 +302,13 @@ class Guard(logging.Handler):
 
     def _take_over(self) -> None:
         """Remove the lock that a killed run left, and keep what it started from publishing; end this run where another is at work."""
-        lease = lease_of(KEPT.absolute())
+        run = KEPT.absolute() / "run"
+        try:
+            lease = lease_of(KEPT.absolute())
+            run.open("a").close()
+        except OSError as error:
+            fix = "delete it: it says what runs are at work, and nothing of the results"
+            raise RooflinesError("", f"has files that cannot be used ({error})", fix, file=str(KEPT)) from None
         if lease.alone and lease.here and self._all_ours():
             for lock in LOCKS.iterdir():
                 lock.unlink(missing_ok=True)
@@ -300,10 +316,11 @@ class Guard(logging.Handler):
         if not self._workflow.modifier.is_main_snakefile():
             lease.share()
         elif not lease.alone and (who := _at_work()):
-            fix = f"wait for it, or stop it (`kill {who.pid}` on {who.host}), or give this one a folder of its own (--directory)"
-            sys.exit(str(RooflinesError("", f"is worked in by another run, since {who.since}", fix, file=str(Path.cwd()))))
-        run = KEPT.absolute() / "run"
-        run.write_text(f"{NUMBER} {os.getpid()} {socket.gethostname()} {time.strftime('%Y-%m-%dT%H:%M:%S')}\n", encoding="utf-8")
+            stop = f"`{who.stop}` on {who.host}, also where it is suspended"
+            fix = f"wait for it, or stop it ({stop}), or give this one a folder of its own (--directory)"
+            raise RooflinesError("", f"is worked in by another run, since {who.since}", fix, file=str(Path.cwd()))
+        since = time.strftime("%Y-%m-%dT%H:%M:%S")
+        run.write_text(f"{NUMBER} {os.getpid()} {os.getpgrp()} {socket.gethostname()} {since}\n", encoding="utf-8")
         os.environ[RUN] = f"{run}:{NUMBER}"
 
     def _all_ours(self) -> bool:
@@ -312,12 +329,16 @@ class Guard(logging.Handler):
         return bool(lines) and all(Path(line).is_relative_to(self._results) for line in lines)
 
     def _begin(self) -> None:
-        """Before the first job: see that records can be kept, and remove the halves that killed jobs left."""
+        """Before the first job: see that no log of others is overwritten and that records can be kept; remove what killed jobs left."""
         ours = {str(self._results / name) for name in self._expected}  # a workflow that imports this one has outputs of its own
-        self._outputs = {job.jobid: [Path(path) for path in job.output if str(path) in ours] for job in self._workflow.dag.needrun_jobs()}
+        jobs = list(self._workflow.dag.needrun_jobs())
+        self._outputs = {job.jobid: [Path(path) for path in job.output if str(path) in ours] for job in jobs}
+        logs = [Path(log) for job in jobs for log in job.log if Path(log).is_relative_to(self._results) and os.path.lexists(log)]
+        if logs and not (self._results / FOLDER).exists():
+            sys.exit(str(not_ours(self._results, logs)))
         need_folder(self._results / FOLDER)
         if lease_of(KEPT.absolute()).alone:
-            for half in self._results.rglob(LEFTOVER):
+            for half in halves(self._results, self._expected):
                 shutil.rmtree(half, ignore_errors=True) if half.is_dir() else half.unlink(missing_ok=True)
 
     def _explain(self) -> None:
@@ -338,18 +359,24 @@ class Guard(logging.Handler):
 
 
 class AtWork(NamedTuple):
-    """A run that makes files: its process, the machine it runs on, and when it began, in local time."""
+    """A run that makes files: its process and group of processes, the machine it runs on, and when it began, in local time."""
 
     pid: int
+    group: int
     host: str
     since: str
+
+    @property
+    def stop(self) -> str:
+        """The command that ends it. A suspended process, or one that waits for suspended jobs, ends only after all of them continue."""
+        return f"kill -CONT -{self.group}; kill {self.pid}"
 
 
 def _at_work() -> AtWork | None:
     """The last run that began to make files here; None where nothing is known of it."""
     try:
-        _, pid, host, since = (KEPT / "run").read_text(encoding="utf-8").split()
-        return AtWork(int(pid), host, since)
+        _, pid, group, host, since = (KEPT / "run").read_text(encoding="utf-8").split()
+        return AtWork(int(pid), int(group), host, since)
     except (OSError, ValueError):
         return None
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rooflines.resources import Plain
     from rooflines.sweep import Sweep
 
-__all__ = ["Part", "Plan", "code_digest", "plan"]
+__all__ = ["Part", "Plan", "as_param", "code_digest", "plan"]
 
 ROWS, THRESHOLDS, SKIPPED = "table_rows", "critical", "sweep"
 """The modules that make rows, thresholds, and the list of what is skipped; what they import decides what stands in those files."""
@@ -47,6 +47,9 @@ MEMORY_MB, MEMORY_MB_PER_THREAD, MEMORY_MB_PER_MILLION, MILLIONS_IN_MEMORY = 300
 
 IMPORTED = re.compile(rb"^from rooflines\.([\w.]+) import ", re.MULTILINE)
 """An import of one of the package's modules that is there at run time: those for types alone are indented."""
+
+NOT_PLAIN = re.compile(r'<|\{(?!["}])')
+"""What is escaped in a job's parameters: `<`, and braces inside strings; a brace of JSON's own is followed by a quote or a brace."""
 
 WORDING = frozenset({"errors"})
 """Modules that decide what is said, not what is computed."""
@@ -188,8 +191,8 @@ def plan(config: Config) -> Plan:
         parts = list(_bounded(part for sweep in config.sweeps.values() for part in _parts_of(sweep)))
     sweeps = list(config.sweeps.values())
     recipes = [recipe_of(sweep, sweep.config["chips"]) for sweep in sweeps]
-    thresholds = _text({"code": code_digest(THRESHOLDS), "sweeps": recipes})
-    skipped = _text({"code": code_digest(SKIPPED), "rows": skipped_records(sweeps), "sweeps": recipes})
+    thresholds = as_param({"code": code_digest(THRESHOLDS), "sweeps": recipes})
+    skipped = as_param({"code": code_digest(SKIPPED), "rows": skipped_records(sweeps), "sweeps": recipes})
     return Plan(tuple(parts), thresholds, skipped, _family_specs(config))
 
 
@@ -211,10 +214,12 @@ def _family_specs(config: Config) -> dict[str, str]:
         families.setdefault(chart.family, []).append(chart)
     numbers = [code_digest(ROWS), code_digest(THRESHOLDS)]
     return {
-        family: _text(
+        family: as_param(
             {
                 "code": [code_digest(*MODULES[family], *DRAWING, writing=("charts.families",)), *numbers],
-                "data": hashlib.sha256("".join(_text(recipe_of(config.sweep(c.sweep), c.chips)) for c in charts).encode()).hexdigest()[:16],
+                "data": hashlib.sha256("".join(as_param(recipe_of(config.sweep(c.sweep), c.chips)) for c in charts).encode()).hexdigest()[
+                    :16
+                ],
                 "charts": [chart.plain() for chart in charts],
             }
         )
@@ -227,7 +232,7 @@ def _parts_of(sweep: Sweep) -> Iterator[Part]:
     for number, (start, stop, chips) in enumerate(_cuts(sweep, sweep.config["rows_per_part"])):
         first = offset_of(sweep, chips[0])
         recipe = {"code": code_digest(ROWS), **recipe_of(sweep, chips), "start": start - first, "stop": stop - first, "row": start}
-        yield Part(sweep.name, number, start, stop, _text(recipe))
+        yield Part(sweep.name, number, start, stop, as_param(recipe))
 
 
 def _cuts(sweep: Sweep, most: int) -> Iterator[tuple[int, int, list[str]]]:
@@ -258,8 +263,10 @@ def offset_of(sweep: Sweep, chip: str) -> int:
     return offset
 
 
-def _text(recipe: Plain) -> str:
-    return json.dumps(recipe, ensure_ascii=False, separators=(",", ":"))
+def as_param(recipe: Plain) -> str:
+    """Plain data as JSON that Snakemake passes on unchanged: no name or note in it reads as a wildcard, or as a tag in a report's HTML."""
+    text = json.dumps(recipe, ensure_ascii=False, separators=(",", ":"))
+    return NOT_PLAIN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 @cache

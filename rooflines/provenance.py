@@ -10,9 +10,10 @@ It ends with 0 where everything is as it was written, with 1 where something is 
 from __future__ import annotations
 
 import argparse
+import io
+import signal
 import sys
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 
 from rooflines.catalogue import chip_sources
-from rooflines.errors import RooflinesError
+from rooflines.errors import RooflinesError, printable
 from rooflines.records import FOLDER, LEFTOVER, Record, digest_of, files_in, home_of, record_of, recorded_outputs
 
 if TYPE_CHECKING:
@@ -31,6 +32,13 @@ __all__ = ["Origin", "faults_in", "main", "origin"]
 WHOLE = "is as it was written"
 UNKNOWN = "has no record of what made it (where it is a copy, --results FOLDER says of what)"
 COPIED = "has no record, and no file of that content was written to {}"
+GARBLED = "does not have the form that this program writes"
+
+NO_RECIPE = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+"""What reading a record or metadata raises that other programs, or none, wrote."""
+
+DEEPEST = 60
+"""Levels of nesting of what a record may say; a config has at most 40 [1]."""
 
 
 @dataclass(frozen=True)
@@ -100,16 +108,27 @@ def origin(file: str | Path, results: str | Path | None = None) -> Origin:
         RooflinesError: There is no such file, or no folder of results.
     """
     path = Path(file)
-    if not path.exists():
-        raise RooflinesError("", "does not exist", "give a file that the workflow made, or a copy of one", file=str(file))
-    digest = digest_of(path) if path.is_file() else ""
-    if results is None:
-        found = _recorded(path)
-        return _known(path, digest, found, found.damage(path)) if found else _by_itself(path, digest, UNKNOWN)
-    if not (Path(results) / FOLDER).is_dir():
-        raise RooflinesError("", f"has no records in {FOLDER}", "give the folder that the workflow writes to", file=str(results))
-    found = _copied_from(digest, Path(results))
-    return _known(path, digest, found, None) if found else _by_itself(path, digest, COPIED.format(results))
+    give = "give a file that the workflow made, or a copy of one"
+    try:
+        if not path.exists():
+            raise RooflinesError("", "does not exist", give, file=str(file))
+        if not (path.is_file() or path.is_dir()):
+            raise RooflinesError("", "is neither a file nor a folder", give, file=str(file))
+        digest = digest_of(path) if path.is_file() else ""
+        if results is None:
+            found = _recorded(path)
+            return _known(path, digest, found, found.damage(path)) if found else _by_itself(path, digest, UNKNOWN)
+        if not (Path(results) / FOLDER).is_dir():
+            raise RooflinesError("", f"has no records in {FOLDER}", "give the folder that the workflow writes to", file=str(results))
+        found = _copied_from(digest, Path(results))
+        return _known(path, digest, found, None) if found else _by_itself(path, digest, COPIED.format(results))
+    except OSError as error:
+        raise unreadable(file, error) from None
+
+
+def unreadable(file: object, error: OSError) -> RooflinesError:
+    """What to do about a file that the system does not let one read."""
+    return RooflinesError("", f"cannot be read: {error.strerror}", "make it readable, or give another path", file=str(file))
 
 
 class Found(NamedTuple):
@@ -138,26 +157,54 @@ class Found(NamedTuple):
 
 def _known(path: Path, digest: str, found: Found, damage: str | None) -> Origin:
     """The origin of a file whose record was found."""
+    try:
+        return _as_recorded(path, digest, found, damage)
+    except NO_RECIPE:
+        return Origin(path, f"has a record, which {GARBLED}", whole=False, output=found.output, sha256=digest)
+
+
+def _as_recorded(path: Path, digest: str, found: Found, damage: str | None) -> Origin:
+    """The origin that a record describes.
+
+    Raises:
+        LookupError, TypeError, ValueError, AttributeError, RecursionError: It has another form than the records of this package.
+    """
     spec, name = found.record.spec, found.name
     charts = spec.get("charts", []) if isinstance(spec, dict) else []
     shown = [c for c in charts if name in (".", "index.json") or name.startswith((f"{c['id']}-light.", f"{c['id']}-dark.", f"{c['id']}."))]
     sweeps = _sweeps(found.home, found.record)
     if shown:
         sweeps = {sweep: sweeps[sweep] for sweep in sweeps if sweep in {chart["sweep"] for chart in shown}}
+    _check_depth([sweeps, shown], DEEPEST)
     return Origin(path, damage or WHOLE, damage is None, found.output, found.record.made_with, sweeps, shown, digest)
+
+
+def _check_depth(data: object, levels: int) -> None:
+    """Raise ValueError where plain data is nested deeper than so many levels."""
+    if isinstance(data, dict | list) and data:
+        if not levels:
+            raise ValueError
+        for part in data.values() if isinstance(data, dict) else data:
+            _check_depth(part, levels - 1)
 
 
 def _by_itself(path: Path, digest: str, verdict: str) -> Origin:
     """The origin of a file without a record: a table says in its own metadata what made it, if not whether it is whole."""
-    about: dict[str, Any] = {}
-    if path.suffix == ".parquet":
-        from rooflines.tables import metadata_of  # noqa: PLC0415 - what has a record does not wait for polars
+    unknown = Origin(path, verdict, whole=False, sha256=digest)
+    if path.suffix != ".parquet" or not path.is_file():
+        return unknown
+    from rooflines.tables import metadata_of  # noqa: PLC0415 - what has a record does not wait for polars
 
-        with suppress(RooflinesError):
-            about = metadata_of(path)
-    made_with = {"rooflines": about["version"]} if about else {}
-    charts = [about["chart"]] if "chart" in about else []
-    return Origin(path, verdict, False, None, made_with, merged(about.get("made_from", [])), charts, digest)  # noqa: FBT003 - not whole
+    try:
+        about = metadata_of(path)
+        charts = [about["chart"]] if "chart" in about else []
+        sweeps = merged(about.get("made_from", []))
+        _check_depth([sweeps, charts], DEEPEST)
+        return replace(unknown, made_with={"rooflines": str(about["version"])}, sweeps=sweeps, charts=charts)
+    except RooflinesError:
+        return unknown
+    except NO_RECIPE:
+        return replace(unknown, verdict=f"{verdict}; its metadata {GARBLED}")
 
 
 def _recorded(path: Path) -> Found | None:
@@ -235,9 +282,12 @@ def _check_folder(folder: Path) -> bool:
     found = list(faults_in(folder))
     for path, fault in found:
         if fault:
-            print(f"{path} {fault}")
+            print(f"{printable(path)} {printable(fault)}")
     bad = sum(fault is not None for _, fault in found)
-    print(f"{folder}: {len(found):,} outputs read, " + (f"{bad:,} of them not as they were written" if bad else "all as they were written"))
+    print(
+        f"{printable(folder)}: {len(found):,} outputs read, "
+        + (f"{bad:,} of them not as they were written" if bad else "all as they were written")
+    )
     return not bad
 
 
@@ -262,6 +312,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="say only whether they are as they were written")
     asked = parser.parse_args(arguments)
     whole = True
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name may have letters that the terminal's encoding lacks
     try:
         for number, file in enumerate(asked.files):
             if (file / FOLDER).is_dir():
@@ -269,12 +321,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 continue
             found = origin(file, asked.results)
             whole &= found.whole
-            print(f"{file} {found.verdict}" if asked.check else ("---\n" if number else "") + found.text().rstrip())
+            text = ("---\n" if number else "") + found.text().rstrip()
+            print(printable(f"{file} {found.verdict}") if asked.check else "\n".join(map(printable, text.split("\n"))))
     except RooflinesError as error:
         print(error, file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(unreadable(error.filename, error), file=sys.stderr)
         return 2
     return 0 if whole else 1
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it, as it ends every other program
     sys.exit(main())

@@ -43,6 +43,7 @@ __all__ = [
     "recorded_outputs",
     "recording",
     "refusal",
+    "target_of",
 ]
 
 P = ParamSpec("P")
@@ -65,6 +66,9 @@ PROBE = 1 << 16
 
 OWN = ".snakemake_timestamp"
 """A file that Snakemake puts into folders; none of ours."""
+
+UNRECORDED = frozenset({OWN, ".DS_Store", "Thumbs.db", "desktop.ini"})
+"""Files that Snakemake, Finder and Explorer put into folders by themselves: not part of any output."""
 
 _maker: ContextVar[Mapping[str, Any] | None] = ContextVar("maker", default=None)
 """What makes the files that are being written, as plain data; None where files are not recorded."""
@@ -107,6 +111,12 @@ class Record:
         Args:
             path: The output; every byte of it is read.
         """
+        try:
+            return self._damage(path)
+        except OSError as error:
+            return f"cannot be read ({error.strerror})"
+
+    def _damage(self, path: Path) -> str | None:
         kept = path.is_dir() and not path.is_symlink()
         if kept != ("." not in self.files):
             return "is a folder and was a file" if kept else "is a file and was a folder"
@@ -133,9 +143,10 @@ def digest_of(path: Path) -> str:
 
 def files_in(path: Path) -> dict[str, Path]:
     """The files of an output, by the names that its record gives them."""
-    if not path.is_dir():
+    if not path.is_dir() or path.is_symlink():
         return {".": path}
-    found = (Path(folder, name) for folder, _, names in os.walk(path) for name in names if name != OWN)
+    listed = (Path(folder, name) for folder, folders, names in os.walk(path) for name in (*folders, *names) if name not in UNRECORDED)
+    found = (file for file in listed if file.is_symlink() or not file.is_dir())
     return {file.relative_to(path).as_posix(): file for file in sorted(found)}
 
 
@@ -162,10 +173,11 @@ def record_of(home: Path, path: Path) -> Record | None:
         path: The output.
     """
     try:
-        kept = json.loads(record_file(home, path).read_text(encoding="utf-8"))
+        file = record_file(home, path)
+        kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
         files = {name: (int(size), str(digest)) for name, (size, digest) in kept["files"].items()}
-        return Record(kept["made_with"], kept["spec"], kept["recipes"], kept["inputs"], files)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Record(dict(kept["made_with"]), kept["spec"], list(kept["recipes"]), dict(kept["inputs"]), files)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
 
 
@@ -173,6 +185,11 @@ def recorded_outputs(home: Path) -> list[Path]:
     """The outputs that a folder of results has records of, in order."""
     kept = home / FOLDER
     return sorted(home / path.relative_to(kept).as_posix().removesuffix(".json") for path in kept.rglob("*.json"))
+
+
+def target_of(half: Path) -> Path:
+    """The output that a half-written file or folder was to become: `.thresholds.csv.a1b2c3d4.tmp` is for `thresholds.csv`."""
+    return half.with_name(half.name.removeprefix(".").rsplit(".", 2)[0])
 
 
 def forget(path: Path) -> None:

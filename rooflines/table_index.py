@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.records import forget, recorded
+from rooflines.records import forget, home_of, record_file, recorded
 from rooflines.tables import METADATA_KEY, write_csv
 
 if TYPE_CHECKING:
@@ -53,11 +53,18 @@ def stale_files(tables: Path, listed: Sequence[str]) -> list[Path]:
         listed: Paths of the parts that stay, relative to it.
 
     Returns:
-        Parts that are not listed and say in their metadata that they are ours, and halves that a killed job left behind.
+        Parts that are not listed and say in their metadata that they are ours, and halves that a killed job left behind. Where outputs
+        have records, a part without one is a copy that somebody keeps there, and stays.
     """
     keep = {tables / name for name in listed}
     found = sorted(path for path in tables.glob("*/*") if path not in keep)
-    return [path for path in found if HALF_WRITTEN.fullmatch(path.name) or (PART_FILE.fullmatch(path.name) and is_ours(path))]
+    home = home_of(tables)
+    return [
+        path
+        for path in found
+        if HALF_WRITTEN.fullmatch(path.name)
+        or (PART_FILE.fullmatch(path.name) and (home is None or record_file(home, path).is_file()) and is_ours(path))
+    ]
 
 
 def is_ours(path: str | Path, access: Mapping[str, str] | None = None) -> bool:
@@ -67,7 +74,9 @@ def is_ours(path: str | Path, access: Mapping[str, str] | None = None) -> bool:
         path: The file, on a disk or in a bucket.
         access: How polars gets into the bucket, in its own terms.
     """
+    if access is None and not Path(path).is_file():
+        return False
     try:
         return METADATA_KEY in pl.read_parquet_metadata(path, storage_options=dict(access) if access else None)
-    except (OSError, pl.exceptions.PolarsError):
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return False

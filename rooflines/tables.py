@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from rooflines.errors import RooflinesError, close_to, quote
+from rooflines.errors import RooflinesError, close_to, printable, quote
 from rooflines.records import appearing
 from rooflines.spreadsheet import FORMULA
 
@@ -88,12 +88,13 @@ def metadata_of(path: str | Path) -> dict[str, Any]:
         RooflinesError: The file is none of this package's.
     """
     try:
-        text = pl.read_parquet_metadata(path).get(METADATA_KEY)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise RooflinesError("", f"cannot be read as Parquet: {error}", "make it again", file=str(path)) from None
-    if text is None:
+        with Path(path).open("rb") as file:
+            text = pl.read_parquet_metadata(file).get(METADATA_KEY)
+        about = None if text is None else json.loads(text)
+    except (OSError, ValueError, RecursionError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise RooflinesError("", f"cannot be read as a table: {printable(error)}", "make it again", file=str(path)) from None
+    if not isinstance(about, dict):
         raise RooflinesError("", "does not say what made it", "give a table of this package", file=str(path))
-    about: dict[str, Any] = json.loads(text)
     return about
 
 

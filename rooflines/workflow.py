@@ -13,7 +13,7 @@ from typing import Any
 from rooflines import RooflinesError, load_config
 from rooflines.bundle.digest import bundle_digest
 from rooflines.guard import KEPT, Guard, need_folder
-from rooflines.parts import Part, Plan, plan
+from rooflines.parts import Part, Plan, as_param, plan
 from rooflines.progress import Progress, WithoutSteps
 from rooflines.screen import Screen, is_screen
 from rooflines.yaml_file import read_yaml
@@ -118,7 +118,7 @@ def index_spec(parts: Iterable[Part]) -> str:
         JSON: a list of objects with the columns of tables/index.csv.
     """
     rows = [{"sweep": part.sweep, "part": part.number, "rows": part.rows, "path": f"{part.name}.parquet"} for part in parts]
-    return json.dumps(rows)
+    return as_param(rows)
 
 
 def outputs(plan: Plan) -> dict[str, str]:

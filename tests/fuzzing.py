@@ -23,6 +23,7 @@ from rooflines.parts import plan
 from rooflines.table_rows import sweep_rows
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterator
 
 SECONDS = 20
@@ -36,6 +37,51 @@ SOLVED = 0.4
 
 MOST_ROWS, MOST_THRESHOLDS = 200, 5_000
 """What is computed of a valid table, and how many thresholds it may have to be solved for [1]."""
+
+
+TEXTS = (
+    *(
+        "{x}",
+        "{sweep}",
+        "{wildcards.sweep}",
+        "{{y}}",
+        "{}",
+        "{",
+        "}",
+        "{0!r:>9}",
+        "{input[0]}",
+        "${HOME}",
+        "$(id)",
+        "$",
+        "%s",
+        "%(a)s",
+        "%",
+    ),
+    *("<results>", "<results", "<script>alert(1)</script>", "</script><!--<script>", "<img src=x onerror=alert(1)>", "&lt;", "]]>"),
+    *("'", '"', "'''\"\"\"", "\\", "\\n", "\\u007b", "`id`", "#", "a: b", "| tee x", ";", "~", "*", "../.."),
+    *("\u00fc\u884c", "\U0001f642", "e\u0301", " ", "x" * 40),
+)
+"""Pieces of names, notes and sources that mean something to Snakemake, Python, a shell, HTML, YAML or JSON."""
+
+
+def config_of_texts(chance: random.Random | None = None) -> dict[str, Any]:
+    """A valid config, cheap to run, whose free texts have random ones of `TEXTS` in them; without `chance` all of them."""
+
+    def text(joint: str = "", start: int = 0, step: int = 1) -> str:
+        pieces = chance.choices(TEXTS, k=chance.randint(6, 12)) if chance else TEXTS
+        return "x" + joint.join(pieces[start::step]).strip()
+
+    names = [text("", number, 3) + str(number) for number in range(3)]
+    own = {"base": "h100-sxm", "memory.hbm.bytes_per_s": 4e12, "name": text(), "source": text("\n"), "note": text("\n")}
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": [1, 64, 4096]},
+        "shapes": [{"name": name, "D": 1024, "F": 512} for name in names],
+        "dtypes": ["bf16", "mxfp4"],
+        "chips": ["own", "h100-sxm"],
+    }
+    charts = [{"chart": "chips", "sweep": "texts", "title": text()}]
+    return {"sweeps": {"texts": sweep}, "charts": charts, "chips": {"own": own}}
 
 
 class Outside:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,7 @@ import mutations
 import polars as pl
 import predicates
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from test_wrong_input import FILE, FULL, VALID, assert_form, message_of
 
@@ -30,6 +33,8 @@ from rooflines.tables import csv_text, write_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from conftest import Snakemake
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -194,6 +199,42 @@ def test_the_description_of_parts_is_bounded(tmp_path: Path, monkeypatch: pytest
     assert_form(message, FILE)
     (tmp_path / FILE).write_text(text, encoding="utf-8")
     assert len(plan(rooflines.load_config(tmp_path / FILE)).parts) == 1
+
+
+# ---------------------------------------------------------------- through Snakemake
+
+
+@pytest.fixture(scope="module")
+def hostile_run(tmp_path_factory: pytest.TempPathFactory, snakemake: Snakemake) -> Path:
+    """A folder with the results of a config whose texts mean something to Snakemake and to HTML; not to be changed."""
+    folder = tmp_path_factory.mktemp("hostile")
+    (folder / "my.yaml").write_text(yaml.safe_dump(fuzzing.config_of_texts()), encoding="utf-8")
+    done = snakemake("--snakefile", ROOT / "Snakefile", "--configfile", "my.yaml", cwd=folder)
+    assert done.returncode == 0, done.stdout
+    return folder
+
+
+def test_names_notes_and_sources_pass_through_snakemake_unchanged(hostile_run: Path) -> None:
+    """Braces, dollars, percent signs, quotes, backslashes and tags are text, in tables, in records and in a chart's title."""
+    config = fuzzing.config_of_texts()
+    names = {shape["name"] for shape in config["sweeps"]["texts"]["shapes"]}
+    results = hostile_run / "results"
+    for name in ("tables/texts/part-00000.parquet", "thresholds.parquet"):
+        assert set(pl.read_parquet(results / name)["shape"]) == names
+        found = rooflines.origin(results / name).sweeps["texts"]["chips"]["own"]
+        assert (found["name"], found["note"]) == (config["chips"]["own"]["name"], config["chips"]["own"]["note"])
+    assert [chart["title"] for chart in json.loads((results / "charts/chips/index.json").read_text())] == [config["charts"][0]["title"]]
+
+
+def test_a_report_runs_no_script_of_a_config(hostile_run: Path, tmp_path: Path, snakemake: Snakemake) -> None:
+    """The title of a chart is in the report's page, and every `<` of it is escaped there."""
+    done = snakemake("--snakefile", ROOT / "Snakefile", "--configfile", "my.yaml", "--report", tmp_path / "report.zip", cwd=hostile_run)
+    assert done.returncode == 0, done.stdout
+    with zipfile.ZipFile(tmp_path / "report.zip") as packed:
+        pages = {name: packed.read(name).decode() for name in packed.namelist() if name.endswith(".html")}
+    (report,) = (text for name, text in pages.items() if name.endswith("report.html"))
+    assert "alert(1)" in report
+    assert [(name, tag) for name, text in pages.items() for tag in fuzzing.TEXTS if tag.startswith("<") and tag in text] == []
 
 
 # ---------------------------------------------------------------- what is handed over in Python

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -14,13 +15,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import polars as pl
 import pytest
-from trials import CONFIG, SEED, Trial, emptied, flipped, may_unshare, outlives, replaced, truncated, unfinished
+from trials import CONFIG, SEED, Trial, emptied, flipped, jobs_of, may_unshare, outlives, replaced, truncated, unfinished
 
-from rooflines import guard, records
+from rooflines import foreign, guard, records
 from rooflines.errors import RooflinesError, unwritable
-from rooflines.guard import Known, Lease, suspects
+from rooflines.guard import AtWork, Known, Lease, suspects
 from rooflines.jobs import write_skipped
+from rooflines.tables import write_parquet
 
 
 class Clean(NamedTuple):
@@ -192,19 +195,158 @@ def test_what_another_config_made_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda home, path: records.record_file(home, path).unlink(), "has no record of what made it"),
         (lambda home, path: truncated(records.record_file(home, path)), "has no record of what made it"),
-        (lambda _, path: (path.unlink(), path.mkdir()), "is a folder and was a file"),
-        (lambda _, path: (path.unlink(), path.symlink_to("nowhere")), "cannot be read"),
+        (lambda home, path: records.record_file(home, path).write_text("[" * 10**5 + "]" * 10**5), "has no record of what made it"),
+        (lambda home, path: records.record_file(home, path).write_text('{"files": {".": [1e999, ""]}}'), "has no record of what made it"),
+        (lambda home, path: records.record_file(home, path).write_bytes(b"\xff\x00"), "has no record of what made it"),
+        (lambda _, path: path.write_text("sweep,unit\n"), "bytes, and"),
     ],
-    ids=["record gone", "record damaged", "a folder instead", "a link to nowhere"],
+    ids=["record truncated", "record nested deep", "record with an infinite size", "record in no encoding", "file edited"],
 )
 def test_what_cannot_be_vouched_for_is_made_again(tmp_path: Path, change: Callable[[Path, Path], object], why: str) -> None:
-    """A file without a record that can be read, or that is no file any more."""
+    """A file that has other content than its record says, or whose record cannot be read."""
     path, spec = recorded_file(tmp_path)
     change(tmp_path, path)
     (said,) = suspected(tmp_path, {path.name: spec})
     assert why in said
+
+
+def results_of_others(home: Path) -> dict[str, str]:
+    """A folder with outputs of ours, a file and two folders, and with files of others beside them that are in no run's way; the plan."""
+    _, spec = recorded_file(home)
+    for name in ("bundle", "charts/roofline"):
+        with records.recording(spec={}), records.appearing_folder(home / name) as aside:
+            (aside / "index.json").write_text("[]")
+    for name in ("notes.txt", "tables/t/README", "charts/mine/figure.png", ".notes.a1b2c3d4.tmp", "bundle/.DS_Store"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("mine")
+    more = ("thresholds.csv", "thresholds.parquet", "tables/t/part-00000.parquet", "tables/index.csv")
+    return {"skipped.csv": spec, "bundle": "{}", "charts/roofline": "{}"} | dict.fromkeys(more, "{}")
+
+
+def looks(folder: Path) -> dict[str, tuple[int, int, int]]:
+    """Everything in a folder: what it is, how long, and when it was changed."""
+    found = {str(path): path.lstat() for path in folder.rglob("*")}
+    return {name: (stat.st_mode, stat.st_size, stat.st_mtime_ns) for name, stat in found.items()}
+
+
+def written_to(name: str) -> Callable[[Path], object]:
+    """A change of a folder of results: a file of one's own in it."""
+
+    def write(home: Path) -> None:
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("mine")
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (written_to("bundle/thesis.tex"), "bundle/thesis.tex"),
+        (written_to("bundle/chapters/one.tex"), "bundle/chapters/one.tex"),
+        (lambda home: (home / "bundle/data").symlink_to(home), "bundle/data"),
+        (written_to("charts/roofline/mine.png"), "charts/roofline/mine.png"),
+        (written_to("thresholds.csv"), "thresholds.csv"),
+        (written_to("thresholds.parquet"), "thresholds.parquet"),
+        (lambda home: pl.DataFrame({"x": [1]}).write_parquet(home / "tables/t/part-00000.parquet"), "tables/t/part-00000.parquet"),
+        (written_to("tables/index.csv"), "tables/index.csv"),
+        (written_to("thresholds.csv/mine"), "thresholds.csv"),
+        (lambda home: (home / "thresholds.csv").symlink_to(home / "notes.txt"), "thresholds.csv"),
+        (lambda home: (home / "thresholds.csv").symlink_to("nowhere"), "thresholds.csv"),
+        (lambda home: os.mkfifo(home / "thresholds.csv"), "thresholds.csv"),
+        (lambda home: records.record_file(home, home / "skipped.csv").unlink(), "skipped.csv"),
+        (lambda home: records.record_file(home, home / "bundle").unlink(), "bundle"),
+        (lambda home: records.record_file(home, home / "bundle").write_text("[]"), "bundle"),
+        (lambda home: shutil.rmtree(home / records.FOLDER), "skipped.csv, {home}/bundle, {home}/charts/roofline"),
+        (lambda home: ((home / "skipped.csv").unlink(), (home / "skipped.csv").mkdir()), "skipped.csv"),
+    ],
+)
+def test_files_of_others_are_never_deleted_or_overwritten(tmp_path: Path, change: Callable[[Path], object], named: str) -> None:
+    """Whatever would have to go for an output: one message names it, and nothing in the folder is touched."""
+    expected = results_of_others(tmp_path)
+    change(tmp_path)
+    before = looks(tmp_path)
+    with pytest.raises(RooflinesError) as error:
+        suspected(tmp_path, expected)
+    first, fix = str(error.value).splitlines()
+    assert first.startswith(f"{tmp_path}/{named.format(home=tmp_path)} w")
+    assert "not made by this program" in first
+    assert fix.startswith(f"  fix: move it out of {tmp_path}, or put results elsewhere")
+    assert looks(tmp_path) == before
+
+
+def test_files_of_others_beside_outputs_are_left_alone(tmp_path: Path) -> None:
+    """They stop no run; half-written files are removed where they are those of an output."""
+    expected = results_of_others(tmp_path)
+    assert suspected(tmp_path, expected) == []
+    left = [tmp_path / name for name in ("bundle.a1b2c3d4.tmp", ".bundle.a1b2c3d4.tmp", ".made/.skipped.csv.json.00000042.tmp")]
+    for path in left:
+        path.write_text("half")
+    assert set(foreign.halves(tmp_path, expected)) == set(left[1:])
+
+
+def test_a_table_whose_record_was_lost_is_made_again(tmp_path: Path) -> None:
+    """It says in its metadata that it is ours."""
+    (tmp_path / records.FOLDER).mkdir()
+    write_parquet(pl.LazyFrame({"a": [1]}), tmp_path / "thresholds.parquet", {"version": "0"})
+    assert suspected(tmp_path, {"thresholds.parquet": "{}"}) == ["thresholds.parquet has no record of what made it"]
+
+
+def test_a_run_leaves_files_of_others_as_they_are(made: Trial) -> None:
+    """A dry run and a run say the same and end before any job, although the site is out of date."""
+    (made.results / "bundle/thesis.tex").write_text("a year of work")
+    made.write({**CONFIG, "sweeps": {"shapes": CONFIG["sweeps"]["shapes"]}})
+    before = looks(made.results)
+    for options in (("--dry-run",), ()):
+        done = subprocess.run(
+            [*made.command, *options], cwd=made.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        assert done.returncode == 1
+        problem, fix = done.stdout.splitlines()[-2:]
+        assert problem == "results/bundle/thesis.tex was not made by this program, and a run would delete or overwrite what is there."
+        assert fix.startswith("  fix: move it out of results, or ")
+        assert "Job stats" not in done.stdout
+    assert looks(made.results) == before
+
+
+def test_a_first_run_overwrites_no_log_of_others(tmp_path: Path) -> None:
+    """Where no run has made files yet, a file called as a log is somebody's own."""
+    trial = Trial(tmp_path)
+    written_to("results/logs/bundle.log")(tmp_path)
+    done = trial.run()
+    assert done.returncode == 1
+    assert "results/logs/bundle.log was not made by this program" in done.stdout
+    assert list(looks(trial.results)) == [f"{trial.results}/logs", f"{trial.results}/logs/bundle.log"]
+
+
+def test_a_file_where_a_folder_is_needed_ends_a_run_with_one_message(tmp_path: Path) -> None:
+    """It is left as it is."""
+    trial = Trial(tmp_path)
+    written_to("results")(tmp_path)
+    done = trial.run()
+    assert done.returncode == 1
+    assert done.stdout.endswith(
+        "results is not a folder, and a run needs one there.\n  fix: move it away, then type the same command again.\n"
+    )
+    assert "Traceback" not in done.stdout
+    assert trial.results.read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["results", "results/tables", "results/tables/t", "results/.made", "results/charts"])
+def test_every_folder_of_results_is_looked_at(name: str, tmp_path: Path) -> None:
+    """A file in place of any of them would end a run in the middle."""
+    written_to(name)(tmp_path)
+    outputs = [tmp_path / "results" / output for output in ("tables/t/part-00000.parquet", "charts/roofline", "bundle")]
+    assert foreign.in_the_way(tmp_path / "results", outputs) == [tmp_path / name]
+
+
+@pytest.mark.parametrize("name", [".snakemake", ".snakemake/rooflines"])
+def test_a_file_where_runs_are_noted_is_explained(name: str, tmp_path: Path) -> None:
+    """What cannot be made into a folder is named, not what was to be made in it."""
+    written_to(name)(tmp_path)
+    with pytest.raises(SystemExit, match=rf"{tmp_path}/{name} is not a folder, and a run needs one there\.\n  fix: move it away"):
+        guard.need_folder(tmp_path / guard.KEPT)
 
 
 def test_a_journal_that_is_cut_off_or_is_none_only_costs_reading(tmp_path: Path) -> None:
@@ -257,6 +399,23 @@ def test_only_one_process_is_alone(tmp_path: Path) -> None:
     fourth = Lease(tmp_path)
     assert not fourth.here, "what another machine does cannot be seen from here"
     fourth.end()
+    (tmp_path / "alive").write_bytes(b"\xff\x00\xfe")
+    fifth = Lease(tmp_path)
+    assert (fifth.alone, fifth.here) == (True, False), "a garbled file may have named another machine"
+    fifth.end()
+
+
+def test_the_advice_ends_a_run_that_is_suspended() -> None:
+    """Typed as it is written, for the process and for the job that it waits for, both stopped as by Ctrl-Z."""
+    with subprocess.Popen(["/bin/sh", "-c", "trap 'wait; exit 3' TERM; sleep 1 & wait"], start_new_session=True) as run:
+        while not jobs_of(run.pid):
+            time.sleep(0.01)
+        os.killpg(run.pid, signal.SIGSTOP)
+        try:
+            subprocess.run(["/bin/sh", "-c", AtWork(run.pid, os.getpgid(run.pid), "here", "now").stop], check=True)
+            assert run.wait(20) == 3
+        finally:
+            run.kill()
 
 
 def test_a_file_that_may_not_grow_is_explained(tmp_path: Path) -> None:

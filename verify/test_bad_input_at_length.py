@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 
 import fuzzing
 import mutations
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
+from trials import Trial
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CASES = 20_000
+RUNS = 10
 BATCHES = 20
 SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(2**32))
 
@@ -49,3 +52,13 @@ def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(batch: int, ca
             raise
     assert set(ends) <= {"table", "message"}
     assert min(ends["table"], ends["message"]) >= CASES // BATCHES // 50
+
+
+@pytest.mark.parametrize("number", range(RUNS))
+def test_any_valid_texts_pass_through_snakemake(number: int, tmp_path: Path) -> None:
+    """Names, notes, sources and titles of random pieces; tables have the names as they were written."""
+    config = fuzzing.config_of_texts(random.Random(SEED + number))  # noqa: S311 - a choice of texts, not a secret
+    done = Trial(tmp_path, config).run()
+    assert done.returncode == 0, f"SEED={SEED} repeats this\n{done.stdout}"
+    found = pl.read_parquet(tmp_path / "results/thresholds.parquet")["shape"]
+    assert set(found) == {shape["name"] for shape in config["sweeps"]["texts"]["shapes"]}

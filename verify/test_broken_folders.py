@@ -3,13 +3,14 @@
 import copy
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from trials import CONFIG, Trial, flipped, may_unshare, truncated
+from trials import CONFIG, Trial, flipped, jobs_of, may_unshare, truncated
 
 mounts = pytest.mark.skipif(not may_unshare("--mount"), reason="the system does not let a process mount (unshare --mount)")
 
@@ -167,9 +168,24 @@ def test_a_second_run_in_the_same_folder_stops_and_says_what_to_do(made: Trial, 
         assert second.returncode == 1
         problem, fix = second.stdout.splitlines()[-2:]
         assert problem.startswith(f"{made.path} is worked in by another run, since ")
-        assert f"`kill {first.pid}` on " in fix
+        assert f"kill {first.pid}` on " in fix
         assert "Traceback" not in second.stdout
         assert first.wait(300) == 0, made.said()
+    made.whole(contents)
+
+
+def test_the_advice_ends_a_run_that_is_suspended(made: Trial, contents: dict[str, str]) -> None:
+    """With its jobs, as by Ctrl-Z; the next run finishes."""
+    shutil.rmtree(made.results)
+    with made.running() as first:
+        while not (list(made.path.glob(".snakemake/locks/*.lock")) and jobs_of(first.pid)):
+            assert first.poll() is None, made.said()
+            time.sleep(0.02)
+        os.killpg(first.pid, signal.SIGSTOP)
+        advice = made.run().stdout.split("`")[1]
+        subprocess.run(["/bin/sh", "-c", advice], check=True)
+        assert first.wait(120) == 1, made.said()
+    assert made.run().returncode == 0
     made.whole(contents)
 
 
