@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import subprocess
 import sys
@@ -27,6 +28,8 @@ from rooflines.spreadsheet import is_formula
 from rooflines.table_index import write_index
 from rooflines.table_rows import sweep_rows
 from rooflines.tables import csv_text, write_csv
+from rooflines.workflow import check_configfiles, plan_or_exit
+from rooflines.yaml_file import LARGEST_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -173,14 +176,93 @@ def test_a_bomb_is_refused_before_it_goes_off(name: str, tmp_path: Path) -> None
 
 
 def test_a_config_of_100_megabytes_is_refused_before_it_is_read(tmp_path: Path) -> None:
-    """Its size is enough to tell."""
+    """No more than the largest config is read of it."""
     path = tmp_path / FILE
     with path.open("wb") as file:
         file.truncate(100 * 2**20)
-    start = time.perf_counter()
-    with pytest.raises(rooflines.RooflinesError, match="104,857,600 bytes"), fuzzing.little_memory(2**24):
+    with pytest.raises(rooflines.RooflinesError, match="more than 2,097,152 bytes"), fuzzing.little_memory(2**25):
         rooflines.load_config(path)
-    assert time.perf_counter() - start < 1
+
+
+def test_a_config_may_have_two_mebibytes(tmp_path: Path) -> None:
+    """The last byte that is allowed is read, the one after it is not."""
+    path = tmp_path / FILE
+    path.write_text(VALID.ljust(LARGEST_FILE, "#"), encoding="utf-8")
+    assert list(rooflines.load_config(path).sweeps) == ["mlp"]
+    path.write_text(VALID.ljust(LARGEST_FILE + 1, "#"), encoding="utf-8")
+    with pytest.raises(rooflines.RooflinesError, match="more than 2,097,152 bytes"):
+        rooflines.load_config(path)
+
+
+def test_a_device_without_end_is_refused() -> None:
+    """It has no size that would tell; it is read as far as a config may go."""
+    with pytest.raises(rooflines.RooflinesError, match="/dev/zero has more than 2,097,152 bytes"), fuzzing.little_memory(2**25):
+        rooflines.load_config("/dev/zero")
+
+
+@pytest.mark.parametrize("command", [["cat", FILE], ["yes"]], ids=["a config", "without end"])
+def test_a_pipe_is_a_config_if_it_ends(command: list[str], tmp_path: Path) -> None:
+    """As in `python analysis.py <(make-config)`: what comes out of it is read like a file, and refused where it does not end."""
+    (tmp_path / FILE).write_text(VALID, encoding="utf-8")
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as writer:
+        assert writer.stdout
+        source = f"/dev/fd/{writer.stdout.fileno()}"
+        if command == ["yes"]:
+            with pytest.raises(rooflines.RooflinesError, match="more than 2,097,152 bytes"):
+                rooflines.load_config(source)
+        else:
+            assert list(rooflines.load_config(source).sweeps) == ["mlp"]
+
+
+@pytest.mark.parametrize("source", ["pipe", "/dev/zero"])
+def test_a_run_refuses_a_config_that_can_be_read_once_only(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Snakemake reads it again after the check, and so do its jobs; with or without the default profile the message is the same."""
+    if source == "pipe":
+        source = str(tmp_path / source)
+        os.mkfifo(source)
+    with pytest.raises(SystemExit) as checked:
+        check_configfiles(["--cores", "1", "--configfile", source])
+    with pytest.raises(SystemExit) as planned:
+        plan_or_exit({}, [Path(source)])
+    assert str(checked.value) == str(planned.value)
+    assert_form(str(checked.value), source)
+    assert "is a pipe or a device" in str(checked.value)
+    assert capsys.readouterr().out == ""
+
+
+AMBIGUOUS = {
+    **{"1:30": "90", "1:30.5": "90.5", "12:30:00": "45000", "017": "15", "-017": "-15", "00": "0", "007.5": "7.5", "0_7": "7"},
+    **{"1__0": "10", "1_": "1", "1__0e3": "10000.0", "1_.5": "1.5", "0x_1f": "31"},
+}
+
+
+@pytest.mark.parametrize("text", AMBIGUOUS)
+@pytest.mark.parametrize("place", ["D: 512", "name: My chip", "  mlp:"])
+def test_a_number_that_yaml_reads_as_another_one_is_refused(text: str, place: str, tmp_path: Path) -> None:
+    """Wherever it is, in a size, a name or a key: with its line and column, and with what YAML 1.1 takes it for."""
+    found = f"  {text}:" if place == "  mlp:" else f"{place.split(':')[0]}: {text}"
+    message = message_of(VALID.replace(place, found, 1), tmp_path)
+    assert_form(message, FILE)
+    column = VALID.split(place)[0].rpartition("\n")[2] + found
+    line = VALID.split(place)[0].count("\n") + 1
+    assert f"line {line}, column {column.rindex(text) + 1} has {text}, which YAML reads as {AMBIGUOUS[text]}." in message
+
+
+@pytest.mark.parametrize("text", AMBIGUOUS)
+def test_text_in_the_form_of_such_a_number_is_text_in_quotes(text: str, tmp_path: Path) -> None:
+    """A name of that form is a name; where a number is expected it is none."""
+    (tmp_path / FILE).write_text(VALID.replace("My chip", f"'{text}'"), encoding="utf-8")
+    assert rooflines.load_config(tmp_path / FILE).chips["mine"]["name"] == text
+    (tmp_path / FILE).unlink()
+    message = message_of(VALID.replace("D: 512", f"D: '{text}'"), tmp_path)
+    assert f"sweeps.mlp.grid.D is '{text}', which is no number." in message
+
+
+@pytest.mark.parametrize(("text", "size"), [("0x10", 16), ("0b11", 3), ("+512", 512), ("5_1_2", 512), ("5.12e02", 512), ("'1_000'", 1000)])
+def test_a_number_that_can_be_read_in_one_way_is_read(text: str, size: int, tmp_path: Path) -> None:
+    """Hexadecimal and binary numbers say what they are, and single underscores are only between digits."""
+    (tmp_path / FILE).write_text(VALID.replace("D: 512", f"D: {text}"), encoding="utf-8")
+    assert rooflines.rows(rooflines.load_config(tmp_path / FILE), "mlp").collect()["D"].unique().to_list() == [size]
 
 
 def test_the_description_of_parts_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
