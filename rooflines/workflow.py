@@ -35,29 +35,13 @@ def config_source(config: Mapping[str, Any], configfiles: Sequence[Path]) -> Pat
     Returns:
         The one file the config was read from, the mapping it was put together as (`--config`, several files, a module's
         `config:`), or None where the user gave none and the default config is meant.
-
-    Raises:
-        RooflinesError: A file is a pipe or a device.
     """
     from snakemake.common.configfile import load_configfile  # noqa: PLC0415 - the package itself works without Snakemake
 
-    for file in configfiles:
-        need_regular(file)
     if len(configfiles) == 1 and load_configfile(configfiles[0]) == config:
         file = configfiles[0]
         return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
     return config or None
-
-
-def need_regular(file: str | Path) -> None:
-    """Refuse a config that is a pipe or a device: Snakemake and its jobs read a config several times.
-
-    Raises:
-        RooflinesError: It is one.
-    """
-    if Path(file).exists() and not Path(file).is_file() and not Path(file).is_dir():
-        fix = "save its content in a file, and give that with --configfile"
-        raise RooflinesError("", "is a pipe or a device, and a run reads its config more than once", fix, file=str(file))
 
 
 def collect_garbage_rarely() -> None:
@@ -86,7 +70,9 @@ def check_configfiles(arguments: Sequence[str]) -> None:
     files = parser.parse_known_args(arguments)[0].configfile
     try:
         for file in files:
-            need_regular(file)
+            if Path(file).exists() and not (Path(file).is_file() or Path(file).is_dir()):
+                fix = "save its content in a file, and give that with --configfile"
+                raise RooflinesError("", "is a pipe or a device, and a run reads its config more than once", fix, file=file)
             if not isinstance(read_yaml(file), dict):
                 load_config(file)
     except RooflinesError as error:

@@ -28,7 +28,7 @@ from rooflines.spreadsheet import is_formula
 from rooflines.table_index import write_index
 from rooflines.table_rows import sweep_rows
 from rooflines.tables import csv_text, write_csv
-from rooflines.workflow import check_configfiles, plan_or_exit
+from rooflines.workflow import check_configfiles
 from rooflines.yaml_file import LARGEST_FILE
 
 if TYPE_CHECKING:
@@ -215,19 +215,15 @@ def test_a_pipe_is_a_config_if_it_ends(command: list[str], tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("source", ["pipe", "/dev/zero"])
-def test_a_run_refuses_a_config_that_can_be_read_once_only(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Snakemake reads it again after the check, and so do its jobs; with or without the default profile the message is the same."""
+def test_a_run_refuses_a_config_that_can_be_read_once_only(source: str, tmp_path: Path) -> None:
+    """Snakemake reads it again after the check, and so do its jobs."""
     if source == "pipe":
         source = str(tmp_path / source)
         os.mkfifo(source)
     with pytest.raises(SystemExit) as checked:
         check_configfiles(["--cores", "1", "--configfile", source])
-    with pytest.raises(SystemExit) as planned:
-        plan_or_exit({}, [Path(source)])
-    assert str(checked.value) == str(planned.value)
     assert_form(str(checked.value), source)
     assert "is a pipe or a device" in str(checked.value)
-    assert capsys.readouterr().out == ""
 
 
 AMBIGUOUS = dict(
