@@ -7,14 +7,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Self, TypeGuard, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 
 from rooflines.errors import RooflinesError, close_to, quote
 from rooflines.numbers import number, whole
 
-__all__ = ["Chip", "Entry", "Format", "Name", "NamedCombination", "Positive", "Source", "readable"]
+__all__ = [
+    "Chip",
+    "Entry",
+    "Format",
+    "Name",
+    "NamedCombination",
+    "Positive",
+    "Source",
+    "Sourced",
+    "is_entry",
+    "numbers_of",
+    "parts_of",
+    "readable",
+]
 
 SMALLEST, LARGEST = 1e-30, 1e30
 """Rates, capacities and prices beyond these are slips; within them no time overflows or underflows."""
@@ -217,6 +231,32 @@ class NamedCombination(Entry):
     out: Name = Field(description="format of the result")
     compute: Name = Field(description="dtype that the unit multiplies in; the chip needs a peak for it")
     note: Text | None = None
+
+
+def plain_type(annotation: Any) -> Any:  # noqa: ANN401, Python has no type of types that covers unions
+    """The type of a field without None and without what validates it."""
+    if get_origin(annotation) is Annotated:
+        return plain_type(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        kinds = [plain_type(kind) for kind in get_args(annotation) if kind is not NoneType]
+        return kinds[0] if len(kinds) == 1 else annotation
+    return annotation
+
+
+def parts_of(kind: type[Entry]) -> dict[str, Any]:
+    """The types of the entries, and of the mappings of entries, that a kind of entry can have, by key."""
+    types = {name: plain_type(field.annotation) for name, field in kind.model_fields.items()}
+    return {name: of for name, of in types.items() if get_origin(of) is dict or is_entry(of)}
+
+
+def is_entry(kind: object) -> TypeGuard[type[Entry]]:
+    """Whether a type is a kind of entry."""
+    return isinstance(kind, type) and issubclass(kind, Entry)
+
+
+def numbers_of(kind: type[Entry]) -> list[str]:
+    """The keys of the numbers that a kind of entry can have."""
+    return [name for name, field in kind.model_fields.items() if plain_type(field.annotation) in (int, float)]
 
 
 def path_of(location: tuple[str | int, ...]) -> str:

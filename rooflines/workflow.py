@@ -70,13 +70,22 @@ def check_configfiles(arguments: Sequence[str]) -> None:
     files = parser.parse_known_args(arguments)[0].configfile
     try:
         for file in files:
-            if Path(file).exists() and not (Path(file).is_file() or Path(file).is_dir()):
-                fix = "save its content in a file, and give that with --configfile"
-                raise RooflinesError("", "is a pipe or a device, and a run reads its config more than once", fix, file=file)
+            need_regular(Path(file))
             if not isinstance(read_yaml(file), dict):
                 load_config(file)
     except RooflinesError as error:
         sys.exit(str(error))
+
+
+def need_regular(file: Path) -> None:
+    """Refuse a pipe or a device as the config of a run: Snakemake and its jobs read it again.
+
+    Raises:
+        RooflinesError: It is one.
+    """
+    if file.exists() and not (file.is_file() or file.is_dir()):
+        fix = "save its content in a file, and give that with --configfile"
+        raise RooflinesError("", "is a pipe or a device, and a run reads its config more than once", fix, file=str(file))
 
 
 def keep_caches(arguments: Sequence[str]) -> None:

@@ -184,7 +184,7 @@ def nearest_mean(first: Fraction, last: Fraction, step: int, steps: int) -> int:
     if not steps:
         return math.floor(first + Fraction(1, 2))
     power = first ** (steps - step) * last**step
-    size = round(float(first) * float(last / first) ** (step / steps))
+    size = round(math.exp(math.log(first) + math.log(last / first) * step / steps))
     while (size + Fraction(1, 2)) ** steps <= power:
         size += 1
     while (size - Fraction(1, 2)) ** steps > power:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import reduce
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from test_wrong_input import FILE, FULL, VALID, assert_form, message_of
 
 import rooflines
 from rooflines import catalogue, parts
+from rooflines.entries import Level, Network, Peak, Power, numbers_of
 from rooflines.parts import plan
 from rooflines.spreadsheet import is_formula
 from rooflines.table_index import write_index
@@ -320,6 +322,90 @@ def test_the_numbers_of_a_chip_whose_sources_stand_apart_are_listed() -> None:
     config = rooflines.load_config({**FULL, "chips": {**FULL["chips"], "apart": mine}})
     found = rooflines.chips(config).filter(chip="apart").select("path", "source").rows()
     assert found == [("units.matrix.bf16.flops_per_s", None), ("memory.hbm.bytes_per_s", "notes")]
+
+
+BARE = {
+    "source": "data sheet",
+    "units": {"matrix": {"bf16": {"flops_per_s": 1e14}}},
+    "memory": {"hbm": {"bytes_per_s": 1e12}},
+    "networks": {"ici": {"bytes_per_s": 1e10, "topology": "torus"}},
+}
+"""A chip with no number that it could be without."""
+
+SETTABLE: dict[str, float] = {
+    "units.matrix.bf16.flops_per_s": 2e14,
+    "units.matrix.bf16.printed_with_sparsity": 4e14,
+    "units.matrix.int8.flops_per_s": 3e14,
+    "units.vector.fp32.flops_per_s": 3e13,
+    "memory.hbm.bytes_per_s": 2e12,
+    "memory.hbm.capacity_bytes": 1e10,
+    "networks.ici.bytes_per_s": 2e10,
+    "networks.ici.links": 4,
+    "networks.ici.domain": 64,
+    "networks.ici.ring_multiple": 16,
+    "networks.ici.hop_latency_s": 1e-6,
+    "power.watts": 300,
+}
+
+
+@pytest.mark.parametrize("path", SETTABLE)
+def test_a_variant_may_set_a_number_that_its_base_lacks(path: str) -> None:
+    """The number has the variant's source; the others of its part keep theirs."""
+    variant = {"base": "bare", "source": "measured", path: SETTABLE[path]}
+    config = rooflines.load_config({**FULL, "chips": {**FULL["chips"], "bare": BARE, "variant": variant}})
+    *steps, last = path.split(".")
+    place: Any = reduce(lambda inside, step: inside[step], steps, config.chips["variant"])
+    assert (place[last], catalogue.source_of(place, last)) == (SETTABLE[path], "measured")
+    numbers = [
+        set(rooflines.chips(config).filter(pl.col("chip") == chip, pl.col("path") != path).select("path", "value").rows())
+        for chip in ("bare", "variant")
+    ]
+    assert numbers[0] == numbers[1]
+
+
+def test_every_number_of_a_part_can_be_set() -> None:
+    """The list above has all numbers that the types of entries have."""
+    assert {path.rpartition(".")[2] for path in SETTABLE} == {name for part in (Peak, Level, Network, Power) for name in numbers_of(part)}
+
+
+def test_a_variant_may_say_that_a_hop_takes_no_time() -> None:
+    """Zero is a number like another, and nothing else changes."""
+    config = rooflines.load_config({**FULL, "chips": {**FULL["chips"], "v": {"base": "h100-sxm", "networks.nvlink.hop_latency_s": 0}}})
+    ours, base = config.chips["v"]["networks"]["nvlink"], config.chips["h100-sxm"]["networks"]["nvlink"]
+    assert ours.get("hop_latency_s", 0) == 0
+    assert {**ours, "source": None} == {**base, "source": None}
+
+
+def test_a_variant_may_have_parts_that_its_base_lacks() -> None:
+    """A memory level and a network are written whole, with the variant's source or their own, and serve sweeps like any other."""
+    parts = {
+        "memory.l3": {"bytes_per_s": 1e13},
+        "memory.l3.capacity_bytes": 1e9,
+        "networks.net": {"bytes_per_s": 1e9, "topology": "switch", "source": "a quote"},
+    }
+    chips = {**FULL["chips"], "bare": BARE, "variant": {"base": "bare", "source": "measured", **parts}}
+    sweep = {**FULL["sweeps"]["mlp"], "chips": ["variant"], "memory": "l3", "network": "net", "sharding": "column", "thresholds": []}
+    config = rooflines.load_config({**FULL, "chips": chips, "sweeps": {"mlp": sweep}})
+    assert rooflines.rows(config, "mlp").collect()["memory"].unique().to_list() == ["l3"]
+    sources = dict(rooflines.chips(config).filter(chip="variant").select("path", "source").rows())
+    assert sources["memory.l3.bytes_per_s"] == sources["memory.l3.capacity_bytes"] == "measured"
+    assert sources["networks.net.bytes_per_s"] == "a quote"
+    assert list(config.chips["variant"]["networks"]) == ["ici", "net"]
+
+
+def test_what_a_variant_says_of_sparsity_is_kept() -> None:
+    """A new peak drops the figures that its base's peak was derived from, but none of the variant's own."""
+    base = {**BARE, "units": {"matrix": {"bf16": {"flops_per_s": 1e14, "printed_with_sparsity": 2e14, "halved": True}}}}
+    own = {"units.matrix.bf16.printed_with_sparsity": 6e14, "units.matrix.bf16.flops_per_s": 3e14}
+    chips = {
+        **FULL["chips"],
+        "bare": base,
+        "plain": {"base": "bare", "units.matrix.bf16.flops_per_s": 3e14},
+        "both": {"base": "bare", **own},
+    }
+    resolved = rooflines.load_config({**FULL, "chips": chips}).chips
+    assert resolved["plain"]["units"]["matrix"]["bf16"].keys() == {"flops_per_s", "source"}
+    assert resolved["both"]["units"]["matrix"]["bf16"]["printed_with_sparsity"] == 6e14
 
 
 def test_a_mistake_in_a_catalogue_is_placed_in_that_file(tmp_path: Path) -> None:
