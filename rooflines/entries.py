@@ -33,6 +33,9 @@ __all__ = [
 SMALLEST, LARGEST = 1e-30, 1e30
 """Rates, capacities and prices beyond these are slips; within them no time overflows or underflows."""
 
+LEAST_BITS, MOST_BITS = 0.1, 2**20
+"""Of one element of a tensor [bit]."""
+
 LEAST_SHARE = 1e-6
 """The least share of a peak that anybody reaches [1]."""
 
@@ -71,8 +74,15 @@ def _positive(value: object) -> int | float:
 
 def _not_negative(value: object) -> int | float:
     given = number(value)
-    if not 0 <= given <= LARGEST:
-        raise RooflinesError("", f"is {quote(value)}, which is below zero or beyond {LARGEST:g}", "write a number that is zero or more")
+    if given and not SMALLEST <= given <= LARGEST:
+        raise RooflinesError("", f"is {quote(value)}, which no time is", f"write 0, or a number from {SMALLEST:g} to {LARGEST:g}")
+    return given
+
+
+def _bits(value: object) -> int | float:
+    given = number(value)
+    if not LEAST_BITS <= given <= MOST_BITS:
+        raise RooflinesError("", f"is {quote(value)}, which no element takes", f"write a number from {LEAST_BITS:g} to {MOST_BITS:,}")
     return given
 
 
@@ -103,6 +113,7 @@ NUMBER_SCHEMA = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^
 
 Positive = Annotated[float, BeforeValidator(_positive), WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0})]
 NotNegative = Annotated[float, BeforeValidator(_not_negative), WithJsonSchema({**NUMBER_SCHEMA, "minimum": 0})]
+Bits = Annotated[float, BeforeValidator(_bits), WithJsonSchema({**NUMBER_SCHEMA, "minimum": LEAST_BITS, "maximum": MOST_BITS})]
 Share = Annotated[float, BeforeValidator(_share), WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0, "maximum": 1})]
 Count = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
 Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": "^[a-z0-9][a-z0-9-]*$"})]
@@ -216,7 +227,7 @@ class Chip(Sourced):
 class Format(Entry):
     """A number format as it is stored."""
 
-    bits: Positive = Field(description="bits of one element [bit]")
+    bits: Bits = Field(description="bits of one element [bit]")
     scale_bits: Count | None = Field(None, description="bits of a block's scale [bit]")
     block: Count | None = Field(None, description="elements that share one scale [1]")
     note: Text | None = None

@@ -8,10 +8,13 @@ from functools import cache
 
 from rooflines.errors import RooflinesError, quote
 
-__all__ = ["DECIMAL", "LARGEST_SIZE", "exact", "number", "whole"]
+__all__ = ["DECIMAL", "LARGEST_COUNT", "LARGEST_SIZE", "exact", "number", "whole"]
 
 LARGEST_SIZE = 2**53
 """The largest size of one dimension: up to here a Float64 holds every whole number."""
+
+LARGEST_COUNT = 2**62
+"""Larger whole numbers are in no column and in no step between: the sum of two still is an Int64."""
 
 LARGEST_NUMBER = 1e300
 """Beyond this a product of two numbers would overflow, and nothing means such a number."""

@@ -417,6 +417,16 @@ def test_a_mistake_in_a_catalogue_is_placed_in_that_file(tmp_path: Path) -> None
         rooflines.load_config(FULL)
 
 
+@pytest.mark.parametrize("bits", ["1.0e+30", "1.0e-30", "0"])
+def test_an_element_has_a_sensible_number_of_bits(bits: str, tmp_path: Path) -> None:
+    """Other numbers would lead out of the range of floats with sizes and rates that are sensible."""
+    (tmp_path / "dtypes.yaml").write_text(mutations.DTYPES.replace("bits: 16", f"bits: {bits}"), encoding="utf-8")
+    catalogue.DTYPES_FILE = tmp_path / "dtypes.yaml"
+    fuzzing.forget()
+    with pytest.raises(rooflines.RooflinesError, match=r"dtypes\.yaml: formats\.bf16\.bits is .*, which no element takes"):
+        rooflines.load_config(FULL)
+
+
 # ---------------------------------------------------------------- spreadsheets
 
 FORMULAS = ["=1+1", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "\uff1d1+1", "a;=1", "a; +1", '=cmd|" /C calc"!A0']

@@ -303,6 +303,26 @@ GRIDS = [
         ("sweeps.mlp.shapes[0]", "G"),
     ),
     Wrong("tile of a dimension that is not there", UNIT, "tile: {Z: 128}", ("sweeps.mlp.tile", "Z")),
+    Wrong(
+        "sizes whose product is beyond Float64",
+        "operation: matmul\n    grid:\n      B: [1, 2, 4]\n      D: 512\n      F: D\n",
+        'operation: "ABCDEFGHIJKLMNOPQRSTU,A->ABCDEFGHIJKLMNOPQRSTU"\n    grid: '
+        f"{{A: {2**53}, {', '.join(f'{dim}: A' for dim in 'BCDEFGHIJKLMNOPQRSTU')}}}\n",
+        ("sweeps.mlp.grid", "1e335", "1e100"),
+    ),
+    Wrong(
+        "tiles whose product is beyond what a table holds",
+        "operation: matmul\n    grid:\n      B: [1, 2, 4]\n      D: 512\n      F: D\n",
+        f'operation: "BCDEFGH,C->BCDEFGH"\n    shapes: [{{name: a, {", ".join(f"{dim}: 1" for dim in "BCDEFGH")}}}]\n'
+        f"    tile: {{{', '.join(f'{dim}: {2**53}' for dim in 'BCDEFGH')}}}\n",
+        ("sweeps.mlp.shapes", "1e112", "1e100"),
+    ),
+    Wrong(
+        "tile that spans too many elements of all chips",
+        SPLIT,
+        "sharding: column\n    tile: {F: 9007199254740992}\n    shards: [1, 1000]",
+        ("sweeps.mlp.tile.F", "9,007,199,254,740,992", "4,611,686,018,427,387,904", "1,000 chips"),
+    ),
     Wrong("tile of zero", UNIT, "tile: {B: 0}", ("sweeps.mlp.tile.B", "0")),
     Wrong("tile in words", UNIT, "tile: {B: large}", ("sweeps.mlp.tile.B", "'large'")),
     Wrong("tile that is a number", UNIT, "tile: 128", ("sweeps.mlp.tile", "128")),
@@ -469,6 +489,8 @@ CHIP_ENTRIES = [
         ("torus",),
     ),
     Wrong("links of zero", "links: 4", "links: 0", ("chips.mine.networks.ici.links", "0")),
+    Wrong("hop of less than no time", "domain: 64", "hop_latency_s: -1", ("chips.mine.networks.ici.hop_latency_s", "-1")),
+    Wrong("hop of next to no time", "domain: 64", "hop_latency_s: 1.0e-320", ("chips.mine.networks.ici.hop_latency_s", "1e-320")),
     Wrong("domain of zero", "domain: 64", "domain: 0", ("chips.mine.networks.ici.domain", "0")),
     Wrong(
         "key of a memory level, misspelt",
