@@ -265,18 +265,14 @@ class Sweep:
         if product > LARGEST_PRODUCT[floats]:
             raise RooflinesError("floats", f"is float32, which may not {reached}", fix)
         least, most = FLOAT32_RATES
-        for block in blocks:
-            for scenario in block.scenarios:
-                service = self.service(block, scenario)
-                rates = [rate for resource in RESOURCES if (rate := resource.rate(service))]
-                for rate in rates:
-                    problem = ""
-                    if not least <= rate.per_s <= most:
-                        problem = f"rates of {float(rate.per_s):.1e} per second"
-                    elif rate.latency_s * rates[0].per_s * scenario.shards > LONGEST_FLOAT32_WAIT:
-                        problem = f"hops of {float(rate.latency_s):.1e} seconds"
-                    if problem:
-                        raise RooflinesError("floats", f"is float32, which may not reach as far as {problem} on {block.chip}", fix)
+        for block, scenario in ((each, scenario) for each in blocks for scenario in each.scenarios):
+            service = self.service(block, scenario)
+            rates = [rate for resource in RESOURCES if (rate := resource.rate(service))]
+            longest = LONGEST_FLOAT32_WAIT / (rates[0].per_s * scenario.shards)
+            beyond = [f"rates of {float(rate.per_s):.1e} per second" for rate in rates if not least <= rate.per_s <= most]
+            beyond += [f"hops of {float(rate.latency_s):.1e} seconds" for rate in rates if rate.latency_s > longest]
+            if beyond:
+                raise RooflinesError("floats", f"is float32, which may not reach as far as {beyond[0]} on {block.chip}", fix)
 
     def _check_spans(self) -> None:
         """Refuse tiles that span more elements of a split dimension than can be counted."""

@@ -165,8 +165,11 @@ def test_float32_keeps_every_metric_where_it_is_let() -> None:
 def test_float32_is_refused_where_hops_take_endlessly_longer_than_flops() -> None:
     """The utilization of such rows would become 0."""
     chip = {"base": "h100-sxm", "networks.nvlink.hop_latency_s": 1e30, "source": "none"}
-    sweep = {"operation": "matmul", "grid": {"B": 1, "D": 64, "F": 64}, "dtypes": "bf16", "chips": "slow", "sharding": "column"}
-    given = {"chips": {"slow": chip}, "sweeps": {"ends": {**sweep, "shards": [1, 2], "sharding": "column/gather-x", "floats": "float32"}}}
+    sweep = {"operation": "matmul", "grid": {"B": 1, "D": 64, "F": 64}, "dtypes": "bf16", "chips": "slow"}
+    given: dict[str, Any] = {
+        "chips": {"slow": chip},
+        "sweeps": {"ends": {**sweep, "shards": [1, 2], "sharding": "column/gather-x", "floats": "float32"}},
+    }
     with pytest.raises(rooflines.RooflinesError, match=r"sweeps\.ends\.floats is float32, which .* hops of 1\.0e\+30 seconds on slow"):
         rooflines.load_config(given)
     given["sweeps"]["ends"]["shards"] = [1]
