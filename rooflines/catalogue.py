@@ -6,17 +6,19 @@ import copy
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
-from rooflines.entries import Chip, Entry, Format, Name, NamedCombination, readable
+from rooflines.entries import Chip, Entry, Format, Name, NamedCombination, Sourced, is_entry, numbers_of, parts_of, readable
 from rooflines.errors import RooflinesError, close_to, placed, quote
 from rooflines.numbers import number
 from rooflines.operation import OPERANDS
 from rooflines.yaml_file import read_yaml
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from rooflines.resources import Plain
 
 __all__ = [
@@ -42,14 +44,11 @@ CONFIG_DIR = _config_dir()
 CHIPS_FILE = CONFIG_DIR / "chips.yaml"
 DTYPES_FILE = CONFIG_DIR / "dtypes.yaml"
 
-TREES = ("units", "memory", "networks", "power", "efficiency", "calibration")
-"""What of a chip a variant can override by a dotted path."""
+BY_DTYPE = ("units", "calibration")
+"""What of a chip is listed by dtype: names that are checked, so that a variant may use ones that its base lacks."""
 
-NUMBERS = ("flops_per_s", "bytes_per_s", "capacity_bytes", "links", "domain", "ring_multiple", "hop_latency_s", "watts")
-"""The numbers that an entry may hold."""
-
-ABOUT = ("base", "name", "status", "note", "source", "confidence", "estimate")
-"""What a variant says about itself in one piece."""
+PARTS = ("units", "memory", "networks")
+"""What of a chip a variant cannot replace in one piece: most of it would be lost."""
 
 
 class DtypeFile(Entry):
@@ -182,7 +181,7 @@ def _override(base: Plain, variant: Mapping[str, Any]) -> dict[str, Any]:
     for key in ("aliases", "note", "source", "confidence", "estimate", "measured"):
         entry.pop(key, None)
     for key, value in variant.items():
-        if key in ABOUT or key in ("efficiency", "calibration"):
+        if key in Chip.model_fields and key not in PARTS:
             entry[key] = value
         else:
             _replace(entry, str(key), value, variant)
@@ -190,29 +189,45 @@ def _override(base: Plain, variant: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[str, Any]) -> None:
-    """Put a number in the place that a dotted path names."""
+    """Put a number, or a whole part that the base lacks, in the place that a dotted path names."""
     *steps, last = path.split(".")
-    fix = "name a number the base has by a dotted path, such as memory.hbm.bytes_per_s"
-    place: Any = entry
-    fresh = (steps[:1] == ["units"] and last == "flops_per_s") or path.startswith(("calibration.", "efficiency."))
-    for index, step in enumerate(steps):
-        known = list(place) if index else list(TREES)
-        if step not in place and (fresh and (index == len(steps) - 1 or (not index and step in TREES))):
-            place[step] = {}
-        if step not in place or not isinstance(place[step], dict):
-            raise RooflinesError(path, f"names no number of {variant['base']}", fix, close=close_to(step, known))
-        place = place[step]
-    if not fresh and (not steps or not isinstance(place.get(last), int | float) or isinstance(place.get(last), bool)):
-        numbers = [key for key, known_value in place.items() if isinstance(known_value, int | float)] if steps else TREES
-        raise RooflinesError(path, f"names no number of {variant['base']}", fix, close=close_to(last, numbers))
+    place, kind = _place_of(entry, steps, path, variant)
+    source = variant.get("source") or "the config"
+    if not is_entry(kind):
+        (_, part) = get_args(kind)
+        if last in place or not is_entry(part) or not isinstance(value, Mapping):
+            raise _no_number(path, last, place, variant)
+        place[last] = {"source": source, **value} if issubclass(part, Sourced) else {**value}
+        return
+    if not steps or last not in numbers_of(kind):
+        raise _no_number(path, last, numbers_of(kind) if steps else parts_of(kind), variant)
     with placed(path):
         place[last] = number(value)
-    if steps[0] in ("calibration", "efficiency"):
-        return
-    for about_sparsity in ("printed_with_sparsity", "halved"):
-        place.pop(about_sparsity, None)
-    sources = {key: source_of(place, key) for key in place if key != last and key in NUMBERS}
-    place["source"] = {**{key: source for key, source in sources.items() if source}, last: variant.get("source") or "the config"}
+    if last == "flops_per_s":
+        for about_sparsity in ("printed_with_sparsity", "halved"):
+            if ".".join([*steps, about_sparsity]) not in variant:
+                place.pop(about_sparsity, None)
+    if issubclass(kind, Sourced):
+        sources = {key: source_of(place, key) for key in numbers_of(kind) if key in place and key != last}
+        place["source"] = {**{key: given for key, given in sources.items() if given}, last: source}
+
+
+def _place_of(entry: dict[str, Any], steps: Sequence[str], path: str, variant: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+    """The part of an entry that the steps of a path lead to, and its type; where the base may lack it, it is added."""
+    place, kind = entry, Chip
+    for step in steps:
+        known = parts_of(kind) if is_entry(kind) else place
+        if step not in known and (is_entry(kind) or steps[0] not in BY_DTYPE):
+            raise _no_number(path, step, known, variant)
+        kind = known[step] if is_entry(kind) else get_args(kind)[1]
+        place = place.setdefault(step, {})
+    return place, kind
+
+
+def _no_number(path: str, step: str, known: Iterable[str], variant: Mapping[str, Any]) -> RooflinesError:
+    fix = "name a number by its dotted path, such as memory.hbm.bytes_per_s; write a new level or network whole, memory.l3: {bytes_per_s: }"
+    close = [name for name in close_to(step, known) if name != step]
+    return RooflinesError(path, f"names no number that a variant of {variant['base']} can have", fix, close=close)
 
 
 def source_of(entry: Plain, key: str) -> str | list[str] | None:

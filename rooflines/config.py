@@ -190,7 +190,7 @@ SIZES_SCHEMA: Any = {
                 "required": keys,
                 "additionalProperties": False,
             }
-            for keys in (["from", "to", "factor"], ["from", "to", "step"], ["sequences", "tokens_per_sequence", "replicas"])
+            for keys in (*(["from", "to", by] for by in ("factor", "step", "count")), ["sequences", "tokens_per_sequence", "replicas"])
         ),
     ],
 }

@@ -175,7 +175,9 @@ def most_chips(resource: Resource, piece: str, columns: Columns) -> tuple[pl.Exp
         return linear, error
     hop = pl.col(latency)
     half = hop + math1
-    quadratic = pl.when(hop > 0).then(quotient(half + (half * half + 4.0 * hop * math0).sqrt(), 2.0 * hop)).otherwise(math.inf)
+    root = (half * half + 4.0 * hop * math0).sqrt()
+    quadratic = pl.when(half < 0).then(quotient(2.0 * math0, root - half)).otherwise(quotient(half + root, 2.0 * hop))
+    quadratic = pl.when(hop > 0).then(quadratic).otherwise(math.inf)
     return pl.min_horizontal(linear, quadratic), error + ROUNDING * 4.0
 
 
@@ -337,7 +339,8 @@ def real_chips(sweep: Sweep, served: Served, number: int, sizes: Mapping[str, in
         hop = latency_per_hop(sweep, served, resource)
         if hop:
             half = hop + math1
-            found.append((float(half) + math.sqrt(half * half + 4 * hop * math0)) / float(2 * hop))
+            root = math.sqrt(half * half + 4 * hop * math0)
+            found.append(float(2 * math0) / (root - float(half)) if half < 0 else (float(half) + root) / float(2 * hop))
     return max(1.0, min(found))
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from rooflines.numbers import LARGEST_COUNT
 from rooflines.quotient import quotient
 from rooflines.resources import MATH, RESOURCES, Rate, Resource
 from rooflines.solving import PRECISE, ROUNDING, solved
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["dimension_thresholds"]
 
 OTHERS = [resource for resource in RESOURCES if resource is not MATH]
-
-LARGEST = 2**62
-"""The largest size that a column of thresholds holds; beyond it `critical_exact` alone tells."""
 
 
 def constraints(resource: Resource, columns: Iterable[str]) -> list[tuple[str, str]]:
@@ -127,7 +125,7 @@ def solve(frame: pl.LazyFrame, sweep: Sweep, axis: str, coefficients: Coefficien
 
     def size(real: pl.Expr) -> pl.Expr:
         before = real.ceil().clip(1.0, 2.0**53).cast(pl.Int64) - 1  # beyond that no row is sure
-        return pl.when(before <= pl.lit(LARGEST - 2) // span).then(before * span + 1)
+        return pl.when(before <= pl.lit(LARGEST_COUNT - 2) // span).then(before * span + 1)
 
     return (
         frame.with_columns(**affine(sweep, axis, coefficients, columns))
@@ -179,7 +177,7 @@ def settle(sweep: Sweep, served: Served, axis: str, sizes: Mapping[str, int]) ->
 
     def size(real: Fraction | None) -> int | None:
         whole = None if real is None else (max(math.ceil(real), 1) - 1) * per_extent + 1
-        return whole if whole is None or whole < LARGEST else None
+        return whole if whole is None or whole < LARGEST_COUNT else None
 
     finite = [real for real in reals.values() if real is not None]
     real = max(finite) if len(finite) == len(OTHERS) else None

@@ -7,17 +7,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Self, TypeGuard, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 
 from rooflines.errors import RooflinesError, close_to, quote
 from rooflines.numbers import number, whole
 
-__all__ = ["Chip", "Entry", "Format", "Name", "NamedCombination", "Positive", "Source", "readable"]
+__all__ = [
+    "Chip",
+    "Entry",
+    "Format",
+    "Name",
+    "NamedCombination",
+    "Positive",
+    "Source",
+    "Sourced",
+    "is_entry",
+    "numbers_of",
+    "parts_of",
+    "readable",
+]
 
 SMALLEST, LARGEST = 1e-30, 1e30
 """Rates, capacities and prices beyond these are slips; within them no time overflows or underflows."""
+
+LEAST_BITS, MOST_BITS = 0.1, 2**20
+"""Of one element of a tensor [bit]."""
 
 LEAST_SHARE = 1e-6
 """The least share of a peak that anybody reaches [1]."""
@@ -57,8 +74,15 @@ def _positive(value: object) -> int | float:
 
 def _not_negative(value: object) -> int | float:
     given = number(value)
-    if not 0 <= given <= LARGEST:
-        raise RooflinesError("", f"is {quote(value)}, which is below zero or beyond {LARGEST:g}", "write a number that is zero or more")
+    if given and not SMALLEST <= given <= LARGEST:
+        raise RooflinesError("", f"is {quote(value)}, which no time is", f"write 0, or a number from {SMALLEST:g} to {LARGEST:g}")
+    return given
+
+
+def _bits(value: object) -> int | float:
+    given = number(value)
+    if not LEAST_BITS <= given <= MOST_BITS:
+        raise RooflinesError("", f"is {quote(value)}, which no element takes", f"write a number from {LEAST_BITS:g} to {MOST_BITS:,}")
     return given
 
 
@@ -89,6 +113,7 @@ NUMBER_SCHEMA = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^
 
 Positive = Annotated[float, BeforeValidator(_positive), WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0})]
 NotNegative = Annotated[float, BeforeValidator(_not_negative), WithJsonSchema({**NUMBER_SCHEMA, "minimum": 0})]
+Bits = Annotated[float, BeforeValidator(_bits), WithJsonSchema({**NUMBER_SCHEMA, "minimum": LEAST_BITS, "maximum": MOST_BITS})]
 Share = Annotated[float, BeforeValidator(_share), WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0, "maximum": 1})]
 Count = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
 Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": "^[a-z0-9][a-z0-9-]*$"})]
@@ -202,7 +227,7 @@ class Chip(Sourced):
 class Format(Entry):
     """A number format as it is stored."""
 
-    bits: Positive = Field(description="bits of one element [bit]")
+    bits: Bits = Field(description="bits of one element [bit]")
     scale_bits: Count | None = Field(None, description="bits of a block's scale [bit]")
     block: Count | None = Field(None, description="elements that share one scale [1]")
     note: Text | None = None
@@ -217,6 +242,32 @@ class NamedCombination(Entry):
     out: Name = Field(description="format of the result")
     compute: Name = Field(description="dtype that the unit multiplies in; the chip needs a peak for it")
     note: Text | None = None
+
+
+def plain_type(annotation: Any) -> Any:  # noqa: ANN401, Python has no type of types that covers unions
+    """The type of a field without None and without what validates it."""
+    if get_origin(annotation) is Annotated:
+        return plain_type(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        kinds = [plain_type(kind) for kind in get_args(annotation) if kind is not NoneType]
+        return kinds[0] if len(kinds) == 1 else annotation
+    return annotation
+
+
+def parts_of(kind: type[Entry]) -> dict[str, Any]:
+    """The types of the entries, and of the mappings of entries, that a kind of entry can have, by key."""
+    types = {name: plain_type(field.annotation) for name, field in kind.model_fields.items()}
+    return {name: of for name, of in types.items() if get_origin(of) is dict or is_entry(of)}
+
+
+def is_entry(kind: object) -> TypeGuard[type[Entry]]:
+    """Whether a type is a kind of entry."""
+    return isinstance(kind, type) and issubclass(kind, Entry)
+
+
+def numbers_of(kind: type[Entry]) -> list[str]:
+    """The keys of the numbers that a kind of entry can have."""
+    return [name for name, field in kind.model_fields.items() if plain_type(field.annotation) in (int, float)]
 
 
 def path_of(location: tuple[str | int, ...]) -> str:

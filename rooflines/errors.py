@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["RooflinesError", "close_to", "no_folder", "placed", "printable", "quote", "unwritable"]
+__all__ = ["RooflinesError", "close_to", "no_folder", "placed", "printable", "quote", "shortened", "unwritable"]
 
 LONGEST_QUOTE = 80
 """Characters of a wrong value that a message repeats; the rest says nothing more."""
@@ -139,4 +139,9 @@ def quote(value: object) -> str:
         text = "a number of thousands of digits"
     except RecursionError:
         text = "a value nested without end"
+    return shortened(text)
+
+
+def shortened(text: str) -> str:
+    """Text of a wrong value, as much of it as a message repeats."""
     return text if len(text) <= LONGEST_QUOTE else f"{text[: LONGEST_QUOTE - 3]}..."

@@ -8,15 +8,19 @@ from functools import cache
 
 from rooflines.errors import RooflinesError, quote
 
-__all__ = ["LARGEST_SIZE", "counted", "exact", "number", "whole"]
+__all__ = ["DECIMAL", "LARGEST_COUNT", "LARGEST_SIZE", "counted", "exact", "number", "whole"]
 
 LARGEST_SIZE = 2**53
 """The largest size of one dimension: up to here a Float64 holds every whole number."""
 
+LARGEST_COUNT = 2**62
+"""Larger whole numbers are in no column and in no step between: the sum of two still is an Int64."""
+
 LARGEST_NUMBER = 1e300
 """Beyond this a product of two numbers would overflow, and nothing means such a number."""
 
-DECIMAL = re.compile(r"[+-]?(\d[\d_]*\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+DECIMAL = re.compile(r"[+-]?((0|[1-9]\d*(_\d+)*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+"""A decimal number that can be read in one way only: no zero before other digits, and single underscores between digits."""
 
 LONGEST_DECIMAL = 400
 """Characters of a number written as text; Python itself refuses to read whole numbers of thousands of digits."""
@@ -30,12 +34,13 @@ def number(value: object) -> int | float:
     Raises:
         RooflinesError: Not a number, or not a finite one.
     """
+    given = value
     if isinstance(value, str) and len(value) <= LONGEST_DECIMAL and DECIMAL.fullmatch(value.strip()):
         plain = value.strip().replace("_", "")
-        value = int(plain) if plain.lstrip("+-").isdigit() else float(plain)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST_NUMBER:
+        given = int(plain) if plain.lstrip("+-").isdigit() else float(plain)
+    if isinstance(given, bool) or not isinstance(given, int | float) or not abs(given) < LARGEST_NUMBER:
         raise RooflinesError("", f"is {quote(value)}, which is no number", "write a plain number such as 4096 or 1.97e14, without a unit")
-    return value
+    return given
 
 
 def exact(value: object) -> Fraction:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 
 from rooflines.errors import RooflinesError, close_to, placed, quote
@@ -15,12 +16,22 @@ LONGEST_AXIS = 2**20
 """Sizes that one axis may take; a grid point is a row, so longer axes are a mistake before they are a table."""
 
 HALF = Fraction(1, 2)
-MOST_POWERS = 512
-"""Terms of a geometric range that are spelt out as exact fractions."""
 
-RANGES = ({"from", "to", "factor"}, {"from", "to", "step"})
+SNAP = Fraction(1, 10**9)
+"""The relative distance within which the last term of a geometric range is its end: a factor is a decimal, its power rarely hits [1]."""
+
+TERM = Context(prec=60)
+"""For the terms of a geometric range: 2^20 products of 60 digits leave the first 40 right."""
+
+NEAREST = Context(prec=40)
+"""For rounding them to whole numbers: a term of exactly one half more than a whole number has fewer digits."""
+
+RANGES = ({"from", "to", "factor"}, {"from", "to", "step"}, {"from", "to", "count"})
 TOKENS = {"sequences", "tokens_per_sequence", "replicas"}
-FORMS = "write a number, a list, {from, to, factor}, {from, to, step}, {sequences, tokens_per_sequence, replicas} or another dimension"
+FORMS = (
+    "write a number, a list, {from, to, factor}, {from, to, step}, {from, to, count}, {sequences, tokens_per_sequence, replicas} "
+    "or another dimension"
+)
 
 
 class Sizes:
@@ -66,7 +77,7 @@ class Sizes:
 
     @staticmethod
     def _refuse_keys(keys: set[str]) -> None:
-        known = RANGES[0] | RANGES[1] | TOKENS
+        known = TOKENS.union(*RANGES)
         unknown = sorted(str(key) for key in keys - known)
         if unknown:
             raise RooflinesError(unknown[0], "is no key of a range of sizes", FORMS, close=close_to(unknown[0], known))
@@ -101,10 +112,21 @@ class Sizes:
             raise RooflinesError("", problem, "let `to` be at least `from`")
         if "step" in self._keys:
             return int((stop - start) // self._bound("step")) + 1
+        if "count" in self._keys:
+            return self._count(start, stop)
         factor = self._bound("factor")
         if factor <= 1:
             raise RooflinesError("factor", f"is {quote(self._keys['factor'])}, so the range never ends", "choose a factor above 1")
-        return math.floor(math.log(stop / start) / math.log1p(float(factor - 1)) + 1e-9) + 1
+        steps, snapped = (math.log(stop / start * edge) / math.log1p(factor - 1) for edge in (1, 1 + SNAP))
+        return min(math.floor(snapped), math.floor(steps) + 1) + 1
+
+    def _count(self, start: Fraction, stop: Fraction) -> int:
+        with placed("count"):
+            count = whole(self._keys["count"])
+        if count == 1 and start != stop:
+            problem = f"is 1, but the range runs from {self._keys['from']} to {self._keys['to']}"
+            raise RooflinesError("count", problem, "ask for at least 2 sizes, the first and the last")
+        return count
 
     def _spell_range(self) -> tuple[int, ...]:
         start, stop = self._bound("from"), self._bound("to")
@@ -113,8 +135,9 @@ class Sizes:
             parts = math.lcm(start.denominator, step.denominator)
             first, ahead = int(start * parts), int(step * parts)
             return tuple(dict.fromkeys(rounded(first + ahead * index, parts) for index in range(self.count)))
-        terms = powers(start, self._bound("factor"), stop, exactly=self.count <= MOST_POWERS)
-        return tuple(dict.fromkeys(math.floor(term + HALF) for term in terms))
+        if "count" in self._keys:
+            return tuple(dict.fromkeys(spread(decimal(start), decimal(stop), self.count)))
+        return tuple(dict.fromkeys(powers(decimal(start), decimal(self._bound("factor")), decimal(stop))))
 
     def _tokens(self) -> int:
         """Tokens on one replica: sequences * tokens per sequence / replicas [1]."""
@@ -134,16 +157,36 @@ def rounded(numerator: int, denominator: int) -> int:
     return (2 * numerator + denominator) // (2 * denominator)
 
 
-def powers(start: Fraction, factor: Fraction, stop: Fraction, *, exactly: bool) -> Iterator[Fraction | float]:
-    """`start`, `start * factor`, ... up to `stop`; in Float64 where exact fractions would grow too long."""
-    if exactly:
-        value = start
-        while value <= stop:
-            yield value
-            value *= factor
-        return
-    first, ratio, last = float(start), float(factor), float(stop)
-    index = 0
-    while (term := first * ratio**index) <= last:
-        yield term
-        index += 1
+def decimal(value: Fraction) -> Decimal:
+    """A fraction as a term of a geometric range."""
+    return TERM.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+def nearest(term: Decimal) -> int:
+    """The whole number nearest to a term, a half upwards."""
+    return int(NEAREST.plus(term).to_integral_value(ROUND_HALF_UP))
+
+
+def powers(start: Decimal, factor: Decimal, stop: Decimal) -> Iterator[int]:
+    """`start`, `start * factor`, ... up to `stop`, rounded; a term at the end that is within `SNAP` of `stop` is `stop`."""
+    snap = TERM.multiply(stop, decimal(SNAP))
+    term, following = start, TERM.multiply(start, factor)
+    while following <= stop:
+        yield nearest(term)
+        term, following = following, TERM.multiply(following, factor)
+    if following - stop <= snap:
+        yield nearest(term)
+        yield nearest(stop)
+    else:
+        yield nearest(stop if start < term and stop - term <= snap else term)
+
+
+def spread(start: Decimal, stop: Decimal, count: int) -> Iterator[int]:
+    """`count` sizes from `start` to `stop`, each the same factor above the one before, rounded."""
+    steps = Decimal(max(count - 1, 1))
+    factor = TERM.exp(TERM.divide(TERM.ln(TERM.divide(stop, start)), steps))
+    term = start
+    for _ in range(count - 1):
+        yield nearest(term)
+        term = TERM.multiply(term, factor)
+    yield nearest(stop)

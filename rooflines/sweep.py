@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rooflines.axes import MOST_PARTS, Axis, axes_of
 from rooflines.combinations import Combination, combinations_of
 from rooflines.errors import RooflinesError, close_to, placed, quote
-from rooflines.numbers import counted, exact, whole
+from rooflines.numbers import LARGEST_COUNT, counted, exact, whole
 from rooflines.operation import Operation, operation
 from rooflines.resources import RESOURCES, Calibration, Plain, Service
 from rooflines.sharding import Sharding, chips_joined, sharding
@@ -29,10 +29,14 @@ __all__ = ["SHARDS", "Block", "Scenario", "Skipped", "Sweep"]
 SHARDS = "shards"
 """The name of the number of chips, as a key, a column and an axis to solve for."""
 
-LARGEST_FLOAT32_PRODUCT = 10**24
+LARGEST_PRODUCT = {"float64": 10**100, "float32": 10**24}
+"""The largest product of a sweep's sizes, or tiles, and its number of chips [1], by how metrics are stored. With the rates, times and bits
+that entries may have, works, times and thresholds of Float64 then keep far from its ends, 2.2e-308 and 1.8e308."""
+
 FLOAT32_RATES = (1, 10**20)
-"""Where the sizes and the number of chips have at most such a product, and rates are within these [FLOP/s or byte/s], metrics keep far from
-the ends of Float32, 1.2e-38 and 3.4e38."""
+LONGEST_FLOAT32_WAIT = 10**36
+"""Rates within these [FLOP/s or byte/s], and hops of at most this multiple of the smallest t_math [1], keep metrics far from the ends of
+Float32, 1.2e-38 and 3.4e38."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +140,7 @@ class Sweep:
         )
         draft._check_thresholds()
         draft._check_exact_flops()
+        draft._check_spans()
         blocks, skipped = draft._serve()
         draft._check_parts(blocks)
         draft._check_floats(blocks)
@@ -253,23 +258,36 @@ class Sweep:
             raise RooflinesError("rows_per_part", problem, "choose a larger number, or fewer sizes, chips or dtypes")
 
     def _check_floats(self, blocks: Iterable[Block]) -> None:
-        """Refuse sizes and rates whose metrics could leave the range of Float32, by far, so that none becomes 0 or infinite."""
-        if self.config["floats"] == "float64":
-            return
+        """Refuse sizes and rates whose metrics could leave the range of their floats, by far, so that none becomes 0 or infinite."""
+        floats = self.config["floats"]
         columns = {name: values for axis in (*self.leading, *self.inner) for name, values in axis.columns.items()}
         product = math.prod(max(self.tile.get(dim, 1), *columns[dim]) for dim in self.op.dims) * max(self.config[SHARDS])
+        reached = f"reach sizes whose product is 1e{math.log10(product):.0f}"
+        if product > LARGEST_PRODUCT["float64"]:
+            problem = f"must not {reached}: beyond 1e{math.log10(LARGEST_PRODUCT['float64']):.0f} results could leave Float64"
+            raise RooflinesError("grid" if self.config["grid"] else "shapes", problem, "choose smaller sizes, or fewer dimensions")
+        if floats == "float64":
+            return
         fix = "leave `floats` out, which stores float64"
-        if product > LARGEST_FLOAT32_PRODUCT:
-            problem = f"is float32, which may not reach up to sizes whose product is 1e{math.log10(product):.0f}"
-            raise RooflinesError("floats", problem, fix)
+        if product > LARGEST_PRODUCT[floats]:
+            raise RooflinesError("floats", f"is float32, which may not {reached}", fix)
         least, most = FLOAT32_RATES
-        for block in blocks:
-            for scenario in block.scenarios:
-                service = self.service(block, scenario)
-                for rate in (resource.rate(service) for resource in RESOURCES):
-                    if rate and not least <= rate.per_s <= most:
-                        problem = f"is float32, which may not reach as far as rates of {float(rate.per_s):.1e} per second on {block.chip}"
-                        raise RooflinesError("floats", problem, fix)
+        for block, scenario in ((each, scenario) for each in blocks for scenario in each.scenarios):
+            service = self.service(block, scenario)
+            rates = [rate for resource in RESOURCES if (rate := resource.rate(service))]
+            longest = LONGEST_FLOAT32_WAIT / (rates[0].per_s * scenario.shards)
+            beyond = [f"rates of {float(rate.per_s):.1e} per second" for rate in rates if not least <= rate.per_s <= most]
+            beyond += [f"hops of {float(rate.latency_s):.1e} seconds" for rate in rates if rate.latency_s > longest]
+            if beyond:
+                raise RooflinesError("floats", f"is float32, which may not reach as far as {beyond[0]} on {block.chip}", fix)
+
+    def _check_spans(self) -> None:
+        """Refuse tiles that span more elements of a split dimension than can be counted."""
+        most = max(self.config[SHARDS])
+        for dim in sorted({str(scheme.split) for scheme in self.shardings.values()} & set(self.tile)):
+            if self.tile[dim] * most > LARGEST_COUNT:
+                problem = f"is {self.tile[dim]:,}, which is more than {LARGEST_COUNT:,} elements on {most:,} chips"
+                raise RooflinesError(f"tile.{dim}", problem, "choose a smaller tile, or fewer chips")
 
     def _check_exact_flops(self) -> None:
         """Exact FLOPs of a contraction over less than one element would be negative."""

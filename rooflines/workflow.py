@@ -63,17 +63,29 @@ def check_configfiles(arguments: Sequence[str]) -> None:
         arguments: The command line.
 
     Raises:
-        SystemExit: Where a file is missing, no YAML, or no mapping; its message is the error's.
+        SystemExit: Where a file is missing, a pipe, no YAML, or no mapping; its message is the error's.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--configfile", "--configfiles", nargs="+", action="extend", default=[])
     files = parser.parse_known_args(arguments)[0].configfile
     try:
         for file in files:
+            need_regular(Path(file))
             if not isinstance(read_yaml(file), dict):
                 load_config(file)
     except RooflinesError as error:
         sys.exit(str(error))
+
+
+def need_regular(file: Path) -> None:
+    """Refuse a pipe or a device as the config of a run: Snakemake and its jobs read it again.
+
+    Raises:
+        RooflinesError: It is one.
+    """
+    if file.exists() and not (file.is_file() or file.is_dir()):
+        fix = "save its content in a file, and give that with --configfile"
+        raise RooflinesError("", "is a pipe or a device, and a run reads its config more than once", fix, file=str(file))
 
 
 def keep_caches(arguments: Sequence[str]) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from rooflines.errors import RooflinesError, quote
+from rooflines.errors import RooflinesError, placed, quote, shortened
+from rooflines.numbers import DECIMAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +42,11 @@ PLAIN: Mapping[str, type[yaml.Node]] = {
 
 MERGE = "tag:yaml.org,2002:merge"
 """The key `<<`, whose mapping gives way to the keys beside it."""
+
+NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+
+CLEAR = re.compile(rf"{DECIMAL.pattern}|[+-]?0x[0-9a-fA-F]+|[+-]?0b[01]+|[+-]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", re.ASCII)
+"""The numbers of YAML 1.1 that mean what they look like. It has others: `1:30` is 90 by it, `017` is 15, `1__0` is 10."""
 
 SEPARATORS = ",\n[{?"
 """Before every value but the first of a document stands one of these, or it follows a key or a dash on the line of one."""
@@ -89,33 +95,43 @@ def read_yaml(path: str | Path) -> Any:  # noqa: ANN401, whatever stands in the 
     Raises:
         RooflinesError: The file is missing, too large, no YAML, or no plain data.
     """
-    name = str(path)
+    with placed(file=str(path)):
+        try:
+            return _plain_data(_text(Path(path)))
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            place = _place(mark) if mark else ""
+            raise RooflinesError(place, f"is not valid YAML: {error.problem}", "mend the file there") from None
+        except RecursionError:
+            raise RooflinesError("", f"is nested more than {DEEPEST} levels deep", "nest it less") from None
+        except RooflinesError:
+            raise
+        except (yaml.YAMLError, ValueError) as error:
+            problem = " ".join(str(error).split())
+            raise RooflinesError("", f"is not valid YAML: {problem}", "mend the file") from None
+
+
+def _text(path: Path) -> str:
+    """The text of a file, a pipe or a device that may be endless; a pipe that nobody writes to is waited for, as `cat` does."""
     try:
-        size = Path(path).stat().st_size
-        if size > LARGEST_FILE:
-            raise RooflinesError(
-                "", f"has {size:,} bytes, more than a config can sensibly have", f"keep it below {LARGEST_FILE:,} bytes", file=name
-            )
-        text = Path(path).read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+        if len(content) > LARGEST_FILE:
+            problem = f"has more than {LARGEST_FILE:,} bytes, more than a config can sensibly have"
+            raise RooflinesError("", problem, f"keep it to {LARGEST_FILE:,} bytes")
+        return content.decode("utf-8")
     except FileNotFoundError:
-        raise RooflinesError("", "does not exist", "give the path of a file that does", file=name) from None
+        raise RooflinesError("", "does not exist", "give the path of a file that does") from None
     except IsADirectoryError:
-        raise RooflinesError("", "is a directory", "give the path of a file", file=name) from None
+        raise RooflinesError("", "is a directory", "give the path of a file") from None
     except UnicodeDecodeError:
-        raise RooflinesError("", "is not text in UTF-8", "save it in UTF-8", file=name) from None
+        raise RooflinesError("", "is not text in UTF-8", "save it in UTF-8") from None
     except OSError as error:
-        raise RooflinesError("", f"cannot be read: {error.strerror}", "make it readable", file=name) from None
-    try:
-        return _plain_data(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise RooflinesError(place, f"is not valid YAML: {error.problem}", "mend the file there", file=name) from None
-    except RecursionError:
-        raise RooflinesError("", f"is nested more than {DEEPEST} levels deep", "nest it less", file=name) from None
-    except (yaml.YAMLError, ValueError) as error:
-        problem = " ".join(str(error).split())
-        raise RooflinesError("", f"is not valid YAML: {problem}", "mend the file", file=name) from None
+        raise RooflinesError("", f"cannot be read: {error.strerror}", "make it readable") from None
+
+
+def _place(mark: yaml.Mark) -> str:
+    return f"line {mark.line + 1}, column {mark.column + 1}"
 
 
 def _plain_data(text: str) -> Any:  # noqa: ANN401, whatever stands in the file
@@ -126,7 +142,7 @@ def _plain_data(text: str) -> Any:  # noqa: ANN401, whatever stands in the file
     loader = Loader(text)
     try:
         root = loader.get_single_node()
-        _check_shape(root)
+        _check_shape(root, loader)
         return None if root is None else loader.construct_document(root)
     finally:
         loader.dispose()
@@ -153,8 +169,8 @@ def _could_overflow(text: str) -> bool:
     return False
 
 
-def _check_shape(root: yaml.Node | None) -> None:
-    """Refuse a document that nests too deep or that aliases blow up, before anything is built of it."""
+def _check_shape(root: yaml.Node | None, loader: Loader) -> None:
+    """Refuse a document that nests too deep, that aliases blow up or that has ambiguous numbers, before anything is built of it."""
     sizes: dict[int, int] = {}
 
     def size(node: yaml.Node, depth: int) -> int:
@@ -165,12 +181,22 @@ def _check_shape(root: yaml.Node | None) -> None:
         if id(node) in sizes:
             return sizes[id(node)]
         sizes[id(node)] = 1
+        if isinstance(node, yaml.ScalarNode):
+            _check_number(node, loader)
+            return 1
         children = [child for pair in node.value for child in pair] if isinstance(node, yaml.MappingNode) else node.value
-        if not isinstance(node, yaml.ScalarNode):
-            sizes[id(node)] = 1 + sum(size(child, depth + 1) for child in children)
+        sizes[id(node)] = 1 + sum(size(child, depth + 1) for child in children)
         if sizes[id(node)] > MOST_NODES:
             raise yaml.constructor.ConstructorError(None, None, f"more than {MOST_NODES:,} values, aliases spelt out", node.start_mark)
         return sizes[id(node)]
 
     if root is not None:
         size(root, 0)
+
+
+def _check_number(node: yaml.ScalarNode, loader: Loader) -> None:
+    """Refuse a number that YAML 1.1 reads as another one than people do."""
+    if node.tag in NUMBERS and not CLEAR.fullmatch(node.value):
+        problem = f"has {shortened(node.value)}, which YAML reads as {quote(loader.construct_object(node))}"
+        fix = "write the number without leading zeros, colons and stray underscores, or put it in quotes where text is meant"
+        raise RooflinesError(_place(node.start_mark), problem, fix)

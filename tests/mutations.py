@@ -209,6 +209,7 @@ NAMES = (
 RANGES = (
     *({"from": 1, "to": 2**53, "step": 1}, {"from": 1, "to": 1e18, "factor": 2}, {"from": 1, "to": 10**6, "factor": 1.000001}),
     *({"from": 1, "to": 2**53, "factor": 1 + 2**-52}, {"from": 2**53, "to": 2**53, "step": 1e-300}, {"from": 0.5, "to": 3, "step": 0.25}),
+    *({"from": 1, "to": 2**53, "count": 7}, {"from": 1, "to": 2**53, "count": 2**53}, {"from": 0.5, "to": 3, "count": "3"}),
     *({"from": 1, "to": 2**20, "step": 1}, {"from": 1, "to": 2**52, "factor": 1.0001}, {"from": 1, "to": 1000, "step": 1}),
     *({"sequences": 2**53, "tokens_per_sequence": 2**53, "replicas": 1}, {"sequences": 1, "tokens_per_sequence": 1, "replicas": 3}),
 )

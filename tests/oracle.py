@@ -154,6 +154,9 @@ def resolve_chips(chips: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {name: resolve(name) for name in chips}
 
 
+SNAP = Fraction(1, 10**9)
+
+
 def sizes_of(spec: Sizes) -> list[int]:
     """Return the sizes that one entry of a grid asks for (a tie is not one of them)."""
     if isinstance(spec, list):
@@ -162,11 +165,31 @@ def sizes_of(spec: Sizes) -> list[int]:
         return [whole(spec)]
     if "sequences" in spec:
         return [whole(exact(spec["sequences"]) * exact(spec["tokens_per_sequence"]) / exact(spec["replicas"]))]
-    values, value, last = [], exact(spec["from"]), exact(spec["to"])
+    first, last = exact(spec["from"]), exact(spec["to"])
+    if "count" in spec:
+        return list(dict.fromkeys(nearest_mean(first, last, step, int(spec["count"]) - 1) for step in range(int(spec["count"]))))
+    values, value = [], first
     while value <= last:
-        values.append(math.floor(value + Fraction(1, 2)))
+        values.append(value)
         value = value * exact(spec["factor"]) if "factor" in spec else value + exact(spec["step"])
-    return list(dict.fromkeys(values))
+    if "factor" in spec and value <= last * (1 + SNAP):
+        values.append(last)
+    elif "factor" in spec and len(values) > 1 and values[-1] >= last * (1 - SNAP):
+        values[-1] = last
+    return list(dict.fromkeys(math.floor(value + Fraction(1, 2)) for value in values))
+
+
+def nearest_mean(first: Fraction, last: Fraction, step: int, steps: int) -> int:
+    """Return the whole number nearest to first * (last / first)^(step / steps), a half upwards, by powers of whole numbers alone."""
+    if not steps:
+        return math.floor(first + Fraction(1, 2))
+    power = first ** (steps - step) * last**step
+    size = round(math.exp(math.log(first) + math.log(last / first) * step / steps))
+    while (size + Fraction(1, 2)) ** steps <= power:
+        size += 1
+    while (size - Fraction(1, 2)) ** steps > power:
+        size -= 1
+    return size
 
 
 def as_list(value: object) -> list[Any]:

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import rooflines
+from rooflines.sizes import Sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -182,7 +183,7 @@ sizes = st.one_of(small, round_sizes, huge)
 @st.composite
 def axes(draw: st.DrawFn, most: int) -> int | list[int] | dict[str, Any]:
     """Draw what a grid may say of one dimension, at most so many sizes of it."""
-    kind = draw(st.sampled_from(["one", "list", "list", "factor", "step", "tokens"]))
+    kind = draw(st.sampled_from(["one", "list", "list", "factor", "count", "step", "tokens"]))
     if kind == "one":
         size: int = draw(sizes)
         return size
@@ -193,6 +194,8 @@ def axes(draw: st.DrawFn, most: int) -> int | list[int] | dict[str, Any]:
         factor, steps = draw(st.sampled_from(["2", "3", "1.1", "1.7", "10"])), draw(st.integers(0, most - 1))
         to = math.floor(start * Fraction(factor) ** steps)
         return {"from": start, "to": to, "factor": draw(st.sampled_from([factor, float(factor)]))}
+    if kind == "count":
+        return {"from": start, "to": draw(st.integers(start + 1, 10**6)), "count": draw(st.integers(2, max(most, 2)))}
     if kind == "step":
         step = draw(st.integers(1, 1000))
         return {"from": start, "to": start + draw(st.integers(0, (most - 1) * step)), "step": step}
@@ -680,7 +683,56 @@ def test_sizes_far_past_an_integer_product_keep_their_bound_and_threshold(expone
 def test_a_range_ends_where_exact_arithmetic_ends(start: int, factor: str, steps: int) -> None:
     """A range by factor reaches its end where the end is a power of the factor, however often it is multiplied."""
     last = min(math.floor(start * Fraction(factor) ** steps), EXACT_INTEGER)
-    spec = {"from": start, "to": last, "factor": float(factor)}
+    assert_sizes({"from": start, "to": last, "factor": float(factor)})
+
+
+@pytest.mark.parametrize("end", [1024, 1024 * (1 + 2e-10), 1024 * (1 - 2e-10)])
+def test_a_geometric_range_keeps_its_end(end: float) -> None:
+    """A factor is a rounded number, so that its last power misses the end by a little; the end is a size all the same."""
+    root = {"from": 1, "to": end, "factor": 1.4142135623730951}
+    assert Sizes(root).values()[-3:] == (512, 724, 1024)
+    assert Sizes({**root, "to": 1023.9}).values()[-2:] == (512, 724)
+    assert Sizes({**root, "to": 2**40}).values()[-1] == 2**40
+
+
+@pytest.mark.parametrize(("lowest", "sizes"), [(1, (1, 2, 4, 8, 16, 32)), (32, (32,)), (1.5, (2, 3, 5, 9, 17, 32))])
+def test_a_range_by_count_has_both_ends_and_equal_factors_between(lowest: float, sizes: tuple[int, ...]) -> None:
+    """Six sizes are asked for, as many as there are where none of them are rounded to the same."""
+    assert Sizes({"from": lowest, "to": 32, "count": 6}).values() == sizes
+
+
+def test_a_range_by_count_rounds_a_half_up_and_keeps_a_size_once() -> None:
+    """3.5 is the middle of 1 and 12.25; from 1 to 3 there are three sizes, however many are asked for."""
+    assert Sizes({"from": 1, "to": 12.25, "count": 3}).values() == (1, 4, 12)
+    assert Sizes({"from": 1, "to": 3, "count": 100}).values() == (1, 2, 3)
+    assert Sizes({"from": 7, "to": 7, "count": 1}).values() == (7,)
+
+
+@pytest.mark.parametrize("last", [600, 3000])
+@pytest.mark.parametrize("factor", [1.01, 1.013, 1.0125])
+def test_a_long_range_has_the_sizes_of_exact_arithmetic(factor: float, last: int) -> None:
+    """Hundreds of terms and thousands: rounded like the exact powers, the largest ones too."""
+    spec = {"from": 1, "to": min(factor**last, 2.0**53), "factor": factor}
+    assert list(Sizes(spec).values()) == oracle.sizes_of(spec)
+
+
+def test_a_range_by_count_is_the_range_by_its_factor() -> None:
+    """Forms that mean the same sizes give the same sizes, also where the factor has no exact decimal."""
+    by_count = Sizes({"from": 1, "to": 2**20, "count": 601}).values()
+    assert by_count == Sizes({"from": 1, "to": 2**20, "factor": 2 ** (1 / 30)}).values()
+    assert list(by_count) == oracle.sizes_of({"from": 1, "to": 2**20, "count": 601})
+
+
+@pytest.mark.parametrize(("last", "factor"), [(10**9, 1.5), (10**9 + 1, 1.0000001), (10**12, 1.00000000001), (2**53, 1.1)])
+def test_only_the_end_of_a_range_is_moved(last: int, factor: float) -> None:
+    """Sizes that are closer to the end than it may be missed by stay where they are."""
+    spec = {"from": last - 700, "to": last, "factor": factor}
+    assert list(Sizes(spec).values()) == oracle.sizes_of(spec)
+    assert len(Sizes(spec).values()) <= Sizes(spec).count
+
+
+def assert_sizes(spec: dict[str, Any]) -> None:
+    """Check that a table has the sizes of exact arithmetic."""
     chip = {
         "name": "A chip",
         "vendor": "Nobody",

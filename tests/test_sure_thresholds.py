@@ -305,6 +305,20 @@ def test_hops_take_longer_than_fewer_and_fewer_flops(monkeypatch: pytest.MonkeyP
     assert_frame_equal(rooflines.thresholds(rooflines.load_config(config)), frame, rel_tol=1e-9, abs_tol=0)
 
 
+@pytest.mark.parametrize("hop", [1e-12, 1e-18, 1e-30])
+def test_hops_that_take_next_to_no_time_move_no_threshold(hop: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """N times the exact FLOPs lose a second with every chip, and N times the latency gains a tiny part of one."""
+    chip = made_up(1e12, 1e15, {"bytes_per_s": 1e15, "topology": "switch", "hop_latency_s": hop})
+    sweep = {"operation": "matmul", "grid": {"B": 2**20, "D": 64, "F": 2**20}, "dtypes": ["bf16"], "chips": ["one"]}
+    split = {"sharding": "contracting/all-reduce", "flops": "exact", "shards": [1], "thresholds": ["shards"]}
+    config = config_of({**sweep, **split}, {"one": chip})
+    for solve in (critical_shards.solve, unsure(critical_shards.solve)):
+        monkeypatch.setattr(critical_shards, "solve", solve)
+        assert threshold_differences(config) == []
+        row = rooflines.thresholds(rooflines.load_config(config)).select("critical", "critical_exact", "limit").row(0)
+        assert row == (127, pytest.approx((128 * 1000 + 4) / (1000 + 4)), "network")
+
+
 def test_a_split_beside_tiles_counts_whole_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """A result is written once however many tiles of the contracted dimension it sums, so they matter to where a split ends."""
     chip = made_up(1e14, 1e12, {"bytes_per_s": 1e18, "topology": "switch"})

@@ -162,6 +162,52 @@ def test_float32_keeps_every_metric_where_it_is_let() -> None:
         rooflines.load_config(given)
 
 
+def test_float32_is_refused_where_hops_take_endlessly_longer_than_flops() -> None:
+    """The utilization of such rows would become 0."""
+    chip = {"base": "h100-sxm", "networks.nvlink.hop_latency_s": 1e30, "source": "none"}
+    sweep = {"operation": "matmul", "grid": {"B": 1, "D": 64, "F": 64}, "dtypes": "bf16", "chips": "slow"}
+    given: dict[str, Any] = {
+        "chips": {"slow": chip},
+        "sweeps": {"ends": {**sweep, "shards": [1, 2], "sharding": "column/gather-x", "floats": "float32"}},
+    }
+    with pytest.raises(rooflines.RooflinesError, match=r"sweeps\.ends\.floats is float32, which .* hops of 1\.0e\+30 seconds on slow"):
+        rooflines.load_config(given)
+    given["sweeps"]["ends"]["shards"] = [1]
+    assert rooflines.rows(rooflines.load_config(given), "ends").collect()["utilization"].item() > 0
+
+
+@pytest.mark.parametrize(("flops", "hop"), [("leading", 1e30), ("exact", 1e-30)])
+def test_the_ends_of_what_may_be_written_are_in_the_range_of_floats(flops: str, hop: float) -> None:
+    """With the smallest and largest rates, sizes and numbers of chips: no metric and no threshold is infinite, NaN or below zero."""
+    chips = {
+        f"chip-{number}": {
+            "source": "none",
+            "units": {"matrix": {"bf16": {"flops_per_s": math}}},
+            "memory": {"hbm": {"bytes_per_s": bytes_per_s}},
+            "networks": {"link": {"bytes_per_s": bytes_per_s, "links": 2**53, "topology": "switch", "hop_latency_s": hop}},
+            "efficiency": {"math": 1e-6},
+        }
+        for number, (math, bytes_per_s) in enumerate(product((1e-30, 1e30), (1e-30, 1e30)))
+    }
+    sweep = {
+        "operation": "ABC,CDE->ABDE",
+        "grid": {"A": [1, 2**53], "B": 2**53, "C": [1, 2**53] if flops == "leading" else 2**53, "D": 2**53, "E": 2**53},
+        "dtypes": ["bf16"],
+        "chips": list(chips),
+        "sharding": {"split": "C", "then": "all-reduce"},
+        "shards": [2, 2**53],
+        "flops": flops,
+        "thresholds": ["A", "C", "shards"],
+    }
+    config = rooflines.load_config({"chips": chips, "sweeps": {"ends": sweep}, "charts": []})
+    for frame in (rooflines.rows(config, "ends").collect(), rooflines.thresholds(config)):
+        floats = frame.select(pl.col(pl.Float64))
+        assert floats.select(pl.all().drop_nulls().is_finite().all()).row(0) == (True,) * floats.width
+        assert floats.select((pl.all().drop_nulls() >= 0).all()).row(0) == (True,) * floats.width
+    times = rooflines.rows(config, "ends").select("flops", "memory_bytes", "t_math_s", "t_memory_s", "utilization").collect()
+    assert times.select((pl.all() > 0).all()).row(0) == (True,) * times.width
+
+
 def test_parts_that_hold_different_names_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Text is Categorical in every part, however many names, and each row group says which of them it holds."""
     monkeypatch.setattr(tables, "ROW_GROUP_ROWS", 600)
