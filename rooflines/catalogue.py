@@ -48,7 +48,7 @@ TREES = ("units", "memory", "networks", "power", "efficiency", "calibration")
 NUMBERS = ("flops_per_s", "bytes_per_s", "capacity_bytes", "links", "domain", "ring_multiple", "hop_latency_s", "watts")
 """The numbers that an entry may hold."""
 
-ABOUT = ("base", "name", "status", "note", "source", "confidence", "estimate")
+ABOUT = ("base", "name", "status", "note", "source", "confidence", "estimate", "plausible")
 """What a variant says about itself in one piece."""
 
 

@@ -6,6 +6,7 @@ where they come together, in `sweep`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +19,14 @@ from rooflines.charts.choice import choose
 from rooflines.charts.config import ChartConfig, Charts, understood_chart
 from rooflines.dictionary import METRICS
 from rooflines.entries import Efficiency, Entry, Name, NamedCombination, Text, checked_name, understood
-from rooflines.errors import Mistakes, Partial, RooflinesError, close_to, placed, quote
+from rooflines.errors import Mistakes, Partial, PlausibilityWarning, RooflinesError, close_to, placed, quote
 from rooflines.numbers import whole
 from rooflines.operation import NAMED as OPERATIONS
+from rooflines.plausibility import doubts
 from rooflines.sharding import NAMED as SHARDINGS
 from rooflines.spreadsheet import is_formula
 from rooflines.sweep import SHARDS, Sweep
-from rooflines.yaml_file import in_file, read_yaml
+from rooflines.yaml_file import Lines, in_file, read_yaml
 
 if TYPE_CHECKING:
     from rooflines.charts.choice import Spec
@@ -329,15 +331,23 @@ def load_config(source: str | Path | Mapping[str, Any] | None = None) -> Config:
         The config, checked down to the last key: what it describes can be computed.
 
     Raises:
-        RooflinesError: It is wrong somewhere; the message says where, what was found and how to mend it.
+        RooflinesError: It is wrong somewhere; the message says where, what was found and how to mend it, for each mistake.
+
+    Warns:
+        PlausibilityWarning: A number of one of its own chips looks like a slip.
     """
+    line_of = None
     if isinstance(source, Mapping):
         with placed(file="config"):
-            return _understood("config", source)
-    path = DEFAULT_CONFIG if source is None else Path(source)
-    given = read_yaml(path)
-    with in_file(path):
-        return _understood(str(path), given)
+            config, unlikely = _understood("config", source)
+    else:
+        path = DEFAULT_CONFIG if source is None else Path(source)
+        given, line_of = read_yaml(path), Lines(path).of
+        with in_file(path):
+            config, unlikely = _understood(str(path), given)
+    for doubt in unlikely:
+        warnings.warn(str(doubt.within(file=config.file, line_of=line_of)), PlausibilityWarning, stacklevel=2)
+    return config
 
 
 def _check_thresholds(solutions: int) -> None:
@@ -346,11 +356,12 @@ def _check_thresholds(solutions: int) -> None:
         raise RooflinesError("thresholds", f"makes {solutions:,} thresholds, more than the {MOST_THRESHOLDS:,} that one file holds", fix)
 
 
-def _understood(file: str, given: object) -> Config:
+def _understood(file: str, given: object) -> tuple[Config, list[RooflinesError]]:
+    """The config, and what looks like a slip in it."""
     sweeps: dict[str, Sweep] = {}
     with Mistakes() as mistakes:
         top = understood(ConfigFile, given, mistakes)
-        chips = _all_chips(top, mistakes)
+        chips, unlikely = _all_chips(top, mistakes)
         with mistakes.at("sweeps") as part:
             for name, sweep in top["sweeps"].items():
                 with part.at(str(name)) as own:
@@ -367,13 +378,14 @@ def _understood(file: str, given: object) -> Config:
             charts = _understood_charts(top["charts"], part)
             refused = [name for name in top["sweeps"] if name not in sweeps]
             specs = choose(charts, sweeps, refused)
-    return Config(file, sweeps, chips, specs)
+    return Config(file, sweeps, chips, specs), unlikely
 
 
-def _all_chips(top: Partial, mistakes: Mistakes) -> Partial:
-    """The chips of the catalogue and those of the config that are right."""
+def _all_chips(top: Partial, mistakes: Mistakes) -> tuple[Partial, list[RooflinesError]]:
+    """The chips of the catalogue and those of the config that are right, and what looks like a slip in the latter."""
     catalogue = chip_entries()
     own = Partial({}, ())
+    unlikely: list[RooflinesError] = []
     with mistakes.at("chips") as part:
         for chip in top["chips"]:
             with part.at(str(chip)):
@@ -382,7 +394,10 @@ def _all_chips(top: Partial, mistakes: Mistakes) -> Partial:
                         "", "is a chip of the catalogue already", f"choose another id and write `base: {chip}` for a variant of it"
                     )
         own = resolve_chips(top["chips"], catalogue, part)
-    return Partial({**catalogue, **own}, own.refused)
+        for chip, entry in own.items():
+            with part.at(chip):
+                unlikely += [doubt.within(f"chips.{chip}") for doubt in doubts(top["chips"][chip], entry, {**catalogue, **own})]
+    return Partial({**catalogue, **own}, own.refused), unlikely
 
 
 def _understood_charts(charts: object, mistakes: Mistakes) -> str | list[ChartConfig | None]:

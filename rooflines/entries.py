@@ -224,6 +224,9 @@ class Chip(Sourced):
     status: Text | None = Field(None, description="whether it can be had")
     aliases: list[Text] | None = Field(None, description="other names")
     base: Name | None = Field(None, description="the chip it is a variant of")
+    plausible: list[Text] | None = Field(
+        None, exclude=True, description="dotted paths of numbers that are meant although they look like a slip; for a config's own chips"
+    )
     units: dict[Literal["matrix", "vector"], dict[Name, Peak]] = Field(description="dense peaks by compute unit and compute dtype")
     memory: dict[Name, Level] = Field(description="memory levels; hbm is the main memory, whatever its technology")
     networks: dict[Name, Network] = Field({}, description="interconnects; the first is the one used unless a sweep says otherwise")

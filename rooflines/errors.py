@@ -43,15 +43,16 @@ class RooflinesError(ValueError):
         fix: What to do about it, an imperative without a full stop.
         close: Known names that look like the one found.
         file: The file it stands in.
-        line: The line of that file [1]; None where it is not known.
 
     Attributes:
+        line: The line of that file [1]; None where it is not known.
         errors: The mistakes one by one; the other attributes are those of the first. Empty where a value was needed that was refused
             before: the mistake is in the message of that value.
     """
 
-    def __init__(self, where: str, problem: str, fix: str, *, close: Iterable[str] = (), file: str = "", line: int | None = None) -> None:
-        self.where, self.problem, self.fix, self.close, self.file, self.line = where, problem, fix, tuple(close), file, line
+    def __init__(self, where: str, problem: str, fix: str, *, close: Iterable[str] = (), file: str = "") -> None:
+        self.where, self.problem, self.fix, self.close, self.file = where, problem, fix, tuple(close), file
+        self.line: int | None = None
         self._several: tuple[Self, ...] | None = None
         super().__init__(where, problem, fix)
 
@@ -62,8 +63,8 @@ class RooflinesError(ValueError):
         if len(several) == 1:
             return several[0]
         first = several[0] if several else cls("", "needs what was refused", "correct that")
-        whole = cls(first.where, first.problem, first.fix, close=first.close, file=first.file, line=first.line)
-        whole._several = several
+        whole = cls(first.where, first.problem, first.fix, close=first.close, file=first.file)
+        whole.line, whole._several = first.line, several
         return whole
 
     @property
@@ -81,24 +82,22 @@ class RooflinesError(ValueError):
             file: The file it stands in.
             line_of: The line of a key path in that file.
         """
-        return self.of(error if error.file else error._within(place, file, line_of) for error in self.errors)
-
-    def _within(self, place: str, file: str, line_of: Callable[[str], int | None] | None) -> Self:
+        if self._several is not None:
+            return self.of(error.within(place, file=file, line_of=line_of) for error in self._several)
+        if self.file:
+            return self
         joint = "." if place and self.where and not self.where.startswith("[") else ""
-        where = f"{place}{joint}{self.where}"
-        line = line_of(where) if line_of else self.line
-        return type(self)(where, self.problem, self.fix, close=self.close, file=file, line=line)
+        outer = type(self)(f"{place}{joint}{self.where}", self.problem, self.fix, close=self.close, file=file)
+        outer.line = line_of(outer.where) if line_of else None
+        return outer
 
     def __str__(self) -> str:
         """Where and what, what is close to it, how to fix it: a line each, for the first mistakes; then how many more there are."""
-        if self._several is None:
-            return self._message()
-        more = len(self.errors) - MOST_SHOWN
-        count = f"at least {more}" if len(self.errors) >= MOST_COLLECTED else more
-        rest = [f"and {count} more mistake{'s' if more > 1 else ''}."] if more > 0 else []
-        return "\n".join([*(error._message() for error in self.errors[:MOST_SHOWN]), *rest])
-
-    def _message(self) -> str:
+        if self._several is not None:
+            more = len(self._several) - MOST_SHOWN
+            count = f"at least {more}" if len(self._several) >= MOST_COLLECTED else more
+            rest = [f"and {count} more mistake{'s' if more > 1 else ''}."] if more > 0 else []
+            return "\n".join([*map(str, self._several[:MOST_SHOWN]), *rest])
         file = f"{self.file}:{self.line}" if self.line else self.file
         place = ": ".join(part for part in (file, plain(self.where)) if part)
         lines = [f"{place} {self.problem}." if place else f"{self.problem}."]

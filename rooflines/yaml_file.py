@@ -16,7 +16,7 @@ from rooflines.errors import RooflinesError, quote
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["in_file", "read_yaml"]
+__all__ = ["Lines", "in_file", "read_yaml"]
 
 LARGEST_FILE = 2 * 2**20
 """Bytes of a config or catalogue [byte]; a larger one is a mistake."""
@@ -192,11 +192,11 @@ def in_file(path: str | Path, place: str = "") -> Iterator[None]:
     try:
         yield
     except RooflinesError as error:
-        found = error.within(place, file=str(path), line_of=_Lines(path).of).errors
+        found = error.within(place, file=str(path), line_of=Lines(path).of).errors
         raise RooflinesError.of(sorted(found, key=lambda mistake: mistake.line or 0)) from None
 
 
-class _Lines:
+class Lines:
     """The lines on which the keys and items of a YAML file are written; those behind an alias where the anchor is."""
 
     def __init__(self, path: str | Path) -> None:
