@@ -304,8 +304,8 @@ def understood(form: type[Entry], given: object, mistakes: Mistakes) -> Partial:
         found = error.errors(include_url=False)
     wrong = {str(single["loc"][0]) for single in found}
     refused = wrong | {str(location[0]) for location in _misspelt(found) if len(location) == 1 and location[0] not in given}
-    right = {name: (field.annotation, field) for name, field in form.model_fields.items() if name not in refused}
-    part: Any = create_model(form.__name__, __base__=Entry, **right)
+    right: dict[str, Any] = {name: (field.annotation, field) for name, field in form.model_fields.items() if name not in refused}
+    part = create_model(form.__name__, __base__=Entry, **right)
     return Partial(part.model_validate({key: given[key] for key in right if key in given}).model_dump(), refused)
 
 

@@ -125,6 +125,6 @@ def _outlier(path: str, value: float, entry: Plain, known: Plain) -> str | None:
             if not rounded and value == _part(other, path).get("printed_with_sparsity"):
                 return f"the figure with sparsity that is printed for {chip}"
     memory, links = entry["memory"].get("hbm", {}).get("bytes_per_s", math.inf), part.get("links", 1)
-    if (tree, key) == ("networks", "bytes_per_s") and value * links > memory:
+    if (tree, key) == ("networks", "bytes_per_s") and SPANS["memory", key][0] <= memory < value * links:
         return f"which over {links} links is more than the main memory has, as a figure of all links or of both directions would be"
     return None

@@ -8,7 +8,6 @@ import re
 import resource
 import signal
 import sys
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -144,8 +143,7 @@ def outcome(case: Case, folder: Path) -> str:
     forget()
     results = folder / "results"
     try:
-        with within(SECONDS), watched(results), warnings.catch_warnings():
-            warnings.simplefilter("ignore", rooflines.PlausibilityWarning)
+        with within(SECONDS), watched(results):
             config = rooflines.load_config(folder / "config.yaml")
             made = plan(config)
             rooflines.chips(config)

@@ -745,7 +745,6 @@ ODD: list[object] = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::rooflines.PlausibilityWarning")
 @settings(max_examples=300, deadline=None, print_blob=True, database=None)
 @given(place=st.sampled_from(places(FULL)), value=st.sampled_from(ODD))
 def test_any_value_in_any_place_is_accepted_or_refused_in_words(place: tuple[Any, ...], value: object) -> None:
