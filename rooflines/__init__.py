@@ -18,13 +18,14 @@ from rooflines.version import __version__
 if TYPE_CHECKING:
     from rooflines.api import chips, columns, dtypes, rows, skipped, thresholds
     from rooflines.config import Config, load_config
-    from rooflines.errors import RooflinesError
+    from rooflines.errors import PlausibilityWarning, RooflinesError
     from rooflines.provenance import Origin, origin
     from rooflines.tables import scan
 
 __all__ = [
     "Config",
     "Origin",
+    "PlausibilityWarning",
     "RooflinesError",
     "__version__",
     "chips",
@@ -41,6 +42,7 @@ __all__ = [
 HOMES = {
     "Config": "config",
     "load_config": "config",
+    "PlausibilityWarning": "errors",
     "RooflinesError": "errors",
     "Origin": "provenance",
     "origin": "provenance",

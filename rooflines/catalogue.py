@@ -8,13 +8,26 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from rooflines.entries import Chip, Entry, Format, Name, NamedCombination, Sourced, is_entry, numbers_of, parts_of, readable
-from rooflines.errors import RooflinesError, close_to, placed, quote
+from rooflines.entries import (
+    Chip,
+    Entry,
+    Format,
+    Name,
+    NamedCombination,
+    Sourced,
+    checked_name,
+    is_entry,
+    is_source,
+    numbers_of,
+    parts_of,
+    readable,
+)
+from rooflines.errors import Mistakes, Partial, RooflinesError, circle, close_to, placed, quote
 from rooflines.numbers import number
 from rooflines.operation import OPERANDS
-from rooflines.yaml_file import read_yaml
+from rooflines.yaml_file import in_file, read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -65,7 +78,7 @@ def dtype_entries() -> Plain:
     Raises:
         RooflinesError: The file is wrong.
     """
-    with placed(file=str(DTYPES_FILE)):
+    with in_file(DTYPES_FILE):
         try:
             dtypes = DtypeFile.model_validate(read_yaml(DTYPES_FILE)).model_dump(exclude_none=True)
         except ValidationError as error:
@@ -75,15 +88,18 @@ def dtype_entries() -> Plain:
 
 
 def _check_dtype_entries(dtypes: Plain) -> None:
-    for name, form in dtypes["formats"].items():
-        if ("block" in form) != ("scale_bits" in form):
-            raise RooflinesError(f"formats.{name}", "has one of scale_bits and block without the other", "give both or neither")
-    for name, combination in dtypes["combinations"].items():
-        for key in (*OPERANDS, "compute"):
-            if combination[key] not in dtypes["formats"]:
-                problem = f"is {quote(combination[key])}, which is no format in this file"
-                close = close_to(combination[key], dtypes["formats"])
-                raise RooflinesError(f"combinations.{name}.{key}", problem, "use one of its formats, or add the format", close=close)
+    with Mistakes() as mistakes:
+        for name, form in dtypes["formats"].items():
+            with mistakes.at(f"formats.{name}"):
+                if ("block" in form) != ("scale_bits" in form):
+                    raise RooflinesError("", "has one of scale_bits and block without the other", "give both or neither")
+        for name, combination in dtypes["combinations"].items():
+            for key in (*OPERANDS, "compute"):
+                with mistakes.at(f"combinations.{name}.{key}"):
+                    if combination[key] not in dtypes["formats"]:
+                        problem = f"is {quote(combination[key])}, which is no format in this file"
+                        close = close_to(combination[key], dtypes["formats"])
+                        raise RooflinesError("", problem, "use one of its formats, or add the format", close=close)
 
 
 @cache
@@ -106,8 +122,9 @@ def chip_entries() -> Plain:
     Raises:
         RooflinesError: The file is wrong.
     """
-    with placed("chips", file=str(CHIPS_FILE)):
-        return resolve_chips(_chip_file()["chips"], {})
+    given = _chip_file()["chips"]
+    with in_file(CHIPS_FILE, "chips"), Mistakes() as mistakes:
+        return resolve_chips(given, {}, mistakes)
 
 
 def base_chips() -> list[str]:
@@ -115,25 +132,27 @@ def base_chips() -> list[str]:
     return [chip for chip, entry in chip_entries().items() if "base" not in entry]
 
 
-def resolve_chips(given: Mapping[str, Any], known: Plain) -> dict[str, Any]:
+def resolve_chips(given: Mapping[str, Any], known: Plain, mistakes: Mistakes) -> Partial:
     """Chip entries with their variants spelt out.
 
     Args:
         given: Entries by id: whole chips, or variants with a `base` and dotted paths to what they override.
         known: Resolved entries that a `base` may also name.
+        mistakes: Collects what is wrong with entries; key paths start at the chip's id.
 
     Returns:
-        The entries of `given` as plain data, checked.
+        The entries of `given` that are right, as plain data.
 
     Raises:
-        RooflinesError: An entry is wrong; key paths start at the chip's id.
+        RooflinesError: It is no mapping.
     """
     if not isinstance(given, Mapping):
         raise RooflinesError("", f"is {quote(given)}, which is no mapping", "write chips by id")
     done: dict[str, Any] = {}
     for chip in given:
-        _resolve(chip, given, known, done, ())
-    return {chip: done[chip] for chip in given}
+        with mistakes.at():
+            _resolve(chip, given, known, done, ())
+    return Partial({chip: done[chip] for chip in given if chip in done}, set(given) - set(done))
 
 
 def _resolve(chip: str, given: Mapping[str, Any], known: Plain, done: dict[str, Any], trail: tuple[str, ...]) -> Plain:
@@ -141,8 +160,8 @@ def _resolve(chip: str, given: Mapping[str, Any], known: Plain, done: dict[str, 
         known_entry: Plain = done[chip]
         return known_entry
     if chip in trail:
-        circle = " -> ".join([*trail[trail.index(chip) :], chip])
-        raise RooflinesError(f"{trail[-1]}.base", f"goes in a circle: {circle}", "let one of them stand on its own")
+        names = circle(trail[trail.index(chip) :], given)
+        raise RooflinesError(f"{names[0]}.base", f"goes in a circle: {' -> '.join(names)}", "let one of them stand on its own")
     entry = given[chip]
     over = None
     if isinstance(entry, Mapping) and "base" in entry:
@@ -152,39 +171,50 @@ def _resolve(chip: str, given: Mapping[str, Any], known: Plain, done: dict[str, 
             fix = "name a chip of the catalogue or of `chips:`"
             raise RooflinesError(f"{chip}.base", f"is {quote(base)}, which is no chip", fix, close=close)
         over = known[base] if base not in given else _resolve(base, given, known, done, (*trail, chip))
-    with placed(str(chip)):
+    with placed(str(chip)), Mistakes() as mistakes:
+        with mistakes.at():
+            checked_name(chip)
+        spelt_out = entry if over is None else _override(over, entry, mistakes)
+        _check_dtypes(spelt_out, mistakes)
         try:
-            TypeAdapter(Name).validate_python(chip)
-            checked = Chip.model_validate(entry if over is None else _override(over, entry))
+            checked = Chip.model_validate(spelt_out)
         except ValidationError as error:
             raise readable(error) from None
-        plain: dict[str, Any] = checked.model_dump(exclude_none=True, exclude_defaults=True)
-        plain.setdefault("networks", {})
-        _check_dtypes(plain)
+    plain: dict[str, Any] = checked.model_dump(exclude_none=True, exclude_defaults=True)
+    plain.setdefault("networks", {})
     done[chip] = plain
     return plain
 
 
-def _check_dtypes(chip: Plain) -> None:
+def _check_dtypes(chip: object, mistakes: Mistakes) -> None:
+    """Refuse names that are no dtypes, whatever else is wrong with the chip."""
     formats = dtype_entries()["formats"]
-    tables = {**{f"units.{unit}": peaks for unit, peaks in chip["units"].items()}, "calibration": chip.get("calibration") or {}}
+    entry = _mapping(chip)
+    tables = {**{f"units.{unit}": peaks for unit, peaks in _mapping(entry.get("units")).items()}, "calibration": entry.get("calibration")}
     for place, table in tables.items():
-        for dtype in table:
-            if dtype not in formats:
-                fix = f"use one of {', '.join(formats)}"
-                raise RooflinesError(f"{place}.{dtype}", "is no dtype of the catalogue", fix, close=close_to(dtype, formats))
+        for dtype in _mapping(table):
+            with mistakes.at():
+                if dtype not in formats:
+                    fix = f"use one of {', '.join(formats)}"
+                    raise RooflinesError(f"{place}.{dtype}", "is no dtype of the catalogue", fix, close=close_to(dtype, formats))
 
 
-def _override(base: Plain, variant: Mapping[str, Any]) -> dict[str, Any]:
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _override(base: Plain, variant: Mapping[str, Any], mistakes: Mistakes) -> dict[str, Any]:
     """A variant's entry spelt out: the base with the numbers replaced that its dotted paths name."""
     entry = copy.deepcopy(dict(base))
     for key in ("aliases", "note", "source", "confidence", "estimate", "measured"):
         entry.pop(key, None)
+    sourced = variant if is_source(variant.get("source")) else {**variant, "source": None}
     for key, value in variant.items():
         if key in Chip.model_fields and key not in PARTS:
             entry[key] = value
         else:
-            _replace(entry, str(key), value, variant)
+            with mistakes.at():
+                _replace(entry, str(key), value, sourced)
     return entry
 
 

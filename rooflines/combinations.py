@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from rooflines.errors import RooflinesError, close_to, quote
+from rooflines.errors import Mistakes, RooflinesError, close_to, quote
 from rooflines.numbers import exact
 from rooflines.operation import OPERANDS
 
@@ -35,29 +35,35 @@ class Combination:
 
 def combinations_of(wanted: Sequence[Any], dtypes: Plain) -> dict[str, Combination]:
     """The dtype combinations of a sweep by name, each with the bits it stores."""
-    formats, named = dtypes["formats"], dtypes["combinations"]
     found: dict[str, Combination] = {}
-    for index, given in enumerate(wanted):
-        where = f"dtypes[{index}]"
-        if isinstance(given, str):
-            if given not in named:
-                fix = "use one of the names in the dtype catalogue, or write {x: , w: , out: , compute: }"
-                raise RooflinesError(where, f"is {quote(given)}, which is no dtype combination", fix, close=close_to(given, named))
-            name, parts = given, named[given]
-        else:
-            parts = given
-            for key in (*OPERANDS, "compute"):
-                if parts[key] not in formats:
-                    fix = f"use one of {', '.join(formats)}"
-                    raise RooflinesError(
-                        f"{where}.{key}", f"is {quote(parts[key])}, which is no dtype", fix, close=close_to(parts[key], formats)
-                    )
-            name = f"{parts['x']},{parts['w']}->{parts['out']}@{parts['compute']}"
-        if name in found:
-            raise RooflinesError(where, f"is {quote(name)}, which stands there twice", "name every combination once")
-        bits = {}
-        for operand in OPERANDS:
-            form = formats[parts[operand]]
-            bits[operand] = exact(form["bits"]) + Fraction(form.get("scale_bits") or 0, form.get("block") or 1)
-        found[name] = Combination(name, bits, parts["compute"])
+    with Mistakes() as mistakes:
+        for index, given in enumerate(wanted):
+            with mistakes.at(f"[{index}]"):
+                combination = _combination(given, dtypes)
+                if combination.name in found:
+                    raise RooflinesError("", f"is {quote(combination.name)}, which stands there twice", "name every combination once")
+                found[combination.name] = combination
     return found
+
+
+def _combination(given: Any, dtypes: Plain) -> Combination:  # noqa: ANN401, a name or a mapping, as its form has checked
+    formats, named = dtypes["formats"], dtypes["combinations"]
+    if isinstance(given, str):
+        if given not in named:
+            fix = "use one of the names in the dtype catalogue, or write {x: , w: , out: , compute: }"
+            raise RooflinesError("", f"is {quote(given)}, which is no dtype combination", fix, close=close_to(given, named))
+        name, parts = given, named[given]
+    else:
+        parts = given
+        with Mistakes() as mistakes:
+            for key in (*OPERANDS, "compute"):
+                with mistakes.at(key):
+                    if parts[key] not in formats:
+                        fix = f"use one of {', '.join(formats)}"
+                        raise RooflinesError("", f"is {quote(parts[key])}, which is no dtype", fix, close=close_to(parts[key], formats))
+        name = f"{parts['x']},{parts['w']}->{parts['out']}@{parts['compute']}"
+    bits = {}
+    for operand in OPERANDS:
+        form = formats[parts[operand]]
+        bits[operand] = exact(form["bits"]) + Fraction(form.get("scale_bits") or 0, form.get("block") or 1)
+    return Combination(name, bits, parts["compute"])

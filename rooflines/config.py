@@ -6,26 +6,27 @@ where they come together, in `sweep`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from rooflines.catalogue import CONFIG_DIR, base_chips, chip_entries, dtype_entries, resolve_chips
 from rooflines.charts.choice import choose
-from rooflines.charts.config import Charts  # noqa: TC001, pydantic reads it at run time
+from rooflines.charts.config import ChartConfig, Charts, understood_chart
 from rooflines.dictionary import METRICS
-from rooflines.entries import Efficiency, Entry, Name, NamedCombination, Text, readable
-from rooflines.errors import RooflinesError, close_to, placed, quote
+from rooflines.entries import Efficiency, Entry, Name, NamedCombination, Text, checked_name, understood
+from rooflines.errors import Mistakes, Partial, PlausibilityWarning, RooflinesError, close_to, placed, quote
 from rooflines.numbers import counted, whole
 from rooflines.operation import NAMED as OPERATIONS
+from rooflines.plausibility import doubts
 from rooflines.sharding import NAMED as SHARDINGS
-from rooflines.sizes import Sizes
 from rooflines.spreadsheet import is_formula
 from rooflines.sweep import SHARDS, Sweep
-from rooflines.yaml_file import read_yaml
+from rooflines.yaml_file import Lines, in_file, read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,25 +61,29 @@ def _listed(value: object) -> object:
 def _unique(values: object) -> object:
     if isinstance(values, list):
         seen: set[str] = set()
-        for index, value in enumerate(values):
-            if repr(value) in seen:
-                raise RooflinesError(f"[{index}]", f"is {quote(value)}, which stands there twice", "name it once")
-            seen.add(repr(value))
+        with Mistakes() as mistakes:
+            for index, value in enumerate(values):
+                if repr(value) in seen:
+                    mistakes.add(RooflinesError(f"[{index}]", f"is {quote(value)}, which stands there twice", "name it once"))
+                seen.add(repr(value))
     return values
 
 
 def _numbers_of_chips(value: object) -> object:
     counts = []
-    for index, given in enumerate(value if isinstance(value, list) else [value]):
-        with placed(f"[{index}]" if isinstance(value, list) else ""):
-            counts.append(whole(given))
+    with Mistakes() as mistakes:
+        for index, given in enumerate(value if isinstance(value, list) else [value]):
+            with mistakes.at(f"[{index}]" if isinstance(value, list) else ""):
+                counts.append(whole(given))
     return _listed(counts)
 
 
 def _names(value: object) -> object:
-    for index, name in enumerate(value if isinstance(value, list) else []):
-        if not isinstance(name, str):
-            raise RooflinesError(f"[{index}]", f"is {quote(name)}, which is no name", "write a name, in quotes if it looks like a number")
+    fix = "write a name, in quotes if it looks like a number"
+    with Mistakes() as mistakes:
+        for index, name in enumerate(value if isinstance(value, list) else []):
+            if not isinstance(name, str):
+                mistakes.add(RooflinesError(f"[{index}]", f"is {quote(name)}, which is no name", fix))
     return value
 
 
@@ -95,11 +100,6 @@ def _solved(value: object) -> object:
 def _sweeps(value: object) -> object:
     if isinstance(value, Mapping) and not value:
         raise RooflinesError("", "is empty, so there is nothing to compute", "describe at least one sweep")
-    return value
-
-
-def _sizes(value: object) -> object:
-    Sizes(value)
     return value
 
 
@@ -143,10 +143,11 @@ def _metrics(value: object) -> object:
         )
     if not isinstance(value, list):
         raise RooflinesError("", f"is {quote(value)}", f"write all, or a list of {', '.join(names)}")
-    for index, name in enumerate(value):
-        if name not in names:
-            problem = f"is {quote(name)}, which is no metric of a table"
-            raise RooflinesError(f"[{index}]", problem, f"use some of {', '.join(names)}", close=close_to(name, names))
+    with Mistakes() as mistakes:
+        for index, name in enumerate(value):
+            if name not in names:
+                problem = f"is {quote(name)}, which is no metric of a table"
+                mistakes.add(RooflinesError(f"[{index}]", problem, f"use some of {', '.join(names)}", close=close_to(name, names)))
     return _unique(value)
 
 
@@ -201,7 +202,7 @@ def one_or_many(item: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [item, {"type": "array", "items": item, "minItems": 1, "uniqueItems": True}]}
 
 
-GridSizes = Annotated[Any, BeforeValidator(_sizes), WithJsonSchema(SIZES_SCHEMA)]
+GridSizes = Annotated[Any, WithJsonSchema(SIZES_SCHEMA)]
 Dtypes = Annotated[Any, BeforeValidator(_combination)]
 Shardings = Annotated[Any, BeforeValidator(_sharding)]
 COMBINATION_SCHEMA = {"anyOf": [{"type": "string"}, NamedCombination.model_json_schema()]}
@@ -277,15 +278,21 @@ class SweepConfig(Entry):
     )
 
 
+BY_NAME: Any = {"type": "object", "patternProperties": {"^[a-z0-9][a-z0-9-]*$": {}}}
+"""Entries by name, which are checked one by one."""
+
+
 class ConfigFile(Entry):
     """A config: sweeps, charts, and the user's own chips."""
 
     model_config = ConfigDict(title="rooflines config")
 
-    sweeps: Annotated[dict[Name, SweepConfig], BeforeValidator(_sweeps)] = Field(description="sweeps by name; each makes a table")
+    sweeps: Annotated[dict[Any, Any], BeforeValidator(_sweeps), WithJsonSchema(BY_NAME)] = Field(
+        description="sweeps by name; each makes a table"
+    )
     charts: Charts = Field("auto", description="auto: those that fit the sweeps; or a list of charts; [] for none")
     pathvars: dict[str, str] = Field({}, description="where Snakemake puts files: `results` is the folder of what is made")
-    chips: dict[Name, Any] = Field(
+    chips: Annotated[dict[Any, Any], WithJsonSchema(BY_NAME)] = Field(
         {},
         description="the user's own chips, or variants with a base and dotted paths to the numbers that differ",
     )
@@ -342,16 +349,23 @@ def load_config(source: str | Path | Mapping[str, Any] | None = None) -> Config:
         The config, checked down to the last key: what it describes can be computed.
 
     Raises:
-        RooflinesError: It is wrong somewhere; the message says where, what was found and how to mend it.
+        RooflinesError: It is wrong somewhere; the message says where, what was found and how to mend it, for each mistake.
+
+    Warns:
+        PlausibilityWarning: A number of one of its own chips looks like a slip.
     """
-    given: Any
+    line_of = None
     if isinstance(source, Mapping):
-        file, given = "config", source
+        with placed(file="config"):
+            config, unlikely = _understood("config", source)
     else:
         path = DEFAULT_CONFIG if source is None else Path(source)
-        file, given = str(path), read_yaml(path)
-    with placed(file=file):
-        return _understood(file, given)
+        given, line_of = read_yaml(path), Lines(path).of
+        with in_file(path):
+            config, unlikely = _understood(str(path), given)
+    for doubt in unlikely:
+        warnings.warn(str(doubt.within(file=config.file, line_of=line_of)), PlausibilityWarning, stacklevel=2)
+    return config
 
 
 def _check_thresholds(solutions: int) -> None:
@@ -360,27 +374,56 @@ def _check_thresholds(solutions: int) -> None:
         raise RooflinesError("thresholds", f"makes {solutions:,} thresholds, more than the {MOST_THRESHOLDS:,} that one file holds", fix)
 
 
-def _understood(file: str, given: object) -> Config:
-    try:
-        checked = ConfigFile.model_validate(given)
-    except ValidationError as error:
-        raise readable(error) from None
+def _understood(file: str, given: object) -> tuple[Config, list[RooflinesError]]:
+    """The config, and what looks like a slip in it."""
+    sweeps: dict[str, Sweep] = {}
+    with Mistakes() as mistakes:
+        top = understood(ConfigFile, given, mistakes)
+        chips, unlikely = _all_chips(top, mistakes)
+        with mistakes.at("sweeps") as part:
+            for name, sweep in top["sweeps"].items():
+                with part.at(str(name)) as own:
+                    with own.at():
+                        checked_name(name)
+                    plain = understood(SweepConfig, sweep, own)
+                    if plain.get("chips") == "all":
+                        plain["chips"] = base_chips()
+                    if "chips" in top.refused:
+                        plain.refuse("chips")
+                    sweeps[name] = Sweep.of(name, plain, chips, dtype_entries())
+                    _check_thresholds(sum(known.solutions() for known in sweeps.values()))
+        with mistakes.at("charts") as part:
+            charts = _understood_charts(top["charts"], part)
+            refused = [name for name in top["sweeps"] if name not in sweeps]
+            specs = choose(charts, sweeps, refused)
+    return Config(file, sweeps, chips, specs), unlikely
+
+
+def _all_chips(top: Partial, mistakes: Mistakes) -> tuple[Partial, list[RooflinesError]]:
+    """The chips of the catalogue and those of the config that are right, and what looks like a slip in the latter."""
     catalogue = chip_entries()
-    for chip in checked.chips:
-        if chip in catalogue:
-            fix = f"choose another id and write `base: {chip}` for a variant of it"
-            raise RooflinesError(f"chips.{chip}", "is a chip of the catalogue already", fix)
-    with placed("chips"):
-        own = resolve_chips(checked.chips, catalogue)
-    chips = {**catalogue, **own}
-    sweeps = {}
-    for name, sweep in checked.sweeps.items():
-        plain = sweep.model_dump()
-        if plain["chips"] == "all":
-            plain["chips"] = base_chips()
-        with placed(f"sweeps.{name}"):
-            sweeps[name] = Sweep.of(name, plain, chips, dtype_entries())
-            _check_thresholds(sum(known.solutions() for known in sweeps.values()))
-    with placed("charts"):
-        charts = choose(checked.charts, sweeps)
-    return Config(file, sweeps, chips, charts)
+    own = Partial({}, ())
+    unlikely: list[RooflinesError] = []
+    with mistakes.at("chips") as part:
+        for chip in top["chips"]:
+            with part.at(str(chip)):
+                if chip in catalogue:
+                    raise RooflinesError(
+                        "", "is a chip of the catalogue already", f"choose another id and write `base: {chip}` for a variant of it"
+                    )
+        own = resolve_chips(top["chips"], catalogue, part)
+        for chip, entry in own.items():
+            with part.at(chip):
+                unlikely += [doubt.within(f"chips.{chip}") for doubt in doubts(top["chips"][chip], entry, {**catalogue, **own})]
+    return Partial({**catalogue, **own}, own.refused), unlikely
+
+
+def _understood_charts(charts: object, mistakes: Mistakes) -> str | list[ChartConfig | None]:
+    """The charts as far as they are right; None in the place of one that cannot be checked any further."""
+    if not isinstance(charts, list):
+        return str(charts)
+    known: list[ChartConfig | None] = [None] * len(charts)
+    for index, chart in enumerate(charts):
+        with mistakes.at(f"[{index}]") as part:
+            known[index] = understood_chart(chart, part)
+    return known

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rooflines.config import ConfigFile
+from rooflines.config import BY_NAME, ConfigFile, SweepConfig
 from rooflines.dictionary import SKIPPED, Column, table_columns, threshold_columns
 from rooflines.entries import Chip
 
@@ -20,11 +20,13 @@ SCHEMA = ROOT / "workflow" / "schemas" / "config.schema.json"
 
 def config_schema() -> dict[str, Any]:
     """The JSON Schema of a config, for editors and validators."""
-    schema, chip = ConfigFile.model_json_schema(), Chip.model_json_schema()
-    schema["$defs"] |= chip.pop("$defs") | {"Chip": chip}
+    schema, sweep, chip = (form.model_json_schema() for form in (ConfigFile, SweepConfig, Chip))
+    forms = sweep.pop("$defs") | {"SweepConfig": sweep} | chip.pop("$defs") | {"Chip": chip}
+    reference = {"$ref": "#/$defs/SweepConfig"}
+    schema["properties"]["sweeps"]["patternProperties"] = dict.fromkeys(BY_NAME["patternProperties"], reference)
     variant = {"type": "object", "required": ["base"], "description": "a variant: a base, and dotted paths to the numbers that differ"}
     schema["properties"]["chips"]["additionalProperties"] = {"anyOf": [variant, {"$ref": "#/$defs/Chip"}]}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": forms, **schema}
 
 
 def column_table(columns: tuple[Column, ...]) -> str:

@@ -8,12 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Self, TypeGuard, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeGuard, Union, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, create_model, model_validator
 
-from rooflines.errors import RooflinesError, close_to, quote
+from rooflines.errors import MOST_COLLECTED, Mistakes, Partial, RooflinesError, close_to, quote
 from rooflines.numbers import number, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pydantic_core import ErrorDetails
 
 __all__ = [
     "Chip",
@@ -24,10 +29,13 @@ __all__ = [
     "Positive",
     "Source",
     "Sourced",
+    "checked_name",
     "is_entry",
+    "is_source",
     "numbers_of",
     "parts_of",
     "readable",
+    "understood",
 ]
 
 SMALLEST, LARGEST = 1e-30, 1e30
@@ -55,12 +63,14 @@ class Entry(BaseModel):
         fields = [field.alias or name for name, field in cls.model_fields.items()]
         if not isinstance(given, Mapping):
             raise RooflinesError("", f"is {quote(given)}, which is no mapping", f"write it with keys: {', '.join(fields)}")
-        if cls.model_config.get("extra") == "forbid":
-            for key in given:
-                if key not in fields:
-                    problem = f"is no key here; known are {', '.join(fields)}"
-                    raise RooflinesError(str(key), problem, "correct or remove it", close=close_to(key, fields))
-        return given
+        unknown = [key for key in given if key not in fields] if cls.model_config.get("extra") == "forbid" else []
+        if not unknown:
+            return given
+        problem = f"is no key here; known are {', '.join(fields)}"
+        refused = {
+            str(key): RooflinesError("", problem, "correct or remove it", close=close_to(key, fields)) for key in unknown[:MOST_COLLECTED]
+        }
+        return {**{key: given[key] for key in fields if key in given}, **refused}
 
 
 def _positive(value: object) -> int | float:
@@ -97,7 +107,8 @@ def _count(value: object) -> int:
     return whole(value)
 
 
-def _name(value: object) -> str:
+def checked_name(value: object) -> str:
+    """A name, which may become a part of a path."""
     if not isinstance(value, str) or not NAME.fullmatch(value):
         raise RooflinesError("", f"is {quote(value)}, which is no name", "use lower-case letters, digits and hyphens, no hyphen first")
     return value
@@ -109,6 +120,21 @@ def _text(value: object) -> str:
     return value
 
 
+def is_source(value: object) -> bool:
+    """Whether a value is text, a list of texts, or either by key."""
+    keys, parts = (list(value), list(value.values())) if isinstance(value, Mapping) else ([], [value])
+    texts = [*keys, *(text for part in parts for text in (part if isinstance(part, list) else [part]))]
+    return all(isinstance(text, str) for text in texts)
+
+
+def _source(value: object) -> object:
+    if not is_source(value):
+        raise RooflinesError(
+            "", f"is {quote(value)}, which is no source", "write text, a list of texts, or either for each number by its key"
+        )
+    return value
+
+
 NUMBER_SCHEMA = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^[0-9.]+[eE][+-]?[0-9]+$"}]}
 
 Positive = Annotated[float, BeforeValidator(_positive), WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0})]
@@ -116,9 +142,9 @@ NotNegative = Annotated[float, BeforeValidator(_not_negative), WithJsonSchema({*
 Bits = Annotated[float, BeforeValidator(_bits), WithJsonSchema({**NUMBER_SCHEMA, "minimum": LEAST_BITS, "maximum": MOST_BITS})]
 Share = Annotated[float, BeforeValidator(_share), WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0, "maximum": 1})]
 Count = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
-Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": "^[a-z0-9][a-z0-9-]*$"})]
+Name = Annotated[str, BeforeValidator(checked_name), WithJsonSchema({"type": "string", "pattern": "^[a-z0-9][a-z0-9-]*$"})]
 Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string"})]
-Source = str | list[str] | dict[str, str | list[str]]
+Source = Annotated[str | list[str] | dict[str, str | list[str]], BeforeValidator(_source)]
 Confidence = Literal["vendor", "vendor-quoted", "book", "secondary", "derived", "measured"]
 
 
@@ -214,6 +240,9 @@ class Chip(Sourced):
     status: Text | None = Field(None, description="whether it can be had")
     aliases: list[Text] | None = Field(None, description="other names")
     base: Name | None = Field(None, description="the chip it is a variant of")
+    plausible: list[Text] | None = Field(
+        None, exclude=True, description="dotted paths of numbers that are meant although they look like a slip; for a config's own chips"
+    )
     units: dict[Literal["matrix", "vector"], dict[Name, Peak]] = Field(description="dense peaks by compute unit and compute dtype")
     memory: dict[Name, Level] = Field(description="memory levels; hbm is the main memory, whatever its technology")
     networks: dict[Name, Network] = Field({}, description="interconnects; the first is the one used unless a sweep says otherwise")
@@ -279,14 +308,59 @@ def path_of(location: tuple[str | int, ...]) -> str:
 
 
 def readable(error: ValidationError) -> RooflinesError:
-    """The first of pydantic's errors as ours."""
-    found = error.errors(include_url=False)[0]
+    """What pydantic found, as mistakes of ours."""
+    mistakes = Mistakes()
+    found = error.errors(include_url=False)
+    misspelt = _misspelt(found)
+    missing: dict[str, list[str]] = {}
+    for single in found:
+        if single["type"] != "missing":
+            mistakes.add(_readable(single))
+        elif single["loc"] not in misspelt:
+            missing.setdefault(path_of(single["loc"][:-1]), []).append(str(single["loc"][-1]))
+    for place, keys in missing.items():
+        mistakes.add(RooflinesError(place, f"lacks {', '.join(keys)}", f"add {', '.join(f'{key}:' for key in keys)}"))
+    return RooflinesError.of(mistakes.found.values())
+
+
+def understood(form: type[Entry], given: object, mistakes: Mistakes) -> Partial:
+    """An entry as plain data, as far as it is right.
+
+    Args:
+        form: What it should be.
+        given: What stands there.
+        mistakes: Collects what is wrong with it.
+
+    Returns:
+        The keys that are right, and defaults for those left out; asking for another key raises an error without mistakes.
+
+    Raises:
+        RooflinesError: It is no mapping.
+    """
+    try:
+        return Partial(form.model_validate(given).model_dump(), ())
+    except ValidationError as error:
+        if not isinstance(given, Mapping):
+            raise readable(error) from None
+        mistakes.add(readable(error))
+        found = error.errors(include_url=False)
+    wrong = {str(single["loc"][0]) for single in found}
+    refused = wrong | {str(location[0]) for location in _misspelt(found) if len(location) == 1 and location[0] not in given}
+    right: dict[str, Any] = {name: (field.annotation, field) for name, field in form.model_fields.items() if name not in refused}
+    part = create_model(form.__name__, __base__=Entry, **right)
+    return Partial(part.model_validate({key: given[key] for key in right if key in given}).model_dump(), refused)
+
+
+def _misspelt(found: Sequence[ErrorDetails]) -> set[tuple[str | int, ...]]:
+    """Where the keys would be that unknown keys may have been meant for."""
+    return {(*single["loc"][:-1], name) for single in found if single["type"] == "extra_forbidden" for name in single["input"].close}
+
+
+def _readable(found: ErrorDetails) -> RooflinesError:
     place = path_of(tuple(step for step in found["loc"] if step != "[key]"))
-    ours = found.get("ctx", {}).get("error")
+    ours = found["input"] if found["type"] == "extra_forbidden" else found.get("ctx", {}).get("error")
     if isinstance(ours, RooflinesError):
         return ours.within(place)
-    if found["type"] == "missing":
-        return RooflinesError(path_of(found["loc"][:-1]), f"lacks {found['loc'][-1]}", f"add {found['loc'][-1]}:")
     value = found["input"]
     if found["type"] == "literal_error":
         expected = found["ctx"]["expected"]

@@ -1,4 +1,8 @@
-"""The one exception of the package: a message that says where, what was found, what is known and how to fix it."""
+"""The one exception of the package: a message that says where, what was found, what is known and how to fix it.
+
+What can be checked independently is checked in a `with Mistakes() as mistakes:` block, part by part in `with mistakes.at(place):`: one
+exception then has the mistakes of all parts. What needs a part that was refused is ended by an exception without mistakes (`Partial`).
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,26 @@ from contextlib import contextmanager
 from datetime import date
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from types import TracebackType
 
-__all__ = ["RooflinesError", "close_to", "no_folder", "placed", "printable", "quote", "shortened", "unwritable"]
+__all__ = [
+    "Mistakes",
+    "Partial",
+    "PlausibilityWarning",
+    "RooflinesError",
+    "circle",
+    "close_to",
+    "no_folder",
+    "placed",
+    "printable",
+    "quote",
+    "shortened",
+    "unwritable",
+]
 
 LONGEST_QUOTE = 80
 """Characters of a wrong value that a message repeats; the rest says nothing more."""
@@ -24,8 +42,15 @@ LONGEST_PLACE = 400
 """Characters of a key path that a message shows."""
 
 
+MOST_SHOWN = 20
+"""Mistakes that one message spells out [1]."""
+
+MOST_COLLECTED = 1000
+"""Mistakes after which no more are looked for [1]."""
+
+
 class RooflinesError(ValueError):
-    """A mistake in what the user wrote; `str(error)` is the whole message.
+    """A mistake in what the user wrote, or several; `str(error)` is the whole message.
 
     Args:
         where: The key path of the mistake, such as `sweeps.mlp.chips[1]`; empty for the file as a whole.
@@ -33,25 +58,161 @@ class RooflinesError(ValueError):
         fix: What to do about it, an imperative without a full stop.
         close: Known names that look like the one found.
         file: The file it stands in.
+
+    Attributes:
+        line: The line of that file [1]; None where it is not known.
+        errors: The mistakes one by one; the other attributes are those of the first. Empty where a value was needed that was refused
+            before: the mistake is in the message of that value.
     """
 
     def __init__(self, where: str, problem: str, fix: str, *, close: Iterable[str] = (), file: str = "") -> None:
         self.where, self.problem, self.fix, self.close, self.file = where, problem, fix, tuple(close), file
+        self.line: int | None = None
+        self._several: tuple[Self, ...] | None = None
         super().__init__(where, problem, fix)
 
-    def within(self, place: str = "", *, file: str = "") -> Self:
-        """The same error, seen from further out: `place` goes before its key path, `file` names the file."""
+    @classmethod
+    def of(cls, errors: Iterable[Self]) -> Self:
+        """One error with all these mistakes."""
+        several = tuple(errors)
+        if len(several) == 1:
+            return several[0]
+        first = several[0] if several else cls("", "needs what was refused", "correct that")
+        whole = cls(first.where, first.problem, first.fix, close=first.close, file=first.file)
+        whole.line, whole._several = first.line, several
+        return whole
+
+    @property
+    def errors(self) -> tuple[Self, ...]:
+        """The mistakes one by one."""
+        return (self,) if self._several is None else self._several
+
+    def within(self, place: str = "", *, file: str = "", line_of: Callable[[str], int | None] | None = None) -> Self:
+        """The same error, seen from further out.
+
+        An error that names its file stays as it is: there its key path is whole.
+
+        Args:
+            place: Goes before its key path.
+            file: The file it stands in.
+            line_of: The line of a key path in that file.
+        """
+        if self._several is not None:
+            return self.of(error.within(place, file=file, line_of=line_of) for error in self._several)
+        if self.file:
+            return self
         joint = "." if place and self.where and not self.where.startswith("[") else ""
-        return type(self)(f"{place}{joint}{self.where}", self.problem, self.fix, close=self.close, file=file or self.file)
+        outer = type(self)(f"{place}{joint}{self.where}", self.problem, self.fix, close=self.close, file=file)
+        outer.line = line_of(outer.where) if line_of else None
+        return outer
 
     def __str__(self) -> str:
-        """Where and what, what is close to it, how to fix it: a line each."""
-        place = ": ".join(part for part in (printable(self.file), plain(self.where)) if part)
+        """Where and what, what is close to it, how to fix it: a line each, for the first mistakes; then how many more there are."""
+        if self._several is not None:
+            more = len(self._several) - MOST_SHOWN
+            count = f"at least {more}" if len(self._several) >= MOST_COLLECTED else more
+            rest = [f"and {count} more mistake{'s' if more > 1 else ''}."] if more > 0 else []
+            return "\n".join([*map(str, self._several[:MOST_SHOWN]), *rest])
+        file = printable(f"{self.file}:{self.line}" if self.line else self.file)
+        place = ": ".join(part for part in (file, plain(self.where)) if part)
         lines = [f"{place} {self.problem}." if place else f"{self.problem}."]
         if self.close:
             lines.append(f"  close to it: {', '.join(self.close)}")
         lines.append(f"  fix: {self.fix}.")
         return "\n".join(lines)
+
+
+class PlausibilityWarning(UserWarning):
+    """A number of a chip of one's own that looks like a known slip; the chip's `plausible` overrules it."""
+
+
+class Mistakes:
+    """Collects the mistakes of independent parts; at the end of a `with` block all of them are raised as one error.
+
+    An error raised in the block itself, outside of its parts, ends it and joins those collected.
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[str, str], RooflinesError] = {}
+        self.ended = False
+
+    def add(self, error: RooflinesError) -> None:
+        """Collect the mistakes of an error, of each place the first: others there tend to follow from it.
+
+        Raises:
+            RooflinesError: There are so many that looking for more makes no sense.
+        """
+        self.ended |= not error.errors
+        for single in error.errors:
+            self.found.setdefault((single.file, single.where), single)
+            if len(self.found) >= MOST_COLLECTED:
+                self.check()
+
+    def at(self, place: str = "") -> Part:
+        """Collects the mistakes of a part: those of an error raised inside, and those added to it; `place` goes before their key paths."""
+        return Part(self, place)
+
+    def check(self) -> None:
+        """Raise what was found, if anything was; without mistakes, where a part needed what was refused elsewhere."""
+        if self.found or self.ended:
+            raise RooflinesError.of(self.found.values())
+
+    def __enter__(self) -> Self:
+        """The collector itself."""
+        return self
+
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> bool | None:
+        """Raise what was found, with what ended the block."""
+        if isinstance(error, RooflinesError):
+            self.add(error)
+        if error is None or isinstance(error, RooflinesError):
+            self.check()
+        return None
+
+
+class Part(Mistakes):
+    """Collects the mistakes of a part for those of the whole; the block after it is run whatever was found."""
+
+    def __init__(self, whole: Mistakes, place: str) -> None:
+        super().__init__()
+        self._whole, self._place = whole, place
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool | None:
+        """Hand over what was found."""
+        if error is None and not (self.found or self.ended):
+            return None
+        try:
+            super().__exit__(kind, error, trace)
+        except RooflinesError as found:
+            self._whole.add(found.within(self._place))
+            return True
+        return None
+
+
+class Partial(dict[str, Any]):
+    """Plain data some of which was refused: asking for that raises an error without mistakes, since its mistake is collected already.
+
+    Args:
+        values: What was accepted.
+        refused: Keys of what was not; these count as present.
+    """
+
+    def __init__(self, values: Mapping[str, Any], refused: Collection[str]) -> None:
+        super().__init__(values)
+        self.refused = frozenset(refused)
+
+    def __contains__(self, key: object) -> bool:
+        """Whether the key was given, accepted or not."""
+        return key in self.refused or super().__contains__(key)
+
+    def refuse(self, key: str) -> None:
+        """Count a key as refused."""
+        self.pop(key, None)
+        self.refused |= {key}
+
+    def __missing__(self, key: str) -> NoReturn:
+        """What was refused has no value."""
+        raise RooflinesError.of(()) if key in self.refused else KeyError(key)
 
 
 FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "your quota of the disk is used up", errno.EFBIG: "a file may not grow that large"}
@@ -110,14 +271,11 @@ def printable(text: object) -> str:
 
 @contextmanager
 def placed(place: str = "", *, file: str = "") -> Iterator[None]:
-    """Adds a place to the errors raised inside: `place` goes before their key path, `file` names the file.
-
-    An error that names its file stands in another one, where its key path is whole.
-    """
+    """Adds a place to the errors raised inside: `place` goes before their key path, `file` names the file."""
     try:
         yield
     except RooflinesError as error:
-        raise (error if error.file else error.within(place, file=file)) from None
+        raise error.within(place, file=file) from None
 
 
 def close_to(name: object, known: Iterable[str]) -> list[str]:
@@ -126,6 +284,12 @@ def close_to(name: object, known: Iterable[str]) -> list[str]:
     contain = [known_name for known_name in names if len(text) > 1 and text in known_name.lower()]
     alike = get_close_matches(text, names, n=3, cutoff=0.6)
     return list(dict.fromkeys([*sorted(contain, key=len), *alike]))[:4]
+
+
+def circle(names: Sequence[str], order: Iterable[str]) -> list[str]:
+    """The names of a circle as every message shows it: from the one that comes first in the file, around and back to it."""
+    first = names.index(min(names, key=list(order).index))
+    return [*names[first:], *names[: first + 1]]
 
 
 def quote(value: object) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 
-from rooflines.errors import RooflinesError, close_to, placed, quote
+from rooflines.errors import Mistakes, RooflinesError, close_to, placed, quote
 from rooflines.numbers import LARGEST_SIZE, exact, whole
 
 __all__ = ["LONGEST_AXIS", "Sizes"]
@@ -62,8 +62,10 @@ class Sizes:
             if not given:
                 raise RooflinesError("", "is an empty list, so the grid is empty", FORMS)
             self.count = len(given)
-            for index, value in enumerate(given):
-                self._whole(value, f"[{index}]")
+            with Mistakes() as mistakes:
+                for index, value in enumerate(given):
+                    with mistakes.at():
+                        self._whole(value, f"[{index}]")
         else:
             self._whole(given)
 
@@ -104,6 +106,10 @@ class Sizes:
 
     def _range(self) -> int:
         """Check a range and count its sizes, before rounding makes some of them equal."""
+        with Mistakes() as mistakes:
+            for key in self._keys:
+                with mistakes.at():
+                    self._bound(key)
         start, stop = self._bound("from"), self._bound("to")
         if start < HALF:
             raise RooflinesError("from", f"is {quote(self._keys['from'])}, which rounds to zero", "sizes start at 1")
@@ -142,9 +148,10 @@ class Sizes:
     def _tokens(self) -> int:
         """Tokens on one replica: sequences * tokens per sequence / replicas [1]."""
         parts = {}
-        for key in sorted(TOKENS):
-            with placed(key):
-                parts[key] = whole(self._keys[key])
+        with Mistakes() as mistakes:
+            for key in sorted(TOKENS):
+                with mistakes.at(key):
+                    parts[key] = whole(self._keys[key])
         tokens = Fraction(parts["sequences"] * parts["tokens_per_sequence"], parts["replicas"])
         if tokens.denominator != 1 or tokens > LARGEST_SIZE:
             problem = f"gives {float(tokens):g} tokens to each replica"

@@ -7,13 +7,14 @@ rebuilds exactly the sweep that was planned.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rooflines.axes import MOST_PARTS, Axis, axes_of
+from rooflines.axes import MOST_PARTS, Axis, axes_of, sizes_of
 from rooflines.combinations import Combination, combinations_of
-from rooflines.errors import RooflinesError, close_to, placed, quote
+from rooflines.errors import Mistakes, RooflinesError, close_to, placed, quote
 from rooflines.numbers import LARGEST_COUNT, counted, exact, whole
 from rooflines.operation import Operation, operation
 from rooflines.resources import RESOURCES, Calibration, Plain, Service
@@ -21,7 +22,7 @@ from rooflines.sharding import Sharding, chips_joined, sharding
 from rooflines.work import Case
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator
     from fractions import Fraction
 
 __all__ = ["SHARDS", "Block", "Scenario", "Skipped", "Sweep"]
@@ -82,17 +83,8 @@ class Sweep:
 
     name: str
     config: Plain
-    op: Operation
-    combinations: Mapping[str, Combination]
-    shardings: Mapping[str, Sharding]
     chips: Plain
     dtypes: Plain
-    tile: Mapping[str, int]
-    efficiency: Mapping[str, Fraction]
-    lead: Axis | None
-    inner: tuple[Axis, ...]
-    blocks: tuple[Block, ...]
-    skipped: tuple[Skipped, ...]
 
     def __repr__(self) -> str:
         """Its name, operation and extent, in one line."""
@@ -112,39 +104,73 @@ class Sweep:
         Raises:
             RooflinesError: What is asked for makes no sense; key paths are relative to the sweep.
         """
+        sweep = cls(name, config, chips, dtypes)
+        checks = (cls._check_chips, cls._check_sizes, cls._check_tile, cls._check_spans, cls._check_thresholds, cls._check_exact_flops)
+        with Mistakes() as mistakes:
+            for part in ("op", "combinations", "tile", "shardings", "axes", "served"):
+                with mistakes.at():
+                    getattr(sweep, part)
+            for check in (*checks, cls._check_parts, cls._check_floats):
+                with mistakes.at():
+                    check(sweep)
+        return sweep
+
+    @cached_property
+    def op(self) -> Operation:
+        """What it computes."""
         with placed("operation"):
-            op = operation(config["operation"])
-        for index, chip in enumerate(config["chips"]):
-            if chip not in chips:
-                fix = "use one of these, or describe the chip under `chips:` with a source"
-                raise RooflinesError(
-                    f"chips[{index}]", f"is {quote(chip)}, which is no chip in the catalogue", fix, close=close_to(chip, chips)
-                )
-        combinations = combinations_of(config["dtypes"], dtypes)
-        shardings = _shardings(config, op)
-        lead, inner = axes_of(config, op)
-        draft = cls(
-            name=name,
-            config=config,
-            op=op,
-            combinations=combinations,
-            shardings=shardings,
-            chips=chips,
-            dtypes=dtypes,
-            tile=_tile(config["tile"] or {}, op),
-            efficiency={key: exact(value) for key, value in (config["efficiency"] or {}).items() if value is not None},
-            lead=lead,
-            inner=inner,
-            blocks=(),
-            skipped=(),
-        )
-        draft._check_thresholds()
-        draft._check_exact_flops()
-        draft._check_spans()
-        blocks, skipped = draft._serve()
-        draft._check_parts(blocks)
-        draft._check_floats(blocks)
-        return replace(draft, blocks=tuple(blocks), skipped=tuple(skipped))
+            return operation(self.config["operation"])
+
+    @cached_property
+    def combinations(self) -> dict[str, Combination]:
+        """Its dtype combinations by name."""
+        with placed("dtypes"):
+            return combinations_of(self.config["dtypes"], self.dtypes)
+
+    @cached_property
+    def shardings(self) -> dict[str, Sharding]:
+        """Its shardings by name."""
+        return _shardings(self.config, self.op)
+
+    @cached_property
+    def tile(self) -> dict[str, int]:
+        """Elements per tile of the tiled dimensions."""
+        tile = {}
+        with placed("tile"), Mistakes() as mistakes:
+            for dim, value in (self.config["tile"] or {}).items():
+                with mistakes.at(dim):
+                    tile[dim] = whole(value)
+        return tile
+
+    @cached_property
+    def efficiency(self) -> dict[str, Fraction]:
+        """Share of the nominal rate by resource, where the sweep sets it."""
+        return {key: exact(value) for key, value in (self.config["efficiency"] or {}).items() if value is not None}
+
+    @cached_property
+    def axes(self) -> tuple[Axis | None, tuple[Axis, ...]]:
+        """The axis before the scenarios, if there is one, and those after them."""
+        return axes_of(self.config, self.op)
+
+    @property
+    def lead(self) -> Axis | None:
+        """The axis before the scenarios, if there is one."""
+        return self.axes[0]
+
+    @property
+    def inner(self) -> tuple[Axis, ...]:
+        """The axes after the scenarios."""
+        return self.axes[1]
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """What each chip can do of the sweep."""
+        return self.served[0]
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        """What it asks for and no chip can do."""
+        return self.served[1]
 
     @property
     def unit(self) -> str:
@@ -234,30 +260,64 @@ class Sweep:
         left = (axis.without(dim) for axis in (*self.leading, *self.inner))
         return tuple(axis for axis in left if axis)
 
+    def _check_chips(self) -> None:
+        fix = "use one of these, or describe the chip under `chips:` with a source"
+        with Mistakes() as mistakes:
+            for index, chip in enumerate(self.config["chips"]):
+                with mistakes.at(f"chips[{index}]"):
+                    if chip not in self.chips:
+                        problem = f"is {quote(chip)}, which is no chip in the catalogue"
+                        raise RooflinesError("", problem, fix, close=close_to(chip, self.chips))
+
+    def _check_sizes(self) -> None:
+        """Sizes are checked also where the operation is refused, and its dimensions are not known."""
+        grid = self.config["grid"] or {}
+        dims = tuple(grid)
+        with suppress(RooflinesError):
+            dims = self.op.dims
+        with placed("grid"):
+            sizes_of({dim: grid[dim] for dim in dims if dim in grid})
+
+    def _check_tile(self) -> None:
+        op = self.op
+        with placed("tile"), Mistakes() as mistakes:
+            for dim in self.config["tile"] or {}:
+                with mistakes.at(dim):
+                    if dim not in op.dims:
+                        problem = f"is the tile of a dimension that {op.name} does not have"
+                        raise RooflinesError(
+                            "", problem, f"use dimensions of {op.name}: {', '.join(op.dims)}", close=close_to(dim, op.dims)
+                        )
+
     def _check_thresholds(self) -> None:
         known = (*self.op.dims, SHARDS)
-        for index, axis in enumerate(self.solved):
-            where = f"thresholds[{index}]"
-            if axis not in known:
-                fix = f"solve for one of {', '.join(known)}, or for nothing with []"
-                raise RooflinesError(where, f"is {quote(axis)}, which is no dimension of {self.op.name}", fix, close=close_to(axis, known))
-            if axis != SHARDS:
-                continue
-            split = {s.split for s in self.shardings.values()}
-            if split == {None}:
-                raise RooflinesError(where, "asks for shards, but nothing is split", "give the sweep a `sharding`, or leave shards out")
-            if split & set(self.tile):
-                fix = f"leave {', '.join(sorted(str(d) for d in split & set(self.tile)))} out of `tile`, or shards out of `thresholds`"
-                raise RooflinesError(where, "asks for shards of a dimension that is also tiled, which has no closed form", fix)
+        with Mistakes() as mistakes:
+            for index, axis in enumerate(self.solved):
+                where = f"thresholds[{index}]"
+                with mistakes.at():
+                    if axis == SHARDS:
+                        self._check_solved_shards(where)
+                    elif axis not in known:
+                        fix = f"solve for one of {', '.join(known)}, or for nothing with []"
+                        problem = f"is {quote(axis)}, which is no dimension of {self.op.name}"
+                        raise RooflinesError(where, problem, fix, close=close_to(axis, known))
 
-    def _check_parts(self, blocks: Iterable[Block]) -> None:
+    def _check_solved_shards(self, where: str) -> None:
+        split = {s.split for s in self.shardings.values()}
+        if split == {None}:
+            raise RooflinesError(where, "asks for shards, but nothing is split", "give the sweep a `sharding`, or leave shards out")
+        if split & set(self.tile):
+            fix = f"leave {', '.join(sorted(str(d) for d in split & set(self.tile)))} out of `tile`, or shards out of `thresholds`"
+            raise RooflinesError(where, "asks for shards of a dimension that is also tiled, which has no closed form", fix)
+
+    def _check_parts(self) -> None:
         """Refuse what no folder can hold."""
-        most, rows = self.config["rows_per_part"], sum(self.rows_of(block) for block in blocks)
+        most, rows = self.config["rows_per_part"], self.rows
         if rows > MOST_PARTS * most:
             problem = f"makes {rows:,} rows, in more than {MOST_PARTS:,} parts of {most:,}"
             raise RooflinesError("rows_per_part", problem, "choose a larger number, or fewer sizes, chips or dtypes")
 
-    def _check_floats(self, blocks: Iterable[Block]) -> None:
+    def _check_floats(self) -> None:
         """Refuse sizes and rates whose metrics could leave the range of their floats, by far, so that none becomes 0 or infinite."""
         floats = self.config["floats"]
         columns = {name: values for axis in (*self.leading, *self.inner) for name, values in axis.columns.items()}
@@ -272,7 +332,7 @@ class Sweep:
         if product > LARGEST_PRODUCT[floats]:
             raise RooflinesError("floats", f"is float32, which may not {reached}", fix)
         least, most = FLOAT32_RATES
-        for block, scenario in ((each, scenario) for each in blocks for scenario in each.scenarios):
+        for block, scenario in ((each, scenario) for each in self.blocks for scenario in each.scenarios):
             service = self.service(block, scenario)
             rates = [rate for resource in RESOURCES if (rate := resource.rate(service))]
             longest = LONGEST_FLOAT32_WAIT / (rates[0].per_s * scenario.shards)
@@ -305,8 +365,10 @@ class Sweep:
         """Every (sharding, shards) asked for; nothing is split on one chip only."""
         return [(name, n) for name, scheme in self.shardings.items() for n in (self.config[SHARDS] if scheme.split else [1])]
 
-    def _serve(self) -> tuple[list[Block], list[Skipped]]:
+    @cached_property
+    def served(self) -> tuple[tuple[Block, ...], tuple[Skipped, ...]]:
         """What each chip can do of the sweep, and what it cannot."""
+        self._check_chips()
         blocks, skipped = [], []
         every = tuple(Scenario(d, s, n) for d in self.combinations for s, n in self._pairs())
         shared: dict[tuple[frozenset[str], int | None], tuple[Scenario, ...]] = {}
@@ -342,7 +404,7 @@ class Sweep:
                     "", f"is left with no rows: no chip can do any of it. It {problem}", "choose other chips, dtypes or levels"
                 )
             raise RooflinesError("on_unsupported", f"is 'error', and the sweep {problem}", "leave it out, or write `on_unsupported: skip`")
-        return blocks, skipped
+        return tuple(blocks), tuple(skipped)
 
     def _missing_dtypes(self, chip: str) -> Iterator[tuple[str, str]]:
         peaks = self.chips[chip]["units"].get(self.unit) or {}
@@ -366,12 +428,13 @@ class Sweep:
 def _shardings(config: Plain, op: Operation) -> dict[str, Sharding]:
     """The shardings of a sweep by name."""
     found: dict[str, Sharding] = {}
-    for index, given in enumerate(config["sharding"]):
-        with placed(f"sharding[{index}]"):
-            scheme = sharding(given, op)
-            if scheme.name in found:
-                raise RooflinesError("", f"is {quote(scheme.name)}, which stands there twice", "name every sharding once")
-            found[scheme.name] = scheme
+    with Mistakes() as mistakes:
+        for index, given in enumerate(config["sharding"]):
+            with mistakes.at(f"sharding[{index}]"):
+                scheme = sharding(given, op)
+                if scheme.name in found:
+                    raise RooflinesError("", f"is {quote(scheme.name)}, which stands there twice", "name every sharding once")
+                found[scheme.name] = scheme
     several = [n for n in config[SHARDS] if n > 1]
     if several and all(scheme.split is None for scheme in found.values()):
         raise RooflinesError(
@@ -380,17 +443,3 @@ def _shardings(config: Plain, op: Operation) -> dict[str, Sharding]:
     if 1 not in config[SHARDS] and any(scheme.split is None for scheme in found.values()):
         raise RooflinesError(SHARDS, "lacks 1, which sharding none needs", "add 1 to `shards`, or take none out of `sharding`")
     return found
-
-
-def _tile(given: Plain, op: Operation) -> dict[str, int]:
-    """Elements per tile of the tiled dimensions."""
-    tile = {}
-    for dim, value in given.items():
-        if dim not in op.dims:
-            fix = f"use dimensions of {op.name}: {', '.join(op.dims)}"
-            raise RooflinesError(
-                f"tile.{dim}", f"is the tile of a dimension that {op.name} does not have", fix, close=close_to(dim, op.dims)
-            )
-        with placed(f"tile.{dim}"):
-            tile[dim] = whole(value)
-    return tile

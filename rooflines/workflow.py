@@ -5,12 +5,13 @@ import gc
 import json
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rooflines import RooflinesError, load_config
+from rooflines import PlausibilityWarning, RooflinesError, load_config
 from rooflines.bundle.digest import bundle_digest
 from rooflines.guard import KEPT, Guard, need_folder
 from rooflines.parts import Part, Plan, as_param, plan
@@ -104,18 +105,24 @@ def keep_caches(arguments: Sequence[str]) -> None:
     os.environ.setdefault("XDG_CACHE_HOME", str((folder / ".snakemake" / "cache").absolute()))
 
 
-def plan_or_exit(config: Mapping[str, Any], configfiles: Sequence[Path]) -> Plan:
+def plan_or_exit(config: Mapping[str, Any], configfiles: Sequence[Path], *, warn: bool = True) -> Plan:
     """The parts of a run, or its end, before anything is built, with one message on what is wrong with the config.
 
     Args:
         config: Snakemake's `config`.
         configfiles: The files given with `--configfile`, absolute.
+        warn: Whether to print what looks like a slip; jobs do not say again what the run has said.
 
     Raises:
         SystemExit: Where the config is wrong; its message is the error's.
     """
     try:
-        return plan(load_config(config_source(config, configfiles)))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", PlausibilityWarning)
+            loaded = load_config(config_source(config, configfiles))
+        for warning in caught if warn else ():
+            print(f"warning: {warning.message}", file=sys.stderr)
+        return plan(loaded)
     except RooflinesError as error:
         sys.exit(str(error))
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +15,9 @@ from rooflines.errors import RooflinesError, placed, quote, shortened
 from rooflines.numbers import DECIMAL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-__all__ = ["read_yaml"]
+__all__ = ["Lines", "in_file", "read_yaml"]
 
 LARGEST_FILE = 2 * 2**20
 """Bytes of a config or catalogue [byte]; a larger one is a mistake."""
@@ -200,3 +203,63 @@ def _check_number(node: yaml.ScalarNode, loader: Loader) -> None:
         problem = f"has {shortened(node.value)}, which YAML reads as {quote(loader.construct_object(node))}"
         fix = "write the number without leading zeros, colons and stray underscores, or put it in quotes where text is meant"
         raise RooflinesError(_place(node.start_mark), problem, fix)
+
+
+@contextmanager
+def in_file(path: str | Path, place: str = "") -> Iterator[None]:
+    """Adds to the errors raised inside the file that they are about and the line of each mistake; mistakes come in that order.
+
+    Lines are looked up only now, in the text read again: no config that is right pays for them.
+
+    Args:
+        path: The file.
+        place: Goes before the key paths.
+    """
+    try:
+        yield
+    except RooflinesError as error:
+        found = error.within(place, file=str(path), line_of=Lines(path).of).errors
+        raise RooflinesError.of(sorted(found, key=lambda mistake: mistake.line or 0)) from None
+
+
+class Lines:
+    """The lines on which the keys and items of a YAML file are written; those behind an alias where the anchor is."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._known: dict[int, dict[str, tuple[yaml.Node, yaml.Node]]] = {}
+
+    @cached_property
+    def _root(self) -> yaml.Node | None:
+        with suppress(OSError, ValueError, yaml.YAMLError):
+            if self._path.is_file():  # a pipe can be read once only
+                return yaml.compose(self._path.read_text(encoding="utf-8"), Loader=Loader)
+        return None
+
+    def of(self, where: str) -> int | None:
+        """The line of a key path, or of as much of it as is there [1]; None where nothing of it is."""
+        node, line, rest = self._root, None, where
+        while node is not None and rest:
+            children = self._children(node)
+            cuts = [len(rest), *(match.start() for match in islice(re.finditer(r"[.[]", rest), DEEPEST))]
+            step = next((rest[:cut] for cut in sorted(cuts, reverse=True) if cut and rest[:cut] in children), None)
+            if step is None:
+                break
+            key, node = children[step]
+            line, rest = key.start_mark.line + 1, rest[len(step) :].removeprefix(".")
+        return line
+
+    def _children(self, node: yaml.Node) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+        """What a node holds, by its step of a key path: the node that has the line, and the value."""
+        if id(node) not in self._known:
+            found: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+            if isinstance(node, yaml.SequenceNode):
+                found = {f"[{index}]": (item, item) for index, item in enumerate(node.value)}
+            elif isinstance(node, yaml.MappingNode):
+                for key, value in node.value:
+                    if key.tag == MERGE:
+                        merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
+                        found = {**{step: child for part in merged for step, child in self._children(part).items()}, **found}
+                found |= {str(key.value): (key, value) for key, value in node.value if key.tag != MERGE}
+            self._known[id(node)] = found
+        return self._known[id(node)]

@@ -18,6 +18,7 @@ from mutations import CHIPS, DTYPES, Case
 import rooflines
 from rooflines import catalogue
 from rooflines.dictionary import threshold_columns
+from rooflines.errors import MOST_SHOWN
 from rooflines.jobs import write_part, write_skipped, write_thresholds
 from rooflines.parts import plan
 from rooflines.table_rows import sweep_rows
@@ -161,12 +162,17 @@ def little_memory(more: int = MEMORY) -> Iterator[None]:
 
 
 def assert_form(message: str) -> None:
-    """Check the form of a message: place and problem, what is close to it, how to fix it."""
-    first, *rest = message.split("\n")
-    assert re.match(r"\S.*\.$", first), message
-    assert rest[-1].startswith("  fix: "), message
-    assert len(rest) == 1 or (len(rest) == 2 and rest[0].startswith("  close to it: ")), message
-    assert len(message) < 4000, message
+    """Check the form of a message: of each mistake place and problem, what is close to it, how to fix it."""
+    parts = re.split(r"\n(?! )", message)
+    if parts[-1].startswith("and "):
+        parts.pop()
+    assert 1 <= len(parts) <= MOST_SHOWN, message
+    for part in parts:
+        first, *rest = part.split("\n")
+        assert re.match(r"\S.*\.$", first), message
+        assert rest[-1].startswith("  fix: "), message
+        assert len(rest) == 1 or (len(rest) == 2 and rest[0].startswith("  close to it: ")), message
+        assert len(part) < 4000, message
     assert not re.search(r"Traceback|NoneType|object at 0x|pydantic|Value error|validation", message), message
 
 

@@ -178,8 +178,8 @@ def test_a_bomb_is_refused_before_it_goes_off(name: str, tmp_path: Path) -> None
     with fuzzing.little_memory(2**28):
         message = message_of(BOMBS[name], tmp_path)
     assert time.perf_counter() - start < 5
-    assert_form(message, FILE)
-    assert len(message) < 2000
+    assert_form(message, FILE, mistakes=None)
+    assert len(message) < 5000
 
 
 def test_a_config_of_100_megabytes_is_refused_before_it_is_read(tmp_path: Path) -> None:
@@ -451,10 +451,10 @@ def test_what_a_variant_says_of_sparsity_is_kept() -> None:
 
 def test_a_mistake_in_a_catalogue_is_placed_in_that_file(tmp_path: Path) -> None:
     """The dtypes are read while a chip is; a mistake in them is not said to be the chip's."""
-    (tmp_path / "dtypes.yaml").write_text(mutations.DTYPES.replace("bits: 16", "bits: many"), encoding="utf-8")
+    (tmp_path / "dtypes.yaml").write_text(mutations.DTYPES.replace("{bits: 16", "{bits: many"), encoding="utf-8")
     catalogue.DTYPES_FILE = tmp_path / "dtypes.yaml"
     fuzzing.forget()
-    with pytest.raises(rooflines.RooflinesError, match=r"dtypes\.yaml: formats\.bf16\.bits is 'many'"):
+    with pytest.raises(rooflines.RooflinesError, match=r"dtypes\.yaml:3: formats\.bf16\.bits is 'many'"):
         rooflines.load_config(FULL)
 
 

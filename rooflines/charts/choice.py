@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rooflines.charts.config import KINDS, ChartConfig
-from rooflines.errors import RooflinesError, close_to, placed, quote
+from rooflines.errors import Mistakes, RooflinesError, close_to, placed, quote
 from rooflines.numbers import whole
 from rooflines.sweep import SHARDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from rooflines.sweep import Sweep
 
@@ -77,12 +77,13 @@ class Spec:
         return asdict(self)
 
 
-def choose(charts: str | Sequence[ChartConfig], sweeps: Mapping[str, Sweep]) -> tuple[Spec, ...]:
+def choose(charts: str | Sequence[ChartConfig | None], sweeps: Mapping[str, Sweep], refused: Collection[str] = ()) -> tuple[Spec, ...]:
     """The charts of a config.
 
     Args:
-        charts: `auto`, or what the config lists.
+        charts: `auto`, or what the config lists; None in the place of a chart that was refused.
         sweeps: The config's sweeps.
+        refused: Names of sweeps that were refused; charts of them are left out.
 
     Returns:
         The charts in order, each with an id of its own.
@@ -94,12 +95,17 @@ def choose(charts: str | Sequence[ChartConfig], sweeps: Mapping[str, Sweep]) -> 
     if isinstance(charts, str):
         return _coloured(list(_fitting(sweeps, liked)), sweeps)
     specs: list[Spec] = []
-    for index, given in enumerate(charts):
-        with placed(f"[{index}]"):
-            spec = _listed(given, sweeps, liked)
-            if spec.id in {other.id for other in specs}:
-                raise RooflinesError("id", f"is {quote(spec.id)}, which another chart has", "give it an id of its own")
-            specs.append(spec)
+    with Mistakes() as mistakes:
+        for index, given in enumerate(charts):
+            with mistakes.at(f"[{index}]"):
+                if given is None or given.sweep in refused:
+                    continue
+                with placed("sweep"):
+                    _check_known(given.sweep, [*sweeps, *refused], "no sweep of this config")
+                spec = _listed(given, sweeps, liked)
+                if spec.id in {other.id for other in specs}:
+                    raise RooflinesError("id", f"is {quote(spec.id)}, which another chart has", "give it an id of its own")
+                specs.append(spec)
     return _coloured(specs, sweeps)
 
 
@@ -242,40 +248,39 @@ def lacking(kind: str, sweep: Sweep) -> list[str]:
 
 def _listed(given: ChartConfig, sweeps: Mapping[str, Sweep], liked: _Liked) -> Spec:
     """A chart that the config lists, checked against its sweep."""
-    if given.sweep not in sweeps:
-        fix = f"use one of {', '.join(sweeps)}"
-        raise RooflinesError(
-            "sweep", f"is {quote(given.sweep)}, which is no sweep of this config", fix, close=close_to(given.sweep, sweeps)
-        )
     sweep = sweeps[given.sweep]
     served = list(dict.fromkeys(block.chip for block in sweep.blocks))
-    _known("chips", given.chips or (), served, f"no chip of sweep {sweep.name}")
-    _known("dtypes", given.dtypes or (), list(sweep.combinations), f"no dtype combination of sweep {sweep.name}")
     names = shape_names(sweep)
-    if given.shape is not None:
-        _known("shape", [given.shape], names, f"no shape of sweep {sweep.name}", listed=False)
-    if given.model is not None:
-        _known("model", [given.model], list(models_of(names)), f"no model among the shapes of sweep {sweep.name}", listed=False)
-    if given.sharding is not None:
-        _known("sharding", [given.sharding], list(sweep.shardings), f"no sharding of sweep {sweep.name}", listed=False)
-    if given.up is not None:
-        _known("up", [given.up], [*sweep.op.dims[1:], SHARDS], f"nothing that sweep {sweep.name} has an axis for", listed=False)
-    if not FITS[given.chart](sweep):
-        fix = "choose another sweep or chart; config/README.md says what each needs"
-        raise RooflinesError("chart", f"is {given.chart}, which needs more than sweep {sweep.name} has", fix)
-    missing = lacking(given.chart, sweep)
-    if missing:
-        fix = f"add {', '.join(missing)} to the sweep's `columns`"
-        raise RooflinesError("chart", f"is {given.chart}, which reads columns that sweep {sweep.name} does not store", fix)
+    asked: list[tuple[str, Sequence[str] | str | None, Sequence[str], str]] = [
+        ("chips", given.chips, served, f"no chip of sweep {sweep.name}"),
+        ("dtypes", given.dtypes, list(sweep.combinations), f"no dtype combination of sweep {sweep.name}"),
+        ("shape", given.shape, names, f"no shape of sweep {sweep.name}"),
+        ("model", given.model, list(models_of(names)), f"no model among the shapes of sweep {sweep.name}"),
+        ("sharding", given.sharding, list(sweep.shardings), f"no sharding of sweep {sweep.name}"),
+        ("up", given.up, [*sweep.op.dims[1:], SHARDS], f"nothing that sweep {sweep.name} has an axis for"),
+    ]
+    with Mistakes() as mistakes:
+        for key, values, known, what in asked:
+            with mistakes.at(key):
+                _check_known(values, known, what)
+        if not FITS[given.chart](sweep):
+            fix = "choose another sweep or chart; config/README.md says what each needs"
+            raise RooflinesError("chart", f"is {given.chart}, which needs more than sweep {sweep.name} has", fix)
+        missing = lacking(given.chart, sweep)
+        if missing:
+            fix = f"add {', '.join(missing)} to the sweep's `columns`"
+            raise RooflinesError("chart", f"is {given.chart}, which reads columns that sweep {sweep.name} does not store", fix)
     return _spec(given.chart, sweep, sweeps, liked, given)
 
 
-def _known(key: str, values: Sequence[str], known: Sequence[str], what: str, *, listed: bool = True) -> None:
-    for index, value in enumerate(values):
-        if value not in known:
-            where = f"{key}[{index}]" if listed else key
-            fix = f"use one of {', '.join(known)}" if known else "leave it out"
-            raise RooflinesError(where, f"is {quote(value)}, which is {what}", fix, close=close_to(value, known))
+def _check_known(values: Sequence[str] | str | None, known: Sequence[str], what: str) -> None:
+    """Refuse a name, or those of a list, that the sweep does not have."""
+    with Mistakes() as mistakes:
+        for index, value in enumerate([values] if isinstance(values, str) else values or ()):
+            with mistakes.at("" if isinstance(values, str) else f"[{index}]"):
+                if value not in known:
+                    fix = f"use one of {', '.join(known)}" if known else "leave it out"
+                    raise RooflinesError("", f"is {quote(value)}, which is {what}", fix, close=close_to(value, known))
 
 
 def _spec(kind: str, sweep: Sweep, sweeps: Mapping[str, Sweep], liked: _Liked, given: ChartConfig) -> Spec:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from rooflines.entries import Count, Entry, Name, Text, readable
-from rooflines.errors import RooflinesError, close_to, placed, quote
+from rooflines.entries import Count, Entry, Name, Text, understood
+from rooflines.errors import Mistakes, RooflinesError, close_to, quote
 
-__all__ = ["KINDS", "MODULES", "OF_ROWS", "ChartConfig", "Charts"]
+__all__ = ["KINDS", "MODULES", "OF_ROWS", "ChartConfig", "Charts", "understood_chart"]
 
 KINDS = {
     "roofline": "roofline",
@@ -90,20 +90,22 @@ class ChartConfig(Entry):
 
 
 def _charts(value: object) -> object:
-    if value == "auto":
-        return value
-    if not isinstance(value, list):
+    if value != "auto" and not isinstance(value, list):
         raise RooflinesError("", f"is {quote(value)}", "write auto, a list of charts, or [] for none")
-    charts = []
-    for index, given in enumerate(value):
-        with placed(f"[{index}]"):
-            try:
-                charts.append(ChartConfig.model_validate(given))
-            except ValidationError as error:
-                raise readable(error) from None
-    return charts
+    return value
+
+
+def understood_chart(given: object, mistakes: Mistakes) -> ChartConfig | None:
+    """A chart with what is right of it; None where it cannot be checked any further.
+
+    Args:
+        given: What the config says.
+        mistakes: Collects what is wrong with it; key paths start at the chart.
+    """
+    chart = understood(ChartConfig, given, mistakes)
+    return None if chart.refused & {"chart", "sweep", "id"} else ChartConfig.model_construct(**chart)
 
 
 CHARTS_SCHEMA: Any = {"anyOf": [{"const": "auto"}, {"type": "array", "items": ChartConfig.model_json_schema()}]}
 Charts = Annotated[Any, BeforeValidator(_charts), WithJsonSchema(CHARTS_SCHEMA)]
-"""`auto`, or a list of charts."""
+"""`auto`, or a list of charts, not yet understood."""

@@ -1,0 +1,211 @@
+"""All mistakes of a config come in one message, each with the line it is written on, and none that only follows from another."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+import rooflines
+from rooflines.workflow import plan_or_exit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TWENTY_TWO = """\
+sweeps:
+  first:
+    operation: matmull              # ! sweeps.first.operation
+    grid:
+      B: [1, 0]                     # ! sweeps.first.grid.B[1]
+      D: {from: 1, to: many, factor: 2}  # ! sweeps.first.grid.D.to
+    dtypes: [bf61, bf16]            # ! sweeps.first.dtypes[0]
+    chips:
+      - h100-sxm
+      - h100                        # ! sweeps.first.chips[1]
+    tile: {B: large}                # ! sweeps.first.tile.B
+    flopps: exact                   # ! sweeps.first.flopps
+  second:
+    operation: matmul
+    grid:
+      B: 1
+      D: 2
+      F: G                          # ! sweeps.second.grid.F
+      E: 7                          # ! sweeps.second.grid.E
+    dtypes: [bf16]
+    chips: [mine, variant, h100-sxm]
+    sharding: [colunm]              # ! sweeps.second.sharding[0]
+    shards: [1, 1.5]                # ! sweeps.second.shards[1]
+    thresholds: [B, Z]              # ! sweeps.second.thresholds[1]
+    columns: [bound, flopss]        # ! sweeps.second.columns[1]
+    efficiency: {math: 2}           # ! sweeps.second.efficiency.math
+  Third:                            # ! sweeps.Third
+    operation: matmul
+    grid: {B: 1, D: 2, F: D}
+    dtypes: [bf16]
+    chips: [h100-sxm]
+    memory: [hbm, l9]
+    compression: gzip               # ! sweeps.Third.compression
+    on_unsupported: error           # ! sweeps.Third.on_unsupported
+chips:
+  mine:
+    units:
+      matrix:
+        bf61: {flops_per_s: 1.0e14} # ! chips.mine.units.matrix.bf61
+    memory:
+      hbm: {bytes_per_s: fast}      # ! chips.mine.memory.hbm.bytes_per_s
+  variant:
+    base: mine
+  other:
+    base: h100-sxm
+    memory.hbm.bytes_per_sec: 1.0e12  # ! chips.other.memory.hbm.bytes_per_sec
+    colour: blue                    # ! chips.other.colour
+charts:
+  - {chart: roofline, sweep: first, chips: [nothing]}
+  - {chart: rooflin, sweep: second} # ! charts[1].chart
+"""
+"""Every line with a mistake ends in its key path; nothing else is wrong."""
+
+EXPECTED = [(line, text.split("# ! ")[1]) for line, text in enumerate(TWENTY_TWO.splitlines(), 1) if "# ! " in text]
+
+
+def refused(source: Path | dict[str, Any]) -> rooflines.RooflinesError:
+    """What a config is refused with."""
+    with pytest.raises(rooflines.RooflinesError) as caught:
+        rooflines.load_config(source)
+    return caught.value
+
+
+@pytest.fixture(name="path")
+def _path(tmp_path: Path) -> Path:
+    path = tmp_path / "my.yaml"
+    path.write_text(TWENTY_TWO, encoding="utf-8")
+    return path
+
+
+def test_all_mistakes_are_found_in_one_run_in_the_order_of_their_lines(path: Path) -> None:
+    """Each place once, each on its line, each with a fix."""
+    errors = refused(path).errors
+    assert len(EXPECTED) == 22
+    assert [(error.line, error.where) for error in errors] == EXPECTED
+    assert all(error.errors == (error,) and error.file == str(path) and error.fix for error in errors)
+
+
+def test_a_message_has_twenty_mistakes_and_the_number_of_the_others(path: Path) -> None:
+    """The last line counts what is not shown; mistakes are written as they are alone."""
+    error = refused(path)
+    *lines, last = str(error).splitlines()
+    assert last == "and 2 more mistakes."
+    assert "\n".join(lines) == "\n".join(map(str, error.errors[:20]))
+    assert [line for line in lines if line.startswith(f"{path}:3: ")] == [
+        f"{path}:3: sweeps.first.operation is 'matmull', which is no operation."
+    ]
+
+
+def test_a_mapping_has_the_same_mistakes_without_lines(path: Path) -> None:
+    """Where the config comes from changes no mistake."""
+    of_mapping, of_file = refused(yaml.safe_load(TWENTY_TWO)), refused(path)
+    parts = [{(error.where, error.problem, error.fix, error.close) for error in errors.errors} for errors in (of_mapping, of_file)]
+    assert parts[0] == parts[1]
+    assert {(error.file, error.line) for error in of_mapping.errors} == {("config", None)}
+
+
+def test_the_workflow_ends_with_the_same_message(path: Path) -> None:
+    """What is printed is what Python says."""
+    with pytest.raises(SystemExit) as caught:
+        plan_or_exit(yaml.safe_load(TWENTY_TWO), [path])
+    assert str(caught.value) == str(refused(path))
+
+
+def test_the_mistakes_of_many_lines_are_counted_up_to_a_thousand(tmp_path: Path) -> None:
+    """A file of nothing but mistakes is refused at once."""
+    path = tmp_path / "my.yaml"
+    path.write_text("sweeps: {a: 1}\n" + "".join(f"k{number}: 1\n" for number in range(50_000)), encoding="utf-8")
+    error = refused(path)
+    assert len(error.errors) == 1000
+    assert str(error).endswith("\nand at least 980 more mistakes.")
+
+
+SWEEP = """\
+sweeps:
+  one: &one
+    operation: matmul
+    grid: {B: 1, D: 2, F: D}
+    dtypes: [bf16]
+    chips: [h100-sxm]
+    shards: [1]
+charts: []
+"""
+
+FOLLOWING = {
+    "a sweep of a chip that is refused": (
+        SWEEP.replace("[h100-sxm]", "[mine, variant]") + "chips:\n  mine: {base: h100}\n  variant: {base: mine}\n",
+        {(10, "chips.mine.base")},
+    ),
+    "a sweep of chips that are no mapping": (SWEEP.replace("[h100-sxm]", "[mine]") + "chips: 7\n", {(9, "chips")}),
+    "a chart of a sweep that is refused": (
+        SWEEP.replace("matmul", "matmull").replace("[]", "[{chart: shards, sweep: one, chips: [x]}]"),
+        {(3, "sweeps.one.operation")},
+    ),
+    "charts of sweeps that are refused": (
+        SWEEP.replace("matmul", "matmull").replace("[]", "auto"),
+        {(3, "sweeps.one.operation")},
+    ),
+    "shards of a sharding that is refused": (
+        SWEEP.replace("shards: [1]", "shards: [2]\n    thresholds: [shards]\n    sharding: colunm"),
+        {(9, "sweeps.one.sharding[0]")},
+    ),
+    "shards of a sharding whose key is misspelt": (
+        SWEEP.replace("shards: [1]", "shards: [2]\n    thresholds: [shards]\n    shardin: column"),
+        {(9, "sweeps.one.shardin")},
+    ),
+    "dtypes whose key is misspelt": (SWEEP.replace("dtypes", "dtype"), {(5, "sweeps.one.dtype")}),
+    "a dimension without sizes whose name is misspelt": (SWEEP.replace("D: 2, F: D", "d: [0], F: 4"), {(4, "sweeps.one.grid.d")}),
+    "sizes that repeat sizes that are refused": (SWEEP.replace("D: 2", "D: two"), {(4, "sweeps.one.grid.D")}),
+    "dimensions that repeat each other": (SWEEP.replace("D: 2", "D: F"), {(4, "sweeps.one.grid.D")}),
+    "bases that name each other": (
+        SWEEP + "chips:\n  a: {base: c}\n  b: {base: a}\n  c: {base: b}\n  d: {base: c}\n",
+        {(10, "chips.a.base")},
+    ),
+    "two sweeps of one mapping": (
+        SWEEP.replace("charts", "  two: *one\ncharts").replace("B: 1", "B: 0"),
+        {(4, "sweeps.one.grid.B"), (4, "sweeps.two.grid.B")},
+    ),
+    "a sweep that merges another": (
+        SWEEP.replace("charts", "  two: {<<: *one, dtypes: fp61}\ncharts").replace("B: 1", "B: 0"),
+        {(4, "sweeps.one.grid.B"), (4, "sweeps.two.grid.B"), (8, "sweeps.two.dtypes[0]")},
+    ),
+    "a chart whose id is refused": (
+        SWEEP.replace("[]", "\n- {chart: roofline, sweep: one}\n- {chart: roofline, sweep: one, id: My id}"),
+        {(10, "charts[1].id")},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWING)
+def test_what_follows_from_a_mistake_is_none(name: str, tmp_path: Path) -> None:
+    """Nothing is said of what cannot be known yet; the line is that on which the text is written."""
+    text, expected = FOLLOWING[name]
+    path = tmp_path / "my.yaml"
+    path.write_text(text, encoding="utf-8")
+    assert {(error.line, error.where) for error in refused(path).errors} == expected
+
+
+def test_every_mistake_of_a_chart_is_found() -> None:
+    """Those of its form and those against its sweep."""
+    config = yaml.safe_load(SWEEP)
+    config["charts"] = [{"chart": "roofline", "sweep": "one", "chips": ["h200"], "dtypes": ["fp8"], "shape": "x", "titel": "T"}]
+    wheres = {error.where for error in refused(config).errors}
+    assert wheres == {"charts[0].chips[0]", "charts[0].dtypes[0]", "charts[0].shape", "charts[0].titel"}
+
+
+def test_a_mistake_alone_is_said_as_it_is(tmp_path: Path) -> None:
+    """File, line, key path and problem; what is close to it; how to fix it."""
+    path = tmp_path / "my.yaml"
+    path.write_text(SWEEP.replace("h100-sxm", "h100"), encoding="utf-8")
+    first, close, fix = str(refused(path)).splitlines()
+    assert first == f"{path}:6: sweeps.one.chips[0] is 'h100', which is no chip in the catalogue."
+    assert re.match(r"  close to it: h100-sxm, ", close)
+    assert fix.startswith("  fix: ")
