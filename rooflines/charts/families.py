@@ -62,7 +62,7 @@ Drawn = tuple["pl.DataFrame", "Chart"]
 
 def _layers(of: Selection, spec: Mapping[str, Any]) -> dict[str, str]:
     """The shapes of the chart's model by layer."""
-    found: dict[str, str] = models_of([shape["name"] for shape in of.recipe["config"]["shapes"]])[spec["model"] or ""]
+    found: dict[str, str] = models_of([shape["name"] for shape in of.sweep.config["shapes"]])[spec["model"] or ""]
     return found
 
 
@@ -98,7 +98,7 @@ def _critical_map(of: Selection, spec: Mapping[str, Any]) -> Drawn:
 
 
 def _shards(of: Selection, spec: Mapping[str, Any]) -> Drawn:
-    axis = next(name for name in of.recipe["config"]["thresholds"] or of.dims[:1] if name in of.dims)
+    axis = next(name for name in of.sweep.solved if name in of.dims)
     frame = shards_frame(of, axis, spec["shape"])
     first = _first(spec, "dtypes", "sharding")
     return frame, critical_over_shards(frame, size=axis, first=first, title=spec["title"], palette=dict(spec["palette"]))
