@@ -84,7 +84,9 @@ class Wrong(NamedTuple):
         Wrong([{"chart": "roofline", "sweep": "mine", "chips": ["h100"]}], "charts[0].chips[0]", "close to it: h100-sxm"),
         Wrong([{"chart": "roofline", "sweep": "mine", "dtypes": ["fp8"]}], "charts[0].dtypes[0]", "no dtype combination of sweep mine"),
         Wrong([{"chart": "roofline", "sweep": "mine", "shape": "x"}], "charts[0].shape", "leave it out"),
-        Wrong([{"chart": "shards", "sweep": "mine"}], "charts[0].chart", "needs several numbers of chips in `shards`; sweep mine lacks that"),
+        Wrong(
+            [{"chart": "shards", "sweep": "mine"}], "charts[0].chart", "needs several numbers of chips in `shards`; sweep mine lacks that"
+        ),
         Wrong([{"chart": "critical-map", "sweep": "tiled"}], "charts[0].chart", "needs sizes without tiles"),
         Wrong([{"chart": "layers", "sweep": "mine"}], "charts[0].chart", "needs shapes that give every size"),
         Wrong([{"chart": "roofline", "sweep": "mine", "sizes": [3]}], "charts[0].sizes[0]", "no size of B in sweep mine"),

@@ -99,7 +99,7 @@ def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl
 
     Returns:
         `chip`, `dtypes`, `kind` (`level`, `never` or `shape`), `level` [1] (the critical batch along the line; of a shape its own, null for
-        never), `D`, `F` [1], `top` (the largest F) and `name`.
+        never), `D`, `F` [1], `name`, and the map's edges: `left` and `right` (D), `bottom` and `top` (F) [1].
     """
     need("critical-map", of.sweep)
     sizes = {dim: sizes_of(of.sweep, dim) for dim in of.dims}
@@ -118,7 +118,8 @@ def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl
         records += [{**key, "kind": "shape", "level": solved(of.sweep, served, "B", D=s["D"], F=s["F"]), **s} for s in inside]
     schema = {"chip": pl.String, "dtypes": pl.String, "kind": pl.String, "level": pl.Float64, "D": pl.Float64, "F": pl.Float64}
     frame = pl.DataFrame(records, schema={**schema, "name": pl.String}, orient="row")
-    return frame.with_columns(top=pl.lit(float(span[3])))
+    edges_of = dict(zip(("left", "right", "bottom", "top"), map(float, span), strict=True))
+    return frame.with_columns(**{name: pl.lit(at) for name, at in edges_of.items()})
 
 
 def contour(sweep: Sweep, served: Served, level: int | Fraction, span: tuple[int, int, int, int]) -> list[tuple[float, float]]:
