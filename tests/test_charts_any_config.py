@@ -1,5 +1,7 @@
 """No config ends in a traceback: every chart that `auto` chooses can be drawn, and one that cannot is refused with the reason."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -10,7 +12,9 @@ from test_properties import check
 
 import rooflines
 from rooflines import RooflinesError, charts
-from rooflines.charts.families import fitted, unchecked
+from rooflines.charts.families import fitted, unchecked, write_family
+from rooflines.jobs import write_part, write_thresholds
+from rooflines.parts import plan
 
 MATMUL: dict[str, Any] = {
     "operation": "matmul",
@@ -109,6 +113,35 @@ def test_prices_are_shown_of_chips_that_have_them() -> None:
     """The seven chips that are named most often may have none; then it shows those with a price."""
     config = matmul(grid={"B": [1, 8], "D": [4096], "F": [4096]}, chips="all")
     assert frame_of(config, "per-dollar")["flops_per_usd"].count() > 1
+
+
+def test_a_curve_of_tiles_has_as_many_points_as_any_other() -> None:
+    """Of thousands of sizes those that a curve needs, each a row of the table."""
+    tiled = {"grid": {"B": {"from": 1, "to": 6000, "step": 1}, "D": 4096, "F": "D"}, "tile": {"B": 16}, "chips": ["h100-sxm"]}
+    config = rooflines.load_config(matmul(**tiled))
+    curve = frame_of(matmul(**tiled), "attained").filter(kind="curve")
+    assert 40 < curve.height < 100
+    table = rooflines.rows(config, "mine").select("attained_flops_per_s", size=pl.col("B").cast(pl.Float64)).collect()
+    both = curve.join(table, on="size")
+    assert both.height >= curve.height - 1
+    assert ((both["flops_per_s"] / both["attained_flops_per_s"] - 1).abs() < 1e-12).all()
+
+
+def test_a_chart_that_auto_chose_is_left_out_where_it_is_too_large(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a line in the job's log; the run goes on. One that the config lists is refused."""
+    shapes = [{"name": f"layer-{i}", "D": 1024 + i, "F": 4096} for i in range(300)]
+    large = {"grid": {"B": [1, 64, 4096]}, "shapes": shapes, "chips": ["h100-sxm"], "sharding": "column/gather-x", "shards": [1, 2]}
+    planned = plan(rooflines.load_config(matmul(**large)))
+    for part in planned.parts:
+        write_part(part.spec, tmp_path / "tables" / f"{part.name}.parquet")
+    write_thresholds(planned.thresholds_spec, tmp_path / "thresholds.parquet", tmp_path / "thresholds.csv")
+    write_family(planned.family_specs["time"], tmp_path, tmp_path / "charts" / "time")
+    assert json.loads((tmp_path / "charts" / "time" / "index.json").read_text()) == []
+    said = [line for line in capsys.readouterr().out.splitlines() if "charts: time-mine takes" in line]
+    assert [line.endswith("left out") for line in said] == [True]
+    listed = plan(rooflines.load_config({**matmul(**large), "charts": [{"chart": "time", "sweep": "mine"}]}))
+    with pytest.raises(RooflinesError, match=r"charts: time-mine takes .* bytes, more than 500,000"):
+        write_family(listed.family_specs["time"], tmp_path, tmp_path / "charts" / "time")
 
 
 @check(12)

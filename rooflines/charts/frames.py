@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -302,7 +303,7 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
         orient="row",
     )
     table = table.join(peaks, on=["chip", "dtypes"], maintain_order="left")
-    curve = (table if of.sweep.tile else densified(table, keys)).with_columns(
+    curve = (thinned(table) if of.sweep.tile else densified(table, keys)).with_columns(
         flops_per_s=pl.col(MATH.work) / pl.max_horizontal(*TIMES.values())
     )
     knees = (
@@ -359,6 +360,15 @@ def series_name(row: Mapping[str, Any], dims: Sequence[str]) -> str:
     if len(set(values)) == 1:
         return f"{' = '.join(dims)} = {values[0]:,}"
     return ", ".join(f"{dim} = {row[dim]:,}" for dim in dims)
+
+
+def thinned(table: pl.DataFrame) -> pl.DataFrame:
+    """Fewer sizes of a table, about even on a logarithmic axis, where it has more than a curve needs; tiles leave no line between them."""
+    sizes = table["size"].unique().sort().to_list()
+    low, high = sizes[0], sizes[-1]
+    wanted = (low * (high / low) ** (i / (CURVE_POINTS - 1)) for i in range(CURVE_POINTS - 1))
+    kept = {sizes[bisect_left(sizes, size)] for size in wanted} | {high}
+    return table.filter(pl.col("size").is_in(kept)) if len(sizes) > CURVE_POINTS else table
 
 
 def densified(table: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
