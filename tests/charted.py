@@ -49,9 +49,9 @@ def matmuls(draw: st.DrawFn) -> dict[str, Any]:
     """Draw a sweep of a matmul: free sizes or a model's layers, split or not, from several memory levels."""
     several = st.lists(round_sizes, min_size=3, max_size=4, unique=True)
     sizes: dict[str, Any] = {"grid": {"B": draw(st.sampled_from(BATCHES)), "D": draw(several), "F": draw(several)}}
-    if draw(st.integers(0, 2)) == 0:
+    if draw(st.booleans()):
         layers = draw(st.lists(st.sampled_from(["m-up", "m-down", "m-q", "other-up", "alone"]), min_size=1, max_size=4, unique=True))
-        given = draw(st.sampled_from(["DF", "DF", "D", "BD", "BDF"]))
+        given = draw(st.sampled_from(["DF", "DF", "DF", "D", "BDF"]))
         shapes = [{"name": name, **{dim: draw(round_sizes) for dim in given}} for name in layers]
         sizes = {"grid": {dim: size for dim, size in sizes["grid"].items() if dim not in given}, "shapes": shapes}
     elif draw(st.integers(0, 4)) == 0:
@@ -60,8 +60,9 @@ def matmuls(draw: st.DrawFn) -> dict[str, Any]:
         "columns": st.just(["bound", "utilization"]),
         "floats": st.just("float32"),
     }
-    split = draw(splits(MATMUL))
-    if draw(st.booleans()):
+    split: dict[str, Any] = draw(splits(MATMUL)) if draw(st.booleans()) else {}
+    many: bool = draw(st.booleans())
+    if split and many:
         split = {"sharding": split.get("sharding", "batch"), "shards": [1, 2, 4, 8]}
     return {
         "operation": "matmul",

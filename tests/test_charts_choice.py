@@ -19,7 +19,7 @@ SWEEP: dict[str, Any] = {
     "chips": ["tpu-v5e", "h100-sxm"],
 }
 
-TILED: dict[str, Any] = {**SWEEP, "dtypes": ["bf16", "fp8"], "tile": {"B": 128}}
+TILED: dict[str, Any] = {**SWEEP, "dtypes": ["bf16", "fp8"], "tile": {"B": 128}, "chips": ["tpu-v5e", "h100-sxm", "mi300x"]}
 
 
 def kinds(**changes: Any) -> list[str]:  # noqa: ANN401, whatever a config holds
@@ -91,6 +91,7 @@ class Wrong(NamedTuple):
         Wrong([{"chart": "layers", "sweep": "mine"}], "charts[0].chart", "needs shapes that give every size"),
         Wrong([{"chart": "roofline", "sweep": "mine", "sizes": [3]}], "charts[0].sizes[0]", "no size of B in sweep mine"),
         Wrong([{"chart": "per-watt", "sweep": "mine"}], "charts[0].chart", "needs two chips with a design power"),
+        Wrong([{"chart": "per-dollar", "sweep": "tiled", "chips": ["mi300x"]}], "charts[0].chips", "none of which has the numbers"),
         Wrong([{"chart": "roofline", "sweep": "tiled", "dtypes": ["fp8"], "chips": ["tpu-v5e"]}], "charts[0].dtypes", "can do none"),
         Wrong([{"chart": "ridges", "sweep": "mine"}] * 2, "charts[1].id", "give it an id of its own"),
         Wrong([{"chart": "ridges", "sweep": "mine", "color": "red"}], "charts[0].color", "known are chart, sweep"),

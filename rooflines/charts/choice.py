@@ -181,7 +181,11 @@ def _listed(given: ChartConfig, sweeps: Mapping[str, Sweep], liked: _Liked) -> S
     if missing:
         fix = f"add {', '.join(missing)} to the sweep's `columns`"
         raise RooflinesError("chart", f"is {given.chart}, which reads columns that sweep {sweep.name} does not store", fix)
-    _known("chips", given.chips or (), chips_for(given.chart, sweep), f"no chip of sweep {sweep.name} that {given.chart} can show")
+    _known("chips", given.chips or (), list(dict.fromkeys(block.chip for block in sweep.blocks)), f"no chip of sweep {sweep.name}")
+    able = chips_for(given.chart, sweep)
+    if given.chips and not set(given.chips) & set(able):
+        problem = f"are {', '.join(given.chips)}, none of which has the numbers that {given.chart} compares"
+        raise RooflinesError("chips", problem, f"add some of {', '.join(able)}")
     _known("dtypes", given.dtypes or (), list(sweep.combinations), f"no dtype combination of sweep {sweep.name}")
     served = _served(sweep, given.chips, given.dtypes)
     if not served:

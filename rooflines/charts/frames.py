@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,7 +124,7 @@ def on_disk(results: str | Path) -> Results:
     return Results(
         rows=lambda sweep: plain(scan(results, sweep)),
         thresholds=lambda sweep: plain(pl.scan_parquet(path).filter(pl.col("sweep") == sweep)),
-        sweep=lambda sweep: sweep_of(recipes[sweep]),
+        sweep=cache(lambda sweep: sweep_of(recipes[sweep])),
     )
 
 

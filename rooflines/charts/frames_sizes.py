@@ -128,6 +128,7 @@ def contour(sweep: Sweep, served: Served, level: int | Fraction, span: tuple[int
     F is solved for at some D, and D at some F, so that points are dense where the line is flat and where it is steep.
     """
     low_d, high_d, low_f, high_f = span
+    points: list[tuple[Fraction | float | None, Fraction | float | None]]
     points = [(d, solved(sweep, served, "F", B=level, D=d)) for d in spaced(low_d, high_d)]
     points += [(solved(sweep, served, "D", B=level, F=f), f) for f in spaced(low_f, high_f)]
     kept = {(float(d), float(max(f, low_f))) for d, f in points if d is not None and f is not None and low_d <= d <= high_d and f <= high_f}
