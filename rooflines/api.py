@@ -9,6 +9,7 @@ import polars as pl
 
 from rooflines import dictionary
 from rooflines.catalogue import chip_entries, dtype_entries, source_of
+from rooflines.combinations import combinations_of
 from rooflines.critical import all_thresholds
 from rooflines.jobs import as_stored, skipped_rows, stored_columns
 from rooflines.operation import OPERANDS
@@ -110,16 +111,16 @@ def _numbers(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def dtypes() -> pl.DataFrame:
     """The dtype combinations: `dtypes` (the name), `x`, `w`, `out`, `compute` (formats), `x_bits`, `w_bits`, `out_bits` [bit], `note`."""
     catalogue = dtype_entries()
-    bits = {name: form["bits"] + form.get("scale_bits", 0) / form.get("block", 1) for name, form in catalogue["formats"].items()}
+    combinations = combinations_of(list(catalogue["combinations"]), catalogue)
     return pl.DataFrame(
         [
             {
                 "dtypes": name,
-                **{key: parts[key] for key in (*OPERANDS, "compute")},
-                **{f"{operand}_bits": float(bits[parts[operand]]) for operand in OPERANDS},
-                "note": parts.get("note"),
+                **{key: catalogue["combinations"][name][key] for key in (*OPERANDS, "compute")},
+                **{f"{operand}_bits": float(bits) for operand, bits in combination.bits.items()},
+                "note": catalogue["combinations"][name].get("note"),
             }
-            for name, parts in catalogue["combinations"].items()
+            for name, combination in combinations.items()
         ],
         infer_schema_length=None,
     )

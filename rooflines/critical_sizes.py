@@ -141,14 +141,14 @@ def solve(frame: pl.LazyFrame, sweep: Sweep, axis: str, coefficients: Coefficien
     )
 
 
-def along_and_apart(terms: Mapping[tuple[str, ...], Fraction], axis: str, spans: Mapping[str, int]) -> tuple[Fraction, Fraction]:
+def along_and_apart(terms: Mapping[tuple[str, ...], Fraction], axis: str, spans: Mapping[str, int | Fraction]) -> tuple[Fraction, Fraction]:
     """Slope and constant of a work along an axis, exactly."""
     along = {tuple(d for d in dims if d != axis): c for dims, c in terms.items() if axis in dims}
     apart = {dims: c for dims, c in terms.items() if axis not in dims}
     return evaluate(along, spans), evaluate(apart, spans)
 
 
-def settle(sweep: Sweep, served: Served, axis: str, sizes: Mapping[str, int]) -> dict[str, Any]:
+def settle(sweep: Sweep, served: Served, axis: str, sizes: Mapping[str, int | Fraction]) -> dict[str, Any]:
     """The thresholds of one row in exact arithmetic.
 
     Args:

@@ -101,7 +101,7 @@ class Resource:
     rate: Callable[[Service], Rate | None]
 
 
-RESOURCES = (
+RESOURCES: tuple[Resource, ...] = (
     Resource("math", "flops", "compute", math_rate),
     Resource("memory", "memory_bytes", "memory", memory_rate),
     Resource("network", "network_bytes", "network", network_rate),

@@ -136,7 +136,7 @@ WORKS: Mapping[str, Callable[[Case], list[Term]]] = {
 """Every work by the column it fills."""
 
 
-def evaluate(terms: Mapping[tuple[str, ...], Fraction], extents: Mapping[str, int]) -> Fraction:
+def evaluate(terms: Mapping[tuple[str, ...], Fraction], extents: Mapping[str, int | Fraction]) -> Fraction:
     """The exact value of a work, given as the coefficients of its products, at these extents."""
     total = Fraction(0)
     for dims, coefficient in terms.items():
@@ -147,7 +147,7 @@ def evaluate(terms: Mapping[tuple[str, ...], Fraction], extents: Mapping[str, in
     return total
 
 
-def extent(case: Case, dim: str, size: int) -> int:
+def extent(case: Case, dim: str, size: int | Fraction) -> int | Fraction:
     """The extent of a size: itself or, where the dimension is tiled, the whole tiles that a chip's share of it needs."""
     if dim not in case.tile:
         return size

@@ -6,8 +6,9 @@ import pytest
 
 import rooflines
 from rooflines import RooflinesError
-from rooflines.charts.choice import FITS, models_of
+from rooflines.charts.choice import models_of
 from rooflines.charts.config import KINDS, MODULES
+from rooflines.charts.needs import NEEDS
 from rooflines.config import ConfigFile
 from rooflines.parts import plan
 
@@ -18,6 +19,8 @@ SWEEP: dict[str, Any] = {
     "chips": ["tpu-v5e", "h100-sxm"],
 }
 
+TILED: dict[str, Any] = {**SWEEP, "dtypes": ["bf16", "fp8"], "tile": {"B": 128}, "chips": ["tpu-v5e", "h100-sxm", "mi300x"]}
+
 
 def kinds(**changes: Any) -> list[str]:  # noqa: ANN401, whatever a config holds
     """The charts that a sweep gets by itself."""
@@ -26,7 +29,7 @@ def kinds(**changes: Any) -> list[str]:  # noqa: ANN401, whatever a config holds
 
 def test_every_chart_has_a_family_a_condition_and_a_place_in_the_schema() -> None:
     """The lists agree."""
-    assert set(KINDS) == set(FITS)
+    assert set(KINDS) == set(NEEDS)
     assert set(KINDS.values()) == set(MODULES)
     schema = ConfigFile.model_json_schema()["properties"]["charts"]["anyOf"][1]["items"]
     assert schema["properties"]["chart"]["enum"] == list(KINDS)
@@ -81,7 +84,15 @@ class Wrong(NamedTuple):
         Wrong([{"chart": "roofline", "sweep": "mine", "chips": ["h100"]}], "charts[0].chips[0]", "close to it: h100-sxm"),
         Wrong([{"chart": "roofline", "sweep": "mine", "dtypes": ["fp8"]}], "charts[0].dtypes[0]", "no dtype combination of sweep mine"),
         Wrong([{"chart": "roofline", "sweep": "mine", "shape": "x"}], "charts[0].shape", "leave it out"),
-        Wrong([{"chart": "shards", "sweep": "mine"}], "charts[0].chart", "needs more than sweep mine has"),
+        Wrong(
+            [{"chart": "shards", "sweep": "mine"}], "charts[0].chart", "needs several numbers of chips in `shards`; sweep mine lacks that"
+        ),
+        Wrong([{"chart": "critical-map", "sweep": "tiled"}], "charts[0].chart", "needs sizes without tiles"),
+        Wrong([{"chart": "layers", "sweep": "mine"}], "charts[0].chart", "needs shapes that give every size"),
+        Wrong([{"chart": "roofline", "sweep": "mine", "sizes": [3]}], "charts[0].sizes[0]", "no size of B in sweep mine"),
+        Wrong([{"chart": "per-watt", "sweep": "mine"}], "charts[0].chart", "needs two chips with a design power"),
+        Wrong([{"chart": "per-dollar", "sweep": "tiled", "chips": ["mi300x"]}], "charts[0].chips", "none of which has the numbers"),
+        Wrong([{"chart": "roofline", "sweep": "tiled", "dtypes": ["fp8"], "chips": ["tpu-v5e"]}], "charts[0].dtypes", "can do none"),
         Wrong([{"chart": "ridges", "sweep": "mine"}] * 2, "charts[1].id", "give it an id of its own"),
         Wrong([{"chart": "ridges", "sweep": "mine", "color": "red"}], "charts[0].color", "known are chart, sweep"),
     ],
@@ -89,7 +100,7 @@ class Wrong(NamedTuple):
 def test_a_chart_that_makes_no_sense_is_refused(wrong: Wrong) -> None:
     """Where, what, what is close to it, and how to fix it."""
     with pytest.raises(RooflinesError) as caught:
-        rooflines.load_config({"sweeps": {"mine": SWEEP}, "charts": wrong.charts})
+        rooflines.load_config({"sweeps": {"mine": SWEEP, "tiled": TILED}, "charts": wrong.charts})
     assert caught.value.where == wrong.where
     assert wrong.says in str(caught.value)
 

@@ -13,7 +13,7 @@ from rooflines.charts.drawing import BINARY_LABEL, LAYOUTS, Chart, Choice, assem
 from rooflines.charts.frames import highest, lowest
 from rooflines.charts.labels import chip_label, count
 from rooflines.charts.looks import Margins, plot_size
-from rooflines.charts.times import RESOURCES
+from rooflines.charts.times import BOUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,7 +63,7 @@ def bound_map(
     }
     now = " && ".join(f"datum.{name} == {name}" for name in names)
     legend = alt.Legend(title="Bound by", orient="right")
-    color = alt.Color("bound:N", scale=alt.Scale(domain=list(RESOURCES), range="ordinal"), legend=legend)
+    color = alt.Color("bound:N", scale=alt.Scale(domain=BOUNDS, range="ordinal"), legend=legend)
     picked = alt.selection_point(name="picked", fields=["bound"], bind="legend")
     tooltip = [
         "chip:N",

@@ -7,14 +7,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rooflines.charts.config import KINDS, ChartConfig
+from rooflines.charts.needs import TWO, absent, chips_for, lacking, map_dims, sizes_of
 from rooflines.errors import Mistakes, RooflinesError, close_to, placed, quote
 from rooflines.numbers import whole
 from rooflines.sweep import SHARDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from rooflines.sweep import Sweep
+    from rooflines.sweep import Scenario, Sweep
 
 __all__ = ["Spec", "choose", "models_of"]
 
@@ -29,10 +30,6 @@ DTYPES_OF = {"bounds": 2, "critical-map": 2, "time": 2, "ridges": 8}
 
 MOST_OF_A_KIND = {"attained": 4, "shards": 3, "bounds": 2}
 """Charts of a kind that `auto` draws; one of the others."""
-
-TWO = 2
-LONG_AXIS, SHORT_AXIS, MAP_AXIS = 8, 3, 4
-"""Sizes from which on an axis makes a curve, a series over shards, and the side of a map [1]."""
 
 BY_COLOUR = ("chips", "shards", "ridges", "per-dollar", "per-watt")
 """Charts in which colour is the chip."""
@@ -130,11 +127,13 @@ class _Liked:
             self.dtypes.update(list(sweep.combinations))
             self.models.update({model_of[name] for name in shape_names(sweep)} - {""})
 
-    def chips_of(self, sweep: Sweep, most: int = MOST_CHIPS) -> tuple[str, ...]:
-        return _liked(list(dict.fromkeys(block.chip for block in sweep.blocks)), self.chips, most)
+    def chips_of(self, kind: str, sweep: Sweep, most: int) -> tuple[str, ...]:
+        found = _liked(list(dict.fromkeys(block.chip for block in sweep.blocks)), self.chips, most)
+        able = chips_for(kind, sweep)
+        return found if len(set(found) & set(able)) >= min(TWO, len(found)) else _liked(able, self.chips, most)
 
-    def dtypes_of(self, sweep: Sweep, chips: Sequence[str], most: int = MOST_DTYPES) -> tuple[str, ...]:
-        served = {scenario.dtypes for block in sweep.blocks if block.chip in chips for scenario in block.scenarios}
+    def dtypes_of(self, sweep: Sweep, chips: Sequence[str], most: int) -> tuple[str, ...]:
+        served = {scenario.dtypes for scenario in _served(sweep, chips, None)}
         return _liked([name for name in sweep.combinations if name in served], self.dtypes, most)
 
     def model_of(self, sweep: Sweep) -> str:
@@ -153,22 +152,12 @@ def shape_names(sweep: Sweep) -> list[str]:
     return [shape["name"] for shape in sweep.config["shapes"] or []]
 
 
-def sizes_of(sweep: Sweep, dim: str) -> list[int]:
-    """The sizes that a dimension takes."""
-    return sorted({value for axis in (*sweep.leading, *sweep.inner) for value in axis.columns.get(dim, ())})
-
-
-def _free(sweep: Sweep, dim: str) -> bool:
-    """Whether a dimension has an axis for itself."""
-    return any(set(axis.columns) == {dim} for axis in (*sweep.leading, *sweep.inner))
-
-
 def _fitting(sweeps: Mapping[str, Sweep], liked: _Liked) -> Iterator[Spec]:
     """The charts that fit the sweeps' axes: at most a few of each kind, in the order of families and sweeps."""
     drawn: Counter[str] = Counter()
     for kind in KINDS:
         for sweep in _best_first(kind, sweeps):
-            if drawn[kind] < MOST_OF_A_KIND.get(kind, 1) and FITS[kind](sweep) and not lacking(kind, sweep):
+            if drawn[kind] < MOST_OF_A_KIND.get(kind, 1) and not lacking(kind, sweep, auto=True) and not absent(kind, sweep):
                 drawn[kind] += 1
                 given = ChartConfig.model_validate({"chart": kind, "sweep": sweep.name})
                 yield replace(_spec(kind, sweep, sweeps, liked, given), auto=True)
@@ -183,116 +172,89 @@ def _best_first(kind: str, sweeps: Mapping[str, Sweep]) -> Iterable[Sweep]:
     return sweeps.values()
 
 
-def _with(sweep: Sweep, key: str) -> int:
-    """Chips of a sweep with a power, or with prices."""
-    return sum(bool(sweep.chips[chip].get(key)) for chip in {block.chip for block in sweep.blocks})
-
-
-def _solved_lead(sweep: Sweep) -> bool:
-    return sweep.op.dims[0] in sweep.solved
-
-
-def _split_dims(sweep: Sweep) -> bool:
-    return len(sweep.config[SHARDS]) >= SHORT_AXIS and any(axis in sweep.op.dims for axis in sweep.solved)
-
-
-def _map_dim(sweep: Sweep) -> str | None:
-    """What a bound map of a sweep has upwards."""
-    if len(sweep.config[SHARDS]) >= SHORT_AXIS:
-        return SHARDS
-    return next((dim for dim in sweep.op.dims[1:] if _free(sweep, dim) and len(sizes_of(sweep, dim)) >= MAP_AXIS), None)
-
-
-def _two_free(sweep: Sweep) -> bool:
-    others = sweep.op.dims[1:]
-    return len(others) == TWO and all(_free(sweep, dim) and len(sizes_of(sweep, dim)) >= SHORT_AXIS for dim in others)
-
-
-FITS: Mapping[str, Callable[[Sweep], bool]] = {
-    "roofline": lambda s: s.op.dims != ("D",) or s.unit == "vector",
-    "chips": lambda s: len({b.chip for b in s.blocks}) > 1,
-    "attained": lambda s: (
-        _solved_lead(s)
-        and len(sizes_of(s, s.op.dims[0])) >= LONG_AXIS
-        and len(s.op.dims) > 1
-        and not s.config["shapes"]
-        and max(s.config[SHARDS]) == 1
-    ),
-    "critical": lambda s: _solved_lead(s) and _two_free(s),
-    "critical-map": lambda s: s.op.name == "matmul" and _solved_lead(s) and _two_free(s) and not s.tile,
-    "shards": _split_dims,
-    "ridges": lambda s: len({b.chip for b in s.blocks}) > 1,
-    "layers": lambda s: _solved_lead(s) and len(s.config["shapes"] or ()) > 1,
-    "per-dollar": lambda s: _with(s, "prices") > 1,
-    "per-watt": lambda s: _with(s, "power") > 1,
-    "time": lambda s: bool(s.config["shapes"]),
-    "bounds": lambda s: len(sizes_of(s, s.op.dims[0])) >= LONG_AXIS and _map_dim(s) is not None,
-}
-"""Whether a chart fits a sweep."""
-
-
-NEEDS = {
-    "roofline": ("memory_intensity", "attained_flops_per_s"),
-    "attained": ("flops", "t_math_s", "t_memory_s", "t_network_s", "attained_flops_per_s", "utilization"),
-    "time": ("t_math_s", "t_memory_s", "t_network_s", "t_lower_s", "bound"),
-    "bounds": ("bound", "utilization"),
-}
-"""The columns of the sweep's table that a chart reads, beside the keys."""
-
-
-def lacking(kind: str, sweep: Sweep) -> list[str]:
-    """The columns that a chart reads and the sweep does not store."""
-    stored = sweep.config["columns"]
-    return [] if stored == "all" else [name for name in NEEDS.get(kind, ()) if name not in stored]
-
-
 def _listed(given: ChartConfig, sweeps: Mapping[str, Sweep], liked: _Liked) -> Spec:
     """A chart that the config lists, checked against its sweep."""
     sweep = sweeps[given.sweep]
-    served = list(dict.fromkeys(block.chip for block in sweep.blocks))
-    names = shape_names(sweep)
-    asked: list[tuple[str, Sequence[str] | str | None, Sequence[str], str]] = [
-        ("chips", given.chips, served, f"no chip of sweep {sweep.name}"),
-        ("dtypes", given.dtypes, list(sweep.combinations), f"no dtype combination of sweep {sweep.name}"),
-        ("shape", given.shape, names, f"no shape of sweep {sweep.name}"),
-        ("model", given.model, list(models_of(names)), f"no model among the shapes of sweep {sweep.name}"),
-        ("sharding", given.sharding, list(sweep.shardings), f"no sharding of sweep {sweep.name}"),
-        ("up", given.up, [*sweep.op.dims[1:], SHARDS], f"nothing that sweep {sweep.name} has an axis for"),
-    ]
+    if what := lacking(given.chart, sweep):
+        fix = "choose another sweep or chart, or give the sweep what it needs"
+        raise RooflinesError("chart", f"is {given.chart}, which needs {what}; sweep {sweep.name} lacks that", fix)
+    missing = absent(given.chart, sweep)
+    if missing:
+        fix = f"add {', '.join(missing)} to the sweep's `columns`"
+        raise RooflinesError("chart", f"is {given.chart}, which reads columns that sweep {sweep.name} does not store", fix)
+    names, lead = shape_names(sweep), sweep.op.dims[0]
     with Mistakes() as mistakes:
+        with mistakes.at("chips"):
+            _check_known(given.chips, list(dict.fromkeys(block.chip for block in sweep.blocks)), f"no chip of sweep {sweep.name}")
+            able = chips_for(given.chart, sweep)
+            if given.chips and not set(given.chips) & set(able):
+                problem = f"are {', '.join(given.chips)}, none of which has the numbers that {given.chart} compares"
+                raise RooflinesError("", problem, f"add some of {', '.join(able)}")
+        with mistakes.at("dtypes"):
+            _check_known(given.dtypes, list(sweep.combinations), f"no dtype combination of sweep {sweep.name}")
+        served = _served(sweep, given.chips, given.dtypes)
+        shardings = _shardings(sweep, served)
+        shards = sorted({s.shards for s in served if s.sharding == (given.sharding or _first_split(sweep, served))})
+        asked: list[tuple[str, Sequence[Any] | str | None, Sequence[Any], str]] = [
+            ("shape", given.shape, names, f"no shape of sweep {sweep.name}"),
+            ("model", given.model, list(models_of(names)), f"no model among the shapes of sweep {sweep.name}"),
+            ("up", given.up, map_dims(sweep), f"nothing that sweep {sweep.name} has an axis for"),
+            ("sizes", given.sizes, sizes_of(sweep, lead), f"no size of {lead} in sweep {sweep.name}"),
+        ]
+        if served:
+            asked.append(("sharding", given.sharding, shardings, f"no sharding of sweep {sweep.name} that these chips can do"))
+            asked.append(("shards", given.shards, shards, f"no number of chips that sweep {sweep.name} has for this split"))
         for key, values, known, what in asked:
             with mistakes.at(key):
                 _check_known(values, known, what)
-        if not FITS[given.chart](sweep):
-            fix = "choose another sweep or chart; config/README.md says what each needs"
-            raise RooflinesError("chart", f"is {given.chart}, which needs more than sweep {sweep.name} has", fix)
-        missing = lacking(given.chart, sweep)
-        if missing:
-            fix = f"add {', '.join(missing)} to the sweep's `columns`"
-            raise RooflinesError("chart", f"is {given.chart}, which reads columns that sweep {sweep.name} does not store", fix)
+    if not served:
+        chips, dtypes = ", ".join(given.chips or ()) or "its chips", ", ".join(given.dtypes or ())
+        raise RooflinesError(
+            "dtypes", f"are {dtypes}, of which {chips} can do none", "name a dtype combination that one of the chips can do"
+        )
     return _spec(given.chart, sweep, sweeps, liked, given)
 
 
-def _check_known(values: Sequence[str] | str | None, known: Sequence[str], what: str) -> None:
-    """Refuse a name, or those of a list, that the sweep does not have."""
+def _check_known(values: Sequence[Any] | str | None, known: Sequence[Any], what: str) -> None:
+    """Refuse a value, or those of a list, that the sweep does not have."""
     with Mistakes() as mistakes:
         for index, value in enumerate([values] if isinstance(values, str) else values or ()):
             with mistakes.at("" if isinstance(values, str) else f"[{index}]"):
                 if value not in known:
-                    fix = f"use one of {', '.join(known)}" if known else "leave it out"
-                    raise RooflinesError("", f"is {quote(value)}, which is {what}", fix, close=close_to(value, known))
+                    names = [str(name) for name in known]
+                    fix = f"use one of {', '.join(names)}" if names else "leave it out"
+                    raise RooflinesError("", f"is {quote(value)}, which is {what}", fix, close=close_to(value, names))
+
+
+def _served(sweep: Sweep, chips: Sequence[str] | None, dtypes: Sequence[str] | None) -> set[Scenario]:
+    """What some chips, or all of them, can do in some dtype combinations, or in all."""
+    blocks = (block for block in sweep.blocks if not chips or block.chip in chips)
+    return {scenario for block in blocks for scenario in block.scenarios if not dtypes or scenario.dtypes in dtypes}
+
+
+def _shardings(sweep: Sweep, served: Iterable[Scenario]) -> list[str]:
+    """The shardings among some scenarios, in the sweep's order."""
+    found = {scenario.sharding for scenario in served}
+    return [name for name in sweep.shardings if name in found]
+
+
+def _first_split(sweep: Sweep, served: Iterable[Scenario]) -> str | None:
+    """The first sharding that splits something; None where nothing is split."""
+    return next((name for name in _shardings(sweep, served) if sweep.shardings[name].split), None)
 
 
 def _spec(kind: str, sweep: Sweep, sweeps: Mapping[str, Sweep], liked: _Liked, given: ChartConfig) -> Spec:
     """A chart with everything it needs."""
-    chips = tuple(given.chips or liked.chips_of(sweep, MAP_CHIPS if kind in ("bounds", "critical", "critical-map") else MOST_CHIPS))
+    most = MAP_CHIPS if kind in ("bounds", "critical", "critical-map") else MOST_CHIPS
+    chips = tuple(given.chips or liked.chips_of(kind, sweep, most))
     dtypes = tuple(given.dtypes or liked.dtypes_of(sweep, chips, DTYPES_OF.get(kind, MOST_DTYPES)))
-    lead = sizes_of(sweep, sweep.op.dims[0])
+    served = _served(sweep, chips, dtypes)
+    sharding = given.sharding or _first_split(sweep, served)
+    splits = {scenario.shards for scenario in served if sharding in (None, scenario.sharding)}
     models = models_of(shape_names(sweep))
     model = given.model if given.model is not None else liked.model_of(sweep)
     layers = models.get(model, {})
     shape = given.shape or (_typical(layers) if layers and kind in ("roofline", "shards", "bounds") else None)
-    several = [name for name, scheme in sweep.shardings.items() if scheme.split]
     return Spec(
         chart=kind,
         id=given.id or f"{kind}-{sweep.name}",
@@ -303,10 +265,10 @@ def _spec(kind: str, sweep: Sweep, sweeps: Mapping[str, Sweep], liked: _Liked, g
         title=given.title,
         shape=shape,
         model=model if layers and kind in ("layers", "time") else None,
-        sharding=given.sharding or (several[0] if several and kind in ("time", "shards", "bounds") else None),
-        up=(given.up or _map_dim(sweep)) if kind == "bounds" else None,
-        sizes=tuple(given.sizes or (_some(lead) if kind == "time" else ())),
-        shards=tuple(given.shards or sweep.config[SHARDS][:4]) if kind == "time" else (),
+        sharding=sharding if kind in ("time", "shards", "bounds") else None,
+        up=(given.up or map_dims(sweep)[0]) if kind == "bounds" else None,
+        sizes=tuple(given.sizes or (_some(sizes_of(sweep, sweep.op.dims[0])) if kind == "time" else ())),
+        shards=tuple(given.shards or [n for n in sweep.config[SHARDS] if n in splits][:4]) if kind == "time" else (),
         shapes=tuple(_published(sweeps)) if kind == "critical-map" else (),
     )
 

@@ -20,7 +20,7 @@ from rooflines.charts.render import dumps, encoded, image, pdf, spec_of, svg, th
 from rooflines.charts.roofs import roofline
 from rooflines.charts.shards import critical_over_shards
 from rooflines.charts.times import where_the_time_goes
-from rooflines.errors import RooflinesError, placed
+from rooflines.errors import RooflinesError
 from rooflines.records import appearing_folder, recorded, recording
 from rooflines.tables import metadata_of, write_csv, write_parquet
 from rooflines.version import __version__
@@ -62,7 +62,7 @@ Drawn = tuple["pl.DataFrame", "Chart"]
 
 def _layers(of: Selection, spec: Mapping[str, Any]) -> dict[str, str]:
     """The shapes of the chart's model by layer."""
-    found: dict[str, str] = models_of([shape["name"] for shape in of.recipe["config"]["shapes"]])[spec["model"] or ""]
+    found: dict[str, str] = models_of([shape["name"] for shape in of.sweep.config["shapes"]])[spec["model"] or ""]
     return found
 
 
@@ -98,7 +98,7 @@ def _critical_map(of: Selection, spec: Mapping[str, Any]) -> Drawn:
 
 
 def _shards(of: Selection, spec: Mapping[str, Any]) -> Drawn:
-    axis = next(name for name in of.recipe["config"]["thresholds"] or of.dims[:1] if name in of.dims)
+    axis = next(name for name in of.sweep.solved if name in of.dims)
     frame = shards_frame(of, axis, spec["shape"])
     first = _first(spec, "dtypes", "sharding")
     return frame, critical_over_shards(frame, size=axis, first=first, title=spec["title"], palette=dict(spec["palette"]))
@@ -188,22 +188,29 @@ def unchecked() -> AbstractContextManager[None]:
 def write_family(spec: str, results: str | Path, folder: str | Path) -> None:
     """Draw the charts of a family: pictures, specification and data of each, and `index.json`.
 
+    A chart of `auto` that holds more than a page can draw is left out, with a line in the job's log.
+
     Args:
         spec: What it depends on, from the plan: JSON with the charts.
         results: The folder that holds `tables/` and `thresholds.parquet`.
         folder: Where the files go.
 
     Raises:
-        RooflinesError: A chart would hold more than a page can draw.
+        RooflinesError: A chart that the config lists would hold more than a page can draw.
     """
     known, charts = on_disk(results), json.loads(spec)["charts"]
     with recording(recipes=_recipes(charts, Path(results))), appearing_folder(folder) as aside:
         index = []
         for chart in charts:
-            with placed(f"charts: {chart['id']}"), unchecked():
-                frame, specification = fitted(known, chart)
-                if frame.height:
-                    index.append(_write_chart(chart, frame, specification, aside))
+            try:
+                with unchecked():
+                    frame, specification = fitted(known, chart)
+            except RooflinesError as error:
+                if not chart["auto"]:
+                    raise
+                print(f"{error.where} {error.problem}: left out")
+            else:
+                index.append(_write_chart(chart, frame, specification, aside))
         write_bytes(aside / "index.json", json.dumps(index, ensure_ascii=False, indent=1) + "\n")
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_left
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +13,19 @@ import polars as pl
 
 from rooflines.api import rows as rows_of
 from rooflines.api import thresholds as thresholds_of
-from rooflines.operation import operation
-from rooflines.sharding import links_used
+from rooflines.charts.needs import MAIN_MEMORY, TIMES, has_bandwidth, need
+from rooflines.recipes import sweep_of
+from rooflines.resources import MATH, math_rate, memory_rate, network_rate
+from rooflines.sharding import chips_joined
+from rooflines.sweep import Scenario
 from rooflines.tables import metadata_of, scan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rooflines.config import Config
+    from rooflines.resources import Service
+    from rooflines.sweep import Block, Sweep
 
 __all__ = ["Results", "of_config", "on_disk"]
 
@@ -33,16 +41,16 @@ class Results:
     Attributes:
         rows: The table of a sweep.
         thresholds: The thresholds of a sweep.
-        recipes: What made each sweep: its config, catalogue entries of its chips, and dtypes.
+        sweep: A sweep itself: its rates, works and axes.
     """
 
     rows: Callable[[str], pl.LazyFrame]
     thresholds: Callable[[str], pl.LazyFrame]
-    recipes: Mapping[str, Mapping[str, Any]]
+    sweep: Callable[[str], Sweep]
 
     def of(self, sweep: str, chips: Sequence[str], dtypes: Sequence[str]) -> Selection:
         """Some chips and dtype combinations of a sweep, in this order."""
-        return Selection(self, sweep, tuple(chips), tuple(dtypes))
+        return Selection(self, self.sweep(sweep), tuple(chips), tuple(dtypes))
 
 
 @dataclass(frozen=True)
@@ -50,36 +58,59 @@ class Selection:
     """What a chart is of: some chips and dtype combinations of a sweep. Made by `Results.of`."""
 
     results: Results
-    sweep: str
+    sweep: Sweep
     chips: tuple[str, ...]
     dtypes: tuple[str, ...]
 
     @property
-    def recipe(self) -> Mapping[str, Any]:
-        """What made the sweep."""
-        return self.results.recipes[self.sweep]
-
-    @property
     def dims(self) -> tuple[str, ...]:
         """The dimensions of the sweep's operation, the first one first."""
-        return operation(self.recipe["config"]["operation"]).dims
+        return self.sweep.op.dims
+
+    @cached_property
+    def blocks(self) -> Mapping[str, Block]:
+        """The block of each chip: charts show one memory level of a chip, the first of the sweep's levels that it has."""
+        blocks = {block.chip: block for block in reversed(self.sweep.blocks)}
+        return {chip: blocks[chip] for chip in self.chips if chip in blocks}
+
+    @cached_property
+    def fewest(self) -> tuple[str, int]:
+        """The sharding and the number of chips of charts that show one: the fewest chips, split in the first way that has them."""
+        order = list(self.sweep.shardings)
+        served = {s for block in self.blocks.values() for s in block.scenarios if s.dtypes in self.dtypes}
+        first = min(served, key=lambda s: (s.shards, order.index(s.sharding)), default=None)
+        return (first.sharding, first.shards) if first else (order[0], 1)
+
+    def served(self) -> list[tuple[Block, Scenario]]:
+        """What serves each chip in each combination, on the fewest chips; without those that no chip can do."""
+        wanted = [(block, Scenario(name, *self.fewest)) for block in self.blocks.values() for name in self.dtypes]
+        return [(block, scenario) for block, scenario in wanted if scenario in block.scenarios]
+
+    def services(self) -> list[tuple[str, str, Service]]:
+        """Chip, combination and what serves one chip, for all that the chips can do."""
+        found = []
+        for block in self.blocks.values():
+            first = {scenario.dtypes: scenario for scenario in reversed(block.scenarios)}
+            found += [(block.chip, name, self.sweep.service(block, first[name])) for name in self.dtypes if name in first]
+        return found
 
     def rows(self) -> pl.LazyFrame:
-        """The rows of the table, from the first memory level."""
-        return self._kept(self.results.rows(self.sweep))
+        """The rows of the table."""
+        return self._kept(self.results.rows(self.sweep.name))
 
     def thresholds(self) -> pl.LazyFrame:
-        """The thresholds, from the first memory level."""
-        return self._kept(self.results.thresholds(self.sweep))
+        """The thresholds."""
+        return self._kept(self.results.thresholds(self.sweep.name))
+
+    def on_fewest(self) -> pl.Expr:
+        """Whether a row is of the sharding and the number of chips that `fewest` says."""
+        sharding, shards = self.fewest
+        return (pl.col("sharding") == sharding) & (pl.col("shards") == shards)
 
     def _kept(self, frame: pl.LazyFrame) -> pl.LazyFrame:
-        mine = pl.col("chip").is_in(self.chips) & pl.col("dtypes").is_in(self.dtypes)
-        return frame.filter(mine, memory=self.recipe["config"]["memory"][0])
-
-    def compute(self, dtypes: str) -> str:
-        """The dtype that a combination computes in."""
-        combinations = self.recipe["dtypes"]["combinations"]
-        return str(combinations[dtypes]["compute"]) if dtypes in combinations else dtypes.rpartition("@")[2]
+        levels = {chip: block.memory for chip, block in self.blocks.items()}
+        level = pl.col("chip").replace_strict(levels, default=None, return_dtype=pl.String)
+        return frame.filter(pl.col("chip").is_in(self.chips), pl.col("dtypes").is_in(self.dtypes), pl.col("memory") == level)
 
 
 def on_disk(results: str | Path) -> Results:
@@ -93,7 +124,7 @@ def on_disk(results: str | Path) -> Results:
     return Results(
         rows=lambda sweep: plain(scan(results, sweep)),
         thresholds=lambda sweep: plain(pl.scan_parquet(path).filter(pl.col("sweep") == sweep)),
-        recipes=recipes,
+        sweep=cache(lambda sweep: sweep_of(recipes[sweep])),
     )
 
 
@@ -102,10 +133,7 @@ def of_config(config: Config) -> Results:
     return Results(
         rows=lambda sweep: plain(rows_of(config, sweep)),
         thresholds=lambda sweep: plain(thresholds_of(config, sweep).lazy()),
-        recipes={
-            name: {"sweep": name, "config": sweep.config, "chips": sweep.chips, "dtypes": sweep.dtypes}
-            for name, sweep in config.sweeps.items()
-        },
+        sweep=config.sweep,
     )
 
 
@@ -125,33 +153,6 @@ def plain(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Names as text and numbers of one width, so that frames of several files go together."""
     kinds = pl.selectors
     return frame.with_columns((kinds.categorical() | kinds.enum()).cast(pl.String), kinds.float().cast(pl.Float64))
-
-
-def rates(recipe: Mapping[str, Any], chip: str, compute: str) -> dict[str, Any]:
-    """What a chip serves in one compute dtype, as it counts in the sweep: efficiencies included.
-
-    Returns:
-        `peak` [FLOP/s], None where the chip has none, `memory` and `network`: bytes per second by name [byte/s].
-    """
-    entry, asked = recipe["chips"][chip], recipe["config"]
-    unit = asked.get("unit") or operation(asked["operation"]).unit
-    own = entry.get("efficiency") or {}
-    given = {key: value for key, value in (asked.get("efficiency") or {}).items() if value is not None}
-    share = {key: float(given.get(key, own.get(key) or 1)) for key in ("math", "memory", "network")}
-    found = (entry["units"].get(unit) or {}).get(compute)
-    return {
-        "peak": None if found is None else float(found["flops_per_s"]) * share["math"],
-        "memory": {
-            name: float(level["bytes_per_s"]) * share["memory"] for name, level in entry["memory"].items() if level.get("bytes_per_s")
-        },
-        "network": {
-            name: float(link["bytes_per_s"])
-            * links_used(link["topology"], link.get("links", 1), PAIR, link.get("ring_multiple"))
-            * share["network"]
-            for name, link in entry["networks"].items()
-            if link.get("domain") != 1
-        },
-    }
 
 
 ROOFLINE = {
@@ -181,25 +182,30 @@ def roofline_frame(of: Selection, shape: str | None = None, sizes: Sequence[int]
         [FLOP/s] and the ridge between the two, `intensity` [FLOP/byte]), `ceiling` (`name` is a compute dtype of the chip, with its peak),
         or `point` (a row of the table: its `intensity` and what it attains, `flops_per_s`).
     """
-    recipe = of.recipe
     records: list[dict[str, Any]] = []
-    for chip in of.chips:
-        entry = recipe["chips"][chip]
-        unit = recipe["config"].get("unit") or operation(recipe["config"]["operation"]).unit
+    for chip, group in groupby(of.services(), key=lambda found: found[0]):
+        served = list(group)
+        service = served[0][2]
         records += [
-            {"chip": chip, "kind": "ceiling", "name": compute, "flops_per_s": rates(recipe, chip, compute)["peak"]}
-            for compute in entry["units"].get(unit) or {}
+            {"chip": chip, "kind": "ceiling", "name": compute, "flops_per_s": float(math_rate(replace(service, compute=compute)).per_s)}
+            for compute in service.chip["units"][service.unit]
         ]
-        for combination in of.dtypes:
-            served = rates(recipe, chip, of.compute(combination))
-            if served["peak"] is not None:
-                records += [
-                    {"chip": chip, "dtypes": combination, "kind": kind, "name": name, "flops_per_s": served["peak"], "bytes_per_s": rate}
-                    for kind in ("memory", "network")
-                    for name, rate in served[kind].items()
-                ]
+        records += [{"chip": chip, "dtypes": name, **line} for _, name, service in served for line in bandwidths(service)]
     lines = pl.DataFrame(records, schema=ROOFLINE, orient="row").with_columns(intensity=pl.col("flops_per_s") / pl.col("bytes_per_s"))
     return pl.concat([lines, operating_points(of, shape, sizes)])
+
+
+def bandwidths(service: Service) -> Iterator[dict[str, Any]]:
+    """What feeds a chip's unit: its memory levels, and its interconnects to one neighbour; each with its rate and the peak."""
+    peak = float(math_rate(service).per_s)
+    for name, level in service.chip["memory"].items():
+        if level.get("bytes_per_s"):
+            rate = memory_rate(replace(service, memory=name))
+            yield {"kind": "memory", "name": name, "flops_per_s": peak, "bytes_per_s": float(rate.per_s)}
+    for name, link in service.chip["networks"].items():
+        between = network_rate(replace(service, network=name, shards=PAIR))
+        if between and chips_joined(link["topology"], link.get("links", 1), link.get("domain")) != 1:
+            yield {"kind": "network", "name": name, "flops_per_s": peak, "bytes_per_s": float(between.per_s)}
 
 
 def operating_points(of: Selection, shape: str | None, sizes: Sequence[int]) -> pl.DataFrame:
@@ -238,29 +244,25 @@ def ridge_frame(of: Selection) -> pl.DataFrame:
         [W], and the newest dated price: `usd_per_hour` [USD/h], `provider`, `date`; `flops_per_usd` [FLOP/USD] and `flops_per_joule`
         [FLOP/J]. No row where a chip cannot do the combination; nulls where there is no price or power.
     """
-    recipe = of.recipe
     records = []
-    for chip in of.chips:
-        entry = recipe["chips"][chip]
+    for chip, combination, service in of.services():
+        entry = service.chip
         price = max(entry.get("prices") or [{}], key=lambda found: str(found.get("date", "")))
-        for combination in of.dtypes:
-            compute = of.compute(combination)
-            served = rates(recipe, chip, compute)
-            if served["peak"] is not None and "hbm" in served["memory"]:
-                records.append(
-                    {
-                        "chip": chip,
-                        "vendor": entry.get("vendor") or "",
-                        "dtypes": combination,
-                        "compute": compute,
-                        "flops_per_s": served["peak"],
-                        "bytes_per_s": served["memory"]["hbm"],
-                        "watts": (entry.get("power") or {}).get("watts"),
-                        "usd_per_hour": price.get("usd_per_hour"),
-                        "provider": price.get("provider"),
-                        "date": price.get("date"),
-                    }
-                )
+        if has_bandwidth(entry):
+            records.append(
+                {
+                    "chip": chip,
+                    "vendor": entry.get("vendor") or "",
+                    "dtypes": combination,
+                    "compute": service.compute,
+                    "flops_per_s": float(math_rate(service).per_s),
+                    "bytes_per_s": float(memory_rate(replace(service, memory=MAIN_MEMORY)).per_s),
+                    "watts": (entry.get("power") or {}).get("watts"),
+                    "usd_per_hour": price.get("usd_per_hour"),
+                    "provider": price.get("provider"),
+                    "date": price.get("date"),
+                }
+            )
     texts = ("chip", "vendor", "dtypes", "compute", "provider", "date")
     order = ("chip", "vendor", "dtypes", "compute", "flops_per_s", "bytes_per_s", "watts", "usd_per_hour", "provider", "date")
     frame = pl.DataFrame(records, schema={name: pl.String if name in texts else pl.Float64 for name in order}, orient="row")
@@ -287,26 +289,28 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
         `chip`, `dtypes`, `series` (the other sizes, such as `D = F = 4,096`), `order` of the series, `kind` and numbers: for `curve` a size
         and what it attains, `flops_per_s` [FLOP/s]; for `knee` the critical size, whole and `exact`, null for never; `peak` [FLOP/s].
     """
-    recipe = of.recipe
+    need("attained", of.sweep)
     lead, *others = of.dims
-    rows = of.rows().filter(pl.col("shards") == pl.col("shards").min())
-    rows = rows.filter(pl.col("sharding") == pl.col("sharding").first())
+    rows = of.rows().filter(of.on_fewest())
     sizes = series_of(rows, others, shape, most_series)
     keys = ["chip", "dtypes", "series", "order"]
     rows_of_series = rows.join(sizes.lazy(), on=[c for c in sizes.columns if c not in ("series", "order")], nulls_equal=True)
-    peak = (pl.col("attained_flops_per_s") / pl.col("utilization")).alias("peak")
     size = pl.col(lead).cast(pl.Float64).alias("size")
-    table = rows_of_series.select(*keys, size, *TIMES, peak).collect().sort(*keys, "size")
-    table = table.with_columns(pl.col("peak").first().over("chip", "dtypes"))  # one number, however the quotients are rounded
-    curve = (table if recipe["config"].get("tile") else densified(table, keys)).with_columns(
-        flops_per_s=pl.col("flops") / pl.max_horizontal("t_math_s", "t_memory_s", "t_network_s")
+    table = rows_of_series.select(*keys, size, MATH.work, *TIMES.values()).collect().sort(*keys, "size")
+    peaks = pl.DataFrame(
+        [(chip, name, float(math_rate(service).per_s)) for chip, name, service in of.services()],
+        schema={"chip": pl.String, "dtypes": pl.String, "peak": pl.Float64},
+        orient="row",
+    )
+    table = table.join(peaks, on=["chip", "dtypes"], maintain_order="left")
+    curve = (thinned(table) if of.sweep.tile else densified(table, keys)).with_columns(
+        flops_per_s=pl.col(MATH.work) / pl.max_horizontal(*TIMES.values())
     )
     knees = (
         of.thresholds()
-        .filter(axis=lead)
+        .filter(pl.col("axis") == lead, of.on_fewest())
         .join(sizes.lazy(), on=[c for c in sizes.columns if c not in ("series", "order")], nulls_equal=True)
-        .join(table.lazy().select("chip", "dtypes", "peak").unique(), on=["chip", "dtypes"])
-        .filter(pl.col("shards").is_null() | (pl.col("shards") == pl.col("shards").min()))
+        .join(peaks.lazy(), on=["chip", "dtypes"])
         .select(
             *keys,
             pl.lit("knee").alias("kind"),
@@ -331,9 +335,6 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
     bends = knees.filter(pl.col("exact") > 0).with_columns(kind=pl.lit("curve"), size="exact", exact=None, limit=None)
     bends = bends.filter(pl.col("size").is_between(lowest(table, "size", 1), highest(table, "size", 1)))
     return pl.concat([curve, bends, knees], how="vertical_relaxed").sort("chip", "dtypes", "order", "size", nulls_last=True)
-
-
-TIMES = ("flops", "t_math_s", "t_memory_s", "t_network_s")
 
 
 def series_of(rows: pl.LazyFrame, dims: Sequence[str], shape: str | None, most: int) -> pl.DataFrame:
@@ -361,6 +362,15 @@ def series_name(row: Mapping[str, Any], dims: Sequence[str]) -> str:
     return ", ".join(f"{dim} = {row[dim]:,}" for dim in dims)
 
 
+def thinned(table: pl.DataFrame) -> pl.DataFrame:
+    """Fewer sizes of a table, about even on a logarithmic axis, where it has more than a curve needs; tiles leave no line between them."""
+    sizes = table["size"].unique().sort().to_list()
+    low, high = sizes[0], sizes[-1]
+    wanted = (low * (high / low) ** (i / (CURVE_POINTS - 1)) for i in range(CURVE_POINTS - 1))
+    kept = {sizes[bisect_left(sizes, size)] for size in wanted} | {high}
+    return table.filter(pl.col("size").is_in(kept)) if len(sizes) > CURVE_POINTS else table
+
+
 def densified(table: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """More sizes between those of a table: all times and works are affine in one size, so that straight lines between rows are exact."""
     low, high = lowest(table, "size", 1), highest(table, "size", 1)
@@ -374,12 +384,13 @@ def densified(table: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     after = wanted.join_asof(
         table.sort("size").drop("peak"), on="size", by=list(keys), strategy="forward", coalesce=False, suffix="_b", check_sortedness=False
     )
-    both = before.hstack(after.select(pl.col("size_b"), *(pl.col(c).alias(f"{c}_b") for c in TIMES)))
+    affine = (MATH.work, *TIMES.values())
+    both = before.hstack(after.select(pl.col("size_b"), *(pl.col(c).alias(f"{c}_b") for c in affine)))
     share = (
         pl.when(pl.col("size_b") > pl.col("size_a"))
         .then((pl.col("size") - pl.col("size_a")) / (pl.col("size_b") - pl.col("size_a")))
         .otherwise(0.0)
     )
-    return both.select(*keys, "size", "peak", *((pl.col(c) + share * (pl.col(f"{c}_b") - pl.col(c))).alias(c) for c in TIMES)).sort(
+    return both.select(*keys, "size", "peak", *((pl.col(c) + share * (pl.col(f"{c}_b") - pl.col(c))).alias(c) for c in affine)).sort(
         *keys, "size"
     )

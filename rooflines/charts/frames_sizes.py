@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rooflines.charts.frames import highest, lowest
+from rooflines.charts.needs import TIMES, need, sizes_of
+from rooflines.critical_sizes import settle
+from rooflines.sweep import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.charts.frames import Selection
+    from rooflines.space import Served
+    from rooflines.sweep import Sweep
 
 __all__ = ["apart", "bound_frame", "contour_frame", "critical_frame", "layer_frame", "shards_frame", "time_frame"]
 
 LEAST_STEP = 0.7
 """Sizes nearer to each other than this share of a doubling have no cells of their own in a map with numbers."""
 
-CONTOUR_POINTS = 41
+CONTOUR_POINTS = 32
+"""Points of a contour along each of its two axes; it bends once."""
+
+HUGE = 2**200
+"""A size at which one that is larger changes nothing."""
+
 NICE = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 OVER_RULE = (1.03, 1.2, 1.6, 2.5, 5.0)
 """Levels of the contours, as multiples of the rule of thumb, before they are rounded to numbers one can say."""
@@ -55,8 +65,7 @@ def with_edges(frame: pl.DataFrame, **axes: str) -> pl.DataFrame:
 
 def unsharded(of: Selection) -> pl.LazyFrame:
     """The thresholds of a sweep's first dimension on one chip, or on the fewest."""
-    found = of.thresholds().filter(axis=of.dims[0])
-    return found.filter(pl.col("shards") == pl.col("shards").min()).filter(pl.col("sharding") == pl.col("sharding").first())
+    return of.thresholds().filter(pl.col("axis") == of.dims[0], of.on_fewest())
 
 
 def critical_frame(of: Selection) -> pl.DataFrame:
@@ -69,7 +78,8 @@ def critical_frame(of: Selection) -> pl.DataFrame:
         `chip`, `dtypes`, the sizes `x` and `y` with the edges of their cells (`x_low`, `x_high`, ...), `critical` [1] (null: never),
         `exact` [1], `rule` [1], and `limit_intensity` [FLOP/byte].
     """
-    _, across, up = of.dims[:3]
+    need("critical", of.sweep)
+    _, across, up = of.dims
     found = unsharded(of).collect()
     for dim in (across, up):
         found = found.filter(pl.col(dim).is_in(apart(sorted(found[dim].unique().to_list()))))
@@ -81,73 +91,60 @@ def critical_frame(of: Selection) -> pl.DataFrame:
 def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl.DataFrame:
     """Lines of equal critical batch of a matmul over D and F, exactly, and named shapes at their places.
 
-    For a matmul 1/B is linear in 1/D and 1/F at the critical batch, so that three thresholds of the sweep give every other.
+    Every point is solved for by the model, as a threshold along D or F at the level's batch.
 
     Args:
-        of: The chips and combinations, from `Results.of`, of a sweep of a matmul without tiles, with thresholds for B.
+        of: The chips and combinations, from `Results.of`, of a sweep of a matmul without tiles.
         shapes: Mappings with `name`, `D` and `F`.
 
     Returns:
-        `chip`, `dtypes`, `kind` (`level`, `never` or `shape`), `level` [1] (the critical batch along the line), `D`, `F` [1], `top` (the
-        largest F) and `name`.
+        `chip`, `dtypes`, `kind` (`level`, `never` or `shape`), `level` [1] (the critical batch along the line; of a shape its own, null for
+        never), `D`, `F` [1], `name`, and the map's edges: `left` and `right` (D), `bottom` and `top` (F) [1].
     """
-    found = unsharded(of).drop_nulls("critical_exact").select("chip", "dtypes", "D", "F", "critical_exact").collect()
-    sizes = (lowest(found, "D"), highest(found, "D"), lowest(found, "F"), highest(found, "F"))
-    low_d, high_d, low_f, high_f = sizes[0], sizes[1] * 2, sizes[2], sizes[3] * 4
-    pieces = []
-    for (chip, combination), case in found.group_by("chip", "dtypes", maintain_order=True):
-        constant, per_d, per_f = plane_of(case)
-        levels = [*nice_levels(1 / constant), math.inf]
-        curve = pl.concat([contour(level, constant - 1 / level, per_d, per_f, (low_d, high_d, low_f, high_f)) for level in levels])
-        kind = pl.when(pl.col("level").is_infinite()).then(pl.lit("never")).otherwise(pl.lit("level")).alias("kind")
-        named = pl.lit(None, dtype=pl.String).alias("name")
-        pieces.append(curve.select(pl.lit(chip).alias("chip"), pl.lit(combination).alias("dtypes"), kind, "level", "D", "F", named))
-        inside = [s for s in shapes if low_d <= s["D"] <= high_d and low_f <= s["F"] <= high_f]
-        marks = pl.DataFrame(inside, schema={"name": pl.String, "D": pl.Float64, "F": pl.Float64}, orient="row")
-        marks = marks.with_columns(level=1 / (constant - per_d / pl.col("D") - per_f / pl.col("F")))
-        marks = marks.with_columns(level=pl.when(pl.col("level") > 0).then("level"))
-        pieces.append(
-            marks.select(
-                pl.lit(chip).alias("chip"), pl.lit(combination).alias("dtypes"), pl.lit("shape").alias("kind"), "level", "D", "F", "name"
-            )
-        )
-    return pl.concat(pieces, how="vertical_relaxed").with_columns(top=pl.lit(high_f))
+    need("critical-map", of.sweep)
+    sizes = {dim: sizes_of(of.sweep, dim) for dim in of.dims}
+    span = (sizes["D"][0], sizes["D"][-1] * 2, sizes["F"][0], sizes["F"][-1] * 4)
+    inside = [shape for shape in shapes if span[0] <= shape["D"] <= span[1] and span[2] <= shape["F"] <= span[3]]
+    edge = [(float(span[0]), float(span[3])), (float(span[1]), float(span[3]))]
+    records: list[dict[str, Any]] = []
+    for served in of.served():
+        key = {"chip": served[0].chip, "dtypes": served[1].dtypes}
+        least = solved(of.sweep, served, "B", D=HUGE, F=HUGE)
+        for level in nice_levels(max(least, 1.0)) if least is not None else []:
+            line = contour(of.sweep, served, Fraction(level), span)
+            records += [{**key, "kind": "level", "level": level, "D": d, "F": f} for d, f in line]
+        line = contour(of.sweep, served, HUGE, span) or edge
+        records += [{**key, "kind": "never", "level": math.inf, "D": d, "F": f} for d, f in line]
+        records += [{**key, "kind": "shape", "level": solved(of.sweep, served, "B", D=s["D"], F=s["F"]), **s} for s in inside]
+    schema = {"chip": pl.String, "dtypes": pl.String, "kind": pl.String, "level": pl.Float64, "D": pl.Float64, "F": pl.Float64}
+    frame = pl.DataFrame(records, schema={**schema, "name": pl.String}, orient="row")
+    edges_of = dict(zip(("left", "right", "bottom", "top"), map(float, span), strict=True))
+    return frame.with_columns(**{name: pl.lit(at) for name, at in edges_of.items()})
 
 
-def contour(level: float, left: float, per_d: float, per_f: float, span: tuple[float, float, float, float]) -> pl.DataFrame:
-    """The line left = per_d / D + per_f / F within a rectangle, its points dense where it bends: `level`, `D`, `F`.
+def contour(sweep: Sweep, served: Served, level: int | Fraction, span: tuple[int, int, int, int]) -> list[tuple[float, float]]:
+    """The line from which on a batch is compute-bound, as D and F, within a rectangle; where it leaves that, along the rectangle's edge.
 
-    What of `left` D takes goes from nearly nothing to nearly all of it; beyond its ends the line runs along the rectangle's edge.
+    F is solved for at some D, and D at some F, so that points are dense where the line is flat and where it is steep.
     """
     low_d, high_d, low_f, high_f = span
-    least = per_d / high_d / left
-    most = 1 - per_f / high_f / left
-    if left <= 0 or least >= most:
-        return pl.DataFrame({"level": [level, level], "D": [low_d, high_d], "F": [high_f, high_f]})
-    start, end = math.log(least / (1 - least)), math.log(most / (1 - most))
-    shares = [1 / (1 + math.exp(-(start + (end - start) * i / (CONTOUR_POINTS - 1)))) for i in range(CONTOUR_POINTS)]
-    points = [(per_d / (left * share), per_f / (left * (1 - share))) for share in shares]
-    inside = [(d, max(f, low_f)) for d, f in points if d >= low_d]
-    if len(inside) < len(points) and left > per_d / low_d:
-        inside.append((low_d, max(per_f / (left - per_d / low_d), low_f)))
-    ends = [(low_d, high_f), (inside[-1][0], high_f)] if inside and inside[-1][0] > low_d * 1.0001 else []
-    corners = sorted({*ends, *inside})
-    corners.sort(key=lambda point: (point[0], -point[1]))
-    return pl.DataFrame(
-        {"level": [level] * len(corners), "D": [c[0] for c in corners], "F": [c[1] for c in corners]},
-        schema={"level": pl.Float64, "D": pl.Float64, "F": pl.Float64},
-    )
+    points: list[tuple[Fraction | float | None, Fraction | float | None]]
+    points = [(d, solved(sweep, served, "F", B=level, D=d)) for d in spaced(low_d, high_d)]
+    points += [(solved(sweep, served, "D", B=level, F=f), f) for f in spaced(low_f, high_f)]
+    kept = {(float(d), float(max(f, low_f))) for d, f in points if d is not None and f is not None and low_d <= d <= high_d and f <= high_f}
+    return sorted(kept, key=lambda point: (point[0], -point[1]))
 
 
-def plane_of(case: pl.DataFrame) -> tuple[float, float, float]:
-    """The three numbers of 1/B = constant - per_d / D - per_f / F at the critical batch, from a chip's thresholds."""
-    most_d, most_f = case["D"].max(), case["F"].max()
-    corner = case.filter(D=most_d, F=most_f)["critical_exact"].item()
-    along_d = case.filter(F=most_f).sort("D").row(0, named=True)
-    along_f = case.filter(D=most_d).sort("F").row(0, named=True)
-    per_d = (1 / corner - 1 / along_d["critical_exact"]) / (1 / along_d["D"] - 1 / float(most_d))  # type: ignore[arg-type]
-    per_f = (1 / corner - 1 / along_f["critical_exact"]) / (1 / along_f["F"] - 1 / float(most_f))  # type: ignore[arg-type]
-    return 1 / corner + per_d / float(most_d) + per_f / float(most_f), per_d, per_f  # type: ignore[arg-type]
+def spaced(low: int, high: int) -> list[Fraction]:
+    """Sizes from one to another, evenly on a logarithmic axis."""
+    between = (Fraction(low * (high / low) ** (i / (CONTOUR_POINTS - 1))) for i in range(1, CONTOUR_POINTS - 1))
+    return [Fraction(low), *between, Fraction(high)]
+
+
+def solved(sweep: Sweep, served: Served, axis: str, **sizes: int | Fraction) -> float | None:
+    """The exact size along an axis from which on one case is compute-bound [1]; None for never."""
+    found: float | None = settle(sweep, served, axis, sizes)["critical_exact"]
+    return found
 
 
 def nice_levels(rule: float) -> list[float]:
@@ -182,13 +179,13 @@ def shards_frame(of: Selection, axis: str | None = None, shape: str | None = Non
         `chip`, `vendor`, `dtypes`, `sharding`, `network`, `shards` [1], `critical` [1] (null: never), `limit`, and `most`: the largest
         number of chips that is still compute-bound at some size [1], null for none; `setting`: what is held fixed.
     """
-    recipe = of.recipe
+    need("shards", of.sweep)
     dims = of.dims
-    axis = axis or next(name for name in recipe["config"]["thresholds"] or dims[:1] if name in dims)
+    axis = axis or next(name for name in of.sweep.solved if name in dims)
     found = of.thresholds().filter(pl.col("axis") == axis)
     frame = at_largest((found.filter(shape=shape) if shape else found).collect(), [dim for dim in dims if dim != axis])
-    frame = frame.filter(pl.col("shards") > 1) if 1 not in recipe["config"]["shards"] else frame
-    vendors = {chip: entry.get("vendor") or "" for chip, entry in recipe["chips"].items()}
+    frame = frame.filter(pl.col("shards") > 1) if 1 not in of.sweep.config[SHARDS] else frame
+    vendors = {chip: of.sweep.chips[chip].get("vendor") or "" for chip in of.blocks}
     frame = frame.with_columns(vendor=pl.col("chip").replace_strict(vendors, default="", return_dtype=pl.String))
     frame = frame.select("chip", "vendor", "dtypes", "sharding", "network", "shards", "critical", "limit", "setting")
     still = frame.filter(pl.col("critical").is_not_null()).group_by("chip", "dtypes", "sharding").agg(most=pl.col("shards").max())
@@ -205,9 +202,10 @@ def layer_frame(of: Selection, shapes: Mapping[str, str]) -> pl.DataFrame:
     Returns:
         `chip`, `dtypes`, `layer`, the sizes as text, `critical` [1] (null: never), `exact` [1].
     """
+    need("layers", of.sweep)
     dims = of.dims[1:]
     layers = pl.DataFrame({"shape": list(shapes.values()), "layer": list(shapes)}, schema={"shape": pl.String, "layer": pl.String})
-    found = unsharded(of).join(layers.lazy(), on="shape", maintain_order="right")
+    found = unsharded(of).join(layers.lazy(), on="shape", maintain_order="right_left")
     sizes = pl.concat_str([pl.format(f"{dim} = {{}}", pl.col(dim)) for dim in dims], separator=", ")
     return found.select("chip", "dtypes", "layer", "critical", sizes=sizes, exact="critical_exact").collect()
 
@@ -232,6 +230,7 @@ def time_frame(
         `chip`, `dtypes`, `sharding`, `B` (the first dimension's size), `shards`, `layer`, `resource` (compute, memory or
         network), `seconds` [s], `bound` (whether it is the one that binds) and `t_lower_s` [s].
     """
+    need("time", of.sweep)
     lead = of.dims[0]
     layers = pl.DataFrame({"shape": list(shapes.values()), "layer": list(shapes)}, schema={"shape": pl.String, "layer": pl.String})
     rows = of.rows()
@@ -246,12 +245,10 @@ def time_frame(
         "layer",
         "bound",
         "t_lower_s",
-        compute="t_math_s",
-        memory="t_memory_s",
-        network="t_network_s",
+        **TIMES,
     )
     index = ["chip", "dtypes", "sharding", "B", "shards", "layer", "bound", "t_lower_s"]
-    tall = rows.unpivot(["compute", "memory", "network"], index=index, variable_name="resource", value_name="seconds").collect()
+    tall = rows.unpivot(list(TIMES), index=index, variable_name="resource", value_name="seconds").collect()
     order = {chip: place for place, chip in enumerate(of.chips)}
     tall = tall.with_columns(bound=pl.col("bound") == pl.col("resource"), place=pl.col("chip").replace_strict(order))
     return tall.sort("place", "dtypes", "B", "shards", maintain_order=True).drop("place")
@@ -269,6 +266,7 @@ def bound_frame(of: Selection, up: str = "shards", shape: str | None = None) -> 
         `chip`, `dtypes`, `sharding`, the sizes `x` and `y` with the edges of their cells, `bound`, `utilization` [1], and
         `setting`: what is held fixed.
     """
+    need("bounds", of.sweep)
     dims = of.dims
     rows = of.rows()
     rows = rows.filter(shape=shape) if shape else rows

@@ -12,6 +12,8 @@ from copy import deepcopy
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from rooflines.resources import RESOURCES
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -124,7 +126,7 @@ LIGHT = Theme(
     on_heat="#FFFFFF",
     on_resource="#FFFFFF",
     chips=("#3B82F6", "#1E3A8A", "#0E8FB0", "#E8760A", "#A3231C", "#A97B00", "#C04FA8", "#6D4BC3", "#0B7A5E", "#6B7280"),
-    resources=("#2F8F6B", "#D9622B", "#7A5BC0"),
+    resources=("#2F8F6B", "#D9622B", "#7A5BC0", "#A97B00", "#0E8FB0", "#C04FA8"),
     regions=("#E5484D", "#E9B000", "#2F9E63"),
     region_words=("#B4232A", "#8A6400", "#1C7445"),
     region_opacity=0.14,
@@ -143,7 +145,7 @@ DARK = Theme(
     on_heat="#17202E",
     on_resource="#0F1722",
     chips=("#4C8DF6", "#C3DAFF", "#35BFD8", "#E8811F", "#FFB3A3", "#E3C04A", "#D878C4", "#A58BF0", "#37AE89", "#9AA5B4"),
-    resources=("#43B58B", "#EE8550", "#A58BF0"),
+    resources=("#43B58B", "#EE8550", "#A58BF0", "#E3C04A", "#35BFD8", "#D878C4"),
     regions=("#F0656A", "#F2C230", "#41B97B"),
     region_words=("#FF9A9E", "#F2CF62", "#6FDBA2"),
     region_opacity=0.17,
@@ -211,7 +213,7 @@ def config(size: Size, *, dark: bool) -> dict[str, Any]:
         },
         "range": {
             "category": list(look.chips),
-            "ordinal": list(look.resources),
+            "ordinal": list(look.resources[: len(RESOURCES)]),
             "diverging": list(look.regions),
             "heatmap": list(look.heat),
             "ramp": list(look.steps),

@@ -185,7 +185,7 @@ def critical_map(frame: pl.DataFrame, *, first: Mapping[str, Any] | None = None,
     """
     chips, combinations = (frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes"))
     lines = frame.filter(pl.col("kind") != "shape")
-    span = (lowest(lines, "D"), highest(lines, "D"), lowest(lines, "F"), highest(frame, "top"))
+    span = (lowest(frame, "left"), highest(frame, "right"), lowest(frame, "bottom"), highest(frame, "top"))
     ticks = [2**i for i in range(40) if span[0] <= 2**i <= span[1]], [2**i for i in range(40) if span[2] <= 2**i <= span[3]]
     across, up = _axes(span, _names(("D", "F")), ticks)
     x, y = alt.X("D:Q", **across), alt.Y("F:Q", **up)

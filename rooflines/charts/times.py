@@ -11,16 +11,17 @@ import polars as pl
 from rooflines.charts.drawing import Chart, Choice, assemble, chosen, data, starting
 from rooflines.charts.labels import chip_label, count, seconds, shorten
 from rooflines.charts.looks import Margins
+from rooflines.resources import RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["RESOURCES", "where_the_time_goes"]
+__all__ = ["BOUNDS", "where_the_time_goes"]
 
-RESOURCES = ("compute", "memory", "network")
+BOUNDS = [resource.bound for resource in RESOURCES]
 MARGINS = Margins(left=8.6, right=7.0, bottom=4.4)
 NAME_ROOM = 7.8
-THICK = 0.26
+THICK = 0.78 / len(BOUNDS)
 """Of a row's height, for one bar."""
 
 CROWDED = 5
@@ -55,7 +56,7 @@ def where_the_time_goes(
     """
     names = ("chip", "dtypes", "B", "shards", "layer")
     chips, combinations, sizes, splits, layers = (frame[name].unique(maintain_order=True).to_list() for name in names)
-    step = {name: (index - 1) * THICK for index, name in enumerate(RESOURCES)}
+    step = {name: (index - (len(BOUNDS) - 1) / 2) * THICK for index, name in enumerate(BOUNDS)}
     rows = frame.filter(pl.col("seconds") > 0).with_columns(
         middle=pl.col("layer").replace_strict({layer: float(i) for i, layer in enumerate(layers)}, return_dtype=pl.Float64)
         + pl.col("resource").replace_strict(step, return_dtype=pl.Float64)
@@ -91,9 +92,9 @@ def _layers(rows: pl.DataFrame, layers: Sequence[str]) -> list[alt.Chart]:
         scale=alt.Scale(domainMin=0, nice=False),
     )
     legend = alt.Legend(
-        title=None, orient="none", direction="horizontal", legendX=0, legendY=alt.expr("em * -1.9"), columns=3, columnPadding=20
+        title=None, orient="none", direction="horizontal", legendX=0, legendY=alt.expr("em * -1.9"), columns=len(BOUNDS), columnPadding=20
     )
-    color = alt.Color("resource:N", scale=alt.Scale(domain=list(RESOURCES), range="ordinal"), legend=legend)
+    color = alt.Color("resource:N", scale=alt.Scale(domain=BOUNDS, range="ordinal"), legend=legend)
     picked = alt.selection_point(name="picked", fields=["resource"], bind="legend")
     opacity = alt.when(~picked).then(alt.value(0.1)).when("datum.bound").then(alt.value(1)).otherwise(alt.value(0.38))
     base = alt.Chart(data(rows.drop("t_lower_s", "sharding"))).transform_filter(chosen("chip", "dtypes", "size", "shards"))
@@ -114,8 +115,8 @@ def _finding(case: pl.DataFrame, model: str, size: str, title: str | None) -> tu
     binding = case.filter("bound")
     counts = binding.group_by("resource", maintain_order=True).len().sort("len", descending=True)
     resource, times = counts.row(0)
-    waits = {"compute": "compute", "memory": "wait for memory", "network": "wait for the network"}[resource]
-    verb = waits if times > 1 else {"compute": "computes", "memory": "waits for memory", "network": "waits for the network"}[resource]
+    known = {"compute": ("computes", "compute"), "network": ("waits for the network", "wait for the network")}
+    verb = known.get(resource, (f"waits for {resource}", f"wait for {resource}"))[times > 1]
     what = (
         f"{times} of {binding.height} layers {verb}"
         if times < binding.height
