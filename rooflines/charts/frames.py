@@ -178,7 +178,7 @@ def roofline_frame(of: Selection, shape: str | None = None, sizes: Sequence[int]
 
     Returns:
         A row for everything drawn. `kind` is `memory` or `network` (`name` with its `bytes_per_s` [byte/s], the peak `flops_per_s`
-        [FLOP/s] and the ridge between the two, `intensity` [FLOP/byte]), `ceiling` (`name` is a compute dtype of the chip, with its peak),
+        [FLOP/s] and the ridge between the two, `intensity` [FLOP/byte]; the level that the sweep reads from first), `ceiling` (`name` is a compute dtype of the chip, with its peak),
         or `point` (a row of the table: its `intensity` and what it attains, `flops_per_s`).
     """
     recipe = of.recipe
@@ -196,7 +196,7 @@ def roofline_frame(of: Selection, shape: str | None = None, sizes: Sequence[int]
                 records += [
                     {"chip": chip, "dtypes": combination, "kind": kind, "name": name, "flops_per_s": served["peak"], "bytes_per_s": rate}
                     for kind in ("memory", "network")
-                    for name, rate in served[kind].items()
+                    for name, rate in sorted(served[kind].items(), key=lambda found: found[0] != recipe["config"]["memory"][0])
                 ]
     lines = pl.DataFrame(records, schema=ROOFLINE, orient="row").with_columns(intensity=pl.col("flops_per_s") / pl.col("bytes_per_s"))
     return pl.concat([lines, operating_points(of, shape, sizes)])
@@ -235,14 +235,15 @@ def ridge_frame(of: Selection) -> pl.DataFrame:
 
     Returns:
         `chip`, `vendor`, `dtypes`, `compute`, `flops_per_s` [FLOP/s], `bytes_per_s` of main memory [byte/s], `ridge` [FLOP/byte], `watts`
-        [W], and the newest dated price: `usd_per_hour` [USD/h], `provider`, `date`; `flops_per_usd` [FLOP/USD] and `flops_per_joule`
+        [W], and the lowest listed price: `usd_per_hour` [USD/h], `provider`, `date`; `flops_per_usd` [FLOP/USD] and `flops_per_joule`
         [FLOP/J]. No row where a chip cannot do the combination; nulls where there is no price or power.
     """
     recipe = of.recipe
     records = []
     for chip in of.chips:
         entry = recipe["chips"][chip]
-        price = max(entry.get("prices") or [{}], key=lambda found: str(found.get("date", "")))
+        prices = sorted(entry.get("prices") or [], key=lambda found: str(found["date"]), reverse=True)
+        price = min(prices, key=lambda found: float(found["usd_per_hour"]), default={})
         for combination in of.dtypes:
             compute = of.compute(combination)
             served = rates(recipe, chip, compute)
