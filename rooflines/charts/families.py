@@ -38,7 +38,7 @@ __all__ = ["CAPTIONS", "draw", "write_family"]
 
 CAPTIONS = {
     "roofline": "Attainable FLOP/s over arithmetic intensity. The thick line is the roof from main memory, thin ones are other memory "
-    "levels, interconnects (two chips) and compute dtypes. On one chip everything left of the ridge is memory-bound and everything right of it "
+    "levels, interconnects (two chips) and compute dtypes. On one chip all left of the ridge is memory-bound, all right of it "
     "compute-bound.",
     "chips": "The roofs of several chips from main memory; the dot is the ridge.",
     "attained": "What the operation attains over its first dimension, every byte counted. A dot is the first compute-bound size; a curve "

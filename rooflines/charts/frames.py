@@ -178,8 +178,8 @@ def roofline_frame(of: Selection, shape: str | None = None, sizes: Sequence[int]
 
     Returns:
         A row for everything drawn. `kind` is `memory` or `network` (`name` with its `bytes_per_s` [byte/s], the peak `flops_per_s`
-        [FLOP/s] and the ridge between the two, `intensity` [FLOP/byte]; the level that the sweep reads from first), `ceiling` (`name` is a compute dtype of the chip, with its peak),
-        or `point` (a row of the table: its `intensity` and what it attains, `flops_per_s`).
+        [FLOP/s] and the ridge between the two, `intensity` [FLOP/byte]; the level that the sweep reads from first), `ceiling` (`name` is
+        a compute dtype of the chip, with its peak), or `point` (a row of the table: its `intensity` and what it attains, `flops_per_s`).
     """
     recipe = of.recipe
     records: list[dict[str, Any]] = []
