@@ -243,7 +243,7 @@ def ridge_frame(of: Selection) -> pl.DataFrame:
     for chip in of.chips:
         entry = recipe["chips"][chip]
         prices = sorted(entry.get("prices") or [], key=lambda found: str(found["date"]), reverse=True)
-        price = min(prices, key=lambda found: float(found["usd_per_hour"]), default={})
+        price: Mapping[str, Any] = min(prices, key=lambda found: float(found["usd_per_hour"]), default={})
         for combination in of.dtypes:
             compute = of.compute(combination)
             served = rates(recipe, chip, compute)

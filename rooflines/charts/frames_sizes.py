@@ -59,15 +59,8 @@ def unsharded(of: Selection) -> pl.LazyFrame:
 
 
 def fewest_chips(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """The rows on one chip, or on the fewest and of the first split and interconnect."""
-    found = frame.filter(pl.col("shards") == pl.col("shards").min()).filter(pl.col("sharding") == pl.col("sharding").first())
-    return over_one_network(found)
-
-
-def over_one_network(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """The rows over the first interconnect of each chip."""
-    first = pl.col("network").drop_nulls().first().over("chip")
-    return frame.filter(pl.col("network").is_null() | (pl.col("network") == first))
+    """The rows on one chip, or on the fewest and of the first split."""
+    return frame.filter(pl.col("shards") == pl.col("shards").min()).filter(pl.col("sharding") == pl.col("sharding").first())
 
 
 def critical_frame(of: Selection) -> pl.DataFrame:
@@ -252,24 +245,20 @@ def time_frame(
     rows = rows.filter(pl.col("shards").is_in(list(shards)), pl.col(lead).is_in(list(sizes)))
     rows = rows.filter(pl.col("sharding") == (pl.lit(sharding) if sharding else pl.col("sharding").first()))
     fits = ["fits"] if "fits" in rows.collect_schema() else []
-    rows = (
-        over_one_network(rows)
-        .join(layers.lazy(), on="shape", maintain_order="right")
-        .select(
-            "chip",
-            "dtypes",
-            "sharding",
-            pl.col("network").alias("link"),
-            pl.col(lead).alias("B"),
-            "shards",
-            "layer",
-            "bound",
-            "t_lower_s",
-            *fits,
-            compute="t_math_s",
-            memory="t_memory_s",
-            network="t_network_s",
-        )
+    rows = rows.join(layers.lazy(), on="shape", maintain_order="right").select(
+        "chip",
+        "dtypes",
+        "sharding",
+        pl.col("network").alias("link"),
+        pl.col(lead).alias("B"),
+        "shards",
+        "layer",
+        "bound",
+        "t_lower_s",
+        *fits,
+        compute="t_math_s",
+        memory="t_memory_s",
+        network="t_network_s",
     )
     index = ["chip", "dtypes", "sharding", "link", "B", "shards", "layer", "bound", "t_lower_s", *fits]
     tall = rows.unpivot(["compute", "memory", "network"], index=index, variable_name="resource", value_name="seconds").collect()
@@ -298,7 +287,7 @@ def bound_frame(of: Selection, up: str = "shards", shape: str | None = None) -> 
     if up != "shards":
         rows = fewest_chips(rows)
     case = ["chip", "dtypes", "sharding", "network", "shards", "shape", *dims[1:]]
-    frame = over_one_network(rows).select(*case, dims[0], "bound", "utilization").collect()
+    frame = rows.select(*case, dims[0], "bound", "utilization").collect()
     frame = at_largest(frame, others)
     frame = frame.filter(pl.col(up).is_in(apart(sorted(frame[up].unique().to_list()))))
     frame = frame.filter(pl.col(dims[0]).is_in(apart(sorted(frame[dims[0]].unique().to_list()))))

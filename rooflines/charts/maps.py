@@ -170,7 +170,7 @@ def _finding(case: pl.DataFrame, names: Sequence[str], dims: Sequence[str], size
         return f"{name} needs {sizes_text(size, case['critical'])}{by_size}", subtitle
     square = never.filter(pl.col("x") == pl.col("y"))
     if square.height:
-        return f"{dims[0]} = {dims[1]} = {square['x'].max():,} is never compute-bound on {name}", subtitle
+        return f"{dims[0]} = {dims[1]} = {highest(square, 'x'):,.0f} is never compute-bound on {name}", subtitle
     return f"{never.height:,} of {case.height:,} sizes are never compute-bound on {name}", subtitle
 
 
