@@ -13,7 +13,7 @@ import pytest
 import rooflines
 from rooflines import charts
 from rooflines.charts.chips import EVERY
-from rooflines.charts.families import fitted
+from rooflines.charts.families import fitted, unchecked
 from rooflines.charts.labels import chip_label, seconds, significant
 
 if TYPE_CHECKING:
@@ -106,14 +106,11 @@ class Case:
 
     def _chosen(self, frame: pl.DataFrame) -> pl.DataFrame:
         names = ("chip", "dtypes", "sharding")
-        kept = {name: self.choice[name] for name in names if name in self.choice}
-        memory = self.config.sweeps[self.chart.sweep].config["memory"][0]
-        frame = frame.filter(pl.col("chip").is_in(self.chart.chips), pl.col("dtypes").is_in(self.chart.dtypes), memory=memory)
-        return frame.filter(*(pl.col(name) == value for name, value in kept.items()))
+        return frame.filter(*(pl.col(name) == self.choice[name] for name in names if name in self.choice))
 
     def thresholds(self) -> pl.DataFrame:
         """Of the first dimension, or of the one that the sweep solves for."""
-        found = self._chosen(known_thresholds(self.config, self.chart.sweep))
+        found = self._chosen(known_thresholds(self.config, self.chart))
         axis = (
             self.dims[0] if self.chart.chart != "shards" else next(a for a in found["axis"].unique(maintain_order=True) if a in self.dims)
         )
@@ -121,7 +118,7 @@ class Case:
 
     def rows(self) -> pl.DataFrame:
         """Of the table."""
-        return self._chosen(known_rows(self.config, self.chart.sweep))
+        return self._chosen(known_rows(self.config, self.chart))
 
     def at(self, frame: pl.DataFrame, text: str) -> pl.DataFrame:
         """The rows at the sizes that a text names: `D = F = 8,192`, `m-down, D = 4,096`."""
@@ -140,13 +137,16 @@ def _drawn(name: str) -> tuple[Case, ...]:
     results = charts.of_config(config)
     found = []
     for chart in config.charts:
-        spec = fitted(results, chart.plain())[1]
+        with unchecked():
+            spec = fitted(results, chart.plain())[1]
         findings = next(p["value"] for p in spec["params"] if p["name"] == "findings")
         names = list(spec["usermeta"]["choices"])
         for key, said in findings.items():
             choice = dict(zip(names, key.split("|"), strict=True))
-            if EVERY in next(p["bind"]["options"] for p in spec["params"] if p["name"] == "chip"):
-                del choice["chip"]  # one is told from the others, all are shown
+            if EVERY in key.split("|"):
+                del choice["chip"]  # all are shown; any other choice highlights one of them
+            elif any(other.startswith(EVERY) for other in findings):
+                continue
             found.append(Case(config, chart, choice, said["title"], " ".join(said["subtitle"]), spec))
     return tuple(found)
 
@@ -155,21 +155,22 @@ KNOWN: dict[tuple[int, str, str], pl.DataFrame] = {}
 TEXTS = ("chip", "dtypes", "sharding", "shape", "network", "memory")
 
 
-def known_thresholds(config: rooflines.Config, sweep: str) -> pl.DataFrame:
-    """The thresholds of a sweep, computed once."""
-    return _known(config, sweep, "thresholds", lambda: rooflines.thresholds(config, sweep).lazy())
+def known_thresholds(config: rooflines.Config, chart: Any) -> pl.DataFrame:  # noqa: ANN401, a chart's specification
+    """The thresholds of a chart's chips and dtypes, from the first memory level, computed once."""
+    return _known(config, chart, "thresholds", lambda: rooflines.thresholds(config, chart.sweep).lazy())
 
 
-def known_rows(config: rooflines.Config, sweep: str) -> pl.DataFrame:
-    """The table of a sweep, computed once."""
-    return _known(config, sweep, "rows", lambda: rooflines.rows(config, sweep))
+def known_rows(config: rooflines.Config, chart: Any) -> pl.DataFrame:  # noqa: ANN401, a chart's specification
+    """Their rows."""
+    return _known(config, chart, "rows", lambda: rooflines.rows(config, chart.sweep))
 
 
-def _known(config: rooflines.Config, sweep: str, what: str, computed: Callable[[], pl.LazyFrame]) -> pl.DataFrame:
-    key = (id(config), sweep, what)
+def _known(config: rooflines.Config, chart: Any, what: str, computed: Callable[[], pl.LazyFrame]) -> pl.DataFrame:  # noqa: ANN401
+    key = (id(config), chart.id, what)
     if key not in KNOWN:
-        shown = {chip for chart in config.charts if chart.sweep == sweep for chip in chart.chips}
-        KNOWN[key] = computed().with_columns(pl.col(TEXTS).cast(pl.String)).filter(pl.col("chip").is_in(shown)).collect()
+        frame = computed().with_columns(pl.col(TEXTS).cast(pl.String))
+        mine = pl.col("chip").is_in(chart.chips) & pl.col("dtypes").is_in(chart.dtypes)
+        KNOWN[key] = frame.filter(mine, memory=config.sweeps[chart.sweep].config["memory"][0]).collect()
     return KNOWN[key]
 
 
@@ -203,8 +204,7 @@ ON = r"(?:(?P<shards>[\d, .or]+) × )?(?P<chip>.+)"
 
 def ridge(case: Case, chip: str, dtypes: str) -> float:
     """The ridge of a chip, from a row of the table [FLOP/byte]."""
-    rows = known_rows(case.config, case.chart.sweep).filter(pl.col("chip") == chip, pl.col("dtypes") == dtypes)
-    row = rows.filter(memory=case.config.sweeps[case.chart.sweep].config["memory"][0]).row(0, named=True)
+    row = known_rows(case.config, case.chart).filter(pl.col("chip") == chip, pl.col("dtypes") == dtypes).row(0, named=True)
     return float((row["flops"] / row["t_math_s"]) / (row["memory_bytes"] / row["t_memory_s"]))
 
 
