@@ -19,6 +19,8 @@ from rooflines.charts.labels import chip_label, seconds, significant
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Claim = tuple[str, Callable[["Case", re.Match[str]], bool]]
+
 B = {"from": 1, "to": 65536, "factor": 8}
 LONG = {"from": 1, "to": 4096, "factor": 2}
 MATMUL = {"operation": "matmul", "dtypes": ["bf16"], "chips": ["tpu-v5e", "h100-sxm", "b200"]}
@@ -99,7 +101,7 @@ class Case:
 
     def data(self, *columns: str) -> pl.DataFrame:
         """The chart's rows that have these columns, of the reader's choice."""
-        rows = next((rows for rows in self.spec["datasets"].values() if rows and set(columns) <= set(rows[0])), [])
+        rows: list[dict[str, Any]] = next((rows for rows in self.spec["datasets"].values() if rows and set(columns) <= set(rows[0])), [])
         data = pl.DataFrame(rows, infer_schema_length=None, schema=None if rows else columns)
         kept = {name: value for name, value in self.choice.items() if name in data.columns}
         return data.filter(*(pl.col(name).cast(pl.String) == value for name, value in kept.items()))
@@ -210,7 +212,7 @@ def ridge(case: Case, chip: str, dtypes: str) -> float:
 
 def shown_chip(case: Case, label: str) -> str:
     """The id of a chip that a title names."""
-    return next(chip for chip in case.chart.chips if chip_label(chip) == label)
+    return str(next(chip for chip in case.chart.chips if chip_label(chip) == label))
 
 
 def a_ridge(case: Case, match: re.Match[str]) -> bool:
@@ -237,9 +239,8 @@ def needs_at(case: Case, match: re.Match[str]) -> bool:
     return set(first) == {number(match["low"])} and set(second) == {number(match["more"]) if match["more"] else None}
 
 
-def never_at_all(case: Case, match: re.Match[str]) -> bool:
+def never_at_all(case: Case, _: re.Match[str]) -> bool:
     """No size is enough in any case shown."""
-    assert match
     found = case.thresholds()
     if case.chart.chart == "shards":
         found = case.at(found, case.subtitle.partition(", split ")[2])
@@ -397,16 +398,16 @@ def waits(case: Case, match: re.Match[str]) -> bool:
 
 
 VERB = r"(?P<verb>(?:are|is) compute-bound|waits? for (?:the )?(?:memory|network))"
-COMPARED = [
+COMPARED: list[Claim] = [
     (r"In (?P<dtypes>\S+) (?P<more>.+) needs (?P<times>[\d.,]+) times the intensity of (?P<less>.+)", ridges_apart),
     (r"The (?P<dtypes>\S+) ridge of (?P<chip>.+) is (?P<ridge>[\d.,]+) FLOP per byte", a_ridge),
 ]
-BOUGHT = [
+BOUGHT: list[Claim] = [
     (r"Of (?P<shown>\d+) chips shown, (?P<chip>.+) gives most (?P<dtypes>\S+) per (?:dollar|watt)", most_per),
     (r"Dense (?P<dtypes>\S+) peak per (?:dollar|watt)", no_best),
 ]
-NEVER_ON = (rf"(?P<split>\S+) on {ON}: no [A-Z] is enough", never_on)
-CLAIMS: dict[str, list[tuple[str, Callable[[Case, re.Match[str]], bool]]]] = {
+NEVER_ON: Claim = (rf"(?P<split>\S+) on {ON}: no [A-Z] is enough", never_on)
+CLAIMS: dict[str, list[Claim]] = {
     "roofline": [(r"The (?P<level>\S+) ridge of (?P<chip>.+) is (?P<ridge>[\d.,]+) FLOP per byte", a_ridge)],
     "chips": COMPARED,
     "ridges": COMPARED,
@@ -524,8 +525,8 @@ def test_bands_of_a_roofline_mean_one_thing_on_every_chip() -> None:
     chips = [chip for chip in dict.fromkeys(block.chip for block in sweep.blocks) if "bf16" in sweep.chips[chip]["units"]["matrix"]]
     frame = charts.roofline_frame(charts.of_config(config).of("model-shapes", chips, ["bf16"]), "llama-3-70b-down")
     dots = bands(charts.spec_of(charts.roofline(frame), "roofline"))
-    table = rooflines.rows(config, "model-shapes").filter(dtypes="bf16", shape="llama-3-70b-down")
-    table = table.select("chip", at="B", bound=pl.col("bound").cast(pl.String)).with_columns(pl.col("chip").cast(pl.String)).collect()
+    rows = rooflines.rows(config, "model-shapes").filter(dtypes="bf16", shape="llama-3-70b-down")
+    table = rows.select(pl.col("chip").cast(pl.String), at="B", bound=pl.col("bound").cast(pl.String)).collect()
     both = dots.join(table, on=["chip", "at"])
     assert both.height == frame.filter(kind="point").height == 6 * len(chips)
     assert set(both["bound"]) == {"memory", "compute"}
