@@ -43,7 +43,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "all never, split": {
         "sweeps": {
-            "s": {**MATMUL, "grid": {"B": LONG}, "shapes": [{"name": "x", "D": 64, "F": 64}], "sharding": SPLITS, "shards": [2, 4, 8]}
+            "s": {
+                **MATMUL,
+                "grid": {"B": LONG},
+                "shapes": [{"name": "x", "D": 64, "F": 64}],
+                "sharding": ["none", *SPLITS],
+                "shards": [1, 2, 4],
+            }
         }
     },
     "one size": {"sweeps": {"s": {**MATMUL, "grid": {"B": LONG, "D": 4096, "F": 4096}}}, "charts": [{"chart": "attained", "sweep": "s"}]},
@@ -298,9 +304,10 @@ def split_cases(case: Case) -> pl.DataFrame:
 
 def never_on(case: Case, match: re.Match[str]) -> bool:
     """No size is enough on these numbers of these chips with this split; on the chip's other numbers, as drawn, some is."""
-    found = split_cases(case).filter(pl.col("chip") == shown_chip(case, match["chip"]), pl.col("sharding") == match["split"])
+    said = match.groupdict()
+    found = split_cases(case).filter(chip=shown_chip(case, said["chip"]), sharding=said.get("split") or case.choice["sharding"])
     never = found.group_by("shards").agg(pl.col("critical").is_null().all()).filter("critical")["shards"].sort().to_list()
-    return numbers(match["shards"]) == never
+    return numbers(said.get("shards") or "1") == never
 
 
 def chips_need(case: Case, match: re.Match[str]) -> bool:
@@ -441,11 +448,12 @@ CLAIMS: dict[str, list[Claim]] = {
     ],
     "shards": [
         NEVER_ON,
-        (r"\S+: no [A-Z] is enough on the chips shown", never_at_all),
+        (r"Split \S+: no [A-Z] is enough on the chips shown", never_at_all),
         (rf"(?P<shards>\d+) chips? needs? {SPAN}(?:, by type)?", chips_need),
     ],
     "bounds": [
         NEVER_ON,
+        (r"(?P<chip>(?:(?! at ).)+): no [A-Z] is enough", never_on),
         (r".+ at (?P<up>[A-Z]) = (?P<values>[\d, or]+): no [A-Z] is enough", never_along),
         (rf"(?:On (?P<shards>[\d,]+) chips?|At (?P<up>[A-Z]) = (?P<value>[\d,]+)) compute-bound from {SPAN} on", last_needs),
         (r"(?P<some>[\d,]+) of (?P<all>[\d,]+) cases shown on .+ are compute-bound", counted),

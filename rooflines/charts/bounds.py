@@ -10,7 +10,7 @@ import altair as alt
 import polars as pl
 
 from rooflines.charts.drawing import BINARY_LABEL, LAYOUTS, Chart, Choice, assemble, data, starting
-from rooflines.charts.labels import chip_label, listed, on_chips, sizes_text, split_text
+from rooflines.charts.labels import chip_label, listed, on_chips, sizes_text, split_on, split_text
 from rooflines.charts.looks import Margins, plot_size
 from rooflines.charts.times import RESOURCES
 
@@ -122,7 +122,6 @@ def _finding(case: pl.DataFrame, key: Sequence[object], size: str, up: str, titl
     setting = case["setting"][0]
     on = on_chips(chip, shards) if up != "shards" else chip_label(chip)
     subtitle = f"{combination} on {on}{split}{', ' + setting if setting else ''}. Numbers: % of the peak."
-
     if title:
         return title, subtitle
     if not case["solved"].all():
@@ -130,7 +129,7 @@ def _finding(case: pl.DataFrame, key: Sequence[object], size: str, up: str, titl
         return f"{computing:,} of {case.height:,} cases shown on {chip_label(chip)} are compute-bound", subtitle
     never = case.filter(pl.col("critical").is_null())["y"].unique().to_list()
     if never:
-        of = f"{sharding} on {on_chips(chip, never)}" if up == "shards" else f"{chip_label(chip)} at {up} = {listed(never)}"
+        of = split_on(sharding, chip, never) if up == "shards" else f"{chip_label(chip)} at {up} = {listed(never)}"
         return f"{of}: no {size} is enough", subtitle
     most = case.filter(pl.col("y") == pl.col("y").max())
     last = most["y"][0]

@@ -36,6 +36,7 @@ __all__ = [
     "si",
     "significant",
     "sizes_text",
+    "split_on",
     "split_text",
     "width_em",
 ]
@@ -150,6 +151,12 @@ def on_chips(chip: str, shards: Iterable[int]) -> str:
     """Chips of one kind, by how many of them share the work: `H100 SXM`, `2, 4 or 8 × H100 SXM`."""
     numbers = listed(shards)
     return chip_label(chip) if numbers == "1" else f"{numbers} × {chip_label(chip)}"
+
+
+def split_on(sharding: str, chip: str, shards: Iterable[int]) -> str:
+    """A split of the work and the chips that share it: `column on 2, 4 or 8 × H100 SXM`; for one chip its name alone."""
+    on = on_chips(chip, shards)
+    return on if on == chip_label(chip) else f"{sharding} on {on}"
 
 
 def split_text(sharding: str, shards: Iterable[int], network: str | None) -> str:

@@ -24,7 +24,7 @@ from rooflines.charts.drawing import (
     ticks_between,
 )
 from rooflines.charts.frames import highest, lowest
-from rooflines.charts.labels import Place, chip_label, count, on_chips, part_name, shorten, sizes_text
+from rooflines.charts.labels import Place, chip_label, count, part_name, shorten, sizes_text, split_on
 from rooflines.charts.looks import Margins, plot_size
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _finding(case: pl.DataFrame, combination: str, split: str, size: str, title:
     if title:
         return title, subtitle
     if case["never"].all():
-        return f"{split}: no {size} is enough on the chips shown", subtitle
+        return f"Split {split}: no {size} is enough on the chips shown", subtitle
     never = case.group_by("chip", "shards", maintain_order=True).agg(pl.col("never").all()).filter("never")
     if never.height:
         by_chip = (
@@ -178,8 +178,7 @@ def _finding(case: pl.DataFrame, combination: str, split: str, size: str, title:
             .sort(pl.col("shards").list.len(), descending=True, maintain_order=True)
         )
         least = by_chip.row(0, named=True)
-        on = on_chips(least["chip"], least["shards"])
-        return f"{split} on {on}: no {size} is enough", subtitle
+        return f"{split_on(split, least['chip'], least['shards'])}: no {size} is enough", subtitle
     most = highest(case, "shards")
     needed = case.filter(pl.col("shards") == most)["critical"]
     chips = "1 chip needs" if most == 1 else f"{count(most)} chips need"
