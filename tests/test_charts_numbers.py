@@ -167,11 +167,11 @@ def test_thresholds_over_shards_are_the_thresholds(config: rooflines.Config, res
 
 
 def test_what_a_dollar_and_a_watt_buy_has_a_date_and_a_source_of_power(results: Results) -> None:
-    """The newest price counts; a chip without price or power has no bar."""
+    """The lowest listed price counts; a chip without price or power has no bar."""
     frame = charts.ridge_frame(results.of("model-shapes", ["h100-sxm", "tpu-v5e", "mi300x"], ["bf16"]))
     row = frame.filter(chip="h100-sxm").row(0, named=True)
-    assert (row["usd_per_hour"], row["date"]) == (6.88, "2026-09-25")
-    assert row["flops_per_usd"] == pytest.approx(9.89e14 * 3600 / 6.88)
+    assert (row["usd_per_hour"], row["date"]) == (3.85, "2026-08-20")
+    assert row["flops_per_usd"] == pytest.approx(9.89e14 * 3600 / 3.85)
     assert row["flops_per_joule"] == pytest.approx(9.89e14 / 700)
     drawn = values(spec_of(charts.per_unit(frame), "per-dollar"), "chip", "value")
     assert set(drawn["chip"]) == {"h100-sxm", "tpu-v5e"}

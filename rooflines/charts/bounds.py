@@ -10,8 +10,7 @@ import altair as alt
 import polars as pl
 
 from rooflines.charts.drawing import BINARY_LABEL, LAYOUTS, Chart, Choice, assemble, data, starting
-from rooflines.charts.frames import highest, lowest
-from rooflines.charts.labels import chip_label, count
+from rooflines.charts.labels import chip_label, listed, on_chips, sizes_text, split_on, split_text
 from rooflines.charts.looks import Margins, plot_size
 from rooflines.charts.times import BOUNDS
 
@@ -36,7 +35,7 @@ def bound_map(
     """Which resource binds, over the first dimension and the number of chips or another dimension.
 
     Args:
-        frame: From `frames_sizes.bound_frame`: `bound` and `utilization` [1] for every pair of sizes.
+        frame: From `frames_sizes.bound_frame`: `bound` and `utilization` [1] for every pair of sizes, and the `critical` sizes [1].
         size: What the size across is called.
         up: What the size up is called, `shards` or a dimension.
         first: What is shown first, by the names of the parameters; the first of the frame by default.
@@ -79,7 +78,9 @@ def bound_map(
         plot = plot_size(look, MARGINS)
         wide = min(math.log(2) / math.log(span[1] / span[0]) * plot[0], plot[0] / len(xs))
         room[layout] = wide > NUMBER_ROOM
-    base = alt.Chart(data(cells.drop("setting"))).transform_filter(now)
+    base = alt.Chart(
+        data(cells.drop("setting", "network", "solved", "critical", *(["shards"] if up != "shards" else [])))
+    ).transform_filter(now)
     marks = [
         base.mark_rect(style="cell")
         .encode(
@@ -114,22 +115,23 @@ def _axis(values: Sequence[int], title: str, axis: int) -> alt.Axis:
 
 
 def _finding(case: pl.DataFrame, key: Sequence[object], size: str, up: str, title: str | None) -> tuple[str, str]:
-    chip, combination = chip_label(str(key[0])), key[1]
-    split = f", split {key[2]}" if up == "shards" else ""
+    """Title and subtitle: the critical size of the last row, or the rows that never are compute-bound; by the thresholds."""
+    chip, combination = str(key[0]), key[1]
+    sharding, shards = str(case["sharding"][0]), case["shards"].unique().to_list()
+    split = split_text(sharding, shards, case["network"].drop_nulls().first())  # type: ignore[arg-type]
     setting = case["setting"][0]
-    subtitle = f"{combination} on {chip}{split}{', ' + setting if setting else ''}. Numbers: % of the peak."
-    computing = case.filter(bound="compute")
+    on = on_chips(chip, shards) if up != "shards" else chip_label(chip)
+    subtitle = f"{combination} on {on}{split}{', ' + setting if setting else ''}. Numbers: % of the peak."
     if title:
         return title, subtitle
-    if not computing.height:
-        return f"Nothing here is compute-bound on {chip}", subtitle
-    most = highest(computing, "y")
-    if most == highest(case, "y"):
-        first = lowest(computing.filter(pl.col("y") == most), "x")
-        at = f"on {count(most)} chips" if up == "shards" else f"at {up} = {count(most)}"
-        return f"Compute-bound from {size} = {count(first)} on, even {at}", subtitle
-    if up != "shards":
-        return f"Compute-bound up to {up} = {count(most)}", subtitle
-    if most == 1:
-        return f"On {chip} any split waits for the network", subtitle
-    return f"Past {count(most)} chips the network holds {chip} back", subtitle
+    if not case["solved"].all():
+        computing = case.filter(bound="compute").height
+        return f"{computing:,} of {case.height:,} cases shown on {chip_label(chip)} are compute-bound", subtitle
+    never = case.filter(pl.col("critical").is_null())["y"].unique().to_list()
+    if never:
+        of = split_on(sharding, chip, never) if up == "shards" else f"{chip_label(chip)} at {up} = {listed(never)}"
+        return f"{of}: no {size} is enough", subtitle
+    most = case.filter(pl.col("y") == pl.col("y").max())
+    last = most["y"][0]
+    at = f"At {up} = {last:,}" if up != "shards" else f"On {last:,} chips" if last > 1 else "On 1 chip"
+    return f"{at} compute-bound from {sizes_text(size, most['critical'])} on", subtitle

@@ -29,7 +29,7 @@ from rooflines.charts.looks import Margins, plot_size
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["EVERY", "chips_on_one_roofline"]
+__all__ = ["EVERY", "chips_on_one_roofline", "ridges_compared", "told_apart"]
 
 EVERY = "all"
 """The choice that tells no chip from the others."""
@@ -159,9 +159,15 @@ def _finding(part: pl.DataFrame, combination: str, title: str | None) -> tuple[s
     subtitle = f"{combination}: dense peak over main-memory bandwidth. The dot is the ridge, in FLOP per byte."
     if title or not part.height:
         return title or f"No chip here computes in {combination}", subtitle
+    return ridges_compared(part, combination), subtitle
+
+
+def ridges_compared(part: pl.DataFrame, dtype: str) -> str:
+    """The largest ridge in terms of the smallest, of chips with one row each; the ridge itself where that says nothing."""
     rows = part.sort("ridge").to_dicts()
     least, most = rows[0], rows[-1]
-    if part.height == 1:
-        return f"{chip_label(least['chip'])} turns compute-bound at {significant(least['ridge'])} FLOP per byte", subtitle
-    times = significant(round(most["ridge"] / least["ridge"], 1))
-    return f"{chip_label(most['chip'])} needs {times} times the intensity of {chip_label(least['chip'])}", subtitle
+    times = significant(most["ridge"] / least["ridge"])
+    if times == "1":
+        chips = f"{part.height} chips" if part.height > 1 else chip_label(least["chip"])
+        return f"The {dtype} ridge of {chips} is {significant(least['ridge'])} FLOP per byte"
+    return f"In {dtype} {chip_label(most['chip'])} needs {times} times the intensity of {chip_label(least['chip'])}"

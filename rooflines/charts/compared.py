@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import polars as pl
 
-from rooflines.charts.chips import EVERY, told_apart
+from rooflines.charts.chips import EVERY, ridges_compared, told_apart
 from rooflines.charts.drawing import (
     LAYOUTS,
     SHORT_LABEL,
@@ -25,7 +25,7 @@ from rooflines.charts.drawing import (
     ticks_between,
 )
 from rooflines.charts.frames import highest, lowest
-from rooflines.charts.labels import Place, Spot, chip_label, count, place, shorten, si, significant, width_em
+from rooflines.charts.labels import Place, Spot, chip_label, count, place, shorten, si, significant, sizes_text, split_text, width_em
 from rooflines.charts.looks import Margins, plot_size
 from rooflines.charts.maps import CELL_HEIGHT, DARK_FROM, SPREAD, rounded_down
 
@@ -39,6 +39,9 @@ TALL_ROW = 2.1
 
 MOST_ROWS = 16
 """Rows that a picture has room for; of more chips every so-manieth is shown, from the first to the last."""
+
+EQUAL_DIGITS = 12
+"""Quotients that agree to so many digits are a tie."""
 
 NAME_ROOM = 9.5
 MARGINS = Margins(left=10.4, right=3.0)
@@ -140,10 +143,9 @@ def ridges(frame: pl.DataFrame, *, title: str | None = None, palette: Mapping[st
         *placed_text(labels, "value", halo=True, x=x, y=y, color=color, opacity=told_apart()),
         _head("Ridge point by compute dtype"),
     ]
-    by_ridge = rows.filter(first=computes[0]).sort("ridge").to_dicts()
-    least, most = by_ridge[0], by_ridge[-1]
-    times = significant(round(most["ridge"] / least["ridge"], 1))
-    said = title or f"{chip_label(most['chip'])} needs {times} times the intensity of {chip_label(least['chip'])}"
+    shown = frame.filter(pl.col("chip").is_in(chips))
+    compute = shown["compute"][0]
+    said = title or ridges_compared(shown.filter(compute=compute).unique("chip"), compute)
     finding = (said, f"Dense peak over main-memory bandwidth: the FLOP per byte from which a chip is compute-bound.{_told(chips, order)}")
     return assemble(layers, dict.fromkeys((EVERY, *order), finding), [Choice("chip", [EVERY, *order])], MARGINS)
 
@@ -171,8 +173,9 @@ def per_unit(
     column, name = {"usd": ("flops_per_usd", "FLOP per US dollar"), "watt": ("flops_per_joule", "FLOP/s per watt")}[unit]
     found = frame.drop_nulls(column)
     order = found.group_by("chip", maintain_order=True).agg(pl.col(column).max()).sort(column, descending=True)["chip"].to_list()
-    chips, combinations = spread(order), found["dtypes"].unique(maintain_order=True).to_list()
+    chips = spread(order)
     rows = found.filter(pl.col("chip").is_in(chips)).sort(column, descending=True, maintain_order=True)
+    combinations = [name for name in found["dtypes"].unique(maintain_order=True) if name in set(rows["dtypes"])]
     orders = {combination: rows.filter(dtypes=combination)["chip"].to_list() for combination in combinations}
     rows = rows.with_columns(value=column, row=pl.int_range(pl.len()).over("dtypes").cast(pl.Float64))
     detail = pl.format("{} · {}", "provider", "date") if unit == "usd" else pl.format("{} W", pl.col("watts").cast(pl.Int64))
@@ -210,13 +213,16 @@ def per_unit(
     ]
     findings: dict[str, tuple[str, str]] = {}
     for combination in combinations:
-        case = rows.filter(dtypes=combination).sort("value", descending=True)
-        best = case.row(0, named=True)
+        case = rows.filter(dtypes=combination)
+        values = case["value"].round_sig_figs(EQUAL_DIGITS)
+        best = case.filter(values == values.max())["chip"]
         what = "dollar" if unit == "usd" else "watt"
-        said = title or f"{chip_label(best['chip'])} gives most {combination} per {what}"
-        told = "the newest list price of one provider each; prices change" if unit == "usd" else "design power, not what a kernel draws"
+        said = f"Dense {combination} peak per {what}"
+        if len(best) == 1 < case.height:
+            said = f"Of {case.height} chips shown, {chip_label(best[0])} gives most {combination} per {what}"
+        told = "the lowest listed price of each; dates and providers differ" if unit == "usd" else "listed power, not what a kernel draws"
         for chip in (EVERY, *order):
-            findings[f"{chip}|{combination}"] = (said, f"{combination} dense peak over {told}.{_told(chips, order)}")
+            findings[f"{chip}|{combination}"] = (title or said, f"{combination} dense peak over {told}.{_told(chips, order)}")
     return assemble(layers, findings, starting([Choice("chip", [EVERY, *order]), Choice("dtypes", combinations)], first), margins)
 
 
@@ -236,7 +242,7 @@ def critical_of_layers(
         A chart with the parameters `dtypes`, and `chip` for the one to tell from the others.
     """
     order = frame["chip"].unique(maintain_order=True).to_list()
-    combinations, layers_named = frame["dtypes"].unique(maintain_order=True).to_list(), frame["layer"].unique(maintain_order=True).to_list()
+    layers_named = frame["layer"].unique(maintain_order=True).to_list()
     by_rank = frame.group_by("chip", maintain_order=True).agg(pl.col("critical").mean()).sort("critical", nulls_last=True)["chip"].to_list()
     chips = spread(by_rank)
     margins = Margins(left=10.4, right=8.6)
@@ -244,6 +250,7 @@ def critical_of_layers(
         row=pl.col("chip").replace_strict({c: i for i, c in enumerate(chips)}, return_dtype=pl.Float64),
         column=pl.col("layer").replace_strict({c: i for i, c in enumerate(layers_named)}, return_dtype=pl.Float64),
     )
+    combinations = rows["dtypes"].unique(maintain_order=True).to_list()
     low = pl.col("critical").min().over("dtypes").cast(pl.Float64)
     share = (pl.col("critical").cast(pl.Float64) / low).log() / math.log(SPREAD)
     cells = rows.with_columns(
@@ -289,7 +296,7 @@ def critical_of_layers(
         alt.Tooltip("text:N", title=f"critical {size}"),
         alt.Tooltip("exact:Q", title="exactly", format=",.2f"),
     ]
-    base = alt.Chart(data(cells)).transform_filter(now)
+    base = alt.Chart(data(cells.drop("sharding", "shards"))).transform_filter(now)
     place_of: dict[str, Any] = {"x": alt.X("left:Q", **across), "x2": "right:Q", "y": alt.Y("low:Q", **down), "y2": "high:Q"}
     marks = [
         base.transform_filter("datum.critical == null").mark_rect(style=["cell", "never"]).encode(**place_of, tooltip=tooltip),
@@ -311,15 +318,24 @@ def critical_of_layers(
             marks += placed_text(part.drop("style"), style, now, halo=False, x=alt.X("column:Q", **across), y=alt.Y("row:Q", **down))
     findings: dict[str, tuple[str, str]] = {}
     for combination in combinations:
-        case = cells.filter(dtypes=combination)
-        between = f"{size} = {count(lowest(case, 'critical'))} to {count(highest(case, 'critical'))}"
-        said = title or f"{chip_label(model) or 'A layer'} turns compute-bound at {between}"
-        if not title and case["critical"].null_count() == case.height:
-            said = f"No {size} makes these layers compute-bound"
-        told = f"{chip_label(model) or 'Layers'} in {combination}: the smallest {size} at which each matmul is compute-bound."
-        findings |= {f"{chip}|{combination}": (said, told + _told(chips, order)) for chip in (EVERY, *order)}
+        said, told = _of_layers(cells.filter(dtypes=combination), model, combination, size)
+        findings |= {f"{chip}|{combination}": (title or said, told + _told(chips, order)) for chip in (EVERY, *order)}
     known = [
         alt.param(name="lows", value={k: rounded_down(float(v)) for k, v in lows.items()}),
         alt.param(name="lowest", expr="lows[dtypes] || 1"),
     ]
     return assemble(marks, findings, starting([Choice("chip", [EVERY, *order]), Choice("dtypes", combinations)], first), margins, known)
+
+
+def _of_layers(case: pl.DataFrame, model: str, combination: str, size: str) -> tuple[str, str]:
+    """Title and subtitle of the layers of a model on the chips shown."""
+    never, needed = case["critical"].null_count(), case["critical"].drop_nulls()
+    split = split_text(case["sharding"][0], case["shards"], None)
+    subtitle = f"{chip_label(model) or 'Layers'} in {combination}: the smallest {size} at which each matmul is compute-bound{split}."
+    if never == case.height:
+        return f"No {size} makes these layers compute-bound", subtitle
+    if never:
+        return f"{never:,} of {case.height:,} pairs of chip and layer are never compute-bound", subtitle
+    by_case = ", by layer and chip" if needed.n_unique() > 1 else ""
+    need = f"{chip_label(model)} needs" if model else "These layers need"
+    return f"{need} {sizes_text(size, needed)}{by_case}", subtitle

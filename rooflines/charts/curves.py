@@ -24,7 +24,7 @@ from rooflines.charts.drawing import (
     zoom,
 )
 from rooflines.charts.frames import highest, lowest
-from rooflines.charts.labels import Box, Place, Spot, chip_label, count, place, shorten, si, width_em
+from rooflines.charts.labels import Box, Place, Spot, chip_label, count, place, shorten, si, sizes_text, width_em
 from rooflines.charts.looks import Margins, plot_size
 
 if TYPE_CHECKING:
@@ -245,12 +245,13 @@ def _finding(case: pl.DataFrame, chip: str, combination: str, size: str, title: 
         return title or f"What {chip_label(chip)} attains over {size}", subtitle
     never = [knee for knee in knees if knee["size"] is None]
     if not found:
-        return f"No {size} makes {combination} compute-bound on {chip_label(chip)}", subtitle
+        return f"No {size} makes {combination} compute-bound at the sizes shown", subtitle
     first = min(found, key=lambda knee: knee["size"])
     last = never[-1] if never else max(found, key=lambda knee: knee["size"])
     if not never and first["size"] == last["size"]:
-        return f"{combination} is compute-bound from {size} = {count(first['size'])} on", subtitle
-    start = f"{combination} needs {size} = {count(first['size'])} at {first['series']}"
+        at = first["series"] if len(found) == 1 else "every size shown"
+        return f"{combination} is compute-bound from {sizes_text(size, [first['size']])} on at {at}", subtitle
+    start = f"{combination} needs {sizes_text(size, [first['size']])} at {first['series']}"
     sizes, _, value = last["series"].rpartition(" = ")
     other = value if sizes and first["series"].startswith(f"{sizes} = ") else last["series"]
-    return f"{start}; at {other} no {size} is enough" if never else f"{start}, {count(last['size'])} at {other}", subtitle
+    return f"{start}; at {other} no {size} is enough" if never else f"{start}, {round(last['size']):,} at {other}", subtitle

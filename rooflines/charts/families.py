@@ -38,8 +38,8 @@ __all__ = ["CAPTIONS", "draw", "write_family"]
 
 CAPTIONS = {
     "roofline": "Attainable FLOP/s over arithmetic intensity. The thick line is the roof from main memory, thin ones are other memory "
-    "levels, interconnects (two chips) and compute dtypes. Red is bound by both bandwidths compared, yellow by the slower one only, "
-    "green by compute.",
+    "levels, interconnects (two chips) and compute dtypes. On one chip all left of the ridge is memory-bound, all right of it "
+    "compute-bound.",
     "chips": "The roofs of several chips from main memory; the dot is the ridge.",
     "attained": "What the operation attains over its first dimension, every byte counted. A dot is the first compute-bound size; a curve "
     "without one never reaches the roof.",
@@ -48,9 +48,9 @@ CAPTIONS = {
     "shards": "The smallest compute-bound size over the number of chips, against memory and network. Crosses are never compute-bound.",
     "ridges": "Dense peak over main-memory bandwidth, by the dtype computed in.",
     "layers": "The smallest compute-bound size of each layer's matmul on each chip. Grey is never.",
-    "per-dollar": "Dense peak FLOP for one US dollar at the newest dated price of each chip; a list price of one provider, not an offer.",
-    "per-watt": "Dense peak over the chip's design power.",
-    "time": "The time each resource takes by itself. The longest, in full colour, is the model's lower bound.",
+    "per-dollar": "Dense peak FLOP for one US dollar at the lowest listed price of each chip; dates and providers differ.",
+    "per-watt": "Dense peak over the power that the catalogue lists: the design power where it is published.",
+    "time": "The time each resource takes by itself. The longest, in full colour, is its lower bound.",
     "bounds": "Which resource takes longest, and the share of the peak that is attained if everything overlaps.",
 }
 """What every chart shows."""

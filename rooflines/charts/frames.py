@@ -179,8 +179,8 @@ def roofline_frame(of: Selection, shape: str | None = None, sizes: Sequence[int]
 
     Returns:
         A row for everything drawn. `kind` is `memory` or `network` (`name` with its `bytes_per_s` [byte/s], the peak `flops_per_s`
-        [FLOP/s] and the ridge between the two, `intensity` [FLOP/byte]), `ceiling` (`name` is a compute dtype of the chip, with its peak),
-        or `point` (a row of the table: its `intensity` and what it attains, `flops_per_s`).
+        [FLOP/s] and the ridge between the two, `intensity` [FLOP/byte]; the level that the sweep reads from first), `ceiling` (`name` is
+        a compute dtype of the chip, with its peak), or `point` (a row of the table: its `intensity` and what it attains, `flops_per_s`).
     """
     records: list[dict[str, Any]] = []
     for chip, group in groupby(of.services(), key=lambda found: found[0]):
@@ -196,10 +196,11 @@ def roofline_frame(of: Selection, shape: str | None = None, sizes: Sequence[int]
 
 
 def bandwidths(service: Service) -> Iterator[dict[str, Any]]:
-    """What feeds a chip's unit: its memory levels, and its interconnects to one neighbour; each with its rate and the peak."""
+    """What feeds a chip's unit: its memory levels, the one read from first, and its interconnects to one neighbour; with rate and peak."""
     peak = float(math_rate(service).per_s)
-    for name, level in service.chip["memory"].items():
-        if level.get("bytes_per_s"):
+    levels = service.chip["memory"]
+    for name in sorted(levels, key=lambda level: level != service.memory):
+        if levels[name].get("bytes_per_s"):
             rate = memory_rate(replace(service, memory=name))
             yield {"kind": "memory", "name": name, "flops_per_s": peak, "bytes_per_s": float(rate.per_s)}
     for name, link in service.chip["networks"].items():
@@ -241,13 +242,14 @@ def ridge_frame(of: Selection) -> pl.DataFrame:
 
     Returns:
         `chip`, `vendor`, `dtypes`, `compute`, `flops_per_s` [FLOP/s], `bytes_per_s` of main memory [byte/s], `ridge` [FLOP/byte], `watts`
-        [W], and the newest dated price: `usd_per_hour` [USD/h], `provider`, `date`; `flops_per_usd` [FLOP/USD] and `flops_per_joule`
+        [W], and the lowest listed price: `usd_per_hour` [USD/h], `provider`, `date`; `flops_per_usd` [FLOP/USD] and `flops_per_joule`
         [FLOP/J]. No row where a chip cannot do the combination; nulls where there is no price or power.
     """
     records = []
     for chip, combination, service in of.services():
         entry = service.chip
-        price = max(entry.get("prices") or [{}], key=lambda found: str(found.get("date", "")))
+        prices = sorted(entry.get("prices") or [], key=lambda found: str(found["date"]), reverse=True)
+        price: Mapping[str, Any] = min(prices, key=lambda found: float(found["usd_per_hour"]), default={})
         if has_bandwidth(entry):
             records.append(
                 {

@@ -75,8 +75,8 @@ def critical_frame(of: Selection) -> pl.DataFrame:
         of: The chips and combinations, from `Results.of`, of the sweep; its thresholds include its first dimension.
 
     Returns:
-        `chip`, `dtypes`, the sizes `x` and `y` with the edges of their cells (`x_low`, `x_high`, ...), `critical` [1] (null: never),
-        `exact` [1], `rule` [1], and `limit_intensity` [FLOP/byte].
+        `chip`, `dtypes`, `sharding` and `shards`, the sizes `x` and `y` with the edges of their cells (`x_low`, `x_high`, ...),
+        `critical` [1] (null: never), `exact` [1], `rule` [1], and `limit_intensity` [FLOP/byte].
     """
     need("critical", of.sweep)
     _, across, up = of.dims
@@ -85,7 +85,8 @@ def critical_frame(of: Selection) -> pl.DataFrame:
         found = found.filter(pl.col(dim).is_in(apart(sorted(found[dim].unique().to_list()))))
     found = with_edges(found, x=across, y=up)
     places = [f"{axis}{tail}" for axis in "xy" for tail in ("", "_low", "_high")]
-    return found.select("chip", "dtypes", *places, "critical", "limit_intensity", exact="critical_exact", rule="critical_rule")
+    kept = ("chip", "dtypes", "sharding", "shards", *places, "critical", "limit_intensity")
+    return found.select(*kept, exact="critical_exact", rule="critical_rule")
 
 
 def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl.DataFrame:
@@ -200,14 +201,15 @@ def layer_frame(of: Selection, shapes: Mapping[str, str]) -> pl.DataFrame:
         shapes: The shapes to show, by the names of their layers.
 
     Returns:
-        `chip`, `dtypes`, `layer`, the sizes as text, `critical` [1] (null: never), `exact` [1].
+        `chip`, `dtypes`, `sharding` and `shards`, `layer`, the sizes as text, `critical` [1] (null: never), `exact` [1].
     """
     need("layers", of.sweep)
     dims = of.dims[1:]
     layers = pl.DataFrame({"shape": list(shapes.values()), "layer": list(shapes)}, schema={"shape": pl.String, "layer": pl.String})
     found = unsharded(of).join(layers.lazy(), on="shape", maintain_order="right_left")
     sizes = pl.concat_str([pl.format(f"{dim} = {{}}", pl.col(dim)) for dim in dims], separator=", ")
-    return found.select("chip", "dtypes", "layer", "critical", sizes=sizes, exact="critical_exact").collect()
+    kept = ("chip", "dtypes", "sharding", "shards", "layer", "critical")
+    return found.select(*kept, sizes=sizes, exact="critical_exact").collect()
 
 
 def time_frame(
@@ -227,8 +229,9 @@ def time_frame(
         sharding: What is split; the sweep's first by default.
 
     Returns:
-        `chip`, `dtypes`, `sharding`, `B` (the first dimension's size), `shards`, `layer`, `resource` (compute, memory or
-        network), `seconds` [s], `bound` (whether it is the one that binds) and `t_lower_s` [s].
+        `chip`, `dtypes`, `sharding`, `link` (the interconnect), `B` (the first dimension's size), `shards`, `layer`, `resource`
+        (compute, memory or network), `seconds` [s], `bound` (whether it is the one that binds), `t_lower_s` [s], and `fits` where the
+        sweep stores it.
     """
     need("time", of.sweep)
     lead = of.dims[0]
@@ -236,18 +239,21 @@ def time_frame(
     rows = of.rows()
     rows = rows.filter(pl.col("shards").is_in(list(shards)), pl.col(lead).is_in(list(sizes)))
     rows = rows.filter(pl.col("sharding") == (pl.lit(sharding) if sharding else pl.col("sharding").first()))
+    fits = ["fits"] if "fits" in rows.collect_schema() else []
     rows = rows.join(layers.lazy(), on="shape", maintain_order="right").select(
         "chip",
         "dtypes",
         "sharding",
+        pl.col("network").alias("link"),
         pl.col(lead).alias("B"),
         "shards",
         "layer",
         "bound",
         "t_lower_s",
+        *fits,
         **TIMES,
     )
-    index = ["chip", "dtypes", "sharding", "B", "shards", "layer", "bound", "t_lower_s"]
+    index = ["chip", "dtypes", "sharding", "link", "B", "shards", "layer", "bound", "t_lower_s", *fits]
     tall = rows.unpivot(list(TIMES), index=index, variable_name="resource", value_name="seconds").collect()
     order = {chip: place for place, chip in enumerate(of.chips)}
     tall = tall.with_columns(bound=pl.col("bound") == pl.col("resource"), place=pl.col("chip").replace_strict(order))
@@ -263,20 +269,26 @@ def bound_frame(of: Selection, up: str = "shards", shape: str | None = None) -> 
         shape: Which of its shapes; else the largest of the other sizes.
 
     Returns:
-        `chip`, `dtypes`, `sharding`, the sizes `x` and `y` with the edges of their cells, `bound`, `utilization` [1], and
-        `setting`: what is held fixed.
+        `chip`, `dtypes`, `sharding`, `network`, `shards`, the sizes `x` and `y` with the edges of their cells, `bound`, `utilization`
+        [1], `setting`: what is held fixed, and from the thresholds of the first dimension, if the sweep has them, `solved` (whether it
+        has) and `critical` (null: never) [1].
     """
     need("bounds", of.sweep)
     dims = of.dims
     rows = of.rows()
     rows = rows.filter(shape=shape) if shape else rows
     others = [dim for dim in dims[1:] if dim != up]
-    frame = rows.select("chip", "dtypes", "sharding", "shards", "shape", *dims, "bound", "utilization").collect()
+    if up != "shards":
+        rows = rows.filter(of.on_fewest())
+    case = ["chip", "dtypes", "sharding", "network", "shards", "shape", *dims[1:]]
+    frame = rows.select(*case, dims[0], "bound", "utilization").collect()
     frame = at_largest(frame, others)
     frame = frame.filter(pl.col(up).is_in(apart(sorted(frame[up].unique().to_list()))))
     frame = frame.filter(pl.col(dims[0]).is_in(apart(sorted(frame[dims[0]].unique().to_list()))))
-    if up != "shards":
-        frame = frame.filter(pl.col("shards") == frame["shards"].min())
     frame = with_edges(frame, x=dims[0], y=up).unique(["chip", "dtypes", "sharding", "x", "y"], keep="first", maintain_order=True)
+    thresholds = of.thresholds().filter(axis=dims[0]).select(*case, "critical", solved=pl.lit(value=True)).collect()
+    frame = frame.join(thresholds, on=case, how="left", nulls_equal=True, maintain_order="left").with_columns(
+        pl.col("solved").fill_null(value=False)
+    )
     places = [f"{axis}{tail}" for axis in "xy" for tail in ("", "_low", "_high")]
-    return frame.select("chip", "dtypes", "sharding", *places, "bound", "utilization", "setting")
+    return frame.select("chip", "dtypes", "sharding", "network", "shards", *places, "bound", "utilization", "setting", "solved", "critical")

@@ -10,6 +10,7 @@ import math
 import re
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,27 @@ from PIL import ImageFont
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["FONTS", "Box", "Place", "Spot", "chip_label", "count", "dodge", "part_name", "place", "seconds", "shorten", "si", "width_em"]
+__all__ = [
+    "FONTS",
+    "Box",
+    "Place",
+    "Spot",
+    "chip_label",
+    "count",
+    "dodge",
+    "listed",
+    "on_chips",
+    "part_name",
+    "place",
+    "seconds",
+    "shorten",
+    "si",
+    "significant",
+    "sizes_text",
+    "split_on",
+    "split_text",
+    "width_em",
+]
 
 FONTS = Path(__file__).parent / "fonts"
 FACES = {False: "Inter-Regular.ttf", True: "Inter-SemiBold.ttf"}
@@ -109,6 +130,39 @@ def seconds(value: float) -> str:
 def count(value: float) -> str:
     """A whole number with its thousands set off; short from a million on."""
     return f"{value:,.0f}" if value < PREFIXES["M"] else si(value, "").replace(" ", "")
+
+
+def sizes_text(size: str, values: Iterable[int]) -> str:
+    """A size, or the range of several, with every digit: `B = 246 to 1,250,000`."""
+    found = sorted({round(value) for value in values})
+    return f"{size} = {found[0]:,}" if len(found) == 1 else f"{size} = {found[0]:,} to {found[-1]:,}"
+
+
+def listed(values: Iterable[int]) -> str:
+    """Each of some numbers: `2, 4 or 8`, and `2, 4 ... 64` where more than three of them double."""
+    found = sorted(set(values))
+    names = [f"{value:,}" for value in found]
+    if len(found) > DIGITS and all(after == 2 * before for before, after in pairwise(found)):
+        return f"{names[0]}, {names[1]} ... {names[-1]}"
+    return " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+def on_chips(chip: str, shards: Iterable[int]) -> str:
+    """Chips of one kind, by how many of them share the work: `H100 SXM`, `2, 4 or 8 × H100 SXM`."""
+    numbers = listed(shards)
+    return chip_label(chip) if numbers == "1" else f"{numbers} × {chip_label(chip)}"
+
+
+def split_on(sharding: str, chip: str, shards: Iterable[int]) -> str:
+    """A split of the work and the chips that share it: `column on 2, 4 or 8 × H100 SXM`; for one chip its name alone."""
+    on = on_chips(chip, shards)
+    return on if on == chip_label(chip) else f"{sharding} on {on}"
+
+
+def split_text(sharding: str, shards: Iterable[int], network: str | None) -> str:
+    """How chips share the work: `, split contracting/all-reduce over NVLink`; nothing for one chip."""
+    over = f" over {part_name(network)}" if network else ""
+    return f", split {sharding}{over}" if max(shards) > 1 else ""
 
 
 def chip_label(name: str) -> str:

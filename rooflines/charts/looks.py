@@ -102,8 +102,7 @@ class Theme:
     on_resource: str
     chips: tuple[str, ...]
     resources: tuple[str, ...]
-    regions: tuple[str, ...]
-    region_words: tuple[str, ...]
+    region_words: tuple[str, str]
     region_opacity: float
     heat: tuple[str, ...]
     steps: tuple[str, ...]
@@ -127,8 +126,7 @@ LIGHT = Theme(
     on_resource="#FFFFFF",
     chips=("#3B82F6", "#1E3A8A", "#0E8FB0", "#E8760A", "#A3231C", "#A97B00", "#C04FA8", "#6D4BC3", "#0B7A5E", "#6B7280"),
     resources=("#2F8F6B", "#D9622B", "#7A5BC0", "#A97B00", "#0E8FB0", "#C04FA8"),
-    regions=("#E5484D", "#E9B000", "#2F9E63"),
-    region_words=("#B4232A", "#8A6400", "#1C7445"),
+    region_words=("#A8441A", "#1C7445"),
     region_opacity=0.14,
     heat=("#FFF6E0", "#FBD48A", "#F2A048", "#D9622B", "#A32B2B", "#5E1330"),
     steps=("#173F6E", "#1B6F93", "#2A9485", "#6E9E3A", "#A97B00", "#B4531B"),
@@ -146,8 +144,7 @@ DARK = Theme(
     on_resource="#0F1722",
     chips=("#4C8DF6", "#C3DAFF", "#35BFD8", "#E8811F", "#FFB3A3", "#E3C04A", "#D878C4", "#A58BF0", "#37AE89", "#9AA5B4"),
     resources=("#43B58B", "#EE8550", "#A58BF0", "#E3C04A", "#35BFD8", "#D878C4"),
-    regions=("#F0656A", "#F2C230", "#41B97B"),
-    region_words=("#FF9A9E", "#F2CF62", "#6FDBA2"),
+    region_words=("#F7A67E", "#6FDBA2"),
     region_opacity=0.17,
     heat=("#2A1A2E", "#6B1D3F", "#B23A3A", "#E0702E", "#F6B04D", "#FFF0C2"),
     steps=("#A9CBF5", "#62BFE0", "#4FCBB0", "#A5D06A", "#E3C04A", "#F2A06B"),
@@ -168,7 +165,7 @@ def config(size: Size, *, dark: bool) -> dict[str, Any]:
 
     Returns:
         A config object: fonts and sizes, styles (`label`, `value`, `note`, `halo`, `curve`, ...) and ranges. `category` has the chips,
-        `ordinal` the resources, `diverging` the regions of a roofline, `heatmap` a magnitude, `ramp` the steps of a size.
+        `ordinal` the resources, `heatmap` a magnitude, `ramp` the steps of a size.
     """
     em, look = size.em, theme(dark=dark)
     return {
@@ -214,7 +211,6 @@ def config(size: Size, *, dark: bool) -> dict[str, Any]:
         "range": {
             "category": list(look.chips),
             "ordinal": list(look.resources[: len(RESOURCES)]),
-            "diverging": list(look.regions),
             "heatmap": list(look.heat),
             "ramp": list(look.steps),
         },
@@ -258,9 +254,8 @@ def _styles(em: float, look: Theme) -> dict[str, Any]:
         "cell-high": {**small, "color": look.on_heat},
         "on-resource": {**small, "color": look.on_resource, "fontWeight": BOLD},
         "cell-never": {**small, "color": look.muted},
-        "red": {**text, "fontWeight": BOLD, "color": look.region_words[0]},
-        "yellow": {**text, "fontWeight": BOLD, "color": look.region_words[1]},
-        "green": {**text, "fontWeight": BOLD, "color": look.region_words[2]},
+        "memory": {**text, "fontWeight": BOLD, "color": look.region_words[0]},
+        "compute": {**text, "fontWeight": BOLD, "color": look.region_words[1]},
         "region": {"opacity": look.region_opacity},
         "never": {"color": look.never},
         "curve": {"strokeWidth": 0.19 * em, "strokeCap": "round", "strokeJoin": "round"},

@@ -11,7 +11,7 @@ import polars as pl
 
 from rooflines.charts.drawing import BINARY_LABEL, LAYOUTS, Chart, Choice, assemble, chosen, data, placed_text, places_of, starting, zoom
 from rooflines.charts.frames import highest, lowest
-from rooflines.charts.labels import Box, Place, Spot, chip_label, count, place, shorten, width_em
+from rooflines.charts.labels import Box, Place, Spot, chip_label, count, on_chips, place, shorten, sizes_text, split_text, width_em
 from rooflines.charts.looks import Margins, plot_size
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def critical(
         alt.Tooltip("exact:Q", title="exactly", format=",.2f"),
         alt.Tooltip("rule:Q", title="rule of thumb", format=",.1f"),
     ]
-    base = alt.Chart(data(cells)).transform_filter(now)
+    base = alt.Chart(data(cells.drop("sharding", "shards"))).transform_filter(now)
     layers = [
         base.transform_filter("datum.critical == null")
         .mark_rect(style=["cell", "never"])
@@ -156,20 +156,22 @@ def _finding(case: pl.DataFrame, names: Sequence[str], dims: Sequence[str], size
     chip, combination = names
     rule = case["rule"].drop_nulls()
     limit = f" Large matrices: {count(math.ceil(rule[0]))}." if len(rule) else ""
-    subtitle = f"Smallest compute-bound {size} for {combination}, every byte counted.{limit}"
-    name = chip_label(chip)
+    shards = case["shards"].unique().to_list()
+    split = split_text(str(case["sharding"][0]), shards, None)
+    subtitle = f"Smallest compute-bound {size} for {combination} on {on_chips(chip, shards)}{split}, every byte counted.{limit}"
+    name = on_chips(chip, shards)
     never = case.filter(pl.col("critical").is_null())
     if title:
         return title, subtitle
     if never.height == case.height:
         return f"None of these sizes is ever compute-bound on {name}", subtitle
-    best, worst = lowest(case, "critical"), highest(case, "critical")
     if not never.height:
-        return f"{name} is compute-bound from {size} = {count(best)} to {count(worst)}", subtitle
+        by_size = ", by size" if case["critical"].n_unique() > 1 else ""
+        return f"{name} needs {sizes_text(size, case['critical'])}{by_size}", subtitle
     square = never.filter(pl.col("x") == pl.col("y"))
     if square.height:
-        return f"{dims[0]} = {dims[1]} = {count(highest(square, 'x'))} never saturates a {name}", subtitle
-    return f"From {size} = {count(best)} on, or never on {name}", subtitle
+        return f"{dims[0]} = {dims[1]} = {highest(square, 'x'):,.0f} is never compute-bound on {name}", subtitle
+    return f"{never.height:,} of {case.height:,} sizes are never compute-bound on {name}", subtitle
 
 
 def critical_map(frame: pl.DataFrame, *, first: Mapping[str, Any] | None = None, title: str | None = None) -> Chart:
@@ -284,9 +286,11 @@ def _map_finding(case: pl.DataFrame, chip: str, combination: str, title: str | N
     shapes = case.filter(kind="shape")
     subtitle = f"Critical B of {combination} matmuls on {chip_label(chip)} over D and F, every byte counted."
     levels = shapes.drop_nulls("level")
-    if title or not levels.height:
+    if title or not shapes.height:
         return title or f"Where {chip_label(chip)} turns compute-bound", subtitle
-    least, most = (count(math.ceil(end(levels, "level"))) for end in (lowest, highest))
-    if least == most:
-        return f"Compute-bound from B = {least} on {chip_label(chip)}", subtitle
-    return f"These models need B = {least} to {most} on {chip_label(chip)}", subtitle
+    if levels.height < shapes.height:
+        never = shapes.height - levels.height
+        return f"{never:,} of the {shapes.height:,} shapes shown are never compute-bound on {chip_label(chip)}", subtitle
+    needed = sizes_text("B", [math.ceil(level) for level in levels["level"]])
+    shown = f"The {shapes.height:,} shapes shown need" if shapes.height > 1 else f"{chip_label(shapes['name'][0])} needs"
+    return f"{shown} about {needed} on {chip_label(chip)}", subtitle

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
@@ -28,6 +28,7 @@ from rooflines.charts.frames import highest, lowest
 from rooflines.charts.labels import Box, Place, Spot, chip_label, count, part_name, place, si, significant, width_em
 from rooflines.charts.looks import Margins, plot_size
 from rooflines.charts.roof_labels import ALONG, CLEAR, FOOT, OFF_SLOPE, POINT_SIDES, above_ceilings, beside_ridge, turned
+from rooflines.charts.times import BOUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["roofline"]
 
 MARGINS = Margins(left=4.2, right=1.6, bottom=4.4)
-REGIONS = ("red", "yellow", "green")
+REGIONS = ("memory", "compute")
+"""What binds left and right of the ridge; styles of the same names write it."""
 
 TOOLTIP = {"ceiling": "compute peak", "memory": "memory level", "network": "interconnect", "point": "operating point"}
 
@@ -46,7 +48,7 @@ class Plane:
     def __init__(self, frame: pl.DataFrame) -> None:
         ridges = frame.filter(pl.col("kind").is_in(["memory", "network"]))
         points = frame.filter(kind="point")
-        main = ridges.filter(name="hbm") if ridges.filter(name="hbm").height else ridges
+        main = ridges.filter(kind="memory").unique(["chip", "dtypes"], keep="first")
         least = [ridges["intensity"].min(), points["intensity"].min()]
         self.low = 10.0 ** math.floor(math.log10(min(float(v) for v in least if v is not None) * 0.55)) * 3  # type: ignore[arg-type]
         most = [ridges["intensity"].max(), points["intensity"].max()]
@@ -117,24 +119,14 @@ class _Case:
         self.plane, self.key = plane, {"chip": chip, "dtypes": dtypes}
         self.slopes = frame.filter(pl.col("kind").is_in(["memory", "network"])).sort("bytes_per_s", descending=True).to_dicts()
         self.points = frame.filter(kind="point").sort("B").to_dicts()
-        memory = [slope for slope in self.slopes if slope["kind"] == "memory"]
-        self.main = next((slope for slope in memory if slope["name"] == "hbm"), memory[-1])
+        main = frame.filter(kind="memory")["name"][0]
+        self.main = next(slope for slope in self.slopes if slope["kind"] == "memory" and slope["name"] == main)
         self.peak = self.main["flops_per_s"]
         grouped: dict[float, list[str]] = {}
         for row in frame.filter(kind="ceiling").to_dicts():
             grouped.setdefault(row["flops_per_s"], []).append(row["name"])
         self.ceilings = dict(sorted(grouped.items(), reverse=True))
         self.highest = max(self.ceilings, default=self.peak)
-        self.stretch = self._stretch()
-
-    def _stretch(self) -> tuple[float, float, dict[str, Any] | None]:
-        """Between which two intensities only the slower of two bandwidths binds, and the other bandwidth than main memory's."""
-        ridge = self.main["intensity"]
-        faster = [s for s in self.slopes if s["kind"] == "memory" and s["bytes_per_s"] > self.main["bytes_per_s"]]
-        if faster:
-            return faster[0]["intensity"], ridge, faster[0]
-        slower = [s for s in self.slopes if s["kind"] == "network" and s["bytes_per_s"] < self.main["bytes_per_s"]]
-        return (ridge, slower[0]["intensity"], slower[0]) if slower else (ridge, ridge, None)
 
     def roof(self, bytes_per_s: float, peak: float) -> list[tuple[float, float]]:
         """The corners of a roof [FLOP/byte, FLOP/s]."""
@@ -169,19 +161,13 @@ class _Case:
         return [{**self.key, "line": line, "x": x, "y": y} for x, y in corners]
 
     def _regions(self) -> list[dict[str, Any]]:
-        """The areas under the main roof: bound by both bandwidths, by the slower one only, by neither."""
-        low, high, _ = self.stretch
-        ridge, start = self.main["intensity"], self.roof(self.main["bytes_per_s"], self.peak)[0][0]
-        cuts = [start, max(low, start), max(high, start), self.plane.high]
-        rows = []
-        for region, left, right in zip(REGIONS, cuts, cuts[1:], strict=False):
-            if right > left:
-                corners = sorted({left, right, *([ridge] if left < ridge < right else [])})
-                rows += [
-                    {**self.key, "region": region, "x": x, "y": min(x * self.main["bytes_per_s"], self.peak), "y2": self.plane.bottom}
-                    for x in corners
-                ]
-        return rows
+        """The areas under the main roof: memory-bound left of its ridge, compute-bound right of it."""
+        corners = self.roof(self.main["bytes_per_s"], self.peak)
+        return [
+            {**self.key, "region": region, "x": x, "y": y, "y2": self.plane.bottom}
+            for region, ends in zip(REGIONS, pairwise(corners), strict=True)
+            for x, y in ends
+        ]
 
     def labels(self) -> dict[str, pl.DataFrame]:
         """Every label with its places in both layouts."""
@@ -193,20 +179,11 @@ class _Case:
 
     def _texts(self) -> list[dict[str, Any]]:
         """What is said where; places are found in this order."""
-        low, high, other = self.stretch
         bottom = self.plane.bottom
-        name, over = part_name(self.main["name"]), part_name(other["name"]) if other else ""
-        slower = name if other and other["kind"] == "memory" else over
-        start = max(self.plane.low, bottom / self.main["bytes_per_s"])
-        spans = [
-            (start, low, "red", "bandwidth-bound"),
-            (low, high, "yellow", f"bound from {slower} only" if other and other["kind"] == "memory" else f"bound by {slower} only"),
-            (high, self.plane.high, "green", "compute-bound"),
-        ]
-        texts = [
-            {"role": "foot", "style": style, "text": text, "x": math.sqrt(left * right), "y": bottom, "span": (left, right)}
-            for left, right, style, text in spans
-            if right > left
+        cuts = [x for x, _ in self.roof(self.main["bytes_per_s"], self.peak)]
+        texts: list[dict[str, Any]] = [
+            {"role": "foot", "style": region, "text": f"{region}-bound", "x": math.sqrt(left * right), "y": bottom, "span": (left, right)}
+            for region, (left, right) in zip(REGIONS, pairwise(cuts), strict=True)
         ]
         texts.append(
             {
@@ -313,7 +290,7 @@ class _Case:
         name, combination = chip_label(self.key["chip"]), self.key["dtypes"]
         level = part_name(self.main["name"])
         shape = next((point["shape"] for point in self.points if point["shape"]), None)
-        title = f"{name} needs {significant(self.main['intensity'])} FLOP per byte to leave the {level} roof"
+        title = f"The {level} ridge of {name} is {significant(self.main['intensity'])} FLOP per byte"
         points = (
             f" Dots: {shape} at several {self.points[0]['name']}."
             if shape
@@ -332,7 +309,7 @@ def _marks(pieces: Mapping[str, list[dict[str, Any]]], x: alt.X, y: alt.Y) -> li
     def layer(name: str) -> alt.Chart:
         return alt.Chart(frames[name]).transform_filter(now)
 
-    region = alt.Color("region:N", legend=None, scale=alt.Scale(domain=list(REGIONS), range="diverging"))
+    region = alt.Color("region:N", legend=None, scale=alt.Scale(domain=BOUNDS, range="ordinal"))
     rate = alt.Tooltip("bytes_per_s:Q", title="byte/s", format=".3~s")
     layers = [
         layer("region").mark_area(style="region").encode(x=x, y=y, y2="y2:Q", color=region, detail="region:N"),

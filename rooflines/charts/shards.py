@@ -24,7 +24,7 @@ from rooflines.charts.drawing import (
     ticks_between,
 )
 from rooflines.charts.frames import highest, lowest
-from rooflines.charts.labels import Place, chip_label, count, part_name, shorten
+from rooflines.charts.labels import Place, chip_label, count, part_name, shorten, sizes_text, split_on
 from rooflines.charts.looks import Margins, plot_size
 
 if TYPE_CHECKING:
@@ -163,20 +163,23 @@ def _ends(case: pl.DataFrame, room: _Room) -> pl.DataFrame:
 
 
 def _finding(case: pl.DataFrame, combination: str, split: str, size: str, title: str | None) -> tuple[str, str]:
+    """Title and subtitle: what the largest number of chips needs, or where the chip with the least reach never is compute-bound."""
     setting = case["setting"][0]
     subtitle = f"{combination}, split {split}{', ' + setting if setting else ''}. Every byte counted."
-    never = case.filter("never")
     if title:
         return title, subtitle
-    if not never.height:
-        one = case.filter(pl.col("shards") == case["shards"].max()).sort("critical")
-        first, last = one.row(0, named=True), one.row(-1, named=True)
-        return f"{count(first['shards'])} chips need {size} = {count(first['critical'])} to {count(last['critical'])}", subtitle
-    if never.height == case.height:
-        reason = f"the {row_limit}" if (row_limit := str(never["limit"][0])) == "network" else row_limit
-        return f"Bound by {reason} at any {size}, however split", subtitle
-    worst = case.group_by("chip", maintain_order=True).agg(pl.col("most").max()).sort("most", nulls_last=False)
-    row = worst.row(0, named=True)
-    if row["most"] is None or row["most"] == 1:
-        return f"On {chip_label(row['chip'])} any split waits for the network", subtitle
-    return f"{chip_label(row['chip'])} hides the network on {count(row['most'])} chips, not on more", subtitle
+    if case["never"].all():
+        return f"Split {split}: no {size} is enough on the chips shown", subtitle
+    never = case.group_by("chip", "shards", maintain_order=True).agg(pl.col("never").all()).filter("never")
+    if never.height:
+        by_chip = (
+            never.group_by("chip", maintain_order=True)
+            .agg("shards")
+            .sort(pl.col("shards").list.len(), descending=True, maintain_order=True)
+        )
+        least = by_chip.row(0, named=True)
+        return f"{split_on(split, least['chip'], least['shards'])}: no {size} is enough", subtitle
+    most = highest(case, "shards")
+    needed = case.filter(pl.col("shards") == most)["critical"]
+    chips = "1 chip needs" if most == 1 else f"{count(most)} chips need"
+    return f"{chips} {sizes_text(size, needed.drop_nulls())}{', by type' if needed.n_unique() > 1 else ''}", subtitle

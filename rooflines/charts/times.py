@@ -9,7 +9,7 @@ import altair as alt
 import polars as pl
 
 from rooflines.charts.drawing import Chart, Choice, assemble, chosen, data, starting
-from rooflines.charts.labels import chip_label, count, seconds, shorten
+from rooflines.charts.labels import chip_label, on_chips, seconds, shorten, split_text
 from rooflines.charts.looks import Margins
 from rooflines.resources import RESOURCES
 
@@ -97,7 +97,9 @@ def _layers(rows: pl.DataFrame, layers: Sequence[str]) -> list[alt.Chart]:
     color = alt.Color("resource:N", scale=alt.Scale(domain=BOUNDS, range="ordinal"), legend=legend)
     picked = alt.selection_point(name="picked", fields=["resource"], bind="legend")
     opacity = alt.when(~picked).then(alt.value(0.1)).when("datum.bound").then(alt.value(1)).otherwise(alt.value(0.38))
-    base = alt.Chart(data(rows.drop("t_lower_s", "sharding"))).transform_filter(chosen("chip", "dtypes", "size", "shards"))
+    base = alt.Chart(data(rows.drop("t_lower_s", "sharding", "link", "fits", strict=False))).transform_filter(
+        chosen("chip", "dtypes", "size", "shards")
+    )
     tooltip = ["layer:N", "resource:N", alt.Tooltip("text:N", title="time"), alt.Tooltip("bound:N", title="binds")]
     shown = base if len(layers) <= CROWDED else base.transform_filter("datum.bound")
     texts = {"x": x, "y": alt.Y("middle:Q", **down), "text": "text:N"}
@@ -111,21 +113,20 @@ def _layers(rows: pl.DataFrame, layers: Sequence[str]) -> list[alt.Chart]:
 
 
 def _finding(case: pl.DataFrame, model: str, size: str, title: str | None) -> tuple[str, str]:
+    """Title and subtitle: what most of the matmuls wait for, what they are, and which of them do not fit."""
     row = case.row(0, named=True)
     binding = case.filter("bound")
-    counts = binding.group_by("resource", maintain_order=True).len().sort("len", descending=True)
+    counts = binding.group_by("resource", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
     resource, times = counts.row(0)
-    known = {"compute": ("computes", "compute"), "network": ("waits for the network", "wait for the network")}
+    known = {"compute": ("is compute-bound", "are compute-bound"), "network": ("waits for the network", "wait for the network")}
     verb = known.get(resource, (f"waits for {resource}", f"wait for {resource}"))[times > 1]
-    what = (
-        f"{times} of {binding.height} layers {verb}"
-        if times < binding.height
-        else f"All {times} layers {verb}"
-        if times > 1
-        else f"The layer {verb}"
-    )
+    matmuls = f"{binding.height} matmuls" if binding.height > 1 else "matmul"
+    what = f"{times} of {matmuls} {verb}" if times < binding.height else f"all {matmuls} {verb}" if times > 1 else f"the {matmuls} {verb}"
     total = seconds(float(binding["t_lower_s"].sum()))
-    chips = f"{row['shards']} × {chip_label(row['chip'])}" if row["shards"] > 1 else chip_label(row["chip"])
-    split = f", split {row['sharding']}" if row["shards"] > 1 else ""
-    subtitle = f"{chip_label(model) or 'Layers'} in {row['dtypes']} on {chips}{split}; full colour binds. All overlapped: {total}."
-    return title or f"At {size} = {count(row['B'])}, {what[0].lower() + what[1:]}", subtitle
+    split = split_text(row["sharding"], [row["shards"]], row["link"])
+    each = f"{matmuls[0].upper()}{matmuls[1:]}{f' of {chip_label(model)}' if model else ''}, each once"
+    subtitle = f"{each}, in {row['dtypes']} on {on_chips(row['chip'], [row['shards']])}{split}. Full colour binds and adds up to {total}."
+    unfit = binding.filter(~pl.col("fits"))["layer"].to_list() if "fits" in binding.columns else []
+    if unfit:
+        subtitle += f" More than the memory of a chip: {', '.join(unfit)}."
+    return title or f"At {size} = {row['B']:,}, {what}", subtitle
