@@ -101,15 +101,16 @@ NEEDED = {"per-dollar": "flops_per_usd", "per-watt": "flops_per_joule"}
 """Columns that have some value."""
 
 
-def drawn(config: dict[str, Any], *, pictures: bool = False) -> list[str]:
-    """Draw the charts that `auto` chooses for a config, then each kind that can be asked for of its first sweep; return the kinds.
+def drawn(config: dict[str, Any], *, listed: bool = False, pictures: bool = False) -> list[str]:
+    """Draw the charts that `auto` chooses for a config; return their kinds.
 
     Args:
         config: The config; where it is refused, nothing is drawn.
+        listed: Whether to draw each kind that a config can list of its first sweep, too.
         pictures: Whether to hold each specification against Vega-Lite's schema, too, and to render it.
     """
     (sweep, *_) = config["sweeps"]
-    asked = ["auto", *([{"chart": kind, "sweep": sweep}] for kind in KINDS)]
+    asked = ["auto", *([{"chart": kind, "sweep": sweep}] for kind in KINDS if listed)]
     return [kind for chosen in asked for kind in _drawn({**config, "charts": chosen}, pictures=pictures)]
 
 

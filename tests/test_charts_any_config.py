@@ -147,5 +147,5 @@ def test_a_chart_that_auto_chose_is_left_out_where_it_is_too_large(tmp_path: Pat
 @check(12)
 @given(config=charted())
 def test_every_chart_of_a_random_config_can_be_drawn(config: dict[str, Any]) -> None:
-    """Those of `auto` and listed ones: no traceback, and a finite number wherever a chart draws one."""
+    """No traceback, and a finite number wherever a chart draws one."""
     drawn(config)
