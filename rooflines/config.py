@@ -390,8 +390,10 @@ def _understood(file: str, given: object) -> tuple[Config, list[RooflinesError]]
                         plain["chips"] = base_chips()
                     if "chips" in top.refused:
                         plain.refuse("chips")
-                    sweeps[name] = Sweep.of(name, plain, chips, dtype_entries())
-                    _check_thresholds(sum(known.solutions() for known in sweeps.values()))
+                    checked = Sweep.of(name, plain, chips, dtype_entries())
+                    _check_thresholds(sum(known.solutions() for known in (*sweeps.values(), checked)))
+                    own.check()
+                    sweeps[name] = checked
         with mistakes.at("charts") as part:
             charts = _understood_charts(top["charts"], part)
             refused = [name for name in top["sweeps"] if name not in sweeps]

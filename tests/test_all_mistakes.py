@@ -149,6 +149,11 @@ FOLLOWING = {
         SWEEP.replace("matmul", "matmull").replace("[]", "[{chart: shards, sweep: one, chips: [x]}]"),
         {(3, "sweeps.one.operation")},
     ),
+    "charts of a sweep whose name is refused": (SWEEP.replace("one: &one", "One:").replace("[]", "auto"), {(2, "sweeps.One")}),
+    "charts of a sweep with a key that is refused": (
+        SWEEP.replace("[]", "[{chart: roofline, sweep: one, chips: [h200]}]\n").replace("shards: [1]", "compression: gzip"),
+        {(7, "sweeps.one.compression")},
+    ),
     "charts of sweeps that are refused": (
         SWEEP.replace("matmul", "matmull").replace("[]", "auto"),
         {(3, "sweeps.one.operation")},
