@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from rooflines.charts.choice import Spec
     from rooflines.config import Config
-    from rooflines.resources import Plain
     from rooflines.sweep import Sweep
 
 __all__ = ["Part", "Plan", "as_param", "code_digest", "plan"]

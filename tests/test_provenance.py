@@ -281,7 +281,7 @@ def test_a_damaged_table_is_answered(kind: str, written: Path, tmp_path: Path, c
         (lambda path: (path.mkdir(), (path / FOLDER).write_text("")), 1, "has no record"),
         (lambda path: ((path / FOLDER).mkdir(parents=True), (path / FOLDER / "x.json").mkdir()), 1, "is not there and was written"),
         (
-            lambda path: ((path / FOLDER).mkdir(parents=True), os.mkfifo(path / FOLDER / "x.json"), (path / "x").mkdir()),
+            lambda path: ((path / FOLDER).mkdir(parents=True), piped(path / FOLDER / "x.json"), (path / "x").mkdir()),
             1,
             "cannot be read",
         ),
