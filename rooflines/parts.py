@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from rooflines.charts.choice import Spec
     from rooflines.config import Config
-    from rooflines.resources import Plain
     from rooflines.sweep import Sweep
 
 __all__ = ["Part", "Plan", "as_param", "code_digest", "plan"]
@@ -263,7 +262,7 @@ def offset_of(sweep: Sweep, chip: str) -> int:
     return offset
 
 
-def as_param(recipe: Plain) -> str:
+def as_param(recipe: object) -> str:
     """Plain data as JSON that Snakemake passes on unchanged: no name or note in it reads as a wildcard, or as a tag in a report's HTML."""
     text = json.dumps(recipe, ensure_ascii=False, separators=(",", ":"))
     return NOT_PLAIN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

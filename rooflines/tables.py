@@ -92,7 +92,7 @@ def metadata_of(path: str | Path) -> dict[str, Any]:
             text = pl.read_parquet_metadata(file).get(METADATA_KEY)
         about = None if text is None else json.loads(text)
     except (OSError, ValueError, RecursionError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise RooflinesError("", f"cannot be read as a table: {printable(error)}", "make it again", file=str(path)) from None
+        raise RooflinesError("", f"cannot be read as Parquet: {printable(error)}", "make it again", file=str(path)) from None
     if not isinstance(about, dict):
         raise RooflinesError("", "does not say what made it", "give a table of this package", file=str(path))
     return about

@@ -25,7 +25,7 @@ from rooflines.tables import METADATA_KEY
 from rooflines.workflow import index_spec, outputs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 CONFIG = {
     "sweeps": {
@@ -207,7 +207,7 @@ RECORDS = [
 """Records of any form."""
 
 
-def status(arguments: list[Path | str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+def status(arguments: Sequence[object], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     """The exit status of the command, and what it printed, which has no control character."""
     found = provenance.main([str(argument) for argument in arguments])
     printed = "".join(capsys.readouterr())
@@ -240,6 +240,12 @@ def test_metadata_of_any_form_are_answered(text: str, tmp_path: Path, capsys: py
     assert "has no record of what made it" in printed
 
 
+def piped(path: Path) -> Path:
+    """A pipe that nobody writes to: who opens it waits."""
+    os.mkfifo(path)
+    return path
+
+
 def damaged(written: bytes) -> dict[str, bytes]:
     """Forms of a Parquet file that no reader reads."""
     foot = len(written) - 12
@@ -268,14 +274,14 @@ def test_a_damaged_table_is_answered(kind: str, written: Path, tmp_path: Path, c
     ("make", "expected", "said"),
     [
         (lambda path: path.mkdir(), 1, "has no record"),
-        (os.mkfifo, 2, "is neither a file nor a folder"),
+        (piped, 2, "is neither a file nor a folder"),
         (lambda path: path.symlink_to("/dev/zero"), 2, "is neither a file nor a folder"),
         (lambda path: path.symlink_to(path), 2, "does not exist"),
         (lambda path: path.symlink_to("nowhere"), 2, "does not exist"),
         (lambda path: (path.mkdir(), (path / FOLDER).write_text("")), 1, "has no record"),
         (lambda path: ((path / FOLDER).mkdir(parents=True), (path / FOLDER / "x.json").mkdir()), 1, "is not there and was written"),
         (
-            lambda path: ((path / FOLDER).mkdir(parents=True), os.mkfifo(path / FOLDER / "x.json"), (path / "x").mkdir()),
+            lambda path: ((path / FOLDER).mkdir(parents=True), piped(path / FOLDER / "x.json"), (path / "x").mkdir()),
             1,
             "cannot be read",
         ),
