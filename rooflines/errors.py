@@ -24,6 +24,7 @@ __all__ = [
     "Partial",
     "PlausibilityWarning",
     "RooflinesError",
+    "check_known",
     "circle",
     "close_to",
     "no_folder",
@@ -309,3 +310,23 @@ def quote(value: object) -> str:
 def shortened(text: str) -> str:
     """Text of a wrong value, as much of it as a message repeats."""
     return text if len(text) <= LONGEST_QUOTE else f"{text[: LONGEST_QUOTE - 3]}..."
+
+
+def check_known(values: Sequence[Any] | str | None, known: Collection[Any], what: str) -> None:
+    """Refuse a value, or those of a list, that is not among the known ones.
+
+    Args:
+        values: A name, or a list of names or numbers; None is none.
+        known: What there is.
+        what: What a value is that is not among them: "no chip of sweep mlp".
+
+    Raises:
+        RooflinesError: At least one is unknown; key paths are the places in a list.
+    """
+    with Mistakes() as mistakes:
+        for index, value in enumerate([values] if isinstance(values, str) else values or ()):
+            with mistakes.at("" if isinstance(values, str) else f"[{index}]"):
+                if value not in known:
+                    names = [str(name) for name in known]
+                    fix = f"use one of {', '.join(names)}" if names else "leave it out"
+                    raise RooflinesError("", f"is {quote(value)}, which is {what}", fix, close=close_to(value, names))

@@ -153,14 +153,11 @@ def estimate_columns(sweep: Sweep, services: Sequence[Service]) -> dict[str, pl.
     fitted = [sweep.calibration(service) for service in services]
     if not any(fitted):
         return {}
-    columns: dict[str, list[float]] = {}
+    columns: dict[str, Sequence[float | None]] = {"#overhead": [float(known.overhead_s) if known else None for known in fitted]}
     for resource in RESOURCES:
-        rates = [
-            calibration and estimate_rate(resource, service, calibration) for service, calibration in zip(services, fitted, strict=True)
-        ]
+        rates = [estimate_rate(resource, service, known) if known else None for service, known in zip(services, fitted, strict=True)]
         columns |= rate_columns(resource.name, rates, "estimate_")
-    overheads = [float(calibration.overhead_s) if calibration else None for calibration in fitted]
-    return {name: pl.Series(values, dtype=pl.Float64) for name, values in {**columns, "#overhead": overheads}.items()}
+    return {name: pl.Series(values, dtype=pl.Float64) for name, values in columns.items()}
 
 
 def keys_of(sweep: Sweep, served: Sequence[Served]) -> dict[str, pl.Series]:

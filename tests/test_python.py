@@ -2,17 +2,88 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
 import rooflines
+from rooflines import RooflinesError, charts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rooflines.charts.frames import Selection
 
 SHORT = 1_500
 """Characters of a `repr` that anybody reads."""
 
 
-def test_a_config_is_shown_in_a_few_lines() -> None:
-    """The default config, of 22 sweeps: ten of them, and how many more; one sweep alone is one line."""
-    config = rooflines.load_config()
+@pytest.fixture(scope="module")
+def config() -> rooflines.Config:
+    """The default config."""
+    return rooflines.load_config()
+
+
+@pytest.fixture(scope="module")
+def split(config: rooflines.Config) -> Selection:
+    """A chip and a combination of a sweep with shapes and splits."""
+    return charts.of_config(config).of("sharded-models", ["h100-sxm"], ["bf16"])
+
+
+def test_a_config_and_its_results_are_shown_in_a_few_lines(config: rooflines.Config, split: Selection) -> None:
+    """The default config, of 22 sweeps: ten of them, and how many more; one sweep or selection alone is one line."""
     shown = repr(config)
-    assert len(shown) < SHORT
     assert shown.splitlines()[0].endswith(f"{len(config.sweeps)} sweeps, 3,523,305 rows, {len(config.charts)} charts>")
-    assert f"... and {len(config.sweeps) - 10} more" in shown.splitlines()[-1]
-    assert "\n" not in repr(config.sweep("model-shapes"))
+    for several in (shown, repr(charts.of_config(config))):
+        assert len(several) < SHORT
+        assert f"... and {len(config.sweeps) - 10} more" in several.splitlines()[-1]
+    for single in (config.sweep("model-shapes"), split):
+        assert "\n" not in repr(single)
+
+
+SELECTIONS: dict[str, tuple[tuple[str, list[str], list[str]], str]] = {
+    "a sweep": (("sharded-model", ["h100-sxm"], ["bf16"]), "sharded-models"),
+    "a chip of the catalogue that the sweep lacks": (("attainable", ["h100-sxm", "h100-nvl"], ["bf16"]), "h100-sxm"),
+    "a chip that nobody knows": (("sharded-models", ["h100"], ["bf16"]), "h100-sxm"),
+    "a combination": (("sharded-models", ["h100-sxm"], ["bf61"]), "bf16"),
+}
+
+
+@pytest.mark.parametrize(("asked", "close"), SELECTIONS.values(), ids=SELECTIONS)
+def test_a_selection_of_what_is_not_there_is_refused(config: rooflines.Config, asked: tuple[str, list[str], list[str]], close: str) -> None:
+    """With the usual message: where, what is close, how to fix it."""
+    with pytest.raises(RooflinesError, match=r"which is no |has no ") as refusal:
+        charts.of_config(config).of(*asked)
+    assert close in refusal.value.close
+    assert "fix: use one of" in str(refusal.value)
+
+
+def test_a_selection_that_no_chip_can_do_is_refused(config: rooflines.Config) -> None:
+    """A chip without fp8, asked for fp8."""
+    with pytest.raises(RooflinesError, match="of which tpu-v5e can do none"):
+        charts.of_config(config).of("model-shapes", ["tpu-v5e"], ["fp8-out-bf16"])
+
+
+LAYERS = {"down": "llama-3-70b-down"}
+FRAMES: dict[str, tuple[Callable[[Any], object], str]] = {
+    "roofline, shape": (lambda s: charts.roofline_frame(s, shape="llama-3-70b-dwn"), "shape is 'llama-3-70b-dwn'"),
+    "roofline, sizes": (lambda s: charts.roofline_frame(s, sizes=[3]), r"sizes\[0\] is 3"),
+    "shards, shape": (lambda s: charts.shards_frame(s, shape="llama"), "shape is 'llama'"),
+    "shards, axis": (lambda s: charts.shards_frame(s, "D"), "axis is 'D'"),
+    "layers": (lambda s: charts.layer_frame(s, {"down": "llama-3-70b-dwn"}), r"shapes\[0\] is"),
+    "time, sharding": (lambda s: charts.time_frame(s, LAYERS, [256], [4], "colum"), "sharding is 'colum'"),
+    "time, shards": (lambda s: charts.time_frame(s, LAYERS, [256], [3]), r"shards\[0\] is 3"),
+    "bounds, up": (lambda s: charts.bound_frame(s, "G"), "up is 'G'"),
+    "first, option": (
+        lambda s: charts.bound_map(charts.bound_frame(s, shape="llama-3-70b-down"), first={"sharding": "colum"}),
+        r"first.sharding\[0\] is 'colum'",
+    ),
+    "first, choice": (lambda s: charts.roofline(charts.roofline_frame(s), first={"chp": "h100-sxm"}), "first.* 'chp'"),
+}
+
+
+@pytest.mark.parametrize(("draw", "message"), FRAMES.values(), ids=FRAMES)
+def test_a_chart_refuses_what_its_sweep_lacks(split: Selection, draw: Callable[[Any], object], message: str) -> None:
+    """A shape, a size, a number of chips, a split, an axis, and what is to be shown first."""
+    with pytest.raises(RooflinesError, match=message):
+        draw(split)

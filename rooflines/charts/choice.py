@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rooflines.charts.config import KINDS, ChartConfig
-from rooflines.charts.needs import TWO, absent, chips_for, lacking, map_dims, sizes_of
-from rooflines.errors import Mistakes, RooflinesError, close_to, placed, quote
+from rooflines.charts.needs import TWO, absent, check_asked, chips_for, lacking, map_dims, shape_names, sizes_of
+from rooflines.errors import Mistakes, RooflinesError, check_known, placed, quote
 from rooflines.numbers import whole
 from rooflines.sweep import SHARDS
 
@@ -98,7 +98,7 @@ def choose(charts: str | Sequence[ChartConfig | None], sweeps: Mapping[str, Swee
                 if given is None or given.sweep in refused:
                     continue
                 with placed("sweep"):
-                    _check_known(given.sweep, [*sweeps, *refused], "no sweep of this config")
+                    check_known(given.sweep, [*sweeps, *refused], "no sweep of this config")
                 spec = _listed(given, sweeps, liked)
                 if spec.id in {other.id for other in specs}:
                     raise RooflinesError("id", f"is {quote(spec.id)}, which another chart has", "give it an id of its own")
@@ -147,11 +147,6 @@ def _liked(names: Sequence[str], counts: Counter[str], most: int) -> tuple[str, 
     return tuple(name for name in names if name in kept)
 
 
-def shape_names(sweep: Sweep) -> list[str]:
-    """The names of a sweep's shapes."""
-    return [shape["name"] for shape in sweep.config["shapes"] or []]
-
-
 def _fitting(sweeps: Mapping[str, Sweep], liked: _Liked) -> Iterator[Spec]:
     """The charts that fit the sweeps' axes: at most a few of each kind, in the order of families and sweeps."""
     drawn: Counter[str] = Counter()
@@ -182,48 +177,26 @@ def _listed(given: ChartConfig, sweeps: Mapping[str, Sweep], liked: _Liked) -> S
     if missing:
         fix = f"add {', '.join(missing)} to the sweep's `columns`"
         raise RooflinesError("chart", f"is {given.chart}, which reads columns that sweep {sweep.name} does not store", fix)
-    names, lead = shape_names(sweep), sweep.op.dims[0]
     with Mistakes() as mistakes:
-        with mistakes.at("chips"):
-            _check_known(given.chips, list(dict.fromkeys(block.chip for block in sweep.blocks)), f"no chip of sweep {sweep.name}")
-            able = chips_for(given.chart, sweep)
-            if given.chips and not set(given.chips) & set(able):
-                problem = f"are {', '.join(given.chips)}, none of which has the numbers that {given.chart} compares"
-                raise RooflinesError("", problem, f"add some of {', '.join(able)}")
-        with mistakes.at("dtypes"):
-            _check_known(given.dtypes, list(sweep.combinations), f"no dtype combination of sweep {sweep.name}")
-        served = _served(sweep, given.chips, given.dtypes)
-        shardings = _shardings(sweep, served)
-        shards = sorted({s.shards for s in served if s.sharding == (given.sharding or _first_split(sweep, served))})
-        asked: list[tuple[str, Sequence[Any] | str | None, Sequence[Any], str]] = [
-            ("shape", given.shape, names, f"no shape of sweep {sweep.name}"),
-            ("model", given.model, list(models_of(names)), f"no model among the shapes of sweep {sweep.name}"),
-            ("up", given.up, map_dims(sweep), f"nothing that sweep {sweep.name} has an axis for"),
-            ("sizes", given.sizes, sizes_of(sweep, lead), f"no size of {lead} in sweep {sweep.name}"),
-        ]
-        if served:
-            asked.append(("sharding", given.sharding, shardings, f"no sharding of sweep {sweep.name} that these chips can do"))
-            asked.append(("shards", given.shards, shards, f"no number of chips that sweep {sweep.name} has for this split"))
-        for key, values, known, what in asked:
-            with mistakes.at(key):
-                _check_known(values, known, what)
+        check_asked(sweep, chips=given.chips, dtypes=given.dtypes, shape=given.shape, up=given.up, sizes=given.sizes)
+        with mistakes.at("model"):
+            check_known(given.model, list(models_of(shape_names(sweep))), f"no model among the shapes of sweep {sweep.name}")
+        able = chips_for(given.chart, sweep)
+        if given.chips and not set(given.chips) & set(able):
+            problem = f"are {', '.join(given.chips)}, none of which has the numbers that {given.chart} compares"
+            raise RooflinesError("chips", problem, f"add some of {', '.join(able)}")
+        if served := _served(sweep, given.chips, given.dtypes):
+            with mistakes.at("sharding"):
+                check_known(given.sharding, _shardings(sweep, served), f"no sharding of sweep {sweep.name} that these chips can do")
+            with mistakes.at("shards"):
+                shards = {s.shards for s in served if s.sharding == (given.sharding or _first_split(sweep, served))}
+                check_known(given.shards, sorted(shards), f"no number of chips that sweep {sweep.name} has for this split")
     if not served:
         chips, dtypes = ", ".join(given.chips or ()) or "its chips", ", ".join(given.dtypes or ())
         raise RooflinesError(
             "dtypes", f"are {dtypes}, of which {chips} can do none", "name a dtype combination that one of the chips can do"
         )
     return _spec(given.chart, sweep, sweeps, liked, given)
-
-
-def _check_known(values: Sequence[Any] | str | None, known: Sequence[Any], what: str) -> None:
-    """Refuse a value, or those of a list, that the sweep does not have."""
-    with Mistakes() as mistakes:
-        for index, value in enumerate([values] if isinstance(values, str) else values or ()):
-            with mistakes.at("" if isinstance(values, str) else f"[{index}]"):
-                if value not in known:
-                    names = [str(name) for name in known]
-                    fix = f"use one of {', '.join(names)}" if names else "leave it out"
-                    raise RooflinesError("", f"is {quote(value)}, which is {what}", fix, close=close_to(value, names))
 
 
 def _served(sweep: Sweep, chips: Sequence[str] | None, dtypes: Sequence[str] | None) -> set[Scenario]:

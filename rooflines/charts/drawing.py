@@ -10,6 +10,7 @@ import polars as pl
 
 from rooflines.charts.labels import Place, chip_label, shorten
 from rooflines.charts.looks import CHIP_SLOTS, SIZES, SLOTS_OF, Margins, looks_of, plot_size
+from rooflines.errors import check_known, placed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,10 +78,18 @@ class Choice:
 
 
 def starting(choices: Sequence[Choice], first: Mapping[str, Any] | None) -> list[Choice]:
-    """The choices with what is shown first; what a choice does not have is left out."""
-    for choice in choices:
-        wanted = (first or {}).get(choice.name)
-        choice.value = wanted if wanted in choice.options else choice.value
+    """The choices with what is shown first.
+
+    Raises:
+        RooflinesError: There is no such choice, or it does not have that option.
+    """
+    options = {choice.name: choice for choice in choices}
+    with placed("first"):
+        check_known(list(first or {}), options, "nothing to choose in this chart")
+        for name, wanted in (first or {}).items():
+            with placed(name):
+                check_known([wanted], options[name].options, "not among what this chart shows")
+            options[name].value = wanted
     return list(choices)
 
 

@@ -22,6 +22,7 @@ from rooflines.charts.shards import critical_over_shards
 from rooflines.charts.times import where_the_time_goes
 from rooflines.errors import RooflinesError
 from rooflines.records import appearing_folder, recorded, recording
+from rooflines.sweep import SHARDS
 from rooflines.tables import metadata_of, write_csv, write_parquet
 from rooflines.version import __version__
 
@@ -66,41 +67,46 @@ def _layers(of: Selection, spec: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _first(spec: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """What a chart shows first: of everything the spec lists the first, and the sharding it names."""
-    listed = {"chip": spec["chips"][0], "dtypes": spec["dtypes"][0], "sharding": spec["sharding"]}
-    return {name: listed[name] for name in names}
+def _first(frame: pl.DataFrame, spec: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """What a chart shows first: of what its frame has, the first that the spec lists, and the sharding it names."""
+    first: dict[str, Any] = {}
+    for name, listed in (("chip", spec["chips"]), ("dtypes", spec["dtypes"]), ("sharding", [spec["sharding"]])):
+        if name in names:
+            shown = [value for value in listed if value in frame[name]]
+            first |= dict.fromkeys([name], shown[0]) if shown else {}
+            frame = frame.filter(**first)
+    return first
 
 
 def _roofline(of: Selection, spec: Mapping[str, Any]) -> Drawn:
     frame = roofline_frame(of, spec["shape"], spec["sizes"])
-    return frame, roofline(frame, first=_first(spec, "chip", "dtypes"), title=spec["title"])
+    return frame, roofline(frame, first=_first(frame, spec, "chip", "dtypes"), title=spec["title"])
 
 
 def _chips(of: Selection, spec: Mapping[str, Any]) -> Drawn:
     frame = ridge_frame(of)
-    return frame, chips_on_one_roofline(frame, first=_first(spec, "dtypes"), title=spec["title"], palette=dict(spec["palette"]))
+    return frame, chips_on_one_roofline(frame, first=_first(frame, spec, "dtypes"), title=spec["title"], palette=dict(spec["palette"]))
 
 
 def _attained(of: Selection, spec: Mapping[str, Any]) -> Drawn:
     frame = attained_frame(of, spec["shape"])
-    return frame, attained(frame, size=of.dims[0], first=_first(spec, "chip", "dtypes"), title=spec["title"])
+    return frame, attained(frame, size=of.dims[0], first=_first(frame, spec, "chip", "dtypes"), title=spec["title"])
 
 
 def _critical(of: Selection, spec: Mapping[str, Any]) -> Drawn:
     frame = critical_frame(of)
-    return frame, critical(frame, dims=of.dims[1:], size=of.dims[0], first=_first(spec, "chip", "dtypes"), title=spec["title"])
+    return frame, critical(frame, dims=of.dims[1:], size=of.dims[0], first=_first(frame, spec, "chip", "dtypes"), title=spec["title"])
 
 
 def _critical_map(of: Selection, spec: Mapping[str, Any]) -> Drawn:
     frame = contour_frame(of, [{"name": name, "D": d, "F": f} for name, d, f in spec["shapes"]])
-    return frame, critical_map(frame, first=_first(spec, "chip", "dtypes"), title=spec["title"])
+    return frame, critical_map(frame, first=_first(frame, spec, "chip", "dtypes"), title=spec["title"])
 
 
 def _shards(of: Selection, spec: Mapping[str, Any]) -> Drawn:
     axis = next(name for name in of.sweep.solved if name in of.dims)
     frame = shards_frame(of, axis, spec["shape"])
-    first = _first(spec, "dtypes", "sharding")
+    first = _first(frame, spec, "dtypes", "sharding")
     return frame, critical_over_shards(frame, size=axis, first=first, title=spec["title"], palette=dict(spec["palette"]))
 
 
@@ -111,30 +117,43 @@ def _ridges(of: Selection, spec: Mapping[str, Any]) -> Drawn:
 
 def _per_dollar(of: Selection, spec: Mapping[str, Any]) -> Drawn:
     frame = ridge_frame(of)
-    return frame, per_unit(frame, unit="usd", first=_first(spec, "dtypes"), title=spec["title"], palette=dict(spec["palette"]))
+    return frame, per_unit(
+        frame,
+        unit="usd",
+        first=_first(frame.drop_nulls("flops_per_usd"), spec, "dtypes"),
+        title=spec["title"],
+        palette=dict(spec["palette"]),
+    )
 
 
 def _per_watt(of: Selection, spec: Mapping[str, Any]) -> Drawn:
     frame = ridge_frame(of)
-    return frame, per_unit(frame, unit="watt", first=_first(spec, "dtypes"), title=spec["title"], palette=dict(spec["palette"]))
+    return frame, per_unit(
+        frame,
+        unit="watt",
+        first=_first(frame.drop_nulls("flops_per_joule"), spec, "dtypes"),
+        title=spec["title"],
+        palette=dict(spec["palette"]),
+    )
 
 
 def _of_layers(of: Selection, spec: Mapping[str, Any]) -> Drawn:
     frame = layer_frame(of, _layers(of, spec))
-    first = _first(spec, "dtypes")
+    first = _first(frame, spec, "dtypes")
     return frame, critical_of_layers(frame, model=spec["model"] or "", size=of.dims[0], first=first, title=spec["title"])
 
 
 def _time(of: Selection, spec: Mapping[str, Any]) -> Drawn:
     frame = time_frame(of, _layers(of, spec), spec["sizes"], spec["shards"], spec["sharding"])
     sizes, shards = frame["B"].unique().sort().to_list(), frame["shards"].unique().sort().to_list()
-    first = {**_first(spec, "chip", "dtypes"), "size": sizes[len(sizes) // 2], "shards": shards[len(shards) // 2]} if sizes else {}
+    first = {**_first(frame, spec, "chip", "dtypes"), "size": sizes[len(sizes) // 2], "shards": shards[len(shards) // 2]} if sizes else {}
     return frame, where_the_time_goes(frame, model=spec["model"] or "", size=of.dims[0], first=first, title=spec["title"])
 
 
 def _bounds(of: Selection, spec: Mapping[str, Any]) -> Drawn:
     frame = bound_frame(of, spec["up"], spec["shape"])
-    return frame, bound_map(frame, size=of.dims[0], up=spec["up"], first=_first(spec, "chip", "dtypes", "sharding"), title=spec["title"])
+    first = _first(frame, spec, "chip", "dtypes", *(["sharding"] if spec["up"] == SHARDS else []))
+    return frame, bound_map(frame, size=of.dims[0], up=spec["up"], first=first, title=spec["title"])
 
 
 DRAWN: Mapping[str, Callable[[Selection, Mapping[str, Any]], Drawn]] = {

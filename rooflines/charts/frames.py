@@ -13,7 +13,10 @@ import polars as pl
 
 from rooflines.api import rows as rows_of
 from rooflines.api import thresholds as thresholds_of
-from rooflines.charts.needs import MAIN_MEMORY, TIMES, has_bandwidth, need
+from rooflines.charts.needs import MAIN_MEMORY, TIMES, check_asked, has_bandwidth, need, shape_names
+from rooflines.config import abridged
+from rooflines.errors import RooflinesError, check_known, placed
+from rooflines.numbers import counted
 from rooflines.recipes import sweep_of
 from rooflines.resources import MATH, math_rate, memory_rate, network_rate
 from rooflines.sharding import chips_joined
@@ -34,7 +37,7 @@ PAIR = 2
 """Chips that a slope of an interconnect stands for: one and its neighbour."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Results:
     """Where charts take their numbers from.
 
@@ -42,18 +45,35 @@ class Results:
         rows: The table of a sweep.
         thresholds: The thresholds of a sweep.
         sweep: A sweep itself: its rates, works and axes.
+        place: The folder or the config that they come from.
+        names: The sweeps.
     """
 
     rows: Callable[[str], pl.LazyFrame]
     thresholds: Callable[[str], pl.LazyFrame]
     sweep: Callable[[str], Sweep]
+    place: str
+    names: tuple[str, ...]
 
     def of(self, sweep: str, chips: Sequence[str], dtypes: Sequence[str]) -> Selection:
-        """Some chips and dtype combinations of a sweep, in this order."""
-        return Selection(self, self.sweep(sweep), tuple(chips), tuple(dtypes))
+        """Some chips and dtype combinations of a sweep, in this order.
+
+        Raises:
+            RooflinesError: There is no such sweep, it has no such chip or combination, or none of the chips can do one of them.
+        """
+        selection = Selection(self, self.sweep(sweep), tuple(chips), tuple(dtypes))
+        check_asked(selection.sweep, chips=selection.chips, dtypes=selection.dtypes)
+        if not selection.services():
+            problem = f"are {', '.join(dtypes) or 'none'}, of which {', '.join(chips) or 'no chip'} can do none"
+            raise RooflinesError("dtypes", problem, "name a dtype combination that one of the chips can do")
+        return selection
+
+    def __repr__(self) -> str:
+        """Where they come from, and the sweeps, a line each."""
+        return abridged(f"<Results of {self.place}: {counted(len(self.names), 'sweep')}>", self.names)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Selection:
     """What a chart is of: some chips and dtype combinations of a sweep. Made by `Results.of`."""
 
@@ -61,6 +81,10 @@ class Selection:
     sweep: Sweep
     chips: tuple[str, ...]
     dtypes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """What it selects."""
+        return f"<Selection of {self.sweep.name}: {', '.join(self.chips)}; {', '.join(self.dtypes)}>"
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -121,10 +145,19 @@ def on_disk(results: str | Path) -> Results:
     """
     path = Path(results) / "thresholds.parquet"
     recipes = {recipe["sweep"]: recipe for recipe in metadata_of(path)["made_from"]}
+
+    @cache
+    def sweep_on_disk(sweep: str) -> Sweep:
+        with placed(file=str(results)):
+            check_known(sweep, recipes, "no sweep of these results")
+        return sweep_of(recipes[sweep])
+
     return Results(
         rows=lambda sweep: plain(scan(results, sweep)),
         thresholds=lambda sweep: plain(pl.scan_parquet(path).filter(pl.col("sweep") == sweep)),
-        sweep=cache(lambda sweep: sweep_of(recipes[sweep])),
+        sweep=sweep_on_disk,
+        place=str(results),
+        names=tuple(recipes),
     )
 
 
@@ -134,6 +167,8 @@ def of_config(config: Config) -> Results:
         rows=lambda sweep: plain(rows_of(config, sweep)),
         thresholds=lambda sweep: plain(thresholds_of(config, sweep).lazy()),
         sweep=config.sweep,
+        place=config.file,
+        names=tuple(config.sweeps),
     )
 
 
@@ -182,6 +217,7 @@ def roofline_frame(of: Selection, shape: str | None = None, sizes: Sequence[int]
         [FLOP/s] and the ridge between the two, `intensity` [FLOP/byte]; the level that the sweep reads from first), `ceiling` (`name` is
         a compute dtype of the chip, with its peak), or `point` (a row of the table: its `intensity` and what it attains, `flops_per_s`).
     """
+    need("roofline", of.sweep, shape=shape, sizes=sizes)
     records: list[dict[str, Any]] = []
     for chip, group in groupby(of.services(), key=lambda found: found[0]):
         served = list(group)
@@ -291,7 +327,8 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
         `chip`, `dtypes`, `series` (the other sizes, such as `D = F = 4,096`), `order` of the series, `kind` and numbers: for `curve` a size
         and what it attains, `flops_per_s` [FLOP/s]; for `knee` the critical size, whole and `exact`, null for never; `peak` [FLOP/s].
     """
-    need("attained", of.sweep)
+    begins = shape is not None and any(name.startswith(shape) for name in shape_names(of.sweep))
+    need("attained", of.sweep, shape=None if begins else shape)
     lead, *others = of.dims
     rows = of.rows().filter(of.on_fewest())
     sizes = series_of(rows, others, shape, most_series)

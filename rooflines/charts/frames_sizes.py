@@ -180,7 +180,7 @@ def shards_frame(of: Selection, axis: str | None = None, shape: str | None = Non
         `chip`, `vendor`, `dtypes`, `sharding`, `network`, `shards` [1], `critical` [1] (null: never), `limit`, and `most`: the largest
         number of chips that is still compute-bound at some size [1], null for none; `setting`: what is held fixed.
     """
-    need("shards", of.sweep)
+    need("shards", of.sweep, axis=axis, shape=shape)
     dims = of.dims
     axis = axis or next(name for name in of.sweep.solved if name in dims)
     found = of.thresholds().filter(pl.col("axis") == axis)
@@ -203,7 +203,7 @@ def layer_frame(of: Selection, shapes: Mapping[str, str]) -> pl.DataFrame:
     Returns:
         `chip`, `dtypes`, `sharding` and `shards`, `layer`, the sizes as text, `critical` [1] (null: never), `exact` [1].
     """
-    need("layers", of.sweep)
+    need("layers", of.sweep, shapes=list(shapes.values()))
     dims = of.dims[1:]
     layers = pl.DataFrame({"shape": list(shapes.values()), "layer": list(shapes)}, schema={"shape": pl.String, "layer": pl.String})
     found = unsharded(of).join(layers.lazy(), on="shape", maintain_order="right_left")
@@ -233,7 +233,7 @@ def time_frame(
         (compute, memory or network), `seconds` [s], `bound` (whether it is the one that binds), `t_lower_s` [s], and `fits` where the
         sweep stores it.
     """
-    need("time", of.sweep)
+    need("time", of.sweep, shapes=list(shapes.values()), sizes=sizes, shards=shards, sharding=sharding)
     lead = of.dims[0]
     layers = pl.DataFrame({"shape": list(shapes.values()), "layer": list(shapes)}, schema={"shape": pl.String, "layer": pl.String})
     rows = of.rows()
@@ -273,7 +273,7 @@ def bound_frame(of: Selection, up: str = "shards", shape: str | None = None) -> 
         [1], `setting`: what is held fixed, and from the thresholds of the first dimension, if the sweep has them, `solved` (whether it
         has) and `critical` (null: never) [1].
     """
-    need("bounds", of.sweep)
+    need("bounds", of.sweep, up=up, shape=shape)
     dims = of.dims
     rows = of.rows()
     rows = rows.filter(shape=shape) if shape else rows

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflines.errors import RooflinesError
+from rooflines.errors import Mistakes, RooflinesError, check_known
 from rooflines.resources import MATH, RESOURCES, Plain
 from rooflines.sweep import SHARDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from rooflines.sweep import Sweep
 
@@ -176,11 +176,49 @@ def absent(chart: str, sweep: Sweep) -> list[str]:
     return [] if stored == "all" else [name for name in COLUMNS.get(chart, ()) if name not in stored]
 
 
-def need(chart: str, sweep: Sweep) -> None:
-    """Refuse a chart of a sweep that does not have what it needs.
+def shape_names(sweep: Sweep) -> list[str]:
+    """The names of a sweep's shapes."""
+    return [shape["name"] for shape in sweep.config["shapes"] or []]
+
+
+def check_asked(sweep: Sweep, **asked: str | Sequence[Any] | None) -> None:
+    """Refuse what a chart asks for and its sweep does not have.
+
+    Args:
+        sweep: The sweep.
+        asked: A name, or a list of names or numbers; None asks for nothing in particular.
 
     Raises:
-        RooflinesError: It lacks something; the key path is that of the sweep.
+        RooflinesError: It has no such thing; key paths are the names of the arguments.
+    """
+    offered: Mapping[str, tuple[Sequence[Any], str]] = {
+        "chips": (list(sweep.rows_by_chip()), "no chip of"),
+        "dtypes": (list(sweep.combinations), "no dtype combination of"),
+        **dict.fromkeys(("shape", "shapes"), (shape_names(sweep), "no shape of")),
+        "sharding": (list(sweep.shardings), "no sharding of"),
+        "shards": (sweep.config[SHARDS], "no number of chips of"),
+        "sizes": (sizes_of(sweep, sweep.op.dims[0]), f"no size of {sweep.op.dims[0]} in"),
+        "up": (map_dims(sweep), "nothing that has an axis in"),
+        "axis": ([axis for axis in sweep.solved if axis != SHARDS], "no dimension among the `thresholds` of"),
+    }
+    with Mistakes() as mistakes:
+        for name, values in asked.items():
+            with mistakes.at(name):
+                known, what = offered[name]
+                check_known(values, known, f"{what} sweep {sweep.name}")
+
+
+def need(chart: str, sweep: Sweep, **asked: str | Sequence[Any] | None) -> None:
+    """Refuse a chart of a sweep that does not have what it needs, or what is asked for.
+
+    Args:
+        chart: Which.
+        sweep: Its sweep.
+        asked: As in `check_asked`.
+
+    Raises:
+        RooflinesError: It lacks something.
     """
     if what := lacking(chart, sweep):
         raise RooflinesError(f"sweeps.{sweep.name}", f"has no chart {chart}, which needs {what}", "choose another sweep or chart")
+    check_asked(sweep, **asked)
