@@ -26,10 +26,10 @@ test: .venv/ready-dev  ## all tests, linters and type checks
 	@$(BIN)/pytest --quiet --numprocesses 2 --dist loadfile
 
 verify: .venv/ready-dev  ## what takes long: every row against exact arithmetic, a hundred killed runs, full disks (half an hour)
-	@$(BIN)/pytest --quiet --numprocesses 2 --dist loadfile verify
+	@$(BIN)/pytest --quiet --numprocesses 2 --dist loadfile tests/verify
 
-mutate: .venv/ready-mutate  ## changes the formulas one by one, to see whether a test notices; verify/mutants.md explains what none does (hours)
-	@$(BIN)/python verify/mutate.py
+mutate: .venv/ready-mutate  ## changes the formulas one by one, to see whether a test notices; tests/verify/mutants.md explains what none does (hours)
+	@$(BIN)/python tests/verify/mutate.py
 	@$(BIN)/mutmut results
 
 bench: .venv/ready-dev  ## how fast it is, into benchmarks/RESULTS.md (a quarter of an hour; BENCH="--growth 1e8 1e9" for more)
@@ -39,7 +39,7 @@ engines: $(ENGINES)/ready  ## an environment of its own with what profiles/slurm
 
 test-engines: $(ENGINES)/ready-test slurm  ## tests with a SLURM cluster and an S3 server that are started here (two minutes or so)
 	@echo "Running the workflow on a SLURM cluster and with an S3 server, both on this machine"
-	@$(ENGINES)/bin/pytest --quiet --numprocesses 2 --dist loadfile engines
+	@$(ENGINES)/bin/pytest --quiet --numprocesses 2 --dist loadfile tests/engines
 
 SLURM := slurm-wlm munge
 

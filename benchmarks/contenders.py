@@ -19,12 +19,12 @@ import numpy as np
 
 from benchmarks.grids import DTYPES, SHARDINGS, SHARDS, SIZES, config
 from rooflines import load_config
-from rooflines.resources import RESOURCES, peak
+from rooflines.model.resources import RESOURCES, peak
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from rooflines.sweep import Sweep
+    from rooflines.sweep.sweep import Sweep
 
 THREADS = int(os.environ.get("BENCH_THREADS", "1"))
 BOUNDS = [resource.bound for resource in RESOURCES]
@@ -152,9 +152,9 @@ def rooflines_sums(sweep: Sweep, _: float, __: Path) -> dict[str, float]:
     """The same by this package, as a job computes them."""
     import polars as pl  # noqa: PLC0415, the others do without
 
-    from rooflines.dictionary import table_columns  # noqa: PLC0415
-    from rooflines.jobs import ROWS_AT_ONCE  # noqa: PLC0415
-    from rooflines.table_rows import whole_rows  # noqa: PLC0415
+    from rooflines.model.columns import table_columns  # noqa: PLC0415
+    from rooflines.run.jobs import ROWS_AT_ONCE  # noqa: PLC0415
+    from rooflines.sweep.rows import whole_rows  # noqa: PLC0415
 
     names = [*FLOATS, "fits", "B", "D", "F", "shards"]
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
@@ -165,8 +165,8 @@ def rooflines_sums(sweep: Sweep, _: float, __: Path) -> dict[str, float]:
 
 def rooflines_parquet(sweep: Sweep, _: float, path: Path, **keys: Any) -> None:  # noqa: ANN401, any key of a sweep
     """The table, as a job writes it."""
-    from rooflines.jobs import write_part  # noqa: PLC0415
-    from rooflines.parts import plan  # noqa: PLC0415
+    from rooflines.run.jobs import write_part  # noqa: PLC0415
+    from rooflines.run.plan import plan  # noqa: PLC0415
 
     given = load_config(config(sweep.rows, rows_per_part=10**9, **keys))
     (part,) = plan(given).parts
@@ -177,10 +177,10 @@ def rooflines_written(sweep: Sweep, _: float, path: Path, floats: str = "float64
     """The rows alone into Parquet, with other options than a job's."""
     import polars as pl  # noqa: PLC0415, the others do without
 
-    from rooflines.dictionary import table_columns  # noqa: PLC0415
-    from rooflines.jobs import ROWS_AT_ONCE, as_stored  # noqa: PLC0415
-    from rooflines.table_rows import whole_rows  # noqa: PLC0415
-    from rooflines.tables import PAGE_BYTES, ROW_GROUP_ROWS  # noqa: PLC0415
+    from rooflines.model.columns import table_columns  # noqa: PLC0415
+    from rooflines.results.tables import PAGE_BYTES, ROW_GROUP_ROWS  # noqa: PLC0415
+    from rooflines.run.jobs import ROWS_AT_ONCE, as_stored  # noqa: PLC0415
+    from rooflines.sweep.rows import whole_rows  # noqa: PLC0415
 
     wanted = replace(sweep, config={**sweep.config, "floats": floats})
     frame = as_stored(wanted, whole_rows(wanted, [column.name for column in table_columns(sweep.op.dims)], 0, sweep.rows))

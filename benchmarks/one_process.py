@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 from rooflines import load_config, thresholds
-from rooflines.jobs import write_part, write_skipped, write_thresholds
-from rooflines.parts import plan
-from rooflines.table_index import write_index
-from rooflines.workflow import index_spec
+from rooflines.results.table_index import write_index
+from rooflines.run.jobs import write_part, write_skipped, write_thresholds
+from rooflines.run.plan import plan
+from rooflines.run.workflow import index_spec
 
 
 def main() -> None:

@@ -13,14 +13,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rooflines.version import __version__
+from rooflines.basics.version import __version__
 
 if TYPE_CHECKING:
     from rooflines.api import chips, columns, dtypes, rows, skipped, thresholds
+    from rooflines.basics.errors import PlausibilityWarning, RooflinesError
     from rooflines.config import Config, load_config
-    from rooflines.errors import PlausibilityWarning, RooflinesError
-    from rooflines.provenance import Origin, origin
-    from rooflines.tables import scan
+    from rooflines.results.provenance import Origin, origin
+    from rooflines.results.tables import scan
 
 __all__ = [
     "Config",
@@ -42,11 +42,11 @@ __all__ = [
 HOMES = {
     "Config": "config",
     "load_config": "config",
-    "PlausibilityWarning": "errors",
-    "RooflinesError": "errors",
-    "Origin": "provenance",
-    "origin": "provenance",
-    "scan": "tables",
+    "PlausibilityWarning": "basics.errors",
+    "RooflinesError": "basics.errors",
+    "Origin": "results.provenance",
+    "origin": "results.provenance",
+    "scan": "results.tables",
 }
 """Where names live that are not in `api`."""
 

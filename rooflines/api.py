@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rooflines import dictionary
-from rooflines.catalogue import chip_entries, dtype_entries, source_of
-from rooflines.combinations import combinations_of
-from rooflines.critical import all_thresholds
-from rooflines.jobs import as_stored, skipped_rows, stored_columns
-from rooflines.operation import OPERANDS
-from rooflines.table_rows import sweep_rows
+from rooflines.catalogue.chips import chip_entries, dtype_entries, source_of
+from rooflines.catalogue.dtypes import combinations_of
+from rooflines.critical.thresholds import all_thresholds
+from rooflines.model import columns as dictionary
+from rooflines.model.operation import OPERANDS
+from rooflines.sweep.table import skipped_rows, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,8 +35,7 @@ def rows(config: Config, sweep: str) -> pl.LazyFrame:
     Raises:
         RooflinesError: There is no such sweep.
     """
-    wanted = config.sweep(sweep)
-    return as_stored(wanted, sweep_rows(wanted).select(column.name for column in stored_columns(wanted)))
+    return table(config.sweep(sweep))
 
 
 def thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:

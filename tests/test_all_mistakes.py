@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import rooflines
-from rooflines.workflow import plan_or_exit
+from rooflines.run.workflow import plan_or_exit
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -26,15 +26,16 @@ from hypothesis import HealthCheck, given, settings
 from test_wrong_input import FILE, FULL, VALID, assert_form, message_of
 
 import rooflines
-from rooflines import catalogue, parts
-from rooflines.entries import Level, Network, Peak, Power, numbers_of
-from rooflines.parts import plan
-from rooflines.spreadsheet import is_formula
-from rooflines.table_index import write_index
-from rooflines.table_rows import sweep_rows
-from rooflines.tables import csv_text, write_csv
-from rooflines.workflow import check_configfiles
-from rooflines.yaml_file import LARGEST_FILE
+from rooflines.basics.spreadsheet import is_formula
+from rooflines.basics.yaml_file import LARGEST_FILE
+from rooflines.catalogue import chips as catalogue
+from rooflines.catalogue.entries import Level, Network, Peak, Power, numbers_of
+from rooflines.results.table_index import write_index
+from rooflines.results.tables import csv_text, write_csv
+from rooflines.run import plan as parts
+from rooflines.run.plan import plan
+from rooflines.run.workflow import check_configfiles
+from rooflines.sweep.rows import sweep_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

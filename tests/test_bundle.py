@@ -16,11 +16,11 @@ from bundles import CHIPS, CONFIG, HOSTILE, made_bundle, write_family
 from polars.testing import assert_frame_equal
 
 from rooflines import RooflinesError, load_config, thresholds
-from rooflines.bundle.packing import packed, packed_rows
-from rooflines.bundle.pages import POLICY
-from rooflines.bundle.site import FILES, write_bundle
-from rooflines.bundle.text import as_json, escaped, link, quantity
-from rooflines.bundle.threshold_data import MOST_ROWS, tables
+from rooflines.site.packing import packed, packed_rows
+from rooflines.site.pages import POLICY
+from rooflines.site.site import FILES, write_bundle
+from rooflines.site.text import as_json, escaped, link, quantity
+from rooflines.site.threshold_data import MOST_ROWS, tables
 
 CHARTS = [f"{family}-{number}" for family in ("roofline", "compared") for number in range(2)]
 PAGES = ("index.html", "thresholds.html", "chips.html", "model.html")
@@ -354,7 +354,7 @@ def test_only_addresses_of_the_web_become_links() -> None:
 
 INTERRUPTED = """
 import threading
-from rooflines.bundle import site
+from rooflines.site import site
 
 start = threading.Thread.start
 

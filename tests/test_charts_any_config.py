@@ -13,8 +13,8 @@ from test_properties import check
 import rooflines
 from rooflines import RooflinesError, charts
 from rooflines.charts.families import fitted, unchecked, write_family
-from rooflines.jobs import write_part, write_thresholds
-from rooflines.parts import plan
+from rooflines.run.jobs import write_part, write_thresholds
+from rooflines.run.plan import plan
 
 MATMUL: dict[str, Any] = {
     "operation": "matmul",

@@ -7,10 +7,10 @@ import pytest
 import rooflines
 from rooflines import RooflinesError
 from rooflines.charts.choice import models_of
-from rooflines.charts.config import KINDS, MODULES
 from rooflines.charts.needs import NEEDS
-from rooflines.config import ConfigFile
-from rooflines.parts import plan
+from rooflines.run.plan import plan
+from rooflines.settings.charts import KINDS, MODULES
+from rooflines.settings.schema import ConfigFile
 
 SWEEP: dict[str, Any] = {
     "operation": "matmul",

@@ -17,11 +17,11 @@ from scenes import Text, chosen, outside, overlaps, says, texts
 
 import rooflines
 from rooflines import RooflinesError, charts
-from rooflines.catalogue import base_chips, chip_entries
-from rooflines.charts.config import OF_ROWS
+from rooflines.catalogue.chips import base_chips, chip_entries
 from rooflines.charts.families import fitted
-from rooflines.charts.looks import SIZES, theme
-from rooflines.charts.render import MOST_BYTES, MOST_ROWS, dumps, encoded, image, png, spec_of, svg
+from rooflines.charts.kit.render import MOST_BYTES, MOST_ROWS, dumps, encoded, image, png, spec_of, svg
+from rooflines.charts.kit.themes import SIZES, theme
+from rooflines.settings.charts import OF_ROWS
 
 EVIL = "</script><script>alert(1)</script>"
 LONG = "a-very-long-name-of-a-shape-that-somebody-thought-would-say-everything-there-is-to-say-about-this-one"
@@ -200,7 +200,7 @@ def test_nothing_is_fetched_and_nothing_is_themed() -> None:
 def test_bytes_are_stable() -> None:
     """Specification, SVG and PNG are the same in another process."""
     script = (
-        "import rooflines, hashlib; from rooflines import charts; from rooflines.charts.render import dumps\n"
+        "import rooflines, hashlib; from rooflines import charts; from rooflines.charts.kit.render import dumps\n"
         "r = charts.of_config(rooflines.load_config()); f = charts.ridge_frame(r.of('book-q5-gpu', ['h100-sxm'], ['bf16', 'w4a16']))\n"
         "s = charts.spec_of(charts.ridges(f), 'x')\n"
         "for b in (dumps(s).encode(), charts.svg(s).encode(), charts.png(s, scale=1)): print(hashlib.sha256(b).hexdigest())"

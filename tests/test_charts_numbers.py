@@ -9,8 +9,8 @@ import pytest
 import rooflines
 from rooflines import charts
 from rooflines.charts.frames import Results
-from rooflines.charts.labels import chip_label, seconds, si
-from rooflines.charts.render import spec_of
+from rooflines.charts.kit.labels import chip_label, seconds, si
+from rooflines.charts.kit.render import spec_of
 
 MODEL = "llama-3-70b-up"
 

@@ -14,7 +14,7 @@ import rooflines
 from rooflines import charts
 from rooflines.charts.chips import EVERY
 from rooflines.charts.families import fitted, unchecked
-from rooflines.charts.labels import chip_label, seconds, significant
+from rooflines.charts.kit.labels import chip_label, seconds, significant
 
 if TYPE_CHECKING:
     from collections.abc import Callable

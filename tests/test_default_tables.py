@@ -14,7 +14,7 @@ import pytest
 from whole import Critical
 
 import rooflines
-from rooflines.table_rows import sweep_rows
+from rooflines.sweep.rows import sweep_rows
 
 MOST_SCENARIOS, MOST_THRESHOLDS = 2, 60
 CONFIG = rooflines.load_config()

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
+from documents import PICTURES, README, SCHEMA, config_schema
+from gallery import charts_of, digests, with_gallery
 
 from rooflines import charts
-from rooflines.config import ConfigFile, SweepConfig
-from rooflines.documents import PICTURES, README, SCHEMA, config_schema
-from rooflines.entries import Chip, Network, Peak
-from rooflines.gallery import charts_of, digests, with_gallery
-from rooflines.yaml_file import read_yaml
+from rooflines.basics.yaml_file import read_yaml
+from rooflines.catalogue.entries import Chip, Network, Peak
+from rooflines.settings.schema import ConfigFile, SweepConfig
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,12 +35,12 @@ def validator() -> jsonschema.Draft202012Validator:
 
 
 def test_the_schema_in_the_repository_is_the_one_of_the_types() -> None:
-    """`python -m rooflines.documents` would change nothing."""
+    """`python docs/build/documents.py` would change nothing."""
     assert json.loads(SCHEMA.read_text(encoding="utf-8")) == config_schema()
 
 
 def test_the_pictures_are_those_of_the_snippet() -> None:
-    """README shows every chart that its snippet makes, as it would be drawn now; `python -m rooflines.documents` draws them."""
+    """README shows every chart that its snippet makes, as it would be drawn now; `python docs/build/documents.py` draws them."""
     readme = README.read_text(encoding="utf-8")
     specs = charts_of(readme)
     assert {function for function, _ in specs.values()} == CHART_FUNCTIONS

@@ -16,13 +16,14 @@ from polars.testing import assert_frame_equal
 from test_properties import EXACT_INTEGER, METRICS, differences, expected_rows, table_of, threshold_differences
 
 import rooflines
-from rooflines import panels, solving
-from rooflines.dictionary import TEXTS
-from rooflines.table_rows import sweep_rows, whole_rows
-from rooflines.work import WORKS
+from rooflines.critical import solving
+from rooflines.model.columns import TEXTS
+from rooflines.model.costs import WORKS
+from rooflines.sweep import blocked as panels
+from rooflines.sweep.rows import sweep_rows, whole_rows
 
 if TYPE_CHECKING:
-    from rooflines.sweep import Sweep
+    from rooflines.sweep.sweep import Sweep
 
 
 def test_thresholds_are_the_same_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:

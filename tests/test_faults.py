@@ -19,11 +19,12 @@ import polars as pl
 import pytest
 from trials import CONFIG, SEED, Trial, emptied, flipped, jobs_of, may_unshare, outlives, replaced, truncated, unfinished
 
-from rooflines import foreign, guard, records
-from rooflines.errors import RooflinesError, unwritable
-from rooflines.guard import AtWork, Known, Lease, suspects
-from rooflines.jobs import write_skipped
-from rooflines.tables import write_parquet
+from rooflines.basics.errors import RooflinesError, unwritable
+from rooflines.results import records
+from rooflines.results.tables import write_parquet
+from rooflines.run import foreign, guard
+from rooflines.run.guard import AtWork, Known, Lease, suspects
+from rooflines.run.jobs import write_skipped
 
 
 class Clean(NamedTuple):
@@ -421,7 +422,8 @@ def test_the_advice_ends_a_run_that_is_suspended() -> None:
 def test_a_file_that_may_not_grow_is_explained(tmp_path: Path) -> None:
     """One message that says what to do, from Python's own writes and from those of polars; nothing half written stays."""
     code = (
-        "import resource, sys, polars as pl; from rooflines.tables import write_parquet; from rooflines.records import appearing\n"
+        "import resource, sys, polars as pl; from rooflines.results.tables import write_parquet\n"
+        "from rooflines.results.records import appearing\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
         "def text(path):\n"
         "    with appearing(path) as aside: aside.write_bytes(bytes(100_000))\n"

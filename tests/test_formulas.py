@@ -16,12 +16,12 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 from test_properties import BITS, combinations, networks, operations, rates, shardings_of, sizes
 
-from rooflines.errors import RooflinesError
-from rooflines.numbers import exact, number, whole
-from rooflines.operation import NAMED, operation
-from rooflines.resources import MATH, RESOURCES, Service, peak
-from rooflines.sharding import Sharding, chips_joined, links_used, sharding
-from rooflines.work import WORKS, Case, evaluate, extent
+from rooflines.basics.errors import RooflinesError
+from rooflines.basics.numbers import exact, number, whole
+from rooflines.model.costs import WORKS, Case, evaluate, extent
+from rooflines.model.operation import NAMED, operation
+from rooflines.model.resources import MATH, RESOURCES, Service, peak
+from rooflines.model.sharding import Sharding, chips_joined, links_used, sharding
 
 HALF, ZERO = Fraction(1, 2), Fraction(0)
 

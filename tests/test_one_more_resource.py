@@ -18,7 +18,7 @@ KEYS = ["chip", "dtypes"]
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with tables, thresholds and frames of a model that also has a cache, which three times the memory's bytes go through."""
     folder = tmp_path_factory.mktemp("resource")
-    script = Path(__file__).with_name("one_more_resource.py")
+    script = Path(__file__).parent / "support" / "one_more_resource.py"
     done = subprocess.run([sys.executable, str(script), str(folder)], capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     return folder

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import rooflines
-from rooflines import parts
-from rooflines.parts import plan
-from rooflines.recipes import sweep_of
+from rooflines.run import plan as parts
+from rooflines.run.plan import plan
+from rooflines.sweep.recipes import sweep_of
 
 
 def config(rows_per_part: int, **chips: float) -> rooflines.Config:
@@ -89,7 +89,7 @@ def test_parts_together_are_the_table() -> None:
 
 def parts_rows(spec: str) -> list[tuple[Any, ...]]:
     """The rows that a spec describes."""
-    from rooflines.table_rows import sweep_rows  # noqa: PLC0415, a helper of one test
+    from rooflines.sweep.rows import sweep_rows  # noqa: PLC0415, a helper of one test
 
     recipe = json.loads(spec)
     return sweep_rows(sweep_of(recipe), recipe["start"], recipe["stop"]).collect().rows()
@@ -103,27 +103,25 @@ def test_an_edited_chip_changes_the_parts_it_is_in_and_no_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "within", "without"),
+    ("packages", "within", "without"),
     [
-        (parts.ROWS, {"table_rows", "work", "resources", "axes", "sizes", "sharding", "jobs"}, {"critical", "critical_sizes"}),
-        (parts.THRESHOLDS, {"critical", "critical_sizes", "critical_shards", "work", "resources"}, set()),
-        (parts.SKIPPED, {"sweep", "axes", "combinations"}, {"table_rows", "critical_sizes"}),
+        (parts.ROWS, {"sweep/rows", "model/costs", "model/resources", "catalogue/chips", "settings/sizes"}, {"critical/sizes"}),
+        (parts.THRESHOLDS, {"critical/sizes", "critical/shards", "model/costs"}, set()),
     ],
 )
 def test_a_digest_covers_what_computes_a_file_and_nothing_else(
-    module: str, within: set[str], without: set[str], monkeypatch: pytest.MonkeyPatch
+    packages: tuple[str, ...], within: set[str], without: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An edit of a formula remakes what it computes: not messages, not the typed config, not what others compute."""
+    """An edit of a formula remakes what it computes: not messages, not what others compute, draw or run."""
     read: set[str] = set()
     original = Path.read_bytes
 
     def reading(path: Path) -> bytes:
-        read.add(path.stem)
+        read.add("/".join(path.with_suffix("").parts[-2:]))
         return original(path)
 
     monkeypatch.setattr(Path, "read_bytes", reading)
     parts.code_digest.cache_clear()
-    parts._source.cache_clear()  # noqa: SLF001, what an earlier test has read is not read again
-    parts.code_digest(module)
+    parts.code_digest(*packages)
     assert read >= within
-    assert not read & (without | {"errors", "config", "entries", "catalogue", "progress", "workflow", "yaml_file", "documents"})
+    assert not read & (without | {"basics/errors", "rooflines/config", "run/progress", "run/workflow", "charts/roofs", "site/pages"})

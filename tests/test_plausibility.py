@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 import rooflines
-from rooflines.catalogue import CHIPS_FILE, chip_entries
-from rooflines.plausibility import doubts
-from rooflines.workflow import plan_or_exit
-from rooflines.yaml_file import read_yaml
+from rooflines.basics.yaml_file import read_yaml
+from rooflines.catalogue.chips import CHIPS_FILE, chip_entries
+from rooflines.catalogue.plausibility import doubts
+from rooflines.run.workflow import plan_or_exit
 
 ROOT = Path(__file__).resolve().parent.parent
 PEAK, BANDWIDTH, LINK = "units.matrix.bf16.flops_per_s", "memory.hbm.bytes_per_s", "networks.nvlink.bytes_per_s"

@@ -15,8 +15,8 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from rooflines.progress import Making, Progress, Tally, WithoutSteps, duration, job_log, part_name, progress_line
-from rooflines.screen import CLEAR, Screen
+from rooflines.run.progress import Making, Progress, Tally, WithoutSteps, duration, job_log, part_name, progress_line
+from rooflines.run.screen import CLEAR, Screen
 
 
 def record(event: str | None, **extra: object) -> logging.LogRecord:
@@ -71,7 +71,7 @@ def test_a_thousand_parts_do_not_make_a_thousand_lines() -> None:
 def test_a_file_gets_few_lines_however_long_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand parts of a minute each: one line for every tenth of the rows, the first and the last."""
     clock = iter(range(0, 10**9, 60))
-    monkeypatch.setattr("rooflines.progress.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    monkeypatch.setattr("rooflines.run.progress.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
     names = [f"a/part-{i:05d}" for i in range(1000)]
     stream = io.StringIO()
     progress = Progress(workflow(*names), dict.fromkeys(names, 5), stream)

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import rooflines
-from rooflines.sizes import Sizes
+from rooflines.settings.sizes import Sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

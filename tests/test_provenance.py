@@ -15,14 +15,14 @@ import pytest
 import yaml
 
 import rooflines
-from rooflines import provenance
 from rooflines.charts.families import write_family
-from rooflines.jobs import write_part, write_skipped, write_thresholds
-from rooflines.parts import plan
-from rooflines.records import FOLDER, record_file, recorded_outputs
-from rooflines.table_index import write_index
-from rooflines.tables import METADATA_KEY
-from rooflines.workflow import index_spec, outputs
+from rooflines.results import provenance
+from rooflines.results.records import FOLDER, record_file, recorded_outputs
+from rooflines.results.table_index import write_index
+from rooflines.results.tables import METADATA_KEY
+from rooflines.run.jobs import write_part, write_skipped, write_thresholds
+from rooflines.run.plan import plan
+from rooflines.run.workflow import index_spec, outputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,9 +10,9 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from documents import README, with_tables
 
 import rooflines
-from rooflines.documents import README, with_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +91,7 @@ def test_the_example_config_runs_with_the_command_below_it(
 
 
 def test_the_column_tables_are_those_of_the_dictionary() -> None:
-    """README's tables of columns are what the column dictionary says; `python -m rooflines.documents` writes them."""
+    """README's tables of columns are what the column dictionary says; `python docs/build/documents.py` writes them."""
     assert with_tables(TEXT) == TEXT
     assert "`critical_rule`" in TEXT
 

@@ -15,8 +15,8 @@ import hashlib, json, sys, locale
 from pathlib import Path
 import polars as pl
 import rooflines
-from rooflines.jobs import write_part, write_skipped, write_thresholds
-from rooflines.parts import plan
+from rooflines.run.jobs import write_part, write_skipped, write_thresholds
+from rooflines.run.plan import plan
 
 locale.setlocale(locale.LC_ALL, "")
 config = json.loads(sys.argv[1])

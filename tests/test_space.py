@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import rooflines
-from rooflines import panels
-from rooflines.dictionary import TEXTS
-from rooflines.panels import _pieces
-from rooflines.space import decode
-from rooflines.table_rows import sweep_rows, whole_rows
+from rooflines.model.columns import TEXTS
+from rooflines.sweep import blocked as panels
+from rooflines.sweep.blocked import _pieces
+from rooflines.sweep.rows import sweep_rows, whole_rows
+from rooflines.sweep.space import decode
 
 CONFIG = {
     "sweeps": {

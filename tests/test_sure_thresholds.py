@@ -16,8 +16,10 @@ from polars.testing import assert_frame_equal
 from test_properties import threshold_differences
 
 import rooflines
-from rooflines import critical_shards, critical_sizes, solving
-from rooflines.sweep import Scenario
+from rooflines.critical import shards as critical_shards
+from rooflines.critical import sizes as critical_sizes
+from rooflines.critical import solving
+from rooflines.sweep.sweep import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,10 +12,10 @@ from polars.testing import assert_frame_equal
 from pyarrow import parquet
 
 import rooflines
-from rooflines import tables
-from rooflines.jobs import write_part
-from rooflines.parts import plan
-from rooflines.tables import METADATA_KEY, appearing, metadata_of
+from rooflines.results import tables
+from rooflines.results.tables import METADATA_KEY, appearing, metadata_of
+from rooflines.run.jobs import write_part
+from rooflines.run.plan import plan
 
 if TYPE_CHECKING:
     from pathlib import Path

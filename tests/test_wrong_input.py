@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rooflines
-from rooflines.parts import plan
+from rooflines.run.plan import plan
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = "wrong.yaml"

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from rooflines.charts.families import draw
     from rooflines.charts.frames import Results, attained_frame, of_config, on_disk, ridge_frame, roofline_frame
     from rooflines.charts.frames_sizes import bound_frame, contour_frame, critical_frame, layer_frame, shards_frame, time_frame
+    from rooflines.charts.kit.render import enable_theme, pdf, png, spec_of, svg
     from rooflines.charts.maps import critical, critical_map
-    from rooflines.charts.render import enable_theme, pdf, png, spec_of, svg
     from rooflines.charts.roofs import roofline
     from rooflines.charts.shards import critical_over_shards
     from rooflines.charts.times import where_the_time_goes
@@ -70,7 +70,7 @@ HOMES = {
     "families": ("draw",),
     "frames": ("Results", "attained_frame", "of_config", "on_disk", "ridge_frame", "roofline_frame"),
     "frames_sizes": ("bound_frame", "contour_frame", "critical_frame", "layer_frame", "shards_frame", "time_frame"),
-    "render": ("enable_theme", "pdf", "png", "spec_of", "svg"),
+    "kit.render": ("enable_theme", "pdf", "png", "spec_of", "svg"),
     "roofs": ("roofline",),
     "shards": ("critical_over_shards",),
     "times": ("where_the_time_goes",),

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import polars as pl
 
-from rooflines.charts.drawing import BINARY_LABEL, LAYOUTS, Chart, Choice, assemble, data, starting
-from rooflines.charts.labels import chip_label, listed, on_chips, sizes_text, split_on, split_text
-from rooflines.charts.looks import Margins, plot_size
+from rooflines.charts.kit.drawing import BINARY_LABEL, LAYOUTS, Chart, Choice, assemble, data, starting
+from rooflines.charts.kit.labels import chip_label, listed, on_chips, sizes_text, split_on, split_text
+from rooflines.charts.kit.themes import Margins, plot_size
 from rooflines.charts.times import BOUNDS
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import polars as pl
 
-from rooflines.charts.drawing import (
+from rooflines.charts.frames import highest, lowest
+from rooflines.charts.kit.drawing import (
     LAYOUTS,
     SHORT_LABEL,
     Chart,
@@ -22,9 +23,8 @@ from rooflines.charts.drawing import (
     starting,
     zoom,
 )
-from rooflines.charts.frames import highest, lowest
-from rooflines.charts.labels import Place, Spot, chip_label, dodge, place, shorten, si, significant
-from rooflines.charts.looks import Margins, plot_size
+from rooflines.charts.kit.labels import Place, Spot, chip_label, dodge, place, shorten, si, significant
+from rooflines.charts.kit.themes import Margins, plot_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,16 +6,16 @@ from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rooflines.charts.config import KINDS, ChartConfig
+from rooflines.basics.errors import Mistakes, RooflinesError, check_known, placed, quote
+from rooflines.basics.numbers import whole
 from rooflines.charts.needs import TWO, absent, check_asked, chips_for, lacking, map_dims, shape_names, sizes_of
-from rooflines.errors import Mistakes, RooflinesError, check_known, placed, quote
-from rooflines.numbers import whole
-from rooflines.sweep import SHARDS
+from rooflines.model.sharding import SHARDS
+from rooflines.settings.charts import KINDS, ChartConfig
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from rooflines.sweep import Scenario, Sweep
+    from rooflines.sweep.sweep import Scenario, Sweep
 
 __all__ = ["Spec", "choose", "models_of"]
 

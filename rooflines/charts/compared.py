@@ -10,7 +10,8 @@ import altair as alt
 import polars as pl
 
 from rooflines.charts.chips import EVERY, ridges_compared, told_apart
-from rooflines.charts.drawing import (
+from rooflines.charts.frames import highest, lowest
+from rooflines.charts.kit.drawing import (
     LAYOUTS,
     SHORT_LABEL,
     Chart,
@@ -24,9 +25,8 @@ from rooflines.charts.drawing import (
     starting,
     ticks_between,
 )
-from rooflines.charts.frames import highest, lowest
-from rooflines.charts.labels import Place, Spot, chip_label, count, place, shorten, si, significant, sizes_text, split_text, width_em
-from rooflines.charts.looks import Margins, plot_size
+from rooflines.charts.kit.labels import Place, Spot, chip_label, count, place, shorten, si, significant, sizes_text, split_text, width_em
+from rooflines.charts.kit.themes import Margins, plot_size
 from rooflines.charts.maps import CELL_HEIGHT, DARK_FROM, SPREAD, rounded_down
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import polars as pl
 
-from rooflines.charts.drawing import (
+from rooflines.charts.frames import highest, lowest
+from rooflines.charts.kit.drawing import (
     LAYOUTS,
     Chart,
     Choice,
@@ -23,9 +24,8 @@ from rooflines.charts.drawing import (
     starting,
     zoom,
 )
-from rooflines.charts.frames import highest, lowest
-from rooflines.charts.labels import Box, Place, Spot, chip_label, count, place, shorten, si, sizes_text, width_em
-from rooflines.charts.looks import Margins, plot_size
+from rooflines.charts.kit.labels import Box, Place, Spot, chip_label, count, place, shorten, si, sizes_text, width_em
+from rooflines.charts.kit.themes import Margins, plot_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

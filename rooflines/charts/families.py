@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from altair.utils import schemapi
 
+from rooflines.basics.errors import RooflinesError
+from rooflines.basics.version import __version__
 from rooflines.charts.bounds import bound_map
 from rooflines.charts.chips import chips_on_one_roofline
 from rooflines.charts.choice import models_of
@@ -15,16 +17,14 @@ from rooflines.charts.compared import critical_of_layers, per_unit, ridges
 from rooflines.charts.curves import attained
 from rooflines.charts.frames import attained_frame, on_disk, ridge_frame, roofline_frame
 from rooflines.charts.frames_sizes import bound_frame, contour_frame, critical_frame, layer_frame, shards_frame, time_frame
+from rooflines.charts.kit.render import dumps, encoded, image, pdf, spec_of, svg, thumbnail, write_bytes
 from rooflines.charts.maps import critical, critical_map
-from rooflines.charts.render import dumps, encoded, image, pdf, spec_of, svg, thumbnail, write_bytes
 from rooflines.charts.roofs import roofline
 from rooflines.charts.shards import critical_over_shards
 from rooflines.charts.times import where_the_time_goes
-from rooflines.errors import RooflinesError
-from rooflines.records import appearing_folder, recorded, recording
-from rooflines.sweep import SHARDS
-from rooflines.tables import metadata_of, write_csv, write_parquet
-from rooflines.version import __version__
+from rooflines.model.sharding import SHARDS
+from rooflines.results.records import appearing_folder, recorded, recording
+from rooflines.results.tables import metadata_of, write_csv, write_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from rooflines.charts.drawing import Chart
     from rooflines.charts.frames import Results, Selection
+    from rooflines.charts.kit.drawing import Chart
 
 __all__ = ["CAPTIONS", "draw", "write_family"]
 

@@ -7,34 +7,47 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from rooflines.api import rows as rows_of
-from rooflines.api import thresholds as thresholds_of
+from rooflines.basics.errors import RooflinesError, check_known, placed
+from rooflines.basics.text import abridged, counted
 from rooflines.charts.needs import MAIN_MEMORY, TIMES, check_asked, has_bandwidth, need, shape_names
-from rooflines.config import abridged
-from rooflines.errors import RooflinesError, check_known, placed
-from rooflines.numbers import counted
-from rooflines.recipes import sweep_of
-from rooflines.resources import MATH, math_rate, memory_rate, network_rate
-from rooflines.sharding import chips_joined
-from rooflines.sweep import Scenario
-from rooflines.tables import metadata_of, scan
+from rooflines.critical.thresholds import sweep_thresholds
+from rooflines.model.resources import MATH, math_rate, memory_rate, network_rate
+from rooflines.model.sharding import chips_joined
+from rooflines.results.tables import metadata_of, scan
+from rooflines.sweep.recipes import sweep_of
+from rooflines.sweep.sweep import Scenario
+from rooflines.sweep.table import table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from rooflines.config import Config
-    from rooflines.resources import Service
-    from rooflines.sweep import Block, Sweep
+    from rooflines.model.resources import Service
+    from rooflines.sweep.sweep import Block, Sweep
 
 __all__ = ["Results", "of_config", "on_disk"]
 
 SECONDS_PER_HOUR = 3600
 PAIR = 2
 """Chips that a slope of an interconnect stands for: one and its neighbour."""
+
+
+class Understood(Protocol):
+    """What charts read of a config."""
+
+    @property
+    def file(self) -> str:
+        """What messages call it."""
+
+    @property
+    def sweeps(self) -> Mapping[str, Sweep]:
+        """Its sweeps by name."""
+
+    def sweep(self, name: str) -> Sweep:
+        """One of them."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -161,11 +174,11 @@ def on_disk(results: str | Path) -> Results:
     )
 
 
-def of_config(config: Config) -> Results:
+def of_config(config: Understood) -> Results:
     """The same, computed when it is asked for: charts of a config without the workflow."""
     return Results(
-        rows=lambda sweep: plain(rows_of(config, sweep)),
-        thresholds=lambda sweep: plain(thresholds_of(config, sweep).lazy()),
+        rows=lambda sweep: plain(table(config.sweep(sweep))),
+        thresholds=lambda sweep: plain(sweep_thresholds(config.sweep(sweep)).lazy()),
         sweep=config.sweep,
         place=config.file,
         names=tuple(config.sweeps),

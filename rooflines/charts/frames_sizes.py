@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rooflines.charts.needs import TIMES, need, sizes_of
-from rooflines.critical_sizes import settle
-from rooflines.sweep import SHARDS
+from rooflines.critical.sizes import settle
+from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.charts.frames import Selection
-    from rooflines.space import Served
-    from rooflines.sweep import Sweep
+    from rooflines.sweep.space import Served
+    from rooflines.sweep.sweep import Sweep
 
 __all__ = ["apart", "bound_frame", "contour_frame", "critical_frame", "layer_frame", "shards_frame", "time_frame"]
 

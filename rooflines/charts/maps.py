@@ -9,10 +9,22 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import polars as pl
 
-from rooflines.charts.drawing import BINARY_LABEL, LAYOUTS, Chart, Choice, assemble, chosen, data, placed_text, places_of, starting, zoom
 from rooflines.charts.frames import highest, lowest
-from rooflines.charts.labels import Box, Place, Spot, chip_label, count, on_chips, place, shorten, sizes_text, split_text, width_em
-from rooflines.charts.looks import Margins, plot_size
+from rooflines.charts.kit.drawing import (
+    BINARY_LABEL,
+    LAYOUTS,
+    Chart,
+    Choice,
+    assemble,
+    chosen,
+    data,
+    placed_text,
+    places_of,
+    starting,
+    zoom,
+)
+from rooflines.charts.kit.labels import Box, Place, Spot, chip_label, count, on_chips, place, shorten, sizes_text, split_text, width_em
+from rooflines.charts.kit.themes import Margins, plot_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

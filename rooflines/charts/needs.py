@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflines.errors import Mistakes, RooflinesError, check_known
-from rooflines.resources import MATH, RESOURCES, Plain
-from rooflines.sweep import SHARDS
+from rooflines.basics.errors import Mistakes, RooflinesError, check_known
+from rooflines.model.resources import MATH, RESOURCES, Plain
+from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rooflines.sweep import Sweep
+    from rooflines.sweep.sweep import Sweep
 
 __all__ = ["COLUMNS", "MAIN_MEMORY", "NEEDS", "TIMES", "TWO", "absent", "chips_for", "lacking", "map_dims", "need", "sizes_of"]
 

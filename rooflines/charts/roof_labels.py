@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from rooflines.charts.labels import Box, Place, Spot, dodge, width_em
+from rooflines.charts.kit.labels import Box, Place, Spot, dodge, width_em
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import polars as pl
 
-from rooflines.charts.drawing import (
+from rooflines.charts.frames import highest, lowest
+from rooflines.charts.kit.drawing import (
     LAYOUTS,
     SHORT_LABEL,
     Chart,
@@ -24,9 +25,8 @@ from rooflines.charts.drawing import (
     starting,
     zoom,
 )
-from rooflines.charts.frames import highest, lowest
-from rooflines.charts.labels import Box, Place, Spot, chip_label, count, part_name, place, si, significant, width_em
-from rooflines.charts.looks import Margins, plot_size
+from rooflines.charts.kit.labels import Box, Place, Spot, chip_label, count, part_name, place, si, significant, width_em
+from rooflines.charts.kit.themes import Margins, plot_size
 from rooflines.charts.roof_labels import ALONG, CLEAR, FOOT, OFF_SLOPE, POINT_SIDES, above_ceilings, beside_ridge, turned
 from rooflines.charts.times import BOUNDS
 

@@ -9,7 +9,8 @@ import altair as alt
 import polars as pl
 
 from rooflines.charts.chips import EVERY, at_right_edge, end_places, told_apart
-from rooflines.charts.drawing import (
+from rooflines.charts.frames import highest, lowest
+from rooflines.charts.kit.drawing import (
     LAYOUTS,
     SHORT_LABEL,
     Chart,
@@ -23,9 +24,8 @@ from rooflines.charts.drawing import (
     starting,
     ticks_between,
 )
-from rooflines.charts.frames import highest, lowest
-from rooflines.charts.labels import Place, chip_label, count, part_name, shorten, sizes_text, split_on
-from rooflines.charts.looks import Margins, plot_size
+from rooflines.charts.kit.labels import Place, chip_label, count, part_name, shorten, sizes_text, split_on
+from rooflines.charts.kit.themes import Margins, plot_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import polars as pl
 
-from rooflines.charts.drawing import Chart, Choice, assemble, chosen, data, starting
-from rooflines.charts.labels import chip_label, on_chips, seconds, shorten, split_text
-from rooflines.charts.looks import Margins
-from rooflines.resources import RESOURCES
+from rooflines.charts.kit.drawing import Chart, Choice, assemble, chosen, data, starting
+from rooflines.charts.kit.labels import chip_label, on_chips, seconds, shorten, split_text
+from rooflines.charts.kit.themes import Margins
+from rooflines.model.resources import RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
 """Bundle: the folder to publish."""
 
-from rooflines.bundle.digest import bundle_digest
+from rooflines.site.digest import bundle_digest
 
 
 rule bundle:

@@ -7,9 +7,9 @@ from snakemake.iocontainers import Snakemake
 snakemake: Snakemake
 os.environ["POLARS_MAX_THREADS"] = str(max(1, snakemake.threads - 1))  # polars reads it once, when it is imported; Vega takes the other
 
-from rooflines.bundle.site import write_bundle
-from rooflines.progress import job_log
-from rooflines.records import recording
+from rooflines.results.records import recording
+from rooflines.run.progress import job_log
+from rooflines.site.site import write_bundle
 
 inputs = [*snakemake.input.charts, snakemake.input.thresholds]
 with job_log(snakemake.log[0]), recording(spec=snakemake.params.code, inputs=inputs):

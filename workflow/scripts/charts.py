@@ -9,7 +9,7 @@ snakemake: Snakemake
 os.environ["POLARS_MAX_THREADS"] = str(snakemake.threads)  # polars reads it once, when it is imported
 
 from rooflines.charts.families import write_family
-from rooflines.progress import job_log
+from rooflines.run.progress import job_log
 
 with job_log(snakemake.log[0]):
     write_family(snakemake.params.spec, Path(snakemake.input.thresholds).parent, snakemake.output.folder)

@@ -7,8 +7,8 @@ from snakemake.iocontainers import Snakemake
 snakemake: Snakemake
 os.environ["POLARS_MAX_THREADS"] = str(snakemake.threads)  # polars reads it once, when it is imported
 
-from rooflines.progress import job_log
-from rooflines.table_index import write_index
+from rooflines.results.table_index import write_index
+from rooflines.run.progress import job_log
 
 with job_log(snakemake.log[0]):
     write_index(snakemake.params.spec, snakemake.output.index)

@@ -7,8 +7,8 @@ from snakemake.iocontainers import Snakemake
 snakemake: Snakemake
 os.environ["POLARS_MAX_THREADS"] = str(snakemake.threads)  # polars reads it once, when it is imported
 
-from rooflines.jobs import write_thresholds
-from rooflines.progress import job_log
+from rooflines.run.jobs import write_thresholds
+from rooflines.run.progress import job_log
 
 with job_log(snakemake.log[0]):
     write_thresholds(snakemake.params.spec, snakemake.output.parquet, snakemake.output.csv)

@@ -1,0 +1,63 @@
+"""Documents that are made of the code: the config's JSON Schema, README's column tables and pictures. `python docs/build/documents.py`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rooflines.catalogue.entries import Chip
+from rooflines.model.columns import SKIPPED, Column, table_columns, threshold_columns
+from rooflines.settings.schema import BY_NAME, ConfigFile, SweepConfig
+
+__all__ = ["column_table", "config_schema", "with_tables"]
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+PICTURES = ROOT / "docs" / "pictures"
+SCHEMA = ROOT / "workflow" / "schemas" / "config.schema.json"
+
+
+def config_schema() -> dict[str, Any]:
+    """The JSON Schema of a config, for editors and validators."""
+    schema, sweep, chip = (form.model_json_schema() for form in (ConfigFile, SweepConfig, Chip))
+    forms = sweep.pop("$defs") | {"SweepConfig": sweep} | chip.pop("$defs") | {"Chip": chip}
+    reference = {"$ref": "#/$defs/SweepConfig"}
+    schema["properties"]["sweeps"]["patternProperties"] = dict.fromkeys(BY_NAME["patternProperties"], reference)
+    variant = {"type": "object", "required": ["base"], "description": "a variant: a base, and dotted paths to the numbers that differ"}
+    schema["properties"]["chips"]["additionalProperties"] = {"anyOf": [variant, {"$ref": "#/$defs/Chip"}]}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": forms, **schema}
+
+
+def column_table(columns: tuple[Column, ...]) -> str:
+    """Columns as a Markdown table: name, unit, meaning and what a null means."""
+    lines = ["| column | unit | meaning | null |", "|---|---|---|---|"]
+    lines += [f"| `{column.name}` | {column.unit} | {column.meaning} | {column.null} |" for column in columns]
+    return "\n".join(lines)
+
+
+def with_tables(text: str) -> str:
+    """A README with the tables between its markers `<!-- columns: ... -->` and `<!-- end -->` as the dictionary has them now."""
+    tables = {"table": table_columns(("B", "D", "F")), "thresholds": threshold_columns(("B", "D", "F")), "skipped": SKIPPED}
+    for name, columns in tables.items():
+        start, end = f"<!-- columns: {name} -->\n", "\n<!-- end -->"
+        before, _, rest = text.partition(start)
+        _, _, after = rest.partition(end)
+        text = f"{before}{start}\n{column_table(columns)}\n{end}{after}"
+    return text
+
+
+def main() -> None:
+    """Write the schema, README's tables and its pictures."""
+    import gallery  # noqa: PLC0415, whoever only asks for a table does not wait for what draws
+
+    SCHEMA.parent.mkdir(parents=True, exist_ok=True)
+    SCHEMA.write_text(json.dumps(config_schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    readme = gallery.with_gallery(with_tables(README.read_text(encoding="utf-8")))
+    README.write_text(readme, encoding="utf-8")
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    gallery.draw(readme, PICTURES)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,265 @@
+"""YAML as people mean it: numbers in both spellings, no key twice, no aliases that grow without bound, and errors with line and column."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from rooflines.basics.errors import RooflinesError, placed, quote, shortened
+from rooflines.basics.numbers import DECIMAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["Lines", "in_file", "read_yaml"]
+
+LARGEST_FILE = 2 * 2**20
+"""Bytes of a config or catalogue [byte]; a larger one is a mistake."""
+
+MOST_NODES = 500_000
+"""Values of a document with its aliases spelt out [1]; each takes half a kilobyte while it is read."""
+
+DEEPEST = 40
+"""Levels of nesting; a config has seven."""
+
+SCALARS = {
+    "str": "text",
+    "int": "whole number",
+    "float": "number",
+    "bool": "truth value",
+    "null": "null",
+    "timestamp": "date",
+    "merge": "key",
+}
+PLAIN: Mapping[str, type[yaml.Node]] = {
+    f"tag:yaml.org,2002:{kind}": node
+    for kind, node in {"map": yaml.MappingNode, "seq": yaml.SequenceNode, **dict.fromkeys(SCALARS, yaml.ScalarNode)}.items()
+}
+"""The kinds of values that there are, by their tag; a tag can ask for others, sets and bytes among them."""
+
+MERGE = "tag:yaml.org,2002:merge"
+"""The key `<<`, whose mapping gives way to the keys beside it."""
+
+NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+
+CLEAR = re.compile(rf"{DECIMAL.pattern}|[+-]?0x[0-9a-fA-F]+|[+-]?0b[01]+|[+-]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", re.ASCII)
+"""The numbers of YAML 1.1 that mean what they look like. It has others: `1:30` is 90 by it, `017` is 15, `1__0` is 10."""
+
+SEPARATORS = ",\n[{?"
+"""Before every value but the first of a document stands one of these, or it follows a key or a dash on the line of one."""
+
+SUSPICIOUS = 200
+"""Brackets or columns of indentation that no config has [1]."""
+
+Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Loader(Base):  # type: ignore[misc]  # the C loader where libyaml is there; both construct plain data only
+    """Plain data; a number may be written 1.97e14, and a mapping may not have a key twice."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002, PyYAML's signature
+        """A value; where a tag asks for a kind that its text is not, PyYAML ends in whatever error there is."""
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError, AttributeError):
+            kind = SCALARS.get(node.tag.rpartition(":")[2])
+            if kind is None:
+                raise
+            raise yaml.constructor.ConstructorError(None, None, f"{quote(node.value)} is no {kind}", node.start_mark) from None
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002, PyYAML's signature
+        """A mapping, each key once."""
+        seen: dict[object, yaml.Node] = {}
+        for key_node, _ in node.value:
+            if key_node.tag == MERGE:
+                continue
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, list | dict):
+                raise yaml.constructor.ConstructorError(None, None, "a key is a list or a mapping", key_node.start_mark)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {quote(key)} stands there twice", key_node.start_mark)
+            seen[key] = key_node
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        return mapping
+
+
+Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?(\d[\d_]*\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+0123456789."))
+
+
+def read_yaml(path: str | Path) -> Any:  # noqa: ANN401, whatever stands in the file
+    """The plain data in a YAML file.
+
+    Raises:
+        RooflinesError: The file is missing, too large, no YAML, or no plain data.
+    """
+    with placed(file=str(path)):
+        try:
+            return _plain_data(_text(Path(path)))
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            place = _place(mark) if mark else ""
+            raise RooflinesError(place, f"is not valid YAML: {error.problem}", "mend the file there") from None
+        except RecursionError:
+            raise RooflinesError("", f"is nested more than {DEEPEST} levels deep", "nest it less") from None
+        except RooflinesError:
+            raise
+        except (yaml.YAMLError, ValueError) as error:
+            problem = " ".join(str(error).split())
+            raise RooflinesError("", f"is not valid YAML: {problem}", "mend the file") from None
+
+
+def _text(path: Path) -> str:
+    """The text of a file, a pipe or a device that may be endless; a pipe that nobody writes to is waited for, as `cat` does."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+        if len(content) > LARGEST_FILE:
+            problem = f"has more than {LARGEST_FILE:,} bytes, more than a config can sensibly have"
+            raise RooflinesError("", problem, f"keep it to {LARGEST_FILE:,} bytes")
+        return content.decode("utf-8")
+    except FileNotFoundError:
+        raise RooflinesError("", "does not exist", "give the path of a file that does") from None
+    except IsADirectoryError:
+        raise RooflinesError("", "is a directory", "give the path of a file") from None
+    except UnicodeDecodeError:
+        raise RooflinesError("", "is not text in UTF-8", "save it in UTF-8") from None
+    except OSError as error:
+        raise RooflinesError("", f"cannot be read: {error.strerror}", "make it readable") from None
+
+
+def _place(mark: yaml.Mark) -> str:
+    return f"line {mark.line + 1}, column {mark.column + 1}"
+
+
+def _plain_data(text: str) -> Any:  # noqa: ANN401, whatever stands in the file
+    if _could_overflow(text):
+        raise RecursionError
+    if sum(map(text.count, SEPARATORS)) > MOST_NODES:
+        raise yaml.YAMLError(f"more than {MOST_NODES:,} values")
+    loader = Loader(text)
+    try:
+        root = loader.get_single_node()
+        _check_shape(root, loader)
+        return None if root is None else loader.construct_document(root)
+    finally:
+        loader.dispose()
+
+
+def _could_overflow(text: str) -> bool:
+    """Whether the nesting would overflow the stack of the parser, which recurses in C.
+
+    Brackets and indentation bound the nesting from above; only where they are suspicious are the parser's events counted.
+    """
+    deepest = depth = 0
+    for bracket in re.findall(r"[][{}]", text):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    indented = max((len(match) for match in re.findall(r"^[ ?:-]*", text, re.MULTILINE)), default=0)
+    if max(deepest, indented) < SUSPICIOUS:
+        return False
+    deepest = depth = 0
+    for event in yaml.parse(text, Loader=Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        deepest = max(deepest, depth)
+        if deepest > DEEPEST:
+            return True
+    return False
+
+
+def _check_shape(root: yaml.Node | None, loader: Loader) -> None:
+    """Refuse a document that nests too deep, that aliases blow up or that has ambiguous numbers, before anything is built of it."""
+    sizes: dict[int, int] = {}
+
+    def size(node: yaml.Node, depth: int) -> int:
+        if depth > DEEPEST:
+            raise yaml.constructor.ConstructorError(None, None, f"nested more than {DEEPEST} levels deep", node.start_mark)
+        if not isinstance(node, PLAIN.get(node.tag, ())):
+            raise yaml.constructor.ConstructorError(None, None, f"{quote(node.tag)} is no kind of plain data", node.start_mark)
+        if id(node) in sizes:
+            return sizes[id(node)]
+        sizes[id(node)] = 1
+        if isinstance(node, yaml.ScalarNode):
+            _check_number(node, loader)
+            return 1
+        children = [child for pair in node.value for child in pair] if isinstance(node, yaml.MappingNode) else node.value
+        sizes[id(node)] = 1 + sum(size(child, depth + 1) for child in children)
+        if sizes[id(node)] > MOST_NODES:
+            raise yaml.constructor.ConstructorError(None, None, f"more than {MOST_NODES:,} values, aliases spelt out", node.start_mark)
+        return sizes[id(node)]
+
+    if root is not None:
+        size(root, 0)
+
+
+def _check_number(node: yaml.ScalarNode, loader: Loader) -> None:
+    """Refuse a number that YAML 1.1 reads as another one than people do."""
+    if node.tag in NUMBERS and not CLEAR.fullmatch(node.value):
+        problem = f"has {shortened(node.value)}, which YAML reads as {quote(loader.construct_object(node))}"
+        fix = "write the number without leading zeros, colons and stray underscores, or put it in quotes where text is meant"
+        raise RooflinesError(_place(node.start_mark), problem, fix)
+
+
+@contextmanager
+def in_file(path: str | Path, place: str = "") -> Iterator[None]:
+    """Adds to the errors raised inside the file that they are about and the line of each mistake; mistakes come in that order.
+
+    Lines are looked up only now, in the text read again: no config that is right pays for them.
+
+    Args:
+        path: The file.
+        place: Goes before the key paths.
+    """
+    try:
+        yield
+    except RooflinesError as error:
+        found = error.within(place, file=str(path), line_of=Lines(path).of).errors
+        raise RooflinesError.of(sorted(found, key=lambda mistake: mistake.line or 0)) from None
+
+
+class Lines:
+    """The lines on which the keys and items of a YAML file are written; those behind an alias where the anchor is."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._known: dict[int, dict[str, tuple[yaml.Node, yaml.Node]]] = {}
+
+    @cached_property
+    def _root(self) -> yaml.Node | None:
+        with suppress(OSError, ValueError, yaml.YAMLError):
+            if self._path.is_file():  # a pipe can be read once only
+                return yaml.compose(self._path.read_text(encoding="utf-8"), Loader=Loader)
+        return None
+
+    def of(self, where: str) -> int | None:
+        """The line of a key path, or of as much of it as is there [1]; None where nothing of it is."""
+        node, line, rest = self._root, None, where
+        while node is not None and rest:
+            children = self._children(node)
+            cuts = [len(rest), *(match.start() for match in islice(re.finditer(r"[.[]", rest), DEEPEST))]
+            step = next((rest[:cut] for cut in sorted(cuts, reverse=True) if cut and rest[:cut] in children), None)
+            if step is None:
+                break
+            key, node = children[step]
+            line, rest = key.start_mark.line + 1, rest[len(step) :].removeprefix(".")
+        return line
+
+    def _children(self, node: yaml.Node) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+        """What a node holds, by its step of a key path: the node that has the line, and the value."""
+        if id(node) not in self._known:
+            found: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+            if isinstance(node, yaml.SequenceNode):
+                found = {f"[{index}]": (item, item) for index, item in enumerate(node.value)}
+            elif isinstance(node, yaml.MappingNode):
+                for key, value in node.value:
+                    if key.tag == MERGE:
+                        merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
+                        found = {**{step: child for part in merged for step, child in self._children(part).items()}, **found}
+                found |= {str(key.value): (key, value) for key, value in node.value if key.tag != MERGE}
+            self._known[id(node)] = found
+        return self._known[id(node)]

@@ -1,0 +1,268 @@
+"""The catalogues: what chips can do, and what dtypes there are; read from YAML, variants resolved, checked entry by entry."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from pydantic import ValidationError
+
+from rooflines.basics.errors import Mistakes, Partial, RooflinesError, circle, close_to, placed, quote
+from rooflines.basics.numbers import number
+from rooflines.basics.yaml_file import in_file, read_yaml
+from rooflines.catalogue.entries import (
+    Chip,
+    Entry,
+    Format,
+    Name,
+    NamedCombination,
+    Sourced,
+    checked_name,
+    is_entry,
+    is_source,
+    numbers_of,
+    parts_of,
+    readable,
+)
+from rooflines.model.operation import OPERANDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rooflines.model.resources import Plain
+
+__all__ = [
+    "CHIPS_FILE",
+    "CONFIG_DIR",
+    "DTYPES_FILE",
+    "base_chips",
+    "chip_entries",
+    "chip_sources",
+    "dtype_entries",
+    "resolve_chips",
+    "source_of",
+]
+
+
+def _config_dir() -> Path:
+    """Where the catalogues are: in the package where it is installed, beside it in the repository."""
+    package = Path(__file__).parents[1]
+    inside = package / "data"
+    return inside if inside.is_dir() else package.parent / "config"
+
+
+CONFIG_DIR = _config_dir()
+CHIPS_FILE = CONFIG_DIR / "chips.yaml"
+DTYPES_FILE = CONFIG_DIR / "dtypes.yaml"
+
+BY_DTYPE = ("units", "calibration")
+"""What of a chip is listed by dtype: names that are checked, so that a variant may use ones that its base lacks."""
+
+PARTS = ("units", "memory", "networks")
+"""What of a chip a variant cannot replace in one piece: most of it would be lost."""
+
+
+class DtypeFile(Entry):
+    """The dtype catalogue."""
+
+    formats: dict[Name, Format]
+    combinations: dict[Name, NamedCombination]
+
+
+@cache
+def dtype_entries() -> Plain:
+    """The dtype catalogue as plain data: `formats` and `combinations`.
+
+    Raises:
+        RooflinesError: The file is wrong.
+    """
+    with in_file(DTYPES_FILE):
+        try:
+            dtypes = DtypeFile.model_validate(read_yaml(DTYPES_FILE)).model_dump(exclude_none=True)
+        except ValidationError as error:
+            raise readable(error) from None
+        _check_dtype_entries(dtypes)
+    return dtypes
+
+
+def _check_dtype_entries(dtypes: Plain) -> None:
+    with Mistakes() as mistakes:
+        for name, form in dtypes["formats"].items():
+            with mistakes.at(f"formats.{name}"):
+                if ("block" in form) != ("scale_bits" in form):
+                    raise RooflinesError("", "has one of scale_bits and block without the other", "give both or neither")
+        for name, combination in dtypes["combinations"].items():
+            for key in (*OPERANDS, "compute"):
+                with mistakes.at(f"combinations.{name}.{key}"):
+                    if combination[key] not in dtypes["formats"]:
+                        problem = f"is {quote(combination[key])}, which is no format in this file"
+                        close = close_to(combination[key], dtypes["formats"])
+                        raise RooflinesError("", problem, "use one of its formats, or add the format", close=close)
+
+
+@cache
+def _chip_file() -> Mapping[str, Any]:
+    content = read_yaml(CHIPS_FILE)
+    if not isinstance(content, Mapping) or not {"sources", "chips"} <= set(content):
+        raise RooflinesError("", "lacks `sources:` or `chips:`", "give it both", file=str(CHIPS_FILE))
+    return content
+
+
+def chip_sources() -> Plain:
+    """The documents that the chip catalogue refers to, by id."""
+    return dict(_chip_file()["sources"])
+
+
+@cache
+def chip_entries() -> Plain:
+    """The chip catalogue as plain data, variants resolved.
+
+    Raises:
+        RooflinesError: The file is wrong.
+    """
+    given = _chip_file()["chips"]
+    with in_file(CHIPS_FILE, "chips"), Mistakes() as mistakes:
+        return resolve_chips(given, {}, mistakes)
+
+
+def base_chips() -> list[str]:
+    """The chips of the catalogue that are no variants of another."""
+    return [chip for chip, entry in chip_entries().items() if "base" not in entry]
+
+
+def resolve_chips(given: Mapping[str, Any], known: Plain, mistakes: Mistakes) -> Partial:
+    """Chip entries with their variants spelt out.
+
+    Args:
+        given: Entries by id: whole chips, or variants with a `base` and dotted paths to what they override.
+        known: Resolved entries that a `base` may also name.
+        mistakes: Collects what is wrong with entries; key paths start at the chip's id.
+
+    Returns:
+        The entries of `given` that are right, as plain data.
+
+    Raises:
+        RooflinesError: It is no mapping.
+    """
+    if not isinstance(given, Mapping):
+        raise RooflinesError("", f"is {quote(given)}, which is no mapping", "write chips by id")
+    done: dict[str, Any] = {}
+    for chip in given:
+        with mistakes.at():
+            _resolve(chip, given, known, done, ())
+    return Partial({chip: done[chip] for chip in given if chip in done}, set(given) - set(done))
+
+
+def _resolve(chip: str, given: Mapping[str, Any], known: Plain, done: dict[str, Any], trail: tuple[str, ...]) -> Plain:
+    if chip in done:
+        known_entry: Plain = done[chip]
+        return known_entry
+    if chip in trail:
+        names = circle(trail[trail.index(chip) :], given)
+        raise RooflinesError(f"{names[0]}.base", f"goes in a circle: {' -> '.join(names)}", "let one of them stand on its own")
+    entry = given[chip]
+    over = None
+    if isinstance(entry, Mapping) and "base" in entry:
+        base = entry["base"]
+        if not isinstance(base, str) or (base not in given and base not in known):
+            close = close_to(base, [*given, *known])
+            fix = "name a chip of the catalogue or of `chips:`"
+            raise RooflinesError(f"{chip}.base", f"is {quote(base)}, which is no chip", fix, close=close)
+        over = known[base] if base not in given else _resolve(base, given, known, done, (*trail, chip))
+    with placed(str(chip)), Mistakes() as mistakes:
+        with mistakes.at():
+            checked_name(chip)
+        spelt_out = entry if over is None else _override(over, entry, mistakes)
+        _check_dtypes(spelt_out, mistakes)
+        try:
+            checked = Chip.model_validate(spelt_out)
+        except ValidationError as error:
+            raise readable(error) from None
+    plain: dict[str, Any] = checked.model_dump(exclude_none=True, exclude_defaults=True)
+    plain.setdefault("networks", {})
+    done[chip] = plain
+    return plain
+
+
+def _check_dtypes(chip: object, mistakes: Mistakes) -> None:
+    """Refuse names that are no dtypes, whatever else is wrong with the chip."""
+    formats = dtype_entries()["formats"]
+    entry = _mapping(chip)
+    tables = {**{f"units.{unit}": peaks for unit, peaks in _mapping(entry.get("units")).items()}, "calibration": entry.get("calibration")}
+    for place, table in tables.items():
+        for dtype in _mapping(table):
+            with mistakes.at():
+                if dtype not in formats:
+                    fix = f"use one of {', '.join(formats)}"
+                    raise RooflinesError(f"{place}.{dtype}", "is no dtype of the catalogue", fix, close=close_to(dtype, formats))
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _override(base: Plain, variant: Mapping[str, Any], mistakes: Mistakes) -> dict[str, Any]:
+    """A variant's entry spelt out: the base with the numbers replaced that its dotted paths name."""
+    entry = copy.deepcopy(dict(base))
+    for key in ("aliases", "note", "source", "confidence", "estimate", "measured"):
+        entry.pop(key, None)
+    sourced = variant if is_source(variant.get("source")) else {**variant, "source": None}
+    for key, value in variant.items():
+        if key in Chip.model_fields and key not in PARTS:
+            entry[key] = value
+        else:
+            with mistakes.at():
+                _replace(entry, str(key), value, sourced)
+    return entry
+
+
+def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[str, Any]) -> None:
+    """Put a number, or a whole part that the base lacks, in the place that a dotted path names."""
+    *steps, last = path.split(".")
+    place, kind = _place_of(entry, steps, path, variant)
+    source = variant.get("source") or "the config"
+    if not is_entry(kind):
+        (_, part) = get_args(kind)
+        if last in place or not is_entry(part) or not isinstance(value, Mapping):
+            raise _no_number(path, last, place, variant)
+        place[last] = {"source": source, **value} if issubclass(part, Sourced) else {**value}
+        return
+    if not steps or last not in numbers_of(kind):
+        raise _no_number(path, last, numbers_of(kind) if steps else parts_of(kind), variant)
+    with placed(path):
+        place[last] = number(value)
+    if last == "flops_per_s":
+        for about_sparsity in ("printed_with_sparsity", "halved"):
+            if ".".join([*steps, about_sparsity]) not in variant:
+                place.pop(about_sparsity, None)
+    if issubclass(kind, Sourced):
+        sources = {key: source_of(place, key) for key in numbers_of(kind) if key in place and key != last}
+        place["source"] = {**{key: given for key, given in sources.items() if given}, last: source}
+
+
+def _place_of(entry: dict[str, Any], steps: Sequence[str], path: str, variant: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+    """The part of an entry that the steps of a path lead to, and its type; where the base may lack it, it is added."""
+    place, kind = entry, Chip
+    for step in steps:
+        known = parts_of(kind) if is_entry(kind) else place
+        if step not in known and (is_entry(kind) or steps[0] not in BY_DTYPE):
+            raise _no_number(path, step, known, variant)
+        kind = known[step] if is_entry(kind) else get_args(kind)[1]
+        place = place.setdefault(step, {})
+    return place, kind
+
+
+def _no_number(path: str, step: str, known: Iterable[str], variant: Mapping[str, Any]) -> RooflinesError:
+    fix = "name a number by its dotted path, such as memory.hbm.bytes_per_s; write a new level or network whole, memory.l3: {bytes_per_s: }"
+    close = [name for name in close_to(step, known) if name != step]
+    return RooflinesError(path, f"names no number that a variant of {variant['base']} can have", fix, close=close)
+
+
+def source_of(entry: Plain, key: str) -> str | list[str] | None:
+    """Where one number of an entry comes from."""
+    source = entry.get("source")
+    found: str | list[str] | None = source.get(key) if isinstance(source, Mapping) else source
+    return found

@@ -1,0 +1,1 @@
+"""What charts are put together from: text and label placement, themes, drawing and rendering."""

@@ -1,0 +1,71 @@
+"""Thresholds of whole sweeps: from which size on, and up to how many chips, an operation is compute-bound."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from rooflines.critical.shards import shard_thresholds
+from rooflines.critical.sizes import dimension_thresholds
+from rooflines.model.columns import threshold_columns
+from rooflines.model.resources import MATH, RESOURCES
+from rooflines.model.sharding import SHARDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rooflines.sweep.sweep import Sweep
+
+__all__ = ["all_dims", "all_thresholds", "sweep_thresholds"]
+
+OTHERS = [resource for resource in RESOURCES if resource is not MATH]
+
+
+def sweep_thresholds(sweep: Sweep) -> pl.DataFrame:
+    """The thresholds of a sweep, along every axis that its config asks for.
+
+    Returns:
+        The columns of `dictionary.threshold_columns`, in their order.
+    """
+    frames: list[pl.DataFrame] = []
+    for axis in sweep.solved:
+        slices = shard_thresholds(sweep) if axis == SHARDS else dimension_thresholds(sweep, axis)
+        frames.extend(in_form(frame, sweep, axis, sweep.op.dims) for frame in slices)
+    return pl.concat(frames) if frames else in_form(pl.DataFrame(), sweep, "", sweep.op.dims).clear()
+
+
+def in_form(frame: pl.DataFrame, sweep: Sweep, axis: str, dims: Sequence[str]) -> pl.DataFrame:
+    """The columns of the thresholds, in order; those a frame lacks are null."""
+    frame = frame.with_columns(sweep=pl.lit(sweep.name), axis=pl.lit(axis))
+    columns = []
+    for column in threshold_columns(tuple(dims)):
+        kind = KINDS.get(column.name, pl.Int64 if column.name in dims else pl.Categorical)
+        present = column.name in frame.columns and column.name != axis
+        columns.append((pl.col(column.name) if present else pl.lit(None)).cast(kind).alias(column.name))
+    return frame.select(columns)
+
+
+KINDS: Mapping[str, Any] = {
+    "shards": pl.Int64,
+    "critical_exact": pl.Float64,
+    "critical": pl.Int64,
+    **{f"critical_{resource.name}": pl.Int64 for resource in OTHERS},
+    "critical_rule": pl.Float64,
+    "limit": pl.Enum([resource.bound for resource in OTHERS]),
+    "limit_intensity": pl.Float64,
+}
+"""The types of what is solved for."""
+
+
+def all_dims(sweeps: Iterable[Sweep]) -> tuple[str, ...]:
+    """The dimensions of several sweeps, in order of appearance."""
+    return tuple(dict.fromkeys(dim for sweep in sweeps for dim in sweep.op.dims))
+
+
+def all_thresholds(sweeps: Sequence[Sweep]) -> pl.DataFrame:
+    """The thresholds of several sweeps, one below the other; a dimension that a sweep's operation lacks is null in its rows."""
+    dims = all_dims(sweeps)
+    frames = [sweep_thresholds(sweep) for sweep in sweeps]
+    order = [column.name for column in threshold_columns(dims)]
+    return pl.concat(frames, how="diagonal").select(order)

@@ -1,0 +1,154 @@
+"""The work an operation asks for, read off its letters: sums of products of extents, one derivation for every operation.
+
+Each work is a polynomial that is linear in every single dimension. Its variables are *extents*: a dimension's size or, where it
+is tiled, its number of tiles; what one extent holds (elements of a tile, a shard's share) sits in the coefficients.
+The coefficients are exact rationals, so that the same terms serve the tables (as floats) and the thresholds (as integers).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from rooflines.model.operation import OPERANDS, Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from rooflines.model.sharding import Sharding
+
+__all__ = ["BITS_PER_BYTE", "WORKS", "Case", "Term", "evaluate", "extent"]
+
+BITS_PER_BYTE = 8
+
+Term = tuple[Fraction, tuple[str, ...]]
+"""A coefficient and the dimensions whose extents it multiplies."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What decides the work of a row, but for the sizes.
+
+    Attributes:
+        op: The operation.
+        bits: Bits per element of `x`, `w` and `out` as stored, block scales included [bit].
+        sharding: What is split, and the collective that follows.
+        shards: N, the chips that split it [1].
+        tile: Elements per tile of the tiled dimensions [1].
+        flops: `leading` or `exact`.
+    """
+
+    op: Operation
+    bits: Mapping[str, Fraction]
+    sharding: Sharding
+    shards: int
+    tile: Mapping[str, int]
+    flops: str
+
+    @cached_property
+    def works(self) -> Mapping[str, Mapping[tuple[str, ...], Fraction]]:
+        """All works: the coefficient of every product, by its dimensions."""
+        sums: dict[str, dict[tuple[str, ...], Fraction]] = {}
+        for work, of in WORKS.items():
+            of_work = sums.setdefault(work, {})
+            for coefficient, dims in of(self):
+                of_work[dims] = of_work.get(dims, Fraction(0)) + coefficient
+        return sums
+
+    def share(self, dim: str) -> int:
+        """Chips that divide this dimension among them [1]."""
+        return self.shards if dim == self.sharding.split else 1
+
+    def per_extent(self, dim: str) -> Fraction:
+        """Elements that one extent of the dimension holds on one chip [1]: a tile, or an N-th of an element's row."""
+        return Fraction(self.tile[dim]) if dim in self.tile else Fraction(1, self.share(dim))
+
+    def elements(self, dims: Iterable[str], extents: Iterable[str] | None = None) -> Term:
+        """Elements of a tensor over `dims` on one chip, repeated over further `extents` where given."""
+        held = set(dims)
+        coefficient = Fraction(1)
+        for dim in held:
+            coefficient *= self.per_extent(dim)
+        return coefficient, self.op.in_order(held | set(extents or ()))
+
+    def bytes_of(self, operand: str, extents: Iterable[str] | None = None) -> Term:
+        """Bytes of an operand on one chip [byte]."""
+        elements, dims = self.elements(self.op.operand(operand), extents)
+        return elements * self.bits[operand] / BITS_PER_BYTE, dims
+
+
+def flops(case: Case) -> list[Term]:
+    """Floating-point operations of one chip [FLOP].
+
+    Returns:
+        leading: 2 * product of all dimensions; exact: product(out) * (2 * product(contracted) - 1). Edge tiles are computed whole.
+
+    Source: All About Rooflines, "Matrix multiplication", and its footnote on the exact count.
+    """
+    everything, dims = case.elements(case.op.dims)
+    terms = [(2 * everything, dims)]
+    if case.flops == "exact":
+        out, out_dims = case.elements(case.op.out)
+        terms.append((-out, out_dims))
+    return terms
+
+
+def memory_bytes(case: Case) -> list[Term]:
+    """Bytes between the memory level and the unit of one chip [byte].
+
+    Returns:
+        x, w and out once each; with tiles, x and w once per output tile and contracted tile, out once per output tile.
+
+    Source: All About Rooflines, "Matrix multiplication"; tiles as in its appendix on VMEM-tiled kernels.
+    """
+    return [case.bytes_of("x", case.tile), case.bytes_of("w", case.tile), case.bytes_of("out")]
+
+
+def network_bytes(case: Case) -> list[Term]:
+    """Bytes that one chip sends over the interconnect [byte].
+
+    Returns:
+        What the collective sends per byte of its payload, times the payload as each chip holds it whole; nothing without one.
+
+    Source: All About Rooflines, "Network communication rooflines", generalised from two chips to N.
+    """
+    payload = case.sharding.payload()
+    if payload is None or case.shards == 1:
+        return []
+    held, dims = case.bytes_of(payload)
+    return [(case.sharding.bytes_per_payload(case.shards) * held, dims)]
+
+
+def footprint_bytes(case: Case) -> list[Term]:
+    """Bytes that x, w and out occupy on one chip [byte], of sizes and not of tiles: what has to fit."""
+    untiled = Case(case.op, case.bits, case.sharding, case.shards, {}, case.flops)
+    return [untiled.bytes_of(operand) for operand in OPERANDS]
+
+
+WORKS: Mapping[str, Callable[[Case], list[Term]]] = {
+    "flops": flops,
+    "memory_bytes": memory_bytes,
+    "network_bytes": network_bytes,
+    "footprint_bytes": footprint_bytes,
+}
+"""Every work by the column it fills."""
+
+
+def evaluate(terms: Mapping[tuple[str, ...], Fraction], extents: Mapping[str, int | Fraction]) -> Fraction:
+    """The exact value of a work, given as the coefficients of its products, at these extents."""
+    total = Fraction(0)
+    for dims, coefficient in terms.items():
+        value = coefficient
+        for dim in dims:
+            value *= extents[dim]
+        total += value
+    return total
+
+
+def extent(case: Case, dim: str, size: int | Fraction) -> int | Fraction:
+    """The extent of a size: itself or, where the dimension is tiled, the whole tiles that a chip's share of it needs."""
+    if dim not in case.tile:
+        return size
+    return -(-size // (case.tile[dim] * case.share(dim)))

@@ -1,0 +1,96 @@
+"""An operation is a contraction of two operands, written as an einsum; everything else is read off its letters."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from rooflines.basics.errors import RooflinesError, close_to, quote
+
+__all__ = ["NAMED", "OPERANDS", "Operation", "operation"]
+
+OPERANDS = ("x", "w", "out")
+"""The three tensors of an operation, in the order of the einsum."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A two-operand einsum over named dimensions, with what it runs on unless a sweep says otherwise.
+
+    Attributes:
+        name: How tables call it.
+        x, w, out: The dimensions of the operands and of the result, one letter each.
+        unit: The compute unit it runs on by default.
+        flops: How its FLOPs are counted by default, `leading` or `exact`.
+    """
+
+    name: str
+    x: str
+    w: str
+    out: str
+    unit: str = "matrix"
+    flops: str = "leading"
+
+    @cached_property
+    def dims(self) -> tuple[str, ...]:
+        """All dimensions, in the order of their first appearance."""
+        return tuple(dict.fromkeys(self.x + self.w + self.out))
+
+    @cached_property
+    def contracted(self) -> tuple[str, ...]:
+        """The dimensions summed over: in both operands, not in the result."""
+        return tuple(dim for dim in self.dims if dim not in self.out)
+
+    def operand(self, name: str) -> tuple[str, ...]:
+        """The dimensions of `x`, `w` or `out`."""
+        return tuple({"x": self.x, "w": self.w, "out": self.out}[name])
+
+    def in_order(self, dims: set[str]) -> tuple[str, ...]:
+        """These dimensions in the order of the operation."""
+        return tuple(dim for dim in self.dims if dim in dims)
+
+
+NAMED = {
+    op.name: op
+    for op in (
+        Operation("matmul", "BD", "DF", "BF"),
+        Operation("per-example-matmul", "BD", "BDF", "BF"),
+        Operation("dot", "D", "D", "", unit="vector", flops="exact"),
+        Operation("sequence-matmul", "BSD", "DF", "BSF"),
+    )
+}
+"""The operations that have a name. Source: All About Rooflines, the chapter's main case, Question 4 and the dot product."""
+
+EINSUM = re.compile(r"([A-Za-z]+),([A-Za-z]+)->([A-Za-z]*)")
+HOW = f"name one of {', '.join(NAMED)}, or write an einsum of two operands such as 'BD,DF->BF'"
+
+
+def operation(text: str) -> Operation:
+    """The operation that a name or an einsum such as `BD,DF->BF` stands for.
+
+    Raises:
+        RooflinesError: Neither a known name nor an einsum of two operands in which every letter makes sense.
+    """
+    if text in NAMED:
+        return NAMED[text]
+    match = EINSUM.fullmatch(text.replace(" ", ""))
+    if match is None:
+        raise RooflinesError("", f"is {quote(text)}, which is no operation", HOW, close=close_to(text, NAMED))
+    x, w, out = match.groups()
+    for name, letters in zip(OPERANDS, (x, w, out), strict=True):
+        twice = sorted({letter for letter in letters if letters.count(letter) > 1})
+        if twice:
+            raise RooflinesError("", f"is {quote(text)}, where {name} has {twice[0]} twice", "give each dimension a letter of its own")
+    invented = [letter for letter in out if letter not in x + w]
+    if invented:
+        problem = f"is {quote(text)}, whose result has {invented[0]}, which neither operand has"
+        raise RooflinesError("", problem, f"drop {invented[0]} from the result, or give it to an operand")
+    alone = [letter for letter in dict.fromkeys(x + w) if letter not in out and not (letter in x and letter in w)]
+    if alone:
+        problem = f"is {quote(text)}, where {alone[0]} is in one operand only and not in the result"
+        raise RooflinesError(
+            "", problem, f"contract only what both operands share: sum over {alone[0]} beforehand, or keep it in the result"
+        )
+    canonical = f"{x},{w}->{out}"
+    return next((op for op in NAMED.values() if f"{op.x},{op.w}->{op.out}" == canonical), Operation(canonical, x, w, out))

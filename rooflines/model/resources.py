@@ -1,0 +1,140 @@
+"""The resources a row asks for, as one list: times, bounds, intensities and thresholds are computed over it.
+
+A resource has a work (a column that is also a polynomial of the sizes) and a rate that a chip serves it at. To model a fourth one,
+say what it does to a row by one more entry in `RESOURCES` and, if its work is new, one more in `work.WORKS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.numbers import exact
+from rooflines.model.sharding import Sharding, links_used
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["MATH", "RESOURCES", "Calibration", "Rate", "Resource", "Service", "estimate_rate", "peak"]
+
+
+Plain = Mapping[str, Any]
+"""Data as YAML or JSON holds it."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How fast a chip serves a resource.
+
+    Attributes:
+        per_s: Work per second, efficiency included [FLOP/s or byte/s].
+        latency_s: A time that the work takes at least, whatever its amount [s].
+    """
+
+    per_s: Fraction
+    latency_s: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True)
+class Service:
+    """What serves a row: a chip and which of its parts, with the efficiency of each resource.
+
+    Attributes:
+        chip: The catalogue entry, as plain data.
+        unit, compute: The compute unit and the dtype it computes in.
+        memory, network: The memory level and the interconnect; None where the chip has no interconnect.
+        sharding, shards: The split and its N chips.
+        efficiency: Share of the nominal rate that each resource reaches, 0..1, by resource name.
+    """
+
+    chip: Mapping[str, Any]
+    unit: str
+    compute: str
+    memory: str
+    network: str | None
+    sharding: Sharding
+    shards: int
+    efficiency: Mapping[str, Fraction]
+
+
+def peak(service: Service) -> Fraction:
+    """The unit's nominal dense peak in the compute dtype [FLOP/s]."""
+    return exact(service.chip["units"][service.unit][service.compute]["flops_per_s"])
+
+
+def math_rate(service: Service) -> Rate:
+    """FLOP/s of the compute unit in the compute dtype."""
+    return Rate(peak(service) * service.efficiency["math"])
+
+
+def memory_rate(service: Service) -> Rate:
+    """Bytes/s between the memory level and the unit."""
+    return Rate(exact(service.chip["memory"][service.memory]["bytes_per_s"]) * service.efficiency["memory"])
+
+
+def network_rate(service: Service) -> Rate | None:
+    """Bytes/s out of one chip over the links that the collective can use at once; the latency is that of all its hops."""
+    if service.network is None or service.shards == 1:
+        return None
+    link = service.chip["networks"][service.network]
+    links = links_used(link["topology"], link.get("links", 1), service.shards, link.get("ring_multiple"))
+    hops = service.sharding.hops(service.shards)
+    return Rate(exact(link["bytes_per_s"]) * links * service.efficiency["network"], hops * exact(link.get("hop_latency_s", 0)))
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One thing that a row can be short of.
+
+    Attributes:
+        name: In column names: `t_<name>_s`, `<name>_intensity`, `critical_<name>`.
+        work: The column of its work.
+        bound: What a row is called that waits for it.
+        rate: How fast a chip serves it; None where the chip does not serve it and no work asks for it.
+    """
+
+    name: str
+    work: str
+    bound: str
+    rate: Callable[[Service], Rate | None]
+
+
+RESOURCES: tuple[Resource, ...] = (
+    Resource("math", "flops", "compute", math_rate),
+    Resource("memory", "memory_bytes", "memory", memory_rate),
+    Resource("network", "network_bytes", "network", network_rate),
+)
+"""All resources; the first is the one that the others are held against, and at a tie the earlier one names the bound."""
+
+MATH = RESOURCES[0]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Fitted numbers of a chip in one compute dtype. They give `t_estimate_s` and nothing else: times, bounds and thresholds stay nominal.
+
+    Attributes:
+        shares: Share of the nominal rate that measurements reach, 0..1, by resource name; 1 for a resource that is left out.
+        overhead_s: Fixed time of every operation [s].
+    """
+
+    shares: Mapping[str, Fraction]
+    overhead_s: Fraction
+
+
+def estimate_rate(resource: Resource, service: Service, calibration: Calibration) -> Rate | None:
+    """The rate at which a resource is estimated to be served.
+
+    Args:
+        resource: The resource.
+        service: What serves it; its `efficiency`, a what-if, does not enter.
+        calibration: The fitted numbers.
+
+    Returns:
+        A rate whose times are the nominal ones over the fitted share; None where the chip does not serve the resource.
+    """
+    nominal = resource.rate(replace(service, efficiency=dict.fromkeys(service.efficiency, Fraction(1))))
+    share = calibration.shares.get(resource.name, Fraction(1))
+    return nominal and Rate(nominal.per_s * share, nominal.latency_s / share)

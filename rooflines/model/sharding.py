@@ -1,0 +1,168 @@
+"""Several chips split one dimension evenly; which collective follows is read off the operands that have the dimension."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from rooflines.basics.errors import RooflinesError, close_to, quote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflines.model.operation import Operation
+
+__all__ = ["NAMED", "SHARDS", "Sharding", "chips_joined", "links_used", "sharding"]
+
+SHARDS = "shards"
+"""The name of the number of chips, as a key, a column and an axis to solve for."""
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """One way of splitting an operation over N chips.
+
+    Attributes:
+        name: How tables call it.
+        split: The dimension that is split, None where nothing is.
+        first: The operand that every chip gathers whole before it computes, `x` or `w`.
+        then: What happens to the partial sums, `all-reduce` or `reduce-scatter`.
+    """
+
+    name: str
+    split: str | None = None
+    first: str | None = None
+    then: str | None = None
+
+    def payload(self) -> str | None:
+        """The operand that travels: the one gathered before, or the partial sums of the result."""
+        return self.first or ("out" if self.then else None)
+
+    def trips(self) -> int:
+        """How many times the payload goes around: an all-reduce is a reduce-scatter and then an all-gather."""
+        return 2 if self.then == "all-reduce" else 1 if self.payload() else 0
+
+    def bytes_per_payload(self, shards: int) -> Fraction:
+        """Bytes that each of N chips sends per byte of the payload [1].
+
+        Returns:
+            (N-1)/N for an all-gather or a reduce-scatter, 2 (N-1)/N for an all-reduce, 0 for one chip; exact for a ring.
+
+        Source: All About Rooflines, "Network communication rooflines", generalised from two chips to N.
+        """
+        return Fraction(self.trips() * (shards - 1), shards)
+
+    def hops(self, shards: int) -> int:
+        """Steps that follow one another in the collective: N-1, and 2(N-1) for an all-reduce."""
+        return self.trips() * (shards - 1)
+
+
+NAMED: Mapping[str, tuple[str, str | None, str | None]] = {
+    "none": ("", None, None),
+    "contracting/all-reduce": ("contracting", None, "all-reduce"),
+    "contracting/reduce-scatter": ("contracting", None, "reduce-scatter"),
+    "column": ("column", None, None),
+    "column/gather-x": ("column", "x", None),
+    "batch": ("batch", None, None),
+    "batch/gather-w": ("batch", "w", None),
+}
+"""The named shardings: the role of the dimension they split, the operand gathered first, what follows."""
+
+GATHERS = {"all-gather x": "x", "all-gather w": "w"}
+REDUCTIONS = ("all-reduce", "reduce-scatter")
+LONG_FORM = "{split: S, first: all-gather x | all-gather w, then: all-reduce | reduce-scatter}"
+
+
+def _role(op: Operation, role: str) -> str:
+    """The one dimension of the operation that plays the role."""
+    has = {dim: tuple(dim in op.operand(name) for name in ("x", "w", "out")) for dim in op.dims}
+    patterns = {
+        "contracting": [(True, True, False)],
+        "column": [(False, True, True)],
+        "batch": [(True, False, True), (True, True, True)],
+    }[role]
+    for pattern in patterns:
+        dims = [dim for dim in op.dims if has[dim] == pattern]
+        if len(dims) == 1:
+            return dims[0]
+        if dims:
+            raise RooflinesError("", f"could split any of {', '.join(dims)} in {op.name}", f"say which in the long form, {LONG_FORM}")
+    meaning = {
+        "contracting": "that x and w share and the result lacks",
+        "column": "of w and the result only",
+        "batch": "of x and the result",
+    }[role]
+    raise RooflinesError(
+        "", f"needs a dimension {meaning}, and {op.name} has none", f"choose another sharding, or the long form, {LONG_FORM}"
+    )
+
+
+def _long_form(op: Operation, given: Mapping[str, object]) -> tuple[str, str | None, str | None]:
+    """Split, first and then of a sharding written out, each a value that exists."""
+    split = given.get("split")
+    if split not in op.dims:
+        raise RooflinesError("split", f"is {quote(split)}, which is no dimension of {op.name}", f"use one of {', '.join(op.dims)}")
+    first, then = given.get("first"), given.get("then")
+    if first is not None and first not in GATHERS:
+        raise RooflinesError("first", f"is {quote(first)}, which gathers nothing", f"use one of {', '.join(GATHERS)}, or leave it out")
+    if then is not None and then not in REDUCTIONS:
+        raise RooflinesError("then", f"is {quote(then)}, which is no reduction", f"use one of {', '.join(REDUCTIONS)}, or leave it out")
+    return str(split), GATHERS.get(str(first)), None if then is None else str(then)
+
+
+def sharding(given: str | Mapping[str, object], op: Operation) -> Sharding:
+    """The sharding that a name, or a long form, means for an operation.
+
+    Raises:
+        RooflinesError: Unknown, several dimensions of that role, or a collective that makes no sense for the split.
+    """
+    if isinstance(given, str):
+        if given not in NAMED:
+            fix = f"use one of {', '.join(NAMED)}, or the long form, {LONG_FORM}"
+            raise RooflinesError("", f"is {quote(given)}, which is no sharding", fix, close=close_to(given, NAMED))
+        role, first, then = NAMED[given]
+        if not role:
+            return Sharding(given)
+        try:
+            split = _role(op, role)
+        except RooflinesError as error:
+            raise RooflinesError("", f"is {quote(given)}, which {error.problem}", error.fix) from None
+        name = given
+    else:
+        split, first, then = _long_form(op, given)
+        name = "/".join(part for part in (split, f"gather-{first}" if first else None, then) if part)
+    if first and split in op.operand(first):
+        problem = f"is {quote(name)}, but {first} itself is split over {split}, so a gather of it would undo the split"
+        raise RooflinesError("", problem, "gather the operand that lacks the split dimension, or nothing")
+    if then and split not in op.contracted:
+        raise RooflinesError("", f"is {quote(name)}, but {split} is not contracted: there are no partial sums", "leave `then` out")
+    if split in op.contracted and not then:
+        problem = f"is {quote(name)}, which leaves partial sums of the result on every chip"
+        raise RooflinesError("", problem, f"add `then: {REDUCTIONS[0]}` or `then: {REDUCTIONS[1]}`")
+    return Sharding(name, split, first, then)
+
+
+def chips_joined(topology: str, links: int, domain: int | None) -> int | None:
+    """The most chips that one interconnect joins [1]; None where no limit is known. A mesh has a link to every other chip."""
+    return links + 1 if domain is None and topology == "mesh" else domain
+
+
+def links_used(topology: str, links: int, shards: int, ring_multiple: int | None) -> int:
+    """Links over which one chip can send at once in a collective of N chips [1].
+
+    Args:
+        topology: `switch` (every link reaches every chip), `mesh` (a link to each other chip) or `torus` (a line or a ring).
+        links: Links of one chip [1].
+        shards: N, chips in the collective [1].
+        ring_multiple: On a torus, the axis closes into a ring where N is a multiple of this; None where it never does [1].
+
+    Returns:
+        All of them on a switch; N-1 in a mesh; on a torus 2 where N closes the axis into a ring, else 1.
+    """
+    if topology == "switch":
+        return links
+    if topology == "mesh":
+        return min(links, max(shards - 1, 1))
+    closed = ring_multiple is not None and shards > 2 and shards % ring_multiple == 0  # noqa: PLR2004, two chips are a pair
+    return 2 if closed else 1

@@ -1,0 +1,1 @@
+"""What touches files: atomic writes, provenance records, Parquet and CSV."""

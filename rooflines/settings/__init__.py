@@ -1,0 +1,1 @@
+"""What a user writes: the typed schema of a config, and the sizes of an axis."""

@@ -1,0 +1,277 @@
+"""The config, typed: every key of `config/config.yaml`, what it means, and its default.
+
+The JSON Schema for editors is made from these types. Keys and forms are checked here; whether they make sense together is checked
+where they come together, in `sweep`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from rooflines.basics.errors import Mistakes, RooflinesError, close_to, quote
+from rooflines.basics.numbers import whole
+from rooflines.basics.spreadsheet import is_formula
+from rooflines.catalogue.entries import Efficiency, Entry, Name, NamedCombination, Text
+from rooflines.model.columns import METRICS
+from rooflines.model.operation import NAMED as OPERATIONS
+from rooflines.model.sharding import NAMED as SHARDINGS
+from rooflines.model.sharding import SHARDS
+from rooflines.settings.charts import Charts  # noqa: TC001, pydantic reads it at run time
+
+__all__ = ["ConfigFile", "SweepConfig"]
+
+LONGEST_LIST = 100_000
+LARGEST_PART = 2**31
+
+
+def _listed(value: object) -> object:
+    """One value as a list of one; a list with something in it, nothing twice."""
+    values = value if isinstance(value, list) else [value]
+    if not values:
+        raise RooflinesError("", "is an empty list, so the grid is empty", "name at least one, or leave the key out where it has a default")
+    if len(values) > LONGEST_LIST:
+        raise RooflinesError("", f"has {len(values):,} entries", f"name at most {LONGEST_LIST:,}")
+    return _unique(values)
+
+
+def _unique(values: object) -> object:
+    if isinstance(values, list):
+        seen: set[str] = set()
+        with Mistakes() as mistakes:
+            for index, value in enumerate(values):
+                if repr(value) in seen:
+                    mistakes.add(RooflinesError(f"[{index}]", f"is {quote(value)}, which stands there twice", "name it once"))
+                seen.add(repr(value))
+    return values
+
+
+def _numbers_of_chips(value: object) -> object:
+    counts = []
+    with Mistakes() as mistakes:
+        for index, given in enumerate(value if isinstance(value, list) else [value]):
+            with mistakes.at(f"[{index}]" if isinstance(value, list) else ""):
+                counts.append(whole(given))
+    return _listed(counts)
+
+
+def _names(value: object) -> object:
+    fix = "write a name, in quotes if it looks like a number"
+    with Mistakes() as mistakes:
+        for index, name in enumerate(value if isinstance(value, list) else []):
+            if not isinstance(name, str):
+                mistakes.add(RooflinesError(f"[{index}]", f"is {quote(name)}, which is no name", fix))
+    return value
+
+
+def _chips(value: object) -> object:
+    return value if value == "all" else _names(_listed(value))
+
+
+def _solved(value: object) -> object:
+    if value is not None and not isinstance(value, list):
+        raise RooflinesError("", f"is {quote(value)}, which is no list", "write a list such as [B], or [] for nothing")
+    return _unique(_names(value))
+
+
+def _sweeps(value: object) -> object:
+    if isinstance(value, Mapping) and not value:
+        raise RooflinesError("", "is empty, so there is nothing to compute", "describe at least one sweep")
+    return value
+
+
+def _grid(value: object) -> object:
+    if value is not None and not isinstance(value, Mapping):
+        raise RooflinesError("", f"is {quote(value)}, which is no mapping", "write each dimension with its sizes, such as B: [1, 2, 4]")
+    return value
+
+
+def _combination(value: object) -> object:
+    if not isinstance(value, str | Mapping):
+        fix = "write a name of the dtype catalogue, or {x: , w: , out: , compute: }"
+        raise RooflinesError("", f"is {quote(value)}, which is no dtype combination", fix)
+    return value if isinstance(value, str) else Combination.model_validate(value).model_dump(exclude={"note"})
+
+
+def _sharding(value: object) -> object:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, Mapping):
+        fix = f"use one of {', '.join(SHARDINGS)}, or {{split: , first: , then: }}"
+        raise RooflinesError("", f"is {quote(value)}, which is no sharding", fix)
+    return LongSharding.model_validate(value).model_dump()
+
+
+def _shape_name(value: object) -> str:
+    if not isinstance(value, str) or not 1 <= len(value) <= 200 or not value.isprintable():  # noqa: PLR2004, a line of text
+        raise RooflinesError("", f"is {quote(value)}, which is no name of a shape", "write a line of text of at most 200 characters")
+    if is_formula(value):
+        raise RooflinesError("", f"is {quote(value)}, which a spreadsheet would run as a formula", "begin it with another character")
+    return value
+
+
+def _metrics(value: object) -> object:
+    names = [column.name for column in METRICS]
+    if value == "all":
+        return value
+    if isinstance(value, str):
+        raise RooflinesError(
+            "", f"is {quote(value)}", f"write all, or a list of {', '.join(names)}", close=close_to(value, ["all", *names])
+        )
+    if not isinstance(value, list):
+        raise RooflinesError("", f"is {quote(value)}", f"write all, or a list of {', '.join(names)}")
+    with Mistakes() as mistakes:
+        for index, name in enumerate(value):
+            if name not in names:
+                problem = f"is {quote(name)}, which is no metric of a table"
+                mistakes.add(RooflinesError(f"[{index}]", problem, f"use some of {', '.join(names)}", close=close_to(name, names)))
+    return _unique(value)
+
+
+def _part(value: object) -> int:
+    return whole(value, largest=LARGEST_PART)
+
+
+class Combination(NamedCombination):
+    """A dtype combination written out."""
+
+    note: None = None
+
+
+class LongSharding(Entry):
+    """A sharding written out."""
+
+    split: Text = Field(description="the dimension that is split")
+    first: Text | None = Field(None, description="all-gather x or all-gather w: the operand gathered before")
+    then: Text | None = Field(None, description="all-reduce or reduce-scatter: what follows for partial sums")
+
+
+class Shape(Entry):
+    """A named point: sizes for some of the dimensions."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: Annotated[str, BeforeValidator(_shape_name), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 200})]
+
+
+COUNT_SCHEMA: Any = {"type": "integer", "minimum": 1}
+SIZES_SCHEMA: Any = {
+    "description": "a number, a list, a range, tokens of a batch, or another dimension whose size it repeats row by row",
+    "anyOf": [
+        COUNT_SCHEMA,
+        {"type": "array", "items": COUNT_SCHEMA, "minItems": 1},
+        {"type": "string", "pattern": "^[A-Za-z]$"},
+        *(
+            {
+                "type": "object",
+                "properties": {key: {"type": "number", "exclusiveMinimum": 0} for key in keys},
+                "required": keys,
+                "additionalProperties": False,
+            }
+            for keys in (*(["from", "to", by] for by in ("factor", "step", "count")), ["sequences", "tokens_per_sequence", "replicas"])
+        ),
+    ],
+}
+
+
+def one_or_many(item: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of a value or a list of them."""
+    return {"anyOf": [item, {"type": "array", "items": item, "minItems": 1, "uniqueItems": True}]}
+
+
+GridSizes = Annotated[Any, WithJsonSchema(SIZES_SCHEMA)]
+Dtypes = Annotated[Any, BeforeValidator(_combination)]
+Shardings = Annotated[Any, BeforeValidator(_sharding)]
+COMBINATION_SCHEMA = {"anyOf": [{"type": "string"}, NamedCombination.model_json_schema()]}
+SHARDING_SCHEMA = {"anyOf": [{"enum": list(SHARDINGS)}, LongSharding.model_json_schema()]}
+
+
+class SweepConfig(Entry):
+    """One sweep: a table of every combination of what is listed."""
+
+    operation: Text = Field(
+        description=f"{', '.join(OPERATIONS)}, or an einsum of two operands such as 'BD,DF->BF'", examples=[*OPERATIONS, "BD,DF->BF"]
+    )
+    grid: Annotated[dict[str, GridSizes] | None, BeforeValidator(_grid)] = Field(
+        None, description="the sizes of each dimension; every combination is a row"
+    )
+    dtypes: Annotated[list[Dtypes], BeforeValidator(_listed), WithJsonSchema(one_or_many(COMBINATION_SCHEMA))] = Field(
+        description="dtype combinations: names of the dtype catalogue, or {x: , w: , out: , compute: }"
+    )
+    chips: Annotated[Any, BeforeValidator(_chips), WithJsonSchema({"anyOf": [{"const": "all"}, one_or_many({"type": "string"})]})] = Field(
+        description="chips of the catalogue or of `chips:`; all = every chip of the catalogue that is no variant"
+    )
+    shapes: Annotated[list[Shape] | None, BeforeValidator(lambda v: None if v is None else _listed(v))] = Field(
+        None, description="named sizes instead of some grid axes, such as {name: llama-3-8b-up, D: 4096, F: 14336}"
+    )
+    sharding: Annotated[list[Shardings], BeforeValidator(_listed), WithJsonSchema(one_or_many(SHARDING_SCHEMA))] = Field(
+        ["none"], description="what is split over several chips, and the collective that follows; none stands for one chip"
+    )
+    shards: Annotated[list[int], BeforeValidator(_numbers_of_chips), WithJsonSchema(one_or_many(COUNT_SCHEMA))] = Field(
+        [1], description="numbers of chips; more than one needs a sharding [1]"
+    )
+    memory: Annotated[list[Name], BeforeValidator(_listed), WithJsonSchema(one_or_many({"type": "string"}))] = Field(
+        ["hbm"], description="the memory level that feeds the unit, one or several"
+    )
+    network: Name | None = Field(None, description="the interconnect; null: each chip's first")
+    unit: Literal["matrix", "vector"] | None = Field(
+        None, description="the compute unit; null: the operation's, vector for dot, else matrix"
+    )
+    flops: Literal["leading", "exact"] | None = Field(
+        None, description="how FLOPs are counted: leading is 2 * all dimensions; null: the operation's, exact for dot, else leading"
+    )
+    tile: dict[str, Any] | None = Field(
+        None,
+        description="elements of one tile by dimension: operands are read again for every tile",
+        json_schema_extra={"additionalProperties": COUNT_SCHEMA},
+    )
+    efficiency: Efficiency | None = Field(
+        None, description="shares of the nominal rates that are reached; what is left out is the chip's own, else 1"
+    )
+    on_unsupported: Literal["skip", "error"] = Field(
+        "skip",
+        description="what happens where a chip lacks the dtype, level or link: rows are listed in skipped.csv, or the run is refused",
+    )
+    thresholds: Annotated[list[str] | None, BeforeValidator(_solved)] = Field(
+        None,
+        description=f"what to solve for: dimensions, and {SHARDS}; [] for nothing; null: the operation's first dimension, B for a matmul",
+    )
+    columns: Annotated[
+        Any,
+        BeforeValidator(_metrics),
+        WithJsonSchema(
+            {"anyOf": [{"const": "all"}, {"type": "array", "items": {"enum": [column.name for column in METRICS]}, "uniqueItems": True}]}
+        ),
+    ] = Field("all", description="the metrics that the table stores; keys are always stored")
+    rows_per_part: Annotated[int, BeforeValidator(_part), WithJsonSchema({**COUNT_SCHEMA, "maximum": LARGEST_PART})] = Field(
+        20_000_000, description="rows of one part at most; a larger sweep is cut into parts, each a job of its own [1]"
+    )
+    compression: Literal["zstd", "lz4"] = Field(
+        "zstd", description="of the table's files; lz4 takes a quarter less time to write and a fifth to a half more bytes"
+    )
+    floats: Literal["float64", "float32"] = Field(
+        "float64",
+        description="how the table stores metrics; float32 keeps 7 digits and takes a third less time and bytes; bounds stay exact",
+    )
+
+
+BY_NAME: Any = {"type": "object", "patternProperties": {"^[a-z0-9][a-z0-9-]*$": {}}}
+"""Entries by name, which are checked one by one."""
+
+
+class ConfigFile(Entry):
+    """A config: sweeps, charts, and the user's own chips."""
+
+    model_config = ConfigDict(title="rooflines config")
+
+    sweeps: Annotated[dict[Any, Any], BeforeValidator(_sweeps), WithJsonSchema(BY_NAME)] = Field(
+        description="sweeps by name; each makes a table"
+    )
+    charts: Charts = Field("auto", description="auto: those that fit the sweeps; or a list of charts; [] for none")
+    pathvars: dict[str, str] = Field({}, description="where Snakemake puts files: `results` is the folder of what is made")
+    chips: Annotated[dict[Any, Any], WithJsonSchema(BY_NAME)] = Field(
+        {},
+        description="the user's own chips, or variants with a base and dotted paths to the numbers that differ",
+    )

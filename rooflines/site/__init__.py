@@ -1,0 +1,1 @@
+"""The site: a static folder of charts, thresholds and chips, from templates."""

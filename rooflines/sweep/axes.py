@@ -1,0 +1,175 @@
+"""The axes of a sweep's sizes: what its grid and its shapes say of every dimension, put together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.errors import Mistakes, RooflinesError, circle, close_to, placed, quote
+from rooflines.basics.numbers import whole
+from rooflines.settings.sizes import LONGEST_AXIS, Sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflines.model.operation import Operation
+    from rooflines.model.resources import Plain
+
+__all__ = ["MOST_PARTS", "Axis", "axes_of", "sizes_of"]
+
+MOST_PARTS = 100_000
+"""Parts of one sweep: their files are numbered with five digits."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One dimension of the index space: columns that change together.
+
+    Attributes:
+        columns: The values of each column, all of one length.
+    """
+
+    columns: Mapping[str, Sequence[Any]]
+
+    @cached_property
+    def count(self) -> int:
+        """Points on the axis [1]."""
+        return len(next(iter(self.columns.values())))
+
+    def without(self, column: str) -> Axis | None:
+        """The axis as it is when one of its columns is solved for; None where nothing is left of it."""
+        rest = {name: values for name, values in self.columns.items() if name != column}
+        if not rest:
+            return None
+        points = list(dict.fromkeys(zip(*rest.values(), strict=True)))
+        return Axis(dict(zip(rest, zip(*points, strict=True), strict=True)))
+
+
+def sizes_of(grid: Plain) -> dict[str, Sizes]:
+    """What a grid says of the sizes of each dimension."""
+    found = {}
+    with Mistakes() as mistakes:
+        for dim, given in grid.items():
+            with mistakes.at(str(dim)):
+                found[dim] = Sizes(given)
+    return found
+
+
+def axes_of(config: Plain, op: Operation) -> tuple[Axis | None, tuple[Axis, ...]]:
+    """The axes of sizes: the operation's first dimension, if it is one of its own; then shapes; then the other dimensions."""
+    with Mistakes() as mistakes:
+        with mistakes.at():
+            _check_dims(config, op)
+        with mistakes.at():
+            shaped = _shape_columns(config["shapes"] or [], op)
+        with mistakes.at("grid"):
+            roots, grid = _roots(config["grid"] or {}, op)
+    shapes = config["shapes"] or []
+    own = [dim for dim in op.dims if roots[dim] == dim and dim in grid]
+    _check_length(own, grid, shapes, config["rows_per_part"])
+    axes = {}
+    for dim in own:
+        values = grid[dim].values()
+        axes[dim] = Axis({other: values for other in op.dims if roots[other] == dim})
+    lead = axes.pop(op.dims[0], None)
+    if shaped:
+        tied = {dim: shaped[roots[dim]] for dim in op.dims if roots[dim] in shaped}
+        names = {"shape": tuple(shape["name"] for shape in shapes)}
+        return lead, (Axis({**names, **tied}), *axes.values())
+    return lead, tuple(axes.values())
+
+
+def _check_dims(config: Plain, op: Operation) -> None:
+    """Every dimension of the operation gets sizes once, from the grid or from the shapes, and no other is given any."""
+    grid, shapes = config["grid"] or {}, config["shapes"] or []
+    shaped = {dim for shape in shapes for dim in shape}
+    with Mistakes() as mistakes:
+        for dim in grid:
+            with mistakes.at(f"grid.{dim}"):
+                if dim not in op.dims:
+                    raise RooflinesError("", f"is no dimension of {op.name}", _dims_of(op), close=close_to(dim, op.dims))
+                if dim in shaped:
+                    raise RooflinesError("", f"gives sizes to {dim}, which `shapes` gives too", f"leave {dim} out of one of them")
+    missing = [dim for dim in op.dims if dim not in grid and dim not in shaped]
+    if missing and shaped <= {"name", *op.dims}:
+        fix = f"add {', '.join(f'{dim}:' for dim in missing)} to the grid, or to every one of the shapes"
+        raise RooflinesError("grid", f"gives no sizes to {', '.join(missing)}", fix)
+
+
+def _dims_of(op: Operation) -> str:
+    return f"use the dimensions of {op.name}: {', '.join(op.dims)}"
+
+
+def _check_length(own: Sequence[str], grid: Mapping[str, Sizes], shapes: Sequence[Plain], rows_per_part: int) -> None:
+    """Refuse a grid that no table can hold, before anything of it is spelt out."""
+    rows = math.prod(grid[dim].count for dim in own) * max(len(shapes), 1)
+    with Mistakes() as mistakes:
+        for dim in own:
+            with mistakes.at(f"grid.{dim}"):
+                if grid[dim].count > LONGEST_AXIS:
+                    problem = f"has {grid[dim].count:,} sizes, which makes a table of at least {rows:,} rows"
+                    raise RooflinesError("", problem, f"let one dimension take at most {LONGEST_AXIS:,} sizes")
+    if rows > MOST_PARTS * rows_per_part:
+        problem = f"makes at least {rows:,} rows, in more than {MOST_PARTS:,} parts of {rows_per_part:,}"
+        raise RooflinesError("grid", problem, "choose fewer sizes, or raise `rows_per_part`")
+
+
+def _roots(given: Plain, op: Operation) -> tuple[dict[str, str], dict[str, Sizes]]:
+    """The dimension whose sizes each one repeats, in the end, and what the grid says of sizes."""
+    roots, grid = {}, {}
+    with Mistakes() as mistakes:
+        with mistakes.at():
+            grid = sizes_of({dim: given[dim] for dim in op.dims if dim in given})
+        for dim in op.dims:
+            with mistakes.at():
+                roots[dim] = _root(dim, grid, op)
+    return roots, grid
+
+
+def _root(dim: str, grid: Mapping[str, Sizes], op: Operation) -> str:
+    seen = [dim]
+    while seen[-1] in grid and (same := grid[seen[-1]].same_as):
+        if same not in op.dims:
+            fix = f"use one of {', '.join(op.dims)}"
+            raise RooflinesError(seen[-1], f"is {quote(same)}, which is no dimension of {op.name}", fix, close=close_to(same, op.dims))
+        if same in seen:
+            names = circle(seen[seen.index(same) :], op.dims)
+            raise RooflinesError(names[0], f"goes in a circle: {' = '.join(names)}", "give one of them sizes of its own")
+        seen.append(same)
+    return seen[-1]
+
+
+def _shape_columns(shapes: Sequence[Plain], op: Operation) -> dict[str, tuple[int, ...]]:
+    """The sizes that named shapes give to dimensions, as columns."""
+    if not shapes:
+        return {}
+    dims = [dim for dim in op.dims if dim in shapes[0]]
+    names: set[str] = set()
+    with placed("shapes"), Mistakes() as mistakes:
+        for index, shape in enumerate(shapes):
+            with mistakes.at(f"[{index}]"):
+                _check_shape(shape, dims, names, op)
+        if not dims:
+            raise RooflinesError("[0]", "gives no sizes", f"add some of {', '.join(op.dims)}")
+    return {dim: tuple(whole(shape[dim]) for shape in shapes) for dim in dims}
+
+
+def _check_shape(shape: Plain, dims: Sequence[str], names: set[str], op: Operation) -> None:
+    """Refuse a shape with the name of one before it, or with other dimensions than the first."""
+    with Mistakes() as mistakes:
+        with mistakes.at("name"):
+            if shape["name"] in names:
+                raise RooflinesError("", f"is {quote(shape['name'])}, which stands there twice", "give every shape a name of its own")
+            names.add(shape["name"])
+        unknown = [key for key in shape if key != "name" and key not in op.dims]
+        for key in unknown:
+            mistakes.add(RooflinesError(str(key), f"is no dimension of {op.name}", _dims_of(op), close=close_to(key, op.dims)))
+        if not unknown and [dim for dim in op.dims if dim in shape] != dims:
+            problem = f"does not give the same dimensions as shapes[0], {', '.join(dims)}"
+            mistakes.add(RooflinesError("", problem, "let all shapes give the same dimensions"))
+        for dim in op.dims:
+            with mistakes.at(dim):
+                if dim in shape:
+                    whole(shape[dim])

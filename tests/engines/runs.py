@@ -1,0 +1,93 @@
+"""A run of the workflow in a folder of its own, as a user would start it, and what it made."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import yaml
+
+from rooflines.results.tables import metadata_of
+
+REPOSITORY = Path(__file__).parents[2]
+
+CONFIG: dict[str, Any] = {
+    "sweeps": {
+        "catalogue": {
+            "operation": "matmul",
+            "grid": {"B": {"from": 1, "to": 4096, "step": 1}, "D": [1024, 2048, 4096, 8192], "F": [1024, 2048, 4096, 8192]},
+            "dtypes": ["bf16", "int8"],
+            "chips": ["tpu-v5e", "h100-sxm"],
+            "rows_per_part": 131_072,
+        },
+        "own": {
+            "operation": "matmul",
+            "grid": {"B": {"from": 1, "to": 4096, "factor": 2}, "D": [4096], "F": [4096]},
+            "dtypes": ["bf16", "mxfp4"],
+            "chips": ["mine"],
+        },
+    },
+    "charts": [],
+    "chips": {"mine": {"base": "tpu-v5e", "memory.hbm.bytes_per_s": 8.1e11, "source": "a guess"}},
+}
+PARTS = [*(f"catalogue/part-{number:05d}" for number in range(2)), "own/part-00000"]
+
+WITHOUT_SITE = ("results/tables/index.csv", "results/thresholds.parquet", "results/skipped.csv")
+"""What is asked for where the site would only take time."""
+
+
+class Run:
+    """A folder in which the workflow is started.
+
+    Args:
+        folder: The folder.
+        environment: Variables that the run gets besides those of this process.
+        config: What is asked for.
+    """
+
+    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None, config: Mapping[str, Any] = CONFIG) -> None:
+        self.folder = folder
+        self.environment = {**os.environ, **(environment or {})}
+        self.write(config)
+
+    def write(self, config: Mapping[str, Any]) -> None:
+        """Write the config."""
+        (self.folder / "my.yaml").write_text(yaml.safe_dump(dict(config), sort_keys=False))
+
+    def command(self, *arguments: str | Path) -> list[str]:
+        """The command line."""
+        options = ["--snakefile", REPOSITORY / "Snakefile", "--configfile", "my.yaml", *arguments]
+        return [sys.executable, "-m", "snakemake", *map(str, options)]
+
+    def __call__(self, *arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+        """Run it to its end; its output is text, both streams in one."""
+        with self.started(*arguments) as process:
+            shown, _ = process.communicate(timeout=400)
+        return subprocess.CompletedProcess(process.args, process.returncode, shown)
+
+    def started(self, *arguments: str | Path) -> "subprocess.Popen[str]":
+        """Start it."""
+        return subprocess.Popen(
+            self.command(*arguments), cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+
+def contents(results: Path) -> dict[str, Any]:
+    """What a run made, by its name: tables with the metadata that say what made them, and text. No logs, and no site."""
+    parquet = {path: (pl.read_parquet(path), metadata_of(path)) for path in results.rglob("*.parquet") if "bundle" not in path.parts}
+    csv = {path: path.read_text() for path in results.rglob("*.csv") if "bundle" not in path.parts}
+    return {path.relative_to(results).as_posix(): content for path, content in (parquet | csv).items()}
+
+
+def assert_same(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    """The same files, and in each the same rows in the same order, to the last bit."""
+    assert set(found) == set(expected)
+    for name, content in expected.items():
+        if isinstance(content, tuple):
+            assert found[name][0].equals(content[0]), name
+            assert found[name][1] == content[1], name
+        else:
+            assert found[name] == content, name

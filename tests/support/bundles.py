@@ -1,0 +1,180 @@
+"""A small bundle for tests: two families of charts written by hand, thresholds of a small config, and names that try to be code."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from PIL import Image
+
+from rooflines import load_config
+from rooflines.run.jobs import write_thresholds
+from rooflines.run.plan import plan
+from rooflines.site.site import write_bundle
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOSTILE = '</script><script>document.title="ran"</script><img src=x onerror=\'document.title="ran"\'>"&amp;'
+"""A name that runs as code wherever it is not taken as text."""
+
+CHIPS = {
+    "tpu-v5e": {"bf16": (1.97e14, 8.19e11), "int8": (3.94e14, 8.19e11)},
+    "h100-sxm": {"bf16": (9.89e14, 3.35e12), "fp8": (1.979e15, 3.35e12)},
+}
+DTYPES = ["bf16", "int8", "fp8"]
+
+CONFIG: dict[str, Any] = {
+    "sweeps": {
+        "shapes": {
+            "operation": "matmul",
+            "grid": {"B": [1, 256]},
+            "shapes": [{"name": HOSTILE, "D": 4096, "F": 4096}, {"name": "small", "D": 64, "F": 64}],
+            "dtypes": ["bf16", "int8"],
+            "chips": ["tpu-v5e", "h100-sxm", "mine"],
+        },
+        "long": {
+            "operation": "matmul",
+            "grid": {"B": [128], "D": {"from": 1024, "to": 1123, "step": 1}, "F": {"from": 1024, "to": 1053, "step": 1}},
+            "dtypes": ["bf16"],
+            "chips": ["tpu-v5e", "h100-sxm"],
+            "thresholds": ["B"],
+        },
+    },
+    "chips": {
+        "mine": {"base": "tpu-v5e", "name": HOSTILE, "note": HOSTILE, "memory.hbm.bytes_per_s": 8.1e11, "source": f"javascript:{HOSTILE}"}
+    },
+}
+"""One table of the page in one file, and one cut by chip."""
+
+
+def made_bundle(folder: Path) -> Path:
+    """Write charts, thresholds and the bundle of both.
+
+    Args:
+        folder: Where.
+
+    Returns:
+        The folder to publish.
+    """
+    for family in ("roofline", "compared"):
+        write_family(folder / "charts" / family)
+    parquet = folder / "thresholds.parquet"
+    write_thresholds(plan(load_config(CONFIG)).thresholds_spec, parquet, folder / "thresholds.csv")
+    write_bundle(folder / "bundle", [folder / "charts" / family for family in ("roofline", "compared")], parquet)
+    return folder / "bundle"
+
+
+def write_family(folder: Path) -> None:
+    """Write two charts of a family and their list."""
+    folder.mkdir(parents=True, exist_ok=True)
+    filtered = folder.name == "roofline"
+    listed = []
+    for number in range(2):
+        name = f"{folder.name}-{number}"
+        spec, frame = filtered_chart() if filtered else plain_chart()
+        (folder / f"{name}.json").write_text(json.dumps(spec))
+        for theme, colour in (("light", "white"), ("dark", "black")):
+            written = io.BytesIO()
+            Image.new("RGB", (640, 360), colour).save(written, "PNG")
+            for size in ("", "-small"):
+                (folder / f"{name}-{theme}{size}.png").write_bytes(written.getvalue())
+        (folder / f"{name}.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
+        (folder / f"{name}.pdf").write_bytes(b"%PDF-1.4")
+        frame.write_csv(folder / f"{name}.csv")
+        frame.write_parquet(folder / f"{name}.parquet")
+        params = [
+            {"name": "chip", "options": list(CHIPS), "labels": ["TPU v5e", "H100 SXM"], "value": "tpu-v5e"},
+            {"name": "dtypes", "options": DTYPES, "labels": DTYPES, "value": "bf16"},
+        ]
+        listed.append(
+            {
+                "id": name,
+                "family": folder.name,
+                "title": f"{name} finds {HOSTILE}",
+                "subtitle": f"setting {HOSTILE}",
+                "caption": f"caption {HOSTILE}",
+                "params": params if filtered else [],
+                "rows": frame.height,
+            }
+        )
+    (folder / "index.json").write_text(json.dumps(listed))
+
+
+def looks() -> dict[str, Any]:
+    """The numbers of each size of a chart."""
+    padding = {"left": 60, "right": 20, "top": 80, "bottom": 50}
+    return {
+        "web": {"width": 800, "height": 340, "padding": padding, "em": 14, "narrow": False, "titled": True},
+        "paper": {"width": 380, "height": 220, "padding": {**padding, "left": 45, "top": 26}, "em": 10, "narrow": True, "titled": False},
+    }
+
+
+def filtered_chart() -> tuple[dict[str, Any], pl.DataFrame]:
+    """A line for every chip and dtype, of which one is shown."""
+    frame = pl.DataFrame(
+        [
+            {"chip": chip, "dtypes": dtypes, "shape": HOSTILE, "intensity": intensity, "attained": min(peak, intensity * bandwidth)}
+            for chip, peaks in CHIPS.items()
+            for dtypes, (peak, bandwidth) in peaks.items()
+            for intensity in (1.0, peak / bandwidth, 10_000.0)
+        ]
+    )
+    findings = {
+        f"{chip}|{dtypes}": {
+            "title": f"{chip} in {dtypes} has its ridge at {peak / bandwidth:.0f}",
+            "subtitle": ["Over main memory,", HOSTILE],
+        }
+        for chip, peaks in CHIPS.items()
+        for dtypes, (peak, bandwidth) in peaks.items()
+    }
+    spec = {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "datasets": {"lines": frame.to_dicts()},
+        "data": {"name": "lines"},
+        "params": [
+            {"name": "em", "value": 14},
+            {"name": "narrow", "value": False},
+            {"name": "chip", "value": "tpu-v5e", "bind": {"input": "select", "options": list(CHIPS)}},
+            {"name": "dtypes", "value": "bf16", "bind": {"input": "select", "options": DTYPES}},
+            {"name": "findings", "value": findings},
+            {"name": "headline", "expr": "findings[chip + '|' + dtypes].title"},
+            {"name": "subline", "expr": "findings[chip + '|' + dtypes].subtitle"},
+        ],
+        "title": {"text": {"expr": "headline"}, "subtitle": {"expr": "subline"}},
+        "transform": [{"filter": "datum.chip == chip && datum.dtypes == dtypes"}],
+        "mark": {"type": "line", "point": {"size": 400}},
+        "encoding": {
+            "x": {"field": "intensity", "type": "quantitative", "scale": {"type": "log"}},
+            "y": {"field": "attained", "type": "quantitative", "scale": {"type": "log"}},
+            "detail": {"field": "shape", "type": "nominal"},
+            "tooltip": [
+                {"field": "shape", "type": "nominal"},
+                {"field": "attained", "type": "quantitative", "format": ".3s", "title": "FLOP/s"},
+            ],
+        },
+        "autosize": {"type": "none", "contains": "padding"},
+        "usermeta": {"looks": looks(), "choices": {"chip": ["TPU v5e", "H100 SXM"], "dtypes": DTYPES}},
+    }
+    return spec, frame
+
+
+def plain_chart() -> tuple[dict[str, Any], pl.DataFrame]:
+    """Bars, with nothing to choose."""
+    frame = pl.DataFrame(
+        [{"name": chip, "ridge": peaks["bf16"][0] / peaks["bf16"][1]} for chip, peaks in CHIPS.items()]
+        + [{"name": HOSTILE, "ridge": 100.0}]
+    )
+    spec = {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "data": {"values": frame.to_dicts()},
+        "params": [{"name": "em", "value": 14}, {"name": "narrow", "value": False}],
+        "title": {"text": "not shown twice"},
+        "mark": "bar",
+        "encoding": {"x": {"field": "ridge", "type": "quantitative"}, "y": {"field": "name", "type": "nominal"}},
+        "autosize": {"type": "none", "contains": "padding"},
+        "usermeta": {"looks": looks(), "choices": {}},
+    }
+    return spec, frame

@@ -1,0 +1,233 @@
+"""What must become of whatever is read: a valid table or one message of the agreed form, within a time and a memory, and no other file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import resource
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import predicates
+from mutations import CHIPS, DTYPES, Case
+
+import rooflines
+from rooflines.basics.errors import MOST_SHOWN
+from rooflines.catalogue import chips as catalogue
+from rooflines.model.columns import threshold_columns
+from rooflines.run.jobs import write_part, write_skipped, write_thresholds
+from rooflines.run.plan import plan
+from rooflines.sweep.rows import sweep_rows
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator
+
+SECONDS = 20
+"""What one case may take."""
+
+MEMORY = 2 * 2**30
+"""What the cases of a process may take beyond what it took before [byte]."""
+
+SOLVED = 0.4
+"""The thresholds of cases whose slice begins before this share of the table are computed too; they take longest."""
+
+MOST_ROWS, MOST_THRESHOLDS = 200, 5_000
+"""What is computed of a valid table, and how many thresholds it may have to be solved for [1]."""
+
+
+TEXTS = (
+    *(
+        "{x}",
+        "{sweep}",
+        "{wildcards.sweep}",
+        "{{y}}",
+        "{}",
+        "{",
+        "}",
+        "{0!r:>9}",
+        "{input[0]}",
+        "${HOME}",
+        "$(id)",
+        "$",
+        "%s",
+        "%(a)s",
+        "%",
+    ),
+    *("<results>", "<results", "<script>alert(1)</script>", "</script><!--<script>", "<img src=x onerror=alert(1)>", "&lt;", "]]>"),
+    *("'", '"', "'''\"\"\"", "\\", "\\n", "\\u007b", "`id`", "#", "a: b", "| tee x", ";", "~", "*", "../.."),
+    *("\u00fc\u884c", "\U0001f642", "e\u0301", " ", "x" * 40),
+)
+"""Pieces of names, notes and sources that mean something to Snakemake, Python, a shell, HTML, YAML or JSON."""
+
+
+def config_of_texts(chance: random.Random | None = None) -> dict[str, Any]:
+    """A valid config, cheap to run, whose free texts have random ones of `TEXTS` in them; without `chance` all of them."""
+
+    def text(joint: str = "", start: int = 0, step: int = 1) -> str:
+        pieces = chance.choices(TEXTS, k=chance.randint(6, 12)) if chance else TEXTS
+        return "x" + joint.join(pieces[start::step]).strip()
+
+    names = [text("", number, 3) + str(number) for number in range(3)]
+    own = {"base": "h100-sxm", "memory.hbm.bytes_per_s": 4e12, "name": text(), "source": text("\n"), "note": text("\n")}
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": [1, 64, 4096]},
+        "shapes": [{"name": name, "D": 1024, "F": 512} for name in names],
+        "dtypes": ["bf16", "mxfp4"],
+        "chips": ["own", "h100-sxm"],
+    }
+    charts = [{"chart": "chips", "sweep": "texts", "title": text()}]
+    return {"sweeps": {"texts": sweep}, "charts": charts, "chips": {"own": own}}
+
+
+class Outside:
+    """Watches for what no config may bring about: files written outside one folder, programs started, addresses called."""
+
+    def __init__(self) -> None:
+        self.folder: str | None = None
+        self.found: list[str] = []
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self.folder is None:
+            return
+        if event in ("os.system", "subprocess.Popen", "socket.connect", "os.exec", "os.posix_spawn", "pickle.find_class"):
+            self.found.append(event)
+        elif (event == "open" and isinstance(arguments[0], str) and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)) or event in (
+            "os.mkdir",
+            "os.remove",
+            "os.rename",
+            "os.rmdir",
+            "os.symlink",
+            "os.link",
+            "os.chmod",
+            "os.truncate",
+        ):
+            self._check(event, arguments[0])
+
+    def _check(self, event: str, path: object) -> None:
+        if not f"{os.path.realpath(str(path))}/".startswith(f"{self.folder}/"):
+            self.found.append(f"{event} {path!r}")
+
+
+OUTSIDE = Outside()
+
+
+@contextlib.contextmanager
+def watched(folder: Path) -> Iterator[None]:
+    """No file outside a folder, no program, no address."""
+    OUTSIDE.folder, OUTSIDE.found = os.path.realpath(folder), []
+    try:
+        yield
+    finally:
+        OUTSIDE.folder = None
+    assert OUTSIDE.found == [], OUTSIDE.found
+
+
+@contextlib.contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """No longer than this: of computing, or six times as long of waiting, for the machine may have other work."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError(f"took more than {seconds} s")
+
+    clocks = {signal.ITIMER_PROF: (signal.SIGPROF, seconds), signal.ITIMER_REAL: (signal.SIGALRM, 6 * seconds)}
+    before = {number: signal.signal(number, late) for number, _ in clocks.values()}
+    for clock, (_, limit) in clocks.items():
+        signal.setitimer(clock, limit)
+    try:
+        yield
+    finally:
+        for clock in clocks:
+            signal.setitimer(clock, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def little_memory(more: int = MEMORY) -> Iterator[None]:
+    """No more memory than this beyond what the process has: asking for more fails."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + more, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def assert_form(message: str) -> None:
+    """Check the form of a message: of each mistake place and problem, what is close to it, how to fix it."""
+    parts = re.split(r"\n(?! )", message)
+    if parts[-1].startswith("and "):
+        parts.pop()
+    assert 1 <= len(parts) <= MOST_SHOWN, message
+    for part in parts:
+        first, *rest = part.split("\n")
+        assert re.match(r"\S.*\.$", first), message
+        assert rest[-1].startswith("  fix: "), message
+        assert len(rest) == 1 or (len(rest) == 2 and rest[0].startswith("  close to it: ")), message
+        assert len(part) < 4000, message
+    assert not re.search(r"Traceback|NoneType|object at 0x|pydantic|Value error|validation", message), message
+
+
+def outcome(case: Case, folder: Path) -> str:
+    """Check what becomes of a case, in a folder of its own.
+
+    Returns:
+        `table` or `message`.
+    """
+    files = {"config": case.config, "chips": case.chips or CHIPS.encode(), "dtypes": case.dtypes or DTYPES.encode()}
+    for name, content in files.items():
+        (folder / f"{name}.yaml").write_bytes(content)
+    catalogue.CHIPS_FILE, catalogue.DTYPES_FILE = folder / "chips.yaml", folder / "dtypes.yaml"
+    forget()
+    results = folder / "results"
+    try:
+        with within(SECONDS), watched(results):
+            config = rooflines.load_config(folder / "config.yaml")
+            made = plan(config)
+            rooflines.chips(config)
+            rooflines.dtypes()
+            for sweep in config.sweeps.values():
+                start = int(case.where * max(sweep.rows - MOST_ROWS, 0))
+                predicates.check_table(sweep_rows(sweep, start, min(start + MOST_ROWS, sweep.rows)).collect(), sweep)
+            part = made.parts[int(case.where * (len(made.parts) - 1))]
+            if part.rows <= MOST_THRESHOLDS:
+                write_part(part.spec, results / "tables" / f"{part.name}.parquet")
+            if case.where < SOLVED and sum(sweep.solutions() for sweep in config.sweeps.values()) <= MOST_THRESHOLDS:
+                write_thresholds(made.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv")
+                frame = pl.read_parquet(results / "thresholds.parquet")
+                for name, sweep in config.sweeps.items():
+                    own = [column.name for column in threshold_columns(sweep.op.dims)]
+                    predicates.check_thresholds(frame.filter(sweep=name).select(own), sweep)
+            write_skipped(made.skipped_spec, results / "skipped.csv")
+            for csv in results.glob("*.csv"):
+                predicates.check_csv(csv.read_text(encoding="utf-8"))
+    except rooflines.RooflinesError as error:
+        assert_form(str(error))
+        return "message"
+    assert pl.read_csv(results / "skipped.csv", infer_schema_length=None).width
+    return "table"
+
+
+@contextlib.contextmanager
+def real_catalogues() -> Iterator[None]:
+    """What a mutated catalogue leaves behind is gone afterwards."""
+    files = catalogue.CHIPS_FILE, catalogue.DTYPES_FILE
+    try:
+        yield
+    finally:
+        catalogue.CHIPS_FILE, catalogue.DTYPES_FILE = files
+        forget()
+
+
+def forget() -> None:
+    """Let the catalogues be read again."""
+    for known in (catalogue.dtype_entries, catalogue.chip_entries, catalogue._chip_file):  # noqa: SLF001, what is cached
+        known.cache_clear()

@@ -1,0 +1,372 @@
+"""A folder in which runs are broken on purpose, and what must hold of it afterwards."""
+
+import base64
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import yaml
+
+from rooflines.results.provenance import faults_in
+from rooflines.results.records import LEFTOVER
+
+REPOSITORY = Path(__file__).parents[2]
+
+CONFIG: dict[str, Any] = {
+    "sweeps": {
+        "grid": {
+            "operation": "matmul",
+            "grid": {"B": {"from": 1, "to": 64, "factor": 2}, "D": [1024, 4096], "F": "D"},
+            "dtypes": ["bf16", "fp8"],
+            "chips": ["tpu-v5e", "h100-sxm", "a100-sxm-80gb"],
+            "rows_per_part": 20,
+        },
+        "shapes": {
+            "operation": "matmul",
+            "grid": {"B": [128, 256]},
+            "shapes": [{"name": "up", "D": 4096, "F": 14336}],
+            "dtypes": ["bf16", "mxfp4"],
+            "chips": ["tpu-v5e"],
+        },
+    },
+    "charts": [],
+}
+"""Four parts, thresholds, something skipped, and a bundle: seven jobs or so."""
+
+SEED = int(os.environ.get("ROOFLINES_SEED", time.time_ns() % 1_000_000))
+"""What decides the moments; given with ROOFLINES_SEED, the same ones come again."""
+
+SIGNALS = {
+    "snakemake is killed (SIGKILL)": ("run", signal.SIGKILL),
+    "snakemake is told to end (SIGTERM)": ("run", signal.SIGTERM),
+    "Ctrl-C": ("all", signal.SIGINT),
+    "a job is killed (SIGKILL), as for memory": ("job", signal.SIGKILL),
+    "a job is told to end (SIGTERM)": ("job", signal.SIGTERM),
+}
+"""What happens to a run: whom the signal goes to, and which it is."""
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+"""In which the system counts CPU time."""
+
+
+class Trial:
+    """A folder with a config, and runs in it.
+
+    Args:
+        path: The folder.
+        config: The config.
+        targets: What is asked for; everything by default.
+    """
+
+    def __init__(self, path: Path, config: Mapping[str, Any] = CONFIG, *targets: str) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+        self._targets = targets
+        self.path, self.results = path, path / "results"
+        self._out = path.with_name(f"{path.name}.{id(self)}.out")
+        self.write(config)
+
+    def write(self, config: Mapping[str, Any]) -> None:
+        """Write the config."""
+        self.config = config
+        (self.path / "my.yaml").write_text(yaml.safe_dump(dict(config), sort_keys=False))
+
+    def finish(self) -> None:
+        """Run the workflow, which must go well."""
+        done = self.run()
+        assert done.returncode == 0, done.stdout
+
+    def worked(self) -> "Work":
+        """Run the workflow, which must go well; how much there is to do."""
+        done = Work(0.0, 0.0)
+        with self.running() as run:
+            while run.poll() is None:
+                done = work_of(run.pid)
+                time.sleep(0.02)
+        assert run.returncode == 0, self.said()
+        return done
+
+    def sealed(self, folder: Path) -> "subprocess.CompletedProcess[str]":
+        """Run the workflow without a network, where the system lets one, and with a home and a folder for temporary files in `folder`."""
+        for name in ("home", "tmp"):
+            (folder / name).mkdir()
+        variables = {name: str(folder / "home") for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")}
+        without = ["env", "-u", "XDG_CACHE_HOME"]
+        return self.run(*(["unshare", "--net"] if may_unshare() else []), *without, TMPDIR=str(folder / "tmp"), **variables)
+
+    def elsewhere(self, folder: Path) -> list[str]:
+        """What a sealed run left in its home and its folder for temporary files."""
+        return sorted(str(path.relative_to(folder)) for name in ("home", "tmp") for path in (folder / name).rglob("*"))
+
+    @property
+    def command(self) -> list[str]:
+        """What a user types."""
+        snakefile = str(REPOSITORY / "Snakefile")
+        return [
+            sys.executable,
+            "-m",
+            "snakemake",
+            "--cores",
+            "4",
+            "--snakefile",
+            snakefile,
+            "--configfile",
+            "my.yaml",
+            *(["--"] if self._targets else []),
+            *self._targets,
+        ]
+
+    def run(self, *before: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        """Run the workflow as a user does.
+
+        Args:
+            before: What goes before the command, such as `unshare -n`.
+            environment: Added to the environment.
+        """
+        return subprocess.run(
+            [*before, *self.command],
+            cwd=self.path,
+            env={**os.environ, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+
+    @contextmanager
+    def running(self) -> "Iterator[subprocess.Popen[bytes]]":
+        """A run in a process group of its own."""
+        with self._out.open("wb") as out:
+            process = subprocess.Popen(self.command, cwd=self.path, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+            try:
+                yield process
+            finally:
+                if process.poll() is None:
+                    process.kill()
+                process.wait()
+
+    def said(self) -> str:
+        """What the last run of `running` said."""
+        return self._out.read_text()
+
+    def contents(self) -> dict[str, str]:
+        """The digest of every file that a reader may find; PDFs aside, which differ from run to run."""
+        return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in self.published()}
+
+    def published(self) -> Iterator[tuple[str, Path]]:
+        """Every file that a reader may find, by its path below the results."""
+        for folder, folders, names in os.walk(self.results):
+            below = Path(folder).relative_to(self.results)
+            folders[:] = [name for name in folders if not name.startswith(".") and (below.parts or name != "logs")]
+            for name in names:
+                if not name.startswith(".") and not name.endswith(".pdf"):
+                    yield (below / name).as_posix(), Path(folder, name)
+
+    def finished(self) -> dict[str, tuple[int, int]]:
+        """The outputs that Snakemake has seen the end of, and that are still there; what is said of one changes when it is made again."""
+        journal = self.path / ".snakemake" / "rooflines" / "known"
+        names = [line.partition(" ")[2] for line in journal.read_text().splitlines()] if journal.exists() else []
+        stats = {name: (self.path / name).stat() for name in names if (self.path / name).exists()}
+        return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in stats.items()}
+
+    def halves(self) -> list[Path]:
+        """What a killed job left half written."""
+        return sorted(self.results.rglob(LEFTOVER))
+
+    def whole(self, clean: Mapping[str, str]) -> None:
+        """Assert that everything is there, as a clean run made it, that the records say so too, and that nothing half made is left."""
+        found = self.contents()
+        assert found.keys() == clean.keys()
+        assert [name for name in clean if found[name] != clean[name]] == []
+        assert [(path, fault) for path, fault in faults_in(self.results) if fault] == []
+
+
+class Watcher:
+    """A reader that looks at a trial's files all the time, and notes each that is not what a clean run made.
+
+    Args:
+        trial: The folder.
+        clean: What its files must be whenever they are there.
+    """
+
+    def __init__(self, trial: Trial, clean: Mapping[str, str]) -> None:
+        self._trial, self._clean = trial, clean
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self._seen: dict[str, tuple[int, int, int]] = {}
+        self.looks = 0
+        self.faults: list[str] = []
+
+    def _look(self) -> None:
+        while not self._stop.wait(0.004):
+            self.looks += 1
+            for name, path in self._trial.published():
+                try:
+                    stat = path.stat()
+                    look = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+                    if self._seen.get(name) == look:
+                        continue
+                    content = hashlib.sha256(path.read_bytes()).hexdigest()
+                except FileNotFoundError:
+                    continue
+                self._seen[name] = look
+                if content != self._clean.get(name):
+                    self.faults.append(f"{name} with {stat.st_size} bytes")
+
+    def __enter__(self) -> Self:
+        """Begin to look."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Look no more."""
+        self._stop.set()
+        self._thread.join()
+
+
+@cache
+def may_unshare(*kinds: str) -> bool:
+    """Whether this process may start one with namespaces of its own: without a network (the default), or with mounts of its own."""
+    return subprocess.run(["unshare", *(kinds or ("--net",)), "true"], capture_output=True, check=False).returncode == 0  # noqa: S607
+
+
+def truncated(path: Path) -> None:
+    """Cut a file in half."""
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def emptied(path: Path) -> None:
+    """Leave nothing of a file."""
+    os.truncate(path, 0)
+
+
+def flipped(path: Path) -> None:
+    """Change one bit in the middle."""
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        byte = file.read(1)[0]
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte ^ 16]))
+
+
+def replaced(path: Path) -> None:
+    """Put something else there, of the same size."""
+    size = path.stat().st_size
+    path.unlink()
+    path.write_bytes(b"PAR1" + bytes(size - 8) + b"PAR1")
+
+
+def unfinished(folder: Path, output: str) -> Path:
+    """Have Snakemake take an output for that of a job which never ended; the file that says so."""
+    marker = folder / ".snakemake/incomplete" / base64.urlsafe_b64encode(output.encode()).decode()
+    marker.write_text(json.dumps({"external_jobid": None}), encoding="utf-8")
+    return marker
+
+
+class Process(NamedTuple):
+    """A process: its parent, and the CPU time [s] of itself and of those it started that have ended."""
+
+    parent: int
+    own_s: float
+    ended_s: float
+
+
+class Work(NamedTuple):
+    """What a run has done so far, which unlike the time since its start does not depend on how busy the machine is [CPU s]."""
+
+    all_s: float
+    jobs_s: float
+
+
+def tree(pid: int) -> dict[int, Process]:
+    """A process and all below it."""
+    found = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                values = (folder / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            user_s, system_s, ended_user_s, ended_system_s = (int(value) / TICKS_PER_S for value in values[11:15])
+            found[int(folder.name)] = Process(int(values[1]), user_s + system_s, ended_user_s + ended_system_s)
+    below, waiting = {}, [pid]
+    while waiting:
+        parent = waiting.pop()
+        below[parent] = found[parent]
+        waiting += [process for process, values in found.items() if values.parent == parent]
+    return below
+
+
+def jobs_of(pid: int) -> list[int]:
+    """The processes at the ends of a process's tree: the jobs that work."""
+    below = tree(pid)
+    parents = {process.parent for process in below.values()}
+    return [process for process in below if process not in parents and process != pid]
+
+
+def work_of(pid: int) -> Work:
+    """What a process and all below it have done so far."""
+    below = tree(pid)
+    all_s = sum(process.own_s + process.ended_s for process in below.values())
+    return Work(all_s, all_s - below[pid].own_s)
+
+
+def struck(trial: Trial, kind: str, moment_s: float, chance: random.Random) -> bool:
+    """Start a run and send it a signal; wait for its end, but not for that of jobs that outlive it.
+
+    Args:
+        trial: The folder.
+        kind: What happens, of `SIGNALS`.
+        moment_s: When: after so much work of the run, or of its jobs where one of them is struck [CPU s].
+        chance: Which of the jobs.
+
+    Returns:
+        Whether there was still something to strike.
+    """
+    whom, which = SIGNALS[kind]
+    with trial.running() as run:
+        victims: list[int] = []
+        while not victims and run.poll() is None:
+            done = work_of(run.pid)
+            if whom != "job" and done.all_s >= moment_s:
+                victims = [run.pid]
+            elif whom == "job" and done.jobs_s >= moment_s and (jobs := jobs_of(run.pid)):
+                victims = [chance.choice(jobs)]
+            else:
+                time.sleep(0.02)
+        for victim in victims:
+            try:
+                os.killpg(victim, which) if whom == "all" else os.kill(victim, which)
+            except ProcessLookupError:
+                return False
+        run.wait(120)
+    return bool(victims)
+
+
+def outlives(trial: Trial, clean: Mapping[str, str], kind: str, moment_s: float, chance: random.Random) -> bool:
+    """Strike a run, run again, and assert all that must hold; whether there was something to strike."""
+    shutil.rmtree(trial.results, ignore_errors=True)
+    shutil.rmtree(trial.path / ".snakemake", ignore_errors=True)
+    with Watcher(trial, clean) as watcher:
+        hit = struck(trial, kind, moment_s, chance)
+        before = trial.finished()
+        done = trial.run()
+    assert done.returncode == 0, done.stdout
+    assert watcher.faults == []
+    assert watcher.looks > 10
+    after = trial.finished()
+    assert {name for name, made in before.items() if after.get(name) != made} == set(), "finished and made again"
+    trial.whole(clean)
+    return hit
