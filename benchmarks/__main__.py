@@ -47,7 +47,9 @@ GOALS: list[Goal] = []
 WRITER = "polars' Parquet writer, see section 3"
 
 
-def rounds(names: Sequence[str], once: Callable[[str], Cost], number: int = ROUNDS) -> dict[str, Cost]:
+def rounds(
+    names: Sequence[str], once: Callable[[str], Cost], number: int = ROUNDS
+) -> dict[str, Cost]:
     """The cheapest of several rounds, in which all take turns."""
     found: dict[str, list[Cost]] = {name: [] for name in names}
     for _ in range(number):
@@ -75,14 +77,23 @@ def demand(holds: bool, what: str) -> None:  # noqa: FBT001, it is the claim
 def formulas(rows: float, folder: Path) -> Lines:
     """The formulas alone, every column computed and summed, against blocked numpy."""
     names = ("rooflines-sums", "numpy-sums")
-    count, found = rows_of(rows), [[json.loads(contender(name, rows, folder, 1).said) for name in names] for _ in range(PAIRS)]
+    count, found = (
+        rows_of(rows),
+        [
+            [json.loads(contender(name, rows, folder, 1).said) for name in names]
+            for _ in range(PAIRS)
+        ],
+    )
     for ours, theirs in found:
         for column, total in theirs["sums"].items():
             mine = ours["sums"][column]
             demand(abs(mine - total) <= 1e-9 * abs(total), f"sum of {column}: {mine} and {total}")
     ratios = [theirs["cpu_s"] / ours["cpu_s"] for ours, theirs in found]
     cpu_s = [median(run["cpu_s"] for run in runs) for runs in zip(*found, strict=True)]
-    body = [(name, f"{count:,}", f"{cpu:.2f}", million(count, cpu)) for name, cpu in zip(names, cpu_s, strict=True)]
+    body = [
+        (name, f"{count:,}", f"{cpu:.2f}", million(count, cpu))
+        for name, cpu in zip(names, cpu_s, strict=True)
+    ]
     note = (
         f"One thread, without the start, the middle of {PAIRS} pairs. rooflines settles ties exactly, numpy does not. "
         f"rooflines / numpy: {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})."
@@ -95,7 +106,9 @@ def differences(one: pl.DataFrame, other: pl.DataFrame, most: float) -> list[str
     """Columns in which two tables differ once both stand in one order: metrics by more than that part of them, the rest at all."""
     order = ["dtypes", "sharding", "shards", "B", "D", "F"]
     texts = pl.col(pl.Categorical, pl.Enum).cast(pl.String)
-    mine, theirs = (frame.with_columns(texts).select(one.columns).sort(order) for frame in (one, other))
+    mine, theirs = (
+        frame.with_columns(texts).select(one.columns).sort(order) for frame in (one, other)
+    )
     wrong = []
     for name in mine.columns:
         a, b = mine[name], theirs[name].cast(mine.schema[name], strict=False)
@@ -107,14 +120,25 @@ def differences(one: pl.DataFrame, other: pl.DataFrame, most: float) -> list[str
 
 def files(rows: float, folder: Path) -> Lines:
     """From sizes to Parquet with all columns, against DuckDB, pandas, and numpy with pyarrow."""
-    names = ("rooflines", "rooflines-lz4", "rooflines-float32", "duckdb", "duckdb-snappy", "pandas", "numpy-pyarrow")
+    names = (
+        "rooflines",
+        "rooflines-lz4",
+        "rooflines-float32",
+        "duckdb",
+        "duckdb-snappy",
+        "pandas",
+        "numpy-pyarrow",
+    )
     paths = {name: folder / f"{name}.parquet" for name in names}
     for name in names:
         contender(name, 2e5, paths[name], 1)
     ours = pl.read_parquet(paths["rooflines"])
     for name in names[1:]:
         theirs = pl.read_parquet(paths[name])
-        demand(theirs.height == ours.height, f"{name} has {theirs.height} rows where rooflines has {ours.height}")
+        demand(
+            theirs.height == ours.height,
+            f"{name} has {theirs.height} rows where rooflines has {ours.height}",
+        )
         wrong = differences(ours, theirs, FLOAT32 if "float32" in name else EXACTLY)
         demand(not wrong, f"{name} in {', '.join(wrong)}")
     count, threads, body = rows_of(rows), os.cpu_count() or 1, []
@@ -123,11 +147,33 @@ def files(rows: float, folder: Path) -> Lines:
     for name in names:
         size = paths[name].stat().st_size / count
         ratio = alone[name].cpu_s / alone["rooflines"].cpu_s
-        speeds = (f"{alone[name].cpu_s:.2f}", million(count, alone[name].cpu_s), f"{ratio:.2f}", million(count, every[name].wall_s))
+        speeds = (
+            f"{alone[name].cpu_s:.2f}",
+            million(count, alone[name].cpu_s),
+            f"{ratio:.2f}",
+            million(count, every[name].wall_s),
+        )
         body.append((name, *speeds, f"{size:.1f}", f"{alone[name].peak_mib:.0f}"))
-    GOALS.append(Goal("end to end, CPU s of DuckDB's COPY over ours", 3, alone["duckdb"].cpu_s / alone["rooflines"].cpu_s, limit=WRITER))
-    GOALS.append(Goal("end to end, M rows/s wall", 6, count / every["rooflines"].wall_s / 1e6, limit=WRITER))
-    head = ("who", "CPU s", "M rows per CPU s", "its CPU s / ours", f"M rows/s wall, {threads} threads", "bytes per row", "peak MiB")
+    GOALS.append(
+        Goal(
+            "end to end, CPU s of DuckDB's COPY over ours",
+            3,
+            alone["duckdb"].cpu_s / alone["rooflines"].cpu_s,
+            limit=WRITER,
+        )
+    )
+    GOALS.append(
+        Goal("end to end, M rows/s wall", 6, count / every["rooflines"].wall_s / 1e6, limit=WRITER)
+    )
+    head = (
+        "who",
+        "CPU s",
+        "M rows per CPU s",
+        "its CPU s / ours",
+        f"M rows/s wall, {threads} threads",
+        "bytes per row",
+        "peak MiB",
+    )
     note = f"{count:,} rows, all columns, zstd(1) unless said, whole processes with their start. 200,000 rows compared one by one."
     return table("2. End to end into Parquet", head, body, note)
 
@@ -145,11 +191,21 @@ COSTS = {
 def costs(rows: float, folder: Path) -> Lines:
     """Where the time of a row goes: what each step on the way into a file adds."""
     count, path = rows_of(rows), folder / "costs.parquet"
-    found = [{name: json.loads(contender(name, rows, path, 1).said)["cpu_s"] / count * 1e9 for name in COSTS} for _ in range(ROUNDS + 1)]
+    found = [
+        {
+            name: json.loads(contender(name, rows, path, 1).said)["cpu_s"] / count * 1e9
+            for name in COSTS
+        }
+        for _ in range(ROUNDS + 1)
+    ]
     ns = {name: median(run[name] for run in found) for name in COSTS}
-    body = [(what, f"{ns[name]:.0f}", f"{ns[name] / ns['zstd']:.0%}") for name, what in COSTS.items()]
+    body = [
+        (what, f"{ns[name]:.0f}", f"{ns[name] / ns['zstd']:.0%}") for name, what in COSTS.items()
+    ]
     note = "One thread, without the start. What is not computing is polars' Parquet writer: encoding and compressing 28 columns."
-    return table("3. Where the time of a row goes", ("what", "CPU ns per row", "of a job's"), body, note)
+    return table(
+        "3. Where the time of a row goes", ("what", "CPU ns per row", "of a job's"), body, note
+    )
 
 
 def write(folder: Path, given: Mapping[str, Any]) -> Path:
@@ -162,7 +218,16 @@ def write(folder: Path, given: Mapping[str, Any]) -> Path:
 def workflow(folder: Path, cores: int) -> Cost:
     """The workflow, as a user runs it, but for the site."""
     targets = ("results/tables/index.csv", "results/thresholds.parquet", "results/skipped.csv")
-    arguments = ["snakemake", *targets, "--cores", str(cores), "--snakefile", str(ROOT / "Snakefile"), "--configfile", "bench.yaml"]
+    arguments = [
+        "snakemake",
+        *targets,
+        "--cores",
+        str(cores),
+        "--snakefile",
+        str(ROOT / "Snakefile"),
+        "--configfile",
+        "bench.yaml",
+    ]
     return run(arguments, cores, folder)
 
 
@@ -172,24 +237,66 @@ def snakemakes_share(rows: float, folder: Path) -> Lines:
     for wanted in (rows, 10 * rows):
         given = config(wanted, 4)
         count = load_config(given).sweep("bench").rows
-        places = {name: write(folder / f"{name}-{wanted:g}", given) for name in ("process", "workflow")}
+        places = {
+            name: write(folder / f"{name}-{wanted:g}", given) for name in ("process", "workflow")
+        }
         one = run(["benchmarks.one_process"], cores, places["process"])
         whole = workflow(places["workflow"], cores)
-        tables = {name: sorted(path.name for path in (place / "results/tables/bench").iterdir()) for name, place in places.items()}
-        demand(tables["process"] == tables["workflow"], "the parts of the workflow and of one process")
+        tables = {
+            name: sorted(path.name for path in (place / "results/tables/bench").iterdir())
+            for name, place in places.items()
+        }
+        demand(
+            tables["process"] == tables["workflow"], "the parts of the workflow and of one process"
+        )
         for part in tables["process"]:
-            mine, theirs = (pl.scan_parquet(place / "results/tables/bench" / part) for place in places.values())
-            sums = [frame.select(pl.len(), pl.col(*FLOATS).sum()).collect() for frame in (mine, theirs)]
-            near = all(abs(a - b) <= EXACTLY * abs(a) for a, b in zip(sums[0].row(0), sums[1].row(0), strict=True))
+            mine, theirs = (
+                pl.scan_parquet(place / "results/tables/bench" / part) for place in places.values()
+            )
+            sums = [
+                frame.select(pl.len(), pl.col(*FLOATS).sum()).collect() for frame in (mine, theirs)
+            ]
+            near = all(
+                abs(a - b) <= EXACTLY * abs(a)
+                for a, b in zip(sums[0].row(0), sums[1].row(0), strict=True)
+            )
             demand(near, f"{part} of the workflow and of one process")
-        empty = run_empty_jobs(folder / f"empty-{wanted:g}", len(tables["workflow"]) + OTHER_JOBS, cores)
-        more = f"{whole.wall_s - one.wall_s:+.1f}", f"{whole.wall_s / one.wall_s:.2f}", f"{whole.cpu_s / one.cpu_s:.2f}"
-        less, limit = whole.wall_s - one.wall_s, f"Snakemake itself: as many empty jobs take {empty.wall_s:.1f} s"
+        empty = run_empty_jobs(
+            folder / f"empty-{wanted:g}", len(tables["workflow"]) + OTHER_JOBS, cores
+        )
+        more = (
+            f"{whole.wall_s - one.wall_s:+.1f}",
+            f"{whole.wall_s / one.wall_s:.2f}",
+            f"{whole.cpu_s / one.cpu_s:.2f}",
+        )
+        less, limit = (
+            whole.wall_s - one.wall_s,
+            f"Snakemake itself: as many empty jobs take {empty.wall_s:.1f} s",
+        )
         if wanted == rows:
-            GOALS.append(Goal(f"Snakemake's share at {count:.0e} rows, s", 1.5, less, most=True, limit=limit))
+            GOALS.append(
+                Goal(f"Snakemake's share at {count:.0e} rows, s", 1.5, less, most=True, limit=limit)
+            )
         else:
-            GOALS.append(Goal(f"the same at {count:.0e} rows, times", 1.15, whole.wall_s / one.wall_s, most=True, limit=limit))
-        body.append((f"{count:,}", len(tables["workflow"]), f"{one.wall_s:.1f}", f"{whole.wall_s:.1f}", f"{empty.wall_s:.1f}", *more))
+            GOALS.append(
+                Goal(
+                    f"the same at {count:.0e} rows, times",
+                    1.15,
+                    whole.wall_s / one.wall_s,
+                    most=True,
+                    limit=limit,
+                )
+            )
+        body.append(
+            (
+                f"{count:,}",
+                len(tables["workflow"]),
+                f"{one.wall_s:.1f}",
+                f"{whole.wall_s:.1f}",
+                f"{empty.wall_s:.1f}",
+                *more,
+            )
+        )
     head = (
         "rows",
         "parts",
@@ -207,42 +314,94 @@ def snakemakes_share(rows: float, folder: Path) -> Lines:
 def growth(sizes: Sequence[float], folder: Path) -> Lines:
     """The workflow at growing sizes, over forty chips."""
     cores, body, per_row = os.cpu_count() or 1, [], dict[float, float]()
-    for wanted, floats in [*((size, "float64") for size in sizes), *((size, "float32") for size in sizes if size == BILLION)]:
+    for wanted, floats in [
+        *((size, "float64") for size in sizes),
+        *((size, "float32") for size in sizes if size == BILLION),
+    ]:
         given = config(wanted, CHIPS, floats=floats)
-        count, place = load_config(given).sweep("bench").rows, write(folder / f"growth-{wanted:g}-{floats}", given)
+        count, place = (
+            load_config(given).sweep("bench").rows,
+            write(folder / f"growth-{wanted:g}-{floats}", given),
+        )
         cost = workflow(place, cores)
         parts = list((place / "results/tables/bench").iterdir())
-        made = pl.scan_parquet(place / "results/tables/bench/*.parquet").select(pl.len()).collect().item()
+        made = (
+            pl.scan_parquet(place / "results/tables/bench/*.parquet")
+            .select(pl.len())
+            .collect()
+            .item()
+        )
         demand(made == count, f"{made} rows on disk where the sweep has {count}")
         size = sum(part.stat().st_size for part in parts) / count
-        seconds = (f"{cost.wall_s:.1f}", f"{cost.cpu_s:.1f}", million(count, cost.wall_s), million(count, cost.cpu_s))
-        body.append((f"{count:,}", floats, len(parts), *seconds, f"{cost.peak_mib:.0f}", f"{size:.1f}"))
+        seconds = (
+            f"{cost.wall_s:.1f}",
+            f"{cost.cpu_s:.1f}",
+            million(count, cost.wall_s),
+            million(count, cost.cpu_s),
+        )
+        body.append(
+            (f"{count:,}", floats, len(parts), *seconds, f"{cost.peak_mib:.0f}", f"{size:.1f}")
+        )
         shutil.rmtree(place)
         if floats == "float32":
             continue
         per_row[wanted] = cost.cpu_s / count
         if wanted == BILLION:
             GOALS.append(Goal("1e9 rows, s", 180, cost.wall_s, most=True, limit=WRITER))
-            GOALS.append(Goal("1e9 rows, MiB of the largest process", 2048, cost.peak_mib, most=True))
+            GOALS.append(
+                Goal("1e9 rows, MiB of the largest process", 2048, cost.peak_mib, most=True)
+            )
         if wanted == BILLION and FEW in per_row:
-            GOALS.append(Goal("1e9 rows, CPU s of a row over those at 1e7", 1.2, per_row[BILLION] / per_row[FEW], most=True))
-    head = ("rows", "metrics", "parts", "wall s", "CPU s", "M rows/s wall", "M rows per CPU s", "peak MiB of a process", "bytes per row")
+            GOALS.append(
+                Goal(
+                    "1e9 rows, CPU s of a row over those at 1e7",
+                    1.2,
+                    per_row[BILLION] / per_row[FEW],
+                    most=True,
+                )
+            )
+    head = (
+        "rows",
+        "metrics",
+        "parts",
+        "wall s",
+        "CPU s",
+        "M rows/s wall",
+        "M rows per CPU s",
+        "peak MiB of a process",
+        "bytes per row",
+    )
     return table(f"5. Growth, `snakemake --cores {cores}`, {CHIPS} chips", head, body)
 
 
 def threshold_rows(_: float, folder: Path) -> Lines:
     """Thresholds per second, with and without the start of the process."""
     sizes = {"from": 64, "to": 64 * 700, "step": 64}
-    given = config(1, 2, grid={"B": 1, "D": sizes, "F": sizes}, thresholds=["B"], dtypes=["bf16", "w8a16"], sharding="none", shards=1)
+    given = config(
+        1,
+        2,
+        grid={"B": 1, "D": sizes, "F": sizes},
+        thresholds=["B"],
+        dtypes=["bf16", "w8a16"],
+        sharding="none",
+        shards=1,
+    )
     place = write(folder / "thresholds", given)
-    cost = rounds(["thresholds"], lambda _: run(["benchmarks.one_process", "thresholds"], 1, place))["thresholds"]
+    cost = rounds(
+        ["thresholds"], lambda _: run(["benchmarks.one_process", "thresholds"], 1, place)
+    )["thresholds"]
     said = json.loads(cost.said)
     body = [
         (what, f"{cpu_s:.2f}", million(said["count"], cpu_s))
         for what, cpu_s in (("solving", said["cpu_s"]), ("with the start", cost.cpu_s))
     ]
     GOALS.append(Goal("thresholds, M per CPU s", 1, said["count"] / said["cpu_s"] / 1e6))
-    return table("6. Thresholds", ("what", "CPU s", "M per CPU s"), body, f"{said['count']:,}, exact to the last integer.")
+    return table(
+        "6. Thresholds",
+        ("what", "CPU s", "M per CPU s"),
+        body,
+        f"{said['count']:,}, exact to the last integer.",
+    )
 
 
 def again(rows: float, folder: Path) -> Lines:
@@ -254,19 +413,41 @@ def again(rows: float, folder: Path) -> Lines:
     before = {path: path.stat().st_mtime_ns for path in (place / "results/tables/bench").iterdir()}
     idle = rounds(["idle"], lambda _: workflow(place, cores))["idle"]
     demand("Nothing to be done" in idle.said, "the second run has something to do")
-    given["chips"]["chip-20"] = {**given["chips"]["chip-20"], "memory.hbm.bytes_per_s": 4e12, "source": "an edit"}
+    given["chips"]["chip-20"] = {
+        **given["chips"]["chip-20"],
+        "memory.hbm.bytes_per_s": 4e12,
+        "source": "an edit",
+    }
     write(place, given)
     edit = workflow(place, cores)
     remade = sum(path.stat().st_mtime_ns != made for path, made in before.items())
     demand(remade == 1, f"an edit of one chip remade {remade} parts")
     body = [
-        (name, f"{cost.wall_s:.2f}", f"{cost.cpu_s:.2f}", f"1/{whole.wall_s / cost.wall_s:.0f}", f"1/{whole.cpu_s / cost.cpu_s:.0f}")
-        for name, cost in (("the whole", whole), ("nothing to do", idle), ("an edit of one chip", edit))
+        (
+            name,
+            f"{cost.wall_s:.2f}",
+            f"{cost.cpu_s:.2f}",
+            f"1/{whole.wall_s / cost.wall_s:.0f}",
+            f"1/{whole.cpu_s / cost.cpu_s:.0f}",
+        )
+        for name, cost in (
+            ("the whole", whole),
+            ("nothing to do", idle),
+            ("an edit of one chip", edit),
+        )
     ]
     head = ("run", "wall s", "CPU s", "of the whole, wall", "of the whole, CPU")
     note = f"{load_config(given).sweep('bench').rows:,} rows over {CHIPS} chips in {len(before)} parts."
     limit = f"Snakemake's start: nothing to do takes 1/{whole.wall_s / idle.wall_s:.0f}"
-    GOALS.append(Goal(f"an edit of one chip of {CHIPS}, part of the whole", 1 / 20, edit.wall_s / whole.wall_s, most=True, limit=limit))
+    GOALS.append(
+        Goal(
+            f"an edit of one chip of {CHIPS}, part of the whole",
+            1 / 20,
+            edit.wall_s / whole.wall_s,
+            most=True,
+            limit=limit,
+        )
+    )
     return table("7. Again", head, body, note) + reading(place)
 
 
@@ -293,32 +474,58 @@ def reading(place: Path) -> Lines:
             found = read()
             costs.append((time.process_time() - cpu, time.monotonic() - wall))
         sums.append(found)
-        body.append((name, f"{found[0]:,}", f"{min(wall for _, wall in costs):.2f}", f"{min(cpu for cpu, _ in costs):.2f}"))
-    demand(sums[0][0] == sums[1][0] and abs(sums[0][1] - sums[1][1]) <= 1e-9 * sums[0][1], "what polars and DuckDB read")
+        body.append(
+            (
+                name,
+                f"{found[0]:,}",
+                f"{min(wall for _, wall in costs):.2f}",
+                f"{min(cpu for cpu, _ in costs):.2f}",
+            )
+        )
+    demand(
+        sums[0][0] == sums[1][0] and abs(sums[0][1] - sums[1][1]) <= 1e-9 * sums[0][1],
+        "what polars and DuckDB read",
+    )
     return table("8. Reading one chip of forty", ("by", "rows", "wall s", "CPU s"), body)
 
 
 def default_config(_: float, folder: Path) -> Lines:
     """All that the default config asks for, charts and site too, and a second run with nothing to do."""
     cores, given = os.cpu_count() or 1, load_config()
-    rows, jobs = sum(given.sweep(name).rows for name in given.sweeps), len(given.sweeps) + OTHER_JOBS
+    rows, jobs = (
+        sum(given.sweep(name).rows for name in given.sweeps),
+        len(given.sweeps) + OTHER_JOBS,
+    )
     command = ["snakemake", "--cores", str(cores), "--snakefile", str(ROOT / "Snakefile")]
     place, empty = folder / "default", folder / "empty"
     place.mkdir()
     costs = {"the whole, with charts and site": run(command, cores, place)}
     costs["nothing to do"] = rounds(["idle"], lambda _: run(command, cores, place))["idle"]
     run_empty_jobs(empty, jobs, cores)
-    costs[f"nothing to do in a workflow of {jobs} empty jobs"] = rounds(["idle"], lambda _: run_empty_jobs(empty, jobs, cores))["idle"]
-    demand(all("Nothing to be done" in cost.said for cost in list(costs.values())[1:]), "the second run has something to do")
+    costs[f"nothing to do in a workflow of {jobs} empty jobs"] = rounds(
+        ["idle"], lambda _: run_empty_jobs(empty, jobs, cores)
+    )["idle"]
+    demand(
+        all("Nothing to be done" in cost.said for cost in list(costs.values())[1:]),
+        "the second run has something to do",
+    )
     parts = list((place / "results/tables").glob("*/*.parquet"))
-    size, site = (sum(file.stat().st_size for file in files if file.is_file()) for files in (parts, (place / "results/bundle").rglob("*")))
+    size, site = (
+        sum(file.stat().st_size for file in files if file.is_file())
+        for files in (parts, (place / "results/bundle").rglob("*"))
+    )
     note = f"{rows:,} rows, {size / rows:.1f} bytes per row; the site has {site / 1e6:.1f} MB."
     idle, floor = list(costs.values())[1:]
     limit = f"Snakemake's start: a workflow of as many empty jobs takes {floor.wall_s:.1f} s"
     GOALS.append(Goal("bytes per row, default config", 15, size / rows, most=True))
     GOALS.append(Goal("nothing to do, default config, s", 1.5, idle.wall_s, most=True, limit=limit))
     body = [(name, f"{cost.wall_s:.2f}", f"{cost.cpu_s:.2f}") for name, cost in costs.items()]
-    return table(f"9. The default config, `snakemake --cores {cores}`", ("run", "wall s", "CPU s"), body, note)
+    return table(
+        f"9. The default config, `snakemake --cores {cores}`",
+        ("run", "wall s", "CPU s"),
+        body,
+        note,
+    )
 
 
 def machine(load: float) -> Lines:
@@ -326,7 +533,9 @@ def machine(load: float) -> Lines:
     packages = ("polars", "snakemake", "duckdb", "pandas", "numpy", "pyarrow")
     on = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, "
     on += ", ".join(f"{name} {version(name)}" for name in packages)
-    shared = " Others worked on the machine: read ratios of CPU time, not seconds." if load > 1 else ""
+    shared = (
+        " Others worked on the machine: read ratios of CPU time, not seconds." if load > 1 else ""
+    )
     return [
         "# Measured speed",
         "",
@@ -339,10 +548,23 @@ def machine(load: float) -> Lines:
 def main() -> None:
     """Measure, print, and write RESULTS.md."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--rows", type=float, default=1e7, help="rows of all but growth, and a tenth of those of share and again (1e7)")
-    parser.add_argument("--growth", type=float, nargs="+", default=[1e6, 1e7, 1e8], help="sizes of growth (1e6 1e7 1e8)")
     parser.add_argument(
-        "--only", nargs="+", help="some of formulas, files, costs, share, growth, thresholds, again, default; RESULTS.md stays as it is"
+        "--rows",
+        type=float,
+        default=1e7,
+        help="rows of all but growth, and a tenth of those of share and again (1e7)",
+    )
+    parser.add_argument(
+        "--growth",
+        type=float,
+        nargs="+",
+        default=[1e6, 1e7, 1e8],
+        help="sizes of growth (1e6 1e7 1e8)",
+    )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        help="some of formulas, files, costs, share, growth, thresholds, again, default; RESULTS.md stays as it is",
     )
     given = parser.parse_args()
     parts: dict[str, Callable[[Path], Lines]] = {

@@ -32,26 +32,28 @@ BLOCK = 8192
 Arrays = dict[str, Any]
 
 
-def scenarios(sweep: Sweep) -> Arrays:
+def variants(sweep: Sweep) -> Arrays:
     """Bits, rates and keys of every (dtypes, sharding, shards), in order."""
-    (block,) = sweep.blocks
+    (chip_rows,) = sweep.by_chip
     rows = []
-    for scenario in block.scenarios:
-        case, service = sweep.case(scenario), sweep.service(block, scenario)
-        rates = [resource.rate(service) for resource in RESOURCES]
-        math_rate, memory_rate, network_rate = (float(rate.per_s) if rate else 1.0 for rate in rates)
+    for variant in chip_rows.variants:
+        case, target = sweep.case(variant), sweep.target(chip_rows, variant)
+        rates = [resource.rate(target) for resource in RESOURCES]
+        math_rate, memory_rate, network_rate = (
+            float(rate.per_s) if rate else 1.0 for rate in rates
+        )
         rows.append(
             {
-                "dtypes": scenario.dtypes,
-                "sharding": scenario.sharding,
-                "shards": scenario.shards,
+                "dtypes": variant.dtypes,
+                "sharding": variant.sharding,
+                "shards": variant.shards,
                 **{f"{operand}_bytes": float(bits) / 8 for operand, bits in case.bits.items()},
-                "reduces": scenario.sharding.startswith("contracting"),
+                "reduces": variant.sharding.startswith("contracting"),
                 "math_rate": math_rate,
                 "memory_rate": memory_rate,
                 "network_rate": network_rate,
-                "peak": float(peak(service)),
-                "network": block.network,
+                "peak": float(peak(target)),
+                "network": chip_rows.network,
             }
         )
     assert len(rows) == len(DTYPES) * len(SHARDINGS) * len(SHARDS)  # noqa: S101
@@ -60,7 +62,10 @@ def scenarios(sweep: Sweep) -> Arrays:
 
 def panel(sweep: Sweep) -> Arrays:
     """All that does not depend on B, for every scenario and every D and F."""
-    at, given = np.repeat(np.arange(len(DTYPES) * len(SHARDINGS) * len(SHARDS)), len(SIZES) ** 2), scenarios(sweep)
+    at, given = (
+        np.repeat(np.arange(len(DTYPES) * len(SHARDINGS) * len(SHARDS)), len(SIZES) ** 2),
+        variants(sweep),
+    )
     of = {key: values[at] for key, values in given.items()}
     repeats = len(at) // len(SIZES) ** 2
     d, f = np.tile(np.repeat(SIZES, len(SIZES)), repeats), np.tile(SIZES, repeats * len(SIZES))
@@ -81,12 +86,22 @@ def panel(sweep: Sweep) -> Arrays:
 
 
 FLOATS = (
-    *("flops", "memory_bytes", "network_bytes", "footprint_bytes", "t_math_s", "t_memory_s", "t_network_s", "t_lower_s", "t_upper_s"),
+    *(
+        "flops",
+        "memory_bytes",
+        "network_bytes",
+        "footprint_bytes",
+        "t_math_s",
+        "t_memory_s",
+        "t_network_s",
+        "t_lower_s",
+        "t_upper_s",
+    ),
     *("memory_intensity", "network_intensity", "attained_flops_per_s", "utilization"),
 )
 
 
-def blocks(sweep: Sweep, capacity: float) -> Iterator[tuple[int, slice, Arrays, Arrays]]:
+def by_chip(sweep: Sweep, capacity: float) -> Iterator[tuple[int, slice, Arrays, Arrays]]:
     """Every metric, in blocks small enough for the cache, in buffers that are used again: B, the panel's rows, metrics, panel."""
     fixed = panel(sweep)
     rows = len(fixed["D"])
@@ -136,10 +151,12 @@ def compute(b: float, p: Arrays, m: Arrays, capacity: float) -> None:
 def numpy_sums(sweep: Sweep, capacity: float, _: Path) -> dict[str, float]:
     """Every column added up, block by block."""
     sums = dict.fromkeys([*FLOATS, "fits", "bound", "B", "D", "F", "shards"], 0.0)
-    for b, here, m, p in blocks(sweep, capacity):
+    for b, here, m, p in by_chip(sweep, capacity):
         for name in FLOATS:
             values = m[name]
-            sums[name] += values.sum(where=values < np.inf) if name == "network_intensity" else values.sum()
+            sums[name] += (
+                values.sum(where=values < np.inf) if name == "network_intensity" else values.sum()
+            )
         for name in ("D", "F", "shards"):
             sums[name] += p[name].sum()
         sums["fits"] += m["fits"].sum()
@@ -159,8 +176,13 @@ def rooflines_sums(sweep: Sweep, _: float, __: Path) -> dict[str, float]:
     names = [*FLOATS, "fits", "B", "D", "F", "shards"]
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
         columns = [column.name for column in table_columns(sweep.op.dims)]
-        frame = whole_rows(sweep, columns, 0, sweep.rows).select(pl.col(names).sum(), pl.col("bound").to_physical().sum())
-        return {name: float(value) for name, value in frame.collect(engine="streaming").row(0, named=True).items()}
+        frame = whole_rows(sweep, columns, 0, sweep.rows).select(
+            pl.col(names).sum(), pl.col("bound").to_physical().sum()
+        )
+        return {
+            name: float(value)
+            for name, value in frame.collect(engine="streaming").row(0, named=True).items()
+        }
 
 
 def rooflines_parquet(sweep: Sweep, _: float, path: Path, **keys: Any) -> None:  # noqa: ANN401, any key of a sweep
@@ -173,30 +195,42 @@ def rooflines_parquet(sweep: Sweep, _: float, path: Path, **keys: Any) -> None: 
     write_part(part.spec, path)
 
 
-def rooflines_written(sweep: Sweep, _: float, path: Path, floats: str = "float64", **options: Any) -> None:  # noqa: ANN401, polars' own
+def rooflines_written(
+    sweep: Sweep,
+    _: float,
+    path: Path,
+    floats: str = "float64",
+    **options: Any,  # noqa: ANN401
+) -> None:
     """The rows alone into Parquet, with other options than a job's."""
     import polars as pl  # noqa: PLC0415, the others do without
 
     from rooflines.model.columns import table_columns  # noqa: PLC0415
     from rooflines.results.tables import PAGE_BYTES, ROW_GROUP_ROWS  # noqa: PLC0415
-    from rooflines.run.jobs import ROWS_AT_ONCE, as_stored  # noqa: PLC0415
+    from rooflines.run.jobs import ROWS_AT_ONCE  # noqa: PLC0415
     from rooflines.sweep.rows import whole_rows  # noqa: PLC0415
+    from rooflines.sweep.table import as_stored  # noqa: PLC0415
 
     wanted = replace(sweep, config={**sweep.config, "floats": floats})
-    frame = as_stored(wanted, whole_rows(wanted, [column.name for column in table_columns(sweep.op.dims)], 0, sweep.rows))
+    frame = as_stored(
+        wanted,
+        whole_rows(wanted, [column.name for column in table_columns(sweep.op.dims)], 0, sweep.rows),
+    )
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
-        frame.sink_parquet(path, row_group_size=ROW_GROUP_ROWS, data_page_size=PAGE_BYTES, **options)
+        frame.sink_parquet(
+            path, row_group_size=ROW_GROUP_ROWS, data_page_size=PAGE_BYTES, **options
+        )
 
 
 def keys(sweep: Sweep) -> dict[str, str | None]:
     """The keys that are the same in every row."""
-    (block,) = sweep.blocks
+    (chip_rows,) = sweep.by_chip
     return {
         "operation": sweep.op.name,
-        "chip": block.chip,
+        "chip": chip_rows.chip,
         "unit": sweep.unit,
-        "memory": block.memory,
-        "network": block.network,
+        "memory": chip_rows.memory,
+        "network": chip_rows.network,
         "shape": None,
     }
 
@@ -209,9 +243,14 @@ def batch(sweep: Sweep, b: int, m: Mapping[str, Any], p: Mapping[str, Any]) -> A
     zeros = np.zeros(rows, np.int8)
 
     def coded(codes: Any, names: Any) -> Any:  # noqa: ANN401
-        return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int8)), pa.array(names, pa.string()))
+        return pa.DictionaryArray.from_arrays(
+            pa.array(codes.astype(np.int8)), pa.array(names, pa.string())
+        )
 
-    same = {name: pa.nulls(rows, pa.string()) if value is None else coded(zeros, [value]) for name, value in keys(sweep).items()}
+    same = {
+        name: pa.nulls(rows, pa.string()) if value is None else coded(zeros, [value])
+        for name, value in keys(sweep).items()
+    }
     columns = {
         **same,
         "dtypes": coded(p["dtypes"], list(DTYPES)),
@@ -221,7 +260,9 @@ def batch(sweep: Sweep, b: int, m: Mapping[str, Any], p: Mapping[str, Any]) -> A
         "D": pa.array(p["D"]),
         "F": pa.array(p["F"]),
         **{name: pa.array(m[name].copy()) for name in FLOATS if name != "network_intensity"},
-        "network_intensity": pa.array(m["network_intensity"].copy(), mask=np.isinf(m["network_intensity"])),
+        "network_intensity": pa.array(
+            m["network_intensity"].copy(), mask=np.isinf(m["network_intensity"])
+        ),
         "t_estimate_s": pa.nulls(rows, pa.float64()),
         "bound": coded(m["bound"], BOUNDS),
         "fits": pa.array(m["fits"]),
@@ -236,13 +277,19 @@ def numpy_parquet(sweep: Sweep, capacity: float, path: Path) -> None:
 
     pa.set_cpu_count(THREADS)
     writer, waiting = None, []
-    for b, _, m, p in blocks(sweep, capacity):
+    for b, _, m, p in by_chip(sweep, capacity):
         waiting.append(batch(sweep, b, m, p))
         if writer is None:
             floats = {*FLOATS, "t_estimate_s", "B", "D", "F", "shards", "fits"}
             coded = [name for name in waiting[0].schema.names if name not in floats]
-            options = {"compression": "zstd", "compression_level": 1, "use_dictionary": [*coded, "B", "D", "F", "shards"]}
-            writer = parquet.ParquetWriter(path, waiting[0].schema, write_statistics=False, **options)
+            options = {
+                "compression": "zstd",
+                "compression_level": 1,
+                "use_dictionary": [*coded, "B", "D", "F", "shards"],
+            }
+            writer = parquet.ParquetWriter(
+                path, waiting[0].schema, write_statistics=False, **options
+            )
         if sum(map(len, waiting)) >= 2**18:
             writer.write_table(pa.Table.from_batches(waiting), row_group_size=2**20)
             waiting = []
@@ -267,11 +314,19 @@ def pandas_parquet(sweep: Sweep, capacity: float, path: Path) -> None:
     for start in range(0, len(batches), 16):
         f = pd.DataFrame({"B": batches[start : start + 16]}).merge(fixed, how="cross")
         for name, value in keys(sweep).items():
-            f[name] = pd.Categorical([value] * len(f)) if value is None else pd.Categorical.from_codes(np.zeros(len(f), np.int8), [value])
+            f[name] = (
+                pd.Categorical([value] * len(f))
+                if value is None
+                else pd.Categorical.from_codes(np.zeros(len(f), np.int8), [value])
+            )
         f["flops"] = f["B"] * f["flops_per_b"]
         f["memory_bytes"] = f["footprint_bytes"] = f["B"] * f["memory_per_b"] + f["memory_fixed"]
         f["network_bytes"] = f["B"] * f["network_per_b"]
-        for name, work in (("math", "flops"), ("memory", "memory_bytes"), ("network", "network_bytes")):
+        for name, work in (
+            ("math", "flops"),
+            ("memory", "memory_bytes"),
+            ("network", "network_bytes"),
+        ):
             f[f"t_{name}_s"] = f[work] / f[f"{name}_rate"]
         times = f[["t_math_s", "t_memory_s", "t_network_s"]]
         f["t_lower_s"] = np.maximum(np.maximum(f["t_math_s"], f["t_memory_s"]), f["t_network_s"])
@@ -282,13 +337,29 @@ def pandas_parquet(sweep: Sweep, capacity: float, path: Path) -> None:
         f["attained_flops_per_s"] = f["flops"] / f["t_lower_s"]
         f["utilization"] = f["attained_flops_per_s"] / f["peak"]
         slow = f["t_math_s"] < f["t_lower_s"]
-        f["bound"] = pd.Categorical.from_codes(slow.astype("int8") + (slow & (f["t_memory_s"] < f["t_lower_s"])).astype("int8"), BOUNDS)
+        f["bound"] = pd.Categorical.from_codes(
+            slow.astype("int8") + (slow & (f["t_memory_s"] < f["t_lower_s"])).astype("int8"), BOUNDS
+        )
         f["fits"] = f["footprint_bytes"] <= capacity
-        kept = [*keys(sweep), "dtypes", "sharding", "shards", "B", "D", "F", *FLOATS, "t_estimate_s", "bound", "fits"]
+        kept = [
+            *keys(sweep),
+            "dtypes",
+            "sharding",
+            "shards",
+            "B",
+            "D",
+            "F",
+            *FLOATS,
+            "t_estimate_s",
+            "bound",
+            "fits",
+        ]
         table = pa.Table.from_pandas(f[kept], preserve_index=False)
         if writer is None:
             coded = [name for name in kept if name not in FLOATS]
-            writer = parquet.ParquetWriter(path, table.schema, compression="zstd", compression_level=1, use_dictionary=coded)
+            writer = parquet.ParquetWriter(
+                path, table.schema, compression="zstd", compression_level=1, use_dictionary=coded
+            )
         writer.write_table(table.cast(writer.schema))
     assert writer  # noqa: S101
     writer.close()
@@ -316,13 +387,20 @@ COPY (
 """
 
 
-def duckdb_parquet(sweep: Sweep, capacity: float, path: Path, compression: str = "COMPRESSION zstd, COMPRESSION_LEVEL 1") -> None:
+def duckdb_parquet(
+    sweep: Sweep,
+    capacity: float,
+    path: Path,
+    compression: str = "COMPRESSION zstd, COMPRESSION_LEVEL 1",
+) -> None:
     """DuckDB's COPY of a cross join of the batch sizes and the panel, keys as enums, in any order."""
     import duckdb  # noqa: PLC0415
     import pandas as pd  # noqa: PLC0415
 
     connection = duckdb.connect()
-    connection.execute(f"SET threads = {THREADS}; SET preserve_insertion_order = false; CREATE TYPE bounds AS ENUM {tuple(BOUNDS)}")
+    connection.execute(
+        f"SET threads = {THREADS}; SET preserve_insertion_order = false; CREATE TYPE bounds AS ENUM {tuple(BOUNDS)}"
+    )
     fixed = pd.DataFrame(panel(sweep))
     for name, names in (("dtypes", DTYPES), ("sharding", SHARDINGS)):
         fixed[name] = pd.Categorical.from_codes(fixed[name].astype("int8"), list(names))
@@ -330,8 +408,13 @@ def duckdb_parquet(sweep: Sweep, capacity: float, path: Path, compression: str =
     connection.register("fixed", fixed)
     connection.register("sizes", pd.DataFrame({"B": sweep.lead.columns["B"]}))
     connection.execute("CREATE TABLE p AS FROM fixed; CREATE TABLE b AS FROM sizes")
-    spelt = ", ".join(f"{'NULL::VARCHAR' if value is None else repr(value)} AS {name}" for name, value in keys(sweep).items())
-    connection.execute(QUERY.format(keys=spelt, capacity=capacity, path=path, compression=compression))
+    spelt = ", ".join(
+        f"{'NULL::VARCHAR' if value is None else repr(value)} AS {name}"
+        for name, value in keys(sweep).items()
+    )
+    connection.execute(
+        QUERY.format(keys=spelt, capacity=capacity, path=path, compression=compression)
+    )
 
 
 CONTENDERS: Mapping[str, Callable[[Sweep, float, Path], Mapping[str, float] | None]] = {
@@ -344,7 +427,9 @@ CONTENDERS: Mapping[str, Callable[[Sweep, float, Path], Mapping[str, float] | No
     "statistics": partial(rooflines_written, compression="uncompressed"),
     "lz4": partial(rooflines_written, compression="lz4"),
     "zstd": partial(rooflines_written, compression="zstd", compression_level=1),
-    "float32": partial(rooflines_written, floats="float32", compression="zstd", compression_level=1),
+    "float32": partial(
+        rooflines_written, floats="float32", compression="zstd", compression_level=1
+    ),
     "duckdb": duckdb_parquet,
     "duckdb-snappy": partial(duckdb_parquet, compression="COMPRESSION snappy"),
     "pandas": pandas_parquet,
@@ -355,7 +440,10 @@ CONTENDERS: Mapping[str, Callable[[Sweep, float, Path], Mapping[str, float] | No
 def main(name: str, rows: str, path: str) -> None:
     """Let one of them make its rows; what it prints is its sums, or nothing, and the CPU seconds without the start."""
     given = load_config(config(float(rows)))
-    sweep, capacity = given.sweep("bench"), float(given.chips["chip-00"]["memory"]["hbm"]["capacity_bytes"])
+    sweep, capacity = (
+        given.sweep("bench"),
+        float(given.chips["chip-00"]["memory"]["hbm"]["capacity_bytes"]),
+    )
     started_s = time.process_time()
     sums = CONTENDERS[name](sweep, capacity, Path(path))
     print(json.dumps({"cpu_s": time.process_time() - started_s, "sums": sums}))

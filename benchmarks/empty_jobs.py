@@ -33,4 +33,16 @@ def run_empty_jobs(folder: Path, jobs: int, cores: int) -> Cost:
     for name, text in (("Snakefile", SNAKEFILE.replace("JOBS", str(jobs))), ("empty.py", SCRIPT)):
         if not (folder / name).exists():
             (folder / name).write_text(text, encoding="utf-8")
-    return run(["snakemake", "--cores", str(cores), "--max-jobs-per-timespan", "10000/1s", "--scheduler", "greedy"], cores, folder)
+    return run(
+        [
+            "snakemake",
+            "--cores",
+            str(cores),
+            "--max-jobs-per-timespan",
+            "10000/1s",
+            "--scheduler",
+            "greedy",
+        ],
+        cores,
+        folder,
+    )

@@ -17,5 +17,15 @@ def config(rows: float, chips: int = 1, **sweep: object) -> dict[str, Any]:
     own = {f"chip-{number:02d}": {"base": CHIP} for number in range(chips)}
     batches = max(round(rows / ROWS_PER_B / chips), 1)
     grid = {"B": {"from": 16, "to": 16 * batches, "step": 16}, "D": list(SIZES), "F": list(SIZES)}
-    keys = {"dtypes": list(DTYPES), "sharding": list(SHARDINGS), "shards": list(SHARDS), "chips": list(own), "thresholds": []}
-    return {"sweeps": {"bench": {"operation": "matmul", "grid": grid, **keys, **sweep}}, "chips": own, "charts": []}
+    keys = {
+        "dtypes": list(DTYPES),
+        "sharding": list(SHARDINGS),
+        "shards": list(SHARDS),
+        "chips": list(own),
+        "thresholds": [],
+    }
+    return {
+        "sweeps": {"bench": {"operation": "matmul", "grid": grid, **keys, **sweep}},
+        "chips": own,
+        "charts": [],
+    }

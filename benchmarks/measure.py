@@ -55,7 +55,9 @@ def run(command: Sequence[str], threads: int = 1, cwd: Path | None = None) -> Co
     started = ["-c", SNAKEMAKE] if module == "snakemake" else ["-m", module]
     watched = [sys.executable, "-c", WATCH, sys.executable, *started, *arguments]
     started_s = time.monotonic()
-    done = subprocess.run(watched, cwd=cwd, env=environment, capture_output=True, text=True, check=True)  # noqa: S603
+    done = subprocess.run(  # noqa: S603
+        watched, cwd=cwd, env=environment, capture_output=True, text=True, check=True
+    )
     wall_s = time.monotonic() - started_s
     status, cpu_s, peak_mib, said = json.loads(done.stdout)
     if status:

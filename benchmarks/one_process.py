@@ -19,12 +19,18 @@ def main() -> None:
     config = load_config(Path("bench.yaml"))
     if "thresholds" in sys.argv[1:]:
         started_s = time.process_time()
-        print(json.dumps({"count": thresholds(config).height, "cpu_s": time.process_time() - started_s}))
+        print(
+            json.dumps(
+                {"count": thresholds(config).height, "cpu_s": time.process_time() - started_s}
+            )
+        )
         return
     work, results = plan(config), Path("results")
     for part in work.parts:
         write_part(part.spec, results / "tables" / f"{part.name}.parquet")
-    write_thresholds(work.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv")
+    write_thresholds(
+        work.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv"
+    )
     write_skipped(work.skipped_spec, results / "skipped.csv")
     write_index(index_spec(work.parts), results / "tables" / "index.csv")
 

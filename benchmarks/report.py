@@ -37,9 +37,17 @@ class Goal:
         return self.found <= self.wanted if self.most else self.found >= self.wanted
 
 
-def table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]], note: str = "") -> Lines:
+def table(
+    title: str, head: Sequence[str], rows: Iterable[Sequence[object]], note: str = ""
+) -> Lines:
     """A table in Markdown, printed as well."""
-    lines = [f"## {title}", "", *([note, ""] if note else []), f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
+    lines = [
+        f"## {title}",
+        "",
+        *([note, ""] if note else []),
+        f"| {' | '.join(head)} |",
+        f"|{' --- |' * len(head)}",
+    ]
     lines += [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
     print("\n".join([*lines, ""]), flush=True)
     return [*lines, ""]
@@ -48,7 +56,13 @@ def table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]], not
 def goals(found: Iterable[Goal]) -> Lines:
     """What was aimed at, as a table."""
     body = [
-        (goal.what, f"{'at most' if goal.most else 'at least'} {goal.wanted:g}", f"{goal.found:.3g}", *_verdict(goal)) for goal in found
+        (
+            goal.what,
+            f"{'at most' if goal.most else 'at least'} {goal.wanted:g}",
+            f"{goal.found:.3g}",
+            *_verdict(goal),
+        )
+        for goal in found
     ]
     return table("Goals", ("what", "goal", "measured", "reached", "what stands in the way"), body)
 

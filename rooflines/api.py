@@ -71,20 +71,44 @@ def chips(config: Config | None = None) -> pl.DataFrame:
     """
     entries = chip_entries() if config is None else config.chips
     records = [
-        {"chip": chip, "name": entry.get("name"), "vendor": entry.get("vendor"), "base": entry.get("base"), **number}
+        {
+            "chip": chip,
+            "name": entry.get("name"),
+            "vendor": entry.get("vendor"),
+            "base": entry.get("base"),
+            **number,
+        }
         for chip, entry in entries.items()
         for number in _numbers(entry)
     ]
     texts = ("chip", "name", "vendor", "base", "path", "source", "confidence", "note")
-    kinds = {"value": pl.Float64, "estimate": pl.Boolean, "halved": pl.Boolean, "printed_with_sparsity": pl.Float64}
-    order = (*texts[:5], "value", "source", "confidence", "estimate", "halved", "printed_with_sparsity", "note")
-    return pl.DataFrame(records, schema={name: kinds.get(name, pl.String) for name in order}, orient="row")
+    kinds = {
+        "value": pl.Float64,
+        "estimate": pl.Boolean,
+        "halved": pl.Boolean,
+        "printed_with_sparsity": pl.Float64,
+    }
+    order = (
+        *texts[:5],
+        "value",
+        "source",
+        "confidence",
+        "estimate",
+        "halved",
+        "printed_with_sparsity",
+        "note",
+    )
+    return pl.DataFrame(
+        records, schema={name: kinds.get(name, pl.String) for name in order}, orient="row"
+    )
 
 
 def _numbers(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Every number of a chip with what is known of it."""
     places: list[tuple[str, Mapping[str, Any]]] = [
-        (f"units.{unit}.{dtype}", peak) for unit, peaks in entry["units"].items() for dtype, peak in peaks.items()
+        (f"units.{unit}.{dtype}", peak)
+        for unit, peaks in entry["units"].items()
+        for dtype, peak in peaks.items()
     ]
     places += [(f"memory.{name}", level) for name, level in entry["memory"].items()]
     places += [(f"networks.{name}", network) for name, network in entry["networks"].items()]
@@ -92,7 +116,11 @@ def _numbers(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     places += [(f"prices.{place}", price) for place, price in enumerate(entry.get("prices", []))]
     for place, found in places:
         for key, value in found.items():
-            if isinstance(value, int | float) and not isinstance(value, bool) and key != "printed_with_sparsity":
+            if (
+                isinstance(value, int | float)
+                and not isinstance(value, bool)
+                and key != "printed_with_sparsity"
+            ):
                 source = source_of(found, key) or source_of(entry, key)
                 yield {
                     "path": f"{place}.{key}",
@@ -127,6 +155,12 @@ def dtypes() -> pl.DataFrame:
 def columns() -> pl.DataFrame:
     """The column dictionary: `file` (table, thresholds or skipped), `column`, `unit`, `meaning`, `null` (what a null means)."""
     dims = ("B", "D", "F")
-    files = {"table": dictionary.table_columns(dims), "thresholds": dictionary.threshold_columns(dims), "skipped": dictionary.SKIPPED}
-    records = [{"file": file, **asdict(column)} for file, found in files.items() for column in found]
+    files = {
+        "table": dictionary.table_columns(dims),
+        "thresholds": dictionary.threshold_columns(dims),
+        "skipped": dictionary.SKIPPED,
+    }
+    records = [
+        {"file": file, **asdict(column)} for file, found in files.items() for column in found
+    ]
     return pl.DataFrame(records).rename({"name": "column"})

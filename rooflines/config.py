@@ -8,10 +8,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import Mistakes, Partial, PlausibilityWarning, RooflinesError, close_to, placed, quote
+from rooflines.basics.errors import (
+    Mistakes,
+    Partial,
+    PlausibilityWarning,
+    RooflinesError,
+    close_to,
+    placed,
+    quote,
+)
 from rooflines.basics.text import abridged, counted
 from rooflines.basics.yaml_file import Lines, in_file, read_yaml
-from rooflines.catalogue.chips import CONFIG_DIR, base_chips, chip_entries, dtype_entries, resolve_chips
+from rooflines.catalogue.chips import (
+    CONFIG_DIR,
+    base_chips,
+    chip_entries,
+    dtype_entries,
+    resolve_chips,
+)
 from rooflines.catalogue.entries import checked_name, understood
 from rooflines.catalogue.plausibility import doubts
 from rooflines.charts.choice import choose
@@ -21,7 +35,7 @@ from rooflines.sweep.sweep import Sweep
 
 if TYPE_CHECKING:
     from rooflines.charts.choice import Spec
-    from rooflines.model.resources import Plain
+    from rooflines.model.resources import JSON
 
 __all__ = ["DEFAULT_CONFIG", "Config", "load_config"]
 
@@ -44,7 +58,7 @@ class Config:
 
     file: str
     sweeps: Mapping[str, Sweep]
-    chips: Plain
+    chips: JSON
     charts: tuple[Spec, ...]
 
     def __repr__(self) -> str:
@@ -61,7 +75,13 @@ class Config:
         """
         if name not in self.sweeps:
             fix = f"use one of {', '.join(self.sweeps)}"
-            raise RooflinesError("sweeps", f"has no {quote(name)}", fix, close=close_to(name, self.sweeps), file=self.file)
+            raise RooflinesError(
+                "sweeps",
+                f"has no {quote(name)}",
+                fix,
+                close=close_to(name, self.sweeps),
+                file=self.file,
+            )
         return self.sweeps[name]
 
 
@@ -90,14 +110,20 @@ def load_config(source: str | Path | Mapping[str, Any] | None = None) -> Config:
         with in_file(path):
             config, unlikely = _understood(str(path), given)
     for doubt in unlikely:
-        warnings.warn(str(doubt.within(file=config.file, line_of=line_of)), PlausibilityWarning, stacklevel=2)
+        warnings.warn(
+            str(doubt.within(file=config.file, line_of=line_of)), PlausibilityWarning, stacklevel=2
+        )
     return config
 
 
 def _check_thresholds(solutions: int) -> None:
     if solutions > MOST_THRESHOLDS:
         fix = "solve for fewer dimensions, for nothing with [], or choose fewer of the other sizes"
-        raise RooflinesError("thresholds", f"makes {solutions:,} thresholds, more than the {MOST_THRESHOLDS:,} that one file holds", fix)
+        raise RooflinesError(
+            "thresholds",
+            f"makes {solutions:,} thresholds, more than the {MOST_THRESHOLDS:,} that one file holds",
+            fix,
+        )
 
 
 def _understood(file: str, given: object) -> tuple[Config, list[RooflinesError]]:
@@ -117,7 +143,9 @@ def _understood(file: str, given: object) -> tuple[Config, list[RooflinesError]]
                     if "chips" in top.refused:
                         plain.refuse("chips")
                     checked = Sweep.of(name, plain, chips, dtype_entries())
-                    _check_thresholds(sum(known.solutions() for known in (*sweeps.values(), checked)))
+                    _check_thresholds(
+                        sum(known.solutions() for known in (*sweeps.values(), checked))
+                    )
                     own.check()
                     sweeps[name] = checked
         with mistakes.at("charts") as part:
@@ -137,12 +165,17 @@ def _all_chips(top: Partial, mistakes: Mistakes) -> tuple[Partial, list[Roofline
             with part.at(str(chip)):
                 if chip in catalogue:
                     raise RooflinesError(
-                        "", "is a chip of the catalogue already", f"choose another id and write `base: {chip}` for a variant of it"
+                        "",
+                        "is a chip of the catalogue already",
+                        f"choose another id and write `base: {chip}` for a variant of it",
                     )
         own = resolve_chips(top["chips"], catalogue, part)
         for chip, entry in own.items():
             with part.at(chip):
-                unlikely += [doubt.within(f"chips.{chip}") for doubt in doubts(top["chips"][chip], entry, {**catalogue, **own})]
+                unlikely += [
+                    doubt.within(f"chips.{chip}")
+                    for doubt in doubts(top["chips"][chip], entry, {**catalogue, **own})
+                ]
     return Partial({**catalogue, **own}, own.refused), unlikely
 
 

@@ -23,7 +23,9 @@ def repository() -> Path:
 def snakemake() -> Snakemake:
     """`snakemake --cores 2` with this environment's Python, in a folder, with more arguments; its output is text, both streams in one."""
 
-    def run(*arguments: str | Path, cwd: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    def run(
+        *arguments: str | Path, cwd: Path, **environment: str
+    ) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [sys.executable, "-m", "snakemake", "--cores", "2", *map(str, arguments)],
             cwd=cwd,

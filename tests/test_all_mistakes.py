@@ -68,7 +68,11 @@ charts:
 """
 """Every line with a mistake ends in its key path; nothing else is wrong."""
 
-EXPECTED = [(line, text.split("# ! ")[1]) for line, text in enumerate(TWENTY_TWO.splitlines(), 1) if "# ! " in text]
+EXPECTED = [
+    (line, text.split("# ! ")[1])
+    for line, text in enumerate(TWENTY_TWO.splitlines(), 1)
+    if "# ! " in text
+]
 
 
 def refused(source: Path | dict[str, Any]) -> rooflines.RooflinesError:
@@ -90,7 +94,9 @@ def test_all_mistakes_are_found_in_one_run_in_the_order_of_their_lines(path: Pat
     errors = refused(path).errors
     assert len(EXPECTED) == 22
     assert [(error.line, error.where) for error in errors] == EXPECTED
-    assert all(error.errors == (error,) and error.file == str(path) and error.fix for error in errors)
+    assert all(
+        error.errors == (error,) and error.file == str(path) and error.fix for error in errors
+    )
 
 
 def test_a_message_has_twenty_mistakes_and_the_number_of_the_others(path: Path) -> None:
@@ -107,7 +113,10 @@ def test_a_message_has_twenty_mistakes_and_the_number_of_the_others(path: Path) 
 def test_a_mapping_has_the_same_mistakes_without_lines(path: Path) -> None:
     """Where the config comes from changes no mistake."""
     of_mapping, of_file = refused(yaml.safe_load(TWENTY_TWO)), refused(path)
-    parts = [{(error.where, error.problem, error.fix, error.close) for error in errors.errors} for errors in (of_mapping, of_file)]
+    parts = [
+        {(error.where, error.problem, error.fix, error.close) for error in errors.errors}
+        for errors in (of_mapping, of_file)
+    ]
     assert parts[0] == parts[1]
     assert {(error.file, error.line) for error in of_mapping.errors} == {("config", None)}
 
@@ -122,7 +131,10 @@ def test_the_workflow_ends_with_the_same_message(path: Path) -> None:
 def test_the_mistakes_of_many_lines_are_counted_up_to_a_thousand(tmp_path: Path) -> None:
     """A file of nothing but mistakes is refused at once."""
     path = tmp_path / "my.yaml"
-    path.write_text("sweeps: {a: 1}\n" + "".join(f"k{number}: 1\n" for number in range(50_000)), encoding="utf-8")
+    path.write_text(
+        "sweeps: {a: 1}\n" + "".join(f"k{number}: 1\n" for number in range(50_000)),
+        encoding="utf-8",
+    )
     error = refused(path)
     assert len(error.errors) == 1000
     assert str(error).endswith("\nand at least 980 more mistakes.")
@@ -141,17 +153,28 @@ charts: []
 
 FOLLOWING = {
     "a sweep of a chip that is refused": (
-        SWEEP.replace("[h100-sxm]", "[mine, variant]") + "chips:\n  mine: {base: h100}\n  variant: {base: mine}\n",
+        SWEEP.replace("[h100-sxm]", "[mine, variant]")
+        + "chips:\n  mine: {base: h100}\n  variant: {base: mine}\n",
         {(10, "chips.mine.base")},
     ),
-    "a sweep of chips that are no mapping": (SWEEP.replace("[h100-sxm]", "[mine]") + "chips: 7\n", {(9, "chips")}),
+    "a sweep of chips that are no mapping": (
+        SWEEP.replace("[h100-sxm]", "[mine]") + "chips: 7\n",
+        {(9, "chips")},
+    ),
     "a chart of a sweep that is refused": (
-        SWEEP.replace("matmul", "matmull").replace("[]", "[{chart: shards, sweep: one, chips: [x]}]"),
+        SWEEP.replace("matmul", "matmull").replace(
+            "[]", "[{chart: shards, sweep: one, chips: [x]}]"
+        ),
         {(3, "sweeps.one.operation")},
     ),
-    "charts of a sweep whose name is refused": (SWEEP.replace("one: &one", "One:").replace("[]", "auto"), {(2, "sweeps.One")}),
+    "charts of a sweep whose name is refused": (
+        SWEEP.replace("one: &one", "One:").replace("[]", "auto"),
+        {(2, "sweeps.One")},
+    ),
     "charts of a sweep with a key that is refused": (
-        SWEEP.replace("[]", "[{chart: roofline, sweep: one, chips: [h200]}]\n").replace("shards: [1]", "compression: gzip"),
+        SWEEP.replace("[]", "[{chart: roofline, sweep: one, chips: [h200]}]\n").replace(
+            "shards: [1]", "compression: gzip"
+        ),
         {(7, "sweeps.one.compression")},
     ),
     "charts of sweeps that are refused": (
@@ -167,9 +190,18 @@ FOLLOWING = {
         {(9, "sweeps.one.shardin")},
     ),
     "dtypes whose key is misspelt": (SWEEP.replace("dtypes", "dtype"), {(5, "sweeps.one.dtype")}),
-    "a dimension without sizes whose name is misspelt": (SWEEP.replace("D: 2, F: D", "d: [0], F: 4"), {(4, "sweeps.one.grid.d")}),
-    "sizes that repeat sizes that are refused": (SWEEP.replace("D: 2", "D: two"), {(4, "sweeps.one.grid.D")}),
-    "dimensions that repeat each other": (SWEEP.replace("D: 2", "D: F"), {(4, "sweeps.one.grid.D")}),
+    "a dimension without sizes whose name is misspelt": (
+        SWEEP.replace("D: 2, F: D", "d: [0], F: 4"),
+        {(4, "sweeps.one.grid.d")},
+    ),
+    "sizes that repeat sizes that are refused": (
+        SWEEP.replace("D: 2", "D: two"),
+        {(4, "sweeps.one.grid.D")},
+    ),
+    "dimensions that repeat each other": (
+        SWEEP.replace("D: 2", "D: F"),
+        {(4, "sweeps.one.grid.D")},
+    ),
     "bases that name each other": (
         SWEEP + "chips:\n  a: {base: c}\n  b: {base: a}\n  c: {base: b}\n  d: {base: c}\n",
         {(10, "chips.a.base")},
@@ -183,7 +215,9 @@ FOLLOWING = {
         {(4, "sweeps.one.grid.B"), (4, "sweeps.two.grid.B"), (8, "sweeps.two.dtypes[0]")},
     ),
     "a chart whose id is refused": (
-        SWEEP.replace("[]", "\n- {chart: roofline, sweep: one}\n- {chart: roofline, sweep: one, id: My id}"),
+        SWEEP.replace(
+            "[]", "\n- {chart: roofline, sweep: one}\n- {chart: roofline, sweep: one, id: My id}"
+        ),
         {(10, "charts[1].id")},
     ),
 }
@@ -201,9 +235,23 @@ def test_what_follows_from_a_mistake_is_none(name: str, tmp_path: Path) -> None:
 def test_every_mistake_of_a_chart_is_found() -> None:
     """Those of its form and those against its sweep."""
     config = yaml.safe_load(SWEEP)
-    config["charts"] = [{"chart": "roofline", "sweep": "one", "chips": ["h200"], "dtypes": ["fp8"], "shape": "x", "titel": "T"}]
+    config["charts"] = [
+        {
+            "chart": "roofline",
+            "sweep": "one",
+            "chips": ["h200"],
+            "dtypes": ["fp8"],
+            "shape": "x",
+            "titel": "T",
+        }
+    ]
     wheres = {error.where for error in refused(config).errors}
-    assert wheres == {"charts[0].chips[0]", "charts[0].dtypes[0]", "charts[0].shape", "charts[0].titel"}
+    assert wheres == {
+        "charts[0].chips[0]",
+        "charts[0].dtypes[0]",
+        "charts[0].shape",
+        "charts[0].titel",
+    }
 
 
 def test_a_mistake_alone_is_said_as_it_is(tmp_path: Path) -> None:

@@ -52,7 +52,13 @@ def _own_catalogue() -> Iterator[None]:
         yield
 
 
-@settings(max_examples=500, deadline=None, database=None, print_blob=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=500,
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
+)
 @given(case=mutations.cases())
 def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(case: mutations.Case) -> None:
     """Configs and catalogues that went wrong: no other exception, no hang, no memory beyond 2 GiB, no file outside the results."""
@@ -98,11 +104,19 @@ def test_a_hang_and_a_bomb_are_noticed() -> None:
 # ---------------------------------------------------------------- names and YAML
 
 
-@pytest.mark.parametrize("name", ["../x", "..", "/etc/x", "a/b", "a\\b", ".hidden", "-x", "x\0", "x\n", "~", "x" * 101, "", "é"])
+@pytest.mark.parametrize(
+    "name",
+    ["../x", "..", "/etc/x", "a/b", "a\\b", ".hidden", "-x", "x\0", "x\n", "~", "x" * 101, "", "é"],
+)
 @pytest.mark.parametrize("place", ["sweep", "chip", "memory", "network", "chart"])
 def test_a_name_cannot_climb_out_of_its_folder(place: str, name: str) -> None:
     """What becomes part of a path, or of a column of names, is lower-case letters, digits and hyphens."""
-    sweep: dict[str, Any] = {"operation": "matmul", "grid": {"B": 1, "D": 1, "F": 1}, "dtypes": ["bf16"], "chips": ["h100-sxm"]}
+    sweep: dict[str, Any] = {
+        "operation": "matmul",
+        "grid": {"B": 1, "D": 1, "F": 1},
+        "dtypes": ["bf16"],
+        "chips": ["h100-sxm"],
+    }
     config: dict[str, Any] = {"sweeps": {"fine": sweep}, "charts": []}
     if place == "sweep":
         config["sweeps"] = {name: sweep}
@@ -119,14 +133,45 @@ def test_a_name_cannot_climb_out_of_its_folder(place: str, name: str) -> None:
 
 
 TAGS = (
-    *("!!python/object/apply:os.getcwd []", "!!python/object/new:os.system [id]", "!!python/name:os.system ''", "!!python/module:os ''"),
-    *("!!binary aGk=", "!!set {a, b}", "!!omap [a: 1]", "!!pairs [a: 1]", "!own 5", "!<tag:elsewhere,2000:x> 5"),
+    *(
+        "!!python/object/apply:os.getcwd []",
+        "!!python/object/new:os.system [id]",
+        "!!python/name:os.system ''",
+        "!!python/module:os ''",
+    ),
+    *(
+        "!!binary aGk=",
+        "!!set {a, b}",
+        "!!omap [a: 1]",
+        "!!pairs [a: 1]",
+        "!own 5",
+        "!<tag:elsewhere,2000:x> 5",
+    ),
 )
 
 
 MISFITS = (
-    *("!!int", "!!int ''", "!!int _", "!!int many", "!!float", "!!float _", "!!bool", "!!bool maybe", "!!timestamp", "!!timestamp today"),
-    *("2001-13-45", "!!map [1]", "!!map x", "!!seq {a: 1}", "!!seq x", "!!str [a]", "!!null {a: 1}"),
+    *(
+        "!!int",
+        "!!int ''",
+        "!!int _",
+        "!!int many",
+        "!!float",
+        "!!float _",
+        "!!bool",
+        "!!bool maybe",
+        "!!timestamp",
+        "!!timestamp today",
+    ),
+    *(
+        "2001-13-45",
+        "!!map [1]",
+        "!!map x",
+        "!!seq {a: 1}",
+        "!!seq x",
+        "!!str [a]",
+        "!!null {a: 1}",
+    ),
 )
 
 
@@ -138,7 +183,9 @@ def test_yaml_builds_plain_data_alone(value: str, tmp_path: Path) -> None:
     assert "line 6" in message
 
 
-ENDLESS = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9) if n else '1'}]\n" for n in range(12))
+ENDLESS = "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9) if n else '1'}]\n" for n in range(12)
+)
 DEEP = {
     "brackets": "sweeps: " + "[" * 100_000,
     "braces": "sweeps: " + "{a: " * 100_000,
@@ -151,7 +198,8 @@ DEEP = {
 BOMBS = {
     **DEEP,
     "a billion laughs": ENDLESS + "sweeps: *a11\n",
-    "laughs in a merge": "x: &x {a: 1}\n" + "".join(f"y{n}: &y{n} {{<<: [{', '.join(['*x'] * 200)}]}}\n" for n in range(200)),
+    "laughs in a merge": "x: &x {a: 1}\n"
+    + "".join(f"y{n}: &y{n} {{<<: [{', '.join(['*x'] * 200)}]}}\n" for n in range(200)),
     "a list without end": "sweeps: [" + "a," * 1_000_000 + "]",
     "keys without end": "sweeps: {" + "a," * 1_000_000 + "}",
     "a number without end": VALID.replace("512", "1" * 1_000_000),
@@ -160,14 +208,19 @@ BOMBS = {
     "hexadecimal without end": VALID.replace("512", "0x" + "f" * 1_000_000),
     "minutes without end": VALID.replace("512", ":".join(["59"] * 10_000)),
     "a key without end": VALID.replace("charts:", f"{'a' * 1_000_000}:"),
-    "a fine range": VALID.replace("[1, 2, 4]", "{from: 1, to: 9007199254740992, factor: 1.0000000000000002}"),
+    "a fine range": VALID.replace(
+        "[1, 2, 4]", "{from: 1, to: 9007199254740992, factor: 1.0000000000000002}"
+    ),
     "a fine step": VALID.replace("[1, 2, 4]", "{from: 1, to: 9007199254740992, step: 1.0e-300}"),
     "a quintillion rows": VALID.replace("[1, 2, 4]", "{from: 1, to: 1.0e+9, step: 1}").replace(
         "D: 512", "D: {from: 1, to: 1.0e+9, step: 1}"
     ),
-    "parts without end": VALID.replace("[1, 2, 4]", "{from: 1, to: 1000000, step: 1}").replace("unit: matrix", "rows_per_part: 9"),
+    "parts without end": VALID.replace("[1, 2, 4]", "{from: 1, to: 1000000, step: 1}").replace(
+        "unit: matrix", "rows_per_part: 9"
+    ),
     "thresholds without end": VALID.replace("D: 512", "D: {from: 1, to: 1000000, step: 1}").replace(
-        "dtypes: [bf16]", "dtypes: [bf16, w8a16, w4a16, {x: bf16, w: fp8, out: bf16, compute: bf16}, w-mxfp4-x-bf16, w-nvfp4-x-bf16]"
+        "dtypes: [bf16]",
+        "dtypes: [bf16, w8a16, w4a16, {x: bf16, w: fp8, out: bf16, compute: bf16}, w-mxfp4-x-bf16, w-nvfp4-x-bf16]",
     ),
 }
 
@@ -188,7 +241,10 @@ def test_a_config_of_100_megabytes_is_refused_before_it_is_read(tmp_path: Path) 
     path = tmp_path / FILE
     with path.open("wb") as file:
         file.truncate(100 * 2**20)
-    with pytest.raises(rooflines.RooflinesError, match="more than 2,097,152 bytes"), fuzzing.little_memory(2**25):
+    with (
+        pytest.raises(rooflines.RooflinesError, match="more than 2,097,152 bytes"),
+        fuzzing.little_memory(2**25),
+    ):
         rooflines.load_config(path)
 
 
@@ -204,7 +260,10 @@ def test_a_config_may_have_two_mebibytes(tmp_path: Path) -> None:
 
 def test_a_device_without_end_is_refused() -> None:
     """It has no size that would tell; it is read as far as a config may go."""
-    with pytest.raises(rooflines.RooflinesError, match="/dev/zero has more than 2,097,152 bytes"), fuzzing.little_memory(2**25):
+    with (
+        pytest.raises(rooflines.RooflinesError, match="/dev/zero has more than 2,097,152 bytes"),
+        fuzzing.little_memory(2**25),
+    ):
         rooflines.load_config("/dev/zero")
 
 
@@ -212,7 +271,9 @@ def test_a_device_without_end_is_refused() -> None:
 def test_a_pipe_is_a_config_if_it_ends(command: list[str], tmp_path: Path) -> None:
     """As in `python analysis.py <(make-config)`: what comes out of it is read like a file, and refused where it does not end."""
     (tmp_path / FILE).write_text(VALID, encoding="utf-8")
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as writer:
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as writer:
         assert writer.stdout
         source = f"/dev/fd/{writer.stdout.fileno()}"
         if command == ["yes"]:
@@ -237,7 +298,16 @@ def test_a_run_refuses_a_config_that_can_be_read_once_only(source: str, tmp_path
 AMBIGUOUS = dict(
     pair.split("=")
     for pair in (
-        *("1:30=90", "1:30.5=90.5", "12:30:00=45000", "017=15", "-017=-15", "00=0", "007.5=7.5", "0_7=7"),
+        *(
+            "1:30=90",
+            "1:30.5=90.5",
+            "12:30:00=45000",
+            "017=15",
+            "-017=-15",
+            "00=0",
+            "007.5=7.5",
+            "0_7=7",
+        ),
         *("1__0=10", "1_=1", "1__0e3=10000.0", "1_.5=1.5", "0x_1f=31"),
     )
 )
@@ -246,14 +316,19 @@ AMBIGUOUS = dict(
 
 @pytest.mark.parametrize("text", AMBIGUOUS)
 @pytest.mark.parametrize("place", ["D: 512", "name: My chip", "  mlp:"])
-def test_a_number_that_yaml_reads_as_another_one_is_refused(text: str, place: str, tmp_path: Path) -> None:
+def test_a_number_that_yaml_reads_as_another_one_is_refused(
+    text: str, place: str, tmp_path: Path
+) -> None:
     """Wherever it is, in a size, a name or a key: with its line and column, and with what YAML 1.1 takes it for."""
     found = f"  {text}:" if place == "  mlp:" else f"{place.partition(':')[0]}: {text}"
     message = message_of(VALID.replace(place, found, 1), tmp_path)
     assert_form(message, FILE)
     column = VALID.split(place)[0].rpartition("\n")[2] + found
     line = VALID.split(place)[0].count("\n") + 1
-    assert f"line {line}, column {column.rindex(text) + 1} has {text}, which YAML reads as {AMBIGUOUS[text]}." in message
+    assert (
+        f"line {line}, column {column.rindex(text) + 1} has {text}, which YAML reads as {AMBIGUOUS[text]}."
+        in message
+    )
 
 
 @pytest.mark.parametrize("text", AMBIGUOUS)
@@ -266,14 +341,21 @@ def test_text_in_the_form_of_such_a_number_is_text_in_quotes(text: str, tmp_path
     assert f"sweeps.mlp.grid.D is '{text}', which is no number." in message
 
 
-@pytest.mark.parametrize(("text", "size"), [("0x10", 16), ("0b11", 3), ("+512", 512), ("5_1_2", 512), ("5.12e02", 512), ("'1_000'", 1000)])
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("0x10", 16), ("0b11", 3), ("+512", 512), ("5_1_2", 512), ("5.12e02", 512), ("'1_000'", 1000)],
+)
 def test_a_number_that_can_be_read_in_one_way_is_read(text: str, size: int, tmp_path: Path) -> None:
     """Hexadecimal and binary numbers say what they are, and single underscores are only between digits."""
     (tmp_path / FILE).write_text(VALID.replace("D: 512", f"D: {text}"), encoding="utf-8")
-    assert rooflines.rows(rooflines.load_config(tmp_path / FILE), "mlp").collect()["D"].unique().to_list() == [size]
+    assert rooflines.rows(rooflines.load_config(tmp_path / FILE), "mlp").collect()[
+        "D"
+    ].unique().to_list() == [size]
 
 
-def test_the_description_of_parts_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_description_of_parts_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every part describes its whole sweep; many shapes in many parts are refused before the descriptions fill the memory."""
     assert parts.MOST_CHARACTERS <= fuzzing.MEMORY / 8
     monkeypatch.setattr(parts, "MOST_CHARACTERS", 10**6)
@@ -307,20 +389,40 @@ def test_names_notes_and_sources_pass_through_snakemake_unchanged(hostile_run: P
     for name in ("tables/texts/part-00000.parquet", "thresholds.parquet"):
         assert set(pl.read_parquet(results / name)["shape"]) == names
         found = rooflines.origin(results / name).sweeps["texts"]["chips"]["own"]
-        assert (found["name"], found["note"]) == (config["chips"]["own"]["name"], config["chips"]["own"]["note"])
+        assert (found["name"], found["note"]) == (
+            config["chips"]["own"]["name"],
+            config["chips"]["own"]["note"],
+        )
     (drawn,) = json.loads((results / "charts/chips/index.json").read_text())
     assert drawn["title"][:40] == config["charts"][0]["title"][:40]
 
 
-def test_a_report_runs_no_script_of_a_config(hostile_run: Path, tmp_path: Path, snakemake: Snakemake) -> None:
+def test_a_report_runs_no_script_of_a_config(
+    hostile_run: Path, tmp_path: Path, snakemake: Snakemake
+) -> None:
     """The title of a chart is in the report's page, and every `<` of it is escaped there."""
-    done = snakemake("--snakefile", ROOT / "Snakefile", "--configfile", "my.yaml", "--report", tmp_path / "report.zip", cwd=hostile_run)
+    done = snakemake(
+        "--snakefile",
+        ROOT / "Snakefile",
+        "--configfile",
+        "my.yaml",
+        "--report",
+        tmp_path / "report.zip",
+        cwd=hostile_run,
+    )
     assert done.returncode == 0, done.stdout
     with zipfile.ZipFile(tmp_path / "report.zip") as packed:
-        pages = {name: packed.read(name).decode() for name in packed.namelist() if name.endswith(".html")}
+        pages = {
+            name: packed.read(name).decode() for name in packed.namelist() if name.endswith(".html")
+        }
     (report,) = (text for name, text in pages.items() if name.endswith("report.html"))
     assert "alert(1)" in report
-    assert [(name, tag) for name, text in pages.items() for tag in fuzzing.TEXTS if tag.startswith("<") and tag in text] == []
+    assert [
+        (name, tag)
+        for name, text in pages.items()
+        for tag in fuzzing.TEXTS
+        if tag.startswith("<") and tag in text
+    ] == []
 
 
 # ---------------------------------------------------------------- what is handed over in Python
@@ -334,7 +436,9 @@ def test_a_config_is_left_as_it_was_given() -> None:
     assert isinstance(given["sweeps"]["mlp"]["shards"][1], float)
 
 
-@pytest.mark.parametrize("value", [b"abc", bytearray(b"abc"), memoryview(b"abc"), range(1, 4), {1, 2}, object(), 1 + 2j])
+@pytest.mark.parametrize(
+    "value", [b"abc", bytearray(b"abc"), memoryview(b"abc"), range(1, 4), {1, 2}, object(), 1 + 2j]
+)
 def test_sizes_are_no_bytes(value: object) -> None:
     """A sequence of numbers that is no list is no list of sizes."""
     grid = {**FULL["sweeps"]["mlp"]["grid"], "D": value}
@@ -348,20 +452,28 @@ def test_nesting_without_end_is_refused_in_python_too() -> None:
     for _ in range(50_000):
         deep = [deep]
     with pytest.raises(rooflines.RooflinesError, match=r"sweeps\.mlp\.grid\.D"):
-        rooflines.load_config({**FULL, "sweeps": {"mlp": {**FULL["sweeps"]["mlp"], "grid": {"B": 1, "D": deep}}}})
+        rooflines.load_config(
+            {**FULL, "sweeps": {"mlp": {**FULL["sweeps"]["mlp"], "grid": {"B": 1, "D": deep}}}}
+        )
 
 
 @pytest.mark.parametrize("value", [{"from": 1}, ["roofline"], {1}, None, 7])
 def test_a_chart_that_is_no_name_is_refused(value: object) -> None:
     """A mapping or a list in the place of a name is a mistake like another."""
-    with pytest.raises(rooflines.RooflinesError, match=r"charts\[0\]\.chart is .*, which is no chart"):
+    with pytest.raises(
+        rooflines.RooflinesError, match=r"charts\[0\]\.chart is .*, which is no chart"
+    ):
         rooflines.load_config({**FULL, "charts": [{"chart": value, "sweep": "mlp"}]})
 
 
 def test_the_numbers_of_a_chip_whose_sources_stand_apart_are_listed() -> None:
     """A chip may name sources for some of its numbers; the others have none."""
     peaks = {"matrix": {"bf16": {"flops_per_s": 1e14}}}
-    mine = {"source": {"bytes_per_s": "notes"}, "units": peaks, "memory": {"hbm": {"bytes_per_s": 1e12}}}
+    mine = {
+        "source": {"bytes_per_s": "notes"},
+        "units": peaks,
+        "memory": {"hbm": {"bytes_per_s": 1e12}},
+    }
     config = rooflines.load_config({**FULL, "chips": {**FULL["chips"], "apart": mine}})
     found = rooflines.chips(config).filter(chip="apart").select("path", "source").rows()
     assert found == [("units.matrix.bf16.flops_per_s", None), ("memory.hbm.bytes_per_s", "notes")]
@@ -395,12 +507,19 @@ SETTABLE: dict[str, float] = {
 def test_a_variant_may_set_a_number_that_its_base_lacks(path: str) -> None:
     """The number has the variant's source; the others of its part keep theirs."""
     variant = {"base": "bare", "source": "measured", path: SETTABLE[path]}
-    config = rooflines.load_config({**FULL, "chips": {**FULL["chips"], "bare": BARE, "variant": variant}})
+    config = rooflines.load_config(
+        {**FULL, "chips": {**FULL["chips"], "bare": BARE, "variant": variant}}
+    )
     *steps, last = path.split(".")
     place: Any = reduce(lambda inside, step: inside[step], steps, config.chips["variant"])
     assert (place[last], catalogue.source_of(place, last)) == (SETTABLE[path], "measured")
     numbers = [
-        set(rooflines.chips(config).filter(pl.col("chip") == chip, pl.col("path") != path).select("path", "value").rows())
+        set(
+            rooflines.chips(config)
+            .filter(pl.col("chip") == chip, pl.col("path") != path)
+            .select("path", "value")
+            .rows()
+        )
         for chip in ("bare", "variant")
     ]
     assert numbers[0] == numbers[1]
@@ -408,13 +527,26 @@ def test_a_variant_may_set_a_number_that_its_base_lacks(path: str) -> None:
 
 def test_every_number_of_a_part_can_be_set() -> None:
     """The list above has all numbers that the types of entries have."""
-    assert {path.rpartition(".")[2] for path in SETTABLE} == {name for part in (Peak, Level, Network, Power) for name in numbers_of(part)}
+    assert {path.rpartition(".")[2] for path in SETTABLE} == {
+        name for part in (Peak, Level, Network, Power) for name in numbers_of(part)
+    }
 
 
 def test_a_variant_may_say_that_a_hop_takes_no_time() -> None:
     """Zero is a number like another, and nothing else changes."""
-    config = rooflines.load_config({**FULL, "chips": {**FULL["chips"], "v": {"base": "h100-sxm", "networks.nvlink.hop_latency_s": 0}}})
-    ours, base = config.chips["v"]["networks"]["nvlink"], config.chips["h100-sxm"]["networks"]["nvlink"]
+    config = rooflines.load_config(
+        {
+            **FULL,
+            "chips": {
+                **FULL["chips"],
+                "v": {"base": "h100-sxm", "networks.nvlink.hop_latency_s": 0},
+            },
+        }
+    )
+    ours, base = (
+        config.chips["v"]["networks"]["nvlink"],
+        config.chips["h100-sxm"]["networks"]["nvlink"],
+    )
     assert ours.get("hop_latency_s", 0) == 0
     assert {**ours, "source": None} == {**base, "source": None}
 
@@ -426,8 +558,19 @@ def test_a_variant_may_have_parts_that_its_base_lacks() -> None:
         "memory.l3.capacity_bytes": 1e9,
         "networks.net": {"bytes_per_s": 1e9, "topology": "switch", "source": "a quote"},
     }
-    chips = {**FULL["chips"], "bare": BARE, "variant": {"base": "bare", "source": "measured", **parts}}
-    sweep = {**FULL["sweeps"]["mlp"], "chips": ["variant"], "memory": "l3", "network": "net", "sharding": "column", "thresholds": []}
+    chips = {
+        **FULL["chips"],
+        "bare": BARE,
+        "variant": {"base": "bare", "source": "measured", **parts},
+    }
+    sweep = {
+        **FULL["sweeps"]["mlp"],
+        "chips": ["variant"],
+        "memory": "l3",
+        "network": "net",
+        "sharding": "column",
+        "thresholds": [],
+    }
     config = rooflines.load_config({**FULL, "chips": chips, "sweeps": {"mlp": sweep}})
     assert rooflines.rows(config, "mlp").collect()["memory"].unique().to_list() == ["l3"]
     sources = dict(rooflines.chips(config).filter(chip="variant").select("path", "source").rows())
@@ -438,7 +581,12 @@ def test_a_variant_may_have_parts_that_its_base_lacks() -> None:
 
 def test_what_a_variant_says_of_sparsity_is_kept() -> None:
     """A new peak drops the figures that its base's peak was derived from, but none of the variant's own."""
-    base = {**BARE, "units": {"matrix": {"bf16": {"flops_per_s": 1e14, "printed_with_sparsity": 2e14, "halved": True}}}}
+    base = {
+        **BARE,
+        "units": {
+            "matrix": {"bf16": {"flops_per_s": 1e14, "printed_with_sparsity": 2e14, "halved": True}}
+        },
+    }
     own = {"units.matrix.bf16.printed_with_sparsity": 6e14, "units.matrix.bf16.flops_per_s": 3e14}
     chips = {
         **FULL["chips"],
@@ -453,26 +601,48 @@ def test_what_a_variant_says_of_sparsity_is_kept() -> None:
 
 def test_a_mistake_in_a_catalogue_is_placed_in_that_file(tmp_path: Path) -> None:
     """The dtypes are read while a chip is; a mistake in them is not said to be the chip's."""
-    (tmp_path / "dtypes.yaml").write_text(mutations.DTYPES.replace("{bits: 16", "{bits: many"), encoding="utf-8")
+    (tmp_path / "dtypes.yaml").write_text(
+        mutations.DTYPES.replace("{bits: 16", "{bits: many"), encoding="utf-8"
+    )
     catalogue.DTYPES_FILE = tmp_path / "dtypes.yaml"
     fuzzing.forget()
-    with pytest.raises(rooflines.RooflinesError, match=r"dtypes\.yaml:3: formats\.bf16\.bits is 'many'"):
+    with pytest.raises(
+        rooflines.RooflinesError, match=r"dtypes\.yaml:3: formats\.bf16\.bits is 'many'"
+    ):
         rooflines.load_config(FULL)
 
 
 @pytest.mark.parametrize("bits", ["1.0e+30", "1.0e-30", "0"])
 def test_an_element_has_a_sensible_number_of_bits(bits: str, tmp_path: Path) -> None:
     """Other numbers would lead out of the range of floats with sizes and rates that are sensible."""
-    (tmp_path / "dtypes.yaml").write_text(mutations.DTYPES.replace("bits: 16", f"bits: {bits}"), encoding="utf-8")
+    (tmp_path / "dtypes.yaml").write_text(
+        mutations.DTYPES.replace("bits: 16", f"bits: {bits}"), encoding="utf-8"
+    )
     catalogue.DTYPES_FILE = tmp_path / "dtypes.yaml"
     fuzzing.forget()
-    with pytest.raises(rooflines.RooflinesError, match=r"dtypes\.yaml: formats\.bf16\.bits is .*, which no element takes"):
+    with pytest.raises(
+        rooflines.RooflinesError,
+        match=r"dtypes\.yaml: formats\.bf16\.bits is .*, which no element takes",
+    ):
         rooflines.load_config(FULL)
 
 
 # ---------------------------------------------------------------- spreadsheets
 
-FORMULAS = ["=1+1", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "\uff1d1+1", "a;=1", "a; +1", '=cmd|" /C calc"!A0']
+FORMULAS = [
+    "=1+1",
+    "+1",
+    "-1+1",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    " =1",
+    "\uff1d1+1",
+    "a;=1",
+    "a; +1",
+    '=cmd|" /C calc"!A0',
+]
 HARMLESS = ["a=1", "1-2", "llama-3-8b", "a+b", "me@there", "", "x;y", "7b"]
 
 
@@ -481,7 +651,9 @@ def test_no_cell_of_a_csv_file_starts_a_formula(text: str) -> None:
     """Text that a spreadsheet would run has an apostrophe before it, whatever the column's type; it comes back as text."""
     assert is_formula(text)
     for dtype in (pl.String, pl.Categorical, pl.Enum([text, "x"])):
-        written = csv_text(pl.DataFrame({"a": pl.Series([text, "x", None], dtype=dtype), "b": [-1.5, -2e300, 0.0]}))
+        written = csv_text(
+            pl.DataFrame({"a": pl.Series([text, "x", None], dtype=dtype), "b": [-1.5, -2e300, 0.0]})
+        )
         predicates.check_csv(written)
         back = pl.read_csv(io.StringIO(written))
         assert back["b"].to_list() == [-1.5, -2e300, 0.0]
@@ -493,7 +665,9 @@ def test_no_cell_of_a_csv_file_starts_a_formula(text: str) -> None:
 def test_other_text_stands_in_a_csv_file_as_it_is(text: str) -> None:
     """A name is not changed for a hyphen or a plus inside."""
     assert not is_formula(text)
-    assert pl.read_csv(io.StringIO(csv_text(pl.DataFrame({"a": [text], "b": [1]}))))["a"].to_list() == [text]
+    assert pl.read_csv(io.StringIO(csv_text(pl.DataFrame({"a": [text], "b": [1]}))))[
+        "a"
+    ].to_list() == [text]
 
 
 @pytest.mark.parametrize("text", [text for text in FORMULAS if text.isprintable()])
@@ -510,7 +684,11 @@ def test_csv_files_are_written_in_one_place() -> None:
     writers = {
         path.relative_to(package).as_posix()
         for path in package.rglob("*.py")
-        if re.search(r"\.write_csv\(|sink_csv|csv\.(Dict)?[wW]riter|to_csv", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if re.search(
+            r"\.write_csv\(|sink_csv|csv\.(Dict)?[wW]riter|to_csv",
+            path.read_text(encoding="utf-8"),
+            re.MULTILINE,
+        )
     }
     assert writers == {"tables.py"}
 
@@ -518,7 +696,9 @@ def test_csv_files_are_written_in_one_place() -> None:
 def test_the_list_of_tables_is_safe(tmp_path: Path) -> None:
     """Also a list that no config could lead to."""
     write_index('[{"sweep": "=1", "part": -1, "rows": 3, "path": "@x"}]', tmp_path / "index.csv")
-    assert (tmp_path / "index.csv").read_text(encoding="utf-8") == "sweep,part,rows,path\n'=1,-1,3,'@x\n"
+    assert (tmp_path / "index.csv").read_text(
+        encoding="utf-8"
+    ) == "sweep,part,rows,path\n'=1,-1,3,'@x\n"
 
 
 def test_a_csv_file_appears_whole(tmp_path: Path) -> None:
@@ -539,7 +719,9 @@ def test_a_sweep_as_long_as_it_may_be_stays_within_the_memory() -> None:
         "thresholds": [],
     }
     with fuzzing.little_memory(2**29), fuzzing.within(fuzzing.SECONDS):
-        config = rooflines.load_config({"sweeps": {"long": {**sweep, "rows_per_part": 2**31}}, "charts": []})
+        config = rooflines.load_config(
+            {"sweeps": {"long": {**sweep, "rows_per_part": 2**31}}, "charts": []}
+        )
         assert len(plan(config).parts) == 2**9
         last = sweep_rows(config.sweep("long"), 2**40 - 3, 2**40).collect()
     assert last["D"].to_list() == [2**20 - 2, 2**20 - 1, 2**20]

@@ -80,7 +80,10 @@ def test_a_chart_has_all_its_files_under_the_names_that_its_page_links(site: Pat
             assert (site / file).read_bytes() == (source / f"{chart['id']}{ending}").read_bytes()
         name, spec = put(site / chart["spec"])
         assert name == f"chart/{chart['id']}"
-        columns = {data: {key: unpacked(form) for key, form in forms.items()} for data, forms in spec["columns"].items()}
+        columns = {
+            data: {key: unpacked(form) for key, form in forms.items()}
+            for data, forms in spec["columns"].items()
+        }
         rows = {data: pl.DataFrame(lists).to_dicts() for data, lists in columns.items()}
         shown = {**spec["spec"], "datasets": {**spec["spec"]["datasets"], **rows}}
         assert shown == {"datasets": {}, **json.loads((source / f"{chart['id']}.json").read_text())}
@@ -100,11 +103,17 @@ def test_two_bundles_are_the_same_byte_for_byte(site: Path, tmp_path: Path) -> N
     """But for PDF, which no one here writes; and the manifest has the sums of all files."""
     other = made_bundle(tmp_path)
     files = sorted(path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file())
-    assert files == sorted(path.relative_to(other).as_posix() for path in other.rglob("*") if path.is_file())
-    assert [name for name in files if (site / name).read_bytes() != (other / name).read_bytes()] == []
+    assert files == sorted(
+        path.relative_to(other).as_posix() for path in other.rglob("*") if path.is_file()
+    )
+    assert [
+        name for name in files if (site / name).read_bytes() != (other / name).read_bytes()
+    ] == []
     sums = json.loads((site / "manifest.json").read_text())["sha256"]
     assert sums == {
-        n: hashlib.sha256((site / n).read_bytes()).hexdigest() for n in files if n != "manifest.json" and not n.endswith(".pdf")
+        n: hashlib.sha256((site / n).read_bytes()).hexdigest()
+        for n in files
+        if n != "manifest.json" and not n.endswith(".pdf")
     }
 
 
@@ -125,7 +134,16 @@ def test_a_bundle_without_charts_has_its_other_pages(tmp_path: Path) -> None:
 def test_it_says_what_others_made(site: Path) -> None:
     """The licences of Vega and all it contains, and of the font."""
     text = (site / "assets" / "LICENSES.txt").read_text()
-    for name in ("vega 6", "vega-lite 6", "vega-embed 7", "d3-array", "BSD-3-Clause", "ISC", "SIL OPEN FONT LICENSE", "Inter"):
+    for name in (
+        "vega 6",
+        "vega-lite 6",
+        "vega-embed 7",
+        "d3-array",
+        "BSD-3-Clause",
+        "ISC",
+        "SIL OPEN FONT LICENSE",
+        "Inter",
+    ):
         assert name in text, name
 
 
@@ -147,15 +165,23 @@ def test_no_file_names_another_site_but_as_text(site: Path) -> None:
         for tag, attributes in Page(site / name).elements:
             for key, value in attributes.items():
                 foreign = (
-                    re.match(r"[a-z]+:|//", value or "") if key in ("src", "href", "data-light", "data-dark", "srcset", "action") else None
+                    re.match(r"[a-z]+:|//", value or "")
+                    if key in ("src", "href", "data-light", "data-dark", "srcset", "action")
+                    else None
                 )
-                assert not foreign or (tag == "a" and (value or "").startswith(("https://", "http://"))), f"{name}: {tag} {key}={value}"
+                assert not foreign or (
+                    tag == "a" and (value or "").startswith(("https://", "http://"))
+                ), f"{name}: {tag} {key}={value}"
 
 
 def test_links_to_other_sites_tell_them_nothing(site: Path) -> None:
     """No referrer, and no handle on the page they were opened from."""
     elements = [element for name in PAGES for element in Page(site / name).elements]
-    foreign = [attributes for tag, attributes in elements if tag == "a" and (attributes.get("href") or "").startswith("http")]
+    foreign = [
+        attributes
+        for tag, attributes in elements
+        if tag == "a" and (attributes.get("href") or "").startswith("http")
+    ]
     assert foreign
     assert all(attributes["rel"] == "noopener noreferrer" for attributes in foreign)
 
@@ -165,11 +191,17 @@ def test_pages_ask_for_a_strict_policy_and_have_no_script_or_style_of_their_own(
     assert "unsafe" not in POLICY
     for name in PAGES:
         elements = Page(site / name).elements
-        policies = [a["content"] for tag, a in elements if tag == "meta" and a.get("http-equiv") == "Content-Security-Policy"]
+        policies = [
+            a["content"]
+            for tag, a in elements
+            if tag == "meta" and a.get("http-equiv") == "Content-Security-Policy"
+        ]
         assert policies == [POLICY]
         assert all(attributes.get("src") for tag, attributes in elements if tag == "script")
         assert not [
-            tag for tag, attributes in elements if tag == "style" or any(key == "style" or key.startswith("on") for key in attributes)
+            tag
+            for tag, attributes in elements
+            if tag == "style" or any(key == "style" or key.startswith("on") for key in attributes)
         ]
 
 
@@ -188,7 +220,11 @@ def test_hostile_names_are_text_in_every_page(site: Path) -> None:
 
 def test_hostile_names_cannot_end_a_script(site: Path) -> None:
     """Data files have no `<` at all, so they may even stand inside a page."""
-    for path in [*(site / "charts").glob("*.js"), *(site / "data").glob("*.js"), site / "assets" / "charts-data.js"]:
+    for path in [
+        *(site / "charts").glob("*.js"),
+        *(site / "data").glob("*.js"),
+        site / "assets" / "charts-data.js",
+    ]:
         assert "<" not in path.read_text(), path.name
 
 
@@ -223,7 +259,10 @@ def unpacked(form: dict[str, list[Any]]) -> list[Any]:
     if "codes" in form:
         return [form["levels"][code] for code in form["codes"]]
     if "cycle" in form:
-        return [form["levels"][form["cycle"][row % len(form["cycle"])]] for row in range(int(str(form["rows"])))]
+        return [
+            form["levels"][form["cycle"][row % len(form["cycle"])]]
+            for row in range(int(str(form["rows"])))
+        ]
     runs = iter(form["runs"])
     return [form["levels"][code] for code in runs for _ in range(next(runs))]
 
@@ -251,7 +290,10 @@ def test_a_packed_column_is_what_it_was(values: list[Any]) -> None:
     assert unpacked(json.loads(as_json(packed(values)))) == values
 
 
-@pytest.mark.parametrize("rows", [[], [{}], [{"a": 1}, {"b": 1}], [{"a": 1}, {"a": "x"}], [{"a": True}, {"a": 1}], [{"a": [1]}]])
+@pytest.mark.parametrize(
+    "rows",
+    [[], [{}], [{"a": 1}, {"b": 1}], [{"a": 1}, {"a": "x"}], [{"a": True}, {"a": 1}], [{"a": [1]}]],
+)
 def test_rows_that_are_no_columns_stay_rows(rows: list[dict[str, object]]) -> None:
     """Other keys or other kinds."""
     assert packed_rows(rows) is None
@@ -260,7 +302,9 @@ def test_rows_that_are_no_columns_stay_rows(rows: list[dict[str, object]]) -> No
 def test_the_thresholds_of_the_page_are_those_on_disk(site: Path) -> None:
     """Every row of every table, cut by chip where a table is long; whole numbers are whole, real ones have six digits."""
     data = put(site / "data" / "thresholds.js")[1]
-    expected = thresholds(load_config(CONFIG)).with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+    expected = thresholds(load_config(CONFIG)).with_columns(
+        pl.col(pl.Categorical, pl.Enum).cast(pl.String)
+    )
     seen = 0
     for table in data["tables"]:
         of_table = expected.filter(sweep=table["sweep"], axis=table["axis"])
@@ -270,7 +314,8 @@ def test_the_thresholds_of_the_page_are_those_on_disk(site: Path) -> None:
             columns = put(site / part["file"])[1]
             assert part["rows"] == part["all"] == rows.height <= MOST_ROWS
             shown = pl.DataFrame(
-                {name: unpacked(form) for name, form in columns.items()}, schema={name: rows.schema[name] for name in columns}
+                {name: unpacked(form) for name, form in columns.items()},
+                schema={name: rows.schema[name] for name in columns},
             )
             assert_frame_equal(shown, rows.select(shown.columns), check_exact=False, rel_tol=1e-5)
             assert shown["critical"].to_list() == rows["critical"].to_list()
@@ -282,7 +327,14 @@ def test_the_thresholds_of_the_page_are_those_on_disk(site: Path) -> None:
 def test_a_table_that_is_too_long_for_one_file_is_cut_and_says_so() -> None:
     """The download has the rest."""
     long = pl.DataFrame(
-        {"sweep": "s", "axis": "B", "chip": "c", "critical": range(MOST_ROWS + 7), "critical_memory": 1, "critical_network": 1}
+        {
+            "sweep": "s",
+            "axis": "B",
+            "chip": "c",
+            "critical": range(MOST_ROWS + 7),
+            "critical_memory": 1,
+            "critical_network": 1,
+        }
     )
     [table] = tables(long)
     [(chip, rows, of, _)] = table.parts
@@ -291,8 +343,13 @@ def test_a_table_that_is_too_long_for_one_file_is_cut_and_says_so() -> None:
 
 def test_all_thresholds_can_be_taken_away(site: Path) -> None:
     """As they are on disk, in both forms."""
-    assert (site / "data" / "thresholds.parquet").read_bytes() == (site.parent / "thresholds.parquet").read_bytes()
-    assert gzip.decompress((site / "data" / "thresholds.csv.gz").read_bytes()) == (site.parent / "thresholds.csv").read_bytes()
+    assert (site / "data" / "thresholds.parquet").read_bytes() == (
+        site.parent / "thresholds.parquet"
+    ).read_bytes()
+    assert (
+        gzip.decompress((site / "data" / "thresholds.csv.gz").read_bytes())
+        == (site.parent / "thresholds.csv").read_bytes()
+    )
 
 
 def test_every_number_of_every_chip_is_there_with_its_source(site: Path) -> None:
@@ -300,9 +357,21 @@ def test_every_number_of_every_chip_is_there_with_its_source(site: Path) -> None
     page = Page(site / "chips.html")
     chips = [attributes["data-chip"] for tag, attributes in page.elements if tag == "details"]
     assert chips == ["tpu-v5e", "h100-sxm", "mine"]
-    for text in ("197 TFLOP/s", "819 GB/s", "810 GB/s", "1.979 PFLOP/s", "450 GB/s", "estimate", "printed with sparsity"):
+    for text in (
+        "197 TFLOP/s",
+        "819 GB/s",
+        "810 GB/s",
+        "1.979 PFLOP/s",
+        "450 GB/s",
+        "estimate",
+        "printed with sparsity",
+    ):
         assert text in page.text, text
-    named = {a["href"].removeprefix("#source=") for tag, a in page.elements if tag == "a" and (a.get("href") or "").startswith("#source=")}  # type: ignore[union-attr]
+    named = {
+        a["href"].removeprefix("#source=")  # type: ignore[union-attr]
+        for tag, a in page.elements
+        if tag == "a" and (a.get("href") or "").startswith("#source=")
+    }
     listed = {a["data-source"] for _, a in page.elements if "data-source" in a}
     assert named <= listed
     assert "gcp-v5e-old" in named
@@ -310,7 +379,12 @@ def test_every_number_of_every_chip_is_there_with_its_source(site: Path) -> None
 
 def test_a_variant_shows_only_what_is_its_own(site: Path) -> None:
     """One number, and the chip it is a variant of."""
-    section = (site / "chips.html").read_text().partition('data-chip="mine"')[2].partition("</details>")[0]
+    section = (
+        (site / "chips.html")
+        .read_text()
+        .partition('data-chip="mine"')[2]
+        .partition("</details>")[0]
+    )
     assert section.count("<tr>") == 2
     assert "A variant of" in section
 
@@ -348,7 +422,10 @@ def test_only_addresses_of_the_web_become_links() -> None:
     """A source may be any text."""
     assert link("javascript:alert(1)", "x<y") == "x&lt;y"
     assert link(None, "x") == "x"
-    assert link('https://a/"onclick=', "x") == '<a href="https://a/&quot;onclick=" rel="noopener noreferrer">x</a>'
+    assert (
+        link('https://a/"onclick=', "x")
+        == '<a href="https://a/&quot;onclick=" rel="noopener noreferrer">x</a>'
+    )
     assert escaped(None) == ""
 
 
@@ -371,5 +448,7 @@ list(site.site_files([], "none"))
 
 def test_an_interrupted_bundle_ends() -> None:
     """No thread that nobody ends keeps its process alive."""
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False, timeout=60
+    )
     assert done.stderr.rstrip().endswith("KeyboardInterrupt")

@@ -46,7 +46,14 @@ def visit(browser: Browser, site: Path) -> Iterator[Visits]:
     contexts, visits = [], []
 
     def start(viewport: dict[str, int] = DESK, theme: str = "light", base: str = "") -> Visit:
-        contexts.append(browser.new_context(viewport=viewport, color_scheme=theme, accept_downloads=True, reduced_motion="reduce"))  # type: ignore[arg-type]
+        contexts.append(
+            browser.new_context(
+                viewport=viewport,  # type: ignore[arg-type]
+                color_scheme=theme,  # type: ignore[arg-type]
+                accept_downloads=True,
+                reduced_motion="reduce",
+            )
+        )
         visits.append(Visit(contexts[-1], base or site.as_uri()))
         return visits[-1]
 
@@ -80,7 +87,9 @@ def test_every_chart_is_drawn(visit: Visits) -> None:
         assert page.locator("#title").inner_text()
         assert page.locator("#setting").inner_text()
         assert page.locator("#files a").count() == 7
-        assert page.locator(f"#charts a[data-chart={chart}]").get_attribute("aria-current") == "true"
+        assert (
+            page.locator(f"#charts a[data-chart={chart}]").get_attribute("aria-current") == "true"
+        )
 
 
 def test_the_first_chart_stands_there_without_a_state(visit: Visits) -> None:
@@ -88,7 +97,9 @@ def test_the_first_chart_stands_there_without_a_state(visit: Visits) -> None:
     page = visit().open("index.html")
     drawn(page, CHARTS[0])
     assert page.locator("#charts a").count() == len(CHARTS)
-    assert page.evaluate("[...document.images].every((image) => image.complete && image.naturalWidth > 0)")
+    assert page.evaluate(
+        "[...document.images].every((image) => image.complete && image.naturalWidth > 0)"
+    )
 
 
 def test_the_menus_filter_the_chart(visit: Visits) -> None:
@@ -140,7 +151,15 @@ def test_a_link_brings_the_state_back(visit: Visits) -> None:
     assert page.locator("#title").inner_text().startswith("h100-sxm in fp8")
 
 
-@pytest.mark.parametrize("state", ["chart=none&chip=none&dtypes=none&theme=none", "&&=&chart", "chart=%3Cscript%3E&chip=__proto__", "%"])
+@pytest.mark.parametrize(
+    "state",
+    [
+        "chart=none&chip=none&dtypes=none&theme=none",
+        "&&=&chart",
+        "chart=%3Cscript%3E&chip=__proto__",
+        "%",
+    ],
+)
 def test_a_state_that_makes_no_sense_shows_the_first_chart(visit: Visits, state: str) -> None:
     """Old links must not break the page."""
     drawn(visit().open(f"index.html#{state}"), CHARTS[0])
@@ -196,7 +215,9 @@ def test_the_look_follows_the_system_until_one_chooses(visit: Visits) -> None:
     page = visit(theme="dark").open("index.html")
     drawn(page, CHARTS[0], "dark")
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert (page.locator("#charts img").first.get_attribute("src") or "").endswith("-dark-small.png")
+    assert (page.locator("#charts img").first.get_attribute("src") or "").endswith(
+        "-dark-small.png"
+    )
     page.emulate_media(color_scheme="light")
     drawn(page, CHARTS[0], "light")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != ground
@@ -210,23 +231,33 @@ def test_the_look_follows_the_system_until_one_chooses(visit: Visits) -> None:
 
 @pytest.mark.parametrize("address", PAGES)
 @pytest.mark.parametrize(
-    "viewport", [PHONE, {"width": 320, "height": 640}, {"width": 820, "height": 1180}], ids=["phone", "small", "tablet"]
+    "viewport",
+    [PHONE, {"width": 320, "height": 640}, {"width": 820, "height": 1180}],
+    ids=["phone", "small", "tablet"],
 )
-def test_no_page_is_wider_than_the_window(visit: Visits, address: str, viewport: dict[str, int]) -> None:
+def test_no_page_is_wider_than_the_window(
+    visit: Visits, address: str, viewport: dict[str, int]
+) -> None:
     """Only tables and charts scroll sideways, on their own."""
     page = visit(viewport).open(address)
     assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("address", [*PAGES, f"index.html#chart={CHARTS[2]}", "chips.html#chip=h100-sxm"])
+@pytest.mark.parametrize(
+    "address", [*PAGES, f"index.html#chart={CHARTS[2]}", "chips.html#chip=h100-sxm"]
+)
 def test_axe_finds_nothing_serious(visit: Visits, address: str, theme: str) -> None:
     """Names, roles, contrast and order, in both looks."""
     page = visit(theme=theme).open(address)
     for details in page.locator("details:not([hidden])").all()[:3]:
         details.evaluate("(element) => { element.open = true; }")
     found = Axe().run(page, options={"preload": False}).response["violations"]
-    assert [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found if one["impact"] in SERIOUS] == []
+    assert [
+        (one["id"], [node["html"][:200] for node in one["nodes"][:3]])
+        for one in found
+        if one["impact"] in SERIOUS
+    ] == []
 
 
 # ---------------------------------------------------------------- the keyboard
@@ -276,7 +307,17 @@ def test_the_focus_goes_through_the_page_in_reading_order(visit: Visits) -> None
         page.keyboard.press("Tab")
         order.append(page.evaluate(name))
     seen = list(dict.fromkeys(place for place in order if place != "body"))
-    assert seen == ["skip", "top", "charts", "pager", "controls", "plot", "files", "behind", "footer"]
+    assert seen == [
+        "skip",
+        "top",
+        "charts",
+        "pager",
+        "controls",
+        "plot",
+        "files",
+        "behind",
+        "footer",
+    ]
 
 
 # ---------------------------------------------------------------- thresholds and chips
@@ -293,7 +334,10 @@ def test_the_table_is_sorted_filtered_and_turned(visit: Visits) -> None:
 
     def answers() -> list[int]:
         place = page.locator("#head th").all_inner_texts().index("critical")
-        return [int(text.replace(",", "")) for text in page.locator(f"#body td:nth-child({place + 1})").all_inner_texts()]
+        return [
+            int(text.replace(",", ""))
+            for text in page.locator(f"#body td:nth-child({place + 1})").all_inner_texts()
+        ]
 
     page.get_by_role("button", name="critical", exact=True).click()
     page.wait_for_selector("th[aria-sort=ascending]")
@@ -312,7 +356,9 @@ def test_the_table_is_sorted_filtered_and_turned(visit: Visits) -> None:
 
 def test_never_is_said_and_names_are_text(visit: Visits) -> None:
     """A small matrix is never compute-bound; it comes last however the table is sorted."""
-    page = visit().open("thresholds.html#table=shapes.B&chip=tpu-v5e&dtypes=bf16&sort=critical.down")
+    page = visit().open(
+        "thresholds.html#table=shapes.B&chip=tpu-v5e&dtypes=bf16&sort=critical.down"
+    )
     assert page.locator("#body .answer").all_inner_texts() == ["273", "never"]
     assert HOSTILE in page.locator("#body").inner_text()
 
@@ -333,7 +379,9 @@ def test_chips_are_found_sorted_and_opened(visit: Visits) -> None:
     page.get_by_label("Find").fill("")
     page.get_by_role("button", name="Ridge").click()
     page.wait_for_selector("th[aria-sort=ascending]")
-    ridges = [int(text) for text in page.locator("#summary tbody td:nth-child(7)").all_inner_texts()]
+    ridges = [
+        int(text) for text in page.locator("#summary tbody td:nth-child(7)").all_inner_texts()
+    ]
     assert ridges == sorted(ridges)
     page.locator("#summary a[href='#chip=h100-sxm']").click()
     page.wait_for_selector("details[data-chip=h100-sxm][open]")
@@ -347,7 +395,9 @@ def test_chips_are_found_sorted_and_opened(visit: Visits) -> None:
 @pytest.fixture
 def served(site: Path) -> Iterator[str]:
     """The folder on a web server with a strict policy: its address."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Strict, directory=str(site)))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Strict, directory=str(site))
+    )
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"

@@ -20,7 +20,10 @@ CONFIG: dict[str, Any] = {
         "decode": {
             "operation": "matmul",
             "grid": {"B": {"from": 1, "to": 4096, "factor": 2}},
-            "shapes": [{"name": HOSTILE, "D": 4096, "F": 14336}, {"name": "llama-3-8b-down", "D": 14336, "F": 4096}],
+            "shapes": [
+                {"name": HOSTILE, "D": 4096, "F": 14336},
+                {"name": "llama-3-8b-down", "D": 14336, "F": 4096},
+            ],
             "dtypes": ["bf16", "fp8"],
             "chips": ["h100-sxm", "tpu-v5e"],
             "sharding": ["none", "column/gather-x"],
@@ -29,7 +32,11 @@ CONFIG: dict[str, Any] = {
         },
         "sizes": {
             "operation": "matmul",
-            "grid": {"B": {"from": 1, "to": 4096, "factor": 2}, "D": [256, 1024, 4096], "F": [256, 1024, 4096]},
+            "grid": {
+                "B": {"from": 1, "to": 4096, "factor": 2},
+                "D": [256, 1024, 4096],
+                "F": [256, 1024, 4096],
+            },
             "dtypes": ["bf16"],
             "chips": ["h100-sxm", "tpu-v5e"],
         },
@@ -50,7 +57,11 @@ def site(tmp_path_factory: pytest.TempPathFactory, repository: Path, snakemake: 
 @pytest.fixture(scope="module")
 def charts(site: Path) -> list[dict[str, Any]]:
     """What the page knows of its charts."""
-    text = re.fullmatch(r'ROOFLINES\.put\("charts",(.*)\);\n', (site / "assets" / "charts-data.js").read_text(), re.DOTALL)
+    text = re.fullmatch(
+        r'ROOFLINES\.put\("charts",(.*)\);\n',
+        (site / "assets" / "charts-data.js").read_text(),
+        re.DOTALL,
+    )
     assert text
     found: list[dict[str, Any]] = json.loads(text[1])["charts"]
     return found
@@ -73,7 +84,11 @@ def choices(page: Page) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 1360), ("dark", 1360), ("light", 390)], ids=["light", "dark", "phone"])
+@pytest.mark.parametrize(
+    ("theme", "width"),
+    [("light", 1360), ("dark", 1360), ("light", 390)],
+    ids=["light", "dark", "phone"],
+)
 def test_every_chart_is_drawn_whatever_is_chosen(
     browser: Browser, site: Path, charts: list[dict[str, Any]], theme: str, width: int
 ) -> None:
@@ -88,14 +103,18 @@ def test_every_chart_is_drawn_whatever_is_chosen(
             page.wait_for_selector(f"#stage[data-drawn='{chart['id']} {theme}']:not([aria-busy])")
             assert page.locator("#plot svg text").count() > 1, f"{chart['id']} {name} {value}"
             assert page.locator("#title").inner_text()
-            assert not page.locator("#title").inner_text().startswith("No numbers"), f"{chart['id']} {name} {value}"
+            assert not page.locator("#title").inner_text().startswith("No numbers"), (
+                f"{chart['id']} {name} {value}"
+            )
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.title() != "ran"
         assert page.locator("img[src=x]").count() == 0
     assert visit.faults == []
 
 
-def test_a_click_tells_a_chip_from_the_others_and_another_takes_that_back(browser: Browser, site: Path) -> None:
+def test_a_click_tells_a_chip_from_the_others_and_another_takes_that_back(
+    browser: Browser, site: Path
+) -> None:
     """On the dot of its ridge; the address keeps it."""
     page = Visit(browser.new_context(), site.as_uri()).open("index.html#chart=chips-decode")
     dot = page.locator("#plot .mark-symbol path[aria-label*='tpu-v5e']").first
@@ -115,5 +134,9 @@ def test_specifications_have_no_number_that_json_does_not_know(site: Path) -> No
 def test_the_manifest_lists_every_file(site: Path) -> None:
     """Whoever copies the folder can check it."""
     named = set(json.loads((site / "manifest.json").read_text())["sha256"])
-    files = {path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file() and path.suffix not in (".pdf", "")}
+    files = {
+        path.relative_to(site).as_posix()
+        for path in site.rglob("*")
+        if path.is_file() and path.suffix not in (".pdf", "")
+    }
     assert named == files - {"manifest.json"}

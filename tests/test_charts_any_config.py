@@ -18,7 +18,11 @@ from rooflines.run.plan import plan
 
 MATMUL: dict[str, Any] = {
     "operation": "matmul",
-    "grid": {"B": {"from": 1, "to": 4096, "factor": 2}, "D": [1024, 4096, 8192], "F": [1024, 4096, 8192]},
+    "grid": {
+        "B": {"from": 1, "to": 4096, "factor": 2},
+        "D": [1024, 4096, 8192],
+        "F": [1024, 4096, 8192],
+    },
     "dtypes": ["bf16"],
     "chips": ["h100-sxm", "tpu-v5e", "b200"],
 }
@@ -60,7 +64,9 @@ def grid(*sizes: int) -> dict[str, Any]:
         (layers(["vmem", "hbm"], "h100-sxm", "tpu-v5e"), {"time", "layers"}),
     ],
 )
-def test_an_ordinary_config_gets_charts_that_can_be_drawn(config: dict[str, Any], kinds: set[str]) -> None:
+def test_an_ordinary_config_gets_charts_that_can_be_drawn(
+    config: dict[str, Any], kinds: set[str]
+) -> None:
     """Few sizes that are ever compute-bound, none at all, splits whose network sets the limit, and levels that a chip lacks."""
     assert kinds <= set(drawn(config))
 
@@ -72,21 +78,37 @@ def test_where_nothing_is_ever_compute_bound_the_whole_map_is_never() -> None:
     assert (frame["F"] == frame["top"]).all()
 
 
-@pytest.mark.parametrize("sharding", ["batch/gather-w", "column/gather-x", "contracting/all-reduce", "contracting/reduce-scatter"])
+@pytest.mark.parametrize(
+    "sharding",
+    ["batch/gather-w", "column/gather-x", "contracting/all-reduce", "contracting/reduce-scatter"],
+)
 def test_contours_of_a_split_matmul_are_its_thresholds(sharding: str) -> None:
     """Just above a contour's F the thresholds are at most its level, just below they are more, whichever resource sets it."""
     split = {"sharding": sharding, "shards": [4], "chips": ["h100-sxm"]}
     low, high = 256, 65536
     lines = frame_of(matmul(grid=grid(low, 4096, high), **split), "critical-map")
-    lines = lines.filter(pl.col("F").is_between(low, 4 * high, closed="none"), pl.col("D").is_between(low, 2 * high, closed="none"))
+    lines = lines.filter(
+        pl.col("F").is_between(low, 4 * high, closed="none"),
+        pl.col("D").is_between(low, 2 * high, closed="none"),
+    )
     assert lines.height > 20
     checked = 0
     for row in lines.gather_every(7).iter_rows(named=True):
-        at = {"B": [1], "D": [round(row["D"] * 0.98), round(row["D"] * 1.02)], "F": [round(row["F"] * 0.98), round(row["F"] * 1.02)]}
-        near = rooflines.thresholds(rooflines.load_config({**matmul(grid=at, **split), "charts": []})).sort("D", "F")
+        at = {
+            "B": [1],
+            "D": [round(row["D"] * 0.98), round(row["D"] * 1.02)],
+            "F": [round(row["F"] * 0.98), round(row["F"] * 1.02)],
+        }
+        near = rooflines.thresholds(
+            rooflines.load_config({**matmul(grid=at, **split), "charts": []})
+        ).sort("D", "F")
         before, *_, after = near["critical_exact"].to_list()
         assert before is None or before > row["level"] * (1 - 1e-9)
-        assert (after is not None) if row["kind"] == "never" else (after is not None and after < row["level"])
+        assert (
+            (after is not None)
+            if row["kind"] == "never"
+            else (after is not None and after < row["level"])
+        )
         checked += 1
     assert checked > 3
 
@@ -95,17 +117,33 @@ def test_a_chart_shows_the_first_memory_level_that_each_chip_has() -> None:
     """A chip without the sweep's first level is shown from the next one."""
     config = rooflines.load_config(layers(["vmem", "hbm"], "h100-sxm", "tpu-v5e"))
     of = charts.of_config(config).of("mine", ["h100-sxm", "tpu-v5e"], ["bf16"])
-    assert {chip: block.memory for chip, block in of.blocks.items()} == {"h100-sxm": "hbm", "tpu-v5e": "vmem"}
-    assert set(of.rows().select("chip", "memory").unique().collect().rows()) == {("h100-sxm", "hbm"), ("tpu-v5e", "vmem")}
-    assert set(frame_of(layers(["vmem", "hbm"], "h100-sxm", "tpu-v5e"), "time")["chip"]) == {"h100-sxm", "tpu-v5e"}
+    assert {chip: chip_rows.memory for chip, chip_rows in of.by_chip.items()} == {
+        "h100-sxm": "hbm",
+        "tpu-v5e": "vmem",
+    }
+    assert set(of.rows().select("chip", "memory").unique().collect().rows()) == {
+        ("h100-sxm", "hbm"),
+        ("tpu-v5e", "vmem"),
+    }
+    assert set(frame_of(layers(["vmem", "hbm"], "h100-sxm", "tpu-v5e"), "time")["chip"]) == {
+        "h100-sxm",
+        "tpu-v5e",
+    }
 
 
 def test_a_frame_refuses_a_sweep_that_lacks_what_its_chart_needs() -> None:
     """From Python as from a config: the same reason."""
-    of = charts.of_config(rooflines.load_config(matmul(tile={"B": 128}))).of("mine", ["h100-sxm"], ["bf16"])
-    with pytest.raises(RooflinesError, match=r"sweeps\.mine has no chart critical-map, which needs sizes without tiles"):
+    of = charts.of_config(rooflines.load_config(matmul(tile={"B": 128}))).of(
+        "mine", ["h100-sxm"], ["bf16"]
+    )
+    with pytest.raises(
+        RooflinesError,
+        match=r"sweeps\.mine has no chart critical-map, which needs sizes without tiles",
+    ):
         charts.contour_frame(of)
-    with pytest.raises(RooflinesError, match="has no chart layers, which needs shapes that give every size"):
+    with pytest.raises(
+        RooflinesError, match="has no chart layers, which needs shapes that give every size"
+    ):
         charts.layer_frame(of, {})
 
 
@@ -117,30 +155,54 @@ def test_prices_are_shown_of_chips_that_have_them() -> None:
 
 def test_a_curve_of_tiles_has_as_many_points_as_any_other() -> None:
     """Of thousands of sizes those that a curve needs, each a row of the table."""
-    tiled = {"grid": {"B": {"from": 1, "to": 6000, "step": 1}, "D": 4096, "F": "D"}, "tile": {"B": 16}, "chips": ["h100-sxm"]}
+    tiled = {
+        "grid": {"B": {"from": 1, "to": 6000, "step": 1}, "D": 4096, "F": "D"},
+        "tile": {"B": 16},
+        "chips": ["h100-sxm"],
+    }
     config = rooflines.load_config(matmul(**tiled))
     curve = frame_of(matmul(**tiled), "attained").filter(kind="curve")
     assert 40 < curve.height < 100
-    table = rooflines.rows(config, "mine").select("attained_flops_per_s", size=pl.col("B").cast(pl.Float64)).collect()
+    table = (
+        rooflines.rows(config, "mine")
+        .select("attained_flops_per_s", size=pl.col("B").cast(pl.Float64))
+        .collect()
+    )
     both = curve.join(table, on="size")
     assert both.height >= curve.height - 1
     assert ((both["flops_per_s"] / both["attained_flops_per_s"] - 1).abs() < 1e-12).all()
 
 
-def test_a_chart_that_auto_chose_is_left_out_where_it_is_too_large(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_chart_that_auto_chose_is_left_out_where_it_is_too_large(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """With a line in the job's log; the run goes on. One that the config lists is refused."""
     shapes = [{"name": f"layer-{i}", "D": 1024 + i, "F": 4096} for i in range(300)]
-    large = {"grid": {"B": [1, 64, 4096]}, "shapes": shapes, "chips": ["h100-sxm"], "sharding": "column/gather-x", "shards": [1, 2]}
+    large = {
+        "grid": {"B": [1, 64, 4096]},
+        "shapes": shapes,
+        "chips": ["h100-sxm"],
+        "sharding": "column/gather-x",
+        "shards": [1, 2],
+    }
     planned = plan(rooflines.load_config(matmul(**large)))
     for part in planned.parts:
         write_part(part.spec, tmp_path / "tables" / f"{part.name}.parquet")
-    write_thresholds(planned.thresholds_spec, tmp_path / "thresholds.parquet", tmp_path / "thresholds.csv")
+    write_thresholds(
+        planned.thresholds_spec, tmp_path / "thresholds.parquet", tmp_path / "thresholds.csv"
+    )
     write_family(planned.family_specs["time"], tmp_path, tmp_path / "charts" / "time")
     assert json.loads((tmp_path / "charts" / "time" / "index.json").read_text()) == []
-    said = [line for line in capsys.readouterr().out.splitlines() if "charts: time-mine takes" in line]
+    said = [
+        line for line in capsys.readouterr().out.splitlines() if "charts: time-mine takes" in line
+    ]
     assert [line.endswith("left out") for line in said] == [True]
-    listed = plan(rooflines.load_config({**matmul(**large), "charts": [{"chart": "time", "sweep": "mine"}]}))
-    with pytest.raises(RooflinesError, match=r"charts: time-mine takes .* bytes, more than 500,000"):
+    listed = plan(
+        rooflines.load_config({**matmul(**large), "charts": [{"chart": "time", "sweep": "mine"}]})
+    )
+    with pytest.raises(
+        RooflinesError, match=r"charts: time-mine takes .* bytes, more than 500,000"
+    ):
         write_family(listed.family_specs["time"], tmp_path, tmp_path / "charts" / "time")
 
 

@@ -19,12 +19,20 @@ SWEEP: dict[str, Any] = {
     "chips": ["tpu-v5e", "h100-sxm"],
 }
 
-TILED: dict[str, Any] = {**SWEEP, "dtypes": ["bf16", "fp8"], "tile": {"B": 128}, "chips": ["tpu-v5e", "h100-sxm", "mi300x"]}
+TILED: dict[str, Any] = {
+    **SWEEP,
+    "dtypes": ["bf16", "fp8"],
+    "tile": {"B": 128},
+    "chips": ["tpu-v5e", "h100-sxm", "mi300x"],
+}
 
 
 def kinds(**changes: Any) -> list[str]:  # noqa: ANN401, whatever a config holds
     """The charts that a sweep gets by itself."""
-    return [chart.chart for chart in rooflines.load_config({"sweeps": {"mine": {**SWEEP, **changes}}}).charts]
+    return [
+        chart.chart
+        for chart in rooflines.load_config({"sweeps": {"mine": {**SWEEP, **changes}}}).charts
+    ]
 
 
 def test_every_chart_has_a_family_a_condition_and_a_place_in_the_schema() -> None:
@@ -52,18 +60,29 @@ def test_a_chart_is_left_out_where_its_columns_are_not_stored() -> None:
     """A table with fewer metrics gets fewer charts, not a failing job."""
     assert "attained" not in kinds(columns=["bound", "utilization"])
     with pytest.raises(RooflinesError, match="which reads columns that sweep mine does not store"):
-        rooflines.load_config({"sweeps": {"mine": {**SWEEP, "columns": ["bound"]}}, "charts": [{"chart": "attained", "sweep": "mine"}]})
+        rooflines.load_config(
+            {
+                "sweeps": {"mine": {**SWEEP, "columns": ["bound"]}},
+                "charts": [{"chart": "attained", "sweep": "mine"}],
+            }
+        )
 
 
 def test_a_list_is_drawn_as_it_stands_and_an_empty_one_not_at_all() -> None:
     """In its order, with its ids."""
-    charts = [{"chart": "ridges", "sweep": "mine", "id": "mine-first"}, {"chart": "roofline", "sweep": "mine", "chips": ["h100-sxm"]}]
+    charts = [
+        {"chart": "ridges", "sweep": "mine", "id": "mine-first"},
+        {"chart": "roofline", "sweep": "mine", "chips": ["h100-sxm"]},
+    ]
     found = rooflines.load_config({"sweeps": {"mine": SWEEP}, "charts": charts}).charts
     assert [(chart.id, chart.chips) for chart in found] == [
         ("mine-first", ("tpu-v5e", "h100-sxm")),
         ("roofline-mine", ("h100-sxm",)),
     ]
-    assert plan(rooflines.load_config({"sweeps": {"mine": SWEEP}, "charts": []})).chart_families() == []
+    assert (
+        plan(rooflines.load_config({"sweeps": {"mine": SWEEP}, "charts": []})).chart_families()
+        == []
+    )
 
 
 class Wrong(NamedTuple):
@@ -81,20 +100,64 @@ class Wrong(NamedTuple):
         Wrong([{"chart": "rooflin", "sweep": "mine"}], "charts[0].chart", "close to it: roofline"),
         Wrong([{"chart": "roofline"}], "charts[0]", "add sweep:"),
         Wrong([{"chart": "roofline", "sweep": "min"}], "charts[0].sweep", "close to it: mine"),
-        Wrong([{"chart": "roofline", "sweep": "mine", "chips": ["h100"]}], "charts[0].chips[0]", "close to it: h100-sxm"),
-        Wrong([{"chart": "roofline", "sweep": "mine", "dtypes": ["fp8"]}], "charts[0].dtypes[0]", "no dtype combination of sweep mine"),
-        Wrong([{"chart": "roofline", "sweep": "mine", "shape": "x"}], "charts[0].shape", "leave it out"),
         Wrong(
-            [{"chart": "shards", "sweep": "mine"}], "charts[0].chart", "needs several numbers of chips in `shards`; sweep mine lacks that"
+            [{"chart": "roofline", "sweep": "mine", "chips": ["h100"]}],
+            "charts[0].chips[0]",
+            "close to it: h100-sxm",
         ),
-        Wrong([{"chart": "critical-map", "sweep": "tiled"}], "charts[0].chart", "needs sizes without tiles"),
-        Wrong([{"chart": "layers", "sweep": "mine"}], "charts[0].chart", "needs shapes that give every size"),
-        Wrong([{"chart": "roofline", "sweep": "mine", "sizes": [3]}], "charts[0].sizes[0]", "no size of B in sweep mine"),
-        Wrong([{"chart": "per-watt", "sweep": "mine"}], "charts[0].chart", "needs two chips with a design power"),
-        Wrong([{"chart": "per-dollar", "sweep": "tiled", "chips": ["mi300x"]}], "charts[0].chips", "none of which has the numbers"),
-        Wrong([{"chart": "roofline", "sweep": "tiled", "dtypes": ["fp8"], "chips": ["tpu-v5e"]}], "charts[0].dtypes", "can do none"),
-        Wrong([{"chart": "ridges", "sweep": "mine"}] * 2, "charts[1].id", "give it an id of its own"),
-        Wrong([{"chart": "ridges", "sweep": "mine", "color": "red"}], "charts[0].color", "known are chart, sweep"),
+        Wrong(
+            [{"chart": "roofline", "sweep": "mine", "dtypes": ["fp8"]}],
+            "charts[0].dtypes[0]",
+            "no dtype combination of sweep mine",
+        ),
+        Wrong(
+            [{"chart": "roofline", "sweep": "mine", "shape": "x"}],
+            "charts[0].shape",
+            "leave it out",
+        ),
+        Wrong(
+            [{"chart": "shards", "sweep": "mine"}],
+            "charts[0].chart",
+            "needs several numbers of chips in `shards`; sweep mine lacks that",
+        ),
+        Wrong(
+            [{"chart": "critical-map", "sweep": "tiled"}],
+            "charts[0].chart",
+            "needs sizes without tiles",
+        ),
+        Wrong(
+            [{"chart": "layers", "sweep": "mine"}],
+            "charts[0].chart",
+            "needs shapes that give every size",
+        ),
+        Wrong(
+            [{"chart": "roofline", "sweep": "mine", "sizes": [3]}],
+            "charts[0].sizes[0]",
+            "no size of B in sweep mine",
+        ),
+        Wrong(
+            [{"chart": "per-watt", "sweep": "mine"}],
+            "charts[0].chart",
+            "needs two chips with a design power",
+        ),
+        Wrong(
+            [{"chart": "per-dollar", "sweep": "tiled", "chips": ["mi300x"]}],
+            "charts[0].chips",
+            "none of which has the numbers",
+        ),
+        Wrong(
+            [{"chart": "roofline", "sweep": "tiled", "dtypes": ["fp8"], "chips": ["tpu-v5e"]}],
+            "charts[0].dtypes",
+            "can do none",
+        ),
+        Wrong(
+            [{"chart": "ridges", "sweep": "mine"}] * 2, "charts[1].id", "give it an id of its own"
+        ),
+        Wrong(
+            [{"chart": "ridges", "sweep": "mine", "color": "red"}],
+            "charts[0].color",
+            "known are chart, sweep",
+        ),
     ],
 )
 def test_a_chart_that_makes_no_sense_is_refused(wrong: Wrong) -> None:
@@ -110,11 +173,23 @@ def test_a_family_depends_on_what_it_draws_and_on_nothing_else() -> None:
 
     def specs(**own: float) -> dict[str, str]:
         chips = {
-            name: {"base": "h100-sxm", "memory.hbm.bytes_per_s": own.get(name, 3e12), "source": "a test"} for name in ("mine", "other")
+            name: {
+                "base": "h100-sxm",
+                "memory.hbm.bytes_per_s": own.get(name, 3e12),
+                "source": "a test",
+            }
+            for name in ("mine", "other")
         }
-        sweeps = {"one": {**SWEEP, "chips": ["mine", "tpu-v5e"]}, "two": {**SWEEP, "chips": ["other"]}}
+        sweeps = {
+            "one": {**SWEEP, "chips": ["mine", "tpu-v5e"]},
+            "two": {**SWEEP, "chips": ["other"]},
+        }
         charts = [{"chart": "ridges", "sweep": "one"}, {"chart": "attained", "sweep": "two"}]
-        return dict(plan(rooflines.load_config({"sweeps": sweeps, "chips": chips, "charts": charts})).family_specs)
+        return dict(
+            plan(
+                rooflines.load_config({"sweeps": sweeps, "chips": chips, "charts": charts})
+            ).family_specs
+        )
 
     before, after = specs(), specs(mine=2e12)
     assert {family for family in before if before[family] != after[family]} == {"compared"}
@@ -122,7 +197,15 @@ def test_a_family_depends_on_what_it_draws_and_on_nothing_else() -> None:
 
 def test_models_are_read_off_the_names_of_shapes() -> None:
     """The longest ending that two names share is the layer; sizes such as 27b stay with the model."""
-    names = ["gemma-2-27b-q", "gemma-2-27b-up", "gemma-3-27b-q", "gemma-3-27b-up", "gpt-oss-expert-up", "gpt-oss-q", "odd"]
+    names = [
+        "gemma-2-27b-q",
+        "gemma-2-27b-up",
+        "gemma-3-27b-q",
+        "gemma-3-27b-up",
+        "gpt-oss-expert-up",
+        "gpt-oss-q",
+        "odd",
+    ]
     assert models_of(names) == {
         "gemma-2-27b": {"q": "gemma-2-27b-q", "up": "gemma-2-27b-up"},
         "gemma-3-27b": {"q": "gemma-3-27b-q", "up": "gemma-3-27b-up"},

@@ -19,23 +19,47 @@ import rooflines
 from rooflines import RooflinesError, charts
 from rooflines.catalogue.chips import base_chips, chip_entries
 from rooflines.charts.families import fitted
-from rooflines.charts.kit.render import MOST_BYTES, MOST_ROWS, dumps, encoded, image, png, spec_of, svg
+from rooflines.charts.kit.render import (
+    MOST_BYTES,
+    MOST_ROWS,
+    dumps,
+    encoded,
+    image,
+    png,
+    spec_of,
+    svg,
+)
 from rooflines.charts.kit.themes import SIZES, theme
 from rooflines.settings.charts import OF_ROWS
 
 EVIL = "</script><script>alert(1)</script>"
 LONG = "a-very-long-name-of-a-shape-that-somebody-thought-would-say-everything-there-is-to-say-about-this-one"
-MODERN = [chip for chip in base_chips() if "bf16" in chip_entries()[chip]["units"].get("matrix", {})]
+MODERN = [
+    chip for chip in base_chips() if "bf16" in chip_entries()[chip]["units"].get("matrix", {})
+]
 
 
 def sweeps(chips: list[str]) -> dict[str, Any]:
     """A config with every kind of axis that a chart asks for, over these chips."""
     sizes = {"from": 1, "to": 65536, "factor": 4}
-    shapes = [{"name": EVIL, "D": 4096, "F": 14336}, {"name": LONG, "D": 8192, "F": 28672}, {"name": "x", "D": 512, "F": 512}]
+    shapes = [
+        {"name": EVIL, "D": 4096, "F": 14336},
+        {"name": LONG, "D": 8192, "F": 28672},
+        {"name": "x", "D": 512, "F": 512},
+    ]
     common = {"operation": "matmul", "dtypes": ["bf16", "w8a16"], "chips": chips}
     return {
-        "split": {**common, "grid": {"B": sizes}, "shapes": shapes, "sharding": ["column/gather-x"], "shards": [1, 2, 4, 8]},
-        "grid": {**common, "grid": {"B": sizes, "D": [128, 1024, 4096, 8192], "F": [256, 1024, 8192]}},
+        "split": {
+            **common,
+            "grid": {"B": sizes},
+            "shapes": shapes,
+            "sharding": ["column/gather-x"],
+            "shards": [1, 2, 4, 8],
+        },
+        "grid": {
+            **common,
+            "grid": {"B": sizes, "D": [128, 1024, 4096, 8192], "F": [256, 1024, 8192]},
+        },
     }
 
 
@@ -44,10 +68,24 @@ def hostile(name: str) -> dict[str, Any]:
     if name == "one chip":
         return {"sweeps": sweeps(["tpu-v5e"])}
     if name == "forty chips":
-        wanted = {"chips": "split", "ridges": "split", "per-watt": "split", "per-dollar": "split", "layers": "split", "shards": "split"}
-        return {"sweeps": sweeps(MODERN[:40]), "charts": [{"chart": c, "sweep": s, "chips": MODERN[:40]} for c, s in wanted.items()]}
+        wanted = {
+            "chips": "split",
+            "ridges": "split",
+            "per-watt": "split",
+            "per-dollar": "split",
+            "layers": "split",
+            "shards": "split",
+        }
+        return {
+            "sweeps": sweeps(MODERN[:40]),
+            "charts": [{"chart": c, "sweep": s, "chips": MODERN[:40]} for c, s in wanted.items()],
+        }
     own = {
-        f"h100-{'very-long-variant-name-' * 3}{i}": {"base": "h100-sxm", "memory.hbm.bytes_per_s": 3e12 + i * 1e11, "source": "a test"}
+        f"h100-{'very-long-variant-name-' * 3}{i}": {
+            "base": "h100-sxm",
+            "memory.hbm.bytes_per_s": 3e12 + i * 1e11,
+            "source": "a test",
+        }
         for i in range(5)
     }
     return {"sweeps": sweeps(list(own)), "chips": own}
@@ -63,7 +101,10 @@ def drawn(name: str) -> dict[str, dict[str, Any]]:
         READ.add(kind)
         return results.rows(sweep)
 
-    return {chart.id: fitted(replace(results, rows=partial(rows, kind=chart.chart)), chart.plain())[1] for chart in config.charts}
+    return {
+        chart.id: fitted(replace(results, rows=partial(rows, kind=chart.chart)), chart.plain())[1]
+        for chart in config.charts
+    }
 
 
 READ: set[str] = set()
@@ -77,7 +118,10 @@ KINDS = 12
 @pytest.mark.parametrize("size", SIZES)
 def test_no_text_lies_on_another_or_leaves_the_picture(config: str, size: str) -> None:
     """In every size, as charts are first shown."""
-    wrong = {name: (overlaps(spec, size)[:3], outside(spec, size)[:3]) for name, spec in drawn(config).items()}
+    wrong = {
+        name: (overlaps(spec, size)[:3], outside(spec, size)[:3])
+        for name, spec in drawn(config).items()
+    }
     assert {name: found for name, found in wrong.items() if found != ([], [])} == {}
 
 
@@ -87,11 +131,21 @@ def test_charts_that_read_rows_are_those_that_wait_for_tables() -> None:
     assert READ == OF_ROWS
 
 
-@pytest.mark.parametrize("chart", ["roofline-model-shapes", "attained-book-q2-int8-weights", "shards-sharded-models", "chips-model-shapes"])
+@pytest.mark.parametrize(
+    "chart",
+    [
+        "roofline-model-shapes",
+        "attained-book-q2-int8-weights",
+        "shards-sharded-models",
+        "chips-model-shapes",
+    ],
+)
 def test_no_text_lies_on_another_whatever_a_reader_chooses(chart: str) -> None:
     """Every chip, dtype combination and split of the charts whose labels stand in the plot."""
     spec = drawn("default")[chart]
-    options = {p["name"]: p["bind"]["options"] for p in spec["params"] if isinstance(p.get("bind"), dict)}
+    options = {
+        p["name"]: p["bind"]["options"] for p in spec["params"] if isinstance(p.get("bind"), dict)
+    }
     options |= {"chip": options["chip"][:1]} if "sharding" in options else {}
     for values in product(*options.values()):
         choice = dict(zip(options, values, strict=True))
@@ -121,7 +175,12 @@ def test_title_and_subtitle_are_findings_that_fit() -> None:
         findings = next(p["value"] for p in spec["params"] if p["name"] == "findings")
         assert findings
         for found in findings.values():
-            assert (name, "…" in found["title"], "…" in "".join(found["subtitle"]), len(found["subtitle"]) <= 2) == (
+            assert (
+                name,
+                "…" in found["title"],
+                "…" in "".join(found["subtitle"]),
+                len(found["subtitle"]) <= 2,
+            ) == (
                 name,
                 False,
                 False,
@@ -150,7 +209,9 @@ def test_a_picture_in_few_colours_is_not_told_from_the_whole() -> None:
     counted = sorted(whole.getcolors(10**6) or [], reverse=True)
     kept = {colour for _, colour in small.getcolors(10**6) or []}
     assert [colour for _, colour in counted[:8] if colour not in kept] == []
-    assert not any(sum(band.histogram()[48:]) for band in ImageChops.difference(whole, small).split())
+    assert not any(
+        sum(band.histogram()[48:]) for band in ImageChops.difference(whole, small).split()
+    )
     assert len(encoded(whole)) < len(_png(whole)) / 1.5
 
 
@@ -162,7 +223,11 @@ def test_charts_are_valid_by_the_schema_of_vega_lite() -> None:
 
 def test_a_notebook_draws_charts_in_the_packages_look() -> None:
     """Once it is asked to; specifications stay without one."""
-    chart = charts.ridges(charts.ridge_frame(charts.of_config(rooflines.load_config()).of("book-q5-gpu", ["h100-sxm"], ["bf16"])))
+    chart = charts.ridges(
+        charts.ridge_frame(
+            charts.of_config(rooflines.load_config()).of("book-q5-gpu", ["h100-sxm"], ["bf16"])
+        )
+    )
     with alt.theme.enable(alt.theme.active):
         charts.enable_theme(dark=True)
         assert chart.to_dict()["config"]["background"] == theme(dark=True).background
@@ -205,7 +270,12 @@ def test_bytes_are_stable() -> None:
         "s = charts.spec_of(charts.ridges(f), 'x')\n"
         "for b in (dumps(s).encode(), charts.svg(s).encode(), charts.png(s, scale=1)): print(hashlib.sha256(b).hexdigest())"
     )
-    runs = [subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120).stdout for _ in "ab"]
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
+        ).stdout
+        for _ in "ab"
+    ]
     assert runs[0] == runs[1]
     assert len(runs[0].split()) == 3
 
@@ -213,9 +283,16 @@ def test_bytes_are_stable() -> None:
 def test_caps_on_rows_and_bytes_say_what_to_do() -> None:
     """More than a page can draw is refused; a chart that nobody asked for shows fewer chips instead."""
     frame = pl.DataFrame({"chip": [f"c{i}" for i in range(1700)]}).with_columns(
-        vendor=pl.lit("x"), dtypes=pl.lit("bf16"), compute=pl.lit("bf16"), flops_per_s=1e14, bytes_per_s=1e12, ridge=100.0
+        vendor=pl.lit("x"),
+        dtypes=pl.lit("bf16"),
+        compute=pl.lit("bf16"),
+        flops_per_s=1e14,
+        bytes_per_s=1e12,
+        ridge=100.0,
     )
-    with pytest.raises(RooflinesError, match=r"charts: many has .* rows to draw, more than 5,000") as caught:
+    with pytest.raises(
+        RooflinesError, match=r"charts: many has .* rows to draw, more than 5,000"
+    ) as caught:
         spec_of(charts.chips_on_one_roofline(frame), "many")
     assert "name them under `charts:`" in str(caught.value)
     for spec in drawn("default").values():

@@ -11,7 +11,11 @@ import yaml
 from conftest import Snakemake
 from trials import unfinished
 
-MATMUL: dict[str, Any] = {"operation": "matmul", "grid": {"B": [1, 8, 64, 512], "D": [4096], "F": [4096]}, "dtypes": ["bf16"]}
+MATMUL: dict[str, Any] = {
+    "operation": "matmul",
+    "grid": {"B": [1, 8, 64, 512], "D": [4096], "F": [4096]},
+    "dtypes": ["bf16"],
+}
 CONFIG: dict[str, Any] = {
     "sweeps": {
         "own": {**MATMUL, "chips": ["mine", "tpu-v5e"]},
@@ -43,7 +47,9 @@ class Runs:
         """Write the config in a style and run the workflow; which outputs are new since."""
         (self.path / "my.yaml").write_text(yaml.safe_dump(self.config, sort_keys=False, **style))
         before = self._made()
-        done = self.snakemake("--snakefile", self.snakefile, "--configfile", "my.yaml", cwd=self.path)
+        done = self.snakemake(
+            "--snakefile", self.snakefile, "--configfile", "my.yaml", cwd=self.path
+        )
         assert done.returncode == 0, done.stdout
         return {name for name, made in self._made().items() if before[name] != made}
 
@@ -52,7 +58,10 @@ class Runs:
         times = {}
         for name in OUTPUTS:
             path = self.path / "results" / name
-            times[name] = max((file.stat().st_mtime_ns for file in [path, *path.rglob("*")] if file.is_file()), default=0)
+            times[name] = max(
+                (file.stat().st_mtime_ns for file in [path, *path.rglob("*")] if file.is_file()),
+                default=0,
+            )
         return times
 
 
@@ -91,7 +100,15 @@ def test_charts_that_are_asked_for_are_drawn_after_a_table_that_is_made_again(ru
     """Snakemake forgets that they are missing: they come after files that are there and made again, and do not care how new these are."""
     shutil.rmtree(runs.path / "results" / CHIPS)
     unfinished(runs.path, f"results/{CATALOGUE}")
-    done = runs.snakemake("--snakefile", runs.snakefile, "--configfile", "my.yaml", "--", f"results/{CHIPS}", cwd=runs.path)
+    done = runs.snakemake(
+        "--snakefile",
+        runs.snakefile,
+        "--configfile",
+        "my.yaml",
+        "--",
+        f"results/{CHIPS}",
+        cwd=runs.path,
+    )
     assert done.returncode == 0, done.stdout
     assert (runs.path / "results" / CHIPS / "chips-catalogue.json").is_file()
 
@@ -103,6 +120,16 @@ def test_the_report_has_every_chart_and_the_site(first: Runs) -> None:
     assert done.returncode == 0, done.stdout
     with zipfile.ZipFile(first.path / "report.zip") as report:
         names = [Path(name).name for name in report.namelist()]
-        assert {"report.html", "ridges-own-light.png", "chips-catalogue-light.png", "index.html", "thresholds.html"} <= set(names)
-        shown = "".join(report.read(name).decode(errors="replace") for name in report.namelist() if name.endswith("report.html"))
+        assert {
+            "report.html",
+            "ridges-own-light.png",
+            "chips-catalogue-light.png",
+            "index.html",
+            "thresholds.html",
+        } <= set(names)
+        shown = "".join(
+            report.read(name).decode(errors="replace")
+            for name in report.namelist()
+            if name.endswith("report.html")
+        )
     assert "every number comes from the tables and thresholds" in shown

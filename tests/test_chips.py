@@ -41,10 +41,15 @@ _Loader.add_implicit_resolver(
 )
 DOCUMENT: dict[str, Any] = yaml.load(CATALOGUE.read_text(encoding="utf-8"), _Loader)  # noqa: S506
 SOURCES: dict[str, dict[str, Any]] = DOCUMENT["sources"]
-CHIPS: dict[str, dict[str, Any]] = {name: chip for name, chip in DOCUMENT["chips"].items() if "base" not in chip}
-VARIANTS: dict[str, dict[str, Any]] = {name: chip for name, chip in DOCUMENT["chips"].items() if "base" in chip}
+CHIPS: dict[str, dict[str, Any]] = {
+    name: chip for name, chip in DOCUMENT["chips"].items() if "base" not in chip
+}
+VARIANTS: dict[str, dict[str, Any]] = {
+    name: chip for name, chip in DOCUMENT["chips"].items() if "base" in chip
+}
 OVERRIDES: dict[str, dict[str, float]] = {
-    name: {path: value for path, value in variant.items() if "." in path} for name, variant in VARIANTS.items()
+    name: {path: value for path, value in variant.items() if "." in path}
+    for name, variant in VARIANTS.items()
 }
 
 
@@ -79,7 +84,11 @@ def _items(chips: list[str], section: str) -> list[Item]:
     for name in chips:
         part = resolved(name).get(section, {})
         if section == "units":
-            found += [Item(name, f"{unit}.{dtype}", peak) for unit, peaks in part.items() for dtype, peak in peaks.items()]
+            found += [
+                Item(name, f"{unit}.{dtype}", peak)
+                for unit, peaks in part.items()
+                for dtype, peak in peaks.items()
+            ]
         elif section in {"prices", "measured"}:
             found += [Item(name, str(number), entry) for number, entry in enumerate(part)]
         elif section == "power":
@@ -98,7 +107,20 @@ POWERS = _items(list(CHIPS), "power")
 PRICES = _items(list(CHIPS), "prices")
 MEASURED = _items(list(CHIPS), "measured")
 
-FORMATS = {"fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "int4", "mxfp8", "mxfp6", "mxfp4", "nvfp4"}
+FORMATS = {
+    "fp64",
+    "fp32",
+    "tf32",
+    "bf16",
+    "fp16",
+    "fp8",
+    "int8",
+    "int4",
+    "mxfp8",
+    "mxfp6",
+    "mxfp4",
+    "nvfp4",
+}
 NUMBERS = {
     "flops_per_s",
     "bytes_per_s",
@@ -115,7 +137,8 @@ REMARKS = {"source", "confidence", "estimate", "note"}
 KEYS = {
     "units": {"flops_per_s", "printed_with_sparsity", "halved"} | REMARKS,
     "memory": {"bytes_per_s", "capacity_bytes", "technology"} | REMARKS,
-    "networks": {"bytes_per_s", "links", "topology", "domain", "ring_multiple", "hop_latency_s"} | REMARKS,
+    "networks": {"bytes_per_s", "links", "topology", "domain", "ring_multiple", "hop_latency_s"}
+    | REMARKS,
     "power": {"watts"} | REMARKS,
     "prices": {"usd_per_hour", "provider", "sku", "date", "source"},
     "measured": {"what", "fraction_of_peak", "source", "note"},
@@ -205,14 +228,20 @@ def test_a_chip_says_who_made_it_and_when(name: str) -> None:
 @each(KEYS)
 def test_no_entry_has_an_unknown_key(section: str) -> None:
     """A typo in a key would drop a number without a word."""
-    unknown = {_label(item): set(item.entry) - KEYS[section] for item in _items(list(CHIPS), section)}
+    unknown = {
+        _label(item): set(item.entry) - KEYS[section] for item in _items(list(CHIPS), section)
+    }
     assert {label: keys for label, keys in unknown.items() if keys} == {}
 
 
 @each([*PEAKS, *LEVELS, *NETWORKS, *POWERS, *PRICES, *MEASURED])
 def test_numbers_are_numbers(item: Item) -> None:
     """Positive, finite and not text: 9.89e14 read by YAML 1.1 rules would be a string."""
-    numbers = {key: value for key, value in item.entry.items() if key in NUMBERS | {"printed_with_sparsity"}}
+    numbers = {
+        key: value
+        for key, value in item.entry.items()
+        if key in NUMBERS | {"printed_with_sparsity"}
+    }
     assert numbers
     for key, value in numbers.items():
         assert type(value) in {int, float}, key
@@ -247,7 +276,11 @@ def test_every_peak_is_plausible(item: Item) -> None:
 @each([item for item in PEAKS if "printed_with_sparsity" in item.entry])
 def test_a_sparse_figure_is_never_the_dense_peak(item: Item) -> None:
     """Dense is half of what is printed with sparsity, and three quarters for the FP4 of Blackwell Ultra."""
-    assert 0.45 * item.entry["printed_with_sparsity"] <= item.entry["flops_per_s"] <= 0.76 * item.entry["printed_with_sparsity"]
+    assert (
+        0.45 * item.entry["printed_with_sparsity"]
+        <= item.entry["flops_per_s"]
+        <= 0.76 * item.entry["printed_with_sparsity"]
+    )
 
 
 @each([item for item in PEAKS if {"halved", "printed_with_sparsity"} & set(item.entry)])
@@ -268,7 +301,11 @@ HOPPER_AND_LATER = [name for name in CHIPS if re.match(r"h[12]00|gh200|g?b[123]0
 def test_where_nvidia_prints_sparse_rates_the_print_is_kept(name: str) -> None:
     """Each 16- and 8-bit tensor peak since Hopper shows the sparse figure it must not be taken for."""
     peaks = CHIPS[name]["units"]["matrix"]
-    assert [dtype for dtype in ("bf16", "fp16", "fp8", "int8") if "printed_with_sparsity" not in peaks[dtype]] == []
+    assert [
+        dtype
+        for dtype in ("bf16", "fp16", "fp8", "int8")
+        if "printed_with_sparsity" not in peaks[dtype]
+    ] == []
 
 
 # To bf16, or fp16 where there is none. A mix-up of dense and sparse is a factor of two; rounding stays within 3 %.
@@ -366,9 +403,16 @@ SAME_SILICON = [
 @each(SAME_SILICON)
 def test_the_same_silicon_has_the_same_peaks(one: str, other: str) -> None:
     """Chips that differ in memory only agree in every rate they both list."""
-    pairs = [(unit, dtype) for unit, peaks in CHIPS[other]["units"].items() for dtype in peaks if dtype in CHIPS[one]["units"][unit]]
+    pairs = [
+        (unit, dtype)
+        for unit, peaks in CHIPS[other]["units"].items()
+        for dtype in peaks
+        if dtype in CHIPS[one]["units"][unit]
+    ]
     assert len(pairs) >= 6
-    assert [peak(one, dtype, unit) for unit, dtype in pairs] == [peak(other, dtype, unit) for unit, dtype in pairs]
+    assert [peak(one, dtype, unit) for unit, dtype in pairs] == [
+        peak(other, dtype, unit) for unit, dtype in pairs
+    ]
 
 
 # Memory
@@ -589,7 +633,9 @@ def test_domains_are_those_of_the_systems(name: str, network: str) -> None:
 
 def test_only_known_tori_close_into_rings() -> None:
     """v5e and v6e close at 16, v4 and v5p at every multiple of 4; where nothing is published, none is assumed."""
-    found = {item.chip: item.entry["ring_multiple"] for item in NETWORKS if "ring_multiple" in item.entry}
+    found = {
+        item.chip: item.entry["ring_multiple"] for item in NETWORKS if "ring_multiple" in item.entry
+    }
     assert found == RINGS
 
 
@@ -660,7 +706,12 @@ def test_every_variant_has_a_source_that_is_listed(name: str) -> None:
 def test_every_source_is_used() -> None:
     """The list of sources is that of the numbers, not of a library."""
     entries = [item.entry for item in [*PEAKS, *LEVELS, *NETWORKS, *POWERS, *PRICES, *MEASURED]]
-    used = {source for entry in entries for sources in _source_lists(entry).values() for source in sources}
+    used = {
+        source
+        for entry in entries
+        for sources in _source_lists(entry).values()
+        for source in sources
+    }
     used |= {source for variant in VARIANTS.values() for source in variant["source"]}
     assert used == set(SOURCES)
 
@@ -697,7 +748,13 @@ def test_a_derived_peak_shows_its_arithmetic(item: Item) -> None:
     assert item.entry["note"]
 
 
-@each([item for item in LEVELS if item.path != "hbm" and "bytes_per_s" in item.entry and item.path != "host"])
+@each(
+    [
+        item
+        for item in LEVELS
+        if item.path != "hbm" and "bytes_per_s" in item.entry and item.path != "host"
+    ]
+)
 def test_on_chip_bandwidths_are_marked_as_estimates(item: Item) -> None:
     """No vendor publishes one in the sources used."""
     assert item.entry["estimate"] is True
@@ -760,13 +817,18 @@ def test_critical_intensities_of_the_book_are_reachable(name: str) -> None:
 
 def test_tpu_v5e_int8_at_the_bandwidth_of_the_books_tables() -> None:
     """3.94e14 / 8.1e11 = 486.42."""
-    assert peak("tpu-v5e-book-tables", "int8") / main_bandwidth("tpu-v5e-book-tables") == pytest.approx(486.42, abs=0.005)
+    assert peak("tpu-v5e-book-tables", "int8") / main_bandwidth(
+        "tpu-v5e-book-tables"
+    ) == pytest.approx(486.42, abs=0.005)
 
 
 def test_tpu_v5p_vector_unit_as_the_book_has_it() -> None:
     """7e12 / 2.8e12 = 2.5, which the book calls about 3."""
     assert peak("tpu-v5p-book-roofline", "fp32", "vector") == 7e12
-    assert peak("tpu-v5p-book-roofline", "fp32", "vector") / main_bandwidth("tpu-v5p-book-roofline") == 2.5
+    assert (
+        peak("tpu-v5p-book-roofline", "fp32", "vector") / main_bandwidth("tpu-v5p-book-roofline")
+        == 2.5
+    )
 
 
 def test_fp8_of_the_h100_is_half_of_the_printed_figure() -> None:

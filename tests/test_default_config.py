@@ -73,11 +73,17 @@ class _Loader(yaml.SafeLoader):
         keys = [key.value for key, _ in node.value]
         repeated = {key for key in keys if keys.count(key) > 1}
         if repeated:
-            raise yaml.constructor.ConstructorError(None, None, f"keys stand twice: {sorted(repeated)}", node.start_mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, f"keys stand twice: {sorted(repeated)}", node.start_mark
+            )
         return super().construct_mapping(node, deep=deep)
 
 
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"),
+    list("-+.0123456789"),
+)
 
 
 def _text(name: str) -> str:
@@ -120,20 +126,30 @@ def shapes(sweeps: dict[str, dict[str, Any]]) -> dict[str, tuple[int, int]]:
 def test_stored_bits(dtypes: dict[str, Any]) -> None:
     """Every format stores the bits its specification says, block scales included."""
     stored = {
-        name: Fraction(form["bits"]) + Fraction(form.get("scale_bits", 0), form.get("block", 1)) for name, form in dtypes["formats"].items()
+        name: Fraction(form["bits"]) + Fraction(form.get("scale_bits", 0), form.get("block", 1))
+        for name, form in dtypes["formats"].items()
     }
     assert stored == {name: Fraction(bits) for name, bits in STORED_BITS.items()}
 
 
 def test_scales_have_blocks(dtypes: dict[str, Any]) -> None:
     """A scale always comes with the size of the block that shares it."""
-    halves = {name for name, form in dtypes["formats"].items() if ("scale_bits" in form) != ("block" in form)}
+    halves = {
+        name
+        for name, form in dtypes["formats"].items()
+        if ("scale_bits" in form) != ("block" in form)
+    }
     assert halves == set()
 
 
 def test_formats_have_sources(dtypes: dict[str, Any]) -> None:
     """Every format says what it is and where it is defined."""
-    silent = {name for name, form in dtypes["formats"].items() for key in ("note", "source") if not isinstance(form.get(key), str)}
+    silent = {
+        name
+        for name, form in dtypes["formats"].items()
+        for key in ("note", "source")
+        if not isinstance(form.get(key), str)
+    }
     assert silent == set()
 
 
@@ -144,7 +160,11 @@ def test_tf32_storage(dtypes: dict[str, Any]) -> None:
 
 def test_combination_keys(dtypes: dict[str, Any]) -> None:
     """A combination has its five keys; an unquoted note with a comma would fall apart into more."""
-    odd = {name: sorted(set(given) ^ COMBINATION_KEYS) for name, given in dtypes["combinations"].items() if set(given) != COMBINATION_KEYS}
+    odd = {
+        name: sorted(set(given) ^ COMBINATION_KEYS)
+        for name, given in dtypes["combinations"].items()
+        if set(given) != COMBINATION_KEYS
+    }
     assert odd == {}
 
 
@@ -161,12 +181,17 @@ def test_combinations_use_known_formats(dtypes: dict[str, Any]) -> None:
 
 def test_combinations_have_notes(dtypes: dict[str, Any]) -> None:
     """Every combination says who uses it, in more than a word."""
-    assert {name for name, given in dtypes["combinations"].items() if len(given["note"].split()) < 2} == set()
+    assert {
+        name for name, given in dtypes["combinations"].items() if len(given["note"].split()) < 2
+    } == set()
 
 
 def test_combinations_differ(dtypes: dict[str, Any]) -> None:
     """No two names stand for the same four formats."""
-    parts = [tuple(given[key] for key in (*OPERANDS, "compute")) for given in dtypes["combinations"].values()]
+    parts = [
+        tuple(given[key] for key in (*OPERANDS, "compute"))
+        for given in dtypes["combinations"].values()
+    ]
     assert sorted(parts) == sorted(set(parts))
 
 
@@ -199,7 +224,10 @@ def test_combination_names_tell_their_formats(dtypes: dict[str, Any]) -> None:
         stored = stored_apart.get(name, name)
         return stored, stored, "bf16" if "block" in formats[name] else stored, name
 
-    actual = {name: tuple(given[key] for key in (*OPERANDS, "compute")) for name, given in dtypes["combinations"].items()}
+    actual = {
+        name: tuple(given[key] for key in (*OPERANDS, "compute"))
+        for name, given in dtypes["combinations"].items()
+    }
     assert actual == {name: expected(name) for name in actual}
 
 
@@ -232,15 +260,29 @@ def test_shape_names_are_well_formed(shapes: dict[str, tuple[int, int]]) -> None
 # --- sweeps ---
 
 
-def test_named_combinations_exist(dtypes: dict[str, Any], sweeps: dict[str, dict[str, Any]]) -> None:
+def test_named_combinations_exist(
+    dtypes: dict[str, Any], sweeps: dict[str, dict[str, Any]]
+) -> None:
     """Every combination that a sweep names is in the catalogue."""
-    asked = {(sweep, name) for sweep, given in sweeps.items() for name in given["dtypes"] if isinstance(name, str)}
+    asked = {
+        (sweep, name)
+        for sweep, given in sweeps.items()
+        for name in given["dtypes"]
+        if isinstance(name, str)
+    }
     assert {(sweep, name) for sweep, name in asked if name not in dtypes["combinations"]} == set()
 
 
-def test_inline_combinations_use_known_formats(dtypes: dict[str, Any], sweeps: dict[str, dict[str, Any]]) -> None:
+def test_inline_combinations_use_known_formats(
+    dtypes: dict[str, Any], sweeps: dict[str, dict[str, Any]]
+) -> None:
     """Combinations written in place are complete and made of known formats."""
-    inline = [given for sweep in sweeps.values() for given in sweep["dtypes"] if not isinstance(given, str)]
+    inline = [
+        given
+        for sweep in sweeps.values()
+        for given in sweep["dtypes"]
+        if not isinstance(given, str)
+    ]
     assert inline != []
     for given in inline:
         assert set(given) == {*OPERANDS, "compute"}
@@ -256,25 +298,38 @@ def test_overrides_are_positive_numbers(config: dict[str, Any]) -> None:
         if path.startswith(("units.", "memory.", "networks.", "efficiency.", "calibration."))
     }
     assert paths != {}
-    assert {where for where, value in paths.items() if not isinstance(value, int | float) or value <= 0} == set()
+    assert {
+        where for where, value in paths.items() if not isinstance(value, int | float) or value <= 0
+    } == set()
 
 
-def test_own_chips_are_sourced_and_used(config: dict[str, Any], sweeps: dict[str, dict[str, Any]]) -> None:
+def test_own_chips_are_sourced_and_used(
+    config: dict[str, Any], sweeps: dict[str, dict[str, Any]]
+) -> None:
     """Every chip of the config has a source, and a sweep that uses it."""
     used = {chip for given in sweeps.values() if given["chips"] != "all" for chip in given["chips"]}
-    assert {chip for chip, given in config["chips"].items() if not given.get("source") or chip not in used} == set()
+    assert {
+        chip
+        for chip, given in config["chips"].items()
+        if not given.get("source") or chip not in used
+    } == set()
 
 
 def test_chip_of_243_flop_per_byte(config: dict[str, Any]) -> None:
     """The book's rounded chip has a critical intensity of exactly 243 FLOP/byte."""
     chip = config["chips"]["tpu-v5e-intensity-243"]
-    assert Fraction(chip["units.matrix.bf16.flops_per_s"]) / Fraction(chip["memory.hbm.bytes_per_s"]) == 243
+    assert (
+        Fraction(chip["units.matrix.bf16.flops_per_s"]) / Fraction(chip["memory.hbm.bytes_per_s"])
+        == 243
+    )
 
 
 def test_vector_unit_intensity(config: dict[str, Any]) -> None:
     """The vector unit of the dot product needs 2.5 FLOP/byte."""
     chip = config["chips"]["tpu-v5p-vector-7e12"]
-    assert Fraction(chip["units.vector.fp32.flops_per_s"]) / Fraction(chip["memory.hbm.bytes_per_s"]) == Fraction(5, 2)
+    assert Fraction(chip["units.vector.fp32.flops_per_s"]) / Fraction(
+        chip["memory.hbm.bytes_per_s"]
+    ) == Fraction(5, 2)
 
 
 def test_timed_matmul(sweeps: dict[str, dict[str, Any]]) -> None:
@@ -333,7 +388,9 @@ def test_shape_sizes(sweeps: dict[str, dict[str, Any]]) -> None:
         assert min(shape["D"], shape["F"]) > 0
 
 
-def test_shapes_agree_between_sweeps(sweeps: dict[str, dict[str, Any]], shapes: dict[str, tuple[int, int]]) -> None:
+def test_shapes_agree_between_sweeps(
+    sweeps: dict[str, dict[str, Any]], shapes: dict[str, tuple[int, int]]
+) -> None:
     """A shape has the same sizes in every sweep."""
     for sweep in sweeps.values():
         for shape in sweep.get("shapes", []):
@@ -344,7 +401,9 @@ def test_shapes_have_sources(shapes: dict[str, tuple[int, int]]) -> None:
     """Every shape stands under the address of a published config that is of its family of models."""
     source, cited = None, {}
     for line in _text("config.yaml").splitlines():
-        if found := re.fullmatch(r" +# source: https://huggingface\.co/[^/]+/([^/]+)/blob/main/config\.json", line):
+        if found := re.fullmatch(
+            r" +# source: https://huggingface\.co/[^/]+/([^/]+)/blob/main/config\.json", line
+        ):
             source = found.group(1).lower().replace(".", "-")
         elif line.lstrip().startswith("#"):
             source = None
@@ -352,7 +411,9 @@ def test_shapes_have_sources(shapes: dict[str, tuple[int, int]]) -> None:
             cited[shape.group(1)] = source
     assert set(cited) == set(shapes)
     families = {name: re.match(r"[a-z]+", name) for name in cited}
-    assert {name for name, family in families.items() if not family or family.group() not in cited[name]} == set()
+    assert {
+        name for name, family in families.items() if not family or family.group() not in cited[name]
+    } == set()
 
 
 @pytest.mark.parametrize("model", PUBLISHED)
@@ -361,7 +422,9 @@ def test_matrices_of_a_model(shapes: dict[str, tuple[int, int]], model: str) -> 
     width, queries, keys, head, mlp, vocabulary = PUBLISHED[model]
     expert = "expert-" if f"{model}-expert-up" in shapes else ""
     assert {
-        name: sizes for name, sizes in shapes.items() if re.fullmatch(rf"{model}-(q|k|qkv|o|(expert-)?(up|gate-up|down)|unembed)", name)
+        name: sizes
+        for name, sizes in shapes.items()
+        if re.fullmatch(rf"{model}-(q|k|qkv|o|(expert-)?(up|gate-up|down)|unembed)", name)
     } == {
         f"{model}-q": (width, queries * head),
         f"{model}-k": (width, keys * head),
@@ -377,7 +440,11 @@ def test_matrices_of_a_model(shapes: dict[str, tuple[int, int]], model: str) -> 
 def test_matrices_of_deepseek_v3(shapes: dict[str, tuple[int, int]]) -> None:
     """DeepSeek-V3 has low-rank attention: queries pass through rank 1536, keys and values through 512."""
     width, heads, plain, rotary, value, q_rank, kv_rank = 7168, 128, 128, 64, 128, 1536, 512
-    assert {name.removeprefix("deepseek-v3-"): sizes for name, sizes in shapes.items() if name.startswith("deepseek-v3-")} == {
+    assert {
+        name.removeprefix("deepseek-v3-"): sizes
+        for name, sizes in shapes.items()
+        if name.startswith("deepseek-v3-")
+    } == {
         "q-a": (width, q_rank),
         "q-b": (q_rank, heads * (plain + rotary)),
         "kv-a": (width, kv_rank + rotary),
@@ -396,7 +463,9 @@ def test_matrices_of_deepseek_v3(shapes: dict[str, tuple[int, int]]) -> None:
 def test_every_model_is_checked(shapes: dict[str, tuple[int, int]]) -> None:
     """No shape belongs to a model that these tests do not check."""
     models = (*PUBLISHED, "deepseek-v3")
-    assert [name for name in shapes if not name.startswith(tuple(f"{model}-" for model in models))] == []
+    assert [
+        name for name in shapes if not name.startswith(tuple(f"{model}-" for model in models))
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -412,9 +481,15 @@ def test_every_model_is_checked(shapes: dict[str, tuple[int, int]]) -> None:
         ("mistral-large-2", 88, 0, 122.6),
     ],
 )
-def test_parameter_counts(shapes: dict[str, tuple[int, int]], model: str, layers: int, experts: int, billions: float) -> None:
+def test_parameter_counts(
+    shapes: dict[str, tuple[int, int]], model: str, layers: int, experts: int, billions: float
+) -> None:
     """The matrices add up to the published number of parameters; norms, routers and biases are below 0.2 % of them."""
     size = {name.removeprefix(f"{model}-"): d * f for name, (d, f) in shapes.items()}
-    mlp = experts * (size["expert-gate-up"] + size["expert-down"]) if experts else size["gate-up"] + size["down"]
+    mlp = (
+        experts * (size["expert-gate-up"] + size["expert-down"])
+        if experts
+        else size["gate-up"] + size["down"]
+    )
     total = layers * (size["qkv"] + size["o"] + mlp) + 2 * size["unembed"]
     assert total / 1e9 == pytest.approx(billions, rel=2e-3)

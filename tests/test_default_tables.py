@@ -42,7 +42,11 @@ def test_thresholds_of_the_default_config_are_the_exact_ones(name: str) -> None:
     chip = random.choice([block.chip for block in CONFIG.sweep(name).blocks])  # noqa: S311, a choice of what to check
     sweep = {**CONFIG.sweep(name).config, "chips": [chip]}
     critical = Critical(defaults.sweeps()[name])
-    frame = rooflines.thresholds(rooflines.load_config({"sweeps": {name: plain(sweep)}, "chips": own_chips(chip), "charts": []}))
+    frame = rooflines.thresholds(
+        rooflines.load_config(
+            {"sweeps": {name: plain(sweep)}, "chips": own_chips(chip), "charts": []}
+        )
+    )
     predicates.check_thresholds(frame, CONFIG.sweep(name))
     assert frame["axis"].unique(maintain_order=True).to_list() == list(CONFIG.sweep(name).solved)
     for row in frame.sample(min(frame.height, MOST_THRESHOLDS)).iter_rows(named=True):
@@ -56,7 +60,11 @@ def plain(sweep: dict[str, object]) -> dict[str, object]:
 
 def own_chips(chip: str) -> dict[str, object]:
     """Return the config's own chips that a chip needs."""
-    return {name: entry for name, entry in defaults.plain("config.yaml")["chips"].items() if name == chip}
+    return {
+        name: entry
+        for name, entry in defaults.plain("config.yaml")["chips"].items()
+        if name == chip
+    }
 
 
 def test_the_check_of_a_block_notices_a_wrong_number() -> None:
@@ -66,14 +74,40 @@ def test_the_check_of_a_block_notices_a_wrong_number() -> None:
     frame = sweep_rows(sweep, 0, len(whole.points)).collect()
     whole.check_block(chip, memory, frame)
     place = pl.int_range(pl.len()) == 17
-    for name in ("flops", "memory_bytes", "t_memory_s", "t_lower_s", "utilization", "memory_intensity", "attained_flops_per_s"):
-        wrong = frame.with_columns(pl.when(place).then(pl.col(name) * (1 + 1e-11)).otherwise(name).alias(name))
+    for name in (
+        "flops",
+        "memory_bytes",
+        "t_memory_s",
+        "t_lower_s",
+        "utilization",
+        "memory_intensity",
+        "attained_flops_per_s",
+    ):
+        wrong = frame.with_columns(
+            pl.when(place).then(pl.col(name) * (1 + 1e-11)).otherwise(name).alias(name)
+        )
         with pytest.raises(AssertionError, match=name):
             whole.check_block(chip, memory, wrong)
-    for name, value in {"dtypes": "fp8", "shards": 2, "B": 3, "fits": False, "bound": "network", "t_math_s": None}.items():
-        new = pl.lit(value, dtype=pl.Enum(["compute", "memory", "network"]) if name == "bound" else frame[name].dtype)
+    for name, value in {
+        "dtypes": "fp8",
+        "shards": 2,
+        "B": 3,
+        "fits": False,
+        "bound": "network",
+        "t_math_s": None,
+    }.items():
+        new = pl.lit(
+            value,
+            dtype=pl.Enum(["compute", "memory", "network"])
+            if name == "bound"
+            else frame[name].dtype,
+        )
         with pytest.raises(AssertionError):
-            whole.check_block(chip, memory, frame.with_columns(pl.when(place).then(new).otherwise(name).alias(name)))
+            whole.check_block(
+                chip,
+                memory,
+                frame.with_columns(pl.when(place).then(new).otherwise(name).alias(name)),
+            )
 
 
 @pytest.mark.parametrize("name", ["book-matmul", "across-nodes", "book-q2-int8-weights"])

@@ -47,5 +47,9 @@ def test_what_is_disputed_can_be_computed_with(chip: str) -> None:
     chips = rooflines.chips()
     main = chips.filter(chips["path"] == "memory.hbm.bytes_per_s")
     values = main.filter((main["chip"] == chip) | (main["base"] == chip))["value"].to_list()
-    disputed = [others for name, path, _, others, _ in disagreements.found() if (name, path) == (chip, "memory.hbm.bytes_per_s")]
+    disputed = [
+        others
+        for name, path, _, others, _ in disagreements.found()
+        if (name, path) == (chip, "memory.hbm.bytes_per_s")
+    ]
     assert len(set(values)) > 1 or not disputed

@@ -19,7 +19,11 @@ from rooflines.settings.schema import ConfigFile, SweepConfig
 if TYPE_CHECKING:
     from pathlib import Path
 
-CHART_FUNCTIONS = {name for name in charts.__all__ if inspect.signature(getattr(charts, name)).return_annotation == "Chart"}
+CHART_FUNCTIONS = {
+    name
+    for name in charts.__all__
+    if inspect.signature(getattr(charts, name)).return_annotation == "Chart"
+}
 """What makes a chart of a frame."""
 
 MOST_BYTES = 500_000
@@ -50,9 +54,14 @@ def test_the_pictures_are_those_of_the_snippet() -> None:
     assert with_gallery(readme) == readme
 
 
-def test_the_default_config_is_valid_by_the_schema(repository: Path, validator: jsonschema.Draft202012Validator) -> None:
+def test_the_default_config_is_valid_by_the_schema(
+    repository: Path, validator: jsonschema.Draft202012Validator
+) -> None:
     """An editor finds nothing wrong with the default config."""
-    assert not [error.message for error in validator.iter_errors(read_yaml(repository / "config" / "config.yaml"))]
+    assert not [
+        error.message
+        for error in validator.iter_errors(read_yaml(repository / "config" / "config.yaml"))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -60,13 +69,32 @@ def test_the_default_config_is_valid_by_the_schema(repository: Path, validator: 
     [
         {},
         {"sweeps": {"a": {"operation": "matmul", "chips": ["h100-sxm"]}}},
-        {"sweeps": {"a": {"operation": "matmul", "dtypes": ["bf16"], "chips": "all", "shard": [2]}}},
-        {"sweeps": {"a": {"operation": "matmul", "dtypes": ["bf16"], "chips": "all", "grid": {"B": 0}}}},
-        {"sweeps": {"a": {"operation": "matmul", "dtypes": ["bf16"], "chips": "all", "columns": ["flop"]}}},
+        {
+            "sweeps": {
+                "a": {"operation": "matmul", "dtypes": ["bf16"], "chips": "all", "shard": [2]}
+            }
+        },
+        {
+            "sweeps": {
+                "a": {"operation": "matmul", "dtypes": ["bf16"], "chips": "all", "grid": {"B": 0}}
+            }
+        },
+        {
+            "sweeps": {
+                "a": {
+                    "operation": "matmul",
+                    "dtypes": ["bf16"],
+                    "chips": "all",
+                    "columns": ["flop"],
+                }
+            }
+        },
     ],
     ids=["no sweeps", "no dtypes", "unknown key", "size zero", "unknown column"],
 )
-def test_a_wrong_config_is_invalid_by_the_schema(wrong: object, validator: jsonschema.Draft202012Validator) -> None:
+def test_a_wrong_config_is_invalid_by_the_schema(
+    wrong: object, validator: jsonschema.Draft202012Validator
+) -> None:
     """An editor marks what the package would refuse."""
     assert not validator.is_valid(wrong)
 
@@ -75,5 +103,9 @@ def test_a_wrong_config_is_invalid_by_the_schema(wrong: object, validator: jsons
 def test_every_key_is_explained(model: type[ConfigFile], repository: Path) -> None:
     """config/README.md names every key of the typed config, and every key has a description for editors."""
     text = (repository / "config" / "README.md").read_text(encoding="utf-8")
-    assert not [name for name in model.model_fields if f"`{name}" not in text and f".{name}`" not in text and f"{name}:" not in text]
+    assert not [
+        name
+        for name in model.model_fields
+        if f"`{name}" not in text and f".{name}`" not in text and f"{name}:" not in text
+    ]
     assert not [name for name, field in model.model_fields.items() if not field.description]

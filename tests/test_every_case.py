@@ -13,12 +13,19 @@ import polars as pl
 import pytest
 from cases import CHIPS, LINKS, SWEEPS, config_of, made_up, split_sweep, splitters
 from polars.testing import assert_frame_equal
-from test_properties import EXACT_INTEGER, METRICS, differences, expected_rows, table_of, threshold_differences
+from test_properties import (
+    EXACT_INTEGER,
+    METRICS,
+    differences,
+    expected_rows,
+    table_of,
+    threshold_differences,
+)
 
 import rooflines
 from rooflines.critical import solving
 from rooflines.model.columns import TEXTS
-from rooflines.model.costs import WORKS
+from rooflines.model.costs import COSTS
 from rooflines.sweep import blocked as panels
 from rooflines.sweep.rows import sweep_rows, whole_rows
 
@@ -53,17 +60,26 @@ def tied_chips(spec: str, shards: int, tied: str, tile: dict[str, int]) -> dict[
     """Return chips on which some times are equal at `AT`, the others a hundredth; and where math is longer or shorter by 1.4e-16."""
     setting = oracle.plain_matmul(spec, tile)
     work = setting.work(AT, shards)
-    rates = {name: int(work[name] * shards * 10**6 / SIDE**2) * (1 if name in tied.split() else 100) for name in work}
+    rates = {
+        name: int(work[name] * shards * 10**6 / SIDE**2) * (1 if name in tied.split() else 100)
+        for name in work
+    }
     chips = {}
-    for name, more in ({"tied": 0, "slower": -1, "faster": 1} if "math" in tied else {"tied": 0}).items():
+    for name, more in (
+        {"tied": 0, "slower": -1, "faster": 1} if "math" in tied else {"tied": 0}
+    ).items():
         chips[name] = made_up(
-            rates["math"] + more, rates["memory"], {"bytes_per_s": rates["network"] or 1, "links": 1, "topology": "switch"}
+            rates["math"] + more,
+            rates["memory"],
+            {"bytes_per_s": rates["network"] or 1, "links": 1, "topology": "switch"},
         )
     return chips
 
 
 @pytest.mark.parametrize(("spec", "shards", "tied", "tile"), TIES)
-def test_a_tie_and_what_is_almost_one_are_told_apart(spec: str, shards: int, tied: str, tile: dict[str, int]) -> None:
+def test_a_tie_and_what_is_almost_one_are_told_apart(
+    spec: str, shards: int, tied: str, tile: dict[str, int]
+) -> None:
     """Bounds and thresholds are those of exact arithmetic where Float64 cannot tell."""
     chips = tied_chips(spec, shards, tied, tile)
     sweep: dict[str, Any] = {
@@ -78,14 +94,21 @@ def test_a_tie_and_what_is_almost_one_are_told_apart(spec: str, shards: int, tie
         "thresholds": [],
     }
     check_rows(config_of(sweep, chips))
-    solved = {**sweep, "grid": AT, "thresholds": ["B", "D", "F"] if shards == 1 or tile else ["B", "D", "F", "shards"]}
+    solved = {
+        **sweep,
+        "grid": AT,
+        "thresholds": ["B", "D", "F"] if shards == 1 or tile else ["B", "D", "F", "shards"],
+    }
     assert threshold_differences(config_of(solved, chips)) == []
 
 
 def test_a_latency_that_is_almost_a_tie_is_told_apart() -> None:
     """Math takes exactly as long as a hop, or shorter by 4 * 10^-16 of it."""
     chips = {
-        f"more-{more}": made_up(2**51 + more, 1e15, {"bytes_per_s": 1e15, "topology": "switch", "hop_latency_s": 1}) for more in (-1, 0, 1)
+        f"more-{more}": made_up(
+            2**51 + more, 1e15, {"bytes_per_s": 1e15, "topology": "switch", "hop_latency_s": 1}
+        )
+        for more in (-1, 0, 1)
     }
     sweep = {
         "operation": "matmul",
@@ -109,7 +132,10 @@ def slow_chip(short: int) -> dict[str, Any]:
 @pytest.mark.parametrize("tile", [{}, {"B": 3}, {"B": 1024, "D": 2}])
 def test_a_threshold_may_be_as_large_as_its_column_holds(tile: dict[str, int]) -> None:
     """From 2^62 on there is none, but for the real one."""
-    chips = {f"short-{short}": slow_chip(short) for short in (-1, 0, 1, 2, 10, 300, 596, 597, 1000, 10**5, 3 * 10**5, 10**6, 10**9, 10**15)}
+    chips = {
+        f"short-{short}": slow_chip(short)
+        for short in (-1, 0, 1, 2, 10, 300, 596, 597, 1000, 10**5, 3 * 10**5, 10**6, 10**9, 10**15)
+    }
     sweep = {
         "operation": "matmul",
         "grid": {"B": 1, "D": 2**20, "F": 2**20},
@@ -123,11 +149,23 @@ def test_a_threshold_may_be_as_large_as_its_column_holds(tile: dict[str, int]) -
 
 def test_from_two_to_the_62_on_there_is_no_threshold() -> None:
     """Where it is that exactly, and where it is more than any column of whole numbers holds."""
-    chips = {name: made_up(2**50, 0.25 + more) for name, more in {"just": 2**-12, "far": 2**-24}.items()}
-    sweep = {"operation": "matmul", "grid": {"B": 1, "D": 2**53, "F": 2**53}, "dtypes": ["bf16"], "chips": [*chips], "thresholds": ["B"]}
+    chips = {
+        name: made_up(2**50, 0.25 + more) for name, more in {"just": 2**-12, "far": 2**-24}.items()
+    }
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": 1, "D": 2**53, "F": 2**53},
+        "dtypes": ["bf16"],
+        "chips": [*chips],
+        "thresholds": ["B"],
+    }
     config = config_of(sweep, chips)
     assert threshold_differences(config) == []
-    found = rooflines.thresholds(rooflines.load_config(config)).select("critical", "critical_exact").rows()
+    found = (
+        rooflines.thresholds(rooflines.load_config(config))
+        .select("critical", "critical_exact")
+        .rows()
+    )
     assert found == [(None, 2.0**62), (None, pytest.approx(2.0**74))]
 
 
@@ -135,7 +173,10 @@ def test_a_threshold_in_tiles_may_be_as_large_as_its_column_holds() -> None:
     """The last tile below 2^62 is the last, though it ends there; also where the number of tiles is one that Float64 is sure of."""
     size, tile, rate = 2**52, 2**36, 2
     tiles = {f"from-{whole}": Fraction(2 * whole - 1, 2) for whole in range(2**26 - 2, 2**26 + 3)}
-    chips = {name: made_up(int(size * tile * rate / (2 * tile + size / real)), rate) for name, real in tiles.items()}
+    chips = {
+        name: made_up(int(size * tile * rate / (2 * tile + size / real)), rate)
+        for name, real in tiles.items()
+    }
     sweep = {
         "operation": "matmul",
         "grid": {"B": size, "D": 1, "F": size},
@@ -147,7 +188,13 @@ def test_a_threshold_in_tiles_may_be_as_large_as_its_column_holds() -> None:
     }
     assert threshold_differences(config_of(sweep, chips)) == []
     found = rooflines.thresholds(rooflines.load_config(config_of(sweep, chips)))
-    assert found["critical"].to_list() == [2**62 - 3 * tile + 1, 2**62 - 2 * tile + 1, 2**62 - tile + 1, None, None]
+    assert found["critical"].to_list() == [
+        2**62 - 3 * tile + 1,
+        2**62 - 2 * tile + 1,
+        2**62 - tile + 1,
+        None,
+        None,
+    ]
 
 
 RULES: dict[tuple[str, str], dict[str, float | None]] = {
@@ -160,7 +207,9 @@ RULES: dict[tuple[str, str], dict[str, float | None]] = {
 
 
 @pytest.mark.parametrize(("operation", "dtypes"), RULES)
-def test_the_rule_of_thumb_is_the_ridge_by_the_bits_of_what_lacks_the_dimension(operation: str, dtypes: str) -> None:
+def test_the_rule_of_thumb_is_the_ridge_by_the_bits_of_what_lacks_the_dimension(
+    operation: str, dtypes: str
+) -> None:
     """At 250 FLOP/byte; none where every byte grows with the dimension, or where memory grows faster than math."""
     rule = RULES[operation, dtypes]
     assert {row["axis"]: row["critical_rule"] for row in rules(operation, dtypes, 2.5e14)} == rule
@@ -170,16 +219,36 @@ def test_the_rule_of_thumb_counts_tiles_shares_and_exact_flops() -> None:
     """By hand, where the operands without the dimension are not the only ones."""
     every = {row["axis"]: row["critical_rule"] for row in rules("per-example-matmul", "int8", 1e12)}
     assert every == {"B": None, "D": 1.0, "F": 1.0}  # 2 n >= n + 1
-    exact = {row["axis"]: row["critical_rule"] for row in rules("matmul", "int8", 2e12, flops="exact")}
-    assert exact == {"B": 1.0, "D": 1.5, "F": 1.0}  # (2 n - 1) / 2 >= 1, with one product of out less
+    exact = {
+        row["axis"]: row["critical_rule"] for row in rules("matmul", "int8", 2e12, flops="exact")
+    }
+    assert exact == {
+        "B": 1.0,
+        "D": 1.5,
+        "F": 1.0,
+    }  # (2 n - 1) / 2 >= 1, with one product of out less
     tile = {"tile": {"B": 16, "D": 32}, "flops": "leading"}
     tiled = {row["axis"]: row["critical_rule"] for row in rules("matmul", "bf16", 1e12, **tile)}
-    assert tiled == {"B": None, "D": pytest.approx(32 / 30), "F": pytest.approx(32 / 30)}  # 1024 n >= 64 n + 32 tiles of 32, or + 1024
+    assert tiled == {
+        "B": None,
+        "D": pytest.approx(32 / 30),
+        "F": pytest.approx(32 / 30),
+    }  # 1024 n >= 64 n + 32 tiles of 32, or + 1024
     split = {
-        row["axis"]: row["critical_rule"] for row in rules("matmul", "bf16", 1e12, **tile, sharding="contracting/all-reduce", shards=[2])
+        row["axis"]: row["critical_rule"]
+        for row in rules(
+            "matmul", "bf16", 1e12, **tile, sharding="contracting/all-reduce", shards=[2]
+        )
     }
-    assert split == {"B": None, "D": pytest.approx(64 / 30), "F": pytest.approx(32 / 30)}  # the same tiles, on twice as many chips
-    halves = {row["axis"]: row["critical_rule"] for row in rules("matmul", "bf16", 2.5e14, sharding="contracting/all-reduce", shards=[2])}
+    assert split == {
+        "B": None,
+        "D": pytest.approx(64 / 30),
+        "F": pytest.approx(32 / 30),
+    }  # the same tiles, on twice as many chips
+    halves = {
+        row["axis"]: row["critical_rule"]
+        for row in rules("matmul", "bf16", 2.5e14, sharding="contracting/all-reduce", shards=[2])
+    }
     assert halves == {"B": 250, "D": 500, "F": 250}  # 250 of D on each of two chips
 
 
@@ -212,8 +281,12 @@ def check_rows(config: dict[str, Any]) -> None:
     truth = [row.values() for row in expected_rows(config) if row.setting is not None]
     assert len(truth) > 1
     assert differences(frame.to_dicts(), truth) == []
-    for name in WORKS:
-        whole = [(found, row[name]) for found, row in zip(frame[name], truth, strict=True) if row[name] < EXACT_INTEGER]
+    for name in COSTS:
+        whole = [
+            (found, row[name])
+            for found, row in zip(frame[name], truth, strict=True)
+            if row[name] < EXACT_INTEGER
+        ]
         assert [pair for pair in whole if pair[1].denominator == 1 and pair[0] != pair[1]] == []
     assert {frame.schema[name] for name in METRICS} == {pl.Float64}
     assert all(frame.schema[name] == pl.Categorical for name in TEXTS)
@@ -221,19 +294,35 @@ def check_rows(config: dict[str, Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(panels, "PANEL_ROWS", 4)
         assert_frame_equal(sweep_rows(sweep, 0, sweep.rows).collect(), frame, rel_tol=1e-14)
-        assert_frame_equal(sweep_rows(sweep, 1).select("fits", "flops").collect(), frame[1:].select("fits", "flops"), rel_tol=1e-14)
+        assert_frame_equal(
+            sweep_rows(sweep, 1).select("fits", "flops").collect(),
+            frame[1:].select("fits", "flops"),
+            rel_tol=1e-14,
+        )
 
 
 def check_written(frame: pl.DataFrame, sweep: Sweep) -> None:
     """Check that what is written to a table is a frame, whatever is asked of it afterwards."""
     rows = whole_rows(sweep, frame.columns, 0, sweep.rows)
-    assert {name: rows.collect_schema()[name] for name in TEXTS} == {name: pl.Enum(sorted(set(frame[name].drop_nulls()))) for name in TEXTS}
-    rows, first = rows.with_columns(pl.col(TEXTS).cast(pl.Categorical)), pl.col("bound") == frame["bound"][0]
+    assert {name: rows.collect_schema()[name] for name in TEXTS} == {
+        name: pl.Enum(sorted(set(frame[name].drop_nulls()))) for name in TEXTS
+    }
+    rows, first = (
+        rows.with_columns(pl.col(TEXTS).cast(pl.Categorical)),
+        pl.col("bound") == frame["bound"][0],
+    )
     assert rows.collect().equals(frame)
     assert rows.filter(first).collect().equals(frame.filter(first))
-    assert rows.slice(1, 3).select("bound", "utilization").collect().equals(frame[1:4].select("bound", "utilization"))
+    assert (
+        rows.slice(1, 3)
+        .select("bound", "utilization")
+        .collect()
+        .equals(frame[1:4].select("bound", "utilization"))
+    )
     columns = ["F" if "F" in frame.columns else "D", "t_lower_s", "memory_bytes"]
-    assert whole_rows(sweep, columns, 1, sweep.rows - 1).collect().equals(frame[1:-1].select(columns))
+    assert (
+        whole_rows(sweep, columns, 1, sweep.rows - 1).collect().equals(frame[1:-1].select(columns))
+    )
 
 
 @pytest.mark.parametrize("name", SWEEPS)
@@ -250,7 +339,11 @@ def test_every_threshold_is_the_exact_one(name: str) -> None:
 
 def test_thresholds_of_several_sweeps_stand_below_each_other() -> None:
     """A dimension that an operation lacks is null in its rows; a sweep that solves for nothing has no row, but all columns."""
-    sweeps = {"a": SWEEPS["of vectors"], "b": {**SWEEPS["on one chip"], "thresholds": []}, "c": SWEEPS["shapes"]}
+    sweeps = {
+        "a": SWEEPS["of vectors"],
+        "b": {**SWEEPS["on one chip"], "thresholds": []},
+        "c": SWEEPS["shapes"],
+    }
     config = rooflines.load_config({"sweeps": sweeps, "chips": CHIPS, "charts": []})
     together = rooflines.thresholds(config)
     assert together["sweep"].unique(maintain_order=True).to_list() == ["a", "c"]

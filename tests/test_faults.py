@@ -17,7 +17,19 @@ from typing import NamedTuple
 
 import polars as pl
 import pytest
-from trials import CONFIG, SEED, Trial, emptied, flipped, jobs_of, may_unshare, outlives, replaced, truncated, unfinished
+from trials import (
+    CONFIG,
+    SEED,
+    Trial,
+    emptied,
+    flipped,
+    jobs_of,
+    may_unshare,
+    outlives,
+    replaced,
+    truncated,
+    unfinished,
+)
 
 from rooflines.basics.errors import RooflinesError, unwritable
 from rooflines.results import records
@@ -45,7 +57,9 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Clean:
     done = trial.sealed(folder)
     after = os.times()
     assert done.returncode == 0, done.stdout
-    work_s = after.children_user + after.children_system - before.children_user - before.children_system
+    work_s = (
+        after.children_user + after.children_system - before.children_user - before.children_system
+    )
     return Clean(trial, trial.contents(), work_s, trial.elsewhere(folder))
 
 
@@ -61,7 +75,12 @@ def made(clean: Clean, tmp_path: Path) -> Trial:
 
 def test_a_run_needs_no_network(clean: Clean) -> None:
     """It was cut off, where the machine lets one; it made everything."""
-    assert {"tables/index.csv", "thresholds.csv", "skipped.csv", "bundle/index.html"} <= clean.contents.keys()
+    assert {
+        "tables/index.csv",
+        "thresholds.csv",
+        "skipped.csv",
+        "bundle/index.html",
+    } <= clean.contents.keys()
     if not may_unshare():
         pytest.skip("the system does not let a process leave the network (unshare --net)")
 
@@ -69,18 +88,27 @@ def test_a_run_needs_no_network(clean: Clean) -> None:
 def test_a_run_writes_nothing_elsewhere(clean: Clean) -> None:
     """Results and the workflow's own folder are where it was started; home and the folder for temporary files are as empty as before."""
     assert clean.elsewhere == []
-    assert {path.name for path in clean.trial.path.iterdir()} == {"my.yaml", "results", ".snakemake"}
+    assert {path.name for path in clean.trial.path.iterdir()} == {
+        "my.yaml",
+        "results",
+        ".snakemake",
+    }
 
 
 # ---------------------------------------------------------------- runs that are struck
 
 
-def test_a_run_that_is_killed_is_outlived(clean: Clean, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_is_killed_is_outlived(
+    clean: Clean, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The next plain run takes over, although jobs of the dead one still work: all is as it would have been, and nothing was seen half."""
     chance = random.Random(f"{SEED} killed")  # noqa: S311 - a moment, not a secret
     moment_s = chance.uniform(0.3, 0.8) * clean.work_s
     with capsys.disabled():
-        print(f"(ROOFLINES_SEED={SEED}: killed after {moment_s:.2f} of {clean.work_s:.2f} CPU s) ", end="")
+        print(
+            f"(ROOFLINES_SEED={SEED}: killed after {moment_s:.2f} of {clean.work_s:.2f} CPU s) ",
+            end="",
+        )
     outlives(Trial(tmp_path), clean.contents, "snakemake is killed (SIGKILL)", moment_s, chance)
 
 
@@ -97,7 +125,9 @@ DAMAGES = {
 }
 
 
-def test_an_index_that_is_asked_for_is_made_after_a_table_that_outlived_its_run(made: Trial, clean: Clean) -> None:
+def test_an_index_that_is_asked_for_is_made_after_a_table_that_outlived_its_run(
+    made: Trial, clean: Clean
+) -> None:
     """Snakemake forgets that it is missing: it comes after a table that is there and is made again, and does not care how new that is."""
     marker = unfinished(made.path, "results/tables/grid/part-00001.parquet")
     (made.results / "tables/index.csv").unlink()
@@ -107,17 +137,24 @@ def test_an_index_that_is_asked_for_is_made_after_a_table_that_outlived_its_run(
     made.whole(clean.contents)
 
 
-def test_an_index_that_is_asked_for_is_made_after_a_table_of_another_config(made: Trial, clean: Clean) -> None:
+def test_an_index_that_is_asked_for_is_made_after_a_table_of_another_config(
+    made: Trial, clean: Clean
+) -> None:
     """The same where the config was edited."""
     sweeps = CONFIG["sweeps"]
-    config = {**CONFIG, "sweeps": {**sweeps, "grid": {**sweeps["grid"], "efficiency": {"math": 0.5}}}}
+    config = {
+        **CONFIG,
+        "sweeps": {**sweeps, "grid": {**sweeps["grid"], "efficiency": {"math": 0.5}}},
+    }
     (made.results / "tables/index.csv").unlink()
     done = Trial(made.path, config, "results/tables/index.csv").run()
     assert done.returncode == 0, done.stdout
     assert made.contents().keys() == clean.contents.keys()
 
 
-def test_whatever_happened_to_files_they_are_told_of_and_made_again(made: Trial, clean: Clean) -> None:
+def test_whatever_happened_to_files_they_are_told_of_and_made_again(
+    made: Trial, clean: Clean
+) -> None:
     """Truncated, emptied, with one bit changed, or replaced, and their times as before: a line for each, and then all is as it was."""
     kept = made.finished()
     for name, (damage, _) in DAMAGES.items():
@@ -133,7 +170,11 @@ def test_whatever_happened_to_files_they_are_told_of_and_made_again(made: Trial,
         assert any(line.startswith(output) and why in line for line in told), output
     assert "... and 1 more like these" in done.stdout
     made.whole(clean.contents)
-    fine = [name for name in kept if not any(name in f"results/{damaged}" for damaged in DAMAGES) and "thresholds" not in name]
+    fine = [
+        name
+        for name in kept
+        if not any(name in f"results/{damaged}" for damaged in DAMAGES) and "thresholds" not in name
+    ]
     assert fine
     assert "results/skipped.csv" in fine
     assert {name: made.finished()[name] for name in fine if "index" not in name} == {
@@ -158,7 +199,9 @@ def suspected(folder: Path, expected: dict[str, str], known: Known | None = None
     return [f"{suspect.path.name} {suspect.why}" for suspect in found]
 
 
-def test_a_file_that_nobody_touched_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_nobody_touched_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Read once, known from then on, also by the next process; touched, it is read again."""
     path, spec = recorded_file(tmp_path)
     read: list[Path] = []
@@ -184,27 +227,55 @@ def test_a_changed_bit_shows_although_size_and_time_are_as_before(tmp_path: Path
     times = path.stat()
     flipped(path)
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert suspected(tmp_path, {path.name: spec}) == ["skipped.csv has other content than was written"]
+    assert suspected(tmp_path, {path.name: spec}) == [
+        "skipped.csv has other content than was written"
+    ]
 
 
 def test_what_another_config_made_is_told(tmp_path: Path) -> None:
     """A file that is whole, and is not what the plan asks for."""
     path, _ = recorded_file(tmp_path)
-    assert suspected(tmp_path, {path.name: '{"sweeps": [1]}'}) == ["skipped.csv was made from another config or by another version"]
+    assert suspected(tmp_path, {path.name: '{"sweeps": [1]}'}) == [
+        "skipped.csv was made from another config or by another version"
+    ]
 
 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda home, path: truncated(records.record_file(home, path)), "has no record of what made it"),
-        (lambda home, path: records.record_file(home, path).write_text("[" * 10**5 + "]" * 10**5), "has no record of what made it"),
-        (lambda home, path: records.record_file(home, path).write_text('{"files": {".": [1e999, ""]}}'), "has no record of what made it"),
-        (lambda home, path: records.record_file(home, path).write_bytes(b"\xff\x00"), "has no record of what made it"),
+        (
+            lambda home, path: truncated(records.record_file(home, path)),
+            "has no record of what made it",
+        ),
+        (
+            lambda home, path: records.record_file(home, path).write_text(
+                "[" * 10**5 + "]" * 10**5
+            ),
+            "has no record of what made it",
+        ),
+        (
+            lambda home, path: records.record_file(home, path).write_text(
+                '{"files": {".": [1e999, ""]}}'
+            ),
+            "has no record of what made it",
+        ),
+        (
+            lambda home, path: records.record_file(home, path).write_bytes(b"\xff\x00"),
+            "has no record of what made it",
+        ),
         (lambda _, path: path.write_text("sweep,unit\n"), "bytes, and"),
     ],
-    ids=["record truncated", "record nested deep", "record with an infinite size", "record in no encoding", "file edited"],
+    ids=[
+        "record truncated",
+        "record nested deep",
+        "record with an infinite size",
+        "record in no encoding",
+        "file edited",
+    ],
 )
-def test_what_cannot_be_vouched_for_is_made_again(tmp_path: Path, change: Callable[[Path, Path], object], why: str) -> None:
+def test_what_cannot_be_vouched_for_is_made_again(
+    tmp_path: Path, change: Callable[[Path, Path], object], why: str
+) -> None:
     """A file that has other content than its record says, or whose record cannot be read."""
     path, spec = recorded_file(tmp_path)
     change(tmp_path, path)
@@ -218,11 +289,24 @@ def results_of_others(home: Path) -> dict[str, str]:
     for name in ("bundle", "charts/roofline"):
         with records.recording(spec={}), records.appearing_folder(home / name) as aside:
             (aside / "index.json").write_text("[]")
-    for name in ("notes.txt", "tables/t/README", "charts/mine/figure.png", ".notes.a1b2c3d4.tmp", "bundle/.DS_Store"):
+    for name in (
+        "notes.txt",
+        "tables/t/README",
+        "charts/mine/figure.png",
+        ".notes.a1b2c3d4.tmp",
+        "bundle/.DS_Store",
+    ):
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text("mine")
-    more = ("thresholds.csv", "thresholds.parquet", "tables/t/part-00000.parquet", "tables/index.csv")
-    return {"skipped.csv": spec, "bundle": "{}", "charts/roofline": "{}"} | dict.fromkeys(more, "{}")
+    more = (
+        "thresholds.csv",
+        "thresholds.parquet",
+        "tables/t/part-00000.parquet",
+        "tables/index.csv",
+    )
+    return {"skipped.csv": spec, "bundle": "{}", "charts/roofline": "{}"} | dict.fromkeys(
+        more, "{}"
+    )
 
 
 def looks(folder: Path) -> dict[str, tuple[int, int, int]]:
@@ -250,7 +334,12 @@ def written_to(name: str) -> Callable[[Path], object]:
         (written_to("charts/roofline/mine.png"), "charts/roofline/mine.png"),
         (written_to("thresholds.csv"), "thresholds.csv"),
         (written_to("thresholds.parquet"), "thresholds.parquet"),
-        (lambda home: pl.DataFrame({"x": [1]}).write_parquet(home / "tables/t/part-00000.parquet"), "tables/t/part-00000.parquet"),
+        (
+            lambda home: pl.DataFrame({"x": [1]}).write_parquet(
+                home / "tables/t/part-00000.parquet"
+            ),
+            "tables/t/part-00000.parquet",
+        ),
         (written_to("tables/index.csv"), "tables/index.csv"),
         (written_to("thresholds.csv/mine"), "thresholds.csv"),
         (lambda home: (home / "thresholds.csv").symlink_to(home / "notes.txt"), "thresholds.csv"),
@@ -259,11 +348,19 @@ def written_to(name: str) -> Callable[[Path], object]:
         (lambda home: records.record_file(home, home / "skipped.csv").unlink(), "skipped.csv"),
         (lambda home: records.record_file(home, home / "bundle").unlink(), "bundle"),
         (lambda home: records.record_file(home, home / "bundle").write_text("[]"), "bundle"),
-        (lambda home: shutil.rmtree(home / records.FOLDER), "skipped.csv, {home}/bundle, {home}/charts/roofline"),
-        (lambda home: ((home / "skipped.csv").unlink(), (home / "skipped.csv").mkdir()), "skipped.csv"),
+        (
+            lambda home: shutil.rmtree(home / records.FOLDER),
+            "skipped.csv, {home}/bundle, {home}/charts/roofline",
+        ),
+        (
+            lambda home: ((home / "skipped.csv").unlink(), (home / "skipped.csv").mkdir()),
+            "skipped.csv",
+        ),
     ],
 )
-def test_files_of_others_are_never_deleted_or_overwritten(tmp_path: Path, change: Callable[[Path], object], named: str) -> None:
+def test_files_of_others_are_never_deleted_or_overwritten(
+    tmp_path: Path, change: Callable[[Path], object], named: str
+) -> None:
     """Whatever would have to go for an output: one message names it, and nothing in the folder is touched."""
     expected = results_of_others(tmp_path)
     change(tmp_path)
@@ -281,7 +378,14 @@ def test_files_of_others_beside_outputs_are_left_alone(tmp_path: Path) -> None:
     """They stop no run; half-written files are removed where they are those of an output."""
     expected = results_of_others(tmp_path)
     assert suspected(tmp_path, expected) == []
-    left = [tmp_path / name for name in ("bundle.a1b2c3d4.tmp", ".bundle.a1b2c3d4.tmp", ".made/.skipped.csv.json.00000042.tmp")]
+    left = [
+        tmp_path / name
+        for name in (
+            "bundle.a1b2c3d4.tmp",
+            ".bundle.a1b2c3d4.tmp",
+            ".made/.skipped.csv.json.00000042.tmp",
+        )
+    ]
     for path in left:
         path.write_text("half")
     assert set(foreign.halves(tmp_path, expected)) == set(left[1:])
@@ -291,7 +395,9 @@ def test_a_table_whose_record_was_lost_is_made_again(tmp_path: Path) -> None:
     """It says in its metadata that it is ours."""
     (tmp_path / records.FOLDER).mkdir()
     write_parquet(pl.LazyFrame({"a": [1]}), tmp_path / "thresholds.parquet", {"version": "0"})
-    assert suspected(tmp_path, {"thresholds.parquet": "{}"}) == ["thresholds.parquet has no record of what made it"]
+    assert suspected(tmp_path, {"thresholds.parquet": "{}"}) == [
+        "thresholds.parquet has no record of what made it"
+    ]
 
 
 def test_a_run_leaves_files_of_others_as_they_are(made: Trial) -> None:
@@ -301,11 +407,19 @@ def test_a_run_leaves_files_of_others_as_they_are(made: Trial) -> None:
     before = looks(made.results)
     for options in (("--dry-run",), ()):
         done = subprocess.run(
-            [*made.command, *options], cwd=made.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+            [*made.command, *options],
+            cwd=made.path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
         )
         assert done.returncode == 1
         problem, fix = done.stdout.splitlines()[-2:]
-        assert problem == "results/bundle/thesis.tex was not made by this program, and a run would delete or overwrite what is there."
+        assert (
+            problem
+            == "results/bundle/thesis.tex was not made by this program, and a run would delete or overwrite what is there."
+        )
         assert fix.startswith("  fix: move it out of results, or ")
         assert "Job stats" not in done.stdout
     assert looks(made.results) == before
@@ -318,7 +432,10 @@ def test_a_first_run_overwrites_no_log_of_others(tmp_path: Path) -> None:
     done = trial.run()
     assert done.returncode == 1
     assert "results/logs/bundle.log was not made by this program" in done.stdout
-    assert list(looks(trial.results)) == [f"{trial.results}/logs", f"{trial.results}/logs/bundle.log"]
+    assert list(looks(trial.results)) == [
+        f"{trial.results}/logs",
+        f"{trial.results}/logs/bundle.log",
+    ]
 
 
 def test_a_file_where_a_folder_is_needed_ends_a_run_with_one_message(tmp_path: Path) -> None:
@@ -334,11 +451,16 @@ def test_a_file_where_a_folder_is_needed_ends_a_run_with_one_message(tmp_path: P
     assert trial.results.read_text() == "mine"
 
 
-@pytest.mark.parametrize("name", ["results", "results/tables", "results/tables/t", "results/.made", "results/charts"])
+@pytest.mark.parametrize(
+    "name", ["results", "results/tables", "results/tables/t", "results/.made", "results/charts"]
+)
 def test_every_folder_of_results_is_looked_at(name: str, tmp_path: Path) -> None:
     """A file in place of any of them would end a run in the middle."""
     written_to(name)(tmp_path)
-    outputs = [tmp_path / "results" / output for output in ("tables/t/part-00000.parquet", "charts/roofline", "bundle")]
+    outputs = [
+        tmp_path / "results" / output
+        for output in ("tables/t/part-00000.parquet", "charts/roofline", "bundle")
+    ]
     assert foreign.in_the_way(tmp_path / "results", outputs) == [tmp_path / name]
 
 
@@ -346,7 +468,10 @@ def test_every_folder_of_results_is_looked_at(name: str, tmp_path: Path) -> None
 def test_a_file_where_runs_are_noted_is_explained(name: str, tmp_path: Path) -> None:
     """What cannot be made into a folder is named, not what was to be made in it."""
     written_to(name)(tmp_path)
-    with pytest.raises(SystemExit, match=rf"{tmp_path}/{name} is not a folder, and a run needs one there\.\n  fix: move it away"):
+    with pytest.raises(
+        SystemExit,
+        match=rf"{tmp_path}/{name} is not a folder, and a run needs one there\.\n  fix: move it away",
+    ):
         guard.need_folder(tmp_path / guard.KEPT)
 
 
@@ -370,7 +495,9 @@ def test_the_check_of_a_hundred_known_files_takes_no_time(tmp_path: Path) -> Non
     assert time.process_time() - started_s < 0.02
 
 
-def test_a_job_that_outlives_its_run_does_not_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_outlives_its_run_does_not_publish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Once another run has taken over, an older one's job leaves its files alone and its own half behind nowhere."""
     path, _ = recorded_file(tmp_path)
     before = path.read_bytes()
@@ -402,18 +529,25 @@ def test_only_one_process_is_alone(tmp_path: Path) -> None:
     fourth.end()
     (tmp_path / "alive").write_bytes(b"\xff\x00\xfe")
     fifth = Lease(tmp_path)
-    assert (fifth.alone, fifth.here) == (True, False), "a garbled file may have named another machine"
+    assert (fifth.alone, fifth.here) == (True, False), (
+        "a garbled file may have named another machine"
+    )
     fifth.end()
 
 
 def test_the_advice_ends_a_run_that_is_suspended() -> None:
     """Typed as it is written, for the process and for the job that it waits for, both stopped as by Ctrl-Z."""
-    with subprocess.Popen(["/bin/sh", "-c", "trap 'wait; exit 3' TERM; sleep 1 & wait"], start_new_session=True) as run:
+    with subprocess.Popen(
+        ["/bin/sh", "-c", "trap 'wait; exit 3' TERM; sleep 1 & wait"], start_new_session=True
+    ) as run:
         while not jobs_of(run.pid):
             time.sleep(0.01)
         os.killpg(run.pid, signal.SIGSTOP)
         try:
-            subprocess.run(["/bin/sh", "-c", AtWork(run.pid, os.getpgid(run.pid), "here", "now").stop], check=True)
+            subprocess.run(
+                ["/bin/sh", "-c", AtWork(run.pid, os.getpgid(run.pid), "here", "now").stop],
+                check=True,
+            )
             assert run.wait(20) == 3
         finally:
             run.kill()
@@ -433,8 +567,13 @@ def test_a_file_that_may_not_grow_is_explained(tmp_path: Path) -> None:
         "    except ValueError as error: print(error)\n"
     )
     target = tmp_path / "file.parquet"
-    done = subprocess.run([sys.executable, "-c", code, target], capture_output=True, text=True, check=True)
-    assert done.stdout.count(f"{target} cannot be written: a file may not grow that large.\n  fix: ") == 2, done.stdout + done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", code, target], capture_output=True, text=True, check=True
+    )
+    assert (
+        done.stdout.count(f"{target} cannot be written: a file may not grow that large.\n  fix: ")
+        == 2
+    ), done.stdout + done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

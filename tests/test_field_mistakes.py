@@ -45,8 +45,12 @@ def test_activations_are_summed_not_their_maximum_taken(files: Written) -> None:
     assert (row["memory_bytes"], row["footprint_bytes"]) == (everything, everything)
 
 
-@pytest.mark.parametrize(("dtypes", "compute"), [("nvfp4", "nvfp4"), ("w4a4", "int4"), ("mxfp4", "mxfp4")])
-def test_no_rate_is_invented_for_a_dtype_that_the_chip_lacks(files: Written, dtypes: str, compute: str) -> None:
+@pytest.mark.parametrize(
+    ("dtypes", "compute"), [("nvfp4", "nvfp4"), ("w4a4", "int4"), ("mxfp4", "mxfp4")]
+)
+def test_no_rate_is_invented_for_a_dtype_that_the_chip_lacks(
+    files: Written, dtypes: str, compute: str
+) -> None:
     """An H100 multiplies neither fp4 nor int4: such rows are not in the table but in skipped.csv, with the reason."""
     assert files.table("no-such-rate").filter(dtypes=dtypes).height == 0
     skipped = files.skipped().filter(sweep="no-such-rate", chip="h100-sxm", dtypes=dtypes)
@@ -71,8 +75,12 @@ def test_weights_are_read_once_for_the_whole_batch(files: Written) -> None:
 
 def test_rule_of_thumb_takes_the_bytes_of_the_weights(files: Written) -> None:
     """With int8 weights and bf16 activations an H100 needs a batch of 148, not of 295."""
-    assert f"{files.threshold('h100', dtypes='w8a16', axis='B', D=8192)['critical_rule']:.0f}" == "148"
-    assert f"{files.threshold('h100', dtypes='bf16', axis='B', D=8192)['critical_rule']:.0f}" == "295"
+    assert (
+        f"{files.threshold('h100', dtypes='w8a16', axis='B', D=8192)['critical_rule']:.0f}" == "148"
+    )
+    assert (
+        f"{files.threshold('h100', dtypes='bf16', axis='B', D=8192)['critical_rule']:.0f}" == "295"
+    )
 
 
 def test_three_tensors_have_three_widths(files: Written) -> None:
@@ -85,7 +93,10 @@ def test_the_reference_case_is_memory_bound_up_to_318(files: Written) -> None:
     """17,179,869,184 FLOP, 138,412,032 bytes, 17.371 us and 41.317 us; compute-bound from B = 319 on."""
     row = files.row("h100", dtypes="bf16", B=128, D=8192)
     assert (row["flops"], row["memory_bytes"]) == (17_179_869_184, 138_412_032)
-    assert (f"{row['t_math_s'] * 1e6:.3f}", f"{row['t_memory_s'] * 1e6:.3f}") == ("17.371", "41.317")
+    assert (f"{row['t_math_s'] * 1e6:.3f}", f"{row['t_memory_s'] * 1e6:.3f}") == (
+        "17.371",
+        "41.317",
+    )
     assert row["bound"] == "memory"
     threshold = files.threshold("h100", dtypes="bf16", axis="B", D=8192)
     assert f"{threshold['critical_exact']:.1f}" == "318.2"

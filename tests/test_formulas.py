@@ -18,9 +18,9 @@ from test_properties import BITS, combinations, networks, operations, rates, sha
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import exact, number, whole
-from rooflines.model.costs import WORKS, Case, evaluate, extent
+from rooflines.model.costs import COSTS, Workload, evaluate, extent
 from rooflines.model.operation import NAMED, operation
-from rooflines.model.resources import MATH, RESOURCES, Service, peak
+from rooflines.model.resources import MATH, RESOURCES, Target, peak
 from rooflines.model.sharding import Sharding, chips_joined, links_used, sharding
 
 HALF, ZERO = Fraction(1, 2), Fraction(0)
@@ -28,7 +28,13 @@ HALF, ZERO = Fraction(1, 2), Fraction(0)
 
 def check(examples: int) -> settings:
     """The settings of one property: the same examples every time, and none made smaller, which takes long where many fail."""
-    return settings(max_examples=examples, derandomize=True, database=None, deadline=None, phases=[Phase.generate])
+    return settings(
+        max_examples=examples,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+    )
 
 
 def message(call: Any, *arguments: Any, **options: Any) -> str:  # noqa: ANN401, any function of the package
@@ -41,7 +47,17 @@ def message(call: Any, *arguments: Any, **options: Any) -> str:  # noqa: ANN401,
 # ---------------------------------------------------------------- numbers
 
 SPELT: list[tuple[object, float]] = [
-    *((7, 7), (7.5, 7.5), ("7", 7), ("7.5", 7.5), ("1.97e14", 1.97e14), ("1.97e+14", 1.97e14), (" 8 ", 8), ("4_096", 4096), ("-3", -3)),
+    *(
+        (7, 7),
+        (7.5, 7.5),
+        ("7", 7),
+        ("7.5", 7.5),
+        ("1.97e14", 1.97e14),
+        ("1.97e+14", 1.97e14),
+        (" 8 ", 8),
+        ("4_096", 4096),
+        ("-3", -3),
+    ),
     *(
         ("+3", 3),
         (".5", 0.5),
@@ -78,7 +94,21 @@ NO_NUMBERS = (
         "-",
         "_1",
     ),
-    *(float("nan"), float("inf"), -float("inf"), 1e300, -1e300, 10**301, [1], {"a": 1}, (1,), b"1", 1 + 0j, "9" * 401, "\u0663"),
+    *(
+        float("nan"),
+        float("inf"),
+        -float("inf"),
+        1e300,
+        -1e300,
+        10**301,
+        [1],
+        {"a": 1},
+        (1,),
+        b"1",
+        1 + 0j,
+        "9" * 401,
+        "\u0663",
+    ),
 )
 
 
@@ -93,7 +123,11 @@ def test_a_number_is_the_one_that_was_meant(written: object, meant: float) -> No
 @pytest.mark.parametrize("written", NO_NUMBERS, ids=lambda value: str(value)[:20])
 def test_what_is_no_number_is_refused(written: object) -> None:
     """With what was found, and with what to write."""
-    shown = {True: "true", False: "false", None: "null"}.get(written, repr(written)) if isinstance(written, bool | None) else repr(written)
+    shown = (
+        {True: "true", False: "false", None: "null"}.get(written, repr(written))
+        if isinstance(written, bool | None)
+        else repr(written)
+    )
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
     fix = "write a plain number such as 4096 or 1.97e14, without a unit"
     assert message(number, written) == f"is {shown}, which is no number.\n  fix: {fix}."
@@ -101,11 +135,19 @@ def test_what_is_no_number_is_refused(written: object) -> None:
 
 def test_a_decimal_is_exactly_what_was_written() -> None:
     """Not the binary number next to it."""
-    assert [exact(value) for value in (0.95, "0.1", 8.19e11, 3)] == [Fraction(19, 20), Fraction(1, 10), 819 * 10**9, 3]
+    assert [exact(value) for value in (0.95, "0.1", 8.19e11, 3)] == [
+        Fraction(19, 20),
+        Fraction(1, 10),
+        819 * 10**9,
+        3,
+    ]
     assert isinstance(exact(3), Fraction)
 
 
-@pytest.mark.parametrize(("written", "meant"), [(1, 1), ("4096", 4096), (4.096e3, 4096), (2**53, 2**53), ("1e3", 1000), (1.0, 1)])
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [(1, 1), ("4096", 4096), (4.096e3, 4096), (2**53, 2**53), ("1e3", 1000), (1.0, 1)],
+)
 def test_a_whole_number_is_one(written: object, meant: int) -> None:
     """In any spelling, and from one to 2^53 unless said otherwise."""
     assert whole(written) == meant
@@ -125,9 +167,21 @@ ANY = "write a whole number from 1 to 9,007,199,254,740,992"
             f"is 9007199254740993, which is more than 9,007,199,254,740,992.\n  fix: {ANY}.",
         ),
         (1.5, {}, f"is 1.5, which is no whole number.\n  fix: {ANY}."),
-        ("2.5", {"least": 2, "largest": 3000}, "is '2.5', which is no whole number.\n  fix: write a whole number from 2 to 3,000."),
-        (1, {"least": 2, "largest": 3000}, "is 1, which is less than 2.\n  fix: write a whole number from 2 to 3,000."),
-        (3001, {"least": 2, "largest": 3000}, "is 3001, which is more than 3,000.\n  fix: write a whole number from 2 to 3,000."),
+        (
+            "2.5",
+            {"least": 2, "largest": 3000},
+            "is '2.5', which is no whole number.\n  fix: write a whole number from 2 to 3,000.",
+        ),
+        (
+            1,
+            {"least": 2, "largest": 3000},
+            "is 1, which is less than 2.\n  fix: write a whole number from 2 to 3,000.",
+        ),
+        (
+            3001,
+            {"least": 2, "largest": 3000},
+            "is 3001, which is more than 3,000.\n  fix: write a whole number from 2 to 3,000.",
+        ),
     ],
 )
 def test_a_whole_number_has_bounds(written: object, bounds: dict[str, int], says: str) -> None:
@@ -163,14 +217,27 @@ def test_an_einsum_that_makes_no_sense_is_refused(text: str) -> None:
     assert message(operation, text) == NO_OPERATIONS[text]
 
 
-@pytest.mark.parametrize("text", [*oracle.NAMED, *oracle.NAMED.values(), "BD, DF -> BF", "AB,BC->CA", "A,B->AB", "ab,ab->", "BDF,BD->BF"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *oracle.NAMED,
+        *oracle.NAMED.values(),
+        "BD, DF -> BF",
+        "AB,BC->CA",
+        "A,B->AB",
+        "ab,ab->",
+        "BDF,BD->BF",
+    ],
+)
 def test_an_operation_has_the_letters_of_its_einsum(text: str) -> None:
     """Name, operands, dimensions, what is contracted, and what it runs on."""
     op, truth = operation(text), oracle.operation_of(text)
     assert (op.name, op.x, op.w, op.out) == (truth.name, truth.x, truth.w, truth.out)
     assert op.dims == tuple(truth.dims)
     assert op.contracted == tuple(truth.contracted)
-    assert [op.operand(name) for name in ("x", "w", "out")] == [tuple(truth.letters(name)) for name in ("x", "w", "out")]
+    assert [op.operand(name) for name in ("x", "w", "out")] == [
+        tuple(truth.letters(name)) for name in ("x", "w", "out")
+    ]
     assert op.in_order(set(op.dims[1:])) == op.dims[1:]
     dot = truth.name == "dot"
     assert (op.unit, op.flops) == (("vector", "exact") if dot else ("matrix", "leading"))
@@ -192,8 +259,16 @@ NO_SHARDINGS: list[tuple[str, Any, str]] = [
         "colunm",
         f"is 'colunm', which is no sharding.\n  close to it: column\n  fix: {NAMES}.",
     ),
-    ("dot", "column", f"is 'column', which needs a dimension of w and the result only, and dot has none.\n  fix: {ROLE}."),
-    ("dot", "batch", f"is 'batch', which needs a dimension of x and the result, and dot has none.\n  fix: {ROLE}."),
+    (
+        "dot",
+        "column",
+        f"is 'column', which needs a dimension of w and the result only, and dot has none.\n  fix: {ROLE}.",
+    ),
+    (
+        "dot",
+        "batch",
+        f"is 'batch', which needs a dimension of x and the result, and dot has none.\n  fix: {ROLE}.",
+    ),
     (
         "A,B->AB",
         "contracting/all-reduce",
@@ -204,7 +279,11 @@ NO_SHARDINGS: list[tuple[str, Any, str]] = [
         "batch",
         f"is 'batch', which could split any of B, S in sequence-matmul.\n  fix: say which in the long form, {LONG}.",
     ),
-    ("matmul", {"split": "Z"}, "split is 'Z', which is no dimension of matmul.\n  fix: use one of B, D, F."),
+    (
+        "matmul",
+        {"split": "Z"},
+        "split is 'Z', which is no dimension of matmul.\n  fix: use one of B, D, F.",
+    ),
     ("matmul", {}, "split is null, which is no dimension of matmul.\n  fix: use one of B, D, F."),
     (
         "matmul",
@@ -226,7 +305,11 @@ NO_SHARDINGS: list[tuple[str, Any, str]] = [
         {"split": "F", "then": "all-reduce"},
         "is 'F/all-reduce', but F is not contracted: there are no partial sums.\n  fix: leave `then` out.",
     ),
-    ("matmul", {"split": "D"}, f"is 'D', which leaves partial sums of the result on every chip.\n  fix: {PARTIAL}."),
+    (
+        "matmul",
+        {"split": "D"},
+        f"is 'D', which leaves partial sums of the result on every chip.\n  fix: {PARTIAL}.",
+    ),
 ]
 
 
@@ -243,14 +326,19 @@ def test_a_sharding_is_what_its_name_says(text: str) -> None:
     truth = oracle.operation_of(text)
     for form in shardings_of(truth):
         expected = oracle.sharding_of(truth, form)
-        assert sharding(form, operation(text)) == Sharding(expected.name, expected.split, expected.gather, expected.reduce)
+        assert sharding(form, operation(text)) == Sharding(
+            expected.name, expected.split, expected.gather, expected.reduce
+        )
 
 
 def test_a_batch_of_every_operand_is_the_last_choice() -> None:
     """Where x alone shares a dimension with the result, that is the batch; else one that all three have."""
     assert sharding("batch", operation("per-example-matmul")).split == "B"
     assert sharding("batch", operation("HBD,HDF->HBF")).split == "B"
-    assert sharding({"split": "D", "first": None, "then": "all-reduce"}, operation("matmul")).name == "D/all-reduce"
+    assert (
+        sharding({"split": "D", "first": None, "then": "all-reduce"}, operation("matmul")).name
+        == "D/all-reduce"
+    )
 
 
 def test_what_collectives_send() -> None:
@@ -272,7 +360,12 @@ def test_what_collectives_send() -> None:
 
 def test_how_many_chips_an_interconnect_joins() -> None:
     """A mesh one more than a chip has links, unless said; the others as many as said."""
-    assert [chips_joined("mesh", 7, None), chips_joined("mesh", 7, 4), chips_joined("switch", 7, None), chips_joined("torus", 4, 64)] == [
+    assert [
+        chips_joined("mesh", 7, None),
+        chips_joined("mesh", 7, 4),
+        chips_joined("switch", 7, None),
+        chips_joined("torus", 4, 64),
+    ] == [
         8,
         4,
         None,
@@ -294,7 +387,9 @@ def test_how_many_links_a_collective_uses() -> None:
 
 
 @st.composite
-def settings_and_cases(draw: st.DrawFn) -> tuple[oracle.Setting, Case, Service, int, dict[str, int]]:
+def settings_and_cases(
+    draw: st.DrawFn,
+) -> tuple[oracle.Setting, Workload, Target, int, dict[str, int]]:
     """Draw an operation split over chips: as the exact model has it, and as the package has it; with sizes."""
     text = draw(operations())
     truth = oracle.operation_of(text)
@@ -302,12 +397,20 @@ def settings_and_cases(draw: st.DrawFn) -> tuple[oracle.Setting, Case, Service, 
     scheme = oracle.sharding_of(truth, form)
     shards = 1 if form == "none" else draw(st.sampled_from([1, 2, 3, 4, 8, 48]))
     spec = draw(combinations())
-    dtypes = oracle.combination_of(spec, {"bf16": dict.fromkeys(("x", "w", "out", "compute"), "bf16")} | named_combinations())[1]
+    dtypes = oracle.combination_of(
+        spec, {"bf16": dict.fromkeys(("x", "w", "out", "compute"), "bf16")} | named_combinations()
+    )[1]
     bits = {operand: oracle.stored_bits(BITS, dtypes[operand]) for operand in ("x", "w", "out")}
-    tile = {dim: draw(st.sampled_from([1, 16, 100])) for dim in draw(st.sets(st.sampled_from(truth.dims)))}
+    tile = {
+        dim: draw(st.sampled_from([1, 16, 100]))
+        for dim in draw(st.sets(st.sampled_from(truth.dims)))
+    }
     exactly = draw(st.booleans())
     link = draw(networks())
-    efficiency = {name: draw(st.sampled_from([Fraction(1), HALF, Fraction(19, 20), Fraction(1, 3)])) for name in oracle.RESOURCES}
+    efficiency = {
+        name: draw(st.sampled_from([Fraction(1), HALF, Fraction(19, 20), Fraction(1, 3)]))
+        for name in oracle.RESOURCES
+    }
     entry: dict[str, Any] = {
         "units": {"matrix": {"bf16": {"flops_per_s": draw(rates(12, 16))}}},
         "memory": {"hbm": {"bytes_per_s": draw(rates(10, 13))}},
@@ -334,11 +437,16 @@ def settings_and_cases(draw: st.DrawFn) -> tuple[oracle.Setting, Case, Service, 
         tile=tile,
     )
     at = {dim: draw(sizes) for dim in truth.dims}
-    assume(not exactly or scheme.split not in truth.contracted or at[scheme.split] >= shards or scheme.split in tile)
+    assume(
+        not exactly
+        or scheme.split not in truth.contracted
+        or at[scheme.split] >= shards
+        or scheme.split in tile
+    )
     split = sharding(form, operation(text))
-    case = Case(operation(text), bits, split, shards, tile, "exact" if exactly else "leading")
-    service = Service(entry, "matrix", "bf16", "hbm", "fabric", split, shards, efficiency)
-    return setting, case, service, shards, at
+    case = Workload(operation(text), bits, split, shards, tile, "exact" if exactly else "leading")
+    target = Target(entry, "matrix", "bf16", "hbm", "fabric", split, shards, efficiency)
+    return setting, case, target, shards, at
 
 
 def named_combinations() -> dict[str, Any]:
@@ -347,12 +455,12 @@ def named_combinations() -> dict[str, Any]:
     return {**same, "w8a16": {"x": "bf16", "w": "int8", "out": "bf16", "compute": "bf16"}}
 
 
-def total(case: Case, name: str, at: dict[str, int]) -> Fraction:
+def total(case: Workload, name: str, at: dict[str, int]) -> Fraction:
     """Return a work at some sizes, from its terms."""
     tiled = case.tile if name != "footprint_bytes" else {}
     extents = {dim: extent(case, dim, size) if dim in tiled else size for dim, size in at.items()}
     terms: dict[tuple[str, ...], Fraction] = {}
-    for coefficient, dims in WORKS[name](case):
+    for coefficient, dims in COSTS[name](case):
         assert dims == case.op.in_order(set(dims))
         terms[dims] = terms.get(dims, Fraction(0)) + coefficient
     return evaluate(terms, extents)
@@ -360,25 +468,32 @@ def total(case: Case, name: str, at: dict[str, int]) -> Fraction:
 
 @check(120)
 @given(drawn=settings_and_cases())
-def test_work_rates_and_times_are_exactly_the_models(drawn: tuple[oracle.Setting, Case, Service, int, dict[str, int]]) -> None:
+def test_work_rates_and_times_are_exactly_the_models(
+    drawn: tuple[oracle.Setting, Workload, Target, int, dict[str, int]],
+) -> None:
     """FLOPs, bytes and seconds of any operation, split, tiled and counted in any way, as fractions."""
-    setting, case, service, shards, at = drawn
+    setting, case, target, shards, at = drawn
     truth = setting.work(at, shards)
     names = {"flops": "math", "memory_bytes": "memory", "network_bytes": "network"}
     assert {name: total(case, work, at) for work, name in names.items()} == truth
     assert total(case, "footprint_bytes", at) == setting.footprint_bytes(at, shards)
-    assert peak(service) == setting.peak
+    assert peak(target) == setting.peak
     for resource in RESOURCES:
-        rate = resource.rate(service)
+        rate = resource.rate(target)
         if rate is None:
             assert (resource.name, shards, truth["network"]) == ("network", 1, ZERO)
         elif truth[resource.name]:
-            assert max(truth[resource.name] / rate.per_s, rate.latency_s) == setting.times(at, shards)[resource.name]
+            assert (
+                max(truth[resource.name] / rate.per_s, rate.latency_s)
+                == setting.times(at, shards)[resource.name]
+            )
 
 
 @check(40)
 @given(drawn=settings_and_cases())
-def test_what_an_extent_holds(drawn: tuple[oracle.Setting, Case, Service, int, dict[str, int]]) -> None:
+def test_what_an_extent_holds(
+    drawn: tuple[oracle.Setting, Workload, Target, int, dict[str, int]],
+) -> None:
     """A tile, or a chip's share of one element; extents times what they hold cover the size that a chip has."""
     setting, case, _, shards, at = drawn
     for dim, (count, tile) in setting.tiles(at, shards).items():
@@ -397,7 +512,7 @@ def test_the_resources_are_math_memory_and_network() -> None:
         ("network", "network_bytes", "network"),
     ]
     assert MATH is RESOURCES[0]
-    assert list(WORKS) == ["flops", "memory_bytes", "network_bytes", "footprint_bytes"]
+    assert list(COSTS) == ["flops", "memory_bytes", "network_bytes", "footprint_bytes"]
 
 
 @pytest.mark.parametrize(("network", "shards"), list(product([None, "fabric"], [1, 2])))
@@ -408,9 +523,21 @@ def test_no_network_and_no_other_chip_are_no_rate(network: str | None, shards: i
         "memory": {"hbm": {"bytes_per_s": 1e12}},
         "networks": {"fabric": {"bytes_per_s": 3e9, "topology": "switch"}},
     }
-    service = Service(entry, "matrix", "bf16", "hbm", network, Sharding("F/x", "F", "x"), shards, dict.fromkeys(oracle.RESOURCES, HALF))
-    found = [resource.rate(service) for resource in RESOURCES]
-    assert [(rate.per_s, rate.latency_s) for rate in found[:2] if rate] == [(Fraction(5 * 10**13), ZERO), (Fraction(5 * 10**11), ZERO)]
+    target = Target(
+        entry,
+        "matrix",
+        "bf16",
+        "hbm",
+        network,
+        Sharding("F/x", "F", "x"),
+        shards,
+        dict.fromkeys(oracle.RESOURCES, HALF),
+    )
+    found = [resource.rate(target) for resource in RESOURCES]
+    assert [(rate.per_s, rate.latency_s) for rate in found[:2] if rate] == [
+        (Fraction(5 * 10**13), ZERO),
+        (Fraction(5 * 10**11), ZERO),
+    ]
     link = found[2]
     assert (link is None) is (network is None or shards == 1)
     assert link is None or (link.per_s, link.latency_s) == (Fraction(15 * 10**8), ZERO)

@@ -12,7 +12,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-FLOORS = ("basics", "model", "catalogue", "settings", "sweep", "critical", "results", "charts", "site", "config", "run", "api")
+FLOORS = (
+    "basics",
+    "model",
+    "catalogue",
+    "settings",
+    "sweep",
+    "critical",
+    "results",
+    "charts",
+    "site",
+    "config",
+    "run",
+    "api",
+)
 """Sub-packages and modules at the top, each of which imports only from those before it and from itself."""
 
 FACES = {"__init__", "provenance", "tables"}
@@ -22,10 +35,20 @@ FACES = {"__init__", "provenance", "tables"}
 def imports(path: Path) -> Iterator[str]:
     """The modules of the package that a module imports, those for types alone among them."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "rooflines":
-            yield from [node.module] if node.module != "rooflines" else [f"rooflines.{alias.name}" for alias in node.names]
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module
+            and node.module.split(".")[0] == "rooflines"
+        ):
+            yield from (
+                [node.module]
+                if node.module != "rooflines"
+                else [f"rooflines.{alias.name}" for alias in node.names]
+            )
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "rooflines")
+            yield from (
+                alias.name for alias in node.names if alias.name.split(".")[0] == "rooflines"
+            )
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +58,10 @@ def edges(repository: Path) -> list[tuple[str, str]]:
     found = []
     for path in sorted(root.rglob("*.py")):
         name = path.relative_to(root).with_suffix("").as_posix()
-        found += [(name, module.removeprefix("rooflines").removeprefix(".").replace(".", "/")) for module in imports(path)]
+        found += [
+            (name, module.removeprefix("rooflines").removeprefix(".").replace(".", "/"))
+            for module in imports(path)
+        ]
     return found
 
 
@@ -44,7 +70,11 @@ def test_nothing_imports_upward(edges: list[tuple[str, str]]) -> None:
     below = [(one, other) for one, other in edges if one not in FACES]
     assert len(below) > 100
     floor = {name: index for index, name in enumerate(FLOORS)}
-    assert [(one, other) for one, other in below if floor[one.split("/")[0]] < floor[other.split("/")[0]]] == []
+    assert [
+        (one, other)
+        for one, other in below
+        if floor[one.split("/")[0]] < floor[other.split("/")[0]]
+    ] == []
 
 
 def test_every_floor_is_used(edges: list[tuple[str, str]]) -> None:
@@ -57,7 +87,9 @@ def test_every_floor_is_used(edges: list[tuple[str, str]]) -> None:
 def test_modules_do_not_import_in_circles(edges: list[tuple[str, str]]) -> None:
     """Within a floor too."""
     waiting = {one: {other for start, other in edges if start == one} for one, _ in edges}
-    while ready := [name for name, needed in waiting.items() if not needed & waiting.keys() - {name}]:
+    while ready := [
+        name for name, needed in waiting.items() if not needed & waiting.keys() - {name}
+    ]:
         for name in ready:
             del waiting[name]
     assert sorted(waiting) == []

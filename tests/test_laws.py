@@ -53,7 +53,9 @@ def assert_same_rows(one: pl.DataFrame, other: pl.DataFrame) -> None:
 
 def assert_same_thresholds(one: pl.DataFrame, other: pl.DataFrame) -> None:
     """Check that two frames have the same thresholds in whatever order, whole numbers exactly, real ones but for the last bits."""
-    assert_frame_equal(plain(one), plain(other), check_row_order=False, check_exact=False, rel_tol=1e-12, abs_tol=0)
+    assert_frame_equal(
+        plain(one), plain(other), check_row_order=False, check_exact=False, rel_tol=1e-12, abs_tol=0
+    )
 
 
 def assert_close(one: pl.Series, other: pl.Series) -> None:
@@ -88,58 +90,100 @@ def rates_times(config: dict[str, Any], factor: str) -> dict[str, Any]:
 
 @check(25)
 @given(config=configs(), data=st.data())
-def test_a_doubled_bandwidth_halves_its_time_and_nothing_else(config: dict[str, Any], data: st.DataObject) -> None:
+def test_a_doubled_bandwidth_halves_its_time_and_nothing_else(
+    config: dict[str, Any], data: st.DataObject
+) -> None:
     """Of a memory level or an interconnect: rows of other chips and levels, works and the other times stay as they are."""
     own = {name: chip for name, chip in config["chips"].items() if "base" not in chip}
     chip = data.draw(st.sampled_from(sorted(own)))
     places = [("memory", level) for level in own[chip]["memory"]]
-    places += [("networks", name) for name, link in own[chip]["networks"].items() if "hop_latency_s" not in link]
+    places += [
+        ("networks", name)
+        for name, link in own[chip]["networks"].items()
+        if "hop_latency_s" not in link
+    ]
     part, name = data.draw(st.sampled_from(places))
     doubled = copy.deepcopy(config)
     entry = doubled["chips"][chip][part][name]
     entry["bytes_per_s"] = times(entry["bytes_per_s"], "2")
-    overrides = {f"{part}.{name}.bytes_per_s": variant for variant, other in config["chips"].items() if other.get("base") == chip}
-    variants = [variant for path, variant in overrides.items() if path not in config["chips"][variant]]
+    overrides = {
+        f"{part}.{name}.bytes_per_s": variant
+        for variant, other in config["chips"].items()
+        if other.get("base") == chip
+    }
+    variants = [
+        variant for path, variant in overrides.items() if path not in config["chips"][variant]
+    ]
     before, after = table_of(config), table_of(doubled)
     resource = part.removesuffix("s")
-    touched = pl.col("chip").cast(pl.String).is_in([chip, *variants]) & (pl.col(resource).cast(pl.String) == name)
+    touched = pl.col("chip").cast(pl.String).is_in([chip, *variants]) & (
+        pl.col(resource).cast(pl.String) == name
+    )
     touched = touched & pl.col(f"{resource}_bytes").gt(0)
     where = before.select(touched.fill_null(value=False))[:, 0]
     assert_frame_equal(before.filter(~where), after.filter(~where), check_exact=True)
     was, now = before.filter(where), after.filter(where)
     assert_close(now[f"t_{resource}_s"] * 2, was[f"t_{resource}_s"])
-    follows = {f"t_{resource}_s", "t_lower_s", "t_upper_s", "t_estimate_s", "attained_flops_per_s", "utilization", "bound"}
+    follows = {
+        f"t_{resource}_s",
+        "t_lower_s",
+        "t_upper_s",
+        "t_estimate_s",
+        "attained_flops_per_s",
+        "utilization",
+        "bound",
+    }
     assert_frame_equal(was.drop(follows), now.drop(follows), check_exact=True)
     assert (now["t_lower_s"] <= was["t_lower_s"]).all()
-    assert_close(now["t_lower_s"], now.select(pl.max_horizontal("t_math_s", "t_memory_s", "t_network_s"))[:, 0])
+    assert_close(
+        now["t_lower_s"],
+        now.select(pl.max_horizontal("t_math_s", "t_memory_s", "t_network_s"))[:, 0],
+    )
 
 
 @check(25)
-@given(config=configs(), shares=st.fixed_dictionaries({r: st.sampled_from([0.31, 0.5, 0.83, 1]) for r in oracle.RESOURCES}))
-def test_a_calibration_gives_an_estimate_and_nothing_else(config: dict[str, Any], shares: dict[str, float]) -> None:
+@given(
+    config=configs(),
+    shares=st.fixed_dictionaries(
+        {r: st.sampled_from([0.31, 0.5, 0.83, 1]) for r in oracle.RESOURCES}
+    ),
+)
+def test_a_calibration_gives_an_estimate_and_nothing_else(
+    config: dict[str, Any], shares: dict[str, float]
+) -> None:
     """No time, bound or threshold moves; the estimate is at least the nominal bound and the overhead, and no efficiency enters it."""
     nominal, calibrated = copy.deepcopy(config), copy.deepcopy(config)
     for name, chip in config["chips"].items():
         if "base" not in chip:
             nominal["chips"][name].pop("calibration", None)
             peaks = {compute for unit in chip["units"].values() for compute in unit}
-            calibrated["chips"][name]["calibration"] = {compute: {**shares, "overhead_s": 2e-6} for compute in peaks}
+            calibrated["chips"][name]["calibration"] = {
+                compute: {**shares, "overhead_s": 2e-6} for compute in peaks
+            }
     before, after = table_of(nominal), table_of(calibrated)
     assert_frame_equal(before.drop("t_estimate_s"), after.drop("t_estimate_s"), check_exact=True)
     assert_frame_equal(thresholds_of(nominal), thresholds_of(calibrated), check_exact=True)
     assert before["t_estimate_s"].null_count() == before.height
     wasteful = table_of(with_sweep(calibrated, efficiency=dict.fromkeys(oracle.RESOURCES, 0.5)))
     assert wasteful["t_estimate_s"].equals(after["t_estimate_s"])
-    bound = table_of(with_sweep(nominal, efficiency=dict.fromkeys(oracle.RESOURCES, 1)))["t_lower_s"]
+    bound = table_of(with_sweep(nominal, efficiency=dict.fromkeys(oracle.RESOURCES, 1)))[
+        "t_lower_s"
+    ]
     assert (after["t_estimate_s"] >= (bound + 2e-6) * (1 - ULPS)).all()
 
 
 @check(25)
 @given(config=configs(), data=st.data())
-def test_the_order_of_what_is_listed_decides_the_order_of_rows_and_nothing_else(config: dict[str, Any], data: st.DataObject) -> None:
+def test_the_order_of_what_is_listed_decides_the_order_of_rows_and_nothing_else(
+    config: dict[str, Any], data: st.DataObject
+) -> None:
     """Chips, dtypes, shardings, shards, levels, shapes, sizes, and the dimensions of the grid, in any order."""
     _, sweep = sweep_of(config)
-    shuffled = {key: data.draw(st.permutations(value)) for key, value in sweep.items() if isinstance(value, list)}
+    shuffled = {
+        key: data.draw(st.permutations(value))
+        for key, value in sweep.items()
+        if isinstance(value, list)
+    }
     grid = {
         dim: data.draw(st.permutations(sizes)) if isinstance(sizes, list) else sizes
         for dim, sizes in data.draw(st.permutations(list((sweep.get("grid") or {}).items())))
@@ -155,25 +199,38 @@ def test_the_order_of_the_grid_is_no_matter(config: dict[str, Any], data: st.Dat
     """Rows stand in the order of the operation's letters, whatever the order of the keys."""
     _, sweep = sweep_of(config)
     grid = dict(data.draw(st.permutations(list((sweep.get("grid") or {}).items()))))
-    turned = dict(data.draw(st.permutations(list(with_sweep(config, grid=grid)["sweeps"]["random"].items()))))
+    turned = dict(
+        data.draw(st.permutations(list(with_sweep(config, grid=grid)["sweeps"]["random"].items())))
+    )
     assert table_of({**config, "sweeps": {"random": turned}}).equals(table_of(config))
 
 
 @check(25)
 @given(config=configs(), data=st.data())
-def test_a_sweep_in_two_halves_has_the_same_rows(config: dict[str, Any], data: st.DataObject) -> None:
+def test_a_sweep_in_two_halves_has_the_same_rows(
+    config: dict[str, Any], data: st.DataObject
+) -> None:
     """Whatever list is cut in two: the rows of both halves are those of the whole, to the last bit."""
     _, sweep = sweep_of(config)
     lists: dict[tuple[str, ...], list[Any]] = {
-        (key,): value for key, value in sweep.items() if isinstance(value, list) and key not in ("thresholds", "shards", "sharding")
+        (key,): value
+        for key, value in sweep.items()
+        if isinstance(value, list) and key not in ("thresholds", "shards", "sharding")
     }
-    lists |= {("grid", dim): sizes for dim, sizes in (sweep.get("grid") or {}).items() if isinstance(sizes, list)}
+    lists |= {
+        ("grid", dim): sizes
+        for dim, sizes in (sweep.get("grid") or {}).items()
+        if isinstance(sizes, list)
+    }
     path = data.draw(st.sampled_from(sorted(lists)))
     assume(len(lists[path]) > 1)
     cut = data.draw(st.integers(1, len(lists[path]) - 1))
     rows, solutions = [], []
     for half in (lists[path][:cut], lists[path][cut:]):
-        part = with_sweep(config, **({path[0]: half} if len(path) == 1 else {"grid": {**sweep["grid"], path[1]: half}}))
+        part = with_sweep(
+            config,
+            **({path[0]: half} if len(path) == 1 else {"grid": {**sweep["grid"], path[1]: half}}),
+        )
         try:
             rows.append(table_of(part))
             solutions.append(thresholds_of(part))
@@ -182,7 +239,9 @@ def test_a_sweep_in_two_halves_has_the_same_rows(config: dict[str, Any], data: s
     assert_same_rows(pl.concat(map(plain, rows)), table_of(config))
     found = pl.concat(map(plain, solutions))
     keys = found.columns[: found.columns.index("critical_exact")]
-    assert_same_thresholds(found.unique(keys), thresholds_of(config))  # an axis that is solved for has the same in both halves
+    assert_same_thresholds(
+        found.unique(keys), thresholds_of(config)
+    )  # an axis that is solved for has the same in both halves
 
 
 @check(25)
@@ -214,7 +273,11 @@ def test_more_chips_never_take_longer_to_multiply(config: dict[str, Any]) -> Non
     """Of rows that differ in the number of chips alone, those with more have at most the same t_math, flops and footprint."""
     table = plain(table_of(config))
     _, sweep = sweep_of(config)
-    fixed = [name for name in (*KEYS, *oracle.operation_of(sweep["operation"]).dims) if name not in ("shards", "network")]
+    fixed = [
+        name
+        for name in (*KEYS, *oracle.operation_of(sweep["operation"]).dims)
+        if name not in ("shards", "network")
+    ]
     ordered = table.sort(*fixed, "shards")
     same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1)) for name in fixed)
     for name in ("t_math_s", "flops", "footprint_bytes", "memory_bytes"):
@@ -222,16 +285,28 @@ def test_more_chips_never_take_longer_to_multiply(config: dict[str, Any]) -> Non
         assert grows.is_empty(), (name, grows.head(1).to_dicts())
 
 
-def disagreements(table: pl.DataFrame, thresholds: pl.DataFrame, axis: str, dims: list[str]) -> pl.DataFrame:
+def disagreements(
+    table: pl.DataFrame, thresholds: pl.DataFrame, axis: str, dims: list[str]
+) -> pl.DataFrame:
     """Return the rows of a table whose bound is not what the thresholds along an axis say."""
     fixed = [name for name in (*KEYS, *dims) if name != axis]
     names = (*fixed, axis, "bound", "critical", "limit")
-    found = plain(table).join(plain(thresholds.filter(pl.col("axis") == axis)), on=fixed, how="inner", nulls_equal=True, suffix="_solved")
+    found = plain(table).join(
+        plain(thresholds.filter(pl.col("axis") == axis)),
+        on=fixed,
+        how="inner",
+        nulls_equal=True,
+        suffix="_solved",
+    )
     assert axis == "shards" or found.height == table.height
     compute, critical = pl.col("bound") == "compute", pl.col("critical")
     endless = critical.is_null() & pl.col("limit").is_null()
     if axis == "shards":
-        wrong = ((pl.col(axis) > critical) & compute) | ((pl.col(axis) == critical) & ~compute) | (endless & (pl.col(axis) == 1) & ~compute)
+        wrong = (
+            ((pl.col(axis) > critical) & compute)
+            | ((pl.col(axis) == critical) & ~compute)
+            | (endless & (pl.col(axis) == 1) & ~compute)
+        )
         wrong = wrong | (critical.is_null() & ~endless & compute)
     else:
         wrong = compute != (pl.col(axis) >= critical).fill_null(value=False)
@@ -251,12 +326,20 @@ def test_thresholds_agree_with_the_rows_of_the_table(config: dict[str, Any]) -> 
 
 @check(40)
 @given(config=configs())
-def test_a_null_means_what_the_dictionary_says_and_numbers_are_finite(config: dict[str, Any]) -> None:
+def test_a_null_means_what_the_dictionary_says_and_numbers_are_finite(
+    config: dict[str, Any],
+) -> None:
     """No NaN, no infinity, no negative zero; nulls where the dictionary says, and nowhere else."""
     read = rooflines.load_config(config)
     predicates.check_table(table_of(config), read.sweep("random"))
     predicates.check_thresholds(rooflines.thresholds(read), read.sweep("random"))
-    assert not rooflines.skipped(read).select("sweep", "unit", "rows", "reason").null_count().sum_horizontal().item()
+    assert (
+        not rooflines.skipped(read)
+        .select("sweep", "unit", "rows", "reason")
+        .null_count()
+        .sum_horizontal()
+        .item()
+    )
 
 
 def test_a_wrong_number_is_noticed() -> None:
@@ -266,21 +349,47 @@ def test_a_wrong_number_is_noticed() -> None:
     predicates.check_table(table, config.sweep("one"))
     predicates.check_thresholds(thresholds, config.sweep("one"))
     wrong: list[Mapping[str, Any]] = [
-        *({"t_lower_s": float("nan")}, {"flops": float("inf")}, {"network_bytes": -0.0}, {"flops": None}, {"network": None}),
-        *({"shape": "a"}, {"t_estimate_s": 1.0}, {"fits": None}, {"memory_intensity": None}, {"network_intensity": 1.0}),
+        *(
+            {"t_lower_s": float("nan")},
+            {"flops": float("inf")},
+            {"network_bytes": -0.0},
+            {"flops": None},
+            {"network": None},
+        ),
+        *(
+            {"shape": "a"},
+            {"t_estimate_s": 1.0},
+            {"fits": None},
+            {"memory_intensity": None},
+            {"network_intensity": 1.0},
+        ),
     ]
     for changed in wrong:
-        with_error = table.with_columns(pl.lit(value).alias(name) for name, value in changed.items())
+        with_error = table.with_columns(
+            pl.lit(value).alias(name) for name, value in changed.items()
+        )
         assert refused(with_error, config, rows=True), changed
-    for changed in ({"critical": None}, {"shards": None}, {"B": 1}, {"limit": None}, {"critical_memory": None}, {"critical_exact": None}):
-        with_error = thresholds.with_columns(pl.lit(value, dtype=thresholds[name].dtype).alias(name) for name, value in changed.items())
+    for changed in (
+        {"critical": None},
+        {"shards": None},
+        {"B": 1},
+        {"limit": None},
+        {"critical_memory": None},
+        {"critical_exact": None},
+    ):
+        with_error = thresholds.with_columns(
+            pl.lit(value, dtype=thresholds[name].dtype).alias(name)
+            for name, value in changed.items()
+        )
         assert refused(with_error, config, rows=False), changed
 
 
 def refused(frame: pl.DataFrame, config: rooflines.Config, *, rows: bool) -> bool:
     """Say whether the predicates refuse a frame."""
     try:
-        (predicates.check_table if rows else predicates.check_thresholds)(frame, config.sweep("one"))
+        (predicates.check_table if rows else predicates.check_thresholds)(
+            frame, config.sweep("one")
+        )
     except AssertionError:
         return True
     return False
@@ -288,7 +397,12 @@ def refused(frame: pl.DataFrame, config: rooflines.Config, *, rows: bool) -> boo
 
 LAWFUL = {
     "sweeps": {
-        "one": {"operation": "matmul", "grid": {"B": [1, 8], "D": 8192, "F": 8192}, "dtypes": ["bf16"], "chips": ["h100-sxm"]},
+        "one": {
+            "operation": "matmul",
+            "grid": {"B": [1, 8], "D": 8192, "F": 8192},
+            "dtypes": ["bf16"],
+            "chips": ["h100-sxm"],
+        },
     },
     "charts": [],
 }

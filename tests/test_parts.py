@@ -24,7 +24,9 @@ def config(rows_per_part: int, **chips: float) -> rooflines.Config:
         "chips": ["a100-sxm-80gb", "h100-sxm", "own"],
         "rows_per_part": rows_per_part,
     }
-    return rooflines.load_config({"sweeps": {"three": sweep}, "chips": {"own": {"base": "a100-sxm-40gb", **chips}}})
+    return rooflines.load_config(
+        {"sweeps": {"three": sweep}, "chips": {"own": {"base": "a100-sxm-40gb", **chips}}}
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,14 +38,20 @@ def config(rows_per_part: int, **chips: float) -> rooflines.Config:
         (10, [(0, 6), (6, 12), (12, 20), (20, 28), (28, 36), (36, 42), (42, 48)]),
     ],
 )
-def test_a_part_begins_where_a_chip_begins(rows_per_part: int, expected: list[tuple[int, int]]) -> None:
+def test_a_part_begins_where_a_chip_begins(
+    rows_per_part: int, expected: list[tuple[int, int]]
+) -> None:
     """Parts hold whole chips, as many as fit; a chip with more rows than a part is cut evenly."""
     assert [(part.start, part.stop) for part in plan(config(rows_per_part)).parts] == expected
 
 
 def large(chips: int, sizes: int) -> rooflines.Config:
     """A sweep of so many chips, each with a thousand rows for each of so many sizes."""
-    grid = {"B": {"from": 1, "to": 1000, "step": 1}, "D": {"from": 1, "to": sizes, "step": 1}, "F": 1024}
+    grid = {
+        "B": {"from": 1, "to": 1000, "step": 1},
+        "D": {"from": 1, "to": sizes, "step": 1},
+        "F": 1024,
+    }
     own = {f"own-{number}": {"base": "h100-sxm"} for number in range(chips)}
     sweep = {"operation": "matmul", "grid": grid, "dtypes": ["bf16"], "chips": list(own)}
     return rooflines.load_config({"sweeps": {"large": sweep}, "chips": own})
@@ -51,9 +59,16 @@ def large(chips: int, sizes: int) -> rooflines.Config:
 
 @pytest.mark.parametrize(
     ("chips", "sizes", "expected"),
-    [(40, 2500, [2_500_000] * 40), (40, 100, [4_000_000]), (12, 500, [4_000_000, 2_000_000]), (2, 25_000, [12_500_000] * 4)],
+    [
+        (40, 2500, [2_500_000] * 40),
+        (40, 100, [4_000_000]),
+        (12, 500, [4_000_000, 2_000_000]),
+        (2, 25_000, [12_500_000] * 4),
+    ],
 )
-def test_chips_share_a_part_only_while_it_is_small(chips: int, sizes: int, expected: list[int]) -> None:
+def test_chips_share_a_part_only_while_it_is_small(
+    chips: int, sizes: int, expected: list[int]
+) -> None:
     """Of forty chips with 1e8 rows each has a part of its own, so that an edit of one costs a fortieth; a large one is cut evenly."""
     assert [part.rows for part in plan(large(chips, sizes)).parts] == expected
 
@@ -67,7 +82,9 @@ def asked_for(sizes: int) -> list[tuple[int, int]]:
 
 def test_a_job_asks_for_what_its_rows_need() -> None:
     """More rows want more memory, up to the size at which the rest waits on disk: a sweep of any size has such jobs."""
-    (small,), (middle,), (most,), beyond = (asked_for(sizes) for sizes in (1, 3_000, 20_000, 1_000_000))
+    (small,), (middle,), (most,), beyond = (
+        asked_for(sizes) for sizes in (1, 3_000, 20_000, 1_000_000)
+    )
     assert small[1] < middle[1] < most[1]
     assert len(beyond) == 50
     assert max(memory for _, memory in beyond) < most[1]
@@ -75,7 +92,9 @@ def test_a_job_asks_for_what_its_rows_need() -> None:
 
 def test_few_large_parts_have_two_threads_each_and_many_have_one() -> None:
     """A sweep of two large parts leaves no core idle, and of four the starts of some overlap with the work of others."""
-    assert [[threads for threads, _ in asked_for(sizes)] for sizes in (1, 3_000, 20_000, 40_000)] == [[1], [1], [2], [2, 2]]
+    assert [
+        [threads for threads, _ in asked_for(sizes)] for sizes in (1, 3_000, 20_000, 40_000)
+    ] == [[1], [1], [2], [2, 2]]
     assert {threads for threads, _ in asked_for(80_000)} == {1}
 
 
@@ -105,7 +124,11 @@ def test_an_edited_chip_changes_the_parts_it_is_in_and_no_other() -> None:
 @pytest.mark.parametrize(
     ("packages", "within", "without"),
     [
-        (parts.ROWS, {"sweep/rows", "model/costs", "model/resources", "catalogue/chips", "settings/sizes"}, {"critical/sizes"}),
+        (
+            parts.ROWS,
+            {"sweep/rows", "model/costs", "model/resources", "catalogue/chips", "settings/sizes"},
+            {"critical/sizes"},
+        ),
         (parts.THRESHOLDS, {"critical/sizes", "critical/shards", "model/costs"}, set()),
     ],
 )
@@ -124,4 +147,14 @@ def test_a_digest_covers_what_computes_a_file_and_nothing_else(
     parts.code_digest.cache_clear()
     parts.code_digest(*packages)
     assert read >= within
-    assert not read & (without | {"basics/errors", "rooflines/config", "run/progress", "run/workflow", "charts/roofs", "site/pages"})
+    assert not read & (
+        without
+        | {
+            "basics/errors",
+            "rooflines/config",
+            "run/progress",
+            "run/workflow",
+            "charts/roofs",
+            "site/pages",
+        }
+    )

@@ -18,12 +18,21 @@ from rooflines.catalogue.plausibility import doubts
 from rooflines.run.workflow import plan_or_exit
 
 ROOT = Path(__file__).resolve().parent.parent
-PEAK, BANDWIDTH, LINK = "units.matrix.bf16.flops_per_s", "memory.hbm.bytes_per_s", "networks.nvlink.bytes_per_s"
+PEAK, BANDWIDTH, LINK = (
+    "units.matrix.bf16.flops_per_s",
+    "memory.hbm.bytes_per_s",
+    "networks.nvlink.bytes_per_s",
+)
 
 
 def config_of(chip: dict[str, Any]) -> dict[str, Any]:
     """A config with one chip of its own."""
-    sweep = {"operation": "matmul", "grid": {"B": [1, 2], "D": 64, "F": "D"}, "dtypes": ["bf16"], "chips": ["mine"]}
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": [1, 2], "D": 64, "F": "D"},
+        "dtypes": ["bf16"],
+        "chips": ["mine"],
+    }
     return {"sweeps": {"one": sweep}, "charts": [], "chips": {"mine": {"source": "me", **chip}}}
 
 
@@ -47,18 +56,42 @@ def whole(**parts: Any) -> dict[str, Any]:  # noqa: ANN401, parts of a chip
 
 
 SLIPS: dict[str, tuple[dict[str, Any], str, str]] = {
-    "the printed figure with sparsity": ({"base": "h100-sxm", PEAK: 1.979e15}, PEAK, "sparsity that is printed for h100-sxm"),
-    "twice the dense peak": ({"base": "tpu-v5e", PEAK: 3.94e14}, PEAK, "2 times that of tpu-v5e, as a figure with sparsity"),
-    "twice the bandwidth": ({"base": "h100-sxm", BANDWIDTH: 6.7e12}, BANDWIDTH, "reads and writes together"),
+    "the printed figure with sparsity": (
+        {"base": "h100-sxm", PEAK: 1.979e15},
+        PEAK,
+        "sparsity that is printed for h100-sxm",
+    ),
+    "twice the dense peak": (
+        {"base": "tpu-v5e", PEAK: 3.94e14},
+        PEAK,
+        "2 times that of tpu-v5e, as a figure with sparsity",
+    ),
+    "twice the bandwidth": (
+        {"base": "h100-sxm", BANDWIDTH: 6.7e12},
+        BANDWIDTH,
+        "reads and writes together",
+    ),
     "GiB for GB": ({"base": "h100-sxm", BANDWIDTH: 3350 * 2**30}, BANDWIDTH, "GiB taken for GB"),
     "TiB for TB": ({"base": "h100-sxm", BANDWIDTH: 3.35 * 2**40}, BANDWIDTH, "TiB taken for TB"),
     "a thousandfold": ({"base": "h100-sxm", BANDWIDTH: 3.35e15}, BANDWIDTH, "another prefix"),
     "a billionfold": ({"base": "h100-sxm", PEAK: 9.89e23}, PEAK, "another prefix"),
     "TFLOP/s": ({"base": "h100-sxm", PEAK: 989}, PEAK, "another prefix"),
-    "capacity in GB": ({"base": "h100-sxm", "memory.hbm.capacity_bytes": 80}, "memory.hbm.capacity_bytes", "another prefix"),
-    "both directions of a link": ({"base": "h100-sxm", LINK: 5.0e10}, LINK, "both directions together"),
+    "capacity in GB": (
+        {"base": "h100-sxm", "memory.hbm.capacity_bytes": 80},
+        "memory.hbm.capacity_bytes",
+        "another prefix",
+    ),
+    "both directions of a link": (
+        {"base": "h100-sxm", LINK: 5.0e10},
+        LINK,
+        "both directions together",
+    ),
     "all links": ({"base": "h100-sxm", LINK: 4.5e11}, LINK, "all 18 links together"),
-    "all links in both directions": ({"base": "h100-sxm", LINK: 9.0e11}, LINK, "all 18 links in both directions"),
+    "all links in both directions": (
+        {"base": "h100-sxm", LINK: 9.0e11},
+        LINK,
+        "all 18 links in both directions",
+    ),
     "a whole chip with the figure with sparsity": (
         whole(units={"matrix": {"bf16": {"flops_per_s": 1.979e15}}}),
         PEAK,
@@ -69,14 +102,20 @@ SLIPS: dict[str, tuple[dict[str, Any], str, str]] = {
         PEAK,
         "its own figure with sparsity",
     ),
-    "a whole chip in GB/s": (whole(memory={"hbm": {"bytes_per_s": 3350}}), BANDWIDTH, "less than any chip has"),
+    "a whole chip in GB/s": (
+        whole(memory={"hbm": {"bytes_per_s": 3350}}),
+        BANDWIDTH,
+        "less than any chip has",
+    ),
     "a whole chip with its links counted twice": (
         whole(networks={"nvlink": {"bytes_per_s": 9e11, "links": 18, "topology": "switch"}}),
         LINK,
         "more than the main memory has",
     ),
     "a whole chip with microseconds": (
-        whole(networks={"nvlink": {"bytes_per_s": 2.5e10, "topology": "switch", "hop_latency_s": 1}}),
+        whole(
+            networks={"nvlink": {"bytes_per_s": 2.5e10, "topology": "switch", "hop_latency_s": 1}}
+        ),
         "networks.nvlink.hop_latency_s",
         "more than any chip has",
     ),
@@ -90,7 +129,9 @@ def test_a_slip_brings_one_warning_with_its_cause(name: str) -> None:
     (message,) = warnings_of(chip)
     assert message.startswith(f"config: chips.mine.{path} is ")
     assert cause in message
-    assert message.endswith(f"\n  fix: correct it; if it is meant, write `plausible: [{path}]` beside it.")
+    assert message.endswith(
+        f"\n  fix: correct it; if it is meant, write `plausible: [{path}]` beside it."
+    )
 
 
 @pytest.mark.parametrize("name", SLIPS)
@@ -98,7 +139,10 @@ def test_what_is_meant_brings_no_warning(name: str) -> None:
     """A number that the chip lists under `plausible` is used without a word, and the entry is as without the key."""
     chip, path, _ = SLIPS[name]
     assert warnings_of({**chip, "plausible": [path]}) == []
-    loaded = [rooflines.load_config(config_of(given)).chips["mine"] for given in (chip, {**chip, "plausible": [path]})]
+    loaded = [
+        rooflines.load_config(config_of(given)).chips["mine"]
+        for given in (chip, {**chip, "plausible": [path]})
+    ]
     assert loaded[0] == loaded[1]
 
 
@@ -121,7 +165,11 @@ def test_no_chip_of_the_catalogue_and_of_the_default_config_looks_like_a_slip() 
     """Each entry as if a config had it for its own, variants and whole chips, and each variant as a whole chip."""
     given, known = read_yaml(CHIPS_FILE)["chips"], chip_entries()
     assert (len(given), sum("base" in entry for entry in given.values())) == (82, 33)
-    assert [doubt for chip, entry in known.items() for doubt in (*doubts(given[chip], entry, known), *doubts({}, entry, known))] == []
+    assert [
+        doubt
+        for chip, entry in known.items()
+        for doubt in (*doubts(given[chip], entry, known), *doubts({}, entry, known))
+    ] == []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rooflines.load_config()
@@ -130,7 +178,9 @@ def test_no_chip_of_the_catalogue_and_of_the_default_config_looks_like_a_slip() 
 def test_a_path_that_is_no_number_of_the_chip_is_refused() -> None:
     """A misspelt path overrules nothing."""
     with pytest.raises(rooflines.RooflinesError) as caught:
-        rooflines.load_config(config_of({"base": "h100-sxm", "plausible": ["memory.hbm.bytes_per_sec", BANDWIDTH]}))
+        rooflines.load_config(
+            config_of({"base": "h100-sxm", "plausible": ["memory.hbm.bytes_per_sec", BANDWIDTH]})
+        )
     (error,) = caught.value.errors
     assert error.where == "chips.mine.plausible[0]"
     assert BANDWIDTH in error.close
@@ -141,14 +191,30 @@ def test_a_run_prints_the_warning_once_with_its_line(tmp_path: Path) -> None:
     text = yaml.safe_dump(config_of({"base": "h100-sxm", PEAK: 1.979e15}), sort_keys=False)
     (tmp_path / "my.yaml").write_text(text, encoding="utf-8")
     line = text.splitlines().index("    units.matrix.bf16.flops_per_s: 1979000000000000.0") + 1
-    command = ["results/tables/one/part-00000.parquet", "--cores", "1", "--snakefile", str(ROOT / "Snakefile"), "--configfile", "my.yaml"]
+    command = [
+        "results/tables/one/part-00000.parquet",
+        "--cores",
+        "1",
+        "--snakefile",
+        str(ROOT / "Snakefile"),
+        "--configfile",
+        "my.yaml",
+    ]
     run = subprocess.run(
-        [sys.executable, "-m", "snakemake", *command], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-m", "snakemake", *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
     assert run.returncode == 0, run.stderr
     assert (tmp_path / "results/tables/one/part-00000.parquet").exists()
     assert (run.stdout + run.stderr).count("the figure with sparsity") == 1
-    assert f"warning: my.yaml:{line}: chips.mine.{PEAK} is 1.979e+15, the figure with sparsity" in run.stderr
+    assert (
+        f"warning: my.yaml:{line}: chips.mine.{PEAK} is 1.979e+15, the figure with sparsity"
+        in run.stderr
+    )
 
 
 def test_a_job_does_not_print_the_warning(capsys: pytest.CaptureFixture[str]) -> None:

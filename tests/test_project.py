@@ -24,7 +24,10 @@ def test_a_lock_has_a_hash_for_every_package_and_no_address(repository: Path, na
     """Versions and hashes are all that is in it: where packages come from is the user's business."""
     text = (repository / "requirements" / f"{name}.lock").read_text()
     requirements = re.split(r"\n(?=\S)", text.strip())
-    assert all(re.match(r"[a-z0-9-]+==\S+", requirement) and "--hash=sha256:" in requirement for requirement in requirements)
+    assert all(
+        re.match(r"[a-z0-9-]+==\S+", requirement) and "--hash=sha256:" in requirement
+        for requirement in requirements
+    )
     assert "://" not in text
     assert not re.search(r"^\s*-(?!-hash=)", text, re.MULTILINE), "an option"
 
@@ -32,28 +35,40 @@ def test_a_lock_has_a_hash_for_every_package_and_no_address(repository: Path, na
 def test_the_locks_agree(repository: Path) -> None:
     """A package that is in two of them has one version: what is added for development changes nothing that runs."""
     for first, second in combinations([locked(repository, name) for name in LOCKS], 2):
-        assert {name: first[name] for name in first.keys() & second} == {name: second[name] for name in first.keys() & second}
+        assert {name: first[name] for name in first.keys() & second} == {
+            name: second[name] for name in first.keys() & second
+        }
 
 
 def test_the_conda_environment_has_the_locked_versions(repository: Path) -> None:
     """What `--software-deployment-method conda` installs is what `make sweep` installs."""
-    dependencies = yaml.safe_load((repository / "workflow/envs/rooflines.yaml").read_text())["dependencies"]
+    dependencies = yaml.safe_load((repository / "workflow/envs/rooflines.yaml").read_text())[
+        "dependencies"
+    ]
     versions = dict(dependency.split(" =") for dependency in dependencies)
     run = locked(repository, "run")
     assert versions.pop("python") == "3.11"
     assert versions == {name: run[name] for name in versions}
-    assert set(versions) == {re.split("[><=]", name)[0].lower() for name in project(repository)["dependencies"]}
+    assert set(versions) == {
+        re.split("[><=]", name)[0].lower() for name in project(repository)["dependencies"]
+    }
 
 
 def project(repository: Path) -> dict[str, list[str]]:
     """The project table of pyproject.toml."""
-    table: dict[str, list[str]] = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
+    table: dict[str, list[str]] = tomllib.loads((repository / "pyproject.toml").read_text())[
+        "project"
+    ]
     return table
 
 
 def test_every_dependency_says_what_it_is_for(repository: Path) -> None:
     """A line that names a package in pyproject.toml ends in its reason."""
-    lines = [line for line in (repository / "pyproject.toml").read_text().splitlines() if re.match(r'    "[A-Za-z-]+[<>=]', line)]
+    lines = [
+        line
+        for line in (repository / "pyproject.toml").read_text().splitlines()
+        if re.match(r'    "[A-Za-z-]+[<>=]', line)
+    ]
     assert len(lines) > len(project(repository)["dependencies"])
     assert all("# " in line for line in lines)
 
@@ -76,11 +91,18 @@ def test_the_built_package_works_without_the_repository(repository: Path, tmp_pa
     (built,) = tmp_path.glob("*.whl")
     code = "import rooflines; config = rooflines.load_config(); print(rooflines.__file__, len(config.sweeps))"
     found = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": str(unpacked(built))}, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(unpacked(built))},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     where, sweeps = found.stdout.split()
     assert Path(where).is_relative_to(tmp_path)
-    assert int(sweeps) == len(yaml.safe_load((repository / "config/config.yaml").read_text())["sweeps"])
+    assert int(sweeps) == len(
+        yaml.safe_load((repository / "config/config.yaml").read_text())["sweeps"]
+    )
 
 
 def unpacked(wheel: Path) -> Path:
@@ -92,6 +114,8 @@ def unpacked(wheel: Path) -> Path:
 
 def test_guarantees_name_tests_that_there_are(repository: Path) -> None:
     """Every file of tests that docs/guarantees.md speaks of."""
-    named = set(re.findall(r"`((?:tests)/[^`]+\.py)`", (repository / "docs" / "guarantees.md").read_text()))
+    named = set(
+        re.findall(r"`((?:tests)/[^`]+\.py)`", (repository / "docs" / "guarantees.md").read_text())
+    )
     assert len(named) >= 4
     assert [name for name in sorted(named) if not (repository / name).is_file()] == []

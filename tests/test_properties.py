@@ -73,7 +73,11 @@ def check(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]
         deadline=None,
         print_blob=True,
         database=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+        suppress_health_check=[
+            HealthCheck.too_slow,
+            HealthCheck.data_too_large,
+            HealthCheck.filter_too_much,
+        ],
     )
 
 
@@ -85,9 +89,13 @@ def rates(draw: st.DrawFn, low: int, high: int) -> float | str:
     """Draw a rate between two powers of ten: round, so that exact ties occur, or ragged; as a number or as text."""
     exponent = draw(st.integers(low, high))
     if draw(st.booleans()):
-        value = float(f"{draw(st.sampled_from([1, 1.25, 1.5, 2, 2.5, 3, 3.2, 4, 5, 6.4, 8]))}e{exponent}")
+        value = float(
+            f"{draw(st.sampled_from([1, 1.25, 1.5, 2, 2.5, 3, 3.2, 4, 5, 6.4, 8]))}e{exponent}"
+        )
     else:
-        value = float(f"{draw(st.integers(1_000_000_000_000_000, 9_999_999_999_999_999))}e{exponent - 15}")
+        value = float(
+            f"{draw(st.integers(1_000_000_000_000_000, 9_999_999_999_999_999))}e{exponent - 15}"
+        )
     return repr(value) if draw(st.integers(0, 3)) == 0 else value
 
 
@@ -124,7 +132,9 @@ def chips(draw: st.DrawFn) -> dict[str, Any]:
         "vendor": "Nobody",
         "source": "made up",
         "units": {"matrix": peaks(), "vector": peaks()},
-        "memory": {"hbm": {"bytes_per_s": draw(rates(10, 13)), "capacity_bytes": draw(rates(4, 12))}},
+        "memory": {
+            "hbm": {"bytes_per_s": draw(rates(10, 13)), "capacity_bytes": draw(rates(4, 12))}
+        },
         "networks": {"fabric": draw(networks())},
     }
     if draw(st.booleans()):
@@ -132,7 +142,9 @@ def chips(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.booleans()):
         chip["networks"]["second"] = draw(networks())
     if draw(st.integers(0, 3)) == 0:
-        chip["efficiency"] = {r: draw(fractions_of_one) for r in draw(st.sets(st.sampled_from(oracle.RESOURCES)))}
+        chip["efficiency"] = {
+            r: draw(fractions_of_one) for r in draw(st.sets(st.sampled_from(oracle.RESOURCES)))
+        }
     if draw(st.integers(0, 3)) == 0:
         chip["calibration"] = {
             draw(st.sampled_from(COMPUTE)): {
@@ -150,7 +162,9 @@ def operations(draw: st.DrawFn) -> str:
         return draw(st.sampled_from(list(oracle.NAMED)))
     letters = draw(st.lists(st.sampled_from("BDFSTGHKMN"), min_size=1, max_size=5, unique=True))
     places = {d: draw(st.sampled_from(["xw", "xo", "wo", "xwo"])) for d in letters}
-    operands = ["".join(d for d in draw(st.permutations(letters)) if place in places[d]) for place in "xwo"]
+    operands = [
+        "".join(d for d in draw(st.permutations(letters)) if place in places[d]) for place in "xwo"
+    ]
     assume(operands[0] and operands[1])
     return f"{operands[0]},{operands[1]}->{operands[2]}"
 
@@ -170,7 +184,11 @@ def shardings_of(operation: oracle.Operation) -> list[str | dict[str, str]]:
             found += [{"split": d, "then": "all-reduce"}, {"split": d, "then": "reduce-scatter"}]
         else:
             found += [{"split": d}]
-            found += [{"split": d, "first": f"all-gather {o}"} for o in "xw" if d not in operation.letters(o)]
+            found += [
+                {"split": d, "first": f"all-gather {o}"}
+                for o in "xw"
+                if d not in operation.letters(o)
+            ]
     return found
 
 
@@ -191,11 +209,18 @@ def axes(draw: st.DrawFn, most: int) -> int | list[int] | dict[str, Any]:
         return draw(st.lists(sizes, min_size=1, max_size=most, unique=True))
     start = draw(st.integers(1, 5000))
     if kind == "factor":
-        factor, steps = draw(st.sampled_from(["2", "3", "1.1", "1.7", "10"])), draw(st.integers(0, most - 1))
+        factor, steps = (
+            draw(st.sampled_from(["2", "3", "1.1", "1.7", "10"])),
+            draw(st.integers(0, most - 1)),
+        )
         to = math.floor(start * Fraction(factor) ** steps)
         return {"from": start, "to": to, "factor": draw(st.sampled_from([factor, float(factor)]))}
     if kind == "count":
-        return {"from": start, "to": draw(st.integers(start + 1, 10**6)), "count": draw(st.integers(2, max(most, 2)))}
+        return {
+            "from": start,
+            "to": draw(st.integers(start + 1, 10**6)),
+            "count": draw(st.integers(2, max(most, 2))),
+        }
     if kind == "step":
         step = draw(st.integers(1, 1000))
         return {"from": start, "to": start + draw(st.integers(0, (most - 1) * step)), "step": step}
@@ -247,11 +272,18 @@ def splits(draw: st.DrawFn, operation: oracle.Operation) -> dict[str, Any]:
     chosen = draw(st.lists(st.integers(0, len(specs) - 1), min_size=1, max_size=2, unique=True))
     sharding = [specs[number] for number in chosen]
     if sharding == ["none"]:
-        return draw(st.sampled_from([{}, {"sharding": "none"}, {"sharding": ["none"], "shards": [1]}]))
-    shards = draw(st.lists(st.sampled_from([1, 2, 3, 4, 7, 8, 16, 48]), min_size=1, max_size=2, unique=True))
+        return draw(
+            st.sampled_from([{}, {"sharding": "none"}, {"sharding": ["none"], "shards": [1]}])
+        )
+    shards = draw(
+        st.lists(st.sampled_from([1, 2, 3, 4, 7, 8, 16, 48]), min_size=1, max_size=2, unique=True)
+    )
     if "none" in sharding:
         shards = [1, *(count for count in shards if count > 1)]
-    return {"sharding": sharding[0] if len(sharding) == 1 and draw(st.booleans()) else sharding, "shards": shards}
+    return {
+        "sharding": sharding[0] if len(sharding) == 1 and draw(st.booleans()) else sharding,
+        "shards": shards,
+    }
 
 
 @st.composite
@@ -260,7 +292,10 @@ def counts(draw: st.DrawFn, operation: oracle.Operation) -> dict[str, Any]:
     how = draw(st.sampled_from(["unsaid", "leading", "exact", "tile"]))
     if how == "tile":
         tiled = sorted(draw(st.sets(st.sampled_from(operation.dims))))
-        return {"flops": "leading", "tile": {d: draw(st.sampled_from([1, 16, 100, 128, 256])) for d in tiled}}
+        return {
+            "flops": "leading",
+            "tile": {d: draw(st.sampled_from([1, 16, 100, 128, 256])) for d in tiled},
+        }
     return {} if how == "unsaid" else {"flops": how}
 
 
@@ -293,7 +328,10 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
         "efficiency": st.dictionaries(st.sampled_from(oracle.RESOURCES), fractions_of_one),
     }
     sweep |= {key: draw(values) for key, values in optional.items() if draw(st.booleans())}
-    splits_of = {oracle.sharding_of(operation, spec).split for spec in oracle.as_list(sweep.get("sharding", "none"))}
+    splits_of = {
+        oracle.sharding_of(operation, spec).split
+        for spec in oracle.as_list(sweep.get("sharding", "none"))
+    }
     if splits_of != {None} and not splits_of & set(sweep.get("tile", {})) and draw(st.booleans()):
         sweep["thresholds"].append("shards")
     asked = list(oracle.rows(sweep, own, DTYPES))
@@ -339,7 +377,9 @@ def differences(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> 
     for number, (row, truth) in enumerate(zip(found, expected, strict=True)):
         for column, value in truth.items():
             if not (same(row[column], value) if column in METRICS else row[column] == value):
-                wrong.append(f"row {number}, {column}: {row[column]!r} where {value!r} is exact, in {truth}")
+                wrong.append(
+                    f"row {number}, {column}: {row[column]!r} where {value!r} is exact, in {truth}"
+                )
     return wrong
 
 
@@ -352,7 +392,10 @@ def test_every_row_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) ->
     """Keys, sizes, order, bound and fits are equal, every metric to 1e-12; what is unsupported is skipped."""
     truth = expected_rows(config)
     table = table_of(config)
-    assert differences(table.to_dicts(), [row.values() for row in truth if row.setting is not None]) == []
+    assert (
+        differences(table.to_dicts(), [row.values() for row in truth if row.setting is not None])
+        == []
+    )
     skipped = rooflines.skipped(rooflines.load_config(config))
     assert skipped["rows"].sum() == sum(row.setting is None for row in truth)
 
@@ -365,7 +408,11 @@ def test_whole_numbers_below_two_to_the_53_are_whole(config: dict[str, Any]) -> 
     for row, found in zip(truth, table_of(config).iter_rows(named=True), strict=True):
         exact = row.values()
         for column in ("flops", "memory_bytes", "footprint_bytes"):
-            if row.keys["shards"] == 1 and exact[column].denominator == 1 and exact[column] < EXACT_INTEGER:
+            if (
+                row.keys["shards"] == 1
+                and exact[column].denominator == 1
+                and exact[column] < EXACT_INTEGER
+            ):
                 assert found[column] == exact[column], (column, exact)
 
 
@@ -394,9 +441,14 @@ def threshold_differences(config: dict[str, Any]) -> list[str]:
     frame = rooflines.thresholds(rooflines.load_config(config), name)
     keys = [*KEYS, "axis", *oracle.operation_of(sweep["operation"]).dims]
     found = {tuple(row[key] for key in keys): row for row in frame.iter_rows(named=True)}
-    expected = {tuple(row[key] for key in keys): row for row in oracle.thresholds(sweep, config["chips"], DTYPES)}
+    expected = {
+        tuple(row[key] for key in keys): row
+        for row in oracle.thresholds(sweep, config["chips"], DTYPES)
+    }
     if len(found) != frame.height or found.keys() != expected.keys():
-        return [f"{frame.height} thresholds where {len(expected)} are expected, alike in {len(found.keys() & expected)}"]
+        return [
+            f"{frame.height} thresholds where {len(expected)} are expected, alike in {len(found.keys() & expected)}"
+        ]
     wrong = []
     for key, truth in expected.items():
         for column in truth.keys() & {*WHOLE, *REAL}:
@@ -408,7 +460,9 @@ def threshold_differences(config: dict[str, Any]) -> list[str]:
 
 @check(25)
 @given(config=configs(), data=st.data())
-def test_critical_is_compute_bound_and_the_size_before_is_not(config: dict[str, Any], data: st.DataObject) -> None:
+def test_critical_is_compute_bound_and_the_size_before_is_not(
+    config: dict[str, Any], data: st.DataObject
+) -> None:
     """A table over the two sizes around a threshold changes its bound exactly there."""
     ((name, sweep),) = config["sweeps"].items()
     operation = oracle.operation_of(sweep["operation"])
@@ -420,7 +474,11 @@ def test_critical_is_compute_bound_and_the_size_before_is_not(config: dict[str, 
     for row in frame.head(4).iter_rows(named=True):
         critical = row["critical"]
         around = [critical - 1, critical] if critical > 1 else [critical]
-        spec = next(s for s in oracle.as_list(sweep.get("sharding", "none")) if oracle.sharding_of(operation, s).name == row["sharding"])
+        spec = next(
+            s
+            for s in oracle.as_list(sweep.get("sharding", "none"))
+            if oracle.sharding_of(operation, s).name == row["sharding"]
+        )
         single = {
             **{key: value for key, value in sweep.items() if key not in ("shapes", "thresholds")},
             "chips": [row["chip"]],
@@ -443,7 +501,10 @@ def ties(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
     """Draw a config whose rates make two or three times exactly equal at one size; and the bound that size must get."""
     text = draw(st.sampled_from(["matmul", "sequence-matmul", "per-example-matmul", "BD,DF->BF"]))
     operation = oracle.operation_of(text)
-    base = {d: draw(st.one_of(st.integers(2, 300), st.sampled_from([16, 48, 64, 96, 128, 192, 256]))) for d in operation.dims}
+    base = {
+        d: draw(st.one_of(st.integers(2, 300), st.sampled_from([16, 48, 64, 96, 128, 192, 256])))
+        for d in operation.dims
+    }
     spec = draw(st.sampled_from(shardings_of(operation)))
     sharding = oracle.sharding_of(operation, spec)
     shards = 1 if spec == "none" else draw(st.sampled_from([2, 3, 4, 6, 8]))
@@ -465,10 +526,14 @@ def ties(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
     scale = math.lcm(*(amount.denominator for amount in work.values()))
     while scale * work["math"] < 10**10:
         scale *= 10
-    tied = draw(st.sampled_from(["math memory", "math network", "memory network", "math memory network"])).split()
+    tied = draw(
+        st.sampled_from(["math memory", "math network", "memory network", "math memory network"])
+    ).split()
     if not work["network"]:
         tied = ["math", "memory"]
-    rates_of = {r: scale * amount * (1 if r in tied else 100) for r, amount in work.items()}  # what is not tied is faster
+    rates_of = {
+        r: scale * amount * (1 if r in tied else 100) for r, amount in work.items()
+    }  # what is not tied is faster
     assume(all(rate.denominator == 1 and rate < EXACT_INTEGER for rate in rates_of.values()))
     chip: dict[str, Any] = {
         "name": "A chip",
@@ -477,7 +542,11 @@ def ties(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
         "units": {"matrix": {dtypes["compute"]: {"flops_per_s": float(rates_of["math"])}}},
         "memory": {"hbm": {"bytes_per_s": float(rates_of["memory"])}},
         "networks": {
-            "fabric": {"bytes_per_s": float(rates_of["network"] or 1), "links": 1, "topology": "switch"},
+            "fabric": {
+                "bytes_per_s": float(rates_of["network"] or 1),
+                "links": 1,
+                "topology": "switch",
+            },
         },
     }
     axis = draw(st.sampled_from(operation.dims))
@@ -511,33 +580,65 @@ def test_a_threshold_that_is_a_whole_number_is_that_number(tie: tuple[dict[str, 
     """Where compute ties with what limits it, the critical size is the size of the tie, not the next."""
     config, _ = tie
     sweep = config["sweeps"]["tie"]
-    sweep["grid"] = {d: spec[1] if isinstance(spec, list) else spec for d, spec in sweep["grid"].items()}
+    sweep["grid"] = {
+        d: spec[1] if isinstance(spec, list) else spec for d, spec in sweep["grid"].items()
+    }
     assert threshold_differences(config) == []
 
 
 @st.composite
 def reaches(draw: st.DrawFn, topology: str, ring_multiple: int | None) -> dict[str, Any]:
     """Draw a split matmul on a chip whose rates let it go about so many chips far, by its memory and by its network."""
-    spec = draw(st.sampled_from(["contracting/all-reduce", "contracting/reduce-scatter", "column/gather-x", "batch/gather-w", "batch"]))
+    spec = draw(
+        st.sampled_from(
+            [
+                "contracting/all-reduce",
+                "contracting/reduce-scatter",
+                "column/gather-x",
+                "batch/gather-w",
+                "batch",
+            ]
+        )
+    )
     operation = oracle.operation_of("matmul")
-    sizes_of_all = {d: draw(st.sampled_from([512, 1000, 4096, 14336, 65536])) for d in operation.dims}
+    sizes_of_all = {
+        d: draw(st.sampled_from([512, 1000, 4096, 14336, 65536])) for d in operation.dims
+    }
     link: dict[str, Any] = {"links": 7, "topology": topology, "ring_multiple": ring_multiple}
-    link["domain"] = draw(st.sampled_from([None, 8, 2] if topology == "mesh" else [None, None, 256, 64, 8, 2, 1]))
+    link["domain"] = draw(
+        st.sampled_from([None, 8, 2] if topology == "mesh" else [None, None, 256, 64, 8, 2, 1])
+    )
     if draw(st.integers(0, 3)) == 0:
         link["hop_latency_s"] = draw(st.sampled_from([1e-9, 1e-6, 1e-4]))
     setting = oracle.plain_matmul(spec)
     peak = draw(rates(13, 15))
-    by_memory, by_network = draw(st.sampled_from([10**6, 2000, 40, 3, 1])), draw(st.integers(2, 500))
-    at_memory, at_network = setting.work(sizes_of_all, by_memory), setting.work(sizes_of_all, by_network)
+    by_memory, by_network = (
+        draw(st.sampled_from([10**6, 2000, 40, 3, 1])),
+        draw(st.integers(2, 500)),
+    )
+    at_memory, at_network = (
+        setting.work(sizes_of_all, by_memory),
+        setting.work(sizes_of_all, by_network),
+    )
     bandwidth = oracle.exact(peak) * at_memory["memory"] / at_memory["math"]
-    one_way = oracle.exact(peak) * at_network["network"] / at_network["math"] / draw(st.sampled_from([1, 2, 7]))
+    one_way = (
+        oracle.exact(peak)
+        * at_network["network"]
+        / at_network["math"]
+        / draw(st.sampled_from([1, 2, 7]))
+    )
     chip = {
         "name": "A chip",
         "vendor": "Nobody",
         "source": "made up",
         "units": {"matrix": {"bf16": {"flops_per_s": peak}}},
         "memory": {"hbm": {"bytes_per_s": float(bandwidth)}},
-        "networks": {"fabric": {"bytes_per_s": float(one_way) or 1e9, **{k: v for k, v in link.items() if v is not None}}},
+        "networks": {
+            "fabric": {
+                "bytes_per_s": float(one_way) or 1e9,
+                **{k: v for k, v in link.items() if v is not None},
+            }
+        },
     }
     sweep = {
         "operation": "matmul",
@@ -551,7 +652,12 @@ def reaches(draw: st.DrawFn, topology: str, ring_multiple: int | None) -> dict[s
     return {"sweeps": {"reach": sweep}, "chips": {"one": chip}, "charts": []}
 
 
-FABRICS = [("switch", None), ("mesh", None), ("torus", None), *(("torus", ring) for ring in (1, 2, 3, 4, 16))]
+FABRICS = [
+    ("switch", None),
+    ("mesh", None),
+    ("torus", None),
+    *(("torus", ring) for ring in (1, 2, 3, 4, 16)),
+]
 
 
 @pytest.mark.parametrize(("topology", "ring_multiple"), FABRICS)
@@ -589,7 +695,9 @@ def test_a_tie_on_one_chip_is_one_chip(sizes_of_all: tuple[int, int, int]) -> No
 @pytest.mark.parametrize(("topology", "ring_multiple"), FABRICS)
 @check(8)
 @given(data=st.data())
-def test_the_next_number_of_chips_is_not_compute_bound(topology: str, ring_multiple: int | None, data: st.DataObject) -> None:
+def test_the_next_number_of_chips_is_not_compute_bound(
+    topology: str, ring_multiple: int | None, data: st.DataObject
+) -> None:
     """In a table over the critical number of chips and the next one, the bound changes from compute to the limit."""
     config = data.draw(reaches(topology, ring_multiple))
     frame = rooflines.thresholds(rooflines.load_config(config))
@@ -602,7 +710,9 @@ def test_the_next_number_of_chips_is_not_compute_bound(topology: str, ring_multi
 
 @check(30)
 @given(config=configs(), rates_of=st.tuples(rates(12, 16), rates(10, 13)))
-def test_rule_of_thumb_is_the_exact_threshold_of_endless_other_dimensions(config: dict[str, Any], rates_of: tuple[Any, Any]) -> None:
+def test_rule_of_thumb_is_the_exact_threshold_of_endless_other_dimensions(
+    config: dict[str, Any], rates_of: tuple[Any, Any]
+) -> None:
     """For a matmul the rule is bits/16 of the operand without the dimension times the critical intensity."""
     ((name, sweep),) = config["sweeps"].items()
     chip = {
@@ -620,10 +730,16 @@ def test_rule_of_thumb_is_the_exact_threshold_of_endless_other_dimensions(config
         "chips": ["one"],
         "thresholds": ["B", "D", "F"],
     }
-    frame = rooflines.thresholds(rooflines.load_config({"sweeps": {name: asked}, "chips": {"one": chip}, "charts": []}))
+    frame = rooflines.thresholds(
+        rooflines.load_config({"sweeps": {name: asked}, "chips": {"one": chip}, "charts": []})
+    )
     lacks = {"B": "w", "D": "out", "F": "x"}
     efficiency = {r: oracle.exact(asked["efficiency"].get(r, 1)) for r in oracle.RESOURCES}
-    ridge = oracle.exact(rates_of[0]) * efficiency["math"] / (oracle.exact(rates_of[1]) * efficiency["memory"])
+    ridge = (
+        oracle.exact(rates_of[0])
+        * efficiency["math"]
+        / (oracle.exact(rates_of[1]) * efficiency["memory"])
+    )
     assert frame.height == 3 * len(sweep["dtypes"])
     for row in frame.iter_rows(named=True):
         combination = next(c for c in sweep["dtypes"] if named(c) == row["dtypes"])
@@ -633,7 +749,9 @@ def test_rule_of_thumb_is_the_exact_threshold_of_endless_other_dimensions(config
         setting = oracle.Setting(
             operation=oracle.operation_of("matmul"),
             sharding=oracle.Sharding("none"),
-            bits={operand: oracle.stored_bits(BITS, dtypes[operand]) for operand in ("x", "w", "out")},
+            bits={
+                operand: oracle.stored_bits(BITS, dtypes[operand]) for operand in ("x", "w", "out")
+            },
             peak=oracle.exact(rates_of[0]),
             memory_rate=oracle.exact(rates_of[1]),
             capacity=None,
@@ -665,9 +783,14 @@ def test_sizes_far_past_an_integer_product_keep_their_bound_and_threshold(expone
     config = {"sweeps": {"large": sweep}, "chips": {"one": chip}, "charts": []}
     truth = [row.values() for row in expected_rows(config)]
     assert differences(table_of(config).to_dicts(), truth) == []
-    found = rooflines.thresholds(rooflines.load_config(config)).sort("axis", "dtypes", "B", "D", "F")
+    found = rooflines.thresholds(rooflines.load_config(config)).sort(
+        "axis", "dtypes", "B", "D", "F"
+    )
     exact = pl.DataFrame(
-        [{k: float(v) if isinstance(v, Fraction) else v for k, v in t.items()} for t in oracle.thresholds(sweep, {"one": chip}, DTYPES)],
+        [
+            {k: float(v) if isinstance(v, Fraction) else v for k, v in t.items()}
+            for t in oracle.thresholds(sweep, {"one": chip}, DTYPES)
+        ],
         infer_schema_length=None,
     ).sort("axis", "dtypes", "B", "D", "F")
     for column in ("critical", "critical_memory", "critical_network"):
@@ -695,8 +818,12 @@ def test_a_geometric_range_keeps_its_end(end: float) -> None:
     assert Sizes({**root, "to": 2**40}).values()[-1] == 2**40
 
 
-@pytest.mark.parametrize(("lowest", "sizes"), [(1, (1, 2, 4, 8, 16, 32)), (32, (32,)), (1.5, (2, 3, 5, 9, 17, 32))])
-def test_a_range_by_count_has_both_ends_and_equal_factors_between(lowest: float, sizes: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    ("lowest", "sizes"), [(1, (1, 2, 4, 8, 16, 32)), (32, (32,)), (1.5, (2, 3, 5, 9, 17, 32))]
+)
+def test_a_range_by_count_has_both_ends_and_equal_factors_between(
+    lowest: float, sizes: tuple[int, ...]
+) -> None:
     """Six sizes are asked for, as many as there are where none of them are rounded to the same."""
     assert Sizes({"from": lowest, "to": 32, "count": 6}).values() == sizes
 
@@ -723,7 +850,10 @@ def test_a_range_by_count_is_the_range_by_its_factor() -> None:
     assert list(by_count) == oracle.sizes_of({"from": 1, "to": 2**20, "count": 601})
 
 
-@pytest.mark.parametrize(("last", "factor"), [(10**9, 1.5), (10**9 + 1, 1.0000001), (10**12, 1.00000000001), (2**53, 1.1)])
+@pytest.mark.parametrize(
+    ("last", "factor"),
+    [(10**9, 1.5), (10**9 + 1, 1.0000001), (10**12, 1.00000000001), (2**53, 1.1)],
+)
 def test_only_the_end_of_a_range_is_moved(last: int, factor: float) -> None:
     """Sizes that are closer to the end than it may be missed by stay where they are."""
     spec = {"from": last - 700, "to": last, "factor": factor}

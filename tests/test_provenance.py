@@ -36,10 +36,17 @@ CONFIG = {
             "chips": ["tpu-v5e", "own"],
             "rows_per_part": 3,
         },
-        "other": {"operation": "matmul", "grid": {"B": [1], "D": 1024, "F": 512}, "dtypes": ["bf16"], "chips": ["h100-sxm"]},
+        "other": {
+            "operation": "matmul",
+            "grid": {"B": [1], "D": 1024, "F": 512},
+            "dtypes": ["bf16"],
+            "chips": ["h100-sxm"],
+        },
     },
     "charts": [{"chart": "chips", "sweep": "small"}],
-    "chips": {"own": {"base": "h100-sxm", "memory.hbm.bytes_per_s": 4e12, "source": "a measurement"}},
+    "chips": {
+        "own": {"base": "h100-sxm", "memory.hbm.bytes_per_s": 4e12, "source": "a measurement"}
+    },
 }
 
 
@@ -52,7 +59,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for part in planned.parts:
         write_part(part.spec, results / "tables" / f"{part.name}.parquet")
     write_index(index_spec(planned.parts), results / "tables" / "index.csv")
-    write_thresholds(planned.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv")
+    write_thresholds(
+        planned.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv"
+    )
     write_skipped(planned.skipped_spec, results / "skipped.csv")
     for family, spec in planned.family_specs.items():
         write_family(spec, results, results / "charts" / family)
@@ -68,13 +77,22 @@ def results(written: Path, tmp_path: Path) -> Path:
 def test_every_output_of_a_plan_has_a_record(written: Path) -> None:
     """What the workflow checks at its start is what its jobs write; its site is tested where it is made."""
     planned = outputs(plan(rooflines.load_config(CONFIG)))
-    assert {path.relative_to(written).as_posix() for path in recorded_outputs(written)} == planned.keys() - {"bundle"}
+    assert {
+        path.relative_to(written).as_posix() for path in recorded_outputs(written)
+    } == planned.keys() - {"bundle"}
     assert all(fault is None for _, fault in provenance.faults_in(written))
 
 
 @pytest.mark.parametrize(
     "name",
-    ["tables/small/part-00000.parquet", "tables/index.csv", "thresholds.parquet", "thresholds.csv", "skipped.csv", "charts/chips"],
+    [
+        "tables/small/part-00000.parquet",
+        "tables/index.csv",
+        "thresholds.parquet",
+        "thresholds.csv",
+        "skipped.csv",
+        "charts/chips",
+    ],
 )
 def test_an_output_says_what_made_it(written: Path, name: str) -> None:
     """Versions, the config of each sweep, and the catalogue entries with their sources: of a CSV as of a table."""
@@ -88,19 +106,25 @@ def test_an_output_says_what_made_it(written: Path, name: str) -> None:
     assert sweep["chips"]["tpu-v5e"]["memory"]["hbm"]["bytes_per_s"] == 8.19e11
     assert sweep["chips"]["tpu-v5e"]["memory"]["hbm"]["source"] == ["gcp-v5e-old"]
     assert "v5e" in str(yaml.safe_load(found.text())["sources"]["gcp-v5e-old"])
-    assert ("other" in found.sweeps) == (name not in ("tables/small/part-00000.parquet", "charts/chips"))
+    assert ("other" in found.sweeps) == (
+        name not in ("tables/small/part-00000.parquet", "charts/chips")
+    )
 
 
 def test_what_is_said_of_a_sweep_is_all_its_parts(written: Path) -> None:
     """A part has its own chips; the list of parts, which is made from all, has those of all."""
-    assert list(rooflines.origin(written / "tables/small/part-00000.parquet").sweeps["small"]["chips"]) == ["tpu-v5e"]
+    assert list(
+        rooflines.origin(written / "tables/small/part-00000.parquet").sweeps["small"]["chips"]
+    ) == ["tpu-v5e"]
     whole = rooflines.origin(written / "tables/index.csv").sweeps["small"]
     assert whole["config"]["chips"] == list(whole["chips"]) == ["tpu-v5e", "own"]
     assert whole["chips"]["own"]["memory"]["hbm"]["source"]["bytes_per_s"] == "a measurement"
 
 
 @pytest.mark.parametrize("ending", ["-light.png", ".svg", ".pdf", ".json", ".csv", ".parquet"])
-def test_a_copy_of_a_chart_says_what_made_it(written: Path, tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_copy_of_a_chart_says_what_made_it(
+    written: Path, tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """By its digest, whatever it is called now: one command prints it all as YAML, and ends with 0."""
     original = next((written / "charts" / "chips").glob(f"*{ending}"))
     copy = tmp_path / f"figure-1{ending}"
@@ -149,7 +173,10 @@ def test_a_copy_of_a_part_is_not_removed_with_the_parts_of_old_sweeps(results: P
     backup = results / "tables/backup/part-00000.parquet"
     shutil.copytree(results / "tables/small", backup.parent)
     write_index("[]", results / "tables/index.csv")
-    assert [path.parent.name for path in sorted((results / "tables").glob("*/*"))] == ["backup", "backup"]
+    assert [path.parent.name for path in sorted((results / "tables").glob("*/*"))] == [
+        "backup",
+        "backup",
+    ]
 
 
 def test_a_table_without_a_record_still_says_what_made_it(results: Path) -> None:
@@ -184,23 +211,66 @@ DEEP = "[" * 10_000 + "]" * 10_000
 NESTED = "[" * 300 + "]" * 300
 RECIPE = '{"sweep": "s", "config": {"a": 1}, "chips": {"c": {}}, "dtypes": []}'
 RECIPES = [
-    *("null", "7", '"text"', "{}", "[]", "[null]", "[7]", '["text"]', "[[]]", "[{}]", '[{"sweep": []}]', DEEP, f"[{NESTED}]"),
-    *(RECIPE.join("[]").replace(part, odd) for part in ('{"a": 1}', '{"c": {}}') for odd in ("null", "7", '"text"', "[1]", NESTED)),
+    *(
+        "null",
+        "7",
+        '"text"',
+        "{}",
+        "[]",
+        "[null]",
+        "[7]",
+        '["text"]',
+        "[[]]",
+        "[{}]",
+        '[{"sweep": []}]',
+        DEEP,
+        f"[{NESTED}]",
+    ),
+    *(
+        RECIPE.join("[]").replace(part, odd)
+        for part in ('{"a": 1}', '{"c": {}}')
+        for odd in ("null", "7", '"text"', "[1]", NESTED)
+    ),
     *(RECIPE.join("[]").replace("[]", odd) for odd in (NESTED, "1e999", '"\\u001b[31m\\ud800"')),
 ]
 """Where recipes are read, as JSON: of another type, incomplete, nested deep, with infinities and with terminal escapes."""
 
 
-def record(files: str = "{}", made_with: str = "{}", spec: str = "1", recipes: str = "[]", inputs: str = "{}") -> str:
+def record(
+    files: str = "{}",
+    made_with: str = "{}",
+    spec: str = "1",
+    recipes: str = "[]",
+    inputs: str = "{}",
+) -> str:
     """A record of the form that is read, but for one of its parts."""
     return f'{{"files": {files}, "made_with": {made_with}, "spec": {spec}, "recipes": {recipes}, "inputs": {inputs}}}'
 
 
 RECORDS = [
     *("", "null", "7", "[]", '"text"', "{", "\0", DEEP, "9" * 5000),
-    *(record(files=odd) for odd in ("null", "7", '{".": 7}', '{".": [1e999, 2]}', '{"..": [1, "x"], "/etc/passwd": [1, "x"]}')),
+    *(
+        record(files=odd)
+        for odd in (
+            "null",
+            "7",
+            '{".": 7}',
+            '{".": [1e999, 2]}',
+            '{"..": [1, "x"], "/etc/passwd": [1, "x"]}',
+        )
+    ),
     *(record(made_with=odd) for odd in ("null", "7", '["a"]', NESTED)),
-    *(record(spec=odd) for odd in ('{"charts": 7}', '{"charts": [7]}', '{"sweeps": 7}', '{"sweep": 7}', "[7]", '[{"path": "/"}]')),
+    *(
+        record(spec=odd)
+        for odd in (
+            '{"charts": 7}',
+            '{"charts": [7]}',
+            '{"sweeps": 7}',
+            '{"sweep": 7}',
+            "[7]",
+            '[{"path": "/"}]',
+        )
+    ),
     *(record(inputs=odd) for odd in ("7", '["a"]')),
     *(record(recipes=odd) for odd in RECIPES),
 ]
@@ -216,7 +286,9 @@ def status(arguments: Sequence[object], capsys: pytest.CaptureFixture[str]) -> t
 
 
 @pytest.mark.parametrize("text", RECORDS, ids=range(len(RECORDS)))
-def test_a_record_of_any_form_is_answered(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_record_of_any_form_is_answered(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Of a file and of the whole folder: it is not as it was written, or nobody knows; no other exception."""
     home = tmp_path / "results"
     (home / FOLDER).mkdir(parents=True)
@@ -224,13 +296,24 @@ def test_a_record_of_any_form_is_answered(text: str, tmp_path: Path, capsys: pyt
         record_file(home, home / name).write_text(text)
     (home / "thresholds.csv").write_text("a,b\n")
     (home / "bundle").mkdir()
-    for asked in ([home / "thresholds.csv"], [home / "thresholds.csv", "--check"], [home / "thresholds.csv", "--results", home], [home]):
+    for asked in (
+        [home / "thresholds.csv"],
+        [home / "thresholds.csv", "--check"],
+        [home / "thresholds.csv", "--results", home],
+        [home],
+    ):
         assert status(asked, capsys)[0] == 1
     assert status([home / "bundle"], capsys)[0] in (0, 1)
 
 
-@pytest.mark.parametrize("text", [*("null", "7", "[]", '"text"', "{", "", DEEP, NESTED, "{}", '{"version": 7}'), *RECIPES], ids=repr)
-def test_metadata_of_any_form_are_answered(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [*("null", "7", "[]", '"text"', "{", "", DEEP, NESTED, "{}", '{"version": 7}'), *RECIPES],
+    ids=repr,
+)
+def test_metadata_of_any_form_are_answered(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A Parquet file without a record: nobody knows."""
     if not text.startswith("{"):
         text = f'{{"version": "0", "made_from": {text or "[]"}, "chart": {text or "7"}}}'
@@ -262,7 +345,9 @@ def damaged(written: bytes) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("kind", damaged(bytes(1000)))
-def test_a_damaged_table_is_answered(kind: str, written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_table_is_answered(
+    kind: str, written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """With and without a folder to look in."""
     path = tmp_path / "x.parquet"
     path.write_bytes(damaged((written / "thresholds.parquet").read_bytes())[kind])
@@ -279,17 +364,38 @@ def test_a_damaged_table_is_answered(kind: str, written: Path, tmp_path: Path, c
         (lambda path: path.symlink_to(path), 2, "does not exist"),
         (lambda path: path.symlink_to("nowhere"), 2, "does not exist"),
         (lambda path: (path.mkdir(), (path / FOLDER).write_text("")), 1, "has no record"),
-        (lambda path: ((path / FOLDER).mkdir(parents=True), (path / FOLDER / "x.json").mkdir()), 1, "is not there and was written"),
         (
-            lambda path: ((path / FOLDER).mkdir(parents=True), piped(path / FOLDER / "x.json"), (path / "x").mkdir()),
+            lambda path: ((path / FOLDER).mkdir(parents=True), (path / FOLDER / "x.json").mkdir()),
+            1,
+            "is not there and was written",
+        ),
+        (
+            lambda path: (
+                (path / FOLDER).mkdir(parents=True),
+                piped(path / FOLDER / "x.json"),
+                (path / "x").mkdir(),
+            ),
             1,
             "cannot be read",
         ),
     ],
-    ids=["folder", "pipe", "device", "loop", "nowhere", "records as a file", "a record as a folder", "a record as a pipe"],
+    ids=[
+        "folder",
+        "pipe",
+        "device",
+        "loop",
+        "nowhere",
+        "records as a file",
+        "a record as a folder",
+        "a record as a pipe",
+    ],
 )
 def test_what_is_no_file_is_answered(
-    make: Callable[[Path], object], expected: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    make: Callable[[Path], object],
+    expected: int,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Nothing is waited for, and nothing endless is read."""
     path = tmp_path / "x.parquet"
@@ -300,7 +406,9 @@ def test_what_is_no_file_is_answered(
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "a\0b", "a/" * 3000])
-def test_a_path_that_no_system_has_is_answered(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_path_that_no_system_has_is_answered(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Too long, or with a byte that ends it."""
     assert status([tmp_path / name], capsys)[0] == 2
 
@@ -310,13 +418,19 @@ def test_a_file_that_may_not_be_read_is_answered(
 ) -> None:
     """With what the system says."""
     (tmp_path / "x.csv").write_text("a\n")
-    monkeypatch.setattr(provenance, "digest_of", Mock(side_effect=PermissionError(13, "Permission denied")))
+    monkeypatch.setattr(
+        provenance, "digest_of", Mock(side_effect=PermissionError(13, "Permission denied"))
+    )
     found, printed = status([tmp_path / "x.csv"], capsys)
     assert (found, "x.csv cannot be read: Permission denied.\n  fix: " in printed) == (2, True)
 
 
-@pytest.mark.parametrize("name", [b"\x1b[2J\x1b]0;title\x07.csv", b"\xff\xfe.csv", "a\u202eb.csv".encode(), b"a\nb.csv"])
-def test_names_reach_no_terminal_as_they_are(name: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "name", [b"\x1b[2J\x1b]0;title\x07.csv", b"\xff\xfe.csv", "a\u202eb.csv".encode(), b"a\nb.csv"]
+)
+def test_names_reach_no_terminal_as_they_are(
+    name: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Escapes, and bytes that are no text, in every answer: of a file, of a folder, of a wrong question."""
     home = tmp_path / "results"
     (home / FOLDER).mkdir(parents=True)

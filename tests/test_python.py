@@ -30,10 +30,14 @@ def split(config: rooflines.Config) -> Selection:
     return charts.of_config(config).of("sharded-models", ["h100-sxm"], ["bf16"])
 
 
-def test_a_config_and_its_results_are_shown_in_a_few_lines(config: rooflines.Config, split: Selection) -> None:
+def test_a_config_and_its_results_are_shown_in_a_few_lines(
+    config: rooflines.Config, split: Selection
+) -> None:
     """The default config, of 22 sweeps: ten of them, and how many more; one sweep or selection alone is one line."""
     shown = repr(config)
-    assert shown.splitlines()[0].endswith(f"{len(config.sweeps)} sweeps, 3,523,305 rows, {len(config.charts)} charts>")
+    assert shown.splitlines()[0].endswith(
+        f"{len(config.sweeps)} sweeps, 3,523,305 rows, {len(config.charts)} charts>"
+    )
     for several in (shown, repr(charts.of_config(config))):
         assert len(several) < SHORT
         assert f"... and {len(config.sweeps) - 10} more" in several.splitlines()[-1]
@@ -43,14 +47,19 @@ def test_a_config_and_its_results_are_shown_in_a_few_lines(config: rooflines.Con
 
 SELECTIONS: dict[str, tuple[tuple[str, list[str], list[str]], str]] = {
     "a sweep": (("sharded-model", ["h100-sxm"], ["bf16"]), "sharded-models"),
-    "a chip of the catalogue that the sweep lacks": (("attainable", ["h100-sxm", "h100-nvl"], ["bf16"]), "h100-sxm"),
+    "a chip of the catalogue that the sweep lacks": (
+        ("attainable", ["h100-sxm", "h100-nvl"], ["bf16"]),
+        "h100-sxm",
+    ),
     "a chip that nobody knows": (("sharded-models", ["h100"], ["bf16"]), "h100-sxm"),
     "a combination": (("sharded-models", ["h100-sxm"], ["bf61"]), "bf16"),
 }
 
 
 @pytest.mark.parametrize(("asked", "close"), SELECTIONS.values(), ids=SELECTIONS)
-def test_a_selection_of_what_is_not_there_is_refused(config: rooflines.Config, asked: tuple[str, list[str], list[str]], close: str) -> None:
+def test_a_selection_of_what_is_not_there_is_refused(
+    config: rooflines.Config, asked: tuple[str, list[str], list[str]], close: str
+) -> None:
     """With the usual message: where, what is close, how to fix it."""
     with pytest.raises(RooflinesError, match=r"which is no |has no ") as refusal:
         charts.of_config(config).of(*asked)
@@ -66,24 +75,37 @@ def test_a_selection_that_no_chip_can_do_is_refused(config: rooflines.Config) ->
 
 LAYERS = {"down": "llama-3-70b-down"}
 FRAMES: dict[str, tuple[Callable[[Any], object], str]] = {
-    "roofline, shape": (lambda s: charts.roofline_frame(s, shape="llama-3-70b-dwn"), "shape is 'llama-3-70b-dwn'"),
+    "roofline, shape": (
+        lambda s: charts.roofline_frame(s, shape="llama-3-70b-dwn"),
+        "shape is 'llama-3-70b-dwn'",
+    ),
     "roofline, sizes": (lambda s: charts.roofline_frame(s, sizes=[3]), r"sizes\[0\] is 3"),
     "shards, shape": (lambda s: charts.shards_frame(s, shape="llama"), "shape is 'llama'"),
     "shards, axis": (lambda s: charts.shards_frame(s, "D"), "axis is 'D'"),
     "layers": (lambda s: charts.layer_frame(s, {"down": "llama-3-70b-dwn"}), r"shapes\[0\] is"),
-    "time, sharding": (lambda s: charts.time_frame(s, LAYERS, [256], [4], "colum"), "sharding is 'colum'"),
+    "time, sharding": (
+        lambda s: charts.time_frame(s, LAYERS, [256], [4], "colum"),
+        "sharding is 'colum'",
+    ),
     "time, shards": (lambda s: charts.time_frame(s, LAYERS, [256], [3]), r"shards\[0\] is 3"),
     "bounds, up": (lambda s: charts.bound_frame(s, "G"), "up is 'G'"),
     "first, option": (
-        lambda s: charts.bound_map(charts.bound_frame(s, shape="llama-3-70b-down"), first={"sharding": "colum"}),
+        lambda s: charts.bound_map(
+            charts.bound_frame(s, shape="llama-3-70b-down"), first={"sharding": "colum"}
+        ),
         r"first.sharding\[0\] is 'colum'",
     ),
-    "first, choice": (lambda s: charts.roofline(charts.roofline_frame(s), first={"chp": "h100-sxm"}), "first.* 'chp'"),
+    "first, choice": (
+        lambda s: charts.roofline(charts.roofline_frame(s), first={"chp": "h100-sxm"}),
+        "first.* 'chp'",
+    ),
 }
 
 
 @pytest.mark.parametrize(("draw", "message"), FRAMES.values(), ids=FRAMES)
-def test_a_chart_refuses_what_its_sweep_lacks(split: Selection, draw: Callable[[Any], object], message: str) -> None:
+def test_a_chart_refuses_what_its_sweep_lacks(
+    split: Selection, draw: Callable[[Any], object], message: str
+) -> None:
     """A shape, a size, a number of chips, a split, an axis, and what is to be shown first."""
     with pytest.raises(RooflinesError, match=message):
         draw(split)

@@ -20,14 +20,22 @@ if TYPE_CHECKING:
 
 TEXT = README.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, flags=re.DOTALL | re.MULTILINE)
-SNIPPETS = [code for language, code in BLOCKS if language == "python" and not code.startswith("module ")]
+SNIPPETS = [
+    code for language, code in BLOCKS if language == "python" and not code.startswith("module ")
+]
 SCALING = re.findall(
-    r"^```python\n(.*?)^```$", (README.parent / "docs/scaling.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    r"^```python\n(.*?)^```$",
+    (README.parent / "docs/scaling.md").read_text(encoding="utf-8"),
+    flags=re.DOTALL | re.MULTILINE,
 )
 
 
 @pytest.fixture(scope="session")
-def swept(tmp_path_factory: pytest.TempPathFactory, repository: Path, snakemake: Callable[..., subprocess.CompletedProcess[str]]) -> Path:
+def swept(
+    tmp_path_factory: pytest.TempPathFactory,
+    repository: Path,
+    snakemake: Callable[..., subprocess.CompletedProcess[str]],
+) -> Path:
     """A folder in which the default config was run with the command that README names."""
     folder = tmp_path_factory.mktemp("swept")
     command = re.search(r"plain `snakemake (--cores 4)`", TEXT)
@@ -37,10 +45,19 @@ def swept(tmp_path_factory: pytest.TempPathFactory, repository: Path, snakemake:
     return folder
 
 
-@pytest.mark.parametrize("code", [*SNIPPETS, *SCALING], ids=lambda code: code.strip().splitlines()[0][:40])
+@pytest.mark.parametrize(
+    "code", [*SNIPPETS, *SCALING], ids=lambda code: code.strip().splitlines()[0][:40]
+)
 def test_a_snippet_runs_on_what_the_workflow_made(code: str, swept: Path) -> None:
     """Every Python snippet, of docs/scaling.md too, runs as it stands, in the folder of the results."""
-    run = subprocess.run([sys.executable, "-c", code], cwd=swept, capture_output=True, text=True, check=False, timeout=120)
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=swept,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert run.returncode == 0, run.stderr
 
 
@@ -48,28 +65,53 @@ def test_a_snippet_runs_on_what_the_workflow_made(code: str, swept: Path) -> Non
 def test_a_snippet_that_loads_a_table_finds_rows(code: str, swept: Path) -> None:
     """The four ways to load a table give rows, not an empty frame."""
     *before, last = code.strip().splitlines()
-    counted = "\n".join([*before, f"found = {last}", "raise SystemExit(0 if len(found) > 1 else 'no rows')"])
-    run = subprocess.run([sys.executable, "-c", counted], cwd=swept, capture_output=True, text=True, check=False, timeout=120)
+    counted = "\n".join(
+        [*before, f"found = {last}", "raise SystemExit(0 if len(found) > 1 else 'no rows')"]
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", counted],
+        cwd=swept,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert run.returncode == 0, run.stderr
 
 
 def test_the_results_are_those_that_are_listed(swept: Path) -> None:
     """The default config makes the files of README's table, and nothing else beside them."""
     made = {path.name for path in (swept / "results").iterdir()}
-    assert made == {"tables", "thresholds.parquet", "thresholds.csv", "skipped.csv", "logs", "charts", "bundle", ".made"}
+    assert made == {
+        "tables",
+        "thresholds.parquet",
+        "thresholds.csv",
+        "skipped.csv",
+        "logs",
+        "charts",
+        "bundle",
+        ".made",
+    }
     assert all(f"`{name}" in TEXT or f", `{name}" in TEXT for name in made)
 
 
 def test_the_commands_that_say_where_a_file_comes_from_run(swept: Path) -> None:
     """On what is named there; a copy is made of a picture for the one that asks of a copy."""
     section = TEXT.partition("## Where a file comes from")[2].partition("\n## ")[0]
-    commands = re.findall(r"^    (python -m rooflines\.provenance [^#\n]+)", section, flags=re.MULTILINE)
+    commands = re.findall(
+        r"^    (python -m rooflines\.provenance [^#\n]+)", section, flags=re.MULTILINE
+    )
     assert len(commands) == 3
     (swept / "slides").mkdir(exist_ok=True)
     shutil.copy(next((swept / "results/charts").rglob("*.svg")), swept / "slides/figure-1.svg")
     for command in commands:
         run = subprocess.run(
-            [sys.executable, *shlex.split(command)[1:]], cwd=swept, capture_output=True, text=True, check=False, timeout=120
+            [sys.executable, *shlex.split(command)[1:]],
+            cwd=swept,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
         )
         assert run.returncode == 0, run.stdout + run.stderr
         assert "as it was written" in run.stdout or "all as they were written" in run.stdout
@@ -81,9 +123,13 @@ def test_the_example_config_runs_with_the_command_below_it(
     """The config of "Your own sweep" and the command that follows it make a table and thresholds."""
     (example,) = [code for language, code in BLOCKS if language == "yaml"]
     (tmp_path / "my.yaml").write_text(example, encoding="utf-8")
-    (command,) = re.findall(r"^    (snakemake .*--configfile my\.yaml.*)$", TEXT, flags=re.MULTILINE)
+    (command,) = re.findall(
+        r"^    (snakemake .*--configfile my\.yaml.*)$", TEXT, flags=re.MULTILINE
+    )
     arguments = shlex.split(command.replace("path/to/rooflines", str(repository)))[1:]
-    run = snakemake(*(argument for argument in arguments if argument not in ("--cores", "4")), cwd=tmp_path)
+    run = snakemake(
+        *(argument for argument in arguments if argument not in ("--cores", "4")), cwd=tmp_path
+    )
     assert run.returncode == 0, run.stdout
     frame = rooflines.scan(tmp_path / "elsewhere" / "results", "decode").collect()
     assert frame["chip"].n_unique() == 3
@@ -97,7 +143,9 @@ def test_the_column_tables_are_those_of_the_dictionary() -> None:
 
 
 CHIP_BLOCKS = re.findall(
-    r"^```yaml\n(chips:\n.*?)^```$", (README.parent / "config" / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    r"^```yaml\n(chips:\n.*?)^```$",
+    (README.parent / "config" / "README.md").read_text(encoding="utf-8"),
+    flags=re.DOTALL | re.MULTILINE,
 )
 
 
@@ -107,6 +155,10 @@ def test_the_chips_that_config_readme_describes_can_be_swept(example: str, tmp_p
     (chip,) = re.findall(r"^  ([a-z0-9-]+):$", example, flags=re.MULTILINE)
     sweep = f"sweeps:\n  shown:\n    operation: matmul\n    grid: {{B: 64, D: 1024, F: D}}\n    dtypes: bf16\n    chips: {chip}\n"
     (tmp_path / "config.yaml").write_text(sweep + example, encoding="utf-8")
-    row = rooflines.rows(rooflines.load_config(tmp_path / "config.yaml"), "shown").collect().row(0, named=True)
+    row = (
+        rooflines.rows(rooflines.load_config(tmp_path / "config.yaml"), "shown")
+        .collect()
+        .row(0, named=True)
+    )
     assert row["chip"] == chip
     assert (row["t_estimate_s"] is not None) == ("calibration" in example)

@@ -41,7 +41,11 @@ CONFIG = {
     "sweeps": {
         "split": {
             "operation": "matmul",
-            "grid": {"B": {"from": 1, "to": 4096, "factor": 1.5}, "D": [512, 1000, 4096], "F": [4096, 14336]},
+            "grid": {
+                "B": {"from": 1, "to": 4096, "factor": 1.5},
+                "D": [512, 1000, 4096],
+                "F": [4096, 14336],
+            },
             "dtypes": ["bf16", "fp8", "w-mxfp4-x-bf16", "int8"],
             "chips": ["tpu-v5e", "h100-sxm", "a100-sxm-80gb"],
             "sharding": ["none", "column/gather-x", "contracting/all-reduce"],
@@ -51,7 +55,10 @@ CONFIG = {
         "shaped": {
             "operation": "sequence-matmul",
             "grid": {"B": [1, 8, 64], "S": [128, 4096]},
-            "shapes": [{"name": "é, ça", "D": 4096, "F": 14336}, {"name": "down", "D": 14336, "F": 4096}],
+            "shapes": [
+                {"name": "é, ça", "D": 4096, "F": 14336},
+                {"name": "down", "D": 14336, "F": 4096},
+            ],
             "dtypes": ["bf16"],
             "chips": ["tpu-v5e", "h100-sxm"],
             "memory": ["hbm", "l2"],
@@ -61,9 +68,27 @@ CONFIG = {
 }
 PLACES = [
     {"POLARS_MAX_THREADS": "1", "PYTHONHASHSEED": "1", "TZ": "UTC", "LC_ALL": "C"},
-    {"POLARS_MAX_THREADS": "2", "PYTHONHASHSEED": "2", "TZ": "Pacific/Kiritimati", "LC_ALL": "C.UTF-8"},
-    {"POLARS_MAX_THREADS": "7", "PYTHONHASHSEED": "0", "TZ": "America/St_Johns", "LC_ALL": "POSIX", "PYTHONUTF8": "0"},
-    {"POLARS_MAX_THREADS": "16", "PYTHONHASHSEED": "4294967295", "TZ": ":nonsense", "LC_ALL": "", "LANG": "", "PYTHONOPTIMIZE": "2"},
+    {
+        "POLARS_MAX_THREADS": "2",
+        "PYTHONHASHSEED": "2",
+        "TZ": "Pacific/Kiritimati",
+        "LC_ALL": "C.UTF-8",
+    },
+    {
+        "POLARS_MAX_THREADS": "7",
+        "PYTHONHASHSEED": "0",
+        "TZ": "America/St_Johns",
+        "LC_ALL": "POSIX",
+        "PYTHONUTF8": "0",
+    },
+    {
+        "POLARS_MAX_THREADS": "16",
+        "PYTHONHASHSEED": "4294967295",
+        "TZ": ":nonsense",
+        "LC_ALL": "",
+        "LANG": "",
+        "PYTHONOPTIMIZE": "2",
+    },
 ]
 
 
@@ -89,7 +114,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[list[list[object]]]:
 
 def comma_locales() -> list[str]:
     """Locales of this machine that write 1,5 for one and a half; there may be none."""
-    known = subprocess.run(["locale", "-a"], capture_output=True, text=True, check=False).stdout.split()  # noqa: S607, a tool of the system
+    known = subprocess.run(
+        ["locale", "-a"],
+        capture_output=True,
+        text=True,
+        check=False,  # noqa: S607
+    ).stdout.split()
     return [name for name in known if name.startswith(("de_DE", "fr_FR", "tr_TR"))][:2]
 
 
@@ -114,8 +144,37 @@ def test_what_a_job_depends_on_is_the_same_everywhere(runs: list[list[list[objec
 def test_no_module_asks_for_the_locale_or_the_time() -> None:
     """What computes and writes tables reads no clock, no locale, no environment and no chance."""
     package = Path(__file__).resolve().parent.parent / "rooflines"
-    rows = ("numbers", "sizes", "operation", "sharding", "work", "resources", "combinations", "axes", "sweep", "space", "table_rows")
-    for module in (*rows, "solving", "critical", "critical_sizes", "critical_shards", "dictionary", "jobs", "parts"):
+    rows = (
+        "numbers",
+        "sizes",
+        "operation",
+        "sharding",
+        "work",
+        "resources",
+        "combinations",
+        "axes",
+        "sweep",
+        "space",
+        "table_rows",
+    )
+    for module in (
+        *rows,
+        "solving",
+        "critical",
+        "critical_sizes",
+        "critical_shards",
+        "dictionary",
+        "jobs",
+        "parts",
+    ):
         text = (package / f"{module}.py").read_text(encoding="utf-8")
-        for word in ("import time", "datetime", "locale", "os.environ", "getenv", "random", "import os"):
+        for word in (
+            "import time",
+            "datetime",
+            "locale",
+            "os.environ",
+            "getenv",
+            "random",
+            "import os",
+        ):
             assert word not in text, (module, word)

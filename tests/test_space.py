@@ -22,7 +22,10 @@ CONFIG = {
         "mixed": {
             "operation": "sequence-matmul",
             "grid": {"B": [1, 8, 64], "S": [128, 4096]},
-            "shapes": [{"name": "up", "D": 4096, "F": 14336}, {"name": "down", "D": 14336, "F": 4096}],
+            "shapes": [
+                {"name": "up", "D": 4096, "F": 14336},
+                {"name": "down", "D": 14336, "F": 4096},
+            ],
             "dtypes": ["bf16", "fp8"],
             "chips": ["tpu-v5e", "a100-sxm-80gb", "h100-sxm"],
             "sharding": ["none", "column/gather-x"],
@@ -59,7 +62,10 @@ def test_rows_stand_in_the_order_that_is_promised(whole: pl.DataFrame) -> None:
         "shape": ["up", "down"],
     }
     keys = whole.select(
-        pl.col(name).cast(pl.String).replace_strict(lists[name], list(range(len(lists[name])))) if name in lists else name for name in order
+        pl.col(name).cast(pl.String).replace_strict(lists[name], list(range(len(lists[name]))))
+        if name in lists
+        else name
+        for name in order
     )
     assert keys.rows() == sorted(keys.rows())
     assert keys.is_unique().all()
@@ -76,24 +82,37 @@ def test_what_no_chip_can_do_is_counted() -> None:
     skipped = rooflines.skipped(rooflines.load_config(CONFIG))
     asked = 3 * 2 * SWEEP.points * 2 * (1 + 3)
     assert skipped["rows"].sum() + SWEEP.rows == asked
-    assert set(skipped["reason"]) >= {"no fp8 peak of its matrix unit", "8 chips at most on one nvlink"}
+    assert set(skipped["reason"]) >= {
+        "no fp8 peak of its matrix unit",
+        "8 chips at most on one nvlink",
+    }
 
 
 @pytest.mark.parametrize("start", [0, 2**32 - 10, 2**32 - 5, 2**40 - 10])
 def test_an_index_beyond_32_bits_is_decoded_right(start: int) -> None:
     """Row i is i written in the mixed base of the axes, however large i is."""
-    axes = [{name: pl.Series(range(count))} for name, count in (("a", 2**10), ("b", 1000), ("c", 2**21))]
+    axes = [
+        {name: pl.Series(range(count))} for name, count in (("a", 2**10), ("b", 1000), ("c", 2**21))
+    ]
     rows = decode(axes, start, start + 10).collect()
-    assert rows.select(i=(pl.col("a") * 1000 + pl.col("b")) * 2**21 + pl.col("c"))["i"].to_list() == list(range(start, start + 10))
+    assert rows.select(i=(pl.col("a") * 1000 + pl.col("b")) * 2**21 + pl.col("c"))[
+        "i"
+    ].to_list() == list(range(start, start + 10))
 
 
-def test_steps_and_panels_are_the_product_of_axes(whole: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_and_panels_are_the_product_of_axes(
+    whole: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However few rows a panel has, with the scenarios in it or before it, the table is the same one."""
     for rows in (1, 4, 10, 10**6):
         monkeypatch.setattr(panels, "PANEL_ROWS", rows)
-        assert_frame_equal(sweep_rows(SWEEP, 5, SWEEP.rows - 7).collect(), whole[5:-7], rel_tol=1e-14)
+        assert_frame_equal(
+            sweep_rows(SWEEP, 5, SWEEP.rows - 7).collect(), whole[5:-7], rel_tol=1e-14
+        )
         other = whole_rows(SWEEP, whole.columns, 5, SWEEP.rows - 7).collect()
-        assert_frame_equal(other.with_columns(pl.col(TEXTS).cast(pl.Categorical)), whole[5:-7], rel_tol=1e-14)
+        assert_frame_equal(
+            other.with_columns(pl.col(TEXTS).cast(pl.Categorical)), whole[5:-7], rel_tol=1e-14
+        )
 
 
 def test_a_slice_is_made_of_steps_and_rows_of_the_panel() -> None:
@@ -101,8 +120,11 @@ def test_a_slice_is_made_of_steps_and_rows_of_the_panel() -> None:
     for rows, start in product(range(1, 6), range(12)):
         for stop in range(start + 1, 13):
             pieces = list(_pieces(start, stop, rows))
-            assert [step * rows + row for first, last, low, high in pieces for step in range(first, last) for row in range(low, high)] == [
-                *range(start, stop)
-            ]
+            assert [
+                step * rows + row
+                for first, last, low, high in pieces
+                for step in range(first, last)
+                for row in range(low, high)
+            ] == [*range(start, stop)]
             assert len(pieces) <= 3
             assert all(first < last and low < high for first, last, low, high in pieces)

@@ -19,7 +19,7 @@ import rooflines
 from rooflines.critical import shards as critical_shards
 from rooflines.critical import sizes as critical_sizes
 from rooflines.critical import solving
-from rooflines.sweep.sweep import Scenario
+from rooflines.sweep.sweep import Variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,25 +34,46 @@ ANY_DIMENSION: Any = types.SimpleNamespace(tile={})
 
 def rounded(chance: random.Random, value: Fraction) -> float:
     """Return a number as it may come out of thirty roundings."""
-    return float(value * (1 + THIRTY_ROUNDINGS * Fraction(chance.choice([-100, 0, 100, chance.randint(-99, 99)]), 100)))
+    return float(
+        value
+        * (
+            1
+            + THIRTY_ROUNDINGS
+            * Fraction(chance.choice([-100, 0, 100, chance.randint(-99, 99)]), 100)
+        )
+    )
 
 
 def near(chance: random.Random, value: Fraction) -> Fraction:
     """Return a number or one so near that roundings may or may not hide the difference."""
-    return value * (1 + chance.choice([-1, 0, 1]) * Fraction(chance.randint(1, 99), 10 ** chance.randint(11, 19)))
+    return value * (
+        1
+        + chance.choice([-1, 0, 1]) * Fraction(chance.randint(1, 99), 10 ** chance.randint(11, 19))
+    )
 
 
 def almost_tied_lines(chance: random.Random) -> dict[str, Fraction]:
     """Draw slopes and constants of three times: slopes are often alike, and so are thresholds, which are often whole numbers."""
     math = Fraction(chance.randint(10**5, 10**7), 10**12)
     lines = {"#a_math": math, "#b_math": -math / 3 * chance.choice([0, 0, 1])}
-    again, slope = Fraction(chance.choice([1, 2, 3, 1000, 3**15])), math * Fraction(chance.randint(1, 150), 100)
+    again, slope = (
+        Fraction(chance.choice([1, 2, 3, 1000, 3**15])),
+        math * Fraction(chance.randint(1, 150), 100),
+    )
     for name in ("memory", "network"):
         whole = again if chance.random() < 0.6 else Fraction(chance.randint(1, 10**5))
-        own = near(chance, chance.choice([slope, slope, math, math * Fraction(chance.randint(1, 99), 100)]))
-        line = near(chance, whole) * (math - own) + lines["#b_math"] if own < math else math * chance.choice([0, 0, 1, 7])
+        own = near(
+            chance, chance.choice([slope, slope, math, math * Fraction(chance.randint(1, 99), 100)])
+        )
+        line = (
+            near(chance, whole) * (math - own) + lines["#b_math"]
+            if own < math
+            else math * chance.choice([0, 0, 1, 7])
+        )
         lines |= {f"#a_{name}": own, f"#b_{name}": max(line, ZERO)}
-    return lines | {"#latency_network": near(chance, again) * math if chance.random() < 0.3 else ZERO}
+    return lines | {
+        "#latency_network": near(chance, again) * math if chance.random() < 0.3 else ZERO
+    }
 
 
 def exact_thresholds(lines: dict[str, Fraction]) -> dict[str, Any]:
@@ -60,13 +81,26 @@ def exact_thresholds(lines: dict[str, Fraction]) -> dict[str, Any]:
     reals: dict[str, Fraction | None] = {}
     for name in ("memory", "network"):
         found = []
-        for slope, constant in [(f"#a_{name}", f"#b_{name}"), *([("", "#latency_network")] if name == "network" else [])]:
-            gain, behind = lines["#a_math"] - lines.get(slope, ZERO), lines[constant] - lines["#b_math"]
-            found.append(max(behind / gain, ZERO) if gain > 0 else None if gain < 0 or behind > 0 else ZERO)
+        for slope, constant in [
+            (f"#a_{name}", f"#b_{name}"),
+            *([("", "#latency_network")] if name == "network" else []),
+        ]:
+            gain, behind = (
+                lines["#a_math"] - lines.get(slope, ZERO),
+                lines[constant] - lines["#b_math"],
+            )
+            found.append(
+                max(behind / gain, ZERO) if gain > 0 else None if gain < 0 or behind > 0 else ZERO
+            )
         reals[name] = None if None in found else max(real for real in found if real is not None)
     never = [name for name, real in reals.items() if real is None]
-    last = max(never or reals, key=lambda name: [lines[f"#a_{name}"], lines[f"#b_{name}"]] if never else [reals[name]])
-    whole = {name: None if real is None else max(1, math.ceil(real)) for name, real in reals.items()}
+    last = max(
+        never or reals,
+        key=lambda name: [lines[f"#a_{name}"], lines[f"#b_{name}"]] if never else [reals[name]],
+    )
+    whole = {
+        name: None if real is None else max(1, math.ceil(real)) for name, real in reals.items()
+    }
     critical = None if never else max(size for size in whole.values() if size is not None)
     return {
         "critical": critical,
@@ -81,7 +115,9 @@ def test_a_threshold_that_is_called_sure_is_the_exact_one(monkeypatch: pytest.Mo
     chance = random.Random(7)  # noqa: S311, examples
     truth = [almost_tied_lines(chance) for _ in range(1_500)]
     columns = {name: [rounded(chance, lines[name]) for lines in truth] for name in truth[0]}
-    frame = pl.DataFrame({**columns, "#slope_flops": 1.0, "#slope_memory_bytes": 1.0, "#slope_network_bytes": 1.0})
+    frame = pl.DataFrame(
+        {**columns, "#slope_flops": 1.0, "#slope_memory_bytes": 1.0, "#slope_network_bytes": 1.0}
+    )
     monkeypatch.setattr(critical_sizes, "affine", lambda *_: {"#zero": pl.lit(0.0)})
     found = critical_sizes.solve(frame.lazy(), ANY_DIMENSION, "B", {}, frame.columns).collect()
     for lines, row in zip(truth, found.iter_rows(named=True), strict=True):
@@ -95,19 +131,38 @@ def almost_tied_splits(chance: random.Random) -> dict[str, Fraction]:
     math0 = Fraction(chance.randint(10**5, 10**7), 10**12)
     math1 = -math0 / (at + 1) * chance.choice([ZERO, ZERO, Fraction(1, 3)])
     memory0 = near(chance, math0 * chance.choice([Fraction(1, 3), Fraction(4, 5), Fraction(1)]))
-    memory1 = max(near(chance, (math0 + math1 * at - memory0) / at), ZERO) * chance.choice([0, 1, 1])
-    sent = near(chance, (math0 + math1 * at) / max(at - 1, 1)) * chance.choice([ZERO, half, 2 * half, 2 * half])
-    if chance.random() < 0.3:  # memory ends the split, and one chip further the network takes as long as it
+    memory1 = max(near(chance, (math0 + math1 * at - memory0) / at), ZERO) * chance.choice(
+        [0, 1, 1]
+    )
+    sent = near(chance, (math0 + math1 * at) / max(at - 1, 1)) * chance.choice(
+        [ZERO, half, 2 * half, 2 * half]
+    )
+    if (
+        chance.random() < 0.3
+    ):  # memory ends the split, and one chip further the network takes as long as it
         after = math0 * Fraction(2 * at + 2, 2 * at + 1)
         math1, memory0, memory1, sent = ZERO, ZERO, after / (at + 1), near(chance, after / at)
     elif chance.random() < 0.2:  # rings end where they tie with math
         memory0, memory1, sent = ZERO, ZERO, near(chance, 2 * (math0 + math1 * (at + 1)) / at)
-    lines = {"#latency_network": near(chance, (math0 + math1 * at) / max(at * (at - 1), 1)) * chance.choice([0, 0, 0, 1])}
+    lines = {
+        "#latency_network": near(chance, (math0 + math1 * at) / max(at * (at - 1), 1))
+        * chance.choice([0, 0, 0, 1])
+    }
     grows = chance.random() < 0.8
     for piece, network in {"one": ZERO, "open": sent, "ring": sent * half}.items():
-        lines |= {f"#math_{piece}0": math0, f"#math_{piece}1": math1, f"#memory_{piece}0": memory0, f"#memory_{piece}1": memory1}
-        lines |= {f"#network_{piece}0": -network if grows else network, f"#network_{piece}1": network if grows else ZERO}
-    domain = Fraction(chance.choice([1, 2, 9, 64, at, at, at + 1, at + 1, *[critical_shards.ENDLESS] * 3]))
+        lines |= {
+            f"#math_{piece}0": math0,
+            f"#math_{piece}1": math1,
+            f"#memory_{piece}0": memory0,
+            f"#memory_{piece}1": memory1,
+        }
+        lines |= {
+            f"#network_{piece}0": -network if grows else network,
+            f"#network_{piece}1": network if grows else ZERO,
+        }
+    domain = Fraction(
+        chance.choice([1, 2, 9, 64, at, at, at + 1, at + 1, *[critical_shards.ENDLESS] * 3])
+    )
     return lines | {"#ring": Fraction(chance.choice([0, 0, 0, 1, 1, 2, 3, 4])), "#domain": domain}
 
 
@@ -115,7 +170,9 @@ def times_of_split(lines: dict[str, Fraction], chips: Fraction) -> list[Fraction
     """Return N times the time of math, memory and network, for N chips."""
     ring = lines["#ring"] and chips > 2 and not chips % lines["#ring"]
     piece = "one" if chips == 1 else "ring" if ring else "open"
-    times = [lines[f"#{name}_{piece}0"] + lines[f"#{name}_{piece}1"] * chips for name in oracle.RESOURCES]
+    times = [
+        lines[f"#{name}_{piece}0"] + lines[f"#{name}_{piece}1"] * chips for name in oracle.RESOURCES
+    ]
     return [*times[:2], max(times[2], chips * (chips - 1) * lines["#latency_network"])]
 
 
@@ -127,19 +184,28 @@ def exact_splits(lines: dict[str, Fraction]) -> dict[str, Any]:
             times = times_of_split(lines, Fraction(chips))
             return chips <= lines["#domain"] and all(times[0] >= times[other] for other in others)
 
-        families = oracle.families(oracle.Link("", ZERO, 1, "torus", None, int(lines["#ring"]) or None, ZERO))
+        families = oracle.families(
+            oracle.Link("", ZERO, 1, "torus", None, int(lines["#ring"]) or None, ZERO)
+        )
         last = [oracle.last_good(family, good) for family in families]
-        return max(int(good(1)), *(critical_shards.ENDLESS if chips is None else chips for chips in last))
+        return max(
+            int(good(1)), *(critical_shards.ENDLESS if chips is None else chips for chips in last)
+        )
 
     found = {"critical": most(1, 2), "critical_memory": most(1), "critical_network": most(2)}
     limit = None
     if found["critical"] + 1 <= min(int(lines["#domain"]), critical_shards.ENDLESS):
         times = times_of_split(lines, Fraction(found["critical"] + 1))
         limit = ("compute", "memory", "network")[times.index(max(times))]
-    return {"limit": limit} | {name: chips if 1 <= chips < critical_shards.ENDLESS else None for name, chips in found.items()}
+    return {"limit": limit} | {
+        name: chips if 1 <= chips < critical_shards.ENDLESS else None
+        for name, chips in found.items()
+    }
 
 
-def test_a_number_of_chips_that_is_called_sure_is_the_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_number_of_chips_that_is_called_sure_is_the_exact_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """However thirty roundings fall, and the real one is right to 1e-9."""
     chance = random.Random(7)  # noqa: S311, examples
     truth = [almost_tied_splits(chance) for _ in range(1_500)]
@@ -147,7 +213,11 @@ def test_a_number_of_chips_that_is_called_sure_is_the_exact_one(monkeypatch: pyt
     columns.terms = {name: {(name,): name} for name in truth[0]}
     for index, lines in enumerate(truth):
         for name, value in lines.items():
-            columns.number(name, index, float(value) if name in ("#ring", "#domain") else rounded(chance, value))
+            columns.number(
+                name,
+                index,
+                float(value) if name in ("#ring", "#domain") else rounded(chance, value),
+            )
     monkeypatch.setattr(critical_shards, "work", lambda _, __, terms, ___: pl.col(*terms.values()))
     found = critical_shards.solve(pl.LazyFrame(columns.values), ANY_DIMENSION, columns).collect()
     for lines, row in zip(truth, found.iter_rows(named=True), strict=True):
@@ -167,13 +237,22 @@ def test_exact_arithmetic_is_asked_for_nothing_but_ties(monkeypatch: pytest.Monk
     """It takes thousands of times as long."""
     for module in (critical_sizes, critical_shards):
         monkeypatch.setattr(module, "settle", lambda *row: pytest.fail(f"{row[-1]} is no tie"))
-    chips = {**{name: CHIPS[name] for name in JOINED}, "slow": {**CHIPS["ring"], "networks": {"fabric": {**TORUS, "hop_latency_s": 1e-4}}}}
+    chips = {
+        **{name: CHIPS[name] for name in JOINED},
+        "slow": {**CHIPS["ring"], "networks": {"fabric": {**TORUS, "hop_latency_s": 1e-4}}},
+    }
     sweep = {
         "operation": "matmul",
         "grid": {"B": [17, 5003], "D": [1009, 8209], "F": [1013, 14327]},
         "dtypes": ["bf16"],
         "chips": list(chips),
-        "sharding": ["none", "contracting/all-reduce", "column/gather-x", "batch/gather-w", "batch"],
+        "sharding": [
+            "none",
+            "contracting/all-reduce",
+            "column/gather-x",
+            "batch/gather-w",
+            "batch",
+        ],
         "shards": [1, 2, 4, 7],
         "efficiency": {"math": 0.9973},
         "thresholds": ["B", "D", "F", "shards"],
@@ -201,10 +280,14 @@ SOME_LINKS = (
 
 
 @pytest.mark.parametrize("name", [*SWEEPS, *SOME_LINKS])
-def test_exact_arithmetic_alone_gives_the_same_thresholds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exact_arithmetic_alone_gives_the_same_thresholds(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ties aside, it and Float64 are two ways to one table."""
     chips = CHIPS if name in SWEEPS else splitters(LINKS[name])
-    config = rooflines.load_config(config_of(SWEEPS[name] if name in SWEEPS else split_sweep(chips), chips))
+    config = rooflines.load_config(
+        config_of(SWEEPS[name] if name in SWEEPS else split_sweep(chips), chips)
+    )
     frame = rooflines.thresholds(config)
     for module in (critical_sizes, critical_shards):
         monkeypatch.setattr(module, "solve", unsure(module.solve))
@@ -216,8 +299,10 @@ TENDS = {"compute": 0.75, "memory": 0.25, "network": 0.5}
 
 def fabric(link: dict[str, Any]) -> tuple[Any, Any]:
     """Return as much of a sweep, and of what serves it, as exact arithmetic needs where the times are given."""
-    sweep = types.SimpleNamespace(op=types.SimpleNamespace(dims=()), chips={"one": {"networks": {"fabric": link}}})
-    return sweep, (types.SimpleNamespace(chip="one", network="fabric"), Scenario("bf16", "batch", 1))
+    sweep = types.SimpleNamespace(
+        op=types.SimpleNamespace(dims=()), chips={"one": {"networks": {"fabric": link}}}
+    )
+    return sweep, (types.SimpleNamespace(chip="one", network="fabric"), Variant("bf16", "batch", 1))
 
 
 def settled_split(link: dict[str, Any], times: Callable[[int], list[int]]) -> dict[str, Any]:
@@ -225,10 +310,16 @@ def settled_split(link: dict[str, Any], times: Callable[[int], list[int]]) -> di
     sweep, served = fabric(link)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            critical_shards, "exact_time", lambda _, __, at, resource, ___: times(at.shards)[oracle.RESOURCES.index(resource.name)]
+            critical_shards,
+            "exact_time",
+            lambda _, __, at, resource, ___: times(at.shards)[
+                oracle.RESOURCES.index(resource.name)
+            ],
         )
         patch.setattr(critical_shards, "real_chips", lambda _, __, number, ___: float(number))
-        return critical_shards.settle(sweep, served, {f"#tends_{bound}": value for bound, value in TENDS.items()})
+        return critical_shards.settle(
+            sweep, served, {f"#tends_{bound}": value for bound, value in TENDS.items()}
+        )
 
 
 def drawn_times(chance: random.Random, ring: int | None) -> Callable[[int], list[int]]:
@@ -251,12 +342,20 @@ def test_exact_arithmetic_goes_as_far_as_trying_every_number() -> None:
         times = drawn_times(chance, ring)
         tried = {chips: times(chips) for chips in range(1, domain + 2)}
         held = {
-            others: [chips for chips in range(1, domain + 1) if all(tried[chips][0] >= tried[chips][other] for other in others)]
+            others: [
+                chips
+                for chips in range(1, domain + 1)
+                if all(tried[chips][0] >= tried[chips][other] for other in others)
+            ]
             for others in ((1, 2), (1,), (2,))
         }
         both, memory, network = (max(chips, default=None) for chips in held.values())
         after = tried[(both or 0) + 1]
-        limit = ("compute", "memory", "network")[after.index(max(after))] if (both or 0) < domain else None
+        limit = (
+            ("compute", "memory", "network")[after.index(max(after))]
+            if (both or 0) < domain
+            else None
+        )
         found = settled_split({"topology": "torus", "ring_multiple": ring, "domain": domain}, times)
         assert found == {
             "critical": both,
@@ -273,51 +372,104 @@ def test_exact_arithmetic_goes_as_far_as_trying_every_number() -> None:
 def test_chips_are_counted_to_two_to_the_53(ring: int | None, short: int) -> None:
     """A split that goes farther has no end, and nothing limits it."""
     last = critical_shards.ENDLESS - short
-    found = settled_split({"topology": "torus", "ring_multiple": ring}, lambda chips: [last, chips, 0])
+    found = settled_split(
+        {"topology": "torus", "ring_multiple": ring}, lambda chips: [last, chips, 0]
+    )
     known = last if short > 0 else None
-    assert [found[name] for name in ("critical", "critical_memory", "critical_network")] == [known, known, None]
+    assert [found[name] for name in ("critical", "critical_memory", "critical_network")] == [
+        known,
+        known,
+        None,
+    ]
     assert found["limit"] == ("memory" if known else None)
 
 
-@pytest.mark.parametrize(("ring", "critical", "real"), [(None, 2, 2.25), (1, 3, 3.5), (2, 2, 2.25), (3, 3, 3.5), (4, 2, 2.25)])
-def test_a_pair_is_no_ring(ring: int | None, critical: int, real: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("ring", "critical", "real"),
+    [(None, 2, 2.25), (1, 3, 3.5), (2, 2, 2.25), (3, 3, 3.5), (4, 2, 2.25)],
+)
+def test_a_pair_is_no_ring(
+    ring: int | None, critical: int, real: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two chips are a line, also where all even numbers close rings, and the real number behind two is that of the line."""
     link = {"bytes_per_s": 1e9, "topology": "torus", **({"ring_multiple": ring} if ring else {})}
     chip = made_up(1e12, 1e15, link)
-    grid = {"B": 64, "D": 2500, "F": 64}  # N times 2 B D F / N FLOPs take as long as 1.25 times 4 B F bytes
-    sweep = {"operation": "matmul", "grid": grid, "dtypes": ["bf16"], "chips": ["one"], "sharding": "contracting/all-reduce"}
+    grid = {
+        "B": 64,
+        "D": 2500,
+        "F": 64,
+    }  # N times 2 B D F / N FLOPs take as long as 1.25 times 4 B F bytes
+    sweep = {
+        "operation": "matmul",
+        "grid": grid,
+        "dtypes": ["bf16"],
+        "chips": ["one"],
+        "sharding": "contracting/all-reduce",
+    }
     config = config_of({**sweep, "shards": [1], "thresholds": ["shards"]}, {"one": chip})
     for solve in (critical_shards.solve, unsure(critical_shards.solve)):
         monkeypatch.setattr(critical_shards, "solve", solve)
         assert threshold_differences(config) == []
-        row = rooflines.thresholds(rooflines.load_config(config)).select("critical", "critical_exact", "critical_network", "limit").row(0)
+        row = (
+            rooflines.thresholds(rooflines.load_config(config))
+            .select("critical", "critical_exact", "critical_network", "limit")
+            .row(0)
+        )
         assert row == (critical, pytest.approx(real), critical, "network")
 
 
 def test_hops_take_longer_than_fewer_and_fewer_flops(monkeypatch: pytest.MonkeyPatch) -> None:
     """N times the exact FLOPs of a contracted dimension shrink with N, while N times the latency grows with its square."""
-    chip = made_up(2**20 * 10**8, 1e18, {"bytes_per_s": 1e18, "topology": "switch", "hop_latency_s": 1e-8})
+    chip = made_up(
+        2**20 * 10**8, 1e18, {"bytes_per_s": 1e18, "topology": "switch", "hop_latency_s": 1e-8}
+    )
     grid = {"B": 1024, "D": [100, 1000], "F": 1024}
-    sweep = {"operation": "matmul", "grid": grid, "dtypes": ["bf16"], "chips": ["one"], "sharding": "contracting/all-reduce"}
-    config = config_of({**sweep, "flops": "exact", "shards": [1], "thresholds": ["shards"]}, {"one": chip})
+    sweep = {
+        "operation": "matmul",
+        "grid": grid,
+        "dtypes": ["bf16"],
+        "chips": ["one"],
+        "sharding": "contracting/all-reduce",
+    }
+    config = config_of(
+        {**sweep, "flops": "exact", "shards": [1], "thresholds": ["shards"]}, {"one": chip}
+    )
     assert threshold_differences(config) == []
     frame = rooflines.thresholds(rooflines.load_config(config))
     assert frame["critical_exact"].floor().cast(pl.Int64).to_list() == frame["critical"].to_list()
     monkeypatch.setattr(critical_shards, "solve", unsure(critical_shards.solve))
-    assert_frame_equal(rooflines.thresholds(rooflines.load_config(config)), frame, rel_tol=1e-9, abs_tol=0)
+    assert_frame_equal(
+        rooflines.thresholds(rooflines.load_config(config)), frame, rel_tol=1e-9, abs_tol=0
+    )
 
 
 @pytest.mark.parametrize("hop", [1e-12, 1e-18, 1e-30])
-def test_hops_that_take_next_to_no_time_move_no_threshold(hop: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hops_that_take_next_to_no_time_move_no_threshold(
+    hop: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """N times the exact FLOPs lose a second with every chip, and N times the latency gains a tiny part of one."""
     chip = made_up(1e12, 1e15, {"bytes_per_s": 1e15, "topology": "switch", "hop_latency_s": hop})
-    sweep = {"operation": "matmul", "grid": {"B": 2**20, "D": 64, "F": 2**20}, "dtypes": ["bf16"], "chips": ["one"]}
-    split = {"sharding": "contracting/all-reduce", "flops": "exact", "shards": [1], "thresholds": ["shards"]}
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": 2**20, "D": 64, "F": 2**20},
+        "dtypes": ["bf16"],
+        "chips": ["one"],
+    }
+    split = {
+        "sharding": "contracting/all-reduce",
+        "flops": "exact",
+        "shards": [1],
+        "thresholds": ["shards"],
+    }
     config = config_of({**sweep, **split}, {"one": chip})
     for solve in (critical_shards.solve, unsure(critical_shards.solve)):
         monkeypatch.setattr(critical_shards, "solve", solve)
         assert threshold_differences(config) == []
-        row = rooflines.thresholds(rooflines.load_config(config)).select("critical", "critical_exact", "limit").row(0)
+        row = (
+            rooflines.thresholds(rooflines.load_config(config))
+            .select("critical", "critical_exact", "limit")
+            .row(0)
+        )
         assert row == (127, pytest.approx((128 * 1000 + 4) / (1000 + 4)), "network")
 
 
@@ -325,8 +477,20 @@ def test_a_split_beside_tiles_counts_whole_tiles(monkeypatch: pytest.MonkeyPatch
     """A result is written once however many tiles of the contracted dimension it sums, so they matter to where a split ends."""
     chip = made_up(1e14, 1e12, {"bytes_per_s": 1e18, "topology": "switch"})
     grid = {"B": 4096, "D": [100, 1000], "F": 4096}
-    sweep = {"operation": "matmul", "grid": grid, "dtypes": ["bf16"], "chips": ["one"], "sharding": "batch/gather-w"}
-    tiled = {**sweep, "tile": {"D": 128}, "flops": "leading", "shards": [1], "thresholds": ["shards"]}
+    sweep = {
+        "operation": "matmul",
+        "grid": grid,
+        "dtypes": ["bf16"],
+        "chips": ["one"],
+        "sharding": "batch/gather-w",
+    }
+    tiled = {
+        **sweep,
+        "tile": {"D": 128},
+        "flops": "leading",
+        "shards": [1],
+        "thresholds": ["shards"],
+    }
     config = config_of(tiled, {"one": chip})
     for solve in (critical_shards.solve, unsure(critical_shards.solve)):
         monkeypatch.setattr(critical_shards, "solve", solve)
@@ -339,31 +503,63 @@ def test_a_tie_for_ever_has_no_end() -> None:
     """Where math takes as long as memory however far it is split, no number of chips is the last, and no real one either."""
     chip = made_up(1e12, 2e12, {"bytes_per_s": 1e9, "topology": "switch"})
     grid = {"B": 1, "D": 2, "F": 2}  # 8 FLOPs, 16 bytes
-    sweep = {"operation": "per-example-matmul", "grid": grid, "dtypes": ["bf16"], "chips": ["one"], "sharding": {"split": "B"}}
+    sweep = {
+        "operation": "per-example-matmul",
+        "grid": grid,
+        "dtypes": ["bf16"],
+        "chips": ["one"],
+        "sharding": {"split": "B"},
+    }
     config = config_of({**sweep, "shards": [1], "thresholds": ["shards"]}, {"one": chip})
     assert threshold_differences(config) == []
-    row = rooflines.thresholds(rooflines.load_config(config)).select("critical", "critical_exact", "limit").row(0)
+    row = (
+        rooflines.thresholds(rooflines.load_config(config))
+        .select("critical", "critical_exact", "limit")
+        .row(0)
+    )
     assert row == (None, None, None)
 
 
 def test_a_real_threshold_is_right_where_math_hardly_gains() -> None:
     """By a part in 10^10 of what both take, of which Float64 knows six digits."""
     size, tile = 1000, 2**40
-    gains = {f"gain-{gain}": Fraction(10**13 * size * tile, 2 * tile + gain * size) for gain in (1, 3, 10, 100)}
+    gains = {
+        f"gain-{gain}": Fraction(10**13 * size * tile, 2 * tile + gain * size)
+        for gain in (1, 3, 10, 100)
+    }
     chips = {name: made_up(int(peak), 10**13) for name, peak in gains.items()}
     sweep: dict[str, Any] = {"operation": "matmul", "dtypes": ["bf16"], "chips": list(chips)}
-    tiled = {"grid": {"B": size, "D": 1, "F": size}, "tile": {"D": tile}, "flops": "leading", "thresholds": ["D"]}
+    tiled = {
+        "grid": {"B": size, "D": 1, "F": size},
+        "tile": {"D": tile},
+        "flops": "leading",
+        "thresholds": ["D"],
+    }
     assert threshold_differences(config_of({**sweep, **tiled}, chips)) == []
 
 
 def test_a_real_number_of_chips_is_right_where_math_is_hardly_longer() -> None:
     """By a part in 10^12 of what both take on one chip."""
     size, rate = 2**40, 10**15
-    peaks = {f"{tenths}-tenths": Fraction(size * rate * 10, 20 * size + tenths) for tenths in (13, 23, 59, 173)}
-    chips = {name: made_up(int(peak), rate, {"bytes_per_s": rate, "topology": "switch"}) for name, peak in peaks.items()}
-    sweep = {"operation": "matmul", "grid": {"B": 1, "D": size, "F": 1}, "dtypes": ["bf16"], "chips": list(chips)}
+    peaks = {
+        f"{tenths}-tenths": Fraction(size * rate * 10, 20 * size + tenths)
+        for tenths in (13, 23, 59, 173)
+    }
+    chips = {
+        name: made_up(int(peak), rate, {"bytes_per_s": rate, "topology": "switch"})
+        for name, peak in peaks.items()
+    }
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": 1, "D": size, "F": 1},
+        "dtypes": ["bf16"],
+        "chips": list(chips),
+    }
     split = {"sharding": "contracting/all-reduce", "shards": [1], "thresholds": ["shards"]}
     assert threshold_differences(config_of({**sweep, **split}, chips)) == []
     assert [
-        round(found, 2) for found in rooflines.thresholds(rooflines.load_config(config_of({**sweep, **split}, chips)))["critical_exact"]
+        round(found, 2)
+        for found in rooflines.thresholds(
+            rooflines.load_config(config_of({**sweep, **split}, chips))
+        )["critical_exact"]
     ] == [1.3, 2.3, 5.9, 17.3]

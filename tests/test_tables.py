@@ -30,7 +30,9 @@ CONFIG: dict[str, Any] = {
             "columns": ["t_lower_s", "bound"],
         }
     },
-    "chips": {"own": {"base": "h100-sxm", "memory.hbm.bytes_per_s": 4e12, "source": "a measurement"}},
+    "chips": {
+        "own": {"base": "h100-sxm", "memory.hbm.bytes_per_s": 4e12, "source": "a measurement"}
+    },
 }
 
 
@@ -82,7 +84,17 @@ def test_a_table_stores_the_columns_that_are_asked_for(part: Path) -> None:
     """Keys and dimensions always, of the metrics those of `columns:`, in the order of the dictionary."""
     names = pl.read_parquet(part).columns
     assert names[-2:] == ["t_lower_s", "bound"]
-    assert names[:9] == ["operation", "chip", "unit", "memory", "network", "dtypes", "sharding", "shards", "shape"]
+    assert names[:9] == [
+        "operation",
+        "chip",
+        "unit",
+        "memory",
+        "network",
+        "dtypes",
+        "sharding",
+        "shards",
+        "shape",
+    ]
     assert names[9:12] == ["B", "D", "F"]
 
 
@@ -117,7 +129,9 @@ def test_a_table_is_compressed_as_is_asked_for(compression: str, tmp_path: Path)
     (part,) = plan(config).parts
     path = tmp_path / "tables" / f"{part.name}.parquet"
     write_part(part.spec, path)
-    assert {"zstd": "ZSTD", "lz4": "LZ4"}[compression] == parquet.read_metadata(path).row_group(0).column(0).compression
+    assert {"zstd": "ZSTD", "lz4": "LZ4"}[compression] == parquet.read_metadata(path).row_group(
+        0
+    ).column(0).compression
     assert_frame_equal(pl.read_parquet(path), rooflines.rows(config, "small").collect())
 
 
@@ -127,7 +141,10 @@ def test_a_table_in_float32_is_the_other_one_rounded(tmp_path: Path) -> None:
     config = rooflines.load_config({**CONFIG, "sweeps": {"small": sweep}})
     (part,) = plan(config).parts
     write_part(part.spec, tmp_path / "tables" / f"{part.name}.parquet")
-    read, exact = rooflines.scan(tmp_path, "small").collect(), rooflines.rows(rooflines.load_config(CONFIG), "small").collect()
+    read, exact = (
+        rooflines.scan(tmp_path, "small").collect(),
+        rooflines.rows(rooflines.load_config(CONFIG), "small").collect(),
+    )
     assert_frame_equal(read, rooflines.rows(config, "small").collect())
     assert_frame_equal(read, exact.with_columns(pl.col(pl.Float64).cast(pl.Float32)))
     assert read.schema["t_lower_s"] == pl.Float32
@@ -146,7 +163,13 @@ def test_float32_keeps_every_metric_where_it_is_let() -> None:
         for number, (math, memory, network) in enumerate(product((1, 1e20), (1, 1e20), (1, 5e18)))
     }
     sizes = [1, 10**4, 5 * 10**7]
-    sweep = {"operation": "matmul", "grid": dict.fromkeys("BDF", sizes), "dtypes": "bf16", "chips": list(chips), "floats": "float32"}
+    sweep = {
+        "operation": "matmul",
+        "grid": dict.fromkeys("BDF", sizes),
+        "dtypes": "bf16",
+        "chips": list(chips),
+        "floats": "float32",
+    }
     split = {"sharding": ["none", "batch/gather-w", "contracting/all-reduce"], "shards": [1, 2, 8]}
     given: dict[str, Any] = {"chips": chips, "sweeps": {"ends": {**sweep, **split}}}
     stored = rooflines.rows(rooflines.load_config(given), "ends").collect()
@@ -154,23 +177,38 @@ def test_float32_keeps_every_metric_where_it_is_let() -> None:
     exact = rooflines.rows(rooflines.load_config(given), "ends").collect()
     for name in exact.select(pl.col(pl.Float64)).columns:
         assert stored[name].is_null().equals(exact[name].is_null())
-        near = ((stored[name].cast(pl.Float64) - exact[name]).abs() <= 2.0**-24 * exact[name]).drop_nulls()
+        near = (
+            (stored[name].cast(pl.Float64) - exact[name]).abs() <= 2.0**-24 * exact[name]
+        ).drop_nulls()
         assert near.all(), name
     given["sweeps"]["ends"]["floats"] = "float32"
     given["chips"]["chip-7"]["memory.hbm.bytes_per_s"] = 2e20
-    with pytest.raises(rooflines.RooflinesError, match=r"sweeps\.ends\.floats is float32, which .* rates of 2\.0e\+20 .*chip-7"):
+    with pytest.raises(
+        rooflines.RooflinesError,
+        match=r"sweeps\.ends\.floats is float32, which .* rates of 2\.0e\+20 .*chip-7",
+    ):
         rooflines.load_config(given)
 
 
 def test_float32_is_refused_where_hops_take_endlessly_longer_than_flops() -> None:
     """The utilization of such rows would become 0."""
     chip = {"base": "h100-sxm", "networks.nvlink.hop_latency_s": 1e30, "source": "none"}
-    sweep = {"operation": "matmul", "grid": {"B": 1, "D": 64, "F": 64}, "dtypes": "bf16", "chips": "slow"}
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": 1, "D": 64, "F": 64},
+        "dtypes": "bf16",
+        "chips": "slow",
+    }
     given: dict[str, Any] = {
         "chips": {"slow": chip},
-        "sweeps": {"ends": {**sweep, "shards": [1, 2], "sharding": "column/gather-x", "floats": "float32"}},
+        "sweeps": {
+            "ends": {**sweep, "shards": [1, 2], "sharding": "column/gather-x", "floats": "float32"}
+        },
     }
-    with pytest.raises(rooflines.RooflinesError, match=r"sweeps\.ends\.floats is float32, which .* hops of 1\.0e\+30 seconds on slow"):
+    with pytest.raises(
+        rooflines.RooflinesError,
+        match=r"sweeps\.ends\.floats is float32, which .* hops of 1\.0e\+30 seconds on slow",
+    ):
         rooflines.load_config(given)
     given["sweeps"]["ends"]["shards"] = [1]
     assert rooflines.rows(rooflines.load_config(given), "ends").collect()["utilization"].item() > 0
@@ -184,14 +222,27 @@ def test_the_ends_of_what_may_be_written_are_in_the_range_of_floats(flops: str, 
             "source": "none",
             "units": {"matrix": {"bf16": {"flops_per_s": math}}},
             "memory": {"hbm": {"bytes_per_s": bytes_per_s}},
-            "networks": {"link": {"bytes_per_s": bytes_per_s, "links": 2**53, "topology": "switch", "hop_latency_s": hop}},
+            "networks": {
+                "link": {
+                    "bytes_per_s": bytes_per_s,
+                    "links": 2**53,
+                    "topology": "switch",
+                    "hop_latency_s": hop,
+                }
+            },
             "efficiency": {"math": 1e-6},
         }
         for number, (math, bytes_per_s) in enumerate(product((1e-30, 1e30), (1e-30, 1e30)))
     }
     sweep = {
         "operation": "ABC,CDE->ABDE",
-        "grid": {"A": [1, 2**53], "B": 2**53, "C": [1, 2**53] if flops == "leading" else 2**53, "D": 2**53, "E": 2**53},
+        "grid": {
+            "A": [1, 2**53],
+            "B": 2**53,
+            "C": [1, 2**53] if flops == "leading" else 2**53,
+            "D": 2**53,
+            "E": 2**53,
+        },
         "dtypes": ["bf16"],
         "chips": list(chips),
         "sharding": {"split": "C", "then": "all-reduce"},
@@ -202,32 +253,58 @@ def test_the_ends_of_what_may_be_written_are_in_the_range_of_floats(flops: str, 
     config = rooflines.load_config({"chips": chips, "sweeps": {"ends": sweep}, "charts": []})
     for frame in (rooflines.rows(config, "ends").collect(), rooflines.thresholds(config)):
         floats = frame.select(pl.col(pl.Float64))
-        assert floats.select(pl.all().drop_nulls().is_finite().all()).row(0) == (True,) * floats.width
+        assert (
+            floats.select(pl.all().drop_nulls().is_finite().all()).row(0) == (True,) * floats.width
+        )
         assert floats.select((pl.all().drop_nulls() >= 0).all()).row(0) == (True,) * floats.width
-    times = rooflines.rows(config, "ends").select("flops", "memory_bytes", "t_math_s", "t_memory_s", "utilization").collect()
+    times = (
+        rooflines.rows(config, "ends")
+        .select("flops", "memory_bytes", "t_math_s", "t_memory_s", "utilization")
+        .collect()
+    )
     assert times.select((pl.all() > 0).all()).row(0) == (True,) * times.width
 
 
-def test_parts_that_hold_different_names_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_that_hold_different_names_are_read_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Text is Categorical in every part, however many names, and each row group says which of them it holds."""
     monkeypatch.setattr(tables, "ROW_GROUP_ROWS", 600)
     chips = {f"chip-{number:03}": {"base": "h100-sxm"} for number in range(300)}
-    sweep = {"operation": "matmul", "grid": {"B": [1, 2], "D": 1024, "F": "D"}, "dtypes": ["bf16", "w8a16"], "chips": list(chips)}
-    config = rooflines.load_config({"sweeps": {"many": {**sweep, "rows_per_part": 1000}}, "chips": chips})
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": [1, 2], "D": 1024, "F": "D"},
+        "dtypes": ["bf16", "w8a16"],
+        "chips": list(chips),
+    }
+    config = rooflines.load_config(
+        {"sweeps": {"many": {**sweep, "rows_per_part": 1000}}, "chips": chips}
+    )
     parts = plan(config).parts
     assert len(parts) == 2
     for part in parts:
         write_part(part.spec, tmp_path / "tables" / f"{part.name}.parquet")
-    read, made = rooflines.scan(tmp_path, "many").collect(), rooflines.rows(config, "many").collect()
+    read, made = (
+        rooflines.scan(tmp_path, "many").collect(),
+        rooflines.rows(config, "many").collect(),
+    )
     assert_frame_equal(read, made)
     for part in parts:
         path = tmp_path / "tables" / f"{part.name}.parquet"
         kinds = {field.name: field.type for field in parquet.read_schema(path)}
-        assert str(kinds["chip"]) == str(kinds["shape"]) == "dictionary<values=string, indices=uint32, ordered=0>"
+        assert (
+            str(kinds["chip"])
+            == str(kinds["shape"])
+            == "dictionary<values=string, indices=uint32, ordered=0>"
+        )
         rows, groups = pl.read_parquet(path)["chip"].cast(pl.String), parquet.read_metadata(path)
         start = 0
         for group in map(groups.row_group, range(groups.num_row_groups)):
             here = rows[start : start + group.num_rows]
-            (said,) = (column.statistics for column in map(group.column, range(group.num_columns)) if column.path_in_schema == "chip")
+            (said,) = (
+                column.statistics
+                for column in map(group.column, range(group.num_columns))
+                if column.path_in_schema == "chip"
+            )
             assert (said.min, said.max) == (here.min(), here.max())
             start += group.num_rows

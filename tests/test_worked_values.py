@@ -56,7 +56,10 @@ def test_critical_intensity_of_tpu_v5e(files: Written, chip: str, dtypes: str, v
 )
 def test_rule_of_thumb_for_b(files: Written, dtypes: str, chip: str, rule: str) -> None:
     """The weights' bits set the rule for B: 240.24 in bf16, 243.21 in int8, half of bf16's with int8 weights."""
-    assert f"{files.threshold('v5e', dtypes=dtypes, chip=chip, axis='B', D=4096)['critical_rule']:.2f}" == rule
+    assert (
+        f"{files.threshold('v5e', dtypes=dtypes, chip=chip, axis='B', D=4096)['critical_rule']:.2f}"
+        == rule
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,7 +73,9 @@ def test_rule_of_thumb_for_b(files: Written, dtypes: str, chip: str, rule: str) 
         ("v5e-82", "bf16", 1024, ("452.6297", 453)),
     ],
 )
-def test_critical_b_counts_every_byte(files: Written, chip: str, dtypes: str, size: int, value: tuple[str, int]) -> None:
+def test_critical_b_counts_every_byte(
+    files: Written, chip: str, dtypes: str, size: int, value: tuple[str, int]
+) -> None:
     """With exact bytes the critical B lies above the rule of thumb, the further the smaller the matrix."""
     row = files.threshold(SWEEPS[chip], dtypes=dtypes, chip=chip, axis="B", D=size, F=size)
     assert (f"{row['critical_exact']:.4f}", row["critical"]) == value
@@ -116,10 +121,14 @@ def test_a_matrix_for_every_example_has_an_intensity_of_two(files: Written) -> N
 @pytest.mark.parametrize("size", [1, 2, 3, 10, 1000, 2**20, 10**9])
 def test_intensity_of_a_dot_product(files: Written, size: int) -> None:
     """A bf16 dot product of N elements has the intensity (2N-1)/(4N+2)."""
-    assert files.row("dot", D=size)["memory_intensity"] == pytest.approx((2 * size - 1) / (4 * size + 2), rel=1e-15)
+    assert files.row("dot", D=size)["memory_intensity"] == pytest.approx(
+        (2 * size - 1) / (4 * size + 2), rel=1e-15
+    )
 
 
-@pytest.mark.parametrize(("chip", "value"), [("h100-1e15", "298.5"), ("h100-sxm", "295.2"), ("h100-nvl-835", "214.1")])
+@pytest.mark.parametrize(
+    ("chip", "value"), [("h100-1e15", "298.5"), ("h100-sxm", "295.2"), ("h100-nvl-835", "214.1")]
+)
 def test_critical_intensity_of_h100(files: Written, chip: str, value: str) -> None:
     """An H100 SXM has 298.5 FLOP/byte with the rounded 1e15, 295.2 with 9.89e14; an NVL 214.1."""
     assert f"{ridge(files.row('ridges', chip=chip)):.1f}" == value
@@ -145,8 +154,16 @@ def test_the_reference_case(files: Written) -> None:
     row = files.row("h100", dtypes="bf16", B=128, D=8192)
     assert f"{row['flops']:,.0f}" == "17,179,869,184"
     assert f"{row['memory_bytes']:,.0f}" == "138,412,032"
-    microseconds = {name: f"{row[name] * 1e6:.3f}" for name in ("t_math_s", "t_memory_s", "t_lower_s", "t_upper_s")}
-    assert microseconds == {"t_math_s": "17.371", "t_memory_s": "41.317", "t_lower_s": "41.317", "t_upper_s": "58.688"}
+    microseconds = {
+        name: f"{row[name] * 1e6:.3f}"
+        for name in ("t_math_s", "t_memory_s", "t_lower_s", "t_upper_s")
+    }
+    assert microseconds == {
+        "t_math_s": "17.371",
+        "t_memory_s": "41.317",
+        "t_lower_s": "41.317",
+        "t_upper_s": "58.688",
+    }
     assert row["bound"] == "memory"
 
 
@@ -163,7 +180,9 @@ def test_the_reference_case(files: Written) -> None:
         ("v5e-82", "w8a8", 8192, ("263.4", 264)),
     ],
 )
-def test_critical_b_by_dtypes(files: Written, chip: str, dtypes: str, size: int, value: tuple[str | None, int | None]) -> None:
+def test_critical_b_by_dtypes(
+    files: Written, chip: str, dtypes: str, size: int, value: tuple[str | None, int | None]
+) -> None:
     """The critical B follows the dtypes of x, w and out, each for itself; for a small matrix there is none."""
     row = files.threshold(SWEEPS[chip], chip=chip, dtypes=dtypes, axis="B", D=size)
     exact = None if row["critical_exact"] is None else f"{row['critical_exact']:.1f}"

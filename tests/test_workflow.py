@@ -72,8 +72,14 @@ class Folder:
     def times(self) -> dict[str, int]:
         """When each table and summary was made; the site, which a run without charts makes too, has tests of its own."""
         apart = {"logs", "bundle", ".made"}
-        files = (path for path in self.results.rglob("*") if path.is_file() and not apart & set(path.relative_to(self.results).parts))
-        return {path.relative_to(self.results).as_posix(): path.stat().st_mtime_ns for path in files}
+        files = (
+            path
+            for path in self.results.rglob("*")
+            if path.is_file() and not apart & set(path.relative_to(self.results).parts)
+        )
+        return {
+            path.relative_to(self.results).as_posix(): path.stat().st_mtime_ns for path in files
+        }
 
     def remade(self, *arguments: str | Path, **environment: str) -> set[str]:
         """Run the workflow; the files that are new since."""
@@ -122,18 +128,30 @@ def test_the_list_of_tables_names_each_part_with_its_rows(first_run: tuple[Folde
     index = pl.read_csv(tables / "index.csv")
     assert index.columns == ["sweep", "part", "rows", "path"]
     assert index["path"].to_list() == [f"{part}.parquet" for part in PARTS]
-    assert index["rows"].to_list() == [pl.read_parquet(tables / path).height for path in index["path"]]
+    assert index["rows"].to_list() == [
+        pl.read_parquet(tables / path).height for path in index["path"]
+    ]
 
 
 def test_every_job_leaves_a_log(first_run: tuple[Folder, Any]) -> None:
     """Logs stand under results/logs, one for each job, and end with the time the job took."""
     logs = first_run[0].results / "logs"
     names = {path.relative_to(logs).as_posix() for path in logs.rglob("*.log")}
-    assert names == {f"sweep_table/{part}.log" for part in PARTS} | {"table_index.log", "thresholds.log", "skipped.log", "bundle.log"}
-    assert all(re.search(r"^done in \d+\.\d\d s$", (logs / name).read_text(), re.MULTILINE) for name in names)
+    assert names == {f"sweep_table/{part}.log" for part in PARTS} | {
+        "table_index.log",
+        "thresholds.log",
+        "skipped.log",
+        "bundle.log",
+    }
+    assert all(
+        re.search(r"^done in \d+\.\d\d s$", (logs / name).read_text(), re.MULTILINE)
+        for name in names
+    )
 
 
-def test_a_run_shows_rows_done_of_rows_to_do_and_no_single_jobs(first_run: tuple[Folder, Any]) -> None:
+def test_a_run_shows_rows_done_of_rows_to_do_and_no_single_jobs(
+    first_run: tuple[Folder, Any],
+) -> None:
     """The screen has the rows to make, the rows made, and not a block of lines for each job."""
     shown = first_run[1].stdout
     assert "30 rows to make in 3 parts" in shown
@@ -177,7 +195,11 @@ def test_an_edited_sweep_remakes_only_its_own_tables(made: Folder) -> None:
 def test_a_job_computes_on_the_threads_that_it_was_given(first_run: tuple[Folder, Any]) -> None:
     """`--cores` means cores: a job for one thread has one, whatever the machine has."""
     logs = sorted((first_run[0].results / "logs" / "sweep_table").rglob("*.log"))
-    assert [log.read_text().splitlines()[0] for log in logs] == ["14 rows, 1 thread", "14 rows, 1 thread", "2 rows, 1 thread"]
+    assert [log.read_text().splitlines()[0] for log in logs] == [
+        "14 rows, 1 thread",
+        "14 rows, 1 thread",
+        "2 rows, 1 thread",
+    ]
 
 
 def test_an_edited_formula_remakes_everything_that_is_computed(
@@ -187,7 +209,9 @@ def test_an_edited_formula_remakes_everything_that_is_computed(
     clone = tmp_path_factory.mktemp("clone")
     for name in ("Snakefile", "workflow", "profiles", "rooflines", "config"):
         source = repository / name
-        shutil.copytree(source, clone / name) if source.is_dir() else shutil.copy2(source, clone / name)
+        shutil.copytree(source, clone / name) if source.is_dir() else shutil.copy2(
+            source, clone / name
+        )
     made.repository = clone
     with (clone / "rooflines" / "work.py").open("a") as module:
         module.write("\n# another formula\n")
@@ -206,7 +230,10 @@ def test_parts_that_are_no_longer_asked_for_go_and_foreign_files_stay(made: Fold
     assert "tables/renamed/part-00000.parquet" in remade
     assert INDEX in remade
     assert not (tables / "catalogue").exists()
-    assert {path.name for path in (tables / "own").iterdir()} == {"part-00000.parquet", foreign.name}
+    assert {path.name for path in (tables / "own").iterdir()} == {
+        "part-00000.parquet",
+        foreign.name,
+    }
     assert "removed " in (made.results / "logs" / "table_index.log").read_text()
 
 
@@ -215,14 +242,26 @@ def test_an_interrupted_run_goes_on_where_it_was(empty: Folder) -> None:
     empty.config["sweeps"]["catalogue"]["rows_per_part"] = 7
     empty.write()
     command = [sys.executable, "-m", "snakemake", "--cores", "1", *empty.options]
-    with subprocess.Popen(command, cwd=empty.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) as run:
+    with subprocess.Popen(
+        command,
+        cwd=empty.path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as run:
         deadline = time.monotonic() + 60
-        while run.poll() is None and time.monotonic() < deadline and len(list(empty.results.glob("tables/*/*.parquet"))) < 2:
+        while (
+            run.poll() is None
+            and time.monotonic() < deadline
+            and len(list(empty.results.glob("tables/*/*.parquet"))) < 2
+        ):
             time.sleep(0.05)
         os.killpg(run.pid, signal.SIGINT)
         assert run.wait(60) != 0
     found = set(empty.times())
-    parts = {f"tables/catalogue/part-{number:05d}.parquet" for number in range(4)} | {"tables/own/part-00000.parquet"}
+    parts = {f"tables/catalogue/part-{number:05d}.parquet" for number in range(4)} | {
+        "tables/own/part-00000.parquet"
+    }
     everything = parts | SUMMARIES | {INDEX}
     assert found < everything, "nothing half made is left, and the run was not over"
     remade = empty.remade()
@@ -236,7 +275,10 @@ def test_an_interrupted_run_goes_on_where_it_was(empty: Folder) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("sweeps:\n  a: {operation: matmul\nchips: {}\n", r"bad\.yaml: line 3, column \d+ .*\.\n  fix: .*\."),
+        (
+            "sweeps:\n  a: {operation: matmul\nchips: {}\n",
+            r"bad\.yaml: line 3, column \d+ .*\.\n  fix: .*\.",
+        ),
         (
             "sweeps:\n  a: {operation: matmul, grid: {B: 1, D: 1, F: 1}, dtypes: [bf16], chips: [h100]}\n",
             r"bad\.yaml: sweeps\.a\.chips\[0\] is 'h100', .*\.\n  close to it: .*h100-sxm.*\n  fix: .*\.",
@@ -246,12 +288,16 @@ def test_an_interrupted_run_goes_on_where_it_was(empty: Folder) -> None:
     ],
     ids=["broken", "wrong", "empty", "missing"],
 )
-def test_a_wrong_config_stops_the_run_with_one_message(made: Folder, text: str | None, message: str) -> None:
+def test_a_wrong_config_stops_the_run_with_one_message(
+    made: Folder, text: str | None, message: str
+) -> None:
     """Nothing but the message, no traceback, an exit code that is not zero, and nothing under results changes."""
     if text is not None:
         (made.path / "bad.yaml").write_text(text)
     before = made.times()
-    done = made.snakemake("--snakefile", made.repository / "Snakefile", "--configfile", "bad.yaml", cwd=made.path)
+    done = made.snakemake(
+        "--snakefile", made.repository / "Snakefile", "--configfile", "bad.yaml", cwd=made.path
+    )
     assert done.returncode == 1
     profile, _, rest = done.stdout.partition("\n")
     assert profile.startswith("Using workflow specific profile")
@@ -259,29 +305,50 @@ def test_a_wrong_config_stops_the_run_with_one_message(made: Folder, text: str |
     assert made.times() == before
 
 
-def test_config_and_results_may_be_anywhere(tmp_path: Path, repository: Path, snakemake: Snakemake) -> None:
+def test_config_and_results_may_be_anywhere(
+    tmp_path: Path, repository: Path, snakemake: Snakemake
+) -> None:
     """The config's path counts from where Snakemake is started, the results' from --directory, the pathvar decides their name."""
     started, there = tmp_path / "started", tmp_path / "there"
     started.mkdir()
     sweeps = {"own": CONFIG["sweeps"]["own"]}
-    (started / "my.yaml").write_text(yaml.safe_dump({**CONFIG, "sweeps": sweeps, "pathvars": {"results": "out/put"}}))
+    (started / "my.yaml").write_text(
+        yaml.safe_dump({**CONFIG, "sweeps": sweeps, "pathvars": {"results": "out/put"}})
+    )
     snakefile = repository / "Snakefile"
-    done = snakemake("--snakefile", snakefile, "--configfile", "my.yaml", "--directory", there, cwd=started)
+    done = snakemake(
+        "--snakefile", snakefile, "--configfile", "my.yaml", "--directory", there, cwd=started
+    )
     assert done.returncode == 0, done.stdout
     assert (there / "out/put/tables/own/part-00000.parquet").exists()
     assert {path.name for path in started.iterdir()} == {"my.yaml"}
 
 
-def test_the_default_config_is_taken_where_none_is_given(repository: Path, snakemake: Snakemake, tmp_path: Path) -> None:
+def test_the_default_config_is_taken_where_none_is_given(
+    repository: Path, snakemake: Snakemake, tmp_path: Path
+) -> None:
     """A dry run from elsewhere lists every sweep of config/config.yaml, and makes nothing."""
-    done = snakemake("--snakefile", repository / "Snakefile", "--directory", tmp_path, "--dry-run", cwd=repository)
+    done = snakemake(
+        "--snakefile",
+        repository / "Snakefile",
+        "--directory",
+        tmp_path,
+        "--dry-run",
+        cwd=repository,
+    )
     assert done.returncode == 0, done.stdout
     sweeps = yaml.safe_load((repository / "config" / "config.yaml").read_text())["sweeps"]
-    assert {line.split("sweep=")[1].split(",")[0] for line in done.stdout.splitlines() if "wildcards: sweep=" in line} == set(sweeps)
+    assert {
+        line.split("sweep=")[1].split(",")[0]
+        for line in done.stdout.splitlines()
+        if "wildcards: sweep=" in line
+    } == set(sweeps)
     assert not (tmp_path / "results").exists()
 
 
-def test_another_workflow_imports_this_one_as_a_module(tmp_path: Path, repository: Path, snakemake: Snakemake) -> None:
+def test_another_workflow_imports_this_one_as_a_module(
+    tmp_path: Path, repository: Path, snakemake: Snakemake
+) -> None:
     """With a config and a results folder of its choice, next to rules and a config of its own."""
     config = {**CONFIG, "sweeps": {"own": CONFIG["sweeps"]["own"]}}
     (tmp_path / "theirs.yaml").write_text(yaml.safe_dump({"question": 42, "rooflines": config}))
@@ -310,7 +377,9 @@ rule report:
     assert "Finished jobid" in done.stdout, "their own screen is left as it is"
 
 
-def test_the_workflow_is_clean_by_snakemakes_own_standard(repository: Path, snakemake: Snakemake) -> None:
+def test_the_workflow_is_clean_by_snakemakes_own_standard(
+    repository: Path, snakemake: Snakemake
+) -> None:
     """`snakemake --lint` finds nothing."""
     done = snakemake("--lint", cwd=repository)
     assert done.returncode == 0, done.stdout

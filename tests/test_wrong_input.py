@@ -86,14 +86,25 @@ class Wrong:
         return VALID.replace(self.old, self.new)
 
 
-OPERATION, GRID_B, GRID_D, GRID_F = "    operation: matmul\n", "B: [1, 2, 4]", "D: 512", "      F: D\n"
+OPERATION, GRID_B, GRID_D, GRID_F = (
+    "    operation: matmul\n",
+    "B: [1, 2, 4]",
+    "D: 512",
+    "      F: D\n",
+)
 DTYPES, CHIPS, SHARDING, SHARDS = "dtypes: [bf16]", "chips: [mine]", "sharding: none", "shards: [1]"
 UNIT, THRESHOLDS, MEMORY = "unit: matrix", "thresholds: [B]", "    memory: hbm\n"
 SPLIT = "sharding: none\n    shards: [1]"
 PEAK, BANDWIDTH, TOPOLOGY, BASE = "1.97e14", "8.2e11", "topology: torus", "base: mine\n"
 
 NAMES = [
-    Wrong("chip nobody knows", CHIPS, "chips: [h100]", ("sweeps.mlp.chips[0]", "'h100'"), ("h100-sxm",)),
+    Wrong(
+        "chip nobody knows",
+        CHIPS,
+        "chips: [h100]",
+        ("sweeps.mlp.chips[0]", "'h100'"),
+        ("h100-sxm",),
+    ),
     Wrong(
         "chip of one's own, misspelt",
         CHIPS,
@@ -104,7 +115,13 @@ NAMES = [
     Wrong("chips as a number", CHIPS, "chips: [7]", ("sweeps.mlp.chips", "7")),
     Wrong("no chips", CHIPS, "chips: []", ("sweeps.mlp.chips",)),
     Wrong("chip twice", CHIPS, "chips: [mine, mine]", ("sweeps.mlp.chips", "mine")),
-    Wrong("combination nobody knows", DTYPES, "dtypes: [bf61]", ("sweeps.mlp.dtypes[0]", "'bf61'"), ("bf16",)),
+    Wrong(
+        "combination nobody knows",
+        DTYPES,
+        "dtypes: [bf61]",
+        ("sweeps.mlp.dtypes[0]", "'bf61'"),
+        ("bf16",),
+    ),
     Wrong("no combinations", DTYPES, "dtypes: []", ("sweeps.mlp.dtypes",)),
     Wrong(
         "format nobody knows",
@@ -140,21 +157,31 @@ NAMES = [
         ("matmul",),
     ),
     Wrong("unit nobody knows", UNIT, "unit: tensor", ("sweeps.mlp.unit", "'tensor'")),
-    Wrong("way to count nobody knows", UNIT, "flops: sometimes", ("sweeps.mlp.flops", "'sometimes'")),
+    Wrong(
+        "way to count nobody knows", UNIT, "flops: sometimes", ("sweeps.mlp.flops", "'sometimes'")
+    ),
     Wrong(
         "what to do with the unsupported, unknown",
         UNIT,
         "on_unsupported: ignore",
         ("sweeps.mlp.on_unsupported", "'ignore'"),
     ),
-    Wrong("sharding nobody knows", SHARDING, "sharding: colunm", ("sweeps.mlp.sharding", "'colunm'"), ("column",)),
+    Wrong(
+        "sharding nobody knows",
+        SHARDING,
+        "sharding: colunm",
+        ("sweeps.mlp.sharding", "'colunm'"),
+        ("column",),
+    ),
     Wrong(
         "name of a sweep with bad characters",
         "  mlp:\n",
         "  My Sweep:\n",
         ("sweeps.My Sweep", "'My Sweep'", "lower-case"),
     ),
-    Wrong("name of a sweep that leaves its folder", "  mlp:\n", "  ../mlp:\n", ("sweeps", "'../mlp'")),
+    Wrong(
+        "name of a sweep that leaves its folder", "  mlp:\n", "  ../mlp:\n", ("sweeps", "'../mlp'")
+    ),
     Wrong("name of a sweep that is a number", "  mlp:\n", "  7.5:\n", ("sweeps", "7.5")),
     Wrong(
         "name of a chip with bad characters",
@@ -162,17 +189,35 @@ NAMES = [
         "  Mine Fast:\n",
         ("chips.Mine Fast", "'Mine Fast'", "lower-case"),
     ),
-    Wrong("column nobody knows", UNIT, "columns: [flops, flopps]", ("sweeps.mlp.columns[1]", "'flopps'"), ("flops",)),
-    Wrong("columns that are neither all nor a list", UNIT, "columns: some", ("sweeps.mlp.columns", "'some'")),
+    Wrong(
+        "column nobody knows",
+        UNIT,
+        "columns: [flops, flopps]",
+        ("sweeps.mlp.columns[1]", "'flopps'"),
+        ("flops",),
+    ),
+    Wrong(
+        "columns that are neither all nor a list",
+        UNIT,
+        "columns: some",
+        ("sweeps.mlp.columns", "'some'"),
+    ),
 ]
 
 KEYS = [
-    Wrong("key of a sweep, misspelt", DTYPES, "dtype: [bf16]", ("sweeps.mlp", "dtype"), ("dtypes",)),
+    Wrong(
+        "key of a sweep, misspelt", DTYPES, "dtype: [bf16]", ("sweeps.mlp", "dtype"), ("dtypes",)
+    ),
     Wrong("key of the config, misspelt", "charts: []", "chart: []", ("chart",), ("charts",)),
     Wrong("sweep without operation", OPERATION, "", ("sweeps.mlp", "operation")),
     Wrong("sweep without dtypes", f"    {DTYPES}\n", "", ("sweeps.mlp", "dtypes")),
     Wrong("sweep without chips", f"    {CHIPS}\n", "", ("sweeps.mlp", "chips")),
-    Wrong("operation that is a list", OPERATION, "    operation: [matmul]\n", ("sweeps.mlp.operation",)),
+    Wrong(
+        "operation that is a list",
+        OPERATION,
+        "    operation: [matmul]\n",
+        ("sweeps.mlp.operation",),
+    ),
     Wrong("operation that is null", OPERATION, "    operation:\n", ("sweeps.mlp.operation",)),
     Wrong(
         "grid that is a list",
@@ -186,9 +231,21 @@ KEYS = [
         "thresholds: [B, Z]",
         ("sweeps.mlp.thresholds[1]", "'Z'"),
     ),
-    Wrong("thresholds that are a number", THRESHOLDS, "thresholds: 3", ("sweeps.mlp.thresholds", "3")),
-    Wrong("an unknown compression", UNIT, "compression: gzip", ("sweeps.mlp.compression", "'gzip'", "zstd")),
-    Wrong("an unknown width of floats", UNIT, "floats: float16", ("sweeps.mlp.floats", "'float16'", "float32")),
+    Wrong(
+        "thresholds that are a number", THRESHOLDS, "thresholds: 3", ("sweeps.mlp.thresholds", "3")
+    ),
+    Wrong(
+        "an unknown compression",
+        UNIT,
+        "compression: gzip",
+        ("sweeps.mlp.compression", "'gzip'", "zstd"),
+    ),
+    Wrong(
+        "an unknown width of floats",
+        UNIT,
+        "floats: float16",
+        ("sweeps.mlp.floats", "'float16'", "float32"),
+    ),
     Wrong(
         "sizes that are too large for float32",
         "grid:\n      B: [1, 2, 4]\n      D: 512\n      F: D\n",
@@ -196,13 +253,28 @@ KEYS = [
         ("sweeps.mlp.floats", "1e27", "float64"),
     ),
     Wrong("rows_per_part of zero", UNIT, "rows_per_part: 0", ("sweeps.mlp.rows_per_part", "0")),
-    Wrong("rows_per_part in words", UNIT, "rows_per_part: many", ("sweeps.mlp.rows_per_part", "'many'")),
-    Wrong("rows_per_part of one and a half", UNIT, "rows_per_part: 1.5", ("sweeps.mlp.rows_per_part", "1.5")),
+    Wrong(
+        "rows_per_part in words",
+        UNIT,
+        "rows_per_part: many",
+        ("sweeps.mlp.rows_per_part", "'many'"),
+    ),
+    Wrong(
+        "rows_per_part of one and a half",
+        UNIT,
+        "rows_per_part: 1.5",
+        ("sweeps.mlp.rows_per_part", "1.5"),
+    ),
     Wrong("charts that are a number", "charts: []", "charts: 3", ("charts", "3")),
 ]
 
 EINSUMS = [
-    Wrong(f"einsum {text!r}", OPERATION, f'    operation: "{text}"\n', ("sweeps.mlp.operation", f"'{text}'"))
+    Wrong(
+        f"einsum {text!r}",
+        OPERATION,
+        f'    operation: "{text}"\n',
+        ("sweeps.mlp.operation", f"'{text}'"),
+    )
     for text in (
         "BD,DF",
         "BD->B",
@@ -268,11 +340,17 @@ RANGES = [
 ]
 
 GRIDS = [
-    Wrong("dimension that is not there", GRID_F, "      F: D\n      E: 4\n", ("sweeps.mlp.grid", "E")),
+    Wrong(
+        "dimension that is not there", GRID_F, "      F: D\n      E: 4\n", ("sweeps.mlp.grid", "E")
+    ),
     Wrong("dimension without sizes", GRID_F, "", ("sweeps.mlp", "F")),
-    Wrong("tie to a dimension that is not there", GRID_F, "      F: G\n", ("sweeps.mlp.grid.F", "'G'")),
+    Wrong(
+        "tie to a dimension that is not there", GRID_F, "      F: G\n", ("sweeps.mlp.grid.F", "'G'")
+    ),
     Wrong("tie to itself", GRID_F, "      F: F\n", ("sweeps.mlp.grid.F", "circle")),
-    Wrong("ties in a circle", "D: 512\n      F: D", "D: F\n      F: D", ("sweeps.mlp.grid", "D", "F")),
+    Wrong(
+        "ties in a circle", "D: 512\n      F: D", "D: F\n      F: D", ("sweeps.mlp.grid", "D", "F")
+    ),
     Wrong(
         "shape without a name",
         GRID_F,
@@ -297,14 +375,21 @@ GRIDS = [
         "    shapes: [{name: up, F: 512}, {name: up, F: 1024}]\n",
         ("sweeps.mlp.shapes", "'up'"),
     ),
-    Wrong("size of a shape in words", GRID_F, "    shapes: [{name: up, F: wide}]\n", ("sweeps.mlp.shapes[0].F", "'wide'")),
+    Wrong(
+        "size of a shape in words",
+        GRID_F,
+        "    shapes: [{name: up, F: wide}]\n",
+        ("sweeps.mlp.shapes[0].F", "'wide'"),
+    ),
     Wrong(
         "dimension of a shape that is not there",
         GRID_F,
         "    shapes: [{name: up, F: 1, G: 2}]\n",
         ("sweeps.mlp.shapes[0]", "G"),
     ),
-    Wrong("tile of a dimension that is not there", UNIT, "tile: {Z: 128}", ("sweeps.mlp.tile", "Z")),
+    Wrong(
+        "tile of a dimension that is not there", UNIT, "tile: {Z: 128}", ("sweeps.mlp.tile", "Z")
+    ),
     Wrong(
         "sizes whose product is beyond Float64",
         "operation: matmul\n    grid:\n      B: [1, 2, 4]\n      D: 512\n      F: D\n",
@@ -329,8 +414,18 @@ GRIDS = [
     Wrong("tile in words", UNIT, "tile: {B: large}", ("sweeps.mlp.tile.B", "'large'")),
     Wrong("tile that is a number", UNIT, "tile: 128", ("sweeps.mlp.tile", "128")),
     Wrong("efficiency of zero", UNIT, "efficiency: {math: 0}", ("sweeps.mlp.efficiency.math", "0")),
-    Wrong("efficiency above one", UNIT, "efficiency: {memory: 1.5}", ("sweeps.mlp.efficiency.memory", "1.5")),
-    Wrong("efficiency in percent", UNIT, "efficiency: {math: 82 %}", ("sweeps.mlp.efficiency.math", "'82 %'")),
+    Wrong(
+        "efficiency above one",
+        UNIT,
+        "efficiency: {memory: 1.5}",
+        ("sweeps.mlp.efficiency.memory", "1.5"),
+    ),
+    Wrong(
+        "efficiency in percent",
+        UNIT,
+        "efficiency: {math: 82 %}",
+        ("sweeps.mlp.efficiency.math", "'82 %'"),
+    ),
     Wrong(
         "efficiency of an unknown resource",
         UNIT,
@@ -341,7 +436,12 @@ GRIDS = [
 ]
 
 SHARDINGS = [
-    Wrong("shards without a sharding", SHARDS, "shards: [1, 2]", ("sweeps.mlp.shards", "2", "sharding")),
+    Wrong(
+        "shards without a sharding",
+        SHARDS,
+        "shards: [1, 2]",
+        ("sweeps.mlp.shards", "2", "sharding"),
+    ),
     Wrong(
         "none without a single chip",
         SPLIT,
@@ -361,12 +461,39 @@ SHARDINGS = [
         ("sweeps.mlp.thresholds[0]", "shards", "F", "tile"),
     ),
     Wrong("no shards", SPLIT, "sharding: column\n    shards: []", ("sweeps.mlp.shards",)),
-    Wrong("shards of zero", SPLIT, "sharding: column\n    shards: [0]", ("sweeps.mlp.shards[0]", "0")),
-    Wrong("shards of one and a half", SPLIT, "sharding: column\n    shards: [1, 1.5]", ("sweeps.mlp.shards[1]", "1.5")),
-    Wrong("shards in words", SPLIT, "sharding: column\n    shards: [two]", ("sweeps.mlp.shards[0]", "'two'")),
-    Wrong("shards that are true", SPLIT, "sharding: column\n    shards: [true]", ("sweeps.mlp.shards[0]", "true")),
-    Wrong("split of a dimension that is not there", SHARDING, "sharding: {split: Z}", ("sweeps.mlp.sharding", "'Z'")),
-    Wrong("contracted split without a reduction", SHARDING, "sharding: {split: D}", ("sweeps.mlp.sharding", "D", "then")),
+    Wrong(
+        "shards of zero", SPLIT, "sharding: column\n    shards: [0]", ("sweeps.mlp.shards[0]", "0")
+    ),
+    Wrong(
+        "shards of one and a half",
+        SPLIT,
+        "sharding: column\n    shards: [1, 1.5]",
+        ("sweeps.mlp.shards[1]", "1.5"),
+    ),
+    Wrong(
+        "shards in words",
+        SPLIT,
+        "sharding: column\n    shards: [two]",
+        ("sweeps.mlp.shards[0]", "'two'"),
+    ),
+    Wrong(
+        "shards that are true",
+        SPLIT,
+        "sharding: column\n    shards: [true]",
+        ("sweeps.mlp.shards[0]", "true"),
+    ),
+    Wrong(
+        "split of a dimension that is not there",
+        SHARDING,
+        "sharding: {split: Z}",
+        ("sweeps.mlp.sharding", "'Z'"),
+    ),
+    Wrong(
+        "contracted split without a reduction",
+        SHARDING,
+        "sharding: {split: D}",
+        ("sweeps.mlp.sharding", "D", "then"),
+    ),
     Wrong(
         "reduction of what is not contracted",
         SHARDING,
@@ -391,7 +518,12 @@ SHARDINGS = [
         "sharding: {split: D, then: all-reduced}",
         ("sweeps.mlp.sharding", "'all-reduced'", "all-reduce,"),
     ),
-    Wrong("long form without a split", SHARDING, "sharding: {then: all-reduce}", ("sweeps.mlp.sharding", "split")),
+    Wrong(
+        "long form without a split",
+        SHARDING,
+        "sharding: {then: all-reduce}",
+        ("sweeps.mlp.sharding", "split"),
+    ),
     Wrong(
         "long form with a key too many",
         SHARDING,
@@ -408,7 +540,13 @@ SHARDINGS = [
 ]
 
 CHIP_ENTRIES = [
-    Wrong("base that does not exist", BASE, "base: mein\n", ("chips.mine-fast.base", "'mein'"), ("mine",)),
+    Wrong(
+        "base that does not exist",
+        BASE,
+        "base: mein\n",
+        ("chips.mine-fast.base", "'mein'"),
+        ("mine",),
+    ),
     Wrong("base that is itself", BASE, "base: mine-fast\n", ("chips.mine-fast.base", "mine-fast")),
     Wrong(
         "override of what is not there",
@@ -468,13 +606,25 @@ CHIP_ENTRIES = [
         ("chips.mine-fast.units.matrix.bf61",),
         ("bf16",),
     ),
-    Wrong("override in words", "9.0e11", "fast", ("chips.mine-fast", "memory.hbm.bytes_per_s", "'fast'")),
+    Wrong(
+        "override in words",
+        "9.0e11",
+        "fast",
+        ("chips.mine-fast", "memory.hbm.bytes_per_s", "'fast'"),
+    ),
     Wrong("override of zero", "9.0e11", "0", ("chips.mine-fast", "memory.hbm.bytes_per_s", "0")),
-    Wrong("number with its unit", PEAK, "1.97e14 FLOP/s", ("chips.mine.units.matrix.bf16.flops_per_s", "'1.97e14 FLOP/s'")),
+    Wrong(
+        "number with its unit",
+        PEAK,
+        "1.97e14 FLOP/s",
+        ("chips.mine.units.matrix.bf16.flops_per_s", "'1.97e14 FLOP/s'"),
+    ),
     Wrong("rate of zero", PEAK, "0", ("chips.mine.units.matrix.bf16.flops_per_s", "0")),
     Wrong("rate below zero", BANDWIDTH, "-8.2e11", ("chips.mine.memory.hbm.bytes_per_s", "-8")),
     Wrong("rate that is true", BANDWIDTH, "true", ("chips.mine.memory.hbm.bytes_per_s", "true")),
-    Wrong("rate that is not a number", BANDWIDTH, ".nan", ("chips.mine.memory.hbm.bytes_per_s", "nan")),
+    Wrong(
+        "rate that is not a number", BANDWIDTH, ".nan", ("chips.mine.memory.hbm.bytes_per_s", "nan")
+    ),
     Wrong("rate without end", BANDWIDTH, ".inf", ("chips.mine.memory.hbm.bytes_per_s", "inf")),
     Wrong(
         "rate that is missing",
@@ -482,8 +632,19 @@ CHIP_ENTRIES = [
         "{note: fast}",
         ("chips.mine.units.matrix.bf16", "flops_per_s"),
     ),
-    Wrong("format of a peak nobody knows", "bf16: {", "bf61: {", ("chips.mine.units.matrix", "bf61"), ("bf16",)),
-    Wrong("unit of a chip nobody knows", "      matrix:\n", "      tensor:\n", ("chips.mine.units", "tensor")),
+    Wrong(
+        "format of a peak nobody knows",
+        "bf16: {",
+        "bf61: {",
+        ("chips.mine.units.matrix", "bf61"),
+        ("bf16",),
+    ),
+    Wrong(
+        "unit of a chip nobody knows",
+        "      matrix:\n",
+        "      tensor:\n",
+        ("chips.mine.units", "tensor"),
+    ),
     Wrong(
         "topology nobody knows",
         TOPOLOGY,
@@ -492,8 +653,18 @@ CHIP_ENTRIES = [
         ("torus",),
     ),
     Wrong("links of zero", "links: 4", "links: 0", ("chips.mine.networks.ici.links", "0")),
-    Wrong("hop of less than no time", "domain: 64", "hop_latency_s: -1", ("chips.mine.networks.ici.hop_latency_s", "-1")),
-    Wrong("hop of next to no time", "domain: 64", "hop_latency_s: 1.0e-320", ("chips.mine.networks.ici.hop_latency_s", "1e-320")),
+    Wrong(
+        "hop of less than no time",
+        "domain: 64",
+        "hop_latency_s: -1",
+        ("chips.mine.networks.ici.hop_latency_s", "-1"),
+    ),
+    Wrong(
+        "hop of next to no time",
+        "domain: 64",
+        "hop_latency_s: 1.0e-320",
+        ("chips.mine.networks.ici.hop_latency_s", "1e-320"),
+    ),
     Wrong("domain of zero", "domain: 64", "domain: 0", ("chips.mine.networks.ici.domain", "0")),
     Wrong(
         "key of a memory level, misspelt",
@@ -502,7 +673,13 @@ CHIP_ENTRIES = [
         ("chips.mine.memory.hbm", "capacity_byte"),
         ("capacity_bytes",),
     ),
-    Wrong("key of a chip, misspelt", "    networks:\n", "    network:\n", ("chips.mine", "network"), ("networks",)),
+    Wrong(
+        "key of a chip, misspelt",
+        "    networks:\n",
+        "    network:\n",
+        ("chips.mine", "network"),
+        ("networks",),
+    ),
     Wrong(
         "chip without units",
         "    units:\n      matrix:\n        bf16: {flops_per_s: 1.97e14}\n",
@@ -553,7 +730,15 @@ CHIP_ENTRIES = [
     ),
 ]
 
-NOT_THE_USERS_WORDS = ("literal[", "validation", "NoneType", "datetime", "Dictionary", "dict", "union")
+NOT_THE_USERS_WORDS = (
+    "literal[",
+    "validation",
+    "NoneType",
+    "datetime",
+    "Dictionary",
+    "dict",
+    "union",
+)
 ONE_LINE = [*NAMES, *KEYS, *EINSUMS, *SIZES, *RANGES, *GRIDS, *SHARDINGS, *CHIP_ENTRIES]
 
 WHOLE_FILES = [
@@ -564,24 +749,41 @@ WHOLE_FILES = [
     ("sweeps that are null", "sweeps:\ncharts: []\n", ("sweeps",)),
     ("sweeps that are empty", "sweeps: {}\n", ("sweeps",)),
     ("sweeps that are a list", "sweeps: [mlp]\n", ("sweeps",)),
-    ("chips that are a list", VALID[: VALID.index("chips:\n  mine:")] + "chips: [mine]\n", ("chips",)),
+    (
+        "chips that are a list",
+        VALID[: VALID.index("chips:\n  mine:")] + "chips: [mine]\n",
+        ("chips",),
+    ),
     ("a sweep that is null", "sweeps:\n  mlp:\n", ("sweeps.mlp",)),
-    ("a bracket that is not closed", "sweeps:\n  mlp:\n    dtypes: [bf16\n    chips: 1\n", ("line 4", "column")),
+    (
+        "a bracket that is not closed",
+        "sweeps:\n  mlp:\n    dtypes: [bf16\n    chips: 1\n",
+        ("line 4", "column"),
+    ),
     ("a tab for indentation", "sweeps:\n\tmlp: 1\n", ("line 2", "column 1")),
     (
         "a key twice",
         VALID.replace("    unit: matrix\n", "    unit: matrix\n    unit: vector\n"),
         ("line 14", "unit", "twice"),
     ),
-    ("a sweep twice", VALID.replace("chips:\n  mine:", "  mlp: {}\nchips:\n  mine:"), ("line 15", "mlp", "twice")),
+    (
+        "a sweep twice",
+        VALID.replace("chips:\n  mine:", "  mlp: {}\nchips:\n  mine:"),
+        ("line 15", "mlp", "twice"),
+    ),
     ("an alias of nothing", VALID.replace("D: 512", "D: *size"), ("line 6", "alias")),
     ("an alias of itself", VALID.replace("[1, 2, 4]", "&b [*b]"), ("sweeps.mlp.grid.B",)),
     (
         "aliases that multiply without end",
-        "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 8)}]\n" for n in range(1, 30)),
+        "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1]\n"
+        + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 8)}]\n" for n in range(1, 30)),
         ("line",),
     ),
-    ("Python in YAML", VALID.replace("D: 512", "D: !!python/object/apply:os.getcwd []"), ("line 6",)),
+    (
+        "Python in YAML",
+        VALID.replace("D: 512", "D: !!python/object/apply:os.getcwd []"),
+        ("line 6",),
+    ),
     ("two documents", VALID + "---\n" + VALID, ("line",)),
     (
         "bases in a circle",
@@ -657,8 +859,12 @@ def test_a_wrong_line_is_refused_with_its_place_and_a_fix(wrong: Wrong, tmp_path
         assert set(wrong.close) <= set(re.split(r"[ ,]+", close)), message
 
 
-@pytest.mark.parametrize(("text", "says"), [case[1:] for case in WHOLE_FILES], ids=[case[0] for case in WHOLE_FILES])
-def test_a_wrong_file_is_refused_with_its_place_and_a_fix(text: str, says: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "says"), [case[1:] for case in WHOLE_FILES], ids=[case[0] for case in WHOLE_FILES]
+)
+def test_a_wrong_file_is_refused_with_its_place_and_a_fix(
+    text: str, says: tuple[str, ...], tmp_path: Path
+) -> None:
     """A file that is no YAML gets line and column, and one that holds no config the key that is wrong."""
     message = message_of(text, tmp_path)
     assert_form(message, FILE)
@@ -702,7 +908,11 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
             10**18,
         ),
         (
-            {"B": "{from: 1, to: 9007199254740992, step: 1}", "D": "{from: 1, to: 1000, step: 1}", "F": "1"},
+            {
+                "B": "{from: 1, to: 9007199254740992, step: 1}",
+                "D": "{from: 1, to: 1000, step: 1}",
+                "F": "1",
+            },
             2**53 * 1000,
         ),
         (
@@ -716,9 +926,15 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     ],
     ids=["a quintillion rows", "one endless range", "2^106 rows"],
 )
-def test_a_grid_beyond_a_table_is_refused_at_once_with_its_number_of_rows(sizes: dict[str, str], rows: int, tmp_path: Path) -> None:
+def test_a_grid_beyond_a_table_is_refused_at_once_with_its_number_of_rows(
+    sizes: dict[str, str], rows: int, tmp_path: Path
+) -> None:
     """The number of rows is worked out and named, without making them: within seconds, however many there are."""
-    text = VALID.replace("[1, 2, 4]", sizes["B"]).replace("D: 512", f"D: {sizes['D']}").replace("      F: D", f"      F: {sizes['F']}")
+    text = (
+        VALID.replace("[1, 2, 4]", sizes["B"])
+        .replace("D: 512", f"D: {sizes['D']}")
+        .replace("      F: D", f"      F: {sizes['F']}")
+    )
     start = time.perf_counter()
     message = message_of(text, tmp_path)
     assert time.perf_counter() - start < 5
@@ -730,13 +946,25 @@ def test_a_grid_beyond_a_table_is_refused_at_once_with_its_number_of_rows(sizes:
 def test_a_fine_range_does_not_take_the_memory(tmp_path: Path) -> None:
     """A factor just above one, which would give billions of sizes, is refused within seconds."""
     start = time.perf_counter()
-    message = message_of(VALID.replace("[1, 2, 4]", "{from: 1, to: 1000000000000, factor: 1.000000001}"), tmp_path)
+    message = message_of(
+        VALID.replace("[1, 2, 4]", "{from: 1, to: 1000000000000, factor: 1.000000001}"), tmp_path
+    )
     assert time.perf_counter() - start < 5
     assert_form(message, FILE)
     assert "sweeps.mlp.grid.B" in message
 
 
-@pytest.mark.parametrize("text", ["1.97e14", "'1.97e14'", "1.97e+14", "197000000000000", "197_000_000_000_000", "'197000000000000'"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1.97e14",
+        "'1.97e14'",
+        "1.97e+14",
+        "197000000000000",
+        "197_000_000_000_000",
+        "'197000000000000'",
+    ],
+)
 def test_a_number_in_any_spelling_is_that_number(text: str, tmp_path: Path) -> None:
     """A peak may be written with or without a sign in the exponent, as text, or in full."""
     path = tmp_path / FILE
@@ -750,7 +978,9 @@ def test_a_size_in_any_spelling_is_that_size(text: str, tmp_path: Path) -> None:
     """A whole number may be written as text or with an exponent."""
     path = tmp_path / FILE
     path.write_text(VALID.replace(GRID_D, f"D: {text}"), encoding="utf-8")
-    assert rooflines.rows(rooflines.load_config(path), "mlp").collect()["D"].unique().to_list() == [4096]
+    assert rooflines.rows(rooflines.load_config(path), "mlp").collect()["D"].unique().to_list() == [
+        4096
+    ]
 
 
 def test_an_alias_is_the_value_it_stands_for(tmp_path: Path) -> None:
@@ -796,31 +1026,85 @@ def places(node: object, path: tuple[object, ...] = ()) -> list[tuple[object, ..
         found += [(*path, "unheard-of")]
         found += [place for key, value in node.items() for place in places(value, (*path, key))]
     if isinstance(node, list):
-        found += [place for number, value in enumerate(node) for place in places(value, (*path, number))]
+        found += [
+            place for number, value in enumerate(node) for place in places(value, (*path, number))
+        ]
     return found
 
 
 FULL = yaml.safe_load(
     VALID.replace("sharding: none", "sharding: [column, {split: D, then: all-reduce}]")
     .replace("shards: [1]", "shards: [1, 2]")
-    .replace("    unit: matrix\n", "    shapes: [{name: up, F: 512}]\n    unit: matrix\n    flops: leading\n    network: ici\n")
+    .replace(
+        "    unit: matrix\n",
+        "    shapes: [{name: up, F: 512}]\n    unit: matrix\n    flops: leading\n    network: ici\n",
+    )
     .replace("      F: D\n", "")
     .replace("B: [1, 2, 4]", "B: {from: 1, to: 8, factor: 2}")
     .replace(
-        "    thresholds: [B]\n", "    thresholds: [B, shards]\n    tile: {B: 128}\n    efficiency: {math: 0.9}\n    columns: [bound]\n"
+        "    thresholds: [B]\n",
+        "    thresholds: [B, shards]\n    tile: {B: 128}\n    efficiency: {math: 0.9}\n    columns: [bound]\n",
     )
     .replace("[bf16]", "[bf16, {x: bf16, w: int8, out: bf16, compute: bf16}]")
 )
 ODD: list[object] = [
-    *(None, True, False, 0, -1, 1, 1.5, 2**70, -(2**70), 1e308, float("nan"), float("inf"), dt.date(2026, 11, 21)),
-    *("", " ", "many", "1.97e14", "0x10", "nan", "all", "none", "B", "mine", "..", "a" * 1000, "\n", "\0", "é", "1/3", "1e999999"),
-    *([], [[]], [None], [1, 1], ["B", 2], {}, {"a": 1}, {1: 2}, {None: None}, {"from": 1, "to": 2**60, "step": 1}, (1, 2), {1}, b"x"),
+    *(
+        None,
+        True,
+        False,
+        0,
+        -1,
+        1,
+        1.5,
+        2**70,
+        -(2**70),
+        1e308,
+        float("nan"),
+        float("inf"),
+        dt.date(2026, 11, 21),
+    ),
+    *(
+        "",
+        " ",
+        "many",
+        "1.97e14",
+        "0x10",
+        "nan",
+        "all",
+        "none",
+        "B",
+        "mine",
+        "..",
+        "a" * 1000,
+        "\n",
+        "\0",
+        "é",
+        "1/3",
+        "1e999999",
+    ),
+    *(
+        [],
+        [[]],
+        [None],
+        [1, 1],
+        ["B", 2],
+        {},
+        {"a": 1},
+        {1: 2},
+        {None: None},
+        {"from": 1, "to": 2**60, "step": 1},
+        (1, 2),
+        {1},
+        b"x",
+    ),
 ]
 
 
 @settings(max_examples=300, deadline=None, print_blob=True, database=None)
 @given(place=st.sampled_from(places(FULL)), value=st.sampled_from(ODD))
-def test_any_value_in_any_place_is_accepted_or_refused_in_words(place: tuple[Any, ...], value: object) -> None:
+def test_any_value_in_any_place_is_accepted_or_refused_in_words(
+    place: tuple[Any, ...], value: object
+) -> None:
     """Whatever stands wherever in a config, it is planned or refused with a message; nothing else is raised."""
     config = copy.deepcopy(FULL)
     *path, last = place
@@ -840,9 +1124,17 @@ def test_the_config_whose_every_value_is_replaced_is_valid() -> None:
 
 
 COMMAND_LINE = [
-    ("an unknown chip", VALID.replace("[mine]", "[h100]"), ("sweeps.mlp.chips[0]", "'h100'", "h100-sxm")),
+    (
+        "an unknown chip",
+        VALID.replace("[mine]", "[h100]"),
+        ("sweeps.mlp.chips[0]", "'h100'", "h100-sxm"),
+    ),
     ("no YAML", "sweeps:\n\tmlp: 1\n", ("line 2", "column 1")),
-    ("a grid beyond a table", VALID.replace("[1, 2, 4]", "{from: 1, to: 1e18, step: 1}"), ("sweeps.mlp.grid.B",)),
+    (
+        "a grid beyond a table",
+        VALID.replace("[1, 2, 4]", "{from: 1, to: 1e18, step: 1}"),
+        ("sweeps.mlp.grid.B",),
+    ),
     (
         "an unsupported dtype as an error",
         VALID.replace("[bf16]", "[int8]\n    on_unsupported: error"),
@@ -851,8 +1143,12 @@ COMMAND_LINE = [
 ]
 
 
-@pytest.mark.parametrize(("text", "says"), [case[1:] for case in COMMAND_LINE], ids=[case[0] for case in COMMAND_LINE])
-def test_snakemake_stops_before_any_job_with_that_one_message(text: str, says: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "says"), [case[1:] for case in COMMAND_LINE], ids=[case[0] for case in COMMAND_LINE]
+)
+def test_snakemake_stops_before_any_job_with_that_one_message(
+    text: str, says: tuple[str, ...], tmp_path: Path
+) -> None:
     """The command fails, says the one message once, shows no traceback, and makes no results."""
     (tmp_path / FILE).write_text(text, encoding="utf-8")
     run = snakemake(tmp_path, FILE)
@@ -877,7 +1173,17 @@ def test_snakemake_names_a_missing_config(tmp_path: Path) -> None:
 def snakemake(folder: Path, config: str) -> subprocess.CompletedProcess[str]:
     """Run the workflow in a folder with a config of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "snakemake", "--cores", "1", "--snakefile", ROOT / "Snakefile", "--configfile", config],
+        [
+            sys.executable,
+            "-m",
+            "snakemake",
+            "--cores",
+            "1",
+            "--snakefile",
+            ROOT / "Snakefile",
+            "--configfile",
+            config,
+        ],
         cwd=folder,
         capture_output=True,
         text=True,

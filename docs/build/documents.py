@@ -23,22 +23,37 @@ def config_schema() -> dict[str, Any]:
     schema, sweep, chip = (form.model_json_schema() for form in (ConfigFile, SweepConfig, Chip))
     forms = sweep.pop("$defs") | {"SweepConfig": sweep} | chip.pop("$defs") | {"Chip": chip}
     reference = {"$ref": "#/$defs/SweepConfig"}
-    schema["properties"]["sweeps"]["patternProperties"] = dict.fromkeys(BY_NAME["patternProperties"], reference)
-    variant = {"type": "object", "required": ["base"], "description": "a variant: a base, and dotted paths to the numbers that differ"}
-    schema["properties"]["chips"]["additionalProperties"] = {"anyOf": [variant, {"$ref": "#/$defs/Chip"}]}
+    schema["properties"]["sweeps"]["patternProperties"] = dict.fromkeys(
+        BY_NAME["patternProperties"], reference
+    )
+    variant = {
+        "type": "object",
+        "required": ["base"],
+        "description": "a variant: a base, and dotted paths to the numbers that differ",
+    }
+    schema["properties"]["chips"]["additionalProperties"] = {
+        "anyOf": [variant, {"$ref": "#/$defs/Chip"}]
+    }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": forms, **schema}
 
 
 def column_table(columns: tuple[Column, ...]) -> str:
     """Columns as a Markdown table: name, unit, meaning and what a null means."""
     lines = ["| column | unit | meaning | null |", "|---|---|---|---|"]
-    lines += [f"| `{column.name}` | {column.unit} | {column.meaning} | {column.null} |" for column in columns]
+    lines += [
+        f"| `{column.name}` | {column.unit} | {column.meaning} | {column.null} |"
+        for column in columns
+    ]
     return "\n".join(lines)
 
 
 def with_tables(text: str) -> str:
     """A README with the tables between its markers `<!-- columns: ... -->` and `<!-- end -->` as the dictionary has them now."""
-    tables = {"table": table_columns(("B", "D", "F")), "thresholds": threshold_columns(("B", "D", "F")), "skipped": SKIPPED}
+    tables = {
+        "table": table_columns(("B", "D", "F")),
+        "thresholds": threshold_columns(("B", "D", "F")),
+        "skipped": SKIPPED,
+    }
     for name, columns in tables.items():
         start, end = f"<!-- columns: {name} -->\n", "\n<!-- end -->"
         before, _, rest = text.partition(start)
@@ -52,7 +67,9 @@ def main() -> None:
     import gallery  # noqa: PLC0415, whoever only asks for a table does not wait for what draws
 
     SCHEMA.parent.mkdir(parents=True, exist_ok=True)
-    SCHEMA.write_text(json.dumps(config_schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    SCHEMA.write_text(
+        json.dumps(config_schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
     readme = gallery.with_gallery(with_tables(README.read_text(encoding="utf-8")))
     README.write_text(readme, encoding="utf-8")
     PICTURES.mkdir(parents=True, exist_ok=True)

@@ -44,14 +44,24 @@ def charts_of(readme: str) -> dict[str, tuple[str, dict[str, Any]]]:
 
 def _snippet(readme: str) -> tuple[str, dict[str, str]]:
     """README's snippet that makes charts, and by the name of each chart the function that makes it."""
-    (snippet,) = [code for code in re.findall(r"^```python\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE) if ON_DISK in code]
-    return snippet, dict(re.findall(r"^(\w+) = charts\.(\w+)\(charts\.\w+_frame", snippet, re.MULTILINE))
+    (snippet,) = [
+        code
+        for code in re.findall(r"^```python\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
+        if ON_DISK in code
+    ]
+    return snippet, dict(
+        re.findall(r"^(\w+) = charts\.(\w+)\(charts\.\w+_frame", snippet, re.MULTILINE)
+    )
 
 
 def digests(specs: Mapping[str, tuple[str, dict[str, Any]]]) -> dict[str, str]:
     """A digest of all that decides each picture."""
     return {
-        name: hashlib.sha256(dumps([themed(spec, SIZES[size], dark=False) for size in (SMALL_SIZE, HERO_SIZE)]).encode()).hexdigest()
+        name: hashlib.sha256(
+            dumps(
+                [themed(spec, SIZES[size], dark=False) for size in (SMALL_SIZE, HERO_SIZE)]
+            ).encode()
+        ).hexdigest()
         for name, (_, spec) in specs.items()
     }
 
@@ -80,8 +90,13 @@ def with_gallery(text: str) -> str:
     _, _, after = rest.partition(END)
     cells = [_cell(name, function) for name, function in _snippet(text)[1].items()]
     cells += [""] * (-len(cells) % ACROSS)
-    rows = [f"| {' | '.join(cells[start : start + ACROSS])} |" for start in range(0, len(cells), ACROSS)]
-    return "\n".join([f"{before}{START}", rows[0], "|" + "---|" * ACROSS, *rows[1:]]) + f"\n{END}{after}"
+    rows = [
+        f"| {' | '.join(cells[start : start + ACROSS])} |" for start in range(0, len(cells), ACROSS)
+    ]
+    return (
+        "\n".join([f"{before}{START}", rows[0], "|" + "---|" * ACROSS, *rows[1:]])
+        + f"\n{END}{after}"
+    )
 
 
 def _cell(name: str, function: str) -> str:

@@ -66,8 +66,16 @@ class RooflinesError(ValueError):
             before: the mistake is in the message of that value.
     """
 
-    def __init__(self, where: str, problem: str, fix: str, *, close: Iterable[str] = (), file: str = "") -> None:
-        self.where, self.problem, self.fix, self.close, self.file = where, problem, fix, tuple(close), file
+    def __init__(
+        self, where: str, problem: str, fix: str, *, close: Iterable[str] = (), file: str = ""
+    ) -> None:
+        self.where, self.problem, self.fix, self.close, self.file = (
+            where,
+            problem,
+            fix,
+            tuple(close),
+            file,
+        )
         self.line: int | None = None
         self._several: tuple[Self, ...] | None = None
         super().__init__(where, problem, fix)
@@ -88,7 +96,9 @@ class RooflinesError(ValueError):
         """The mistakes one by one."""
         return (self,) if self._several is None else self._several
 
-    def within(self, place: str = "", *, file: str = "", line_of: Callable[[str], int | None] | None = None) -> Self:
+    def within(
+        self, place: str = "", *, file: str = "", line_of: Callable[[str], int | None] | None = None
+    ) -> Self:
         """The same error, seen from further out.
 
         An error that names its file stays as it is: there its key path is whole.
@@ -99,11 +109,15 @@ class RooflinesError(ValueError):
             line_of: The line of a key path in that file.
         """
         if self._several is not None:
-            return self.of(error.within(place, file=file, line_of=line_of) for error in self._several)
+            return self.of(
+                error.within(place, file=file, line_of=line_of) for error in self._several
+            )
         if self.file:
             return self
         joint = "." if place and self.where and not self.where.startswith("[") else ""
-        outer = type(self)(f"{place}{joint}{self.where}", self.problem, self.fix, close=self.close, file=file)
+        outer = type(self)(
+            f"{place}{joint}{self.where}", self.problem, self.fix, close=self.close, file=file
+        )
         outer.line = line_of(outer.where) if line_of else None
         return outer
 
@@ -162,7 +176,9 @@ class Mistakes:
         """The collector itself."""
         return self
 
-    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> bool | None:
+    def __exit__(
+        self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
+    ) -> bool | None:
         """Raise what was found, with what ended the block."""
         if isinstance(error, RooflinesError):
             self.add(error)
@@ -178,7 +194,12 @@ class Part(Mistakes):
         super().__init__()
         self._whole, self._place = whole, place
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool | None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
         """Hand over what was found."""
         if error is None and not (self.found or self.ended):
             return None
@@ -216,10 +237,18 @@ class Partial(dict[str, Any]):
         raise RooflinesError.of(()) if key in self.refused else KeyError(key)
 
 
-FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "your quota of the disk is used up", errno.EFBIG: "a file may not grow that large"}
+FULL = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "your quota of the disk is used up",
+    errno.EFBIG: "a file may not grow that large",
+}
 """What the system says when there is no room for a file."""
 
-BARRED = {errno.EROFS: "it is on a file system that is read-only", errno.EACCES: "you may not", errno.EPERM: "you may not"}
+BARRED = {
+    errno.EROFS: "it is on a file system that is read-only",
+    errno.EACCES: "you may not",
+    errno.EPERM: "you may not",
+}
 """What it says when a file may not be written."""
 
 NO_FOLDER = (errno.EEXIST, errno.ENOTDIR)
@@ -243,7 +272,14 @@ def unwritable(path: object, error: Exception) -> RooflinesError | None:
     if number in FULL:
         fix = f"make room (`df -h` shows where there is some), {again}"
         return RooflinesError("", f"cannot be written: {FULL[number]}", fix, file=str(path))
-    barrier = next((path for path in (Path(str(path)), *Path(str(path)).parents) if os.path.lexists(path) and not path.is_dir()), None)
+    barrier = next(
+        (
+            path
+            for path in (Path(str(path)), *Path(str(path)).parents)
+            if os.path.lexists(path) and not path.is_dir()
+        ),
+        None,
+    )
     if number in NO_FOLDER and barrier:
         return no_folder(barrier)
     if number in BARRED:
@@ -255,7 +291,10 @@ def unwritable(path: object, error: Exception) -> RooflinesError | None:
 def no_folder(path: object) -> RooflinesError:
     """What to do about a file where a folder is needed."""
     return RooflinesError(
-        "", "is not a folder, and a run needs one there", "move it away, then type the same command again", file=str(path)
+        "",
+        "is not a folder, and a run needs one there",
+        "move it away, then type the same command again",
+        file=str(path),
     )
 
 
@@ -329,4 +368,6 @@ def check_known(values: Sequence[Any] | str | None, known: Collection[Any], what
                 if value not in known:
                     names = [str(name) for name in known]
                     fix = f"use one of {', '.join(names)}" if names else "leave it out"
-                    raise RooflinesError("", f"is {quote(value)}, which is {what}", fix, close=close_to(value, names))
+                    raise RooflinesError(
+                        "", f"is {quote(value)}, which is {what}", fix, close=close_to(value, names)
+                    )

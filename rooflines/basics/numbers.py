@@ -35,11 +35,23 @@ def number(value: object) -> int | float:
         RooflinesError: Not a number, or not a finite one.
     """
     given = value
-    if isinstance(value, str) and len(value) <= LONGEST_DECIMAL and DECIMAL.fullmatch(value.strip()):
+    if (
+        isinstance(value, str)
+        and len(value) <= LONGEST_DECIMAL
+        and DECIMAL.fullmatch(value.strip())
+    ):
         plain = value.strip().replace("_", "")
         given = int(plain) if plain.lstrip("+-").isdigit() else float(plain)
-    if isinstance(given, bool) or not isinstance(given, int | float) or not abs(given) < LARGEST_NUMBER:
-        raise RooflinesError("", f"is {quote(value)}, which is no number", "write a plain number such as 4096 or 1.97e14, without a unit")
+    if (
+        isinstance(given, bool)
+        or not isinstance(given, int | float)
+        or not abs(given) < LARGEST_NUMBER
+    ):
+        raise RooflinesError(
+            "",
+            f"is {quote(value)}, which is no number",
+            "write a plain number such as 4096 or 1.97e14, without a unit",
+        )
     return given
 
 

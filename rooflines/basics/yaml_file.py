@@ -39,7 +39,11 @@ SCALARS = {
 }
 PLAIN: Mapping[str, type[yaml.Node]] = {
     f"tag:yaml.org,2002:{kind}": node
-    for kind, node in {"map": yaml.MappingNode, "seq": yaml.SequenceNode, **dict.fromkeys(SCALARS, yaml.ScalarNode)}.items()
+    for kind, node in {
+        "map": yaml.MappingNode,
+        "seq": yaml.SequenceNode,
+        **dict.fromkeys(SCALARS, yaml.ScalarNode),
+    }.items()
 }
 """The kinds of values that there are, by their tag; a tag can ask for others, sets and bytes among them."""
 
@@ -48,7 +52,10 @@ MERGE = "tag:yaml.org,2002:merge"
 
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
-CLEAR = re.compile(rf"{DECIMAL.pattern}|[+-]?0x[0-9a-fA-F]+|[+-]?0b[01]+|[+-]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", re.ASCII)
+CLEAR = re.compile(
+    rf"{DECIMAL.pattern}|[+-]?0x[0-9a-fA-F]+|[+-]?0b[01]+|[+-]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+    re.ASCII,
+)
 """The numbers of YAML 1.1 that mean what they look like. It has others: `1:30` is 90 by it, `017` is 15, `1__0` is 10."""
 
 SEPARATORS = ",\n[{?"
@@ -71,7 +78,9 @@ class Loader(Base):  # type: ignore[misc]  # the C loader where libyaml is there
             kind = SCALARS.get(node.tag.rpartition(":")[2])
             if kind is None:
                 raise
-            raise yaml.constructor.ConstructorError(None, None, f"{quote(node.value)} is no {kind}", node.start_mark) from None
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{quote(node.value)} is no {kind}", node.start_mark
+            ) from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002, PyYAML's signature
         """A mapping, each key once."""
@@ -81,15 +90,23 @@ class Loader(Base):  # type: ignore[misc]  # the C loader where libyaml is there
                 continue
             key = self.construct_object(key_node, deep=True)
             if isinstance(key, list | dict):
-                raise yaml.constructor.ConstructorError(None, None, "a key is a list or a mapping", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key is a list or a mapping", key_node.start_mark
+                )
             if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {quote(key)} stands there twice", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {quote(key)} stands there twice", key_node.start_mark
+                )
             seen[key] = key_node
         mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
         return mapping
 
 
-Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?(\d[\d_]*\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+0123456789."))
+Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(\d[\d_]*\.?\d*|\.\d+)[eE][-+]?\d+$"),
+    list("-+0123456789."),
+)
 
 
 def read_yaml(path: str | Path) -> Any:  # noqa: ANN401, whatever stands in the file
@@ -104,9 +121,13 @@ def read_yaml(path: str | Path) -> Any:  # noqa: ANN401, whatever stands in the 
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             place = _place(mark) if mark else ""
-            raise RooflinesError(place, f"is not valid YAML: {error.problem}", "mend the file there") from None
+            raise RooflinesError(
+                place, f"is not valid YAML: {error.problem}", "mend the file there"
+            ) from None
         except RecursionError:
-            raise RooflinesError("", f"is nested more than {DEEPEST} levels deep", "nest it less") from None
+            raise RooflinesError(
+                "", f"is nested more than {DEEPEST} levels deep", "nest it less"
+            ) from None
         except RooflinesError:
             raise
         except (yaml.YAMLError, ValueError) as error:
@@ -165,7 +186,9 @@ def _could_overflow(text: str) -> bool:
         return False
     deepest = depth = 0
     for event in yaml.parse(text, Loader=Loader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
+            event, yaml.CollectionEndEvent
+        )
         deepest = max(deepest, depth)
         if deepest > DEEPEST:
             return True
@@ -178,19 +201,29 @@ def _check_shape(root: yaml.Node | None, loader: Loader) -> None:
 
     def size(node: yaml.Node, depth: int) -> int:
         if depth > DEEPEST:
-            raise yaml.constructor.ConstructorError(None, None, f"nested more than {DEEPEST} levels deep", node.start_mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, f"nested more than {DEEPEST} levels deep", node.start_mark
+            )
         if not isinstance(node, PLAIN.get(node.tag, ())):
-            raise yaml.constructor.ConstructorError(None, None, f"{quote(node.tag)} is no kind of plain data", node.start_mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{quote(node.tag)} is no kind of plain data", node.start_mark
+            )
         if id(node) in sizes:
             return sizes[id(node)]
         sizes[id(node)] = 1
         if isinstance(node, yaml.ScalarNode):
             _check_number(node, loader)
             return 1
-        children = [child for pair in node.value for child in pair] if isinstance(node, yaml.MappingNode) else node.value
+        children = (
+            [child for pair in node.value for child in pair]
+            if isinstance(node, yaml.MappingNode)
+            else node.value
+        )
         sizes[id(node)] = 1 + sum(size(child, depth + 1) for child in children)
         if sizes[id(node)] > MOST_NODES:
-            raise yaml.constructor.ConstructorError(None, None, f"more than {MOST_NODES:,} values, aliases spelt out", node.start_mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, f"more than {MOST_NODES:,} values, aliases spelt out", node.start_mark
+            )
         return sizes[id(node)]
 
     if root is not None:
@@ -241,8 +274,18 @@ class Lines:
         node, line, rest = self._root, None, where
         while node is not None and rest:
             children = self._children(node)
-            cuts = [len(rest), *(match.start() for match in islice(re.finditer(r"[.[]", rest), DEEPEST))]
-            step = next((rest[:cut] for cut in sorted(cuts, reverse=True) if cut and rest[:cut] in children), None)
+            cuts = [
+                len(rest),
+                *(match.start() for match in islice(re.finditer(r"[.[]", rest), DEEPEST)),
+            ]
+            step = next(
+                (
+                    rest[:cut]
+                    for cut in sorted(cuts, reverse=True)
+                    if cut and rest[:cut] in children
+                ),
+                None,
+            )
             if step is None:
                 break
             key, node = children[step]
@@ -259,7 +302,16 @@ class Lines:
                 for key, value in node.value:
                     if key.tag == MERGE:
                         merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
-                        found = {**{step: child for part in merged for step, child in self._children(part).items()}, **found}
-                found |= {str(key.value): (key, value) for key, value in node.value if key.tag != MERGE}
+                        found = {
+                            **{
+                                step: child
+                                for part in merged
+                                for step, child in self._children(part).items()
+                            },
+                            **found,
+                        }
+                found |= {
+                    str(key.value): (key, value) for key, value in node.value if key.tag != MERGE
+                }
             self._known[id(node)] = found
         return self._known[id(node)]

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import ValidationError
 
-from rooflines.basics.errors import Mistakes, Partial, RooflinesError, circle, close_to, placed, quote
+from rooflines.basics.errors import (
+    Mistakes,
+    Partial,
+    RooflinesError,
+    circle,
+    close_to,
+    placed,
+    quote,
+)
 from rooflines.basics.numbers import number
 from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.catalogue.entries import (
@@ -32,7 +40,7 @@ from rooflines.model.operation import OPERANDS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rooflines.model.resources import Plain
+    from rooflines.model.resources import JSON
 
 __all__ = [
     "CHIPS_FILE",
@@ -73,7 +81,7 @@ class DtypeFile(Entry):
 
 
 @cache
-def dtype_entries() -> Plain:
+def dtype_entries() -> JSON:
     """The dtype catalogue as plain data: `formats` and `combinations`.
 
     Raises:
@@ -88,36 +96,44 @@ def dtype_entries() -> Plain:
     return dtypes
 
 
-def _check_dtype_entries(dtypes: Plain) -> None:
+def _check_dtype_entries(dtypes: JSON) -> None:
     with Mistakes() as mistakes:
         for name, form in dtypes["formats"].items():
             with mistakes.at(f"formats.{name}"):
                 if ("block" in form) != ("scale_bits" in form):
-                    raise RooflinesError("", "has one of scale_bits and block without the other", "give both or neither")
+                    raise RooflinesError(
+                        "",
+                        "has one of scale_bits and block without the other",
+                        "give both or neither",
+                    )
         for name, combination in dtypes["combinations"].items():
             for key in (*OPERANDS, "compute"):
                 with mistakes.at(f"combinations.{name}.{key}"):
                     if combination[key] not in dtypes["formats"]:
                         problem = f"is {quote(combination[key])}, which is no format in this file"
                         close = close_to(combination[key], dtypes["formats"])
-                        raise RooflinesError("", problem, "use one of its formats, or add the format", close=close)
+                        raise RooflinesError(
+                            "", problem, "use one of its formats, or add the format", close=close
+                        )
 
 
 @cache
 def _chip_file() -> Mapping[str, Any]:
     content = read_yaml(CHIPS_FILE)
     if not isinstance(content, Mapping) or not {"sources", "chips"} <= set(content):
-        raise RooflinesError("", "lacks `sources:` or `chips:`", "give it both", file=str(CHIPS_FILE))
+        raise RooflinesError(
+            "", "lacks `sources:` or `chips:`", "give it both", file=str(CHIPS_FILE)
+        )
     return content
 
 
-def chip_sources() -> Plain:
+def chip_sources() -> JSON:
     """The documents that the chip catalogue refers to, by id."""
     return dict(_chip_file()["sources"])
 
 
 @cache
-def chip_entries() -> Plain:
+def chip_entries() -> JSON:
     """The chip catalogue as plain data, variants resolved.
 
     Raises:
@@ -133,7 +149,7 @@ def base_chips() -> list[str]:
     return [chip for chip, entry in chip_entries().items() if "base" not in entry]
 
 
-def resolve_chips(given: Mapping[str, Any], known: Plain, mistakes: Mistakes) -> Partial:
+def resolve_chips(given: Mapping[str, Any], known: JSON, mistakes: Mistakes) -> Partial:
     """Chip entries with their variants spelt out.
 
     Args:
@@ -156,13 +172,19 @@ def resolve_chips(given: Mapping[str, Any], known: Plain, mistakes: Mistakes) ->
     return Partial({chip: done[chip] for chip in given if chip in done}, set(given) - set(done))
 
 
-def _resolve(chip: str, given: Mapping[str, Any], known: Plain, done: dict[str, Any], trail: tuple[str, ...]) -> Plain:
+def _resolve(
+    chip: str, given: Mapping[str, Any], known: JSON, done: dict[str, Any], trail: tuple[str, ...]
+) -> JSON:
     if chip in done:
-        known_entry: Plain = done[chip]
+        known_entry: JSON = done[chip]
         return known_entry
     if chip in trail:
         names = circle(trail[trail.index(chip) :], given)
-        raise RooflinesError(f"{names[0]}.base", f"goes in a circle: {' -> '.join(names)}", "let one of them stand on its own")
+        raise RooflinesError(
+            f"{names[0]}.base",
+            f"goes in a circle: {' -> '.join(names)}",
+            "let one of them stand on its own",
+        )
     entry = given[chip]
     over = None
     if isinstance(entry, Mapping) and "base" in entry:
@@ -170,8 +192,12 @@ def _resolve(chip: str, given: Mapping[str, Any], known: Plain, done: dict[str, 
         if not isinstance(base, str) or (base not in given and base not in known):
             close = close_to(base, [*given, *known])
             fix = "name a chip of the catalogue or of `chips:`"
-            raise RooflinesError(f"{chip}.base", f"is {quote(base)}, which is no chip", fix, close=close)
-        over = known[base] if base not in given else _resolve(base, given, known, done, (*trail, chip))
+            raise RooflinesError(
+                f"{chip}.base", f"is {quote(base)}, which is no chip", fix, close=close
+            )
+        over = (
+            known[base] if base not in given else _resolve(base, given, known, done, (*trail, chip))
+        )
     with placed(str(chip)), Mistakes() as mistakes:
         with mistakes.at():
             checked_name(chip)
@@ -191,20 +217,28 @@ def _check_dtypes(chip: object, mistakes: Mistakes) -> None:
     """Refuse names that are no dtypes, whatever else is wrong with the chip."""
     formats = dtype_entries()["formats"]
     entry = _mapping(chip)
-    tables = {**{f"units.{unit}": peaks for unit, peaks in _mapping(entry.get("units")).items()}, "calibration": entry.get("calibration")}
+    tables = {
+        **{f"units.{unit}": peaks for unit, peaks in _mapping(entry.get("units")).items()},
+        "calibration": entry.get("calibration"),
+    }
     for place, table in tables.items():
         for dtype in _mapping(table):
             with mistakes.at():
                 if dtype not in formats:
                     fix = f"use one of {', '.join(formats)}"
-                    raise RooflinesError(f"{place}.{dtype}", "is no dtype of the catalogue", fix, close=close_to(dtype, formats))
+                    raise RooflinesError(
+                        f"{place}.{dtype}",
+                        "is no dtype of the catalogue",
+                        fix,
+                        close=close_to(dtype, formats),
+                    )
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _override(base: Plain, variant: Mapping[str, Any], mistakes: Mistakes) -> dict[str, Any]:
+def _override(base: JSON, variant: Mapping[str, Any], mistakes: Mistakes) -> dict[str, Any]:
     """A variant's entry spelt out: the base with the numbers replaced that its dotted paths name."""
     entry = copy.deepcopy(dict(base))
     for key in ("aliases", "note", "source", "confidence", "estimate", "measured"):
@@ -239,11 +273,15 @@ def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[s
             if ".".join([*steps, about_sparsity]) not in variant:
                 place.pop(about_sparsity, None)
     if issubclass(kind, Sourced):
-        sources = {key: source_of(place, key) for key in numbers_of(kind) if key in place and key != last}
+        sources = {
+            key: source_of(place, key) for key in numbers_of(kind) if key in place and key != last
+        }
         place["source"] = {**{key: given for key, given in sources.items() if given}, last: source}
 
 
-def _place_of(entry: dict[str, Any], steps: Sequence[str], path: str, variant: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+def _place_of(
+    entry: dict[str, Any], steps: Sequence[str], path: str, variant: Mapping[str, Any]
+) -> tuple[dict[str, Any], Any]:
     """The part of an entry that the steps of a path lead to, and its type; where the base may lack it, it is added."""
     place, kind = entry, Chip
     for step in steps:
@@ -255,13 +293,17 @@ def _place_of(entry: dict[str, Any], steps: Sequence[str], path: str, variant: M
     return place, kind
 
 
-def _no_number(path: str, step: str, known: Iterable[str], variant: Mapping[str, Any]) -> RooflinesError:
+def _no_number(
+    path: str, step: str, known: Iterable[str], variant: Mapping[str, Any]
+) -> RooflinesError:
     fix = "name a number by its dotted path, such as memory.hbm.bytes_per_s; write a new level or network whole, memory.l3: {bytes_per_s: }"
     close = [name for name in close_to(step, known) if name != step]
-    return RooflinesError(path, f"names no number that a variant of {variant['base']} can have", fix, close=close)
+    return RooflinesError(
+        path, f"names no number that a variant of {variant['base']} can have", fix, close=close
+    )
 
 
-def source_of(entry: Plain, key: str) -> str | list[str] | None:
+def source_of(entry: JSON, key: str) -> str | list[str] | None:
     """Where one number of an entry comes from."""
     source = entry.get("source")
     found: str | list[str] | None = source.get(key) if isinstance(source, Mapping) else source

@@ -13,7 +13,7 @@ from rooflines.model.operation import OPERANDS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflines.model.resources import Plain
+    from rooflines.model.resources import JSON
 
 __all__ = ["Combination", "combinations_of"]
 
@@ -33,7 +33,7 @@ class Combination:
     compute: str
 
 
-def combinations_of(wanted: Sequence[Any], dtypes: Plain) -> dict[str, Combination]:
+def combinations_of(wanted: Sequence[Any], dtypes: JSON) -> dict[str, Combination]:
     """The dtype combinations of a sweep by name, each with the bits it stores."""
     found: dict[str, Combination] = {}
     with Mistakes() as mistakes:
@@ -41,17 +41,28 @@ def combinations_of(wanted: Sequence[Any], dtypes: Plain) -> dict[str, Combinati
             with mistakes.at(f"[{index}]"):
                 combination = _combination(given, dtypes)
                 if combination.name in found:
-                    raise RooflinesError("", f"is {quote(combination.name)}, which stands there twice", "name every combination once")
+                    raise RooflinesError(
+                        "",
+                        f"is {quote(combination.name)}, which stands there twice",
+                        "name every combination once",
+                    )
                 found[combination.name] = combination
     return found
 
 
-def _combination(given: Any, dtypes: Plain) -> Combination:  # noqa: ANN401, a name or a mapping, as its form has checked
+def _combination(given: Any, dtypes: JSON) -> Combination:  # noqa: ANN401, a name or a mapping, as its form has checked
     formats, named = dtypes["formats"], dtypes["combinations"]
     if isinstance(given, str):
         if given not in named:
-            fix = "use one of the names in the dtype catalogue, or write {x: , w: , out: , compute: }"
-            raise RooflinesError("", f"is {quote(given)}, which is no dtype combination", fix, close=close_to(given, named))
+            fix = (
+                "use one of the names in the dtype catalogue, or write {x: , w: , out: , compute: }"
+            )
+            raise RooflinesError(
+                "",
+                f"is {quote(given)}, which is no dtype combination",
+                fix,
+                close=close_to(given, named),
+            )
         name, parts = given, named[given]
     else:
         parts = given
@@ -60,10 +71,17 @@ def _combination(given: Any, dtypes: Plain) -> Combination:  # noqa: ANN401, a n
                 with mistakes.at(key):
                     if parts[key] not in formats:
                         fix = f"use one of {', '.join(formats)}"
-                        raise RooflinesError("", f"is {quote(parts[key])}, which is no dtype", fix, close=close_to(parts[key], formats))
+                        raise RooflinesError(
+                            "",
+                            f"is {quote(parts[key])}, which is no dtype",
+                            fix,
+                            close=close_to(parts[key], formats),
+                        )
         name = f"{parts['x']},{parts['w']}->{parts['out']}@{parts['compute']}"
     bits = {}
     for operand in OPERANDS:
         form = formats[parts[operand]]
-        bits[operand] = exact(form["bits"]) + Fraction(form.get("scale_bits") or 0, form.get("block") or 1)
+        bits[operand] = exact(form["bits"]) + Fraction(
+            form.get("scale_bits") or 0, form.get("block") or 1
+        )
     return Combination(name, bits, parts["compute"])

@@ -13,18 +13,26 @@ from rooflines.basics.errors import Mistakes, RooflinesError, close_to, quote
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rooflines.model.resources import Plain
+    from rooflines.model.resources import JSON
 
 __all__ = ["doubts"]
 
 TOLERANCE = 1e-3
 """Vendors round: 1.979e15 with sparsity is printed where 9.89e14 is without [1]."""
 
-TWICE = {"units": "a figure with sparsity", "memory": "reads and writes together", "networks": "both directions together"}
+TWICE = {
+    "units": "a figure with sparsity",
+    "memory": "reads and writes together",
+    "networks": "both directions together",
+}
 """What has twice the rate, by the part of a chip."""
 
 BINARY = {2**30 / 1e9: "GiB taken for GB", 2**40 / 1e12: "TiB taken for TB"}
-PREFIXES = {factor: "a figure with another prefix" for size in (1e3, 1e6, 1e9, 1e12) for factor in (size, 1 / size)}
+PREFIXES = {
+    factor: "a figure with another prefix"
+    for size in (1e3, 1e6, 1e9, 1e12)
+    for factor in (size, 1 / size)
+}
 
 SPANS = {
     ("units", "flops_per_s"): (1e9, 1e18),
@@ -37,7 +45,7 @@ SPANS = {
 """The numbers that are checked, and the least and most of them that a chip has, in SI units; the catalogue keeps well within."""
 
 
-def doubts(given: Plain, entry: Plain, known: Plain) -> list[RooflinesError]:
+def doubts(given: JSON, entry: JSON, known: JSON) -> list[RooflinesError]:
     """What looks like a slip in one of the config's own chips.
 
     Args:
@@ -58,32 +66,46 @@ def doubts(given: Plain, entry: Plain, known: Plain) -> list[RooflinesError]:
         for index, path in enumerate(plausible):
             if path not in numbers:
                 problem = f"is {quote(path)}, which is no number of this chip that is checked"
-                mistakes.add(RooflinesError(f"plausible[{index}]", problem, fix, close=close_to(path, numbers)))
+                mistakes.add(
+                    RooflinesError(
+                        f"plausible[{index}]", problem, fix, close=close_to(path, numbers)
+                    )
+                )
     base = given.get("base")
     before = dict(_numbers(known[base])) if base else {}
     found = []
     for path, value in numbers.items():
-        if path in plausible or (base and not any(f"{path}.".startswith(f"{key}.") for key in given)):
+        if path in plausible or (
+            base and not any(f"{path}.".startswith(f"{key}.") for key in given)
+        ):
             continue
-        cause = _slip(path, value, base, known[base]) if base and before.get(path) else _outlier(path, value, entry, known)
+        cause = (
+            _slip(path, value, base, known[base])
+            if base and before.get(path)
+            else _outlier(path, value, entry, known)
+        )
         if cause:
             fix = f"correct it; if it is meant, write `plausible: [{path}]` beside it"
             found.append(RooflinesError(path, f"is {value:g}, {cause}", fix))
     return found
 
 
-def _numbers(entry: Plain) -> Iterator[tuple[str, float]]:
+def _numbers(entry: JSON) -> Iterator[tuple[str, float]]:
     """The numbers of a chip that are checked, by their dotted paths."""
     for tree, key in SPANS:
         parts: Mapping[str, Any] = entry.get(tree, {})
         if tree == "units":
-            parts = {f"{unit}.{dtype}": peak for unit, peaks in parts.items() for dtype, peak in peaks.items()}
+            parts = {
+                f"{unit}.{dtype}": peak
+                for unit, peaks in parts.items()
+                for dtype, peak in peaks.items()
+            }
         for name, part in {"": parts}.items() if tree == "power" else parts.items():
             if key in part:
                 yield ".".join(step for step in (tree, name, key) if step), part[key]
 
 
-def _part(entry: Plain, path: str) -> Mapping[str, Any]:
+def _part(entry: JSON, path: str) -> Mapping[str, Any]:
     """The part of a chip that a number belongs to."""
     part: Any = entry
     for step in path.split(".")[:-1]:
@@ -92,7 +114,7 @@ def _part(entry: Plain, path: str) -> Mapping[str, Any]:
     return found
 
 
-def _slip(path: str, value: float, base: str, entry: Plain) -> str | None:
+def _slip(path: str, value: float, base: str, entry: JSON) -> str | None:
     """The slip that explains how a variant's number differs from its base's."""
     tree, *_, key = path.split(".")
     part = _part(entry, path)
@@ -103,14 +125,17 @@ def _slip(path: str, value: float, base: str, entry: Plain) -> str | None:
         factors |= {**BINARY, 2: TWICE[tree]}
     links = part.get("links", 1)
     if tree == "networks" and key == "bytes_per_s" and links > 1:
-        factors |= {links: f"all {links} links together", 2 * links: f"all {links} links in both directions"}
+        factors |= {
+            links: f"all {links} links together",
+            2 * links: f"all {links} links in both directions",
+        }
     for factor, cause in factors.items():
         if math.isclose(value, factor * part[key], rel_tol=TOLERANCE):
             return f"{factor:.5g} times that of {base}, as {cause} would be"
     return None
 
 
-def _outlier(path: str, value: float, entry: Plain, known: Plain) -> str | None:
+def _outlier(path: str, value: float, entry: JSON, known: JSON) -> str | None:
     """The slip that explains a number which the catalogue makes unlikely."""
     tree, *_, key = path.split(".")
     least, most = SPANS[tree, key]
@@ -120,11 +145,18 @@ def _outlier(path: str, value: float, entry: Plain, known: Plain) -> str | None:
     if key == "flops_per_s":
         if value == part.get("printed_with_sparsity"):
             return "its own figure with sparsity"
-        rounded = value == float(f"{value:.2e}")  # figures of up to three digits are shared by chance
+        rounded = value == float(
+            f"{value:.2e}"
+        )  # figures of up to three digits are shared by chance
         for chip, other in known.items():
             if not rounded and value == _part(other, path).get("printed_with_sparsity"):
                 return f"the figure with sparsity that is printed for {chip}"
-    memory, links = entry["memory"].get("hbm", {}).get("bytes_per_s", math.inf), part.get("links", 1)
-    if (tree, key) == ("networks", "bytes_per_s") and SPANS["memory", key][0] <= memory < value * links:
+    memory, links = (
+        entry["memory"].get("hbm", {}).get("bytes_per_s", math.inf),
+        part.get("links", 1),
+    )
+    if (tree, key) == ("networks", "bytes_per_s") and SPANS["memory", key][
+        0
+    ] <= memory < value * links:
         return f"which over {links} links is more than the main memory has, as a figure of all links or of both directions would be"
     return None

@@ -21,8 +21,22 @@ if TYPE_CHECKING:
     from rooflines.charts.compared import critical_of_layers, per_unit, ridges
     from rooflines.charts.curves import attained
     from rooflines.charts.families import draw
-    from rooflines.charts.frames import Results, attained_frame, of_config, on_disk, ridge_frame, roofline_frame
-    from rooflines.charts.frames_sizes import bound_frame, contour_frame, critical_frame, layer_frame, shards_frame, time_frame
+    from rooflines.charts.frames import (
+        Results,
+        attained_frame,
+        of_config,
+        on_disk,
+        ridge_frame,
+        roofline_frame,
+    )
+    from rooflines.charts.frames_sizes import (
+        bound_frame,
+        contour_frame,
+        critical_frame,
+        layer_frame,
+        shards_frame,
+        time_frame,
+    )
     from rooflines.charts.kit.render import enable_theme, pdf, png, spec_of, svg
     from rooflines.charts.maps import critical, critical_map
     from rooflines.charts.roofs import roofline
@@ -68,8 +82,22 @@ HOMES = {
     "compared": ("critical_of_layers", "per_unit", "ridges"),
     "maps": ("critical", "critical_map"),
     "families": ("draw",),
-    "frames": ("Results", "attained_frame", "of_config", "on_disk", "ridge_frame", "roofline_frame"),
-    "frames_sizes": ("bound_frame", "contour_frame", "critical_frame", "layer_frame", "shards_frame", "time_frame"),
+    "frames": (
+        "Results",
+        "attained_frame",
+        "of_config",
+        "on_disk",
+        "ridge_frame",
+        "roofline_frame",
+    ),
+    "frames_sizes": (
+        "bound_frame",
+        "contour_frame",
+        "critical_frame",
+        "layer_frame",
+        "shards_frame",
+        "time_frame",
+    ),
     "kit.render": ("enable_theme", "pdf", "png", "spec_of", "svg"),
     "roofs": ("roofline",),
     "shards": ("critical_over_shards",),

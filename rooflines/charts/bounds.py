@@ -9,8 +9,23 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import polars as pl
 
-from rooflines.charts.kit.drawing import BINARY_LABEL, LAYOUTS, Chart, Choice, assemble, data, starting
-from rooflines.charts.kit.labels import chip_label, listed, on_chips, sizes_text, split_on, split_text
+from rooflines.charts.kit.drawing import (
+    BINARY_LABEL,
+    LAYOUTS,
+    Chart,
+    Choice,
+    assemble,
+    data,
+    starting,
+)
+from rooflines.charts.kit.labels import (
+    chip_label,
+    listed,
+    on_chips,
+    sizes_text,
+    split_on,
+    split_text,
+)
 from rooflines.charts.kit.themes import Margins, plot_size
 from rooflines.charts.times import BOUNDS
 
@@ -44,9 +59,15 @@ def bound_map(
     Returns:
         A chart with the parameters `chip`, `dtypes` and, over shards, `sharding`.
     """
-    chips, combinations, shardings = (frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes", "sharding"))
+    chips, combinations, shardings = (
+        frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes", "sharding")
+    )
     names = ["chip", "dtypes", *(["sharding"] if up == "shards" else [])]
-    span = [float(getattr(frame[f"{axis}_{end}"], "min" if end == "low" else "max")()) for axis in "xy" for end in ("low", "high")]
+    span = [
+        float(getattr(frame[f"{axis}_{end}"], "min" if end == "low" else "max")())
+        for axis in "xy"
+        for end in ("low", "high")
+    ]
     xs, ys = sorted(frame["x"].unique().to_list()), sorted(frame["y"].unique().to_list())
     cells = frame.with_columns(
         middle_x=(pl.col("x_low") * pl.col("x_high")).sqrt(),
@@ -79,7 +100,11 @@ def bound_map(
         wide = min(math.log(2) / math.log(span[1] / span[0]) * plot[0], plot[0] / len(xs))
         room[layout] = wide > NUMBER_ROOM
     base = alt.Chart(
-        data(cells.drop("setting", "network", "solved", "critical", *(["shards"] if up != "shards" else [])))
+        data(
+            cells.drop(
+                "setting", "network", "solved", "critical", *(["shards"] if up != "shards" else [])
+            )
+        )
     ).transform_filter(now)
     marks = [
         base.mark_rect(style="cell")
@@ -94,8 +119,12 @@ def bound_map(
         )
         .add_params(picked)
     ]
-    shown = base.transform_filter(f"narrow ? {json.dumps(room['narrow'])} : {json.dumps(room['wide'])}")
-    percent = alt.expr("datum.utilization < 0.01 ? '<1' : format(floor(datum.utilization * 100 + 1e-9), '.0f')")
+    shown = base.transform_filter(
+        f"narrow ? {json.dumps(room['narrow'])} : {json.dumps(room['wide'])}"
+    )
+    percent = alt.expr(
+        "datum.utilization < 0.01 ? '<1' : format(floor(datum.utilization * 100 + 1e-9), '.0f')"
+    )
     middle = {"x": alt.X("middle_x:Q", **across), "y": alt.Y("middle_y:Q", **upward)}
     marks.append(shown.mark_text(style="on-resource", text=percent).encode(**middle))
     findings = {
@@ -111,27 +140,51 @@ def _axis(values: Sequence[int], title: str, axis: int) -> alt.Axis:
     """Sizes as ticks, as many as there is room for in the narrow layout."""
     room = plot_size(LAYOUTS["narrow"], MARGINS)[axis] / (3.4 if axis == 0 else 1.5)
     step = max(1, math.ceil(len(values) / room))
-    return alt.Axis(values=list(values[::step]), labelExpr=BINARY_LABEL, title=title, grid=False, domain=False, ticks=False)
+    return alt.Axis(
+        values=list(values[::step]),
+        labelExpr=BINARY_LABEL,
+        title=title,
+        grid=False,
+        domain=False,
+        ticks=False,
+    )
 
 
-def _finding(case: pl.DataFrame, key: Sequence[object], size: str, up: str, title: str | None) -> tuple[str, str]:
+def _finding(
+    case: pl.DataFrame, key: Sequence[object], size: str, up: str, title: str | None
+) -> tuple[str, str]:
     """Title and subtitle: the critical size of the last row, or the rows that never are compute-bound; by the thresholds."""
     chip, combination = str(key[0]), key[1]
     sharding, shards = str(case["sharding"][0]), case["shards"].unique().to_list()
     split = split_text(sharding, shards, case["network"].drop_nulls().first())  # type: ignore[arg-type]
     setting = case["setting"][0]
     on = on_chips(chip, shards) if up != "shards" else chip_label(chip)
-    subtitle = f"{combination} on {on}{split}{', ' + setting if setting else ''}. Numbers: % of the peak."
+    subtitle = (
+        f"{combination} on {on}{split}{', ' + setting if setting else ''}. Numbers: % of the peak."
+    )
     if title:
         return title, subtitle
     if not case["solved"].all():
         computing = case.filter(bound="compute").height
-        return f"{computing:,} of {case.height:,} cases shown on {chip_label(chip)} are compute-bound", subtitle
+        return (
+            f"{computing:,} of {case.height:,} cases shown on {chip_label(chip)} are compute-bound",
+            subtitle,
+        )
     never = case.filter(pl.col("critical").is_null())["y"].unique().to_list()
     if never:
-        of = split_on(sharding, chip, never) if up == "shards" else f"{chip_label(chip)} at {up} = {listed(never)}"
+        of = (
+            split_on(sharding, chip, never)
+            if up == "shards"
+            else f"{chip_label(chip)} at {up} = {listed(never)}"
+        )
         return f"{of}: no {size} is enough", subtitle
     most = case.filter(pl.col("y") == pl.col("y").max())
     last = most["y"][0]
-    at = f"At {up} = {last:,}" if up != "shards" else f"On {last:,} chips" if last > 1 else "On 1 chip"
+    at = (
+        f"At {up} = {last:,}"
+        if up != "shards"
+        else f"On {last:,} chips"
+        if last > 1
+        else "On 1 chip"
+    )
     return f"{at} compute-bound from {sizes_text(size, most['critical'])} on", subtitle

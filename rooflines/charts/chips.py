@@ -23,7 +23,16 @@ from rooflines.charts.kit.drawing import (
     starting,
     zoom,
 )
-from rooflines.charts.kit.labels import Place, Spot, chip_label, dodge, place, shorten, si, significant
+from rooflines.charts.kit.labels import (
+    Place,
+    Spot,
+    chip_label,
+    dodge,
+    place,
+    shorten,
+    si,
+    significant,
+)
 from rooflines.charts.kit.themes import Margins, plot_size
 
 if TYPE_CHECKING:
@@ -41,7 +50,11 @@ GAP = 1.35
 
 
 def chips_on_one_roofline(
-    frame: pl.DataFrame, *, first: Mapping[str, Any] | None = None, title: str | None = None, palette: Mapping[str, str] | None = None
+    frame: pl.DataFrame,
+    *,
+    first: Mapping[str, Any] | None = None,
+    title: str | None = None,
+    palette: Mapping[str, str] | None = None,
 ) -> Chart:
     """The roofs of several chips in one plot.
 
@@ -54,7 +67,9 @@ def chips_on_one_roofline(
     Returns:
         A chart with the parameters `dtypes`, and `chip` for the one to tell from the others.
     """
-    chips, combinations = (frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes"))
+    chips, combinations = (
+        frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes")
+    )
     low = lowest(frame, "ridge") / 12
     high = highest(frame, "ridge") * 6
     bottom = low * lowest(frame, "bytes_per_s") * 0.8
@@ -70,12 +85,17 @@ def chips_on_one_roofline(
     ).explode("x", "y")
     ends, knees, findings = [], [], {}
     for combination in combinations:
-        part = frame.filter(dtypes=combination).sort("flops_per_s", "ridge", descending=[True, False])
+        part = frame.filter(dtypes=combination).sort(
+            "flops_per_s", "ridge", descending=[True, False]
+        )
         ends.append(_ends(part, bottom, top))
         knees.append(_knees(part, (low, high, bottom, top)))
         for chosen_chip in (EVERY, *chips):
             findings[f"{chosen_chip}|{combination}"] = _finding(part, combination, title)
-    x = alt.X("x:Q", **log_axis(low, high, "Arithmetic intensity (FLOP per byte of main memory)", SHORT_LABEL))
+    x = alt.X(
+        "x:Q",
+        **log_axis(low, high, "Arithmetic intensity (FLOP per byte of main memory)", SHORT_LABEL),
+    )
     y = alt.Y("y:Q", **log_axis(bottom, top, "Attainable FLOP/s"))
     color = alt.Color("chip:N", legend=None, scale=palette_of(frame, palette))
     now = "datum.dtypes == dtypes"
@@ -94,10 +114,25 @@ def chips_on_one_roofline(
         base.transform_filter("datum.x == datum.ridge")
         .mark_point(style="dot", filled=True)
         .encode(x=x, y=y, color=color, opacity=opacity, tooltip=tooltip),
-        *placed_text(pl.concat(ends), "value", now, halo=False, clip=False, y=y, x=at_right_edge(), color=color, opacity=opacity),
+        *placed_text(
+            pl.concat(ends),
+            "value",
+            now,
+            halo=False,
+            clip=False,
+            y=y,
+            x=at_right_edge(),
+            color=color,
+            opacity=opacity,
+        ),
         *placed_text(pl.concat(knees), "value", now, x=x, y=y, color=color, opacity=opacity),
     ]
-    return assemble(layers, findings, starting([Choice("chip", [EVERY, *chips]), Choice("dtypes", combinations)], first), MARGINS)
+    return assemble(
+        layers,
+        findings,
+        starting([Choice("chip", [EVERY, *chips]), Choice("dtypes", combinations)], first),
+        MARGINS,
+    )
 
 
 def at_right_edge() -> Any:  # noqa: ANN401, Altair does not type its values
@@ -107,7 +142,11 @@ def at_right_edge() -> Any:  # noqa: ANN401, Altair does not type its values
 
 def told_apart() -> Any:  # noqa: ANN401, Altair does not type its conditions
     """Full colour for the chip chosen, or for all of them."""
-    return alt.when(f"chip == '{EVERY}' || datum.chip == chip").then(alt.value(1)).otherwise(alt.value(0.18))
+    return (
+        alt.when(f"chip == '{EVERY}' || datum.chip == chip")
+        .then(alt.value(1))
+        .otherwise(alt.value(0.18))
+    )
 
 
 def _ends(part: pl.DataFrame, bottom: float, top: float) -> pl.DataFrame:
@@ -115,13 +154,23 @@ def _ends(part: pl.DataFrame, bottom: float, top: float) -> pl.DataFrame:
     places: dict[str, Sequence[Place | None]] = {}
     for layout, size in LAYOUTS.items():
         down = plot_size(size, MARGINS)[1]
-        at = [(1 - math.log(peak / bottom) / math.log(top / bottom)) * down for peak in part["flops_per_s"]]
+        at = [
+            (1 - math.log(peak / bottom) / math.log(top / bottom)) * down
+            for peak in part["flops_per_s"]
+        ]
         places[layout] = end_places(at, down)
     text = [
-        shorten(f"{chip_label(row['chip'])} · {si(row['flops_per_s'], 'FLOP/s')}", NAME_ROOM, bold=True, tail=True)
+        shorten(
+            f"{chip_label(row['chip'])} · {si(row['flops_per_s'], 'FLOP/s')}",
+            NAME_ROOM,
+            bold=True,
+            tail=True,
+        )
         for row in part.to_dicts()
     ]
-    return part.select("chip", "dtypes", y="flops_per_s", text=pl.Series(text, dtype=pl.String)).hstack(places_of(places))
+    return part.select(
+        "chip", "dtypes", y="flops_per_s", text=pl.Series(text, dtype=pl.String)
+    ).hstack(places_of(places))
 
 
 def end_places(at: Sequence[float], down: float, gap: float = GAP) -> list[Place | None]:
@@ -131,7 +180,9 @@ def end_places(at: Sequence[float], down: float, gap: float = GAP) -> list[Place
     if len(at) > room:
         kept = sorted({round(i * (len(at) - 1) / (room - 1)) for i in range(room)})
     found = dict(zip(kept, dodge([at[i] for i in kept], gap, 0.0, down), strict=True))
-    return [Place(0.6, found[i] - height, "left") if i in found else None for i, height in enumerate(at)]
+    return [
+        Place(0.6, found[i] - height, "left") if i in found else None for i, height in enumerate(at)
+    ]
 
 
 def _knees(part: pl.DataFrame, span: tuple[float, float, float, float]) -> pl.DataFrame:
@@ -142,16 +193,27 @@ def _knees(part: pl.DataFrame, span: tuple[float, float, float, float]) -> pl.Da
     for layout, size in LAYOUTS.items():
         across, down = plot = plot_size(size, MARGINS)
 
-        def at(x: float, y: float, across: float = across, down: float = down) -> tuple[float, float]:
-            return math.log(x / low) / math.log(high / low) * across, (1 - math.log(y / bottom) / math.log(top / bottom)) * down
+        def at(
+            x: float, y: float, across: float = across, down: float = down
+        ) -> tuple[float, float]:
+            return math.log(x / low) / math.log(high / low) * across, (
+                1 - math.log(y / bottom) / math.log(top / bottom)
+            ) * down
 
         segments, spots = [], []
         for row, text in zip(part.to_dicts(), texts, strict=True):
             ridge, peak = row["ridge"], row["flops_per_s"]
-            segments += [(*at(low, row["bytes_per_s"] * low), *at(ridge, peak)), (*at(ridge, peak), *at(high, peak))]
-            spots.append(Spot(*at(ridge, peak), text, bold=True, sides=("br", "tl", "b", "t", "tr", "bl")))
+            segments += [
+                (*at(low, row["bytes_per_s"] * low), *at(ridge, peak)),
+                (*at(ridge, peak), *at(high, peak)),
+            ]
+            spots.append(
+                Spot(*at(ridge, peak), text, bold=True, sides=("br", "tl", "b", "t", "tr", "bl"))
+            )
         places[layout] = place(spots, plot, segments=segments)
-    return part.select("chip", "dtypes", x="ridge", y="flops_per_s", text=pl.Series(texts, dtype=pl.String)).hstack(places_of(places))
+    return part.select(
+        "chip", "dtypes", x="ridge", y="flops_per_s", text=pl.Series(texts, dtype=pl.String)
+    ).hstack(places_of(places))
 
 
 def _finding(part: pl.DataFrame, combination: str, title: str | None) -> tuple[str, str]:

@@ -24,7 +24,18 @@ from rooflines.charts.kit.drawing import (
     starting,
     zoom,
 )
-from rooflines.charts.kit.labels import Box, Place, Spot, chip_label, count, place, shorten, si, sizes_text, width_em
+from rooflines.charts.kit.labels import (
+    Box,
+    Place,
+    Spot,
+    chip_label,
+    count,
+    place,
+    shorten,
+    si,
+    sizes_text,
+    width_em,
+)
 from rooflines.charts.kit.themes import Margins, plot_size
 
 if TYPE_CHECKING:
@@ -42,11 +53,21 @@ REACH = 5.0
 MIDDLE, OFF_MIDDLE, CROSSED = 0.45, 4.0, 10.0
 """The height at which a curve's name stands best, and what a place costs that is elsewhere, or on a line [1]."""
 
-FEET = tuple(Place(side * 0.35, -down, "left" if side > 0 else "right") for down in (0.9, 2.2, 3.5) for side in (-1, 1))
+FEET = tuple(
+    Place(side * 0.35, -down, "left" if side > 0 else "right")
+    for down in (0.9, 2.2, 3.5)
+    for side in (-1, 1)
+)
 """Places beside the foot of a stem, the lowest first."""
 
 
-def attained(frame: pl.DataFrame, *, size: str = "B", first: Mapping[str, Any] | None = None, title: str | None = None) -> Chart:
+def attained(
+    frame: pl.DataFrame,
+    *,
+    size: str = "B",
+    first: Mapping[str, Any] | None = None,
+    title: str | None = None,
+) -> Chart:
     """Attained FLOP/s over a size, a curve for each of several other sizes.
 
     Args:
@@ -58,7 +79,9 @@ def attained(frame: pl.DataFrame, *, size: str = "B", first: Mapping[str, Any] |
     Returns:
         A chart with the parameters `chip` and `dtypes`.
     """
-    chips, combinations = (frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes"))
+    chips, combinations = (
+        frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes")
+    )
     curves = frame.filter(kind="curve")
     low, high = lowest(curves, "size"), highest(curves, "size")
     high = high if high > low else low * 2
@@ -66,8 +89,14 @@ def attained(frame: pl.DataFrame, *, size: str = "B", first: Mapping[str, Any] |
     labels, findings, roofs = [], {}, []
     for (chip_id, combination), case in frame.group_by("chip", "dtypes", maintain_order=True):
         peak = highest(case, "peak")
-        labels.append(_labels(case, size, (low, high, peak * HEADROOM)).with_columns(chip=pl.lit(chip_id), dtypes=pl.lit(combination)))
-        findings[f"{chip_id}|{combination}"] = _finding(case, str(chip_id), str(combination), size, title)
+        labels.append(
+            _labels(case, size, (low, high, peak * HEADROOM)).with_columns(
+                chip=pl.lit(chip_id), dtypes=pl.lit(combination)
+            )
+        )
+        findings[f"{chip_id}|{combination}"] = _finding(
+            case, str(chip_id), str(combination), size, title
+        )
         roofs.append({"chip": chip_id, "dtypes": combination, "peak": peak})
     shown = frame.filter((pl.col("kind") == "curve") | pl.col("size").is_between(low, high))
     return assemble(
@@ -76,7 +105,10 @@ def attained(frame: pl.DataFrame, *, size: str = "B", first: Mapping[str, Any] |
         starting([Choice("chip", chips), Choice("dtypes", combinations)], first),
         MARGINS,
         [
-            alt.param(name="tops", value={f"{r['chip']}|{r['dtypes']}": r["peak"] * HEADROOM for r in roofs}),
+            alt.param(
+                name="tops",
+                value={f"{r['chip']}|{r['dtypes']}": r["peak"] * HEADROOM for r in roofs},
+            ),
             alt.param(name="top", expr="tops[chip + '|' + dtypes] || 1"),
         ],
     )
@@ -92,20 +124,44 @@ def _marks(frame: pl.DataFrame, roofs: pl.DataFrame, size: str) -> list[alt.Char
     now = chosen("chip", "dtypes")
     sizes = frame.filter(kind="curve")["size"]
     low, high = float(sizes.min()), float(sizes.max())  # type: ignore[arg-type]
-    x = alt.X("size:Q", **binary_axis(low, max(high, low * 2), "Batch size B (tokens)" if size == "B" else f"Size of {size}"))
-    y = alt.Y("flops_per_s:Q", axis=si_axis("Attained FLOP/s"), scale=alt.Scale(domainMin=0, domainMax=alt.expr("top"), nice=False))
+    x = alt.X(
+        "size:Q",
+        **binary_axis(
+            low, max(high, low * 2), "Batch size B (tokens)" if size == "B" else f"Size of {size}"
+        ),
+    )
+    y = alt.Y(
+        "flops_per_s:Q",
+        axis=si_axis("Attained FLOP/s"),
+        scale=alt.Scale(domainMin=0, domainMax=alt.expr("top"), nice=False),
+    )
     color = _color(frame.sort("order")["series"].unique(maintain_order=True).to_list())
     attains = alt.Tooltip("flops_per_s:Q", title="attained FLOP/s", format=".4~s")
     tooltip = ["series:N", alt.Tooltip("size:Q", title=size, format=",.0f"), attains]
     exactly = alt.Tooltip("exact:Q", title="exactly", format=",.4f")
-    at_knee = ["series:N", alt.Tooltip("size:Q", title=f"critical {size}", format=",.0f"), exactly, "limit:N"]
+    at_knee = [
+        "series:N",
+        alt.Tooltip("size:Q", title=f"critical {size}", format=",.0f"),
+        exactly,
+        "limit:N",
+    ]
     common = ("chip", "dtypes", "series", "size", "flops_per_s")
     kept = {"knee": (*common, "exact", "limit"), "curve": common}
-    knees, curves = (alt.Chart(data(frame.filter(kind=kind).select(columns))).transform_filter(now) for kind, columns in kept.items())
+    knees, curves = (
+        alt.Chart(data(frame.filter(kind=kind).select(columns))).transform_filter(now)
+        for kind, columns in kept.items()
+    )
     return [
-        alt.Chart(data(roofs)).transform_filter(now).mark_rule(style="rule").encode(y=alt.Y("peak:Q")),
-        knees.mark_rule(style="stem").encode(x=x, y=y, y2=alt.datum(0), color=color, detail="series:N"),
-        curves.mark_line(style="curve").encode(x=x, y=y, color=color, tooltip=tooltip).add_params(zoom("x")),
+        alt.Chart(data(roofs))
+        .transform_filter(now)
+        .mark_rule(style="rule")
+        .encode(y=alt.Y("peak:Q")),
+        knees.mark_rule(style="stem").encode(
+            x=x, y=y, y2=alt.datum(0), color=color, detail="series:N"
+        ),
+        curves.mark_line(style="curve")
+        .encode(x=x, y=y, color=color, tooltip=tooltip)
+        .add_params(zoom("x")),
         knees.mark_point(style="dot", filled=True).encode(x=x, y=y, color=color, tooltip=at_knee),
     ]
 
@@ -114,7 +170,9 @@ def _texts(labels: pl.DataFrame, series: Sequence[str]) -> list[alt.Chart]:
     """Numbers and names in the colours of their curves, the peak in grey."""
     now = chosen("chip", "dtypes")
     place_of: dict[str, Any] = {"x": alt.X("size:Q"), "y": alt.Y("flops_per_s:Q")}
-    layers = placed_text(labels.filter(style="value").drop("style"), "value", now, color=_color(series), **place_of)
+    layers = placed_text(
+        labels.filter(style="value").drop("style"), "value", now, color=_color(series), **place_of
+    )
     return layers + placed_text(labels.filter(style="note").drop("style"), "note", now, **place_of)
 
 
@@ -122,24 +180,54 @@ def _labels(case: pl.DataFrame, size: str, span: tuple[float, float, float]) -> 
     """Names on the curves, numbers at the knees, the peak."""
     low, high, _ = span
     knees = case.filter(kind="knee").sort("order").to_dicts()
-    curves = {str(key[0]): part.sort("size") for key, part in case.filter(kind="curve").group_by("series", maintain_order=True)}
+    curves = {
+        str(key[0]): part.sort("size")
+        for key, part in case.filter(kind="curve").group_by("series", maintain_order=True)
+    }
     peak = highest(case, "peak")
     texts: list[dict[str, Any]] = [
-        {"style": "note", "series": "", "text": f"peak · {si(peak, 'FLOP/s')}", "size": low, "flops_per_s": peak, "role": "peak"}
+        {
+            "style": "note",
+            "series": "",
+            "text": f"peak · {si(peak, 'FLOP/s')}",
+            "size": low,
+            "flops_per_s": peak,
+            "role": "peak",
+        }
     ]
     first = True
     for knee in knees:
         if knee["size"] is not None and low <= knee["size"] <= high:
             text = f"{size} = {count(knee['size'])}" if first else count(knee["size"])
             texts.append(
-                {"style": "value", "series": knee["series"], "text": text, "size": knee["size"], "flops_per_s": 0.0, "role": "knee"}
+                {
+                    "style": "value",
+                    "series": knee["series"],
+                    "text": text,
+                    "size": knee["size"],
+                    "flops_per_s": 0.0,
+                    "role": "knee",
+                }
             )
             first = False
     for knee in knees:
         never = "" if knee["size"] is not None else " · never"
-        later = f" · from {count(knee['size'])}" if knee["size"] is not None and knee["size"] > high else ""
+        later = (
+            f" · from {count(knee['size'])}"
+            if knee["size"] is not None and knee["size"] > high
+            else ""
+        )
         name = shorten(knee["series"], NAME_ROOM, bold=True) + never + later
-        texts.append({"style": "value", "series": knee["series"], "text": name, "role": "name", "size": None, "flops_per_s": None})
+        texts.append(
+            {
+                "style": "value",
+                "series": knee["series"],
+                "text": name,
+                "role": "name",
+                "size": None,
+                "flops_per_s": None,
+            }
+        )
     places = {}
     anchors: dict[str, tuple[float, float]] = {}
     for layout, look in LAYOUTS.items():
@@ -154,23 +242,35 @@ def _labels(case: pl.DataFrame, size: str, span: tuple[float, float, float]) -> 
 class _Plot:
     """The plot of one case in one layout, in em: linear upwards, powers of two across."""
 
-    def __init__(self, curves: Mapping[str, pl.DataFrame], plot: tuple[float, float], span: tuple[float, float, float]) -> None:
+    def __init__(
+        self,
+        curves: Mapping[str, pl.DataFrame],
+        plot: tuple[float, float],
+        span: tuple[float, float, float],
+    ) -> None:
         self.plot, self.span, self.curves = plot, span, curves
         self.taken: list[Box] = []
-        paths = [[self.at(row["size"], row["flops_per_s"]) for row in part.to_dicts()] for part in curves.values()]
+        paths = [
+            [self.at(row["size"], row["flops_per_s"]) for row in part.to_dicts()]
+            for part in curves.values()
+        ]
         self.lines = [(*a, *b) for path in paths for a, b in pairwise(path)]
         self.stems: list[tuple[float, float, float, float]] = []
 
     def at(self, size: float, attains: float) -> tuple[float, float]:
         low, high, top = self.span
-        return math.log(size / low) / math.log(high / low) * self.plot[0], (1 - attains / top) * self.plot[1]
+        return math.log(size / low) / math.log(high / low) * self.plot[0], (
+            1 - attains / top
+        ) * self.plot[1]
 
     def near(self, spot: Spot) -> list[tuple[float, float, float, float]]:
         """The lines that a label beside this place could cross."""
         reach = width_em(spot.text, bold=spot.bold) + REACH
         left, right, top, bottom = spot.x - reach, spot.x + reach, spot.y - REACH, spot.y + REACH
         lines = (line for line in (*self.lines, *self.stems) if line[2] > left and line[0] < right)
-        return [line for line in lines if max(line[1], line[3]) > top and min(line[1], line[3]) < bottom]
+        return [
+            line for line in lines if max(line[1], line[3]) > top and min(line[1], line[3]) < bottom
+        ]
 
 
 def _place(
@@ -182,12 +282,19 @@ def _place(
 ) -> list[Place | None]:
     """Places in one layout: numbers at the foot of their stems, then names beside their curves where these are apart."""
     room = _Plot(curves, plot, span)
-    room.stems = [(*room.at(t["size"], 0), *room.at(t["size"], span[2] / HEADROOM)) for t in texts if t["role"] == "knee"]
+    room.stems = [
+        (*room.at(t["size"], 0), *room.at(t["size"], span[2] / HEADROOM))
+        for t in texts
+        if t["role"] == "knee"
+    ]
     found: list[Place | None] = []
     for text in texts:
         spot, got = Spot(0.0, 0.0, text["text"]), None
         if text["role"] == "peak":
-            spot, got = Spot(*room.at(text["size"], text["flops_per_s"]), text["text"]), Place(0.3, -0.8, "left")
+            spot, got = (
+                Spot(*room.at(text["size"], text["flops_per_s"]), text["text"]),
+                Place(0.3, -0.8, "left"),
+            )
         elif text["role"] == "knee":
             spot = Spot(*room.at(text["size"], 0.0), text["text"], bold=True)
             got = _at_foot(spot, room)
@@ -204,23 +311,41 @@ def _at_foot(spot: Spot, room: _Plot) -> Place | None:
     spare = None
     for candidate in FEET:
         box = candidate.box(spot)
-        if box.left >= 0 and box.right <= room.plot[0] + 2 and not any(box.meets(other) for other in room.taken):
+        if (
+            box.left >= 0
+            and box.right <= room.plot[0] + 2
+            and not any(box.meets(other) for other in room.taken)
+        ):
             if not any(box.crossed(line) for line in room.near(spot)):
                 return candidate
             spare = spare or candidate
     return spare
 
 
-def _beside_curve(text: Mapping[str, Any], room: _Plot, anchors: dict[str, tuple[float, float]]) -> tuple[Place | None, Spot]:
+def _beside_curve(
+    text: Mapping[str, Any], room: _Plot, anchors: dict[str, tuple[float, float]]
+) -> tuple[Place | None, Spot]:
     """A place for a curve's name: where the other layout has its anchor, else at the point of the curve with the clearest side."""
     rows = room.curves[text["series"]].to_dicts()
     fixed = anchors.get(text["series"])
-    points = [fixed] if fixed else [(row["size"], row["flops_per_s"]) for row in rows[len(rows) // 5 : -2 : 3]]
+    points = (
+        [fixed]
+        if fixed
+        else [(row["size"], row["flops_per_s"]) for row in rows[len(rows) // 5 : -2 : 3]]
+    )
     best: tuple[float, Place, Spot, tuple[float, float]] | None = None
-    for off, anchor in sorted((abs(room.at(*point)[1] / room.plot[1] - MIDDLE), point) for point in points):
+    for off, anchor in sorted(
+        (abs(room.at(*point)[1] / room.plot[1] - MIDDLE), point) for point in points
+    ):
         if best and OFF_MIDDLE * off >= best[0]:
             break
-        spot = Spot(*room.at(*anchor), text["text"], bold=True, sides=("br", "r", "tl", "l", "b", "t", "tr", "bl"), distance=0.5)
+        spot = Spot(
+            *room.at(*anchor),
+            text["text"],
+            bold=True,
+            sides=("br", "r", "tl", "l", "b", "t", "tr", "bl"),
+            distance=0.5,
+        )
         lines = room.near(spot)
         (candidate,) = place([spot], room.plot, boxes=room.taken, segments=lines)
         if candidate is None:
@@ -235,7 +360,9 @@ def _beside_curve(text: Mapping[str, Any], room: _Plot, anchors: dict[str, tuple
     return best[1], best[2]
 
 
-def _finding(case: pl.DataFrame, chip: str, combination: str, size: str, title: str | None) -> tuple[str, str]:
+def _finding(
+    case: pl.DataFrame, chip: str, combination: str, size: str, title: str | None
+) -> tuple[str, str]:
     """Title and subtitle."""
     knees = case.filter(kind="knee").sort("order").to_dicts()
     peak = highest(case, "peak")
@@ -250,8 +377,16 @@ def _finding(case: pl.DataFrame, chip: str, combination: str, size: str, title: 
     last = never[-1] if never else max(found, key=lambda knee: knee["size"])
     if not never and first["size"] == last["size"]:
         at = first["series"] if len(found) == 1 else "every size shown"
-        return f"{combination} is compute-bound from {sizes_text(size, [first['size']])} on at {at}", subtitle
+        return (
+            f"{combination} is compute-bound from {sizes_text(size, [first['size']])} on at {at}",
+            subtitle,
+        )
     start = f"{combination} needs {sizes_text(size, [first['size']])} at {first['series']}"
     sizes, _, value = last["series"].rpartition(" = ")
     other = value if sizes and first["series"].startswith(f"{sizes} = ") else last["series"]
-    return f"{start}; at {other} no {size} is enough" if never else f"{start}, {round(last['size']):,} at {other}", subtitle
+    return (
+        f"{start}; at {other} no {size} is enough"
+        if never
+        else f"{start}, {round(last['size']):,} at {other}",
+        subtitle,
+    )

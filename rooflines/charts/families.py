@@ -16,8 +16,24 @@ from rooflines.charts.choice import models_of
 from rooflines.charts.compared import critical_of_layers, per_unit, ridges
 from rooflines.charts.curves import attained
 from rooflines.charts.frames import attained_frame, on_disk, ridge_frame, roofline_frame
-from rooflines.charts.frames_sizes import bound_frame, contour_frame, critical_frame, layer_frame, shards_frame, time_frame
-from rooflines.charts.kit.render import dumps, encoded, image, pdf, spec_of, svg, thumbnail, write_bytes
+from rooflines.charts.frames_sizes import (
+    bound_frame,
+    contour_frame,
+    critical_frame,
+    layer_frame,
+    shards_frame,
+    time_frame,
+)
+from rooflines.charts.kit.render import (
+    dumps,
+    encoded,
+    image,
+    pdf,
+    spec_of,
+    svg,
+    thumbnail,
+    write_bytes,
+)
 from rooflines.charts.maps import critical, critical_map
 from rooflines.charts.roofs import roofline
 from rooflines.charts.shards import critical_over_shards
@@ -63,14 +79,20 @@ Drawn = tuple["pl.DataFrame", "Chart"]
 
 def _layers(of: Selection, spec: Mapping[str, Any]) -> dict[str, str]:
     """The shapes of the chart's model by layer."""
-    found: dict[str, str] = models_of([shape["name"] for shape in of.sweep.config["shapes"]])[spec["model"] or ""]
+    found: dict[str, str] = models_of([shape["name"] for shape in of.sweep.config["shapes"]])[
+        spec["model"] or ""
+    ]
     return found
 
 
 def _first(frame: pl.DataFrame, spec: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """What a chart shows first: of what its frame has, the first that the spec lists, and the sharding it names."""
     first: dict[str, Any] = {}
-    for name, listed in (("chip", spec["chips"]), ("dtypes", spec["dtypes"]), ("sharding", [spec["sharding"]])):
+    for name, listed in (
+        ("chip", spec["chips"]),
+        ("dtypes", spec["dtypes"]),
+        ("sharding", [spec["sharding"]]),
+    ):
         if name in names:
             shown = [value for value in listed if value in frame[name]]
             first |= dict.fromkeys([name], shown[0]) if shown else {}
@@ -85,29 +107,46 @@ def _roofline(of: Selection, spec: Mapping[str, Any]) -> Drawn:
 
 def _chips(of: Selection, spec: Mapping[str, Any]) -> Drawn:
     frame = ridge_frame(of)
-    return frame, chips_on_one_roofline(frame, first=_first(frame, spec, "dtypes"), title=spec["title"], palette=dict(spec["palette"]))
+    return frame, chips_on_one_roofline(
+        frame,
+        first=_first(frame, spec, "dtypes"),
+        title=spec["title"],
+        palette=dict(spec["palette"]),
+    )
 
 
 def _attained(of: Selection, spec: Mapping[str, Any]) -> Drawn:
     frame = attained_frame(of, spec["shape"])
-    return frame, attained(frame, size=of.dims[0], first=_first(frame, spec, "chip", "dtypes"), title=spec["title"])
+    return frame, attained(
+        frame, size=of.dims[0], first=_first(frame, spec, "chip", "dtypes"), title=spec["title"]
+    )
 
 
 def _critical(of: Selection, spec: Mapping[str, Any]) -> Drawn:
     frame = critical_frame(of)
-    return frame, critical(frame, dims=of.dims[1:], size=of.dims[0], first=_first(frame, spec, "chip", "dtypes"), title=spec["title"])
+    return frame, critical(
+        frame,
+        dims=of.dims[1:],
+        size=of.dims[0],
+        first=_first(frame, spec, "chip", "dtypes"),
+        title=spec["title"],
+    )
 
 
 def _critical_map(of: Selection, spec: Mapping[str, Any]) -> Drawn:
     frame = contour_frame(of, [{"name": name, "D": d, "F": f} for name, d, f in spec["shapes"]])
-    return frame, critical_map(frame, first=_first(frame, spec, "chip", "dtypes"), title=spec["title"])
+    return frame, critical_map(
+        frame, first=_first(frame, spec, "chip", "dtypes"), title=spec["title"]
+    )
 
 
 def _shards(of: Selection, spec: Mapping[str, Any]) -> Drawn:
     axis = next(name for name in of.sweep.solved if name in of.dims)
     frame = shards_frame(of, axis, spec["shape"])
     first = _first(frame, spec, "dtypes", "sharding")
-    return frame, critical_over_shards(frame, size=axis, first=first, title=spec["title"], palette=dict(spec["palette"]))
+    return frame, critical_over_shards(
+        frame, size=axis, first=first, title=spec["title"], palette=dict(spec["palette"])
+    )
 
 
 def _ridges(of: Selection, spec: Mapping[str, Any]) -> Drawn:
@@ -140,14 +179,26 @@ def _per_watt(of: Selection, spec: Mapping[str, Any]) -> Drawn:
 def _of_layers(of: Selection, spec: Mapping[str, Any]) -> Drawn:
     frame = layer_frame(of, _layers(of, spec))
     first = _first(frame, spec, "dtypes")
-    return frame, critical_of_layers(frame, model=spec["model"] or "", size=of.dims[0], first=first, title=spec["title"])
+    return frame, critical_of_layers(
+        frame, model=spec["model"] or "", size=of.dims[0], first=first, title=spec["title"]
+    )
 
 
 def _time(of: Selection, spec: Mapping[str, Any]) -> Drawn:
     frame = time_frame(of, _layers(of, spec), spec["sizes"], spec["shards"], spec["sharding"])
     sizes, shards = frame["B"].unique().sort().to_list(), frame["shards"].unique().sort().to_list()
-    first = {**_first(frame, spec, "chip", "dtypes"), "size": sizes[len(sizes) // 2], "shards": shards[len(shards) // 2]} if sizes else {}
-    return frame, where_the_time_goes(frame, model=spec["model"] or "", size=of.dims[0], first=first, title=spec["title"])
+    first = (
+        {
+            **_first(frame, spec, "chip", "dtypes"),
+            "size": sizes[len(sizes) // 2],
+            "shards": shards[len(shards) // 2],
+        }
+        if sizes
+        else {}
+    )
+    return frame, where_the_time_goes(
+        frame, model=spec["model"] or "", size=of.dims[0], first=first, title=spec["title"]
+    )
 
 
 def _bounds(of: Selection, spec: Mapping[str, Any]) -> Drawn:
@@ -238,14 +289,27 @@ def _recipes(charts: Sequence[Mapping[str, Any]], results: Path) -> list[Any]:
     shown: dict[str, set[str]] = {}
     for chart in charts:
         shown.setdefault(chart["sweep"], set()).update(chart["chips"])
-    recipes = [recipe for recipe in metadata_of(results / "thresholds.parquet")["made_from"] if recipe["sweep"] in shown]
+    recipes = [
+        recipe
+        for recipe in metadata_of(results / "thresholds.parquet")["made_from"]
+        if recipe["sweep"] in shown
+    ]
     return [
-        {**recipe, "chips": {chip: recipe["chips"][chip] for chip in recipe["chips"] if chip in shown[recipe["sweep"]]}}
+        {
+            **recipe,
+            "chips": {
+                chip: recipe["chips"][chip]
+                for chip in recipe["chips"]
+                if chip in shown[recipe["sweep"]]
+            },
+        }
         for recipe in recipes
     ]
 
 
-def _write_chart(chart: Mapping[str, Any], frame: pl.DataFrame, spec: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _write_chart(
+    chart: Mapping[str, Any], frame: pl.DataFrame, spec: Mapping[str, Any], folder: Path
+) -> dict[str, Any]:
     """All files of one chart, and its entry in the index."""
     name = chart["id"]
     write_bytes(folder / f"{name}.json", dumps(spec))
@@ -256,7 +320,9 @@ def _write_chart(chart: Mapping[str, Any], frame: pl.DataFrame, spec: Mapping[st
     write_bytes(folder / f"{name}.svg", svg(spec))
     write_bytes(folder / f"{name}.pdf", pdf(spec))
     write_csv(frame, folder / f"{name}.csv")
-    write_parquet(frame.lazy(), folder / f"{name}.parquet", {"version": __version__, "chart": dict(chart)})
+    write_parquet(
+        frame.lazy(), folder / f"{name}.parquet", {"version": __version__, "chart": dict(chart)}
+    )
     return {
         "id": name,
         "family": chart["family"],
@@ -274,7 +340,12 @@ def said(spec: Mapping[str, Any]) -> dict[str, Any]:
     key = "|".join(str(values[name]["value"]) for name in choices)
     finding = values["findings"]["value"].get(key, {"title": "", "subtitle": []})
     params = [
-        {"name": name, "options": values[name]["bind"]["options"], "labels": labels, "value": values[name]["value"]}
+        {
+            "name": name,
+            "options": values[name]["bind"]["options"],
+            "labels": labels,
+            "value": values[name]["value"],
+        }
         for name, labels in choices.items()
     ]
     return {"title": finding["title"], "subtitle": " ".join(finding["subtitle"]), "params": params}

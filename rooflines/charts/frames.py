@@ -19,14 +19,14 @@ from rooflines.model.resources import MATH, math_rate, memory_rate, network_rate
 from rooflines.model.sharding import chips_joined
 from rooflines.results.tables import metadata_of, scan
 from rooflines.sweep.recipes import sweep_of
-from rooflines.sweep.sweep import Scenario
+from rooflines.sweep.sweep import Variant
 from rooflines.sweep.table import table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from rooflines.model.resources import Service
-    from rooflines.sweep.sweep import Block, Sweep
+    from rooflines.model.resources import Target
+    from rooflines.sweep.sweep import ChipRows, Sweep
 
 __all__ = ["Results", "of_config", "on_disk"]
 
@@ -76,14 +76,18 @@ class Results:
         """
         selection = Selection(self, self.sweep(sweep), tuple(chips), tuple(dtypes))
         check_asked(selection.sweep, chips=selection.chips, dtypes=selection.dtypes)
-        if not selection.services():
+        if not selection.targets():
             problem = f"are {', '.join(dtypes) or 'none'}, of which {', '.join(chips) or 'no chip'} can do none"
-            raise RooflinesError("dtypes", problem, "name a dtype combination that one of the chips can do")
+            raise RooflinesError(
+                "dtypes", problem, "name a dtype combination that one of the chips can do"
+            )
         return selection
 
     def __repr__(self) -> str:
         """Where they come from, and the sweeps, a line each."""
-        return abridged(f"<Results of {self.place}: {counted(len(self.names), 'sweep')}>", self.names)
+        return abridged(
+            f"<Results of {self.place}: {counted(len(self.names), 'sweep')}>", self.names
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,7 +101,9 @@ class Selection:
 
     def __repr__(self) -> str:
         """What it selects."""
-        return f"<Selection of {self.sweep.name}: {', '.join(self.chips)}; {', '.join(self.dtypes)}>"
+        return (
+            f"<Selection of {self.sweep.name}: {', '.join(self.chips)}; {', '.join(self.dtypes)}>"
+        )
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -105,30 +111,45 @@ class Selection:
         return self.sweep.op.dims
 
     @cached_property
-    def blocks(self) -> Mapping[str, Block]:
+    def by_chip(self) -> Mapping[str, ChipRows]:
         """The block of each chip: charts show one memory level of a chip, the first of the sweep's levels that it has."""
-        blocks = {block.chip: block for block in reversed(self.sweep.blocks)}
-        return {chip: blocks[chip] for chip in self.chips if chip in blocks}
+        by_chip = {chip_rows.chip: chip_rows for chip_rows in reversed(self.sweep.by_chip)}
+        return {chip: by_chip[chip] for chip in self.chips if chip in by_chip}
 
     @cached_property
     def fewest(self) -> tuple[str, int]:
         """The sharding and the number of chips of charts that show one: the fewest chips, split in the first way that has them."""
         order = list(self.sweep.shardings)
-        served = {s for block in self.blocks.values() for s in block.scenarios if s.dtypes in self.dtypes}
+        served = {
+            s
+            for chip_rows in self.by_chip.values()
+            for s in chip_rows.variants
+            if s.dtypes in self.dtypes
+        }
         first = min(served, key=lambda s: (s.shards, order.index(s.sharding)), default=None)
         return (first.sharding, first.shards) if first else (order[0], 1)
 
-    def served(self) -> list[tuple[Block, Scenario]]:
+    def served(self) -> list[tuple[ChipRows, Variant]]:
         """What serves each chip in each combination, on the fewest chips; without those that no chip can do."""
-        wanted = [(block, Scenario(name, *self.fewest)) for block in self.blocks.values() for name in self.dtypes]
-        return [(block, scenario) for block, scenario in wanted if scenario in block.scenarios]
+        wanted = [
+            (chip_rows, Variant(name, *self.fewest))
+            for chip_rows in self.by_chip.values()
+            for name in self.dtypes
+        ]
+        return [
+            (chip_rows, variant) for chip_rows, variant in wanted if variant in chip_rows.variants
+        ]
 
-    def services(self) -> list[tuple[str, str, Service]]:
+    def targets(self) -> list[tuple[str, str, Target]]:
         """Chip, combination and what serves one chip, for all that the chips can do."""
         found = []
-        for block in self.blocks.values():
-            first = {scenario.dtypes: scenario for scenario in reversed(block.scenarios)}
-            found += [(block.chip, name, self.sweep.service(block, first[name])) for name in self.dtypes if name in first]
+        for chip_rows in self.by_chip.values():
+            first = {variant.dtypes: variant for variant in reversed(chip_rows.variants)}
+            found += [
+                (chip_rows.chip, name, self.sweep.target(chip_rows, first[name]))
+                for name in self.dtypes
+                if name in first
+            ]
         return found
 
     def rows(self) -> pl.LazyFrame:
@@ -145,9 +166,13 @@ class Selection:
         return (pl.col("sharding") == sharding) & (pl.col("shards") == shards)
 
     def _kept(self, frame: pl.LazyFrame) -> pl.LazyFrame:
-        levels = {chip: block.memory for chip, block in self.blocks.items()}
+        levels = {chip: chip_rows.memory for chip, chip_rows in self.by_chip.items()}
         level = pl.col("chip").replace_strict(levels, default=None, return_dtype=pl.String)
-        return frame.filter(pl.col("chip").is_in(self.chips), pl.col("dtypes").is_in(self.dtypes), pl.col("memory") == level)
+        return frame.filter(
+            pl.col("chip").is_in(self.chips),
+            pl.col("dtypes").is_in(self.dtypes),
+            pl.col("memory") == level,
+        )
 
 
 def on_disk(results: str | Path) -> Results:
@@ -200,7 +225,9 @@ def highest(frame: pl.DataFrame, column: str, otherwise: float = 1.0) -> float:
 def plain(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Names as text and numbers of one width, so that frames of several files go together."""
     kinds = pl.selectors
-    return frame.with_columns((kinds.categorical() | kinds.enum()).cast(pl.String), kinds.float().cast(pl.Float64))
+    return frame.with_columns(
+        (kinds.categorical() | kinds.enum()).cast(pl.String), kinds.float().cast(pl.Float64)
+    )
 
 
 ROOFLINE = {
@@ -217,7 +244,9 @@ ROOFLINE = {
 """The columns of `roofline_frame`."""
 
 
-def roofline_frame(of: Selection, shape: str | None = None, sizes: Sequence[int] = ()) -> pl.DataFrame:
+def roofline_frame(
+    of: Selection, shape: str | None = None, sizes: Sequence[int] = ()
+) -> pl.DataFrame:
     """Ceilings, slopes and operating points of chips.
 
     Args:
@@ -232,30 +261,54 @@ def roofline_frame(of: Selection, shape: str | None = None, sizes: Sequence[int]
     """
     need("roofline", of.sweep, shape=shape, sizes=sizes)
     records: list[dict[str, Any]] = []
-    for chip, group in groupby(of.services(), key=lambda found: found[0]):
+    for chip, group in groupby(of.targets(), key=lambda found: found[0]):
         served = list(group)
-        service = served[0][2]
+        target = served[0][2]
         records += [
-            {"chip": chip, "kind": "ceiling", "name": compute, "flops_per_s": float(math_rate(replace(service, compute=compute)).per_s)}
-            for compute in service.chip["units"][service.unit]
+            {
+                "chip": chip,
+                "kind": "ceiling",
+                "name": compute,
+                "flops_per_s": float(math_rate(replace(target, compute=compute)).per_s),
+            }
+            for compute in target.chip["units"][target.unit]
         ]
-        records += [{"chip": chip, "dtypes": name, **line} for _, name, service in served for line in bandwidths(service)]
-    lines = pl.DataFrame(records, schema=ROOFLINE, orient="row").with_columns(intensity=pl.col("flops_per_s") / pl.col("bytes_per_s"))
+        records += [
+            {"chip": chip, "dtypes": name, **line}
+            for _, name, target in served
+            for line in bandwidths(target)
+        ]
+    lines = pl.DataFrame(records, schema=ROOFLINE, orient="row").with_columns(
+        intensity=pl.col("flops_per_s") / pl.col("bytes_per_s")
+    )
     return pl.concat([lines, operating_points(of, shape, sizes)])
 
 
-def bandwidths(service: Service) -> Iterator[dict[str, Any]]:
+def bandwidths(target: Target) -> Iterator[dict[str, Any]]:
     """What feeds a chip's unit: its memory levels, the one read from first, and its interconnects to one neighbour; with rate and peak."""
-    peak = float(math_rate(service).per_s)
-    levels = service.chip["memory"]
-    for name in sorted(levels, key=lambda level: level != service.memory):
+    peak = float(math_rate(target).per_s)
+    levels = target.chip["memory"]
+    for name in sorted(levels, key=lambda level: level != target.memory):
         if levels[name].get("bytes_per_s"):
-            rate = memory_rate(replace(service, memory=name))
-            yield {"kind": "memory", "name": name, "flops_per_s": peak, "bytes_per_s": float(rate.per_s)}
-    for name, link in service.chip["networks"].items():
-        between = network_rate(replace(service, network=name, shards=PAIR))
-        if between and chips_joined(link["topology"], link.get("links", 1), link.get("domain")) != 1:
-            yield {"kind": "network", "name": name, "flops_per_s": peak, "bytes_per_s": float(between.per_s)}
+            rate = memory_rate(replace(target, memory=name))
+            yield {
+                "kind": "memory",
+                "name": name,
+                "flops_per_s": peak,
+                "bytes_per_s": float(rate.per_s),
+            }
+    for name, link in target.chip["networks"].items():
+        between = network_rate(replace(target, network=name, shards=PAIR))
+        if (
+            between
+            and chips_joined(link["topology"], link.get("links", 1), link.get("domain")) != 1
+        ):
+            yield {
+                "kind": "network",
+                "name": name,
+                "flops_per_s": peak,
+                "bytes_per_s": float(between.per_s),
+            }
 
 
 def operating_points(of: Selection, shape: str | None, sizes: Sequence[int]) -> pl.DataFrame:
@@ -295,19 +348,23 @@ def ridge_frame(of: Selection) -> pl.DataFrame:
         [FLOP/J]. No row where a chip cannot do the combination; nulls where there is no price or power.
     """
     records = []
-    for chip, combination, service in of.services():
-        entry = service.chip
-        prices = sorted(entry.get("prices") or [], key=lambda found: str(found["date"]), reverse=True)
-        price: Mapping[str, Any] = min(prices, key=lambda found: float(found["usd_per_hour"]), default={})
+    for chip, combination, target in of.targets():
+        entry = target.chip
+        prices = sorted(
+            entry.get("prices") or [], key=lambda found: str(found["date"]), reverse=True
+        )
+        price: Mapping[str, Any] = min(
+            prices, key=lambda found: float(found["usd_per_hour"]), default={}
+        )
         if has_bandwidth(entry):
             records.append(
                 {
                     "chip": chip,
                     "vendor": entry.get("vendor") or "",
                     "dtypes": combination,
-                    "compute": service.compute,
-                    "flops_per_s": float(math_rate(service).per_s),
-                    "bytes_per_s": float(memory_rate(replace(service, memory=MAIN_MEMORY)).per_s),
+                    "compute": target.compute,
+                    "flops_per_s": float(math_rate(target).per_s),
+                    "bytes_per_s": float(memory_rate(replace(target, memory=MAIN_MEMORY)).per_s),
                     "watts": (entry.get("power") or {}).get("watts"),
                     "usd_per_hour": price.get("usd_per_hour"),
                     "provider": price.get("provider"),
@@ -315,8 +372,23 @@ def ridge_frame(of: Selection) -> pl.DataFrame:
                 }
             )
     texts = ("chip", "vendor", "dtypes", "compute", "provider", "date")
-    order = ("chip", "vendor", "dtypes", "compute", "flops_per_s", "bytes_per_s", "watts", "usd_per_hour", "provider", "date")
-    frame = pl.DataFrame(records, schema={name: pl.String if name in texts else pl.Float64 for name in order}, orient="row")
+    order = (
+        "chip",
+        "vendor",
+        "dtypes",
+        "compute",
+        "flops_per_s",
+        "bytes_per_s",
+        "watts",
+        "usd_per_hour",
+        "provider",
+        "date",
+    )
+    frame = pl.DataFrame(
+        records,
+        schema={name: pl.String if name in texts else pl.Float64 for name in order},
+        orient="row",
+    )
     return frame.with_columns(
         ridge=pl.col("flops_per_s") / pl.col("bytes_per_s"),
         flops_per_usd=pl.col("flops_per_s") * SECONDS_PER_HOUR / pl.col("usd_per_hour"),
@@ -346,11 +418,17 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
     rows = of.rows().filter(of.on_fewest())
     sizes = series_of(rows, others, shape, most_series)
     keys = ["chip", "dtypes", "series", "order"]
-    rows_of_series = rows.join(sizes.lazy(), on=[c for c in sizes.columns if c not in ("series", "order")], nulls_equal=True)
+    rows_of_series = rows.join(
+        sizes.lazy(),
+        on=[c for c in sizes.columns if c not in ("series", "order")],
+        nulls_equal=True,
+    )
     size = pl.col(lead).cast(pl.Float64).alias("size")
-    table = rows_of_series.select(*keys, size, MATH.work, *TIMES.values()).collect().sort(*keys, "size")
+    table = (
+        rows_of_series.select(*keys, size, MATH.work, *TIMES.values()).collect().sort(*keys, "size")
+    )
     peaks = pl.DataFrame(
-        [(chip, name, float(math_rate(service).per_s)) for chip, name, service in of.services()],
+        [(chip, name, float(math_rate(target).per_s)) for chip, name, target in of.targets()],
         schema={"chip": pl.String, "dtypes": pl.String, "peak": pl.Float64},
         orient="row",
     )
@@ -361,7 +439,11 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
     knees = (
         of.thresholds()
         .filter(pl.col("axis") == lead, of.on_fewest())
-        .join(sizes.lazy(), on=[c for c in sizes.columns if c not in ("series", "order")], nulls_equal=True)
+        .join(
+            sizes.lazy(),
+            on=[c for c in sizes.columns if c not in ("series", "order")],
+            nulls_equal=True,
+        )
         .join(peaks.lazy(), on=["chip", "dtypes"])
         .select(
             *keys,
@@ -384,12 +466,20 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
         "flops_per_s",
         "peak",
     )
-    bends = knees.filter(pl.col("exact") > 0).with_columns(kind=pl.lit("curve"), size="exact", exact=None, limit=None)
-    bends = bends.filter(pl.col("size").is_between(lowest(table, "size", 1), highest(table, "size", 1)))
-    return pl.concat([curve, bends, knees], how="vertical_relaxed").sort("chip", "dtypes", "order", "size", nulls_last=True)
+    bends = knees.filter(pl.col("exact") > 0).with_columns(
+        kind=pl.lit("curve"), size="exact", exact=None, limit=None
+    )
+    bends = bends.filter(
+        pl.col("size").is_between(lowest(table, "size", 1), highest(table, "size", 1))
+    )
+    return pl.concat([curve, bends, knees], how="vertical_relaxed").sort(
+        "chip", "dtypes", "order", "size", nulls_last=True
+    )
 
 
-def series_of(rows: pl.LazyFrame, dims: Sequence[str], shape: str | None, most: int) -> pl.DataFrame:
+def series_of(
+    rows: pl.LazyFrame, dims: Sequence[str], shape: str | None, most: int
+) -> pl.DataFrame:
     """The sizes that a chart draws one curve for: named shapes, or values of the dimensions, tied ones in one name."""
     shaped = rows.select("shape", *dims).unique().sort(*dims, descending=True).collect()
     if shape is not None:
@@ -397,11 +487,16 @@ def series_of(rows: pl.LazyFrame, dims: Sequence[str], shape: str | None, most: 
     elif shaped.height > most and len(dims) > 1:
         square = shaped.filter(pl.all_horizontal(pl.col(d) == pl.col(dims[0]) for d in dims))
         shaped = square if square.height > 1 else shaped
-    picks = sorted({round(i * (shaped.height - 1) / max(min(most, shaped.height) - 1, 1)) for i in range(min(most, shaped.height))})
-    shaped = shaped[picks]
-    return shaped.with_columns(series=pl.Series([series_name(row, dims) for row in shaped.to_dicts()], dtype=pl.String)).with_row_index(
-        "order"
+    picks = sorted(
+        {
+            round(i * (shaped.height - 1) / max(min(most, shaped.height) - 1, 1))
+            for i in range(min(most, shaped.height))
+        }
     )
+    shaped = shaped[picks]
+    return shaped.with_columns(
+        series=pl.Series([series_name(row, dims) for row in shaped.to_dicts()], dtype=pl.String)
+    ).with_row_index("order")
 
 
 def series_name(row: Mapping[str, Any], dims: Sequence[str]) -> str:
@@ -431,18 +526,35 @@ def densified(table: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     cases = table.select(*keys, "peak").unique(maintain_order=True)
     wanted = cases.join(grid, how="cross").sort("size")
     before = wanted.join_asof(
-        table.sort("size").drop("peak"), on="size", by=list(keys), strategy="backward", coalesce=False, suffix="_a", check_sortedness=False
+        table.sort("size").drop("peak"),
+        on="size",
+        by=list(keys),
+        strategy="backward",
+        coalesce=False,
+        suffix="_a",
+        check_sortedness=False,
     )
     after = wanted.join_asof(
-        table.sort("size").drop("peak"), on="size", by=list(keys), strategy="forward", coalesce=False, suffix="_b", check_sortedness=False
+        table.sort("size").drop("peak"),
+        on="size",
+        by=list(keys),
+        strategy="forward",
+        coalesce=False,
+        suffix="_b",
+        check_sortedness=False,
     )
     affine = (MATH.work, *TIMES.values())
-    both = before.hstack(after.select(pl.col("size_b"), *(pl.col(c).alias(f"{c}_b") for c in affine)))
+    both = before.hstack(
+        after.select(pl.col("size_b"), *(pl.col(c).alias(f"{c}_b") for c in affine))
+    )
     share = (
         pl.when(pl.col("size_b") > pl.col("size_a"))
         .then((pl.col("size") - pl.col("size_a")) / (pl.col("size_b") - pl.col("size_a")))
         .otherwise(0.0)
     )
-    return both.select(*keys, "size", "peak", *((pl.col(c) + share * (pl.col(f"{c}_b") - pl.col(c))).alias(c) for c in affine)).sort(
-        *keys, "size"
-    )
+    return both.select(
+        *keys,
+        "size",
+        "peak",
+        *((pl.col(c) + share * (pl.col(f"{c}_b") - pl.col(c))).alias(c) for c in affine),
+    ).sort(*keys, "size")

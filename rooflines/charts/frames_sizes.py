@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from rooflines.sweep.space import Served
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["apart", "bound_frame", "contour_frame", "critical_frame", "layer_frame", "shards_frame", "time_frame"]
+__all__ = [
+    "apart",
+    "bound_frame",
+    "contour_frame",
+    "critical_frame",
+    "layer_frame",
+    "shards_frame",
+    "time_frame",
+]
 
 LEAST_STEP = 0.7
 """Sizes nearer to each other than this share of a doubling have no cells of their own in a map with numbers."""
@@ -50,16 +58,32 @@ def edges(values: Sequence[int]) -> pl.DataFrame:
     """The cell of every size on a logarithmic axis: `value`, `low`, `high`, halfway to its neighbours."""
     logs = [math.log2(value) for value in values]
     steps = [b - a for a, b in pairwise(logs)] or [1.0]
-    cuts = [logs[0] - steps[0] / 2, *((a + b) / 2 for a, b in pairwise(logs)), logs[-1] + steps[-1] / 2]
-    return pl.DataFrame({"value": list(values), "low": [2**cut for cut in cuts[:-1]], "high": [2**cut for cut in cuts[1:]]})
+    cuts = [
+        logs[0] - steps[0] / 2,
+        *((a + b) / 2 for a, b in pairwise(logs)),
+        logs[-1] + steps[-1] / 2,
+    ]
+    return pl.DataFrame(
+        {
+            "value": list(values),
+            "low": [2**cut for cut in cuts[:-1]],
+            "high": [2**cut for cut in cuts[1:]],
+        }
+    )
 
 
 def with_edges(frame: pl.DataFrame, **axes: str) -> pl.DataFrame:
     """Adds `<axis>`, `<axis>_low` and `<axis>_high` of a column's cells for each axis, `x="D"`."""
     for axis, column in axes.items():
         cells = edges(sorted(frame[column].unique().to_list()))
-        cells = cells.select(pl.col("value").alias(column), pl.col("low").alias(f"{axis}_low"), pl.col("high").alias(f"{axis}_high"))
-        frame = frame.join(cells, on=column, how="left", maintain_order="left").with_columns(pl.col(column).alias(axis))
+        cells = cells.select(
+            pl.col("value").alias(column),
+            pl.col("low").alias(f"{axis}_low"),
+            pl.col("high").alias(f"{axis}_high"),
+        )
+        frame = frame.join(cells, on=column, how="left", maintain_order="left").with_columns(
+            pl.col(column).alias(axis)
+        )
     return frame
 
 
@@ -105,7 +129,11 @@ def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl
     need("critical-map", of.sweep)
     sizes = {dim: sizes_of(of.sweep, dim) for dim in of.dims}
     span = (sizes["D"][0], sizes["D"][-1] * 2, sizes["F"][0], sizes["F"][-1] * 4)
-    inside = [shape for shape in shapes if span[0] <= shape["D"] <= span[1] and span[2] <= shape["F"] <= span[3]]
+    inside = [
+        shape
+        for shape in shapes
+        if span[0] <= shape["D"] <= span[1] and span[2] <= shape["F"] <= span[3]
+    ]
     edge = [(float(span[0]), float(span[3])), (float(span[1]), float(span[3]))]
     records: list[dict[str, Any]] = []
     for served in of.served():
@@ -116,14 +144,31 @@ def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl
             records += [{**key, "kind": "level", "level": level, "D": d, "F": f} for d, f in line]
         line = contour(of.sweep, served, HUGE, span) or edge
         records += [{**key, "kind": "never", "level": math.inf, "D": d, "F": f} for d, f in line]
-        records += [{**key, "kind": "shape", "level": solved(of.sweep, served, "B", D=s["D"], F=s["F"]), **s} for s in inside]
-    schema = {"chip": pl.String, "dtypes": pl.String, "kind": pl.String, "level": pl.Float64, "D": pl.Float64, "F": pl.Float64}
+        records += [
+            {
+                **key,
+                "kind": "shape",
+                "level": solved(of.sweep, served, "B", D=s["D"], F=s["F"]),
+                **s,
+            }
+            for s in inside
+        ]
+    schema = {
+        "chip": pl.String,
+        "dtypes": pl.String,
+        "kind": pl.String,
+        "level": pl.Float64,
+        "D": pl.Float64,
+        "F": pl.Float64,
+    }
     frame = pl.DataFrame(records, schema={**schema, "name": pl.String}, orient="row")
     edges_of = dict(zip(("left", "right", "bottom", "top"), map(float, span), strict=True))
     return frame.with_columns(**{name: pl.lit(at) for name, at in edges_of.items()})
 
 
-def contour(sweep: Sweep, served: Served, level: int | Fraction, span: tuple[int, int, int, int]) -> list[tuple[float, float]]:
+def contour(
+    sweep: Sweep, served: Served, level: int | Fraction, span: tuple[int, int, int, int]
+) -> list[tuple[float, float]]:
     """The line from which on a batch is compute-bound, as D and F, within a rectangle; where it leaves that, along the rectangle's edge.
 
     F is solved for at some D, and D at some F, so that points are dense where the line is flat and where it is steep.
@@ -132,13 +177,20 @@ def contour(sweep: Sweep, served: Served, level: int | Fraction, span: tuple[int
     points: list[tuple[Fraction | float | None, Fraction | float | None]]
     points = [(d, solved(sweep, served, "F", B=level, D=d)) for d in spaced(low_d, high_d)]
     points += [(solved(sweep, served, "D", B=level, F=f), f) for f in spaced(low_f, high_f)]
-    kept = {(float(d), float(max(f, low_f))) for d, f in points if d is not None and f is not None and low_d <= d <= high_d and f <= high_f}
+    kept = {
+        (float(d), float(max(f, low_f)))
+        for d, f in points
+        if d is not None and f is not None and low_d <= d <= high_d and f <= high_f
+    }
     return sorted(kept, key=lambda point: (point[0], -point[1]))
 
 
 def spaced(low: int, high: int) -> list[Fraction]:
     """Sizes from one to another, evenly on a logarithmic axis."""
-    between = (Fraction(low * (high / low) ** (i / (CONTOUR_POINTS - 1))) for i in range(1, CONTOUR_POINTS - 1))
+    between = (
+        Fraction(low * (high / low) ** (i / (CONTOUR_POINTS - 1)))
+        for i in range(1, CONTOUR_POINTS - 1)
+    )
     return [Fraction(low), *between, Fraction(high)]
 
 
@@ -184,13 +236,26 @@ def shards_frame(of: Selection, axis: str | None = None, shape: str | None = Non
     dims = of.dims
     axis = axis or next(name for name in of.sweep.solved if name in dims)
     found = of.thresholds().filter(pl.col("axis") == axis)
-    frame = at_largest((found.filter(shape=shape) if shape else found).collect(), [dim for dim in dims if dim != axis])
+    frame = at_largest(
+        (found.filter(shape=shape) if shape else found).collect(),
+        [dim for dim in dims if dim != axis],
+    )
     frame = frame.filter(pl.col("shards") > 1) if 1 not in of.sweep.config[SHARDS] else frame
-    vendors = {chip: of.sweep.chips[chip].get("vendor") or "" for chip in of.blocks}
-    frame = frame.with_columns(vendor=pl.col("chip").replace_strict(vendors, default="", return_dtype=pl.String))
-    frame = frame.select("chip", "vendor", "dtypes", "sharding", "network", "shards", "critical", "limit", "setting")
-    still = frame.filter(pl.col("critical").is_not_null()).group_by("chip", "dtypes", "sharding").agg(most=pl.col("shards").max())
-    return frame.join(still, on=["chip", "dtypes", "sharding"], how="left").sort("sharding", "dtypes", "chip", "shards")
+    vendors = {chip: of.sweep.chips[chip].get("vendor") or "" for chip in of.by_chip}
+    frame = frame.with_columns(
+        vendor=pl.col("chip").replace_strict(vendors, default="", return_dtype=pl.String)
+    )
+    frame = frame.select(
+        "chip", "vendor", "dtypes", "sharding", "network", "shards", "critical", "limit", "setting"
+    )
+    still = (
+        frame.filter(pl.col("critical").is_not_null())
+        .group_by("chip", "dtypes", "sharding")
+        .agg(most=pl.col("shards").max())
+    )
+    return frame.join(still, on=["chip", "dtypes", "sharding"], how="left").sort(
+        "sharding", "dtypes", "chip", "shards"
+    )
 
 
 def layer_frame(of: Selection, shapes: Mapping[str, str]) -> pl.DataFrame:
@@ -205,7 +270,10 @@ def layer_frame(of: Selection, shapes: Mapping[str, str]) -> pl.DataFrame:
     """
     need("layers", of.sweep, shapes=list(shapes.values()))
     dims = of.dims[1:]
-    layers = pl.DataFrame({"shape": list(shapes.values()), "layer": list(shapes)}, schema={"shape": pl.String, "layer": pl.String})
+    layers = pl.DataFrame(
+        {"shape": list(shapes.values()), "layer": list(shapes)},
+        schema={"shape": pl.String, "layer": pl.String},
+    )
     found = unsharded(of).join(layers.lazy(), on="shape", maintain_order="right_left")
     sizes = pl.concat_str([pl.format(f"{dim} = {{}}", pl.col(dim)) for dim in dims], separator=", ")
     kept = ("chip", "dtypes", "sharding", "shards", "layer", "critical")
@@ -233,12 +301,24 @@ def time_frame(
         (compute, memory or network), `seconds` [s], `bound` (whether it is the one that binds), `t_lower_s` [s], and `fits` where the
         sweep stores it.
     """
-    need("time", of.sweep, shapes=list(shapes.values()), sizes=sizes, shards=shards, sharding=sharding)
+    need(
+        "time",
+        of.sweep,
+        shapes=list(shapes.values()),
+        sizes=sizes,
+        shards=shards,
+        sharding=sharding,
+    )
     lead = of.dims[0]
-    layers = pl.DataFrame({"shape": list(shapes.values()), "layer": list(shapes)}, schema={"shape": pl.String, "layer": pl.String})
+    layers = pl.DataFrame(
+        {"shape": list(shapes.values()), "layer": list(shapes)},
+        schema={"shape": pl.String, "layer": pl.String},
+    )
     rows = of.rows()
     rows = rows.filter(pl.col("shards").is_in(list(shards)), pl.col(lead).is_in(list(sizes)))
-    rows = rows.filter(pl.col("sharding") == (pl.lit(sharding) if sharding else pl.col("sharding").first()))
+    rows = rows.filter(
+        pl.col("sharding") == (pl.lit(sharding) if sharding else pl.col("sharding").first())
+    )
     fits = ["fits"] if "fits" in rows.collect_schema() else []
     rows = rows.join(layers.lazy(), on="shape", maintain_order="right").select(
         "chip",
@@ -253,10 +333,25 @@ def time_frame(
         *fits,
         **TIMES,
     )
-    index = ["chip", "dtypes", "sharding", "link", "B", "shards", "layer", "bound", "t_lower_s", *fits]
-    tall = rows.unpivot(list(TIMES), index=index, variable_name="resource", value_name="seconds").collect()
+    index = [
+        "chip",
+        "dtypes",
+        "sharding",
+        "link",
+        "B",
+        "shards",
+        "layer",
+        "bound",
+        "t_lower_s",
+        *fits,
+    ]
+    tall = rows.unpivot(
+        list(TIMES), index=index, variable_name="resource", value_name="seconds"
+    ).collect()
     order = {chip: place for place, chip in enumerate(of.chips)}
-    tall = tall.with_columns(bound=pl.col("bound") == pl.col("resource"), place=pl.col("chip").replace_strict(order))
+    tall = tall.with_columns(
+        bound=pl.col("bound") == pl.col("resource"), place=pl.col("chip").replace_strict(order)
+    )
     return tall.sort("place", "dtypes", "B", "shards", maintain_order=True).drop("place")
 
 
@@ -285,10 +380,29 @@ def bound_frame(of: Selection, up: str = "shards", shape: str | None = None) -> 
     frame = at_largest(frame, others)
     frame = frame.filter(pl.col(up).is_in(apart(sorted(frame[up].unique().to_list()))))
     frame = frame.filter(pl.col(dims[0]).is_in(apart(sorted(frame[dims[0]].unique().to_list()))))
-    frame = with_edges(frame, x=dims[0], y=up).unique(["chip", "dtypes", "sharding", "x", "y"], keep="first", maintain_order=True)
-    thresholds = of.thresholds().filter(axis=dims[0]).select(*case, "critical", solved=pl.lit(value=True)).collect()
-    frame = frame.join(thresholds, on=case, how="left", nulls_equal=True, maintain_order="left").with_columns(
-        pl.col("solved").fill_null(value=False)
+    frame = with_edges(frame, x=dims[0], y=up).unique(
+        ["chip", "dtypes", "sharding", "x", "y"], keep="first", maintain_order=True
     )
+    thresholds = (
+        of.thresholds()
+        .filter(axis=dims[0])
+        .select(*case, "critical", solved=pl.lit(value=True))
+        .collect()
+    )
+    frame = frame.join(
+        thresholds, on=case, how="left", nulls_equal=True, maintain_order="left"
+    ).with_columns(pl.col("solved").fill_null(value=False))
     places = [f"{axis}{tail}" for axis in "xy" for tail in ("", "_low", "_high")]
-    return frame.select("chip", "dtypes", "sharding", "network", "shards", *places, "bound", "utilization", "setting", "solved", "critical")
+    return frame.select(
+        "chip",
+        "dtypes",
+        "sharding",
+        "network",
+        "shards",
+        *places,
+        "bound",
+        "utilization",
+        "setting",
+        "solved",
+        "critical",
+    )

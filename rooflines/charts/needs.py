@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.errors import Mistakes, RooflinesError, check_known
-from rooflines.model.resources import MATH, RESOURCES, Plain
+from rooflines.model.resources import JSON, MATH, RESOURCES
 from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
@@ -13,7 +13,19 @@ if TYPE_CHECKING:
 
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["COLUMNS", "MAIN_MEMORY", "NEEDS", "TIMES", "TWO", "absent", "chips_for", "lacking", "map_dims", "need", "sizes_of"]
+__all__ = [
+    "COLUMNS",
+    "MAIN_MEMORY",
+    "NEEDS",
+    "TIMES",
+    "TWO",
+    "absent",
+    "chips_for",
+    "lacking",
+    "map_dims",
+    "need",
+    "sizes_of",
+]
 
 MAIN_MEMORY = "hbm"
 """The memory level whose bandwidth compares chips."""
@@ -37,12 +49,12 @@ class Need(NamedTuple):
     auto: bool = False
 
 
-def has_bandwidth(entry: Plain) -> bool:
+def has_bandwidth(entry: JSON) -> bool:
     """Whether the bandwidth of a chip's main memory is known."""
     return bool(entry["memory"].get(MAIN_MEMORY, {}).get("bytes_per_s"))
 
 
-COMPARED: Mapping[str, Callable[[Plain], bool]] = {
+COMPARED: Mapping[str, Callable[[JSON], bool]] = {
     "chips": has_bandwidth,
     "ridges": has_bandwidth,
     "per-dollar": lambda entry: has_bandwidth(entry) and bool(entry.get("prices")),
@@ -53,13 +65,15 @@ COMPARED: Mapping[str, Callable[[Plain], bool]] = {
 
 def chips_for(chart: str, sweep: Sweep) -> list[str]:
     """The chips of a sweep that a chart can show: those with rows and, where it compares chips, with the numbers that it compares."""
-    served = dict.fromkeys(block.chip for block in sweep.blocks)
+    served = dict.fromkeys(chip_rows.chip for chip_rows in sweep.by_chip)
     return [chip for chip in served if chart not in COMPARED or COMPARED[chart](sweep.chips[chip])]
 
 
 def sizes_of(sweep: Sweep, dim: str) -> list[int]:
     """The sizes that a dimension takes."""
-    return sorted({value for axis in (*sweep.leading, *sweep.inner) for value in axis.columns.get(dim, ())})
+    return sorted(
+        {value for axis in (*sweep.leading, *sweep.inner) for value in axis.columns.get(dim, ())}
+    )
 
 
 def _free(sweep: Sweep, dim: str) -> bool:
@@ -69,18 +83,29 @@ def _free(sweep: Sweep, dim: str) -> bool:
 
 def _by_shape(sweep: Sweep) -> bool:
     """Whether shapes give one size to every dimension but the first, which has its own."""
-    return bool(sweep.config["shapes"]) and sweep.lead is not None and all("shape" in a.columns or a.count == 1 for a in sweep.inner)
+    return (
+        bool(sweep.config["shapes"])
+        and sweep.lead is not None
+        and all("shape" in a.columns or a.count == 1 for a in sweep.inner)
+    )
 
 
 def _tall(sweep: Sweep, up: str) -> bool:
     """Whether a bound map has some rows with this upwards."""
-    return len(sweep.config[SHARDS]) >= SHORT_AXIS if up == SHARDS else len(sizes_of(sweep, up)) >= MAP_AXIS
+    return (
+        len(sweep.config[SHARDS]) >= SHORT_AXIS
+        if up == SHARDS
+        else len(sizes_of(sweep, up)) >= MAP_AXIS
+    )
 
 
 def map_dims(sweep: Sweep) -> list[str]:
     """What a bound map of a sweep can have upwards, what shows most first."""
     shards = [SHARDS] if len(sweep.config[SHARDS]) > 1 else []
-    return sorted([*shards, *(dim for dim in sweep.op.dims[1:] if _free(sweep, dim))], key=lambda up: not _tall(sweep, up))
+    return sorted(
+        [*shards, *(dim for dim in sweep.op.dims[1:] if _free(sweep, dim))],
+        key=lambda up: not _tall(sweep, up),
+    )
 
 
 def _two_chips(chart: str, what: str) -> Need:
@@ -89,7 +114,11 @@ def _two_chips(chart: str, what: str) -> Need:
 
 OWN_LEAD = Need("an axis of its own for the first dimension", lambda s: _free(s, s.op.dims[0]))
 SOLVED_LEAD = Need("`thresholds` of the first dimension", lambda s: s.op.dims[0] in s.solved)
-LONG_LEAD = Need(f"{LONG_AXIS} sizes of the first dimension", lambda s: len(sizes_of(s, s.op.dims[0])) >= LONG_AXIS, auto=True)
+LONG_LEAD = Need(
+    f"{LONG_AXIS} sizes of the first dimension",
+    lambda s: len(sizes_of(s, s.op.dims[0])) >= LONG_AXIS,
+    auto=True,
+)
 OTHER_DIMS = Need("an operation of several dimensions", lambda s: len(s.op.dims) > 1)
 TWO_OTHERS = Need("an operation of three dimensions", lambda s: len(s.op.dims) == 1 + TWO)
 BOTH_FREE = Need(
@@ -101,7 +130,11 @@ BY_SHAPE = Need("shapes that give every size but that of the first dimension", _
 
 NEEDS: Mapping[str, tuple[Need, ...]] = {
     "roofline": (
-        Need("the vector unit for an operation of one dimension", lambda s: s.op.dims != ("D",) or s.unit == "vector", auto=True),
+        Need(
+            "the vector unit for an operation of one dimension",
+            lambda s: s.op.dims != ("D",) or s.unit == "vector",
+            auto=True,
+        ),
     ),
     "chips": (_two_chips("chips", "a known bandwidth of the main memory"),),
     "attained": (
@@ -123,7 +156,11 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "shards": (
         Need("`thresholds` of a dimension", lambda s: any(axis in s.op.dims for axis in s.solved)),
         Need("several numbers of chips in `shards`", lambda s: len(s.config[SHARDS]) > 1),
-        Need(f"{SHORT_AXIS} numbers of chips in `shards`", lambda s: len(s.config[SHARDS]) >= SHORT_AXIS, auto=True),
+        Need(
+            f"{SHORT_AXIS} numbers of chips in `shards`",
+            lambda s: len(s.config[SHARDS]) >= SHORT_AXIS,
+            auto=True,
+        ),
     ),
     "ridges": (_two_chips("ridges", "a known bandwidth of the main memory"),),
     "layers": (
@@ -136,7 +173,10 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "per-watt": (_two_chips("per-watt", "a design power"),),
     "time": (BY_SHAPE,),
     "bounds": (
-        Need("several numbers of chips in `shards`, or another dimension with an axis of its own", lambda s: bool(map_dims(s))),
+        Need(
+            "several numbers of chips in `shards`, or another dimension with an axis of its own",
+            lambda s: bool(map_dims(s)),
+        ),
         LONG_LEAD,
         Need(
             f"{SHORT_AXIS} numbers of chips in `shards`, or {MAP_AXIS} sizes of another dimension",
@@ -167,13 +207,18 @@ def lacking(chart: str, sweep: Sweep, *, auto: bool = False) -> str | None:
         sweep: Its sweep.
         auto: Whether it is to be drawn without being asked for: then it has to show something, too.
     """
-    return next((need.what for need in NEEDS[chart] if not need.met(sweep) and (auto or not need.auto)), None)
+    return next(
+        (need.what for need in NEEDS[chart] if not need.met(sweep) and (auto or not need.auto)),
+        None,
+    )
 
 
 def absent(chart: str, sweep: Sweep) -> list[str]:
     """The columns that a chart reads and the sweep does not store."""
     stored = sweep.config["columns"]
-    return [] if stored == "all" else [name for name in COLUMNS.get(chart, ()) if name not in stored]
+    return (
+        [] if stored == "all" else [name for name in COLUMNS.get(chart, ()) if name not in stored]
+    )
 
 
 def shape_names(sweep: Sweep) -> list[str]:
@@ -199,7 +244,10 @@ def check_asked(sweep: Sweep, **asked: str | Sequence[Any] | None) -> None:
         "shards": (sweep.config[SHARDS], "no number of chips of"),
         "sizes": (sizes_of(sweep, sweep.op.dims[0]), f"no size of {sweep.op.dims[0]} in"),
         "up": (map_dims(sweep), "nothing that has an axis in"),
-        "axis": ([axis for axis in sweep.solved if axis != SHARDS], "no dimension among the `thresholds` of"),
+        "axis": (
+            [axis for axis in sweep.solved if axis != SHARDS],
+            "no dimension among the `thresholds` of",
+        ),
     }
     with Mistakes() as mistakes:
         for name, values in asked.items():
@@ -220,5 +268,9 @@ def need(chart: str, sweep: Sweep, **asked: str | Sequence[Any] | None) -> None:
         RooflinesError: It lacks something.
     """
     if what := lacking(chart, sweep):
-        raise RooflinesError(f"sweeps.{sweep.name}", f"has no chart {chart}, which needs {what}", "choose another sweep or chart")
+        raise RooflinesError(
+            f"sweeps.{sweep.name}",
+            f"has no chart {chart}, which needs {what}",
+            "choose another sweep or chart",
+        )
     check_asked(sweep, **asked)

@@ -10,7 +10,16 @@ from rooflines.charts.kit.labels import Box, Place, Spot, dodge, width_em
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ALONG", "CLEAR", "FOOT", "OFF_SLOPE", "POINT_SIDES", "above_ceilings", "beside_ridge", "turned"]
+__all__ = [
+    "ALONG",
+    "CLEAR",
+    "FOOT",
+    "OFF_SLOPE",
+    "POINT_SIDES",
+    "above_ceilings",
+    "beside_ridge",
+    "turned",
+]
 
 FOOT = 1.1
 """Height of the words at the foot of the regions [em]."""
@@ -41,7 +50,10 @@ def above_ceilings(spots: Sequence[Spot], plot: tuple[float, float]) -> list[Pla
     """Names above the right ends of their ceilings, pushed apart, but none far from its line."""
     wanted = [spot.y - 0.75 for spot in spots]
     found = dodge(wanted, 1.32, 0.4, plot[1])
-    return [Place(-0.2, y - spot.y, "right") if abs(y - w) < LIFTED else None for y, spot, w in zip(found, spots, wanted, strict=True)]
+    return [
+        Place(-0.2, y - spot.y, "right") if abs(y - w) < LIFTED else None
+        for y, spot, w in zip(found, spots, wanted, strict=True)
+    ]
 
 
 def turned(spot: Spot, along: float, off: float, angle: float) -> list[Box]:
@@ -50,6 +62,9 @@ def turned(spot: Spot, along: float, off: float, angle: float) -> list[Box]:
     boxes = []
     for step in range(SQUARES):
         way = along + (step / (SQUARES - 1) - 0.5) * wide
-        x, y = spot.x + way * math.cos(angle) + off * math.sin(angle), spot.y - way * math.sin(angle) + off * math.cos(angle)
+        x, y = (
+            spot.x + way * math.cos(angle) + off * math.sin(angle),
+            spot.y - way * math.sin(angle) + off * math.cos(angle),
+        )
         boxes.append(Box(x - OFF_SLOPE, y - OFF_SLOPE, x + OFF_SLOPE, y + OFF_SLOPE))
     return boxes

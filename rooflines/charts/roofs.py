@@ -25,9 +25,29 @@ from rooflines.charts.kit.drawing import (
     starting,
     zoom,
 )
-from rooflines.charts.kit.labels import Box, Place, Spot, chip_label, count, part_name, place, si, significant, width_em
+from rooflines.charts.kit.labels import (
+    Box,
+    Place,
+    Spot,
+    chip_label,
+    count,
+    part_name,
+    place,
+    si,
+    significant,
+    width_em,
+)
 from rooflines.charts.kit.themes import Margins, plot_size
-from rooflines.charts.roof_labels import ALONG, CLEAR, FOOT, OFF_SLOPE, POINT_SIDES, above_ceilings, beside_ridge, turned
+from rooflines.charts.roof_labels import (
+    ALONG,
+    CLEAR,
+    FOOT,
+    OFF_SLOPE,
+    POINT_SIDES,
+    above_ceilings,
+    beside_ridge,
+    turned,
+)
 from rooflines.charts.times import BOUNDS
 
 if TYPE_CHECKING:
@@ -39,7 +59,12 @@ MARGINS = Margins(left=4.2, right=1.6, bottom=4.4)
 REGIONS = ("memory", "compute")
 """What binds left and right of the ridge; styles of the same names write it."""
 
-TOOLTIP = {"ceiling": "compute peak", "memory": "memory level", "network": "interconnect", "point": "operating point"}
+TOOLTIP = {
+    "ceiling": "compute peak",
+    "memory": "memory level",
+    "network": "interconnect",
+    "point": "operating point",
+}
 
 
 class Plane:
@@ -50,7 +75,9 @@ class Plane:
         points = frame.filter(kind="point")
         main = ridges.filter(kind="memory").unique(["chip", "dtypes"], keep="first")
         least = [ridges["intensity"].min(), points["intensity"].min()]
-        self.low = 10.0 ** math.floor(math.log10(min(float(v) for v in least if v is not None) * 0.55)) * 3  # type: ignore[arg-type]
+        self.low = (
+            10.0 ** math.floor(math.log10(min(float(v) for v in least if v is not None) * 0.55)) * 3  # type: ignore[arg-type]
+        )
         most = [ridges["intensity"].max(), points["intensity"].max()]
         self.high = max(float(v) for v in most if v is not None) * 4  # type: ignore[arg-type]
         self.top = highest(frame, "flops_per_s") * 1.9
@@ -70,7 +97,9 @@ class Plane:
         return across * size[0], (1 - up) * size[1]
 
 
-def roofline(frame: pl.DataFrame, *, first: Mapping[str, Any] | None = None, title: str | None = None) -> Chart:
+def roofline(
+    frame: pl.DataFrame, *, first: Mapping[str, Any] | None = None, title: str | None = None
+) -> Chart:
     """The roofline of one chip, chosen among those of the frame.
 
     Args:
@@ -84,8 +113,12 @@ def roofline(frame: pl.DataFrame, *, first: Mapping[str, Any] | None = None, tit
     plane = Plane(frame)
     chips = frame["chip"].unique(maintain_order=True).to_list()
     combinations = frame["dtypes"].drop_nulls().unique(maintain_order=True).to_list()
-    pieces: dict[str, list[dict[str, Any]]] = {name: [] for name in ("roof", "slope", "ceiling", "region", "ridge", "point", "word")}
-    labels: dict[str, list[pl.DataFrame]] = {style: [] for style in ("strong", "label", "note", *REGIONS)}
+    pieces: dict[str, list[dict[str, Any]]] = {
+        name: [] for name in ("roof", "slope", "ceiling", "region", "ridge", "point", "word")
+    }
+    labels: dict[str, list[pl.DataFrame]] = {
+        style: [] for style in ("strong", "label", "note", *REGIONS)
+    }
     findings = {}
     for key, of_chip in _cases(frame, chips, combinations):
         case = _Case(plane, of_chip, *key)
@@ -95,18 +128,33 @@ def roofline(frame: pl.DataFrame, *, first: Mapping[str, Any] | None = None, tit
             labels[style].append(frame_of_style)
         finding = case.finding()
         findings["|".join(key)] = (title or finding[0], finding[1])
-    x = alt.X("x:Q", **log_axis(plane.low, plane.high, "Arithmetic intensity (FLOP per byte moved)", SHORT_LABEL))
+    x = alt.X(
+        "x:Q",
+        **log_axis(
+            plane.low, plane.high, "Arithmetic intensity (FLOP per byte moved)", SHORT_LABEL
+        ),
+    )
     y = alt.Y("y:Q", **log_axis(plane.bottom, plane.top, "Attainable FLOP/s"))
     layers = [*_marks(pieces, x, y), *_texts(labels, x, y, plane.turn)]
-    return assemble(layers, findings, starting([Choice("chip", chips), Choice("dtypes", combinations)], first), MARGINS)
+    return assemble(
+        layers,
+        findings,
+        starting([Choice("chip", chips), Choice("dtypes", combinations)], first),
+        MARGINS,
+    )
 
 
-def _cases(frame: pl.DataFrame, chips: Sequence[str], combinations: Sequence[str]) -> list[tuple[tuple[str, str], pl.DataFrame]]:
+def _cases(
+    frame: pl.DataFrame, chips: Sequence[str], combinations: Sequence[str]
+) -> list[tuple[tuple[str, str], pl.DataFrame]]:
     """What is drawn of every chip in every combination that it can do."""
     cases = []
     for chip in chips:
         for combination in combinations:
-            found = frame.filter((pl.col("chip") == chip) & ((pl.col("dtypes") == combination) | pl.col("dtypes").is_null()))
+            found = frame.filter(
+                (pl.col("chip") == chip)
+                & ((pl.col("dtypes") == combination) | pl.col("dtypes").is_null())
+            )
             if found.filter(kind="memory").height:
                 cases.append(((chip, combination), found))
     return cases
@@ -117,10 +165,16 @@ class _Case:
 
     def __init__(self, plane: Plane, frame: pl.DataFrame, chip: str, dtypes: str) -> None:
         self.plane, self.key = plane, {"chip": chip, "dtypes": dtypes}
-        self.slopes = frame.filter(pl.col("kind").is_in(["memory", "network"])).sort("bytes_per_s", descending=True).to_dicts()
+        self.slopes = (
+            frame.filter(pl.col("kind").is_in(["memory", "network"]))
+            .sort("bytes_per_s", descending=True)
+            .to_dicts()
+        )
         self.points = frame.filter(kind="point").sort("B").to_dicts()
         main = frame.filter(kind="memory")["name"][0]
-        self.main = next(slope for slope in self.slopes if slope["kind"] == "memory" and slope["name"] == main)
+        self.main = next(
+            slope for slope in self.slopes if slope["kind"] == "memory" and slope["name"] == main
+        )
         self.peak = self.main["flops_per_s"]
         grouped: dict[float, list[str]] = {}
         for row in frame.filter(kind="ceiling").to_dicts():
@@ -142,19 +196,37 @@ class _Case:
             "slope": [],
             "ceiling": [],
             "region": self._regions(),
-            "ridge": [{**self.key, "x": main["intensity"], "y": self.plane.bottom, "y2": self.peak}],
+            "ridge": [
+                {**self.key, "x": main["intensity"], "y": self.plane.bottom, "y2": self.peak}
+            ],
             "point": [
-                {**self.key, "x": p["intensity"], "y": p["flops_per_s"], "at": p["B"], "shape": p["shape"] or ""} for p in self.points
+                {
+                    **self.key,
+                    "x": p["intensity"],
+                    "y": p["flops_per_s"],
+                    "at": p["B"],
+                    "shape": p["shape"] or "",
+                }
+                for p in self.points
             ],
         }
         for slope in self.slopes:
-            corners = self.roof(slope["bytes_per_s"], self.highest if slope["kind"] == "memory" else self.peak)[:2]
-            about = {"name": part_name(slope["name"]), "bytes_per_s": slope["bytes_per_s"], "ridge": slope["intensity"]}
+            corners = self.roof(
+                slope["bytes_per_s"], self.highest if slope["kind"] == "memory" else self.peak
+            )[:2]
+            about = {
+                "name": part_name(slope["name"]),
+                "bytes_per_s": slope["bytes_per_s"],
+                "ridge": slope["intensity"],
+            }
             found["slope"] += [row | about for row in self._path(corners, slope["name"])]
         fastest = max(s["bytes_per_s"] for s in self.slopes if s["kind"] == "memory")
         for peak, names in self.ceilings.items():
             corners = [(peak / fastest, peak), (self.plane.high, peak)]
-            found["ceiling"] += [row | {"name": ", ".join(names), "peak": peak} for row in self._path(corners, names[0])]
+            found["ceiling"] += [
+                row | {"name": ", ".join(names), "peak": peak}
+                for row in self._path(corners, names[0])
+            ]
         return found
 
     def _path(self, corners: Sequence[tuple[float, float]], line: str) -> list[dict[str, Any]]:
@@ -175,14 +247,24 @@ class _Case:
         for layout, size in LAYOUTS.items():
             places[layout] = self._placed(plot_size(size, MARGINS), texts)
         frame = pl.DataFrame([{**self.key, **text} for text in texts]).hstack(places_of(places))
-        return {style: frame.filter(pl.col("style") == style).drop("style") for style in ("strong", "label", "note", *REGIONS)}
+        return {
+            style: frame.filter(pl.col("style") == style).drop("style")
+            for style in ("strong", "label", "note", *REGIONS)
+        }
 
     def _texts(self) -> list[dict[str, Any]]:
         """What is said where; places are found in this order."""
         bottom = self.plane.bottom
         cuts = [x for x, _ in self.roof(self.main["bytes_per_s"], self.peak)]
         texts: list[dict[str, Any]] = [
-            {"role": "foot", "style": region, "text": f"{region}-bound", "x": math.sqrt(left * right), "y": bottom, "span": (left, right)}
+            {
+                "role": "foot",
+                "style": region,
+                "text": f"{region}-bound",
+                "x": math.sqrt(left * right),
+                "y": bottom,
+                "span": (left, right),
+            }
             for region, (left, right) in zip(REGIONS, pairwise(cuts), strict=True)
         ]
         texts.append(
@@ -197,7 +279,13 @@ class _Case:
         for peak, names in self.ceilings.items():
             style = "strong" if peak == self.peak else "note"
             texts.append(
-                {"role": "ceiling", "style": style, "text": f"{', '.join(names)} · {si(peak, 'FLOP/s')}", "x": self.plane.high, "y": peak}
+                {
+                    "role": "ceiling",
+                    "style": style,
+                    "text": f"{', '.join(names)} · {si(peak, 'FLOP/s')}",
+                    "x": self.plane.high,
+                    "y": peak,
+                }
             )
         texts += [
             {
@@ -213,7 +301,16 @@ class _Case:
             style = "strong" if slope is self.main else "note"
             text = f"{part_name(slope['name'])} · {si(slope['bytes_per_s'], 'B/s')}"
             corners = self.roof(slope["bytes_per_s"], self.peak)
-            texts.append({"role": "slope", "style": style, "text": text, "x": corners[0][0], "y": corners[0][1], "end": corners[1]})
+            texts.append(
+                {
+                    "role": "slope",
+                    "style": style,
+                    "text": text,
+                    "x": corners[0][0],
+                    "y": corners[0][1],
+                    "end": corners[1],
+                }
+            )
         return texts
 
     def _placed(self, plot: tuple[float, float], texts: list[dict[str, Any]]) -> list[Place | None]:
@@ -224,7 +321,10 @@ class _Case:
             for a, b in [self.roof(slope["bytes_per_s"], self.peak)[:2]]
         ]
         lines += [
-            (*self.plane.at(plot, peak / self.main["bytes_per_s"], peak), *self.plane.at(plot, self.plane.high, peak))
+            (
+                *self.plane.at(plot, peak / self.main["bytes_per_s"], peak),
+                *self.plane.at(plot, self.plane.high, peak),
+            )
             for peak in self.ceilings
         ]
         ridge_x = self.plane.at(plot, self.main["intensity"], self.peak)[0]
@@ -242,7 +342,12 @@ class _Case:
             elif role == "ceiling":
                 found = above_ceilings(spots, plot)
             elif role == "point":
-                found = place([replace(spot, sides=POINT_SIDES) for spot in spots], plot, boxes=taken, segments=lines)
+                found = place(
+                    [replace(spot, sides=POINT_SIDES) for spot in spots],
+                    plot,
+                    boxes=taken,
+                    segments=lines,
+                )
             else:
                 found = self._along_slopes(group, spots, plot, taken)
             taken += [p.box(s) for p, s in zip(found, spots, strict=True) if p and role != "slope"]
@@ -253,16 +358,26 @@ class _Case:
         x, y = self.plane.at(plot, text["x"], text["y"])
         return Spot(x, y, text["text"], bold=text["style"] not in ("label", "note"))
 
-    def _at_foot(self, group: Sequence[Mapping[str, Any]], spots: Sequence[Spot], plot: tuple[float, float]) -> list[Place | None]:
+    def _at_foot(
+        self, group: Sequence[Mapping[str, Any]], spots: Sequence[Spot], plot: tuple[float, float]
+    ) -> list[Place | None]:
         """The regions' names, each where its region is wide enough."""
         found: list[Place | None] = []
         for text, spot in zip(group, spots, strict=True):
             left, right = (self.plane.at(plot, x, self.plane.bottom)[0] for x in text["span"])
-            found.append(Place(0.0, -FOOT, "center") if right - left > width_em(spot.text, bold=True) + CLEAR else None)
+            found.append(
+                Place(0.0, -FOOT, "center")
+                if right - left > width_em(spot.text, bold=True) + CLEAR
+                else None
+            )
         return found
 
     def _along_slopes(
-        self, group: Sequence[Mapping[str, Any]], spots: Sequence[Spot], plot: tuple[float, float], taken: Sequence[Box]
+        self,
+        group: Sequence[Mapping[str, Any]],
+        spots: Sequence[Spot],
+        plot: tuple[float, float],
+        taken: Sequence[Box],
     ) -> list[Place | None]:
         """Names of bandwidths along their slopes, turned like them, where the turned text meets nothing."""
         found: list[Place | None] = []
@@ -290,7 +405,9 @@ class _Case:
         name, combination = chip_label(self.key["chip"]), self.key["dtypes"]
         level = part_name(self.main["name"])
         shape = next((point["shape"] for point in self.points if point["shape"]), None)
-        title = f"The {level} ridge of {name} is {significant(self.main['intensity'])} FLOP per byte"
+        title = (
+            f"The {level} ridge of {name} is {significant(self.main['intensity'])} FLOP per byte"
+        )
         points = (
             f" Dots: {shape} at several {self.points[0]['name']}."
             if shape
@@ -298,13 +415,20 @@ class _Case:
             if self.points
             else ""
         )
-        return title, f"{combination} at {si(self.peak, 'FLOP/s')}, {level} at {si(self.main['bytes_per_s'], 'B/s')}.{points}"
+        return (
+            title,
+            f"{combination} at {si(self.peak, 'FLOP/s')}, {level} at {si(self.main['bytes_per_s'], 'B/s')}.{points}",
+        )
 
 
 def _marks(pieces: Mapping[str, list[dict[str, Any]]], x: alt.X, y: alt.Y) -> list[alt.Chart]:
     """Regions, then lines, then points."""
     now = chosen("chip", "dtypes")
-    frames = {name: data(pl.DataFrame(rows, infer_schema_length=None)) for name, rows in pieces.items() if rows}
+    frames = {
+        name: data(pl.DataFrame(rows, infer_schema_length=None))
+        for name, rows in pieces.items()
+        if rows
+    }
 
     def layer(name: str) -> alt.Chart:
         return alt.Chart(frames[name]).transform_filter(now)
@@ -312,13 +436,29 @@ def _marks(pieces: Mapping[str, list[dict[str, Any]]], x: alt.X, y: alt.Y) -> li
     region = alt.Color("region:N", legend=None, scale=alt.Scale(domain=BOUNDS, range="ordinal"))
     rate = alt.Tooltip("bytes_per_s:Q", title="byte/s", format=".3~s")
     layers = [
-        layer("region").mark_area(style="region").encode(x=x, y=y, y2="y2:Q", color=region, detail="region:N"),
+        layer("region")
+        .mark_area(style="region")
+        .encode(x=x, y=y, y2="y2:Q", color=region, detail="region:N"),
         layer("ceiling")
         .mark_line(style="context")
-        .encode(x=x, y=y, detail="line:N", tooltip=["name:N", alt.Tooltip("peak:Q", title="peak FLOP/s", format=".4~s")]),
+        .encode(
+            x=x,
+            y=y,
+            detail="line:N",
+            tooltip=["name:N", alt.Tooltip("peak:Q", title="peak FLOP/s", format=".4~s")],
+        ),
         layer("slope")
         .mark_line(style="context")
-        .encode(x=x, y=y, detail="line:N", tooltip=["name:N", rate, alt.Tooltip("ridge:Q", title="ridge, FLOP/byte", format=".4~s")]),
+        .encode(
+            x=x,
+            y=y,
+            detail="line:N",
+            tooltip=[
+                "name:N",
+                rate,
+                alt.Tooltip("ridge:Q", title="ridge, FLOP/byte", format=".4~s"),
+            ],
+        ),
         layer("ridge").mark_rule(style="rule").encode(x=x, y=y, y2="y2:Q"),
         layer("roof").mark_line(style="roof").encode(x=x, y=y).add_params(zoom("x", "y")),
     ]
@@ -329,11 +469,17 @@ def _marks(pieces: Mapping[str, list[dict[str, Any]]], x: alt.X, y: alt.Y) -> li
             alt.Tooltip("x:Q", title="FLOP/byte", format=".4~s"),
             alt.Tooltip("y:Q", title="attained FLOP/s", format=".4~s"),
         ]
-        layers.append(layer("point").mark_point(style="ink-dot", filled=True).encode(x=x, y=y, tooltip=tooltip))
+        layers.append(
+            layer("point")
+            .mark_point(style="ink-dot", filled=True)
+            .encode(x=x, y=y, tooltip=tooltip)
+        )
     return layers
 
 
-def _texts(labels: Mapping[str, list[pl.DataFrame]], x: alt.X, y: alt.Y, turn: str) -> list[alt.Chart]:
+def _texts(
+    labels: Mapping[str, list[pl.DataFrame]], x: alt.X, y: alt.Y, turn: str
+) -> list[alt.Chart]:
     """Every label; those of slopes are turned by the slopes' angle."""
     layers = []
     for style, found in labels.items():

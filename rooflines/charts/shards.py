@@ -24,7 +24,15 @@ from rooflines.charts.kit.drawing import (
     starting,
     ticks_between,
 )
-from rooflines.charts.kit.labels import Place, chip_label, count, part_name, shorten, sizes_text, split_on
+from rooflines.charts.kit.labels import (
+    Place,
+    chip_label,
+    count,
+    part_name,
+    shorten,
+    sizes_text,
+    split_on,
+)
 from rooflines.charts.kit.themes import Margins, plot_size
 
 if TYPE_CHECKING:
@@ -59,25 +67,47 @@ def critical_over_shards(
     Returns:
         A chart with the parameters `dtypes`, `sharding`, and `chip` for the one to tell from the others.
     """
-    chips, combinations, shardings = (frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes", "sharding"))
+    chips, combinations, shardings = (
+        frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes", "sharding")
+    )
     span = lowest(frame, "shards") / 1.12, highest(frame, "shards") * 1.12
     lines, ends, bands, findings, edges = [], [], [], {}, {}
     for (combination, split), case in frame.group_by("dtypes", "sharding", maintain_order=True):
         room = _Room(case)
         lines.append(room.placed(case))
         ends.append(_ends(lines[-1], room))
-        bands.append({"dtypes": combination, "sharding": split, "left": span[0], "right": span[1], **room.band()})
-        edges[f"{combination}|{split}"] = {"low": room.low, "high": room.high, "ticks": ticks_between(room.low, room.never)}
+        bands.append(
+            {
+                "dtypes": combination,
+                "sharding": split,
+                "left": span[0],
+                "right": span[1],
+                **room.band(),
+            }
+        )
+        edges[f"{combination}|{split}"] = {
+            "low": room.low,
+            "high": room.high,
+            "ticks": ticks_between(room.low, room.never),
+        }
         for chip in (EVERY, *chips):
-            findings[f"{chip}|{combination}|{split}"] = _finding(lines[-1], str(combination), str(split), size, title)
+            findings[f"{chip}|{combination}|{split}"] = _finding(
+                lines[-1], str(combination), str(split), size, title
+            )
     placed = pl.concat(lines)
     known = [
         alt.param(name="edges", value=edges),
-        alt.param(name="span", expr="edges[dtypes + '|' + sharding] || {low: 1, high: 10, ticks: []}"),
+        alt.param(
+            name="span", expr="edges[dtypes + '|' + sharding] || {low: 1, high: 10, ticks: []}"
+        ),
     ]
     x = alt.X("shards:Q", **binary_axis(*span, "Chips that share the work"))
-    axis = alt.Axis(values=alt.expr("span.ticks"), labelExpr=SHORT_LABEL, title=f"Smallest compute-bound {size}")
-    scale = alt.Scale(type="log", domainMin=alt.expr("span.low"), domainMax=alt.expr("span.high"), nice=False)
+    axis = alt.Axis(
+        values=alt.expr("span.ticks"), labelExpr=SHORT_LABEL, title=f"Smallest compute-bound {size}"
+    )
+    scale = alt.Scale(
+        type="log", domainMin=alt.expr("span.low"), domainMax=alt.expr("span.high"), nice=False
+    )
     y = alt.Y("y:Q", scale=scale, axis=axis)
     color = alt.Color("chip:N", legend=None, scale=palette_of(frame, palette))
     now = "datum.dtypes == dtypes && datum.sharding == sharding"
@@ -90,14 +120,24 @@ def critical_over_shards(
     ]
     base = alt.Chart(data(placed.drop("setting"))).transform_filter(now)
     encoding = {"x": x, "y": y, "color": color, "opacity": told_apart(), "tooltip": tooltip}
-    ground = alt.Chart(data(pl.DataFrame(bands))).transform_filter(f"{now} && datum.high > datum.never")
+    ground = alt.Chart(data(pl.DataFrame(bands))).transform_filter(
+        f"{now} && datum.high > datum.never"
+    )
     layers: list[alt.Chart] = [
-        ground.mark_rect(style="never", opacity=0.55).encode(x=alt.X("left:Q"), x2="right:Q", y=alt.Y("never:Q"), y2="high:Q"),
-        ground.mark_text(style="note", align="right", x=0, dx=alt.expr("em * -0.45"), text="never", clip=False).encode(y=alt.Y("middle:Q")),
+        ground.mark_rect(style="never", opacity=0.55).encode(
+            x=alt.X("left:Q"), x2="right:Q", y=alt.Y("never:Q"), y2="high:Q"
+        ),
+        ground.mark_text(
+            style="note", align="right", x=0, dx=alt.expr("em * -0.45"), text="never", clip=False
+        ).encode(y=alt.Y("middle:Q")),
     ]
     layers += [
-        base.transform_filter("!datum.never").mark_line(style="curve").encode(**encoding, detail="chip:N"),
-        base.transform_filter("!datum.never").mark_point(style="dot", filled=True).encode(**encoding),
+        base.transform_filter("!datum.never")
+        .mark_line(style="curve")
+        .encode(**encoding, detail="chip:N"),
+        base.transform_filter("!datum.never")
+        .mark_point(style="dot", filled=True)
+        .encode(**encoding),
         base.transform_filter("datum.never")
         .mark_point(style="dot", filled=True, shape="cross", size=alt.expr("em * em * 0.62"))
         .encode(**encoding),
@@ -113,7 +153,11 @@ def critical_over_shards(
             opacity=told_apart(),
         ),
     ]
-    choices = [Choice("chip", [EVERY, *chips]), Choice("dtypes", combinations), Choice("sharding", shardings, "Split")]
+    choices = [
+        Choice("chip", [EVERY, *chips]),
+        Choice("dtypes", combinations),
+        Choice("sharding", shardings, "Split"),
+    ]
     return assemble(layers, findings, starting(choices, first), MARGINS, known)
 
 
@@ -127,7 +171,10 @@ class _Room:
         share = 1 - LANE * min(len(chips), MOST_LANES) if case["critical"].null_count() else 1.0
         self.high = self.low * (self.never / self.low) ** (1 / share)
         lanes = min(len(chips), MOST_LANES)
-        self.lane = {c: self.never * (self.high / self.never) ** ((i % lanes + 0.5) / lanes) for i, c in enumerate(chips)}
+        self.lane = {
+            c: self.never * (self.high / self.never) ** ((i % lanes + 0.5) / lanes)
+            for i, c in enumerate(chips)
+        }
 
     def placed(self, case: pl.DataFrame) -> pl.DataFrame:
         """With the height of every point, `y`, and the interconnect as one reads it."""
@@ -136,12 +183,19 @@ class _Room:
         return case.with_columns(
             y=pl.coalesce(pl.col("critical").cast(pl.Float64), lane),
             never=pl.col("critical").is_null(),
-            link=pl.col("network").replace_strict(links, default="", return_dtype=pl.String).fill_null(""),
+            link=pl.col("network")
+            .replace_strict(links, default="", return_dtype=pl.String)
+            .fill_null(""),
         )
 
     def band(self) -> dict[str, float]:
         """The heights themselves."""
-        return {"low": self.low, "never": self.never, "high": self.high, "middle": math.sqrt(self.never * self.high)}
+        return {
+            "low": self.low,
+            "never": self.never,
+            "high": self.high,
+            "middle": math.sqrt(self.never * self.high),
+        }
 
     def at(self, y: float) -> float:
         """A height as a share of the plot's, from above."""
@@ -150,27 +204,44 @@ class _Room:
 
 def _ends(case: pl.DataFrame, room: _Room) -> pl.DataFrame:
     """The chips' names at the ends of their lines."""
-    last = case.sort("shards").group_by("chip", maintain_order=True).last().sort("y", descending=True)
+    last = (
+        case.sort("shards").group_by("chip", maintain_order=True).last().sort("y", descending=True)
+    )
     places: dict[str, Sequence[Place | None]] = {}
     for layout, look in LAYOUTS.items():
         down = plot_size(look, MARGINS)[1]
         places[layout] = end_places([room.at(y) * down for y in last["y"]], down)
     text = [
-        shorten(f"{chip_label(row['chip'])}" + (f" · {row['link']}" if row["link"] else ""), NAME_ROOM, bold=True, tail=True)
+        shorten(
+            f"{chip_label(row['chip'])}" + (f" · {row['link']}" if row["link"] else ""),
+            NAME_ROOM,
+            bold=True,
+            tail=True,
+        )
         for row in last.to_dicts()
     ]
-    return last.select("chip", "dtypes", "sharding", "y", text=pl.Series(text, dtype=pl.String)).hstack(places_of(places))
+    return last.select(
+        "chip", "dtypes", "sharding", "y", text=pl.Series(text, dtype=pl.String)
+    ).hstack(places_of(places))
 
 
-def _finding(case: pl.DataFrame, combination: str, split: str, size: str, title: str | None) -> tuple[str, str]:
+def _finding(
+    case: pl.DataFrame, combination: str, split: str, size: str, title: str | None
+) -> tuple[str, str]:
     """Title and subtitle: what the largest number of chips needs, or where the chip with the least reach never is compute-bound."""
     setting = case["setting"][0]
-    subtitle = f"{combination}, split {split}{', ' + setting if setting else ''}. Every byte counted."
+    subtitle = (
+        f"{combination}, split {split}{', ' + setting if setting else ''}. Every byte counted."
+    )
     if title:
         return title, subtitle
     if case["never"].all():
         return f"Split {split}: no {size} is enough on the chips shown", subtitle
-    never = case.group_by("chip", "shards", maintain_order=True).agg(pl.col("never").all()).filter("never")
+    never = (
+        case.group_by("chip", "shards", maintain_order=True)
+        .agg(pl.col("never").all())
+        .filter("never")
+    )
     if never.height:
         by_chip = (
             never.group_by("chip", maintain_order=True)
@@ -182,4 +253,7 @@ def _finding(case: pl.DataFrame, combination: str, split: str, size: str, title:
     most = highest(case, "shards")
     needed = case.filter(pl.col("shards") == most)["critical"]
     chips = "1 chip needs" if most == 1 else f"{count(most)} chips need"
-    return f"{chips} {sizes_text(size, needed.drop_nulls())}{', by type' if needed.n_unique() > 1 else ''}", subtitle
+    return (
+        f"{chips} {sizes_text(size, needed.drop_nulls())}{', by type' if needed.n_unique() > 1 else ''}",
+        subtitle,
+    )

@@ -55,10 +55,14 @@ def where_the_time_goes(
         A chart with the parameters `chip`, `dtypes`, `size` and `shards`.
     """
     names = ("chip", "dtypes", "B", "shards", "layer")
-    chips, combinations, sizes, splits, layers = (frame[name].unique(maintain_order=True).to_list() for name in names)
+    chips, combinations, sizes, splits, layers = (
+        frame[name].unique(maintain_order=True).to_list() for name in names
+    )
     step = {name: (index - (len(BOUNDS) - 1) / 2) * THICK for index, name in enumerate(BOUNDS)}
     rows = frame.filter(pl.col("seconds") > 0).with_columns(
-        middle=pl.col("layer").replace_strict({layer: float(i) for i, layer in enumerate(layers)}, return_dtype=pl.Float64)
+        middle=pl.col("layer").replace_strict(
+            {layer: float(i) for i, layer in enumerate(layers)}, return_dtype=pl.Float64
+        )
         + pl.col("resource").replace_strict(step, return_dtype=pl.Float64)
     )
     rows = rows.with_columns(
@@ -83,32 +87,71 @@ def where_the_time_goes(
 def _layers(rows: pl.DataFrame, layers: Sequence[str]) -> list[alt.Chart]:
     names = [shorten(layer, NAME_ROOM, tail=True) for layer in layers]
     axis = alt.Axis(
-        values=list(range(len(names))), labelExpr=f"{json.dumps(names)}[datum.value]", title=None, grid=False, ticks=False, domain=False
+        values=list(range(len(names))),
+        labelExpr=f"{json.dumps(names)}[datum.value]",
+        title=None,
+        grid=False,
+        ticks=False,
+        domain=False,
     )
-    down: dict[str, Any] = {"scale": alt.Scale(domain=[len(names) - 0.5, -0.5], nice=False, zero=False), "axis": axis}
+    down: dict[str, Any] = {
+        "scale": alt.Scale(domain=[len(names) - 0.5, -0.5], nice=False, zero=False),
+        "axis": axis,
+    }
     x = alt.X(
         "seconds:Q",
-        axis=alt.Axis(labelExpr=TIME_LABEL, title="Time of each resource, if it were alone", tickCount=5),
+        axis=alt.Axis(
+            labelExpr=TIME_LABEL, title="Time of each resource, if it were alone", tickCount=5
+        ),
         scale=alt.Scale(domainMin=0, nice=False),
     )
     legend = alt.Legend(
-        title=None, orient="none", direction="horizontal", legendX=0, legendY=alt.expr("em * -1.9"), columns=len(BOUNDS), columnPadding=20
+        title=None,
+        orient="none",
+        direction="horizontal",
+        legendX=0,
+        legendY=alt.expr("em * -1.9"),
+        columns=len(BOUNDS),
+        columnPadding=20,
     )
     color = alt.Color("resource:N", scale=alt.Scale(domain=BOUNDS, range="ordinal"), legend=legend)
     picked = alt.selection_point(name="picked", fields=["resource"], bind="legend")
-    opacity = alt.when(~picked).then(alt.value(0.1)).when("datum.bound").then(alt.value(1)).otherwise(alt.value(0.38))
-    base = alt.Chart(data(rows.drop("t_lower_s", "sharding", "link", "fits", strict=False))).transform_filter(
-        chosen("chip", "dtypes", "size", "shards")
+    opacity = (
+        alt.when(~picked)
+        .then(alt.value(0.1))
+        .when("datum.bound")
+        .then(alt.value(1))
+        .otherwise(alt.value(0.38))
     )
-    tooltip = ["layer:N", "resource:N", alt.Tooltip("text:N", title="time"), alt.Tooltip("bound:N", title="binds")]
+    base = alt.Chart(
+        data(rows.drop("t_lower_s", "sharding", "link", "fits", strict=False))
+    ).transform_filter(chosen("chip", "dtypes", "size", "shards"))
+    tooltip = [
+        "layer:N",
+        "resource:N",
+        alt.Tooltip("text:N", title="time"),
+        alt.Tooltip("bound:N", title="binds"),
+    ]
     shown = base if len(layers) <= CROWDED else base.transform_filter("datum.bound")
     texts = {"x": x, "y": alt.Y("middle:Q", **down), "text": "text:N"}
     return [
         base.mark_rect(style="bar")
-        .encode(x=x, x2=alt.datum(0), y=alt.Y("low:Q", **down), y2="high:Q", color=color, opacity=opacity, tooltip=tooltip)
+        .encode(
+            x=x,
+            x2=alt.datum(0),
+            y=alt.Y("low:Q", **down),
+            y2="high:Q",
+            color=color,
+            opacity=opacity,
+            tooltip=tooltip,
+        )
         .add_params(picked),
-        shown.transform_filter("datum.bound").mark_text(style="strong", align="left", clip=False, dx=alt.expr("em * 0.4")).encode(**texts),
-        shown.transform_filter("!datum.bound").mark_text(style="small", align="left", clip=False, dx=alt.expr("em * 0.4")).encode(**texts),
+        shown.transform_filter("datum.bound")
+        .mark_text(style="strong", align="left", clip=False, dx=alt.expr("em * 0.4"))
+        .encode(**texts),
+        shown.transform_filter("!datum.bound")
+        .mark_text(style="small", align="left", clip=False, dx=alt.expr("em * 0.4"))
+        .encode(**texts),
     ]
 
 
@@ -116,15 +159,30 @@ def _finding(case: pl.DataFrame, model: str, size: str, title: str | None) -> tu
     """Title and subtitle: what most of the matmuls wait for, what they are, and which of them do not fit."""
     row = case.row(0, named=True)
     binding = case.filter("bound")
-    counts = binding.group_by("resource", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
+    counts = (
+        binding.group_by("resource", maintain_order=True)
+        .len()
+        .sort("len", descending=True, maintain_order=True)
+    )
     resource, times = counts.row(0)
-    known = {"compute": ("is compute-bound", "are compute-bound"), "network": ("waits for the network", "wait for the network")}
+    known = {
+        "compute": ("is compute-bound", "are compute-bound"),
+        "network": ("waits for the network", "wait for the network"),
+    }
     verb = known.get(resource, (f"waits for {resource}", f"wait for {resource}"))[times > 1]
     matmuls = f"{binding.height} matmuls" if binding.height > 1 else "matmul"
-    what = f"{times} of {matmuls} {verb}" if times < binding.height else f"all {matmuls} {verb}" if times > 1 else f"the {matmuls} {verb}"
+    what = (
+        f"{times} of {matmuls} {verb}"
+        if times < binding.height
+        else f"all {matmuls} {verb}"
+        if times > 1
+        else f"the {matmuls} {verb}"
+    )
     total = seconds(float(binding["t_lower_s"].sum()))
     split = split_text(row["sharding"], [row["shards"]], row["link"])
-    each = f"{matmuls[0].upper()}{matmuls[1:]}{f' of {chip_label(model)}' if model else ''}, each once"
+    each = (
+        f"{matmuls[0].upper()}{matmuls[1:]}{f' of {chip_label(model)}' if model else ''}, each once"
+    )
     subtitle = f"{each}, in {row['dtypes']} on {on_chips(row['chip'], [row['shards']])}{split}. Full colour binds and adds up to {total}."
     unfit = binding.filter(~pl.col("fits"))["layer"].to_list() if "fits" in binding.columns else []
     if unfit:

@@ -24,8 +24,8 @@ from rooflines.model.resources import MATH, RESOURCES, Resource
 from rooflines.model.sharding import chips_joined
 from rooflines.sweep.quotient import quotient
 from rooflines.sweep.rows import exact_time, work
-from rooflines.sweep.space import SCENARIO, Served, axis_columns, keys_of
-from rooflines.sweep.sweep import Scenario, Sweep
+from rooflines.sweep.space import VARIANT, Served, axis_columns, keys_of
+from rooflines.sweep.sweep import Sweep, Variant
 
 __all__ = ["shard_thresholds"]
 
@@ -65,8 +65,8 @@ def pieces(sweep: Sweep, served: Served) -> list[Piece]:
 
 def link_of(sweep: Sweep, served: Served) -> Mapping[str, Any]:
     """The interconnect of a chip that has one."""
-    block = served[0]
-    found: Mapping[str, Any] = sweep.chips[block.chip]["networks"][block.network]
+    chip_rows = served[0]
+    found: Mapping[str, Any] = sweep.chips[chip_rows.chip]["networks"][chip_rows.network]
     return found
 
 
@@ -84,11 +84,13 @@ def ring_multiple(sweep: Sweep, served: Served) -> int | None:
 
 def on(served: Served, shards: int) -> Served:
     """The same scenario on another number of chips."""
-    block, scenario = served
-    return block, Scenario(scenario.dtypes, scenario.sharding, shards)
+    chip_rows, variant = served
+    return chip_rows, Variant(variant.dtypes, variant.sharding, shards)
 
 
-def line(values: Callable[[int], Mapping[tuple[str, ...], Fraction]], samples: tuple[int, int]) -> Line:
+def line(
+    values: Callable[[int], Mapping[tuple[str, ...], Fraction]], samples: tuple[int, int]
+) -> Line:
     """The line through N times a function's values at two N, for every product of extents."""
     first, second = samples
     low, high = values(first), values(second)
@@ -105,20 +107,24 @@ def time_line(sweep: Sweep, served: Served, resource: Resource, piece: Piece) ->
 
     def values(shards: int) -> Mapping[tuple[str, ...], Fraction]:
         at = on(served, shards)
-        rate = resource.rate(sweep.service(*at))
-        return {dims: c / rate.per_s for dims, c in sweep.case(at[1]).works[resource.work].items()} if rate else {}
+        rate = resource.rate(sweep.target(*at))
+        return (
+            {dims: c / rate.per_s for dims, c in sweep.case(at[1]).costs[resource.work].items()}
+            if rate
+            else {}
+        )
 
     return line(values, piece.samples)
 
 
 def work_line(sweep: Sweep, served: Served, resource: Resource) -> Line:
     """N times a resource's work, for every product of extents [work per extents]."""
-    return line(lambda shards: sweep.case(on(served, shards)[1]).works[resource.work], (2, 3))
+    return line(lambda shards: sweep.case(on(served, shards)[1]).costs[resource.work], (2, 3))
 
 
 def latency_per_hop(sweep: Sweep, served: Served, resource: Resource) -> Fraction:
     """The latency of a resource on two chips; it grows with N - 1 [s]."""
-    rate = resource.rate(sweep.service(*on(served, 2)))
+    rate = resource.rate(sweep.target(*on(served, 2)))
     return rate.latency_s if rate else Fraction(0)
 
 
@@ -149,7 +155,9 @@ def line_columns(sweep: Sweep, served: Sequence[Served]) -> Columns:
     for index, each in enumerate(served):
         for resource in RESOURCES:
             for piece in pieces(sweep, each):
-                columns.put(f"#{resource.name}_{piece.name}", index, time_line(sweep, each, resource, piece))
+                columns.put(
+                    f"#{resource.name}_{piece.name}", index, time_line(sweep, each, resource, piece)
+                )
             columns.put(f"#{resource.work}_", index, work_line(sweep, each, resource))
             latency = latency_per_hop(sweep, each, resource)
             if latency:
@@ -165,10 +173,14 @@ def most_chips(resource: Resource, piece: str, columns: Columns) -> tuple[pl.Exp
     Returns:
         The number (below zero: none; infinite: every), and the bound on its relative error.
     """
-    math0, math1, own0, own1 = (pl.col(f"#{name}_{piece}{power}") for name in (MATH.name, resource.name) for power in (0, 1))
+    math0, math1, own0, own1 = (
+        pl.col(f"#{name}_{piece}{power}") for name in (MATH.name, resource.name) for power in (0, 1)
+    )
     room, need = math0 - own0, own1 - math1
     size = math0.abs() + own0.abs()
-    linear = pl.when(need > 0).then(quotient(room, need)).when(room >= 0).then(math.inf).otherwise(-1.0)
+    linear = (
+        pl.when(need > 0).then(quotient(room, need)).when(room >= 0).then(math.inf).otherwise(-1.0)
+    )
     error = ROUNDING * (2.0 + size / room.abs())
     latency = f"#latency_{resource.name}"
     if latency not in columns.values or piece == ONE:
@@ -176,7 +188,11 @@ def most_chips(resource: Resource, piece: str, columns: Columns) -> tuple[pl.Exp
     hop = pl.col(latency)
     half = hop + math1
     root = (half * half + 4.0 * hop * math0).sqrt()
-    quadratic = pl.when(half < 0).then(quotient(2.0 * math0, root - half)).otherwise(quotient(half + root, 2.0 * hop))
+    quadratic = (
+        pl.when(half < 0)
+        .then(quotient(2.0 * math0, root - half))
+        .otherwise(quotient(half + root, 2.0 * hop))
+    )
     quadratic = pl.when(hop > 0).then(quadratic).otherwise(math.inf)
     return pl.min_horizontal(linear, quadratic), error + ROUNDING * 4.0
 
@@ -201,7 +217,9 @@ def largest(resources: Sequence[Resource], columns: Columns) -> tuple[pl.Expr, p
         if piece == ONE:
             whole = pl.when(whole >= 1).then(1.0).otherwise(0.0)
         elif piece == OPEN:
-            whole = pl.when(ring == 1).then(pl.min_horizontal(whole, 2.0)).otherwise(whole)  # all but a pair are rings
+            whole = (
+                pl.when(ring == 1).then(pl.min_horizontal(whole, 2.0)).otherwise(whole)
+            )  # all but a pair are rings
             whole = pl.when(whole >= 2).then(whole).otherwise(0.0)  # noqa: PLR2004, where it closes a ring, rings go as far
         else:
             whole = pl.when((ring > 0) & (whole > 2)).then(whole - whole % ring).otherwise(0.0)  # noqa: PLR2004, two are a pair
@@ -209,7 +227,13 @@ def largest(resources: Sequence[Resource], columns: Columns) -> tuple[pl.Expr, p
         found.append(whole)
         reals[piece] = real
     number = pl.max_horizontal(found)
-    real = reals[OPEN] if RING not in reals else pl.when((found[-1] > 0) & (found[-1] == number)).then(reals[RING]).otherwise(reals[OPEN])
+    real = (
+        reals[OPEN]
+        if RING not in reals
+        else pl.when((found[-1] > 0) & (found[-1] == number))
+        .then(reals[RING])
+        .otherwise(reals[OPEN])
+    )
     real = pl.when(number > 0).then(pl.max_horizontal(real, 1.0))
     return number, real, reduce(or_, unsure)
 
@@ -223,7 +247,11 @@ def time_at(resource: Resource, shards: pl.Expr, columns: Columns) -> pl.Expr:
     ring = pl.col("#ring")
     several = at(OPEN)
     if any(columns.values["#ring"]):
-        several = pl.when((ring > 0) & (shards > 2) & (shards % ring == 0)).then(at(RING)).otherwise(several)  # noqa: PLR2004
+        several = (
+            pl.when((ring > 0) & (shards > 2) & (shards % ring == 0))  # noqa: PLR2004
+            .then(at(RING))
+            .otherwise(several)
+        )
     latency = f"#latency_{resource.name}"
     if latency in columns.values:
         several = pl.max_horizontal(several, shards * (shards - 1.0) * pl.col(latency))
@@ -235,9 +263,12 @@ def solve(frame: pl.LazyFrame, sweep: Sweep, columns: Columns) -> pl.LazyFrame:
     everyone = largest(OTHERS, columns)
     alone = {resource: largest([resource], columns) for resource in OTHERS}
     lines = {name: work(sweep, "", terms, ()) for name, terms in columns.terms.items()}
-    empty = [f"#{resource.name}_{piece}{power}" for resource in RESOURCES for piece in (ONE, OPEN, RING) for power in (0, 1)] + [
-        f"#{resource.work}_{power}" for resource in RESOURCES for power in (0, 1)
-    ]
+    empty = [
+        f"#{resource.name}_{piece}{power}"
+        for resource in RESOURCES
+        for piece in (ONE, OPEN, RING)
+        for power in (0, 1)
+    ] + [f"#{resource.work}_{power}" for resource in RESOURCES for power in (0, 1)]
     next_one = pl.col("#number") + 1.0
     times = [pl.col(f"#next_{resource.name}") for resource in RESOURCES]
     worst = pl.max_horizontal(times)
@@ -253,7 +284,11 @@ def solve(frame: pl.LazyFrame, sweep: Sweep, columns: Columns) -> pl.LazyFrame:
         tends[f"#tends_{resource.bound}"] = pl.when(slope > 0).then(0.0).otherwise(still)
     tend: pl.Expr = pl.lit(None, dtype=pl.Float64)
     for resource in OTHERS:
-        tend = pl.when(pl.col("limit") == resource.bound).then(f"#tends_{resource.bound}").otherwise(tend)
+        tend = (
+            pl.when(pl.col("limit") == resource.bound)
+            .then(f"#tends_{resource.bound}")
+            .otherwise(tend)
+        )
 
     def stored(number: pl.Expr) -> pl.Expr:
         return pl.when((number >= 1) & (number < float(ENDLESS))).then(number.cast(pl.Int64))
@@ -261,10 +296,19 @@ def solve(frame: pl.LazyFrame, sweep: Sweep, columns: Columns) -> pl.LazyFrame:
     return (
         frame.with_columns(**{name: lines.get(name, pl.lit(0.0)) for name in empty})
         .with_columns(
-            **{"#number": everyone[0], "#real": everyone[1], "#unsure": everyone[2] | reduce(or_, [a[2] for a in alone.values()])},
+            **{
+                "#number": everyone[0],
+                "#real": everyone[1],
+                "#unsure": everyone[2] | reduce(or_, [a[2] for a in alone.values()]),
+            },
             **{f"critical_{resource.name}": stored(a[0]) for resource, a in alone.items()},
         )
-        .with_columns(**{f"#next_{resource.name}": time_at(resource, next_one, columns) for resource in RESOURCES})
+        .with_columns(
+            **{
+                f"#next_{resource.name}": time_at(resource, next_one, columns)
+                for resource in RESOURCES
+            }
+        )
         .with_columns(
             critical=stored(pl.col("#number")),
             critical_exact=pl.when(pl.col("#real").is_finite()).then("#real"),
@@ -282,8 +326,8 @@ def settle(sweep: Sweep, served: Served, row: Mapping[str, Any]) -> dict[str, An
     multiple = ring_multiple(sweep, served)
 
     def times(shards: int) -> list[Fraction]:
-        block, scenario = on(served, shards)
-        return [exact_time(sweep, block, scenario, resource, sizes) for resource in RESOURCES]
+        chip_rows, variant = on(served, shards)
+        return [exact_time(sweep, chip_rows, variant, resource, sizes) for resource in RESOURCES]
 
     def most(resources: Iterable[Resource]) -> int:
         places = [RESOURCES.index(resource) for resource in resources]
@@ -325,7 +369,9 @@ def real_chips(sweep: Sweep, served: Served, number: int, sizes: Mapping[str, in
 
     def times(resource: Resource) -> tuple[Fraction, Fraction]:
         lines = time_line(sweep, served, resource, piece).items()
-        constant, slope = (evaluate({dims: terms[power] for dims, terms in lines}, extents) for power in (0, 1))
+        constant, slope = (
+            evaluate({dims: terms[power] for dims, terms in lines}, extents) for power in (0, 1)
+        )
         return constant, slope
 
     math0, math1 = times(MATH)
@@ -340,7 +386,11 @@ def real_chips(sweep: Sweep, served: Served, number: int, sizes: Mapping[str, in
         if hop:
             half = hop + math1
             root = math.sqrt(half * half + 4 * hop * math0)
-            found.append(float(2 * math0) / (root - float(half)) if half < 0 else (float(half) + root) / float(2 * hop))
+            found.append(
+                float(2 * math0) / (root - float(half))
+                if half < 0
+                else (float(half) + root) / float(2 * hop)
+            )
     return max(1.0, min(found))
 
 
@@ -367,17 +417,31 @@ def shard_thresholds(sweep: Sweep) -> Iterator[pl.DataFrame]:
     """Thresholds in the number of chips, in slices."""
     splits = [name for name, scheme in sweep.shardings.items() if scheme.split]
     served: list[Served] = []
-    for block in sweep.blocks:
-        dtypes = dict.fromkeys(scenario.dtypes for scenario in block.scenarios)
-        served.extend((block, Scenario(name, split, 1)) for name in dtypes for split in splits if block.network)
+    for chip_rows in sweep.by_chip:
+        dtypes = dict.fromkeys(variant.dtypes for variant in chip_rows.variants)
+        served.extend(
+            (chip_rows, Variant(name, split, 1))
+            for name in dtypes
+            for split in splits
+            if chip_rows.network
+        )
     if not served:
         return
     columns = line_columns(sweep, served)
-    constants = {name: pl.Series(values, dtype=pl.Float64) for name, values in columns.values.items()}
-    spans = {f"#span_{dim}": pl.Series([tile] * len(served), dtype=pl.Int64) for dim, tile in sweep.tile.items()}
-    axes = [{**keys_of(sweep, served), **constants, **spans}, *map(axis_columns, sweep.leading), *map(axis_columns, sweep.inner)]
+    constants = {
+        name: pl.Series(values, dtype=pl.Float64) for name, values in columns.values.items()
+    }
+    spans = {
+        f"#span_{dim}": pl.Series([tile] * len(served), dtype=pl.Int64)
+        for dim, tile in sweep.tile.items()
+    }
+    axes = [
+        {**keys_of(sweep, served), **constants, **spans},
+        *map(axis_columns, sweep.leading),
+        *map(axis_columns, sweep.inner),
+    ]
     yield from solved(
         axes,
         lambda frame: solve(frame, sweep, columns),
-        lambda row: settle(sweep, served[row[SCENARIO]], row),
+        lambda row: settle(sweep, served[row[VARIANT]], row),
     )

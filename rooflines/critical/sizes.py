@@ -20,7 +20,7 @@ from rooflines.model.costs import evaluate, extent
 from rooflines.model.resources import MATH, RESOURCES, Rate, Resource
 from rooflines.sweep.quotient import quotient
 from rooflines.sweep.rows import work
-from rooflines.sweep.space import SCENARIO, Coefficients, Served, axis_columns, scenario_columns
+from rooflines.sweep.space import VARIANT, Coefficients, Served, axis_columns, scenario_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -35,10 +35,15 @@ OTHERS = [resource for resource in RESOURCES if resource is not MATH]
 def constraints(resource: Resource, columns: Iterable[str]) -> list[tuple[str, str]]:
     """What t_math has to beat for one resource: (slope, constant) columns of its work's time and, where it has one, of its latency."""
     latency = f"#latency_{resource.name}"
-    return [(f"#a_{resource.name}", f"#b_{resource.name}"), *([("#zero", latency)] if latency in columns else [])]
+    return [
+        (f"#a_{resource.name}", f"#b_{resource.name}"),
+        *([("#zero", latency)] if latency in columns else []),
+    ]
 
 
-def affine(sweep: Sweep, axis: str, coefficients: Coefficients, columns: Iterable[str]) -> dict[str, pl.Expr]:
+def affine(
+    sweep: Sweep, axis: str, coefficients: Coefficients, columns: Iterable[str]
+) -> dict[str, pl.Expr]:
     """Slope and constant of every work and of every time along an axis.
 
     Returns:
@@ -47,7 +52,11 @@ def affine(sweep: Sweep, axis: str, coefficients: Coefficients, columns: Iterabl
     lines: dict[str, pl.Expr] = {"#zero": pl.lit(0.0)}
     for resource in RESOURCES:
         terms = coefficients[resource.work]
-        along = {tuple(d for d in dims if d != axis): name for dims, name in terms.items() if axis in dims}
+        along = {
+            tuple(d for d in dims if d != axis): name
+            for dims, name in terms.items()
+            if axis in dims
+        }
         apart = {dims: name for dims, name in terms.items() if axis not in dims}
         rate = pl.col(f"#rate_{resource.name}")
         lines[f"#slope_{resource.work}"] = work(sweep, resource.work, along, columns)
@@ -78,7 +87,9 @@ def against(resource: Resource, columns: Iterable[str]) -> dict[str, pl.Expr]:
     never = reduce(lambda a, b: a | b, [real.is_null() for real, _, _ in solved])
     real = pl.when(~never).then(pl.max_horizontal([real for real, _, _ in solved]))
     error = pl.max_horizontal([error for _, error, _ in solved])
-    ambiguous = real.is_not_null() & (((real * (1 - error)).ceil() != (real * (1 + error)).ceil()) | (error > PRECISE))
+    ambiguous = real.is_not_null() & (
+        ((real * (1 - error)).ceil() != (real * (1 + error)).ceil()) | (error > PRECISE)
+    )
     unsure = reduce(lambda a, b: a | b, [unsure for _, _, unsure in solved])
     return {
         f"#real_{resource.name}": real,
@@ -103,7 +114,11 @@ def limits() -> tuple[pl.Expr, pl.Expr]:
         )
         later = (r_never & ~never) | ((r_never == never) & (r_key > key))
         name = pl.when(later).then(pl.lit(resource.bound)).otherwise(name)
-        never, key, error = never | r_never, pl.when(later).then(r_key).otherwise(key), pl.max_horizontal(error, r_error)
+        never, key, error = (
+            never | r_never,
+            pl.when(later).then(r_key).otherwise(key),
+            pl.max_horizontal(error, r_error),
+        )
         unsure = unsure | close
     return name, unsure
 
@@ -113,7 +128,9 @@ def _rank(resource: str) -> pl.Expr:
     return pl.coalesce(f"#real_{resource}", f"#a_{resource}")
 
 
-def solve(frame: pl.LazyFrame, sweep: Sweep, axis: str, coefficients: Coefficients, columns: Iterable[str]) -> pl.LazyFrame:
+def solve(
+    frame: pl.LazyFrame, sweep: Sweep, axis: str, coefficients: Coefficients, columns: Iterable[str]
+) -> pl.LazyFrame:
     """Adds the thresholds along a dimension, as far as Float64 can tell, and `#unsure` where it cannot."""
     span = pl.col(f"#span_{axis}") if axis in sweep.tile else pl.lit(1, dtype=pl.Int64)
     limit, unsure_limit = limits()
@@ -121,7 +138,13 @@ def solve(frame: pl.LazyFrame, sweep: Sweep, axis: str, coefficients: Coefficien
     never = reduce(lambda a, b: a | b, [real.is_null() for real in reals])
     unsure = reduce(lambda a, b: a | b, [pl.col(f"#unsure_{resource.name}") for resource in OTHERS])
     slope = {resource.bound: pl.col(f"#slope_{resource.work}") for resource in OTHERS}
-    moved = reduce(lambda otherwise, bound: pl.when(pl.col("limit") == bound).then(slope[bound]).otherwise(otherwise), slope, pl.lit(0.0))
+    moved = reduce(
+        lambda otherwise, bound: (
+            pl.when(pl.col("limit") == bound).then(slope[bound]).otherwise(otherwise)
+        ),
+        slope,
+        pl.lit(0.0),
+    )
 
     def size(real: pl.Expr) -> pl.Expr:
         before = real.ceil().clip(1.0, 2.0**53).cast(pl.Int64) - 1  # beyond that no row is sure
@@ -129,26 +152,51 @@ def solve(frame: pl.LazyFrame, sweep: Sweep, axis: str, coefficients: Coefficien
 
     return (
         frame.with_columns(**affine(sweep, axis, coefficients, columns))
-        .with_columns(**{name: expr for resource in OTHERS for name, expr in against(resource, columns).items()})
-        .with_columns(limit=limit, **{"#unsure": unsure | unsure_limit, "#real": pl.when(~never).then(pl.max_horizontal(reals))})
         .with_columns(
-            critical_exact=(pl.col("#real") * span).abs(),  # at most zero is zero, and no negative one
-            critical=size(pl.col("#real")),
-            **{f"critical_{resource.name}": size(pl.col(f"#real_{resource.name}")) for resource in OTHERS},
+            **{
+                name: expr
+                for resource in OTHERS
+                for name, expr in against(resource, columns).items()
+            }
         )
-        .with_columns(limit=pl.when((pl.col("critical") > 1) | pl.col("critical").is_null()).then("limit"))
-        .with_columns(limit_intensity=pl.when(moved > 0).then(quotient(pl.col(f"#slope_{MATH.work}"), moved)))
+        .with_columns(
+            limit=limit,
+            **{
+                "#unsure": unsure | unsure_limit,
+                "#real": pl.when(~never).then(pl.max_horizontal(reals)),
+            },
+        )
+        .with_columns(
+            critical_exact=(
+                pl.col("#real") * span
+            ).abs(),  # at most zero is zero, and no negative one
+            critical=size(pl.col("#real")),
+            **{
+                f"critical_{resource.name}": size(pl.col(f"#real_{resource.name}"))
+                for resource in OTHERS
+            },
+        )
+        .with_columns(
+            limit=pl.when((pl.col("critical") > 1) | pl.col("critical").is_null()).then("limit")
+        )
+        .with_columns(
+            limit_intensity=pl.when(moved > 0).then(quotient(pl.col(f"#slope_{MATH.work}"), moved))
+        )
     )
 
 
-def along_and_apart(terms: Mapping[tuple[str, ...], Fraction], axis: str, spans: Mapping[str, int | Fraction]) -> tuple[Fraction, Fraction]:
+def along_and_apart(
+    terms: Mapping[tuple[str, ...], Fraction], axis: str, spans: Mapping[str, int | Fraction]
+) -> tuple[Fraction, Fraction]:
     """Slope and constant of a work along an axis, exactly."""
     along = {tuple(d for d in dims if d != axis): c for dims, c in terms.items() if axis in dims}
     apart = {dims: c for dims, c in terms.items() if axis not in dims}
     return evaluate(along, spans), evaluate(apart, spans)
 
 
-def settle(sweep: Sweep, served: Served, axis: str, sizes: Mapping[str, int | Fraction]) -> dict[str, Any]:
+def settle(
+    sweep: Sweep, served: Served, axis: str, sizes: Mapping[str, int | Fraction]
+) -> dict[str, Any]:
     """The thresholds of one row in exact arithmetic.
 
     Args:
@@ -157,12 +205,12 @@ def settle(sweep: Sweep, served: Served, axis: str, sizes: Mapping[str, int | Fr
         axis: The dimension solved for.
         sizes: The others.
     """
-    case, service = sweep.case(served[1]), sweep.service(*served)
+    case, target = sweep.case(served[1]), sweep.target(*served)
     spans = {dim: extent(case, dim, size) for dim, size in sizes.items()}
     slopes, times = {}, {}
     for resource in RESOURCES:
-        a, b = along_and_apart(case.works[resource.work], axis, spans)
-        rate = resource.rate(service)
+        a, b = along_and_apart(case.costs[resource.work], axis, spans)
+        rate = resource.rate(target)
         slopes[resource] = a
         lines = [(a / rate.per_s, b / rate.per_s)] if rate else [(Fraction(0), Fraction(0))]
         if rate and rate.latency_s:
@@ -189,7 +237,9 @@ def settle(sweep: Sweep, served: Served, axis: str, sizes: Mapping[str, int | Fr
         "critical": critical,
         **{f"critical_{resource.name}": size(reals[resource]) for resource in OTHERS},
         "limit": limit.bound if limit else None,
-        "limit_intensity": float(slopes[MATH] / slopes[limit]) if limit and slopes[limit] > 0 else None,
+        "limit_intensity": float(slopes[MATH] / slopes[limit])
+        if limit and slopes[limit] > 0
+        else None,
     }
 
 
@@ -209,15 +259,15 @@ def rule_of_thumb(sweep: Sweep, served: Served, axis: str) -> float | None:
     Source: All About Rooflines, "Matrix multiplication": B > 240 for bf16 on a TPU v5e.
     """
     memory = OTHERS[0]
-    case, service = sweep.case(served[1]), sweep.service(*served)
+    case, target = sweep.case(served[1]), sweep.target(*served)
     infinite = set(case.op.dims) - {axis}
     lines = {}
     lacking = False
     for resource in (MATH, memory):
-        terms = case.works[resource.work]
+        terms = case.costs[resource.work]
         lacking = any(axis not in dims for dims in terms)
         leading = {dims: c for dims, c in terms.items() if set(dims) - {axis} == infinite}
-        rate = resource.rate(service) or Rate(Fraction(1))
+        rate = resource.rate(target) or Rate(Fraction(1))
         a, b = along_and_apart(leading, axis, dict.fromkeys(infinite, 1))
         lines[resource] = a / rate.per_s, b / rate.per_s
     if not lacking:
@@ -229,12 +279,14 @@ def rule_of_thumb(sweep: Sweep, served: Served, axis: str) -> float | None:
 
 def dimension_thresholds(sweep: Sweep, axis: str) -> Iterator[pl.DataFrame]:
     """Thresholds along one dimension, in slices."""
-    served = [(block, scenario) for block in sweep.blocks for scenario in block.scenarios]
+    served = [(chip_rows, variant) for chip_rows in sweep.by_chip for variant in chip_rows.variants]
     coefficients, constants = scenario_columns(sweep, served)
-    constants["critical_rule"] = pl.Series([rule_of_thumb(sweep, each, axis) for each in served], dtype=pl.Float64)
+    constants["critical_rule"] = pl.Series(
+        [rule_of_thumb(sweep, each, axis) for each in served], dtype=pl.Float64
+    )
     others = [dim for dim in sweep.op.dims if dim != axis]
     yield from solved(
         [constants, *map(axis_columns, sweep.sizes_without(axis))],
         lambda frame: solve(frame, sweep, axis, coefficients, constants),
-        lambda row: settle(sweep, served[row[SCENARIO]], axis, {dim: row[dim] for dim in others}),
+        lambda row: settle(sweep, served[row[VARIANT]], axis, {dim: row[dim] for dim in others}),
     )

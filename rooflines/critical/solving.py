@@ -47,11 +47,16 @@ def solved(
         yield _with_settled(frame, frame[UNSURE].arg_true(), settle)
 
 
-def _with_settled(frame: pl.DataFrame, places: pl.Series, settle: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> pl.DataFrame:
+def _with_settled(
+    frame: pl.DataFrame, places: pl.Series, settle: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+) -> pl.DataFrame:
     """The frame with these rows settled."""
     settled = [settle(row) for row in frame[places].iter_rows(named=True)]
     if not settled:
         return frame
     return frame.with_columns(
-        frame[name].scatter(places, pl.Series([values[name] for values in settled], dtype=frame[name].dtype)) for name in settled[0]
+        frame[name].scatter(
+            places, pl.Series([values[name] for values in settled], dtype=frame[name].dtype)
+        )
+        for name in settled[0]
     )

@@ -32,7 +32,9 @@ def sweep_thresholds(sweep: Sweep) -> pl.DataFrame:
     for axis in sweep.solved:
         slices = shard_thresholds(sweep) if axis == SHARDS else dimension_thresholds(sweep, axis)
         frames.extend(in_form(frame, sweep, axis, sweep.op.dims) for frame in slices)
-    return pl.concat(frames) if frames else in_form(pl.DataFrame(), sweep, "", sweep.op.dims).clear()
+    return (
+        pl.concat(frames) if frames else in_form(pl.DataFrame(), sweep, "", sweep.op.dims).clear()
+    )
 
 
 def in_form(frame: pl.DataFrame, sweep: Sweep, axis: str, dims: Sequence[str]) -> pl.DataFrame:
@@ -42,7 +44,9 @@ def in_form(frame: pl.DataFrame, sweep: Sweep, axis: str, dims: Sequence[str]) -
     for column in threshold_columns(tuple(dims)):
         kind = KINDS.get(column.name, pl.Int64 if column.name in dims else pl.Categorical)
         present = column.name in frame.columns and column.name != axis
-        columns.append((pl.col(column.name) if present else pl.lit(None)).cast(kind).alias(column.name))
+        columns.append(
+            (pl.col(column.name) if present else pl.lit(None)).cast(kind).alias(column.name)
+        )
     return frame.select(columns)
 
 

@@ -32,12 +32,22 @@ KEYS = (
     Column("operation", "", "the operation: its name, or its einsum"),
     Column("chip", "", "the chip, by its id in the catalogue or in the config"),
     Column("unit", "", "the compute unit: matrix or vector"),
-    Column("memory", "", "the memory level that feeds the unit; hbm is the main memory of every chip"),
-    Column("network", "", "the interconnect between chips", null="the chip has none (of that name)"),
-    Column("dtypes", "", "the dtype combination: what x, w and out are stored in, and what the unit computes in"),
+    Column(
+        "memory", "", "the memory level that feeds the unit; hbm is the main memory of every chip"
+    ),
+    Column(
+        "network", "", "the interconnect between chips", null="the chip has none (of that name)"
+    ),
+    Column(
+        "dtypes",
+        "",
+        "the dtype combination: what x, w and out are stored in, and what the unit computes in",
+    ),
     Column("sharding", "", "what is split over the chips, and the collective that goes with it"),
     Column("shards", "1", "N, the chips that split it"),
-    Column("shape", "", "the name of the shape that gives the sizes", null="the sweep has no shapes"),
+    Column(
+        "shape", "", "the name of the shape that gives the sizes", null="the sweep has no shapes"
+    ),
 )
 
 TEXTS = tuple(column.name for column in KEYS if not column.unit)
@@ -53,28 +63,56 @@ WORK_MEANING = {
 METRICS = (
     *(Column(name, unit, meaning) for name, (unit, meaning) in WORK_MEANING.items()),
     *(
-        Column(f"t_{resource.name}_s", "s", f"time that {resource.name} takes: {resource.work} / (rate * efficiency); 0 without work")
+        Column(
+            f"t_{resource.name}_s",
+            "s",
+            f"time that {resource.name} takes: {resource.work} / (rate * efficiency); 0 without work",
+        )
         for resource in RESOURCES
     ),
-    Column("t_lower_s", "s", "time if everything overlaps: the largest of the times; the model's lower bound"),
-    Column("t_upper_s", "s", "time if nothing overlaps: the sum of the times; the model's, not a bound on a measurement"),
+    Column(
+        "t_lower_s",
+        "s",
+        "time if everything overlaps: the largest of the times; the model's lower bound",
+    ),
+    Column(
+        "t_upper_s",
+        "s",
+        "time if nothing overlaps: the sum of the times; the model's, not a bound on a measurement",
+    ),
     Column(
         "t_estimate_s",
         "s",
         "calibrated time: the largest of the nominal times over their fitted shares, plus the fitted overhead; no efficiency enters",
         null="the chip has no calibration for the compute dtype",
     ),
-    *(Column(f"{r.name}_intensity", "FLOP/byte", f"flops / {r.work}", null=f"no {r.name} traffic") for r in OTHERS),
+    *(
+        Column(f"{r.name}_intensity", "FLOP/byte", f"flops / {r.work}", null=f"no {r.name} traffic")
+        for r in OTHERS
+    ),
     Column("attained_flops_per_s", "FLOP/s", "flops / t_lower_s: the roofline itself"),
     Column("utilization", "1", "attained_flops_per_s over the unit's nominal peak, 0..1"),
-    Column("bound", "", f"the resource that takes longest: {', '.join(r.bound for r in RESOURCES)}; a tie goes to the earlier of these"),
-    Column("fits", "", "whether footprint_bytes is at most the memory level's capacity", null="the capacity is not known"),
+    Column(
+        "bound",
+        "",
+        f"the resource that takes longest: {', '.join(r.bound for r in RESOURCES)}; a tie goes to the earlier of these",
+    ),
+    Column(
+        "fits",
+        "",
+        "whether footprint_bytes is at most the memory level's capacity",
+        null="the capacity is not known",
+    ),
 )
 """What a table stores beside its keys; `columns:` of a sweep chooses among these."""
 
 SKIPPED = (
     Column("sweep", "", "the sweep that asked"),
-    *(Column(c.name, c.unit, c.meaning, null="whatever its value") for c in KEYS if c.name not in ("operation", "shape")),
+    *(
+        Column(c.name, c.unit, c.meaning, null="whatever its value")
+        for c in KEYS
+        if c.name not in ("operation", "shape")
+    ),
     Column("rows", "1", "rows that are not in the table for this reason"),
     Column("reason", "", "what the chip lacks"),
 )
@@ -95,7 +133,15 @@ def threshold_columns(dims: tuple[str, ...]) -> tuple[Column, ...]:
     solved = "it is the one solved for, or the operation lacks it"
     return (
         Column("sweep", "", "the sweep it belongs to"),
-        *(Column(c.name, c.unit, c.meaning, null="it is the one solved for" if c.name == "shards" else c.null) for c in KEYS),
+        *(
+            Column(
+                c.name,
+                c.unit,
+                c.meaning,
+                null="it is the one solved for" if c.name == "shards" else c.null,
+            )
+            for c in KEYS
+        ),
         Column("axis", "", "what is solved for: a dimension, or shards"),
         *(Column(dim, "1", f"size of the dimension {dim}", null=solved) for dim in dims),
         Column(
@@ -113,7 +159,12 @@ def threshold_columns(dims: tuple[str, ...]) -> tuple[Column, ...]:
             "null too)",
         ),
         *(
-            Column(f"critical_{r.name}", "1", f"the same against t_{r.name} alone", null="the same: never, not below 2^62, or without end")
+            Column(
+                f"critical_{r.name}",
+                "1",
+                f"the same against t_{r.name} alone",
+                null="the same: never, not below 2^62, or without end",
+            )
             for r in OTHERS
         ),
         Column(

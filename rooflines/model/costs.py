@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rooflines.model.sharding import Sharding
 
-__all__ = ["BITS_PER_BYTE", "WORKS", "Case", "Term", "evaluate", "extent"]
+__all__ = ["BITS_PER_BYTE", "COSTS", "Term", "Workload", "evaluate", "extent"]
 
 BITS_PER_BYTE = 8
 
@@ -28,7 +28,7 @@ Term = tuple[Fraction, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class Case:
+class Workload:
     """What decides the work of a row, but for the sizes.
 
     Attributes:
@@ -48,10 +48,10 @@ class Case:
     flops: str
 
     @cached_property
-    def works(self) -> Mapping[str, Mapping[tuple[str, ...], Fraction]]:
+    def costs(self) -> Mapping[str, Mapping[tuple[str, ...], Fraction]]:
         """All works: the coefficient of every product, by its dimensions."""
         sums: dict[str, dict[tuple[str, ...], Fraction]] = {}
-        for work, of in WORKS.items():
+        for work, of in COSTS.items():
             of_work = sums.setdefault(work, {})
             for coefficient, dims in of(self):
                 of_work[dims] = of_work.get(dims, Fraction(0)) + coefficient
@@ -79,7 +79,7 @@ class Case:
         return elements * self.bits[operand] / BITS_PER_BYTE, dims
 
 
-def flops(case: Case) -> list[Term]:
+def flops(case: Workload) -> list[Term]:
     """Floating-point operations of one chip [FLOP].
 
     Returns:
@@ -95,7 +95,7 @@ def flops(case: Case) -> list[Term]:
     return terms
 
 
-def memory_bytes(case: Case) -> list[Term]:
+def memory_bytes(case: Workload) -> list[Term]:
     """Bytes between the memory level and the unit of one chip [byte].
 
     Returns:
@@ -106,7 +106,7 @@ def memory_bytes(case: Case) -> list[Term]:
     return [case.bytes_of("x", case.tile), case.bytes_of("w", case.tile), case.bytes_of("out")]
 
 
-def network_bytes(case: Case) -> list[Term]:
+def network_bytes(case: Workload) -> list[Term]:
     """Bytes that one chip sends over the interconnect [byte].
 
     Returns:
@@ -121,13 +121,13 @@ def network_bytes(case: Case) -> list[Term]:
     return [(case.sharding.bytes_per_payload(case.shards) * held, dims)]
 
 
-def footprint_bytes(case: Case) -> list[Term]:
+def footprint_bytes(case: Workload) -> list[Term]:
     """Bytes that x, w and out occupy on one chip [byte], of sizes and not of tiles: what has to fit."""
-    untiled = Case(case.op, case.bits, case.sharding, case.shards, {}, case.flops)
+    untiled = Workload(case.op, case.bits, case.sharding, case.shards, {}, case.flops)
     return [untiled.bytes_of(operand) for operand in OPERANDS]
 
 
-WORKS: Mapping[str, Callable[[Case], list[Term]]] = {
+COSTS: Mapping[str, Callable[[Workload], list[Term]]] = {
     "flops": flops,
     "memory_bytes": memory_bytes,
     "network_bytes": network_bytes,
@@ -136,7 +136,9 @@ WORKS: Mapping[str, Callable[[Case], list[Term]]] = {
 """Every work by the column it fills."""
 
 
-def evaluate(terms: Mapping[tuple[str, ...], Fraction], extents: Mapping[str, int | Fraction]) -> Fraction:
+def evaluate(
+    terms: Mapping[tuple[str, ...], Fraction], extents: Mapping[str, int | Fraction]
+) -> Fraction:
     """The exact value of a work, given as the coefficients of its products, at these extents."""
     total = Fraction(0)
     for dims, coefficient in terms.items():
@@ -147,7 +149,7 @@ def evaluate(terms: Mapping[tuple[str, ...], Fraction], extents: Mapping[str, in
     return total
 
 
-def extent(case: Case, dim: str, size: int | Fraction) -> int | Fraction:
+def extent(case: Workload, dim: str, size: int | Fraction) -> int | Fraction:
     """The extent of a size: itself or, where the dimension is tiled, the whole tiles that a chip's share of it needs."""
     if dim not in case.tile:
         return size

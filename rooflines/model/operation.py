@@ -76,21 +76,38 @@ def operation(text: str) -> Operation:
         return NAMED[text]
     match = EINSUM.fullmatch(text.replace(" ", ""))
     if match is None:
-        raise RooflinesError("", f"is {quote(text)}, which is no operation", HOW, close=close_to(text, NAMED))
+        raise RooflinesError(
+            "", f"is {quote(text)}, which is no operation", HOW, close=close_to(text, NAMED)
+        )
     x, w, out = match.groups()
     for name, letters in zip(OPERANDS, (x, w, out), strict=True):
         twice = sorted({letter for letter in letters if letters.count(letter) > 1})
         if twice:
-            raise RooflinesError("", f"is {quote(text)}, where {name} has {twice[0]} twice", "give each dimension a letter of its own")
+            raise RooflinesError(
+                "",
+                f"is {quote(text)}, where {name} has {twice[0]} twice",
+                "give each dimension a letter of its own",
+            )
     invented = [letter for letter in out if letter not in x + w]
     if invented:
         problem = f"is {quote(text)}, whose result has {invented[0]}, which neither operand has"
-        raise RooflinesError("", problem, f"drop {invented[0]} from the result, or give it to an operand")
-    alone = [letter for letter in dict.fromkeys(x + w) if letter not in out and not (letter in x and letter in w)]
+        raise RooflinesError(
+            "", problem, f"drop {invented[0]} from the result, or give it to an operand"
+        )
+    alone = [
+        letter
+        for letter in dict.fromkeys(x + w)
+        if letter not in out and not (letter in x and letter in w)
+    ]
     if alone:
         problem = f"is {quote(text)}, where {alone[0]} is in one operand only and not in the result"
         raise RooflinesError(
-            "", problem, f"contract only what both operands share: sum over {alone[0]} beforehand, or keep it in the result"
+            "",
+            problem,
+            f"contract only what both operands share: sum over {alone[0]} beforehand, or keep it in the result",
         )
     canonical = f"{x},{w}->{out}"
-    return next((op for op in NAMED.values() if f"{op.x},{op.w}->{op.out}" == canonical), Operation(canonical, x, w, out))
+    return next(
+        (op for op in NAMED.values() if f"{op.x},{op.w}->{op.out}" == canonical),
+        Operation(canonical, x, w, out),
+    )

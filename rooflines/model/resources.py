@@ -17,10 +17,19 @@ from rooflines.model.sharding import Sharding, links_used
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MATH", "RESOURCES", "Calibration", "Rate", "Resource", "Service", "estimate_rate", "peak"]
+__all__ = [
+    "MATH",
+    "RESOURCES",
+    "Calibration",
+    "Rate",
+    "Resource",
+    "Target",
+    "estimate_rate",
+    "peak",
+]
 
 
-Plain = Mapping[str, Any]
+JSON = Mapping[str, Any]
 """Data as YAML or JSON holds it."""
 
 
@@ -38,7 +47,7 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Service:
+class Target:
     """What serves a row: a chip and which of its parts, with the efficiency of each resource.
 
     Attributes:
@@ -59,29 +68,36 @@ class Service:
     efficiency: Mapping[str, Fraction]
 
 
-def peak(service: Service) -> Fraction:
+def peak(target: Target) -> Fraction:
     """The unit's nominal dense peak in the compute dtype [FLOP/s]."""
-    return exact(service.chip["units"][service.unit][service.compute]["flops_per_s"])
+    return exact(target.chip["units"][target.unit][target.compute]["flops_per_s"])
 
 
-def math_rate(service: Service) -> Rate:
+def math_rate(target: Target) -> Rate:
     """FLOP/s of the compute unit in the compute dtype."""
-    return Rate(peak(service) * service.efficiency["math"])
+    return Rate(peak(target) * target.efficiency["math"])
 
 
-def memory_rate(service: Service) -> Rate:
+def memory_rate(target: Target) -> Rate:
     """Bytes/s between the memory level and the unit."""
-    return Rate(exact(service.chip["memory"][service.memory]["bytes_per_s"]) * service.efficiency["memory"])
+    return Rate(
+        exact(target.chip["memory"][target.memory]["bytes_per_s"]) * target.efficiency["memory"]
+    )
 
 
-def network_rate(service: Service) -> Rate | None:
+def network_rate(target: Target) -> Rate | None:
     """Bytes/s out of one chip over the links that the collective can use at once; the latency is that of all its hops."""
-    if service.network is None or service.shards == 1:
+    if target.network is None or target.shards == 1:
         return None
-    link = service.chip["networks"][service.network]
-    links = links_used(link["topology"], link.get("links", 1), service.shards, link.get("ring_multiple"))
-    hops = service.sharding.hops(service.shards)
-    return Rate(exact(link["bytes_per_s"]) * links * service.efficiency["network"], hops * exact(link.get("hop_latency_s", 0)))
+    link = target.chip["networks"][target.network]
+    links = links_used(
+        link["topology"], link.get("links", 1), target.shards, link.get("ring_multiple")
+    )
+    hops = target.sharding.hops(target.shards)
+    return Rate(
+        exact(link["bytes_per_s"]) * links * target.efficiency["network"],
+        hops * exact(link.get("hop_latency_s", 0)),
+    )
 
 
 @dataclass(frozen=True)
@@ -98,7 +114,7 @@ class Resource:
     name: str
     work: str
     bound: str
-    rate: Callable[[Service], Rate | None]
+    rate: Callable[[Target], Rate | None]
 
 
 RESOURCES: tuple[Resource, ...] = (
@@ -124,17 +140,19 @@ class Calibration:
     overhead_s: Fraction
 
 
-def estimate_rate(resource: Resource, service: Service, calibration: Calibration) -> Rate | None:
+def estimate_rate(resource: Resource, target: Target, calibration: Calibration) -> Rate | None:
     """The rate at which a resource is estimated to be served.
 
     Args:
         resource: The resource.
-        service: What serves it; its `efficiency`, a what-if, does not enter.
+        target: What serves it; its `efficiency`, a what-if, does not enter.
         calibration: The fitted numbers.
 
     Returns:
         A rate whose times are the nominal ones over the fitted share; None where the chip does not serve the resource.
     """
-    nominal = resource.rate(replace(service, efficiency=dict.fromkeys(service.efficiency, Fraction(1))))
+    nominal = resource.rate(
+        replace(target, efficiency=dict.fromkeys(target.efficiency, Fraction(1)))
+    )
     share = calibration.shares.get(resource.name, Fraction(1))
     return nominal and Rate(nominal.per_s * share, nominal.latency_s / share)

@@ -87,14 +87,20 @@ def _role(op: Operation, role: str) -> str:
         if len(dims) == 1:
             return dims[0]
         if dims:
-            raise RooflinesError("", f"could split any of {', '.join(dims)} in {op.name}", f"say which in the long form, {LONG_FORM}")
+            raise RooflinesError(
+                "",
+                f"could split any of {', '.join(dims)} in {op.name}",
+                f"say which in the long form, {LONG_FORM}",
+            )
     meaning = {
         "contracting": "that x and w share and the result lacks",
         "column": "of w and the result only",
         "batch": "of x and the result",
     }[role]
     raise RooflinesError(
-        "", f"needs a dimension {meaning}, and {op.name} has none", f"choose another sharding, or the long form, {LONG_FORM}"
+        "",
+        f"needs a dimension {meaning}, and {op.name} has none",
+        f"choose another sharding, or the long form, {LONG_FORM}",
     )
 
 
@@ -102,12 +108,24 @@ def _long_form(op: Operation, given: Mapping[str, object]) -> tuple[str, str | N
     """Split, first and then of a sharding written out, each a value that exists."""
     split = given.get("split")
     if split not in op.dims:
-        raise RooflinesError("split", f"is {quote(split)}, which is no dimension of {op.name}", f"use one of {', '.join(op.dims)}")
+        raise RooflinesError(
+            "split",
+            f"is {quote(split)}, which is no dimension of {op.name}",
+            f"use one of {', '.join(op.dims)}",
+        )
     first, then = given.get("first"), given.get("then")
     if first is not None and first not in GATHERS:
-        raise RooflinesError("first", f"is {quote(first)}, which gathers nothing", f"use one of {', '.join(GATHERS)}, or leave it out")
+        raise RooflinesError(
+            "first",
+            f"is {quote(first)}, which gathers nothing",
+            f"use one of {', '.join(GATHERS)}, or leave it out",
+        )
     if then is not None and then not in REDUCTIONS:
-        raise RooflinesError("then", f"is {quote(then)}, which is no reduction", f"use one of {', '.join(REDUCTIONS)}, or leave it out")
+        raise RooflinesError(
+            "then",
+            f"is {quote(then)}, which is no reduction",
+            f"use one of {', '.join(REDUCTIONS)}, or leave it out",
+        )
     return str(split), GATHERS.get(str(first)), None if then is None else str(then)
 
 
@@ -120,23 +138,35 @@ def sharding(given: str | Mapping[str, object], op: Operation) -> Sharding:
     if isinstance(given, str):
         if given not in NAMED:
             fix = f"use one of {', '.join(NAMED)}, or the long form, {LONG_FORM}"
-            raise RooflinesError("", f"is {quote(given)}, which is no sharding", fix, close=close_to(given, NAMED))
+            raise RooflinesError(
+                "", f"is {quote(given)}, which is no sharding", fix, close=close_to(given, NAMED)
+            )
         role, first, then = NAMED[given]
         if not role:
             return Sharding(given)
         try:
             split = _role(op, role)
         except RooflinesError as error:
-            raise RooflinesError("", f"is {quote(given)}, which {error.problem}", error.fix) from None
+            raise RooflinesError(
+                "", f"is {quote(given)}, which {error.problem}", error.fix
+            ) from None
         name = given
     else:
         split, first, then = _long_form(op, given)
-        name = "/".join(part for part in (split, f"gather-{first}" if first else None, then) if part)
+        name = "/".join(
+            part for part in (split, f"gather-{first}" if first else None, then) if part
+        )
     if first and split in op.operand(first):
         problem = f"is {quote(name)}, but {first} itself is split over {split}, so a gather of it would undo the split"
-        raise RooflinesError("", problem, "gather the operand that lacks the split dimension, or nothing")
+        raise RooflinesError(
+            "", problem, "gather the operand that lacks the split dimension, or nothing"
+        )
     if then and split not in op.contracted:
-        raise RooflinesError("", f"is {quote(name)}, but {split} is not contracted: there are no partial sums", "leave `then` out")
+        raise RooflinesError(
+            "",
+            f"is {quote(name)}, but {split} is not contracted: there are no partial sums",
+            "leave `then` out",
+        )
     if split in op.contracted and not then:
         problem = f"is {quote(name)}, which leaves partial sums of the result on every chip"
         raise RooflinesError("", problem, f"add `then: {REDUCTIONS[0]}` or `then: {REDUCTIONS[1]}`")

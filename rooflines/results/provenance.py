@@ -22,7 +22,16 @@ import yaml
 
 from rooflines.basics.errors import RooflinesError, printable
 from rooflines.catalogue.chips import chip_sources
-from rooflines.results.records import FOLDER, LEFTOVER, Record, digest_of, files_in, home_of, record_of, recorded_outputs
+from rooflines.results.records import (
+    FOLDER,
+    LEFTOVER,
+    Record,
+    digest_of,
+    files_in,
+    home_of,
+    record_of,
+    recorded_outputs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -117,18 +126,36 @@ def origin(file: str | Path, results: str | Path | None = None) -> Origin:
         digest = digest_of(path) if path.is_file() else ""
         if results is None:
             found = _recorded(path)
-            return _known(path, digest, found, found.damage(path)) if found else _by_itself(path, digest, UNKNOWN)
+            return (
+                _known(path, digest, found, found.damage(path))
+                if found
+                else _by_itself(path, digest, UNKNOWN)
+            )
         if not (Path(results) / FOLDER).is_dir():
-            raise RooflinesError("", f"has no records in {FOLDER}", "give the folder that the workflow writes to", file=str(results))
+            raise RooflinesError(
+                "",
+                f"has no records in {FOLDER}",
+                "give the folder that the workflow writes to",
+                file=str(results),
+            )
         found = _copied_from(digest, Path(results))
-        return _known(path, digest, found, None) if found else _by_itself(path, digest, COPIED.format(results))
+        return (
+            _known(path, digest, found, None)
+            if found
+            else _by_itself(path, digest, COPIED.format(results))
+        )
     except OSError as error:
         raise unreadable(file, error) from None
 
 
 def unreadable(file: object, error: OSError) -> RooflinesError:
     """What to do about a file that the system does not let one read."""
-    return RooflinesError("", f"cannot be read: {error.strerror}", "make it readable, or give another path", file=str(file))
+    return RooflinesError(
+        "",
+        f"cannot be read: {error.strerror}",
+        "make it readable, or give another path",
+        file=str(file),
+    )
 
 
 class Found(NamedTuple):
@@ -160,7 +187,9 @@ def _known(path: Path, digest: str, found: Found, damage: str | None) -> Origin:
     try:
         return _as_recorded(path, digest, found, damage)
     except NO_RECIPE:
-        return Origin(path, f"has a record, which {GARBLED}", whole=False, output=found.output, sha256=digest)
+        return Origin(
+            path, f"has a record, which {GARBLED}", whole=False, output=found.output, sha256=digest
+        )
 
 
 def _as_recorded(path: Path, digest: str, found: Found, damage: str | None) -> Origin:
@@ -171,12 +200,28 @@ def _as_recorded(path: Path, digest: str, found: Found, damage: str | None) -> O
     """
     spec, name = found.record.spec, found.name
     charts = spec.get("charts", []) if isinstance(spec, dict) else []
-    shown = [c for c in charts if name in (".", "index.json") or name.startswith((f"{c['id']}-light.", f"{c['id']}-dark.", f"{c['id']}."))]
+    shown = [
+        c
+        for c in charts
+        if name in (".", "index.json")
+        or name.startswith((f"{c['id']}-light.", f"{c['id']}-dark.", f"{c['id']}."))
+    ]
     sweeps = _sweeps(found.home, found.record)
     if shown:
-        sweeps = {sweep: sweeps[sweep] for sweep in sweeps if sweep in {chart["sweep"] for chart in shown}}
+        sweeps = {
+            sweep: sweeps[sweep] for sweep in sweeps if sweep in {chart["sweep"] for chart in shown}
+        }
     _check_depth([sweeps, shown], DEEPEST)
-    return Origin(path, damage or WHOLE, damage is None, found.output, found.record.made_with, sweeps, shown, digest)
+    return Origin(
+        path,
+        damage or WHOLE,
+        damage is None,
+        found.output,
+        found.record.made_with,
+        sweeps,
+        shown,
+        digest,
+    )
 
 
 def _check_depth(data: object, levels: int) -> None:
@@ -200,7 +245,9 @@ def _by_itself(path: Path, digest: str, verdict: str) -> Origin:
         charts = [about["chart"]] if "chart" in about else []
         sweeps = merged(about.get("made_from", []))
         _check_depth([sweeps, charts], DEEPEST)
-        return replace(unknown, made_with={"rooflines": str(about["version"])}, sweeps=sweeps, charts=charts)
+        return replace(
+            unknown, made_with={"rooflines": str(about["version"])}, sweeps=sweeps, charts=charts
+        )
     except RooflinesError:
         return unknown
     except NO_RECIPE:
@@ -245,7 +292,10 @@ def merged(recipes: Iterable[Any]) -> dict[str, Any]:
     """Recipes by the name of their sweep, the chips of all parts together."""
     sweeps: dict[str, Any] = {}
     for recipe in recipes:
-        sweep = sweeps.setdefault(recipe["sweep"], {"config": dict(recipe["config"]), "chips": {}, "dtypes": recipe["dtypes"]})
+        sweep = sweeps.setdefault(
+            recipe["sweep"],
+            {"config": dict(recipe["config"]), "chips": {}, "dtypes": recipe["dtypes"]},
+        )
         sweep["chips"] |= recipe["chips"]
         sweep["config"]["chips"] = list(sweep["chips"])
     return sweeps
@@ -273,7 +323,12 @@ def faults_in(results: str | Path) -> Iterator[tuple[Path, str | None]]:
     for folder in ("tables", "charts"):
         for file in sorted((home / folder).rglob("*")):
             half = any(fnmatch(part, LEFTOVER) for part in file.parts)
-            if file.is_file() and file not in known and not half and not any(output in file.parents for output in outputs):
+            if (
+                file.is_file()
+                and file not in known
+                and not half
+                and not any(output in file.parents for output in outputs)
+            ):
                 yield file, UNKNOWN
 
 
@@ -301,19 +356,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m rooflines.provenance", description="What made a file, and whether it is as it was written."
+        prog="python -m rooflines.provenance",
+        description="What made a file, and whether it is as it was written.",
     )
     parser.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE", help="a table, chart or CSV; or a results folder, to check all that is in it"
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="a table, chart or CSV; or a results folder, to check all that is in it",
     )
     parser.add_argument(
-        "--results", type=Path, metavar="FOLDER", help="the results folder to look in, for files that were copied elsewhere"
+        "--results",
+        type=Path,
+        metavar="FOLDER",
+        help="the results folder to look in, for files that were copied elsewhere",
     )
-    parser.add_argument("--check", action="store_true", help="say only whether they are as they were written")
+    parser.add_argument(
+        "--check", action="store_true", help="say only whether they are as they were written"
+    )
     asked = parser.parse_args(arguments)
     whole = True
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a name may have letters that the terminal's encoding lacks
+        sys.stdout.reconfigure(
+            errors="backslashreplace"
+        )  # a name may have letters that the terminal's encoding lacks
     try:
         for number, file in enumerate(asked.files):
             if (file / FOLDER).is_dir():
@@ -322,7 +389,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found = origin(file, asked.results)
             whole &= found.whole
             text = ("---\n" if number else "") + found.text().rstrip()
-            print(printable(f"{file} {found.verdict}") if asked.check else "\n".join(map(printable, text.split("\n"))))
+            print(
+                printable(f"{file} {found.verdict}")
+                if asked.check
+                else "\n".join(map(printable, text.split("\n")))
+            )
     except RooflinesError as error:
         print(error, file=sys.stderr)
         return 2
@@ -334,5 +405,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def command() -> NoReturn:
     """`python -m rooflines.provenance`."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it, as it ends every other program
+    signal.signal(
+        signal.SIGPIPE, signal.SIG_DFL
+    )  # `| head` ends it, as it ends every other program
     sys.exit(main())

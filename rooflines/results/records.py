@@ -103,7 +103,11 @@ class Record:
             home: The folder of results.
         """
         now = {name: record_of(home, home / name) for name in self.inputs}
-        return [name for name, record in now.items() if record is None or record.digest() != self.inputs[name]]
+        return [
+            name
+            for name, record in now.items()
+            if record is None or record.digest() != self.inputs[name]
+        ]
 
     def damage(self, path: Path) -> str | None:
         """How an output differs from what was written, in words that follow its name; None where it does not.
@@ -129,7 +133,11 @@ class Record:
             of = "" if name == "." else f"has {name}, which "
             real = found[name].stat().st_size
             if real != size:
-                return f"{of}is empty" if not real else f"{of}has {real:,} bytes, and {size:,} were written"
+                return (
+                    f"{of}is empty"
+                    if not real
+                    else f"{of}has {real:,} bytes, and {size:,} were written"
+                )
             if digest_of(found[name]) != digest:
                 return f"{of}has other content than was written"
         return None
@@ -145,7 +153,12 @@ def files_in(path: Path) -> dict[str, Path]:
     """The files of an output, by the names that its record gives them."""
     if not path.is_dir() or path.is_symlink():
         return {".": path}
-    listed = (Path(folder, name) for folder, folders, names in os.walk(path) for name in (*folders, *names) if name not in UNRECORDED)
+    listed = (
+        Path(folder, name)
+        for folder, folders, names in os.walk(path)
+        for name in (*folders, *names)
+        if name not in UNRECORDED
+    )
     found = (file for file in listed if file.is_symlink() or not file.is_dir())
     return {file.relative_to(path).as_posix(): file for file in sorted(found)}
 
@@ -176,15 +189,32 @@ def record_of(home: Path, path: Path) -> Record | None:
         file = record_file(home, path)
         kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
         files = {name: (int(size), str(digest)) for name, (size, digest) in kept["files"].items()}
-        return Record(dict(kept["made_with"]), kept["spec"], list(kept["recipes"]), dict(kept["inputs"]), files)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        return Record(
+            dict(kept["made_with"]),
+            kept["spec"],
+            list(kept["recipes"]),
+            dict(kept["inputs"]),
+            files,
+        )
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ):
         return None
 
 
 def recorded_outputs(home: Path) -> list[Path]:
     """The outputs that a folder of results has records of, in order."""
     kept = home / FOLDER
-    return sorted(home / path.relative_to(kept).as_posix().removesuffix(".json") for path in kept.rglob("*.json"))
+    return sorted(
+        home / path.relative_to(kept).as_posix().removesuffix(".json")
+        for path in kept.rglob("*.json")
+    )
 
 
 def target_of(half: Path) -> Path:
@@ -252,7 +282,10 @@ def appearing_folder(path: str | Path) -> Iterator[Path]:
     target = Path(path)
     with _explained(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        aside, old = (Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)) for _ in range(2))
+        aside, old = (
+            Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
+            for _ in range(2)
+        )
         try:
             token = _maker.set(None)
             try:
@@ -306,7 +339,11 @@ def _umask() -> int:
 @functools.cache
 def _versions() -> dict[str, str]:
     """Versions of this package, of Python, and of the packages that numbers and pictures come from."""
-    return {"rooflines": __version__, "python": platform.python_version(), **{name: version(name) for name in MADE_WITH}}
+    return {
+        "rooflines": __version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in MADE_WITH},
+    }
 
 
 def _record(written: Path, target: Path) -> None:
@@ -316,19 +353,30 @@ def _record(written: Path, target: Path) -> None:
         RooflinesError: The run that started this job was killed, and another one has taken over: its files are not to be touched.
     """
     path, _, number = os.environ.get(RUN, "").rpartition(":")
-    if path and Path(path).exists() and Path(path).read_text(encoding="utf-8").split()[:1] != [number]:
-        raise RooflinesError("", "is being made by a later run", "leave it to that", file=str(target))
+    if (
+        path
+        and Path(path).exists()
+        and Path(path).read_text(encoding="utf-8").split()[:1] != [number]
+    ):
+        raise RooflinesError(
+            "", "is being made by a later run", "leave it to that", file=str(target)
+        )
     maker, home = _maker.get(), home_of(target)
     if maker is None or home is None:
         return
-    inputs = {Path(path).absolute().relative_to(home).as_posix(): record_of(home, Path(path)) for path in maker.get("inputs", [])}
+    inputs = {
+        Path(path).absolute().relative_to(home).as_posix(): record_of(home, Path(path))
+        for path in maker.get("inputs", [])
+    }
     kept = {
         "file": target.absolute().relative_to(home).as_posix(),
         "made_with": _versions(),
         "spec": maker.get("spec"),
         "recipes": maker.get("recipes", []),
         "inputs": {name: record.digest() for name, record in inputs.items() if record},
-        "files": {name: (file.stat().st_size, digest_of(file)) for name, file in files_in(written).items()},
+        "files": {
+            name: (file.stat().st_size, digest_of(file)) for name, file in files_in(written).items()
+        },
     }
     file = record_file(home, target)
     file.parent.mkdir(parents=True, exist_ok=True)

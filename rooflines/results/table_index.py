@@ -63,7 +63,11 @@ def stale_files(tables: Path, listed: Sequence[str]) -> list[Path]:
         path
         for path in found
         if HALF_WRITTEN.fullmatch(path.name)
-        or (PART_FILE.fullmatch(path.name) and (home is None or record_file(home, path).is_file()) and is_ours(path))
+        or (
+            PART_FILE.fullmatch(path.name)
+            and (home is None or record_file(home, path).is_file())
+            and is_ours(path)
+        )
     ]
 
 
@@ -77,6 +81,8 @@ def is_ours(path: str | Path, access: Mapping[str, str] | None = None) -> bool:
     if access is None and not Path(path).is_file():
         return False
     try:
-        return METADATA_KEY in pl.read_parquet_metadata(path, storage_options=dict(access) if access else None)
+        return METADATA_KEY in pl.read_parquet_metadata(
+            path, storage_options=dict(access) if access else None
+        )
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return False

@@ -16,7 +16,15 @@ from rooflines.results.records import appearing
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["METADATA_KEY", "appearing", "csv_text", "metadata_of", "scan", "write_csv", "write_parquet"]
+__all__ = [
+    "METADATA_KEY",
+    "appearing",
+    "csv_text",
+    "metadata_of",
+    "scan",
+    "write_csv",
+    "write_parquet",
+]
 
 Compression = Literal["zstd", "lz4"]
 
@@ -32,7 +40,11 @@ ARROW_SCHEMA_KEY = "ARROW:schema"
 
 
 def write_parquet(
-    frame: pl.LazyFrame, path: str | Path, about: Mapping[str, Any], texts: Iterable[str] = (), compression: Compression = "zstd"
+    frame: pl.LazyFrame,
+    path: str | Path,
+    about: Mapping[str, Any],
+    texts: Iterable[str] = (),
+    compression: Compression = "zstd",
 ) -> None:
     """Write a frame as Parquet, streaming, with `about` in its metadata.
 
@@ -71,7 +83,11 @@ def csv_text(frame: pl.DataFrame) -> str:
     for name, dtype in frame.schema.items():
         if dtype in (pl.String, pl.Categorical) or isinstance(dtype, pl.Enum):
             text = frame[name].cast(pl.String)
-            safe += [text.str.replace_all(FORMULA, "${1}'${2}")] if text.str.contains(FORMULA).any() else []
+            safe += (
+                [text.str.replace_all(FORMULA, "${1}'${2}")]
+                if text.str.contains(FORMULA).any()
+                else []
+            )
     return frame.with_columns(safe).write_csv()
 
 
@@ -91,10 +107,20 @@ def metadata_of(path: str | Path) -> dict[str, Any]:
         with Path(path).open("rb") as file:
             text = pl.read_parquet_metadata(file).get(METADATA_KEY)
         about = None if text is None else json.loads(text)
-    except (OSError, ValueError, RecursionError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise RooflinesError("", f"cannot be read as Parquet: {printable(error)}", "make it again", file=str(path)) from None
+    except (
+        OSError,
+        ValueError,
+        RecursionError,
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+    ) as error:
+        raise RooflinesError(
+            "", f"cannot be read as Parquet: {printable(error)}", "make it again", file=str(path)
+        ) from None
     if not isinstance(about, dict):
-        raise RooflinesError("", "does not say what made it", "give a table of this package", file=str(path))
+        raise RooflinesError(
+            "", "does not say what made it", "give a table of this package", file=str(path)
+        )
     return about
 
 
@@ -111,6 +137,12 @@ def scan(results: str | Path, sweep: str) -> pl.LazyFrame:
     tables = Path(results) / "tables"
     if not any((tables / sweep).glob("part-*.parquet")):
         found = sorted({part.parent.name for part in tables.glob("*/part-*.parquet")})
-        fix = f"use one of {', '.join(found)}" if found else "run the workflow first, or give the folder it writes to"
-        raise RooflinesError("", f"has no table {quote(sweep)}", fix, close=close_to(sweep, found), file=str(tables))
+        fix = (
+            f"use one of {', '.join(found)}"
+            if found
+            else "run the workflow first, or give the folder it writes to"
+        )
+        raise RooflinesError(
+            "", f"has no table {quote(sweep)}", fix, close=close_to(sweep, found), file=str(tables)
+        )
     return pl.scan_parquet(tables / sweep / "part-*.parquet", glob=True)

@@ -29,7 +29,12 @@ def in_the_way(results: Path, outputs: Iterable[Path]) -> list[Path]:
     needed = {
         results,
         results / FOLDER,
-        *(folder for path in parents for folder in (path, *path.parents) if folder.is_relative_to(results)),
+        *(
+            folder
+            for path in parents
+            for folder in (path, *path.parents)
+            if folder.is_relative_to(results)
+        ),
     }
     return sorted(path for path in needed if os.path.lexists(path) and not path.is_dir())
 
@@ -44,7 +49,9 @@ def foreign(results: Path, outputs: Iterable[Path]) -> list[Path]:
         results: The folder of results.
         outputs: The paths of outputs; what does not exist is passed over.
     """
-    return [path for output in outputs if os.path.lexists(output) for path in _foreign(results, output)]
+    return [
+        path for output in outputs if os.path.lexists(output) for path in _foreign(results, output)
+    ]
 
 
 def _foreign(results: Path, output: Path) -> Iterator[Path]:
@@ -68,7 +75,9 @@ def _says_so(output: Path) -> bool:
 
 def not_ours(results: Path, found: Sequence[Path]) -> RooflinesError:
     """What to do about the files that `foreign` found."""
-    named = ", ".join(map(str, found[:NAMED])) + (f" and {len(found) - NAMED:,} more" if len(found) > NAMED else "")
+    named = ", ".join(map(str, found[:NAMED])) + (
+        f" and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
+    )
     problem = f"{'were' if len(found) > 1 else 'was'} not made by this program, and a run would delete or overwrite what is there"
     fix = (
         f"move it out of {results}, or put results elsewhere (`pathvars: {{results: FOLDER}}` in the config); "
@@ -85,5 +94,10 @@ def halves(results: Path, expected: Iterable[str]) -> list[Path]:
         expected: The paths of outputs below `results`.
     """
     outputs = {results / name for name in expected}
-    beside = [half for folder in {path.parent for path in outputs} for half in folder.glob(LEFTOVER) if target_of(half) in outputs]
+    beside = [
+        half
+        for folder in {path.parent for path in outputs}
+        for half in folder.glob(LEFTOVER)
+        if target_of(half) in outputs
+    ]
     return [*beside, *(results / FOLDER).rglob(LEFTOVER)]

@@ -25,7 +25,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, no_folder, unwritable
-from rooflines.results.records import FOLDER, OWN, RUN, Record, files_in, record_file, record_of, refusal
+from rooflines.results.records import (
+    FOLDER,
+    OWN,
+    RUN,
+    Record,
+    files_in,
+    record_file,
+    record_of,
+    refusal,
+)
 from rooflines.run.foreign import foreign, halves, in_the_way, not_ours
 
 if TYPE_CHECKING:
@@ -66,7 +75,11 @@ class Known:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
+        lines = (
+            path.read_text(encoding="utf-8", errors="replace").splitlines()
+            if path.is_file()
+            else []
+        )
         self._marks = {name: mark for mark, _, name in (line.partition(" ") for line in lines)}
         self._long = len(lines) > LONG * len(self._marks)
 
@@ -76,12 +89,21 @@ class Known:
 
     def add(self, marks: Mapping[str, str | None]) -> None:
         """Note how outputs look now; a folder that cannot be written to is no reason to stop."""
-        new = {name: mark for name, mark in marks.items() if mark is not None and self._marks.get(name) != mark}
+        new = {
+            name: mark
+            for name, mark in marks.items()
+            if mark is not None and self._marks.get(name) != mark
+        }
         self._marks.update(new)
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("w" if self._long else "a", encoding="utf-8") as file:
-                file.write("".join(f"{mark} {name}\n" for name, mark in (self._marks if self._long else new).items()))
+                file.write(
+                    "".join(
+                        f"{mark} {name}\n"
+                        for name, mark in (self._marks if self._long else new).items()
+                    )
+                )
             self._long = False
 
 
@@ -108,7 +130,9 @@ class Suspect:
         self.path, self.why, self.other = path, why, other
 
 
-def suspects(results: Path, expected: Mapping[str, str], known: Known, say: Callable[[str], None]) -> list[Suspect]:
+def suspects(
+    results: Path, expected: Mapping[str, str], known: Known, say: Callable[[str], None]
+) -> list[Suspect]:
     """The outputs of a plan that are there and are not what it asks for.
 
     Args:
@@ -120,16 +144,28 @@ def suspects(results: Path, expected: Mapping[str, str], known: Known, say: Call
     Raises:
         RooflinesError: A run would delete or overwrite files of others.
     """
-    found = {results / name: spec for name, spec in expected.items() if os.path.lexists(results / name)}
-    unknown = {path: mark for path in found if not known.has(str(path), mark := mark_of(results, path))}
+    found = {
+        results / name: spec for name, spec in expected.items() if os.path.lexists(results / name)
+    }
+    unknown = {
+        path: mark for path in found if not known.has(str(path), mark := mark_of(results, path))
+    }
     if others := foreign(results, unknown):
         raise not_ours(results, others)
     size = sum(file.lstat().st_size for path in unknown for file in files_in(path).values())
     if size > WORTH_TELLING:
-        say(f"reading {size / 1e9:,.1f} GB in {len(unknown):,} files that are new or touched, to see that they are as they were written")
+        say(
+            f"reading {size / 1e9:,.1f} GB in {len(unknown):,} files that are new or touched, to see that they are as they were written"
+        )
     with ThreadPoolExecutor(READERS) as pool:
         whys = list(pool.map(lambda path: _why(results, path, found[path]), unknown))
-    known.add({str(path): mark for (path, mark), why in zip(unknown.items(), whys, strict=True) if why is None})
+    known.add(
+        {
+            str(path): mark
+            for (path, mark), why in zip(unknown.items(), whys, strict=True)
+            if why is None
+        }
+    )
     last = results / LAST
     if last in found and last not in unknown and (record := record_of(results, last)):
         whys.append(_outdated(results, last, record))
@@ -140,7 +176,11 @@ def _outdated(results: Path, path: Path, record: Record) -> Suspect | None:
     """Why an output cannot stay that was made from others; None where they are as they were then, whatever their times say."""
     others = record.other_inputs(results)
     more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
-    return Suspect(path, f"was made from another {others[0]}{more} than there is now") if others else None
+    return (
+        Suspect(path, f"was made from another {others[0]}{more} than there is now")
+        if others
+        else None
+    )
 
 
 def _why(results: Path, path: Path, spec: str) -> Suspect | None:
@@ -165,7 +205,9 @@ def told(found: Iterable[Suspect], will: str) -> list[str]:
     if len(others) == 1:
         lines.append(f"{others[0].path} {others[0].why}: {will}")
     elif others:
-        lines.append(f"{others[0].path} and {len(others) - 1:,} more were made from another config or by another version: {will}")
+        lines.append(
+            f"{others[0].path} and {len(others) - 1:,} more were made from another config or by another version: {will}"
+        )
     return lines
 
 
@@ -266,11 +308,16 @@ class Guard(logging.Handler):
             self._take_over()
         if not _locked():
             found = suspects(self._results, self._expected, known, _say)
-            for line in told(found, "it is made again" if self._works else "it would be made again"):
+            for line in told(
+                found, "it is made again" if self._works else "it would be made again"
+            ):
                 _say(line)
             self._have_made_again(found)
             if self._works:
-                self._date({self._results / name for name in self._expected} - {suspect.path for suspect in found})
+                self._date(
+                    {self._results / name for name in self._expected}
+                    - {suspect.path for suspect in found}
+                )
 
     def _have_made_again(self, found: Iterable[Suspect]) -> None:
         """Have outputs made again in this run: what is damaged goes, and what is in order but of another config is forced.
@@ -281,7 +328,9 @@ class Guard(logging.Handler):
         forced = self._workflow.dag.forcefiles
         for suspect in found:
             if self._works and not suspect.other:
-                shutil.rmtree(suspect.path) if suspect.path.is_dir() and not suspect.path.is_symlink() else suspect.path.unlink()
+                shutil.rmtree(
+                    suspect.path
+                ) if suspect.path.is_dir() and not suspect.path.is_symlink() else suspect.path.unlink()
             forced.add(str(suspect.path))
         again = {suspect.path for suspect in found}
         for path in (self._results / name for name in self._expected):
@@ -291,13 +340,19 @@ class Guard(logging.Handler):
     def _date(self, outputs: Iterable[Path]) -> None:
         """Date files of the future now: after a clock was set back, Snakemake would take them for newer than what is made from now on."""
         now_ns = time.time_ns()
-        late = {path for path in outputs if os.path.lexists(path) and _time_ns(path) > now_ns + TOLERANCE_NS}
+        late = {
+            path
+            for path in outputs
+            if os.path.lexists(path) and _time_ns(path) > now_ns + TOLERANCE_NS
+        }
         for path in late:
             for file in (path, path / OWN) if path.is_dir() else (path,):
                 if file.exists():
                     os.utime(file, ns=(now_ns, now_ns))
         if late and self._known:
-            _say(f"{len(late):,} files in {self._results} are from the future, so the clock was set back: they are dated now")
+            _say(
+                f"{len(late):,} files in {self._results} are from the future, so the clock was set back: they are dated now"
+            )
             self._known.add({str(path): mark_of(self._results, path) for path in late})
 
     def _take_over(self) -> None:
@@ -308,45 +363,77 @@ class Guard(logging.Handler):
             run.open("a").close()
         except OSError as error:
             fix = "delete it: it says what runs are at work, and nothing of the results"
-            raise RooflinesError("", f"has files that cannot be used ({error})", fix, file=str(KEPT)) from None
+            raise RooflinesError(
+                "", f"has files that cannot be used ({error})", fix, file=str(KEPT)
+            ) from None
         if lease.alone and lease.here and self._all_ours():
             for lock in LOCKS.iterdir():
                 lock.unlink(missing_ok=True)
-            _say("an earlier run was killed and left its lock behind: it is removed, and this run goes on where that one was")
+            _say(
+                "an earlier run was killed and left its lock behind: it is removed, and this run goes on where that one was"
+            )
         if not self._workflow.modifier.is_main_snakefile():
             lease.share()
         elif not lease.alone and (who := _at_work()):
             stop = f"`{who.stop}` on {who.host}, also where it is suspended"
             fix = f"wait for it, or stop it ({stop}), or give this one a folder of its own (--directory)"
-            raise RooflinesError("", f"is worked in by another run, since {who.since}", fix, file=str(Path.cwd()))
+            raise RooflinesError(
+                "", f"is worked in by another run, since {who.since}", fix, file=str(Path.cwd())
+            )
         since = time.strftime("%Y-%m-%dT%H:%M:%S")
-        run.write_text(f"{NUMBER} {os.getpid()} {os.getpgrp()} {socket.gethostname()} {since}\n", encoding="utf-8")
+        run.write_text(
+            f"{NUMBER} {os.getpid()} {os.getpgrp()} {socket.gethostname()} {since}\n",
+            encoding="utf-8",
+        )
         os.environ[RUN] = f"{run}:{NUMBER}"
 
     def _all_ours(self) -> bool:
         """Whether there is a lock, and all that it locks is of this folder of results: so it was a run that had a sign of life."""
-        lines = [line for lock in LOCKS.glob("*.output.lock") for line in lock.read_text(encoding="utf-8").splitlines()]
+        lines = [
+            line
+            for lock in LOCKS.glob("*.output.lock")
+            for line in lock.read_text(encoding="utf-8").splitlines()
+        ]
         return bool(lines) and all(Path(line).is_relative_to(self._results) for line in lines)
 
     def _begin(self) -> None:
         """Before the first job: see that no log of others is overwritten and that records can be kept; remove what killed jobs left."""
-        ours = {str(self._results / name) for name in self._expected}  # a workflow that imports this one has outputs of its own
+        ours = {
+            str(self._results / name) for name in self._expected
+        }  # a workflow that imports this one has outputs of its own
         jobs = list(self._workflow.dag.needrun_jobs())
-        self._outputs = {job.jobid: [Path(path) for path in job.output if str(path) in ours] for job in jobs}
-        logs = [Path(log) for job in jobs for log in job.log if Path(log).is_relative_to(self._results) and os.path.lexists(log)]
+        self._outputs = {
+            job.jobid: [Path(path) for path in job.output if str(path) in ours] for job in jobs
+        }
+        logs = [
+            Path(log)
+            for job in jobs
+            for log in job.log
+            if Path(log).is_relative_to(self._results) and os.path.lexists(log)
+        ]
         if logs and not (self._results / FOLDER).exists():
             sys.exit(str(not_ours(self._results, logs)))
         need_folder(self._results / FOLDER)
         if lease_of(KEPT.absolute()).alone:
             for half in halves(self._results, self._expected):
-                shutil.rmtree(half, ignore_errors=True) if half.is_dir() else half.unlink(missing_ok=True)
+                shutil.rmtree(half, ignore_errors=True) if half.is_dir() else half.unlink(
+                    missing_ok=True
+                )
 
     def _explain(self) -> None:
         """Say once what to do where Snakemake met something that it cannot write: it does not say what helps."""
         outputs = [self._results / name for name in self._expected]
-        barred = (path for path in (*(output.parent for output in outputs), *outputs) if path.exists() and not os.access(path, os.W_OK))
+        barred = (
+            path
+            for path in (*(output.parent for output in outputs), *outputs)
+            if path.exists() and not os.access(path, os.W_OK)
+        )
         refused = ((folder, refusal(folder)) for folder in (KEPT, self._results))
-        found = ((path, error) for path, error in (*((path, _barred_by(path)) for path in barred), *refused) if error)
+        found = (
+            (path, error)
+            for path, error in (*((path, _barred_by(path)) for path in barred), *refused)
+            if error
+        )
         told = next((told for path, error in found if (told := unwritable(path, error))), None)
         if told and not self._explained:
             self._explained = True
@@ -355,7 +442,9 @@ class Guard(logging.Handler):
     def _finished(self, job: int) -> None:
         """After a job: its files are known, as Snakemake left them."""
         if self._known is not None:
-            self._known.add({str(path): mark_of(self._results, path) for path in self._outputs.pop(job, [])})
+            self._known.add(
+                {str(path): mark_of(self._results, path) for path in self._outputs.pop(job, [])}
+            )
 
 
 class AtWork(NamedTuple):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from rooflines.model.resources import Plain
+    from rooflines.model.resources import JSON
 
 __all__ = ["rows_of", "write_part", "write_skipped", "write_thresholds"]
 
@@ -30,9 +30,14 @@ ROWS_AT_ONCE = 50_000
 """Rows that a thread computes together [1]: few enough to stay in its cache, which halves the cost of the formulas and the memory."""
 
 
-def about(recipes: Sequence[Plain], columns: Iterable[Column], **more: object) -> dict[str, Any]:
+def about(recipes: Sequence[JSON], columns: Iterable[Column], **more: object) -> dict[str, Any]:
     """What a file says made it."""
-    return {"version": __version__, "columns": [asdict(column) for column in columns], "made_from": list(recipes), **more}
+    return {
+        "version": __version__,
+        "columns": [asdict(column) for column in columns],
+        "made_from": list(recipes),
+        **more,
+    }
 
 
 def rows_of(spec: str) -> int:
@@ -56,11 +61,16 @@ def write_part(spec: str, path: str | Path) -> None:
     recipe = json.loads(spec)
     sweep = sweep_of(recipe)
     columns = stored_columns(sweep)
-    frame = as_stored(sweep, whole_rows(sweep, [column.name for column in columns], recipe["start"], recipe["stop"]))
+    frame = as_stored(
+        sweep,
+        whole_rows(sweep, [column.name for column in columns], recipe["start"], recipe["stop"]),
+    )
     rows = [recipe["row"], recipe["row"] + recipe["stop"] - recipe["start"]]
     print(f"{rows[1] - rows[0]:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
-        write_parquet(frame, path, about([recipe], columns, rows=rows), TEXTS, sweep.config["compression"])
+        write_parquet(
+            frame, path, about([recipe], columns, rows=rows), TEXTS, sweep.config["compression"]
+        )
 
 
 @recorded

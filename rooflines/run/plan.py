@@ -186,11 +186,15 @@ def plan(config: Config) -> Plan:
         RooflinesError: There are so many that no computer holds their descriptions.
     """
     with placed(file=config.file):
-        parts = list(_bounded(part for sweep in config.sweeps.values() for part in _parts_of(sweep)))
+        parts = list(
+            _bounded(part for sweep in config.sweeps.values() for part in _parts_of(sweep))
+        )
     sweeps = list(config.sweeps.values())
     recipes = [recipe_of(sweep, sweep.config["chips"]) for sweep in sweeps]
     thresholds = as_param({"code": code_digest(*THRESHOLDS, *WRITING), "sweeps": recipes})
-    skipped = as_param({"code": code_digest(*ROWS, *WRITING), "rows": skipped_records(sweeps), "sweeps": recipes})
+    skipped = as_param(
+        {"code": code_digest(*ROWS, *WRITING), "rows": skipped_records(sweeps), "sweeps": recipes}
+    )
     return Plan(tuple(parts), thresholds, skipped, _family_specs(config))
 
 
@@ -201,7 +205,11 @@ def _bounded(parts: Iterable[Part]) -> Iterator[Part]:
         characters += len(part.spec)
         if characters > MOST_CHARACTERS:
             problem = f"makes so many parts that their descriptions have more than {MOST_CHARACTERS:,} characters"
-            raise RooflinesError(f"sweeps.{part.sweep}.rows_per_part", problem, "choose a larger number, or fewer shapes")
+            raise RooflinesError(
+                f"sweeps.{part.sweep}.rows_per_part",
+                problem,
+                "choose a larger number, or fewer shapes",
+            )
         yield part
 
 
@@ -215,9 +223,11 @@ def _family_specs(config: Config) -> dict[str, str]:
         family: as_param(
             {
                 "code": [code_digest(*MODULES[family], *DRAWING), *numbers],
-                "data": hashlib.sha256("".join(as_param(recipe_of(config.sweep(c.sweep), c.chips)) for c in charts).encode()).hexdigest()[
-                    :16
-                ],
+                "data": hashlib.sha256(
+                    "".join(
+                        as_param(recipe_of(config.sweep(c.sweep), c.chips)) for c in charts
+                    ).encode()
+                ).hexdigest()[:16],
                 "charts": [chart.plain() for chart in charts],
             }
         )
@@ -282,7 +292,11 @@ def code_digest(*parts: str) -> str:
     """
     digest = hashlib.sha256(__version__.encode())
     root = Path(__file__).parents[1]
-    files = {file for part in parts for file in ([root / part] if part.endswith(".py") else (root / part).rglob("*.py"))}
+    files = {
+        file
+        for part in parts
+        for file in ([root / part] if part.endswith(".py") else (root / part).rglob("*.py"))
+    }
     for file in sorted(files - {root / WORDING}):
         digest.update(file.relative_to(root).as_posix().encode() + file.read_bytes())
     return digest.hexdigest()[:16]

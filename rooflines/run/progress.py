@@ -59,7 +59,9 @@ class Making:
     def rows_so_far(self, bytes_per_row: float) -> int:
         """The rows that are written, by the size of the half-written file; short of all of them [1]."""
         with suppress(OSError):
-            halves = [half.stat().st_size for half in self.path.parent.glob(f".{self.path.name}.*.tmp")]
+            halves = [
+                half.stat().st_size for half in self.path.parent.glob(f".{self.path.name}.*.tmp")
+            ]
             return min(int(max(halves, default=0) / bytes_per_row), self.rows * 99 // 100)
         return 0
 
@@ -115,7 +117,9 @@ class Tally:
             for part in making:
                 rows = part.rows_so_far(self._bytes_weighed / self._rows_weighed)
                 done += rows
-                parts.append(f"{part.name} {100 * rows // part.rows} %{time_left(rows, part.rows, now_s - (part.began_s or now_s))}")
+                parts.append(
+                    f"{part.name} {100 * rows // part.rows} %{time_left(rows, part.rows, now_s - (part.began_s or now_s))}"
+                )
         else:
             parts = [f"{part.name} {duration(now_s - (part.began_s or now_s))}" for part in making]
         return "; ".join([progress_line(done, self.total, now_s - self.started_s), *parts])
@@ -130,7 +134,12 @@ class Progress(logging.Handler):
         stream: Where the lines go; standard error by default. Where it is a `Screen`, one line is written over.
     """
 
-    def __init__(self, workflow: Any, rows: Mapping[str, int], stream: Screen | TextIO | None = None) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        workflow: Any,
+        rows: Mapping[str, int],
+        stream: Screen | TextIO | None = None,  # noqa: ANN401
+    ) -> None:
         super().__init__()
         self._workflow = workflow
         self._rows = rows
@@ -175,7 +184,9 @@ class Progress(logging.Handler):
         self._tally.total = sum(part.rows for part in self._tally.waiting.values())
         self._tally.started_s = self._told_s = time.monotonic()
         if self._tally.total:
-            self._say(f"{self._tally.total:,} rows to make in {counted(len(self._tally.waiting), 'part')}")
+            self._say(
+                f"{self._tally.total:,} rows to make in {counted(len(self._tally.waiting), 'part')}"
+            )
             if isinstance(self._stream, Screen):
                 self._ticker = Ticker(self._look, SECONDS_BETWEEN_LOOKS)
 
@@ -187,7 +198,9 @@ class Progress(logging.Handler):
         if last and self._ticker:
             self._ticker.stop()
             self._ticker = None
-        due = (tally.done - self._told) * LINES >= tally.total and now_s - self._told_s >= SECONDS_BETWEEN_LINES
+        due = (
+            tally.done - self._told
+        ) * LINES >= tally.total and now_s - self._told_s >= SECONDS_BETWEEN_LINES
         if last or (due and not isinstance(self._stream, Screen)):
             self._told, self._told_s = tally.done, now_s
             self._say(progress_line(tally.done, tally.total, now_s - tally.started_s))
@@ -226,7 +239,11 @@ class WithoutSteps(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a record is shown."""
-        step = getattr(record, "event", None) in self.EVENTS or record.msg in self.MESSAGES or self.ENGINES.match(str(record.msg))
+        step = (
+            getattr(record, "event", None) in self.EVENTS
+            or record.msg in self.MESSAGES
+            or self.ENGINES.match(str(record.msg))
+        )
         return not step or bool(self._workflow.dryrun)
 
 

@@ -47,7 +47,9 @@ def remove_stale(parts: Iterable[str], workflow: Any) -> list[str]:  # noqa: ANN
     Returns:
         What was removed; nothing where the results are on a disk, or in a storage that is no S3 bucket.
     """
-    stored = getattr(workflow.modifier.path_modifier.modify(TABLES), "flags", {}).get("storage_object")
+    stored = getattr(workflow.modifier.path_modifier.modify(TABLES), "flags", {}).get(
+        "storage_object"
+    )
     if stored is None or not hasattr(stored, "get_subkeys"):
         return []
     from rooflines.results.table_index import PART_FILE, is_ours  # noqa: PLC0415 - a run without a storage does not wait for polars
@@ -58,7 +60,11 @@ def remove_stale(parts: Iterable[str], workflow: Any) -> list[str]:  # noqa: ANN
         return []
     for name, item in found.items():
         address = f"s3://{item.bucket_name}/{item.key}"
-        if name not in keep and PART_FILE.fullmatch(name.rpartition("/")[2]) and is_ours(address, access):
+        if (
+            name not in keep
+            and PART_FILE.fullmatch(name.rpartition("/")[2])
+            and is_ours(address, access)
+        ):
             item.delete()
             removed.append(address)
     return removed

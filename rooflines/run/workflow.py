@@ -24,7 +24,9 @@ RARELY = (50_000, 20, 20)
 """Python's own thresholds are 700, 10 and 10."""
 
 
-def config_source(config: Mapping[str, Any], configfiles: Sequence[Path]) -> Path | Mapping[str, Any] | None:
+def config_source(
+    config: Mapping[str, Any], configfiles: Sequence[Path]
+) -> Path | Mapping[str, Any] | None:
     """Where the config of a run is: in a file, in a mapping, or nowhere.
 
     Snakemake hands over one mapping whatever it was made of. Where that is the content of a single file, the file itself is
@@ -87,7 +89,12 @@ def need_regular(file: Path) -> None:
     """
     if file.exists() and not (file.is_file() or file.is_dir()):
         fix = "save its content in a file, and give that with --configfile"
-        raise RooflinesError("", "is a pipe or a device, and a run reads its config more than once", fix, file=str(file))
+        raise RooflinesError(
+            "",
+            "is a pipe or a device, and a run reads its config more than once",
+            fix,
+            file=str(file),
+        )
 
 
 def keep_caches(arguments: Sequence[str]) -> None:
@@ -106,7 +113,9 @@ def keep_caches(arguments: Sequence[str]) -> None:
     os.environ.setdefault("XDG_CACHE_HOME", str((folder / ".snakemake" / "cache").absolute()))
 
 
-def plan_or_exit(config: Mapping[str, Any], configfiles: Sequence[Path], *, warn: bool = True) -> Plan:
+def plan_or_exit(
+    config: Mapping[str, Any], configfiles: Sequence[Path], *, warn: bool = True
+) -> Plan:
     """The parts of a run, or its end, before anything is built, with one message on what is wrong with the config.
 
     Args:
@@ -137,7 +146,15 @@ def index_spec(parts: Iterable[Part]) -> str:
     Returns:
         JSON: a list of objects with the columns of tables/index.csv.
     """
-    rows = [{"sweep": part.sweep, "part": part.number, "rows": part.rows, "path": f"{part.name}.parquet"} for part in parts]
+    rows = [
+        {
+            "sweep": part.sweep,
+            "part": part.number,
+            "rows": part.rows,
+            "path": f"{part.name}.parquet",
+        }
+        for part in parts
+    ]
     return as_param(rows)
 
 
@@ -167,7 +184,13 @@ def watch_files(plan: Plan, workflow: Any) -> None:  # noqa: ANN401 - Snakemake 
 
     if workflow.is_main_process:
         stored = workflow.storage_settings.default_storage_provider
-        logger.addHandler(Guard(workflow, Path(workflow.pathvars.apply("<results>")), {} if stored else outputs(plan)))
+        logger.addHandler(
+            Guard(
+                workflow,
+                Path(workflow.pathvars.apply("<results>")),
+                {} if stored else outputs(plan),
+            )
+        )
 
 
 def show_progress(plan: Plan, workflow: Any) -> None:  # noqa: ANN401 - Snakemake ships no types

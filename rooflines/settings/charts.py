@@ -45,7 +45,12 @@ MODULES = {
 
 def _kind(value: object) -> object:
     if not isinstance(value, str) or value not in KINDS:
-        raise RooflinesError("", f"is {quote(value)}, which is no chart", f"use one of {', '.join(KINDS)}", close=close_to(value, KINDS))
+        raise RooflinesError(
+            "",
+            f"is {quote(value)}, which is no chart",
+            f"use one of {', '.join(KINDS)}",
+            close=close_to(value, KINDS),
+        )
     return value
 
 
@@ -77,21 +82,38 @@ class ChartConfig(Entry):
         BeforeValidator(_kind),
     ] = Field(description="which chart")
     sweep: Name = Field(description="the sweep that its numbers come from")
-    id: Name | None = Field(None, description="the name of its files; null: made of the chart and the sweep")
+    id: Name | None = Field(
+        None, description="the name of its files; null: made of the chart and the sweep"
+    )
     title: Text | None = Field(None, description="in place of the finding")
-    chips: Names = Field(None, description="which of the sweep's chips, the first one shown first; null: those the config names most often")
-    dtypes: Names = Field(None, description="which of the sweep's dtype combinations; null: those the config names most often")
-    shape: Text | None = Field(None, description="which of the sweep's shapes, for charts of one shape")
-    model: Text | None = Field(None, description="what the names of a model's shapes begin with, for charts of a model's layers")
+    chips: Names = Field(
+        None,
+        description="which of the sweep's chips, the first one shown first; null: those the config names most often",
+    )
+    dtypes: Names = Field(
+        None,
+        description="which of the sweep's dtype combinations; null: those the config names most often",
+    )
+    shape: Text | None = Field(
+        None, description="which of the sweep's shapes, for charts of one shape"
+    )
+    model: Text | None = Field(
+        None,
+        description="what the names of a model's shapes begin with, for charts of a model's layers",
+    )
     sharding: Text | None = Field(None, description="which of the sweep's shardings is shown first")
     up: Text | None = Field(None, description="bounds: what goes up, shards or a dimension")
-    sizes: list[Count] | None = Field(None, description="roofline, time: sizes of the operation's first dimension")
+    sizes: list[Count] | None = Field(
+        None, description="roofline, time: sizes of the operation's first dimension"
+    )
     shards: list[Count] | None = Field(None, description="time: numbers of chips")
 
 
 def _charts(value: object) -> object:
     if value != "auto" and not isinstance(value, list):
-        raise RooflinesError("", f"is {quote(value)}", "write auto, a list of charts, or [] for none")
+        raise RooflinesError(
+            "", f"is {quote(value)}", "write auto, a list of charts, or [] for none"
+        )
     return value
 
 
@@ -103,9 +125,13 @@ def understood_chart(given: object, mistakes: Mistakes) -> ChartConfig | None:
         mistakes: Collects what is wrong with it; key paths start at the chart.
     """
     chart = understood(ChartConfig, given, mistakes)
-    return None if chart.refused & {"chart", "sweep", "id"} else ChartConfig.model_construct(**chart)
+    return (
+        None if chart.refused & {"chart", "sweep", "id"} else ChartConfig.model_construct(**chart)
+    )
 
 
-CHARTS_SCHEMA: Any = {"anyOf": [{"const": "auto"}, {"type": "array", "items": ChartConfig.model_json_schema()}]}
+CHARTS_SCHEMA: Any = {
+    "anyOf": [{"const": "auto"}, {"type": "array", "items": ChartConfig.model_json_schema()}]
+}
 Charts = Annotated[Any, BeforeValidator(_charts), WithJsonSchema(CHARTS_SCHEMA)]
 """`auto`, or a list of charts, not yet understood."""

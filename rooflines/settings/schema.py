@@ -31,7 +31,11 @@ def _listed(value: object) -> object:
     """One value as a list of one; a list with something in it, nothing twice."""
     values = value if isinstance(value, list) else [value]
     if not values:
-        raise RooflinesError("", "is an empty list, so the grid is empty", "name at least one, or leave the key out where it has a default")
+        raise RooflinesError(
+            "",
+            "is an empty list, so the grid is empty",
+            "name at least one, or leave the key out where it has a default",
+        )
     if len(values) > LONGEST_LIST:
         raise RooflinesError("", f"has {len(values):,} entries", f"name at most {LONGEST_LIST:,}")
     return _unique(values)
@@ -43,7 +47,13 @@ def _unique(values: object) -> object:
         with Mistakes() as mistakes:
             for index, value in enumerate(values):
                 if repr(value) in seen:
-                    mistakes.add(RooflinesError(f"[{index}]", f"is {quote(value)}, which stands there twice", "name it once"))
+                    mistakes.add(
+                        RooflinesError(
+                            f"[{index}]",
+                            f"is {quote(value)}, which stands there twice",
+                            "name it once",
+                        )
+                    )
                 seen.add(repr(value))
     return values
 
@@ -62,7 +72,9 @@ def _names(value: object) -> object:
     with Mistakes() as mistakes:
         for index, name in enumerate(value if isinstance(value, list) else []):
             if not isinstance(name, str):
-                mistakes.add(RooflinesError(f"[{index}]", f"is {quote(name)}, which is no name", fix))
+                mistakes.add(
+                    RooflinesError(f"[{index}]", f"is {quote(name)}, which is no name", fix)
+                )
     return value
 
 
@@ -72,19 +84,29 @@ def _chips(value: object) -> object:
 
 def _solved(value: object) -> object:
     if value is not None and not isinstance(value, list):
-        raise RooflinesError("", f"is {quote(value)}, which is no list", "write a list such as [B], or [] for nothing")
+        raise RooflinesError(
+            "",
+            f"is {quote(value)}, which is no list",
+            "write a list such as [B], or [] for nothing",
+        )
     return _unique(_names(value))
 
 
 def _sweeps(value: object) -> object:
     if isinstance(value, Mapping) and not value:
-        raise RooflinesError("", "is empty, so there is nothing to compute", "describe at least one sweep")
+        raise RooflinesError(
+            "", "is empty, so there is nothing to compute", "describe at least one sweep"
+        )
     return value
 
 
 def _grid(value: object) -> object:
     if value is not None and not isinstance(value, Mapping):
-        raise RooflinesError("", f"is {quote(value)}, which is no mapping", "write each dimension with its sizes, such as B: [1, 2, 4]")
+        raise RooflinesError(
+            "",
+            f"is {quote(value)}, which is no mapping",
+            "write each dimension with its sizes, such as B: [1, 2, 4]",
+        )
     return value
 
 
@@ -92,7 +114,11 @@ def _combination(value: object) -> object:
     if not isinstance(value, str | Mapping):
         fix = "write a name of the dtype catalogue, or {x: , w: , out: , compute: }"
         raise RooflinesError("", f"is {quote(value)}, which is no dtype combination", fix)
-    return value if isinstance(value, str) else Combination.model_validate(value).model_dump(exclude={"note"})
+    return (
+        value
+        if isinstance(value, str)
+        else Combination.model_validate(value).model_dump(exclude={"note"})
+    )
 
 
 def _sharding(value: object) -> object:
@@ -106,9 +132,17 @@ def _sharding(value: object) -> object:
 
 def _shape_name(value: object) -> str:
     if not isinstance(value, str) or not 1 <= len(value) <= 200 or not value.isprintable():  # noqa: PLR2004, a line of text
-        raise RooflinesError("", f"is {quote(value)}, which is no name of a shape", "write a line of text of at most 200 characters")
+        raise RooflinesError(
+            "",
+            f"is {quote(value)}, which is no name of a shape",
+            "write a line of text of at most 200 characters",
+        )
     if is_formula(value):
-        raise RooflinesError("", f"is {quote(value)}, which a spreadsheet would run as a formula", "begin it with another character")
+        raise RooflinesError(
+            "",
+            f"is {quote(value)}, which a spreadsheet would run as a formula",
+            "begin it with another character",
+        )
     return value
 
 
@@ -118,15 +152,27 @@ def _metrics(value: object) -> object:
         return value
     if isinstance(value, str):
         raise RooflinesError(
-            "", f"is {quote(value)}", f"write all, or a list of {', '.join(names)}", close=close_to(value, ["all", *names])
+            "",
+            f"is {quote(value)}",
+            f"write all, or a list of {', '.join(names)}",
+            close=close_to(value, ["all", *names]),
         )
     if not isinstance(value, list):
-        raise RooflinesError("", f"is {quote(value)}", f"write all, or a list of {', '.join(names)}")
+        raise RooflinesError(
+            "", f"is {quote(value)}", f"write all, or a list of {', '.join(names)}"
+        )
     with Mistakes() as mistakes:
         for index, name in enumerate(value):
             if name not in names:
                 problem = f"is {quote(name)}, which is no metric of a table"
-                mistakes.add(RooflinesError(f"[{index}]", problem, f"use some of {', '.join(names)}", close=close_to(name, names)))
+                mistakes.add(
+                    RooflinesError(
+                        f"[{index}]",
+                        problem,
+                        f"use some of {', '.join(names)}",
+                        close=close_to(name, names),
+                    )
+                )
     return _unique(value)
 
 
@@ -144,8 +190,12 @@ class LongSharding(Entry):
     """A sharding written out."""
 
     split: Text = Field(description="the dimension that is split")
-    first: Text | None = Field(None, description="all-gather x or all-gather w: the operand gathered before")
-    then: Text | None = Field(None, description="all-reduce or reduce-scatter: what follows for partial sums")
+    first: Text | None = Field(
+        None, description="all-gather x or all-gather w: the operand gathered before"
+    )
+    then: Text | None = Field(
+        None, description="all-reduce or reduce-scatter: what follows for partial sums"
+    )
 
 
 class Shape(Entry):
@@ -153,7 +203,11 @@ class Shape(Entry):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    name: Annotated[str, BeforeValidator(_shape_name), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 200})]
+    name: Annotated[
+        str,
+        BeforeValidator(_shape_name),
+        WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 200}),
+    ]
 
 
 COUNT_SCHEMA: Any = {"type": "integer", "minimum": 1}
@@ -170,7 +224,10 @@ SIZES_SCHEMA: Any = {
                 "required": keys,
                 "additionalProperties": False,
             }
-            for keys in (*(["from", "to", by] for by in ("factor", "step", "count")), ["sequences", "tokens_per_sequence", "replicas"])
+            for keys in (
+                *(["from", "to", by] for by in ("factor", "step", "count")),
+                ["sequences", "tokens_per_sequence", "replicas"],
+            )
         ),
     ],
 }
@@ -192,35 +249,49 @@ class SweepConfig(Entry):
     """One sweep: a table of every combination of what is listed."""
 
     operation: Text = Field(
-        description=f"{', '.join(OPERATIONS)}, or an einsum of two operands such as 'BD,DF->BF'", examples=[*OPERATIONS, "BD,DF->BF"]
+        description=f"{', '.join(OPERATIONS)}, or an einsum of two operands such as 'BD,DF->BF'",
+        examples=[*OPERATIONS, "BD,DF->BF"],
     )
     grid: Annotated[dict[str, GridSizes] | None, BeforeValidator(_grid)] = Field(
         None, description="the sizes of each dimension; every combination is a row"
     )
-    dtypes: Annotated[list[Dtypes], BeforeValidator(_listed), WithJsonSchema(one_or_many(COMBINATION_SCHEMA))] = Field(
+    dtypes: Annotated[
+        list[Dtypes], BeforeValidator(_listed), WithJsonSchema(one_or_many(COMBINATION_SCHEMA))
+    ] = Field(
         description="dtype combinations: names of the dtype catalogue, or {x: , w: , out: , compute: }"
     )
-    chips: Annotated[Any, BeforeValidator(_chips), WithJsonSchema({"anyOf": [{"const": "all"}, one_or_many({"type": "string"})]})] = Field(
+    chips: Annotated[
+        Any,
+        BeforeValidator(_chips),
+        WithJsonSchema({"anyOf": [{"const": "all"}, one_or_many({"type": "string"})]}),
+    ] = Field(
         description="chips of the catalogue or of `chips:`; all = every chip of the catalogue that is no variant"
     )
-    shapes: Annotated[list[Shape] | None, BeforeValidator(lambda v: None if v is None else _listed(v))] = Field(
-        None, description="named sizes instead of some grid axes, such as {name: llama-3-8b-up, D: 4096, F: 14336}"
+    shapes: Annotated[
+        list[Shape] | None, BeforeValidator(lambda v: None if v is None else _listed(v))
+    ] = Field(
+        None,
+        description="named sizes instead of some grid axes, such as {name: llama-3-8b-up, D: 4096, F: 14336}",
     )
-    sharding: Annotated[list[Shardings], BeforeValidator(_listed), WithJsonSchema(one_or_many(SHARDING_SCHEMA))] = Field(
-        ["none"], description="what is split over several chips, and the collective that follows; none stands for one chip"
+    sharding: Annotated[
+        list[Shardings], BeforeValidator(_listed), WithJsonSchema(one_or_many(SHARDING_SCHEMA))
+    ] = Field(
+        ["none"],
+        description="what is split over several chips, and the collective that follows; none stands for one chip",
     )
-    shards: Annotated[list[int], BeforeValidator(_numbers_of_chips), WithJsonSchema(one_or_many(COUNT_SCHEMA))] = Field(
-        [1], description="numbers of chips; more than one needs a sharding [1]"
-    )
-    memory: Annotated[list[Name], BeforeValidator(_listed), WithJsonSchema(one_or_many({"type": "string"}))] = Field(
-        ["hbm"], description="the memory level that feeds the unit, one or several"
-    )
+    shards: Annotated[
+        list[int], BeforeValidator(_numbers_of_chips), WithJsonSchema(one_or_many(COUNT_SCHEMA))
+    ] = Field([1], description="numbers of chips; more than one needs a sharding [1]")
+    memory: Annotated[
+        list[Name], BeforeValidator(_listed), WithJsonSchema(one_or_many({"type": "string"}))
+    ] = Field(["hbm"], description="the memory level that feeds the unit, one or several")
     network: Name | None = Field(None, description="the interconnect; null: each chip's first")
     unit: Literal["matrix", "vector"] | None = Field(
         None, description="the compute unit; null: the operation's, vector for dot, else matrix"
     )
     flops: Literal["leading", "exact"] | None = Field(
-        None, description="how FLOPs are counted: leading is 2 * all dimensions; null: the operation's, exact for dot, else leading"
+        None,
+        description="how FLOPs are counted: leading is 2 * all dimensions; null: the operation's, exact for dot, else leading",
     )
     tile: dict[str, Any] | None = Field(
         None,
@@ -228,7 +299,8 @@ class SweepConfig(Entry):
         json_schema_extra={"additionalProperties": COUNT_SCHEMA},
     )
     efficiency: Efficiency | None = Field(
-        None, description="shares of the nominal rates that are reached; what is left out is the chip's own, else 1"
+        None,
+        description="shares of the nominal rates that are reached; what is left out is the chip's own, else 1",
     )
     on_unsupported: Literal["skip", "error"] = Field(
         "skip",
@@ -242,14 +314,27 @@ class SweepConfig(Entry):
         Any,
         BeforeValidator(_metrics),
         WithJsonSchema(
-            {"anyOf": [{"const": "all"}, {"type": "array", "items": {"enum": [column.name for column in METRICS]}, "uniqueItems": True}]}
+            {
+                "anyOf": [
+                    {"const": "all"},
+                    {
+                        "type": "array",
+                        "items": {"enum": [column.name for column in METRICS]},
+                        "uniqueItems": True,
+                    },
+                ]
+            }
         ),
     ] = Field("all", description="the metrics that the table stores; keys are always stored")
-    rows_per_part: Annotated[int, BeforeValidator(_part), WithJsonSchema({**COUNT_SCHEMA, "maximum": LARGEST_PART})] = Field(
-        20_000_000, description="rows of one part at most; a larger sweep is cut into parts, each a job of its own [1]"
+    rows_per_part: Annotated[
+        int, BeforeValidator(_part), WithJsonSchema({**COUNT_SCHEMA, "maximum": LARGEST_PART})
+    ] = Field(
+        20_000_000,
+        description="rows of one part at most; a larger sweep is cut into parts, each a job of its own [1]",
     )
     compression: Literal["zstd", "lz4"] = Field(
-        "zstd", description="of the table's files; lz4 takes a quarter less time to write and a fifth to a half more bytes"
+        "zstd",
+        description="of the table's files; lz4 takes a quarter less time to write and a fifth to a half more bytes",
     )
     floats: Literal["float64", "float32"] = Field(
         "float64",
@@ -269,8 +354,12 @@ class ConfigFile(Entry):
     sweeps: Annotated[dict[Any, Any], BeforeValidator(_sweeps), WithJsonSchema(BY_NAME)] = Field(
         description="sweeps by name; each makes a table"
     )
-    charts: Charts = Field("auto", description="auto: those that fit the sweeps; or a list of charts; [] for none")
-    pathvars: dict[str, str] = Field({}, description="where Snakemake puts files: `results` is the folder of what is made")
+    charts: Charts = Field(
+        "auto", description="auto: those that fit the sweeps; or a list of charts; [] for none"
+    )
+    pathvars: dict[str, str] = Field(
+        {}, description="where Snakemake puts files: `results` is the folder of what is made"
+    )
     chips: Annotated[dict[Any, Any], WithJsonSchema(BY_NAME)] = Field(
         {},
         description="the user's own chips, or variants with a base and dotted paths to the numbers that differ",

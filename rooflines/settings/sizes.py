@@ -82,10 +82,19 @@ class Sizes:
         known = TOKENS.union(*RANGES)
         unknown = sorted(str(key) for key in keys - known)
         if unknown:
-            raise RooflinesError(unknown[0], "is no key of a range of sizes", FORMS, close=close_to(unknown[0], known))
+            raise RooflinesError(
+                unknown[0],
+                "is no key of a range of sizes",
+                FORMS,
+                close=close_to(unknown[0], known),
+            )
         wanted = min((*RANGES, TOKENS), key=lambda form: len(form ^ keys))
         missing, extra = sorted(wanted - keys), sorted(keys - wanted)
-        problem = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(extra)} beside {', '.join(sorted(wanted))}"
+        problem = (
+            f"lacks {', '.join(missing)}"
+            if missing
+            else f"has {', '.join(extra)} beside {', '.join(sorted(wanted))}"
+        )
         raise RooflinesError("", problem, FORMS)
 
     @staticmethod
@@ -93,15 +102,23 @@ class Sizes:
         try:
             return whole(value)
         except RooflinesError as error:
-            raise RooflinesError(place, error.problem, FORMS if "no number" in error.problem else error.fix) from None
+            raise RooflinesError(
+                place, error.problem, FORMS if "no number" in error.problem else error.fix
+            ) from None
 
     def _bound(self, key: str) -> Fraction:
         with placed(key):
             value = exact(self._keys[key])
         if value <= 0:
-            raise RooflinesError(key, f"is {quote(self._keys[key])}, which is not above zero", "sizes start at 1")
+            raise RooflinesError(
+                key, f"is {quote(self._keys[key])}, which is not above zero", "sizes start at 1"
+            )
         if value > LARGEST_SIZE:
-            raise RooflinesError(key, f"is {quote(self._keys[key])}, which is more than {LARGEST_SIZE:,}", "choose a smaller size")
+            raise RooflinesError(
+                key,
+                f"is {quote(self._keys[key])}, which is more than {LARGEST_SIZE:,}",
+                "choose a smaller size",
+            )
         return value
 
     def _range(self) -> int:
@@ -112,7 +129,9 @@ class Sizes:
                     self._bound(key)
         start, stop = self._bound("from"), self._bound("to")
         if start < HALF:
-            raise RooflinesError("from", f"is {quote(self._keys['from'])}, which rounds to zero", "sizes start at 1")
+            raise RooflinesError(
+                "from", f"is {quote(self._keys['from'])}, which rounds to zero", "sizes start at 1"
+            )
         if stop < start:
             problem = f"runs from {self._keys['from']} to {self._keys['to']}, so the grid is empty"
             raise RooflinesError("", problem, "let `to` be at least `from`")
@@ -122,8 +141,14 @@ class Sizes:
             return self._count(start, stop)
         factor = self._bound("factor")
         if factor <= 1:
-            raise RooflinesError("factor", f"is {quote(self._keys['factor'])}, so the range never ends", "choose a factor above 1")
-        steps, snapped = (math.log(stop / start * edge) / math.log1p(factor - 1) for edge in (1, 1 + SNAP))
+            raise RooflinesError(
+                "factor",
+                f"is {quote(self._keys['factor'])}, so the range never ends",
+                "choose a factor above 1",
+            )
+        steps, snapped = (
+            math.log(stop / start * edge) / math.log1p(factor - 1) for edge in (1, 1 + SNAP)
+        )
         return min(math.floor(snapped), math.floor(steps) + 1) + 1
 
     def _count(self, start: Fraction, stop: Fraction) -> int:
@@ -131,7 +156,9 @@ class Sizes:
             count = whole(self._keys["count"])
         if count == 1 and start != stop:
             problem = f"is 1, but the range runs from {self._keys['from']} to {self._keys['to']}"
-            raise RooflinesError("count", problem, "ask for at least 2 sizes, the first and the last")
+            raise RooflinesError(
+                "count", problem, "ask for at least 2 sizes, the first and the last"
+            )
         return count
 
     def _spell_range(self) -> tuple[int, ...]:
@@ -140,10 +167,14 @@ class Sizes:
             step = self._bound("step")
             parts = math.lcm(start.denominator, step.denominator)
             first, ahead = int(start * parts), int(step * parts)
-            return tuple(dict.fromkeys(rounded(first + ahead * index, parts) for index in range(self.count)))
+            return tuple(
+                dict.fromkeys(rounded(first + ahead * index, parts) for index in range(self.count))
+            )
         if "count" in self._keys:
             return tuple(dict.fromkeys(spread(decimal(start), decimal(stop), self.count)))
-        return tuple(dict.fromkeys(powers(decimal(start), decimal(self._bound("factor")), decimal(stop))))
+        return tuple(
+            dict.fromkeys(powers(decimal(start), decimal(self._bound("factor")), decimal(stop)))
+        )
 
     def _tokens(self) -> int:
         """Tokens on one replica: sequences * tokens per sequence / replicas [1]."""
@@ -155,7 +186,11 @@ class Sizes:
         tokens = Fraction(parts["sequences"] * parts["tokens_per_sequence"], parts["replicas"])
         if tokens.denominator != 1 or tokens > LARGEST_SIZE:
             problem = f"gives {float(tokens):g} tokens to each replica"
-            raise RooflinesError("", problem, f"let every replica have a whole number of tokens, at most {LARGEST_SIZE:,}")
+            raise RooflinesError(
+                "",
+                problem,
+                f"let every replica have a whole number of tokens, at most {LARGEST_SIZE:,}",
+            )
         return int(tokens)
 
 

@@ -10,7 +10,7 @@ from rooflines.site.text import escaped, link, quantity
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rooflines.model.resources import Plain
+    from rooflines.model.resources import JSON
 
 __all__ = ["chip_sections", "source_list", "summary_rows"]
 
@@ -43,15 +43,25 @@ SURENESS = {
 
 MAIN_MEMORY, MAIN_DTYPE = "hbm", "bf16"
 
-PLAIN_DIGITS = ("links", "domain", "ring_multiple", "usd_per_hour", "fraction_of_peak", "math", "memory", "network", "watts")
+PLAIN_DIGITS = (
+    "links",
+    "domain",
+    "ring_multiple",
+    "usd_per_hour",
+    "fraction_of_peak",
+    "math",
+    "memory",
+    "network",
+    "watts",
+)
 
 
-def summary_rows(chips: Mapping[str, Plain]) -> str:
+def summary_rows(chips: Mapping[str, JSON]) -> str:
     """The chips side by side: a row of HTML for each."""
     return "\n".join(_summary_row(chip, entry) for chip, entry in chips.items())
 
 
-def _summary_row(chip: str, entry: Plain) -> str:
+def _summary_row(chip: str, entry: JSON) -> str:
     peak = entry["units"].get("matrix", {}).get(MAIN_DTYPE, {}).get("flops_per_s")
     memory = entry["memory"].get(MAIN_MEMORY, {})
     bandwidth, capacity = memory.get("bytes_per_s"), memory.get("capacity_bytes")
@@ -66,9 +76,7 @@ def _summary_row(chip: str, entry: Plain) -> str:
         _number_cell(network, "B/s"),
     ]
     name = f'<th scope="row"><a href="#chip={escaped(chip)}">{escaped(entry.get("name") or chip)}</a><small>{escaped(chip)}</small></th>'
-    about = (
-        f'<td>{escaped(entry.get("vendor"))}</td><td class="number" data-value="{entry.get("year", 0)}">{escaped(entry.get("year"))}</td>'
-    )
+    about = f'<td>{escaped(entry.get("vendor"))}</td><td class="number" data-value="{entry.get("year", 0)}">{escaped(entry.get("year"))}</td>'
     return f'<tr data-find="{_find(chip, entry)}">{name}{about}{"".join(cells)}</tr>'
 
 
@@ -79,12 +87,21 @@ def _number_cell(value: float | None, unit: str) -> str:
     return f'<td class="number" data-value="{value!r}">{escaped(shown)}</td>'
 
 
-def _find(chip: str, entry: Plain) -> str:
+def _find(chip: str, entry: JSON) -> str:
     """What the page's filter looks at."""
-    return escaped(" ".join([chip, str(entry.get("name") or ""), str(entry.get("vendor") or ""), *(entry.get("aliases") or [])]).lower())
+    return escaped(
+        " ".join(
+            [
+                chip,
+                str(entry.get("name") or ""),
+                str(entry.get("vendor") or ""),
+                *(entry.get("aliases") or []),
+            ]
+        ).lower()
+    )
 
 
-def chip_sections(chips: Mapping[str, Plain], sources: Mapping[str, Plain]) -> str:
+def chip_sections(chips: Mapping[str, JSON], sources: Mapping[str, JSON]) -> str:
     """Every number of every chip, with its source.
 
     Args:
@@ -97,7 +114,7 @@ def chip_sections(chips: Mapping[str, Plain], sources: Mapping[str, Plain]) -> s
     return "\n".join(_section(chip, entry, chips, sources) for chip, entry in chips.items())
 
 
-def _section(chip: str, entry: Plain, chips: Mapping[str, Plain], sources: Mapping[str, Plain]) -> str:
+def _section(chip: str, entry: JSON, chips: Mapping[str, JSON], sources: Mapping[str, JSON]) -> str:
     base = chips.get(entry["base"]) if "base" in entry else None
     own = set(_numbers(entry)) - (set(_numbers(base)) if base else set())
     rows = [
@@ -106,17 +123,21 @@ def _section(chip: str, entry: Plain, chips: Mapping[str, Plain], sources: Mappi
         for key in _keys(holder)
         if _key(place, key, holder) in own
     ]
-    about = " · ".join(str(value) for value in (entry.get("vendor"), entry.get("year"), entry.get("status")) if value)
+    about = " · ".join(
+        str(value)
+        for value in (entry.get("vendor"), entry.get("year"), entry.get("status"))
+        if value
+    )
     variant = ""
     if base is not None:
-        variant = (
-            f'<p>A variant of <a href="#chip={escaped(entry["base"])}">{escaped(entry["base"])}</a>; here are the numbers that differ.</p>'
-        )
+        variant = f'<p>A variant of <a href="#chip={escaped(entry["base"])}">{escaped(entry["base"])}</a>; here are the numbers that differ.</p>'
     elif "base" in entry:
         variant = f"<p>A variant of {escaped(entry['base'])}, spelt out.</p>"
     note = f'<p class="note">{escaped(entry["note"])}</p>' if entry.get("note") else ""
     table = (
-        '<div class="scroll" tabindex="0" role="region" aria-label="Numbers of ' + escaped(entry.get("name") or chip) + '"><table>'
+        '<div class="scroll" tabindex="0" role="region" aria-label="Numbers of '
+        + escaped(entry.get("name") or chip)
+        + '"><table>'
         '<thead><tr><th scope="col">Number</th><th scope="col" class="number">Value</th><th scope="col">Source</th>'
         '<th scope="col">Read from</th><th scope="col">Note</th></tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
@@ -128,7 +149,7 @@ def _section(chip: str, entry: Plain, chips: Mapping[str, Plain], sources: Mappi
     )
 
 
-def _places(entry: Plain) -> Iterator[tuple[str, Plain]]:
+def _places(entry: JSON) -> Iterator[tuple[str, JSON]]:
     """The parts of a chip that hold numbers, with their names."""
     for unit, peaks in entry["units"].items():
         for dtype, peak in peaks.items():
@@ -141,7 +162,10 @@ def _places(entry: Plain) -> Iterator[tuple[str, Plain]]:
     if "power" in entry:
         yield "power", entry["power"]
     for price in entry.get("prices") or ():
-        yield ", ".join(str(price[key]) for key in ("provider", "sku", "date") if price.get(key)), price
+        yield (
+            ", ".join(str(price[key]) for key in ("provider", "sku", "date") if price.get(key)),
+            price,
+        )
     for measured in entry.get("measured") or ():
         yield measured["what"], measured
     if entry.get("efficiency"):
@@ -150,20 +174,20 @@ def _places(entry: Plain) -> Iterator[tuple[str, Plain]]:
         yield f"calibration, {dtype}", calibration
 
 
-def _keys(holder: Plain) -> list[str]:
+def _keys(holder: JSON) -> list[str]:
     return [key for key in NUMBERS if isinstance(holder.get(key), int | float)]
 
 
-def _key(place: str, key: str, holder: Plain) -> tuple[str, str, float]:
+def _key(place: str, key: str, holder: JSON) -> tuple[str, str, float]:
     return place, key, holder[key]
 
 
-def _numbers(entry: Plain) -> Iterator[tuple[str, str, float]]:
+def _numbers(entry: JSON) -> Iterator[tuple[str, str, float]]:
     """All numbers of a chip, each with its place."""
     return (_key(place, key, holder) for place, holder in _places(entry) for key in _keys(holder))
 
 
-def _row(place: str, key: str, holder: Plain, entry: Plain, sources: Mapping[str, Plain]) -> str:
+def _row(place: str, key: str, holder: JSON, entry: JSON, sources: Mapping[str, JSON]) -> str:
     """One number, with all that is known of it."""
     meaning, unit = NUMBERS[key]
     value = holder[key]
@@ -185,7 +209,9 @@ def _row(place: str, key: str, holder: Plain, entry: Plain, sources: Mapping[str
     notes = [str(holder["note"])] if holder.get("note") else []
     if key == "flops_per_s" and holder.get("printed_with_sparsity"):
         half = ", of which this is half" if holder.get("halved") else ""
-        notes.append(f"printed with sparsity: {quantity(holder['printed_with_sparsity'], unit)}{half}")
+        notes.append(
+            f"printed with sparsity: {quantity(holder['printed_with_sparsity'], unit)}{half}"
+        )
     return (
         f'<tr><th scope="row">{escaped(place)}: {escaped(meaning)}</th>'
         f'<td class="number" title="{value!r} {escaped(unit)}">{escaped(shown)}</td>'
@@ -193,12 +219,12 @@ def _row(place: str, key: str, holder: Plain, entry: Plain, sources: Mapping[str
     )
 
 
-def source_list(sources: Mapping[str, Plain]) -> str:
+def source_list(sources: Mapping[str, JSON]) -> str:
     """The documents that the numbers come from, as items of a list in HTML."""
     return "\n".join(_source(name, document) for name, document in sources.items())
 
 
-def _source(name: str, document: Plain) -> str:
+def _source(name: str, document: JSON) -> str:
     more = ", ".join(str(document[key]) for key in ("date", "kind") if document.get(key))
     return (
         f'<li data-source="{escaped(name)}" tabindex="-1"><code>{escaped(name)}</code> {link(document.get("url"), str(document["title"]))}'
@@ -206,7 +232,7 @@ def _source(name: str, document: Plain) -> str:
     )
 
 
-def used_sources(chips: Mapping[str, Plain], sources: Mapping[str, Any]) -> dict[str, Any]:
+def used_sources(chips: Mapping[str, JSON], sources: Mapping[str, Any]) -> dict[str, Any]:
     """The documents that some number of some chip names, in the catalogue's order."""
     named: set[str] = set()
     for entry in chips.values():

@@ -20,7 +20,9 @@ LOOKS = HERE.parent / "charts" / "kit" / "themes.py"
 def bundle_digest() -> str:
     """A digest of what decides how the folder looks, its inputs aside: pages, styles, scripts, font, code, and the chips' sources."""
     digest = hashlib.sha256(__version__.encode())
-    for path in sorted(path for path in HERE.rglob("*") if path.is_file() and path.suffix != ".pyc"):
+    for path in sorted(
+        path for path in HERE.rglob("*") if path.is_file() and path.suffix != ".pyc"
+    ):
         digest.update(path.relative_to(HERE).as_posix().encode() + path.read_bytes())
     digest.update(LOOKS.read_bytes())
     digest.update(json.dumps(chip_sources(), sort_keys=True, default=str).encode())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflines.model.resources import Plain
+    from rooflines.model.resources import JSON
 
 __all__ = ["packed", "packed_rows"]
 
@@ -33,12 +33,21 @@ def packed(column: Sequence[Any]) -> dict[str, Any]:
     period = _period(column)
     if PAIR * len(runs) <= period:
         levels, codes = _coded([value for value, _ in runs])
-        return {"levels": levels, "runs": [number for code, run in zip(codes, runs, strict=True) for number in (code, run[1])]}
+        return {
+            "levels": levels,
+            "runs": [
+                number for code, run in zip(codes, runs, strict=True) for number in (code, run[1])
+            ],
+        }
     if PAIR * period <= len(column):
         levels, codes = _coded(column[:period])
         return {"levels": levels, "cycle": codes, "rows": len(column)}
     levels, codes = _coded(column)
-    return {"levels": levels, "codes": codes} if PAIR * len(levels) <= len(column) else {"values": list(column)}
+    return (
+        {"levels": levels, "codes": codes}
+        if PAIR * len(levels) <= len(column)
+        else {"values": list(column)}
+    )
 
 
 def _period(column: Sequence[Any]) -> int:
@@ -61,7 +70,7 @@ def _coded(column: Sequence[Any]) -> tuple[list[Any], list[int]]:
     return list(places), codes
 
 
-def packed_rows(rows: Sequence[Plain]) -> dict[str, Any] | None:
+def packed_rows(rows: Sequence[JSON]) -> dict[str, Any] | None:
     """Rows as packed columns.
 
     Args:
@@ -74,10 +83,17 @@ def packed_rows(rows: Sequence[Plain]) -> dict[str, Any] | None:
     if not keys or any(list(row) != keys for row in rows):
         return None
     columns = {key: [row[key] for row in rows] for key in keys}
-    return {key: packed(column) for key, column in columns.items()} if all(map(_of_one_kind, columns.values())) else None
+    return (
+        {key: packed(column) for key, column in columns.items()}
+        if all(map(_of_one_kind, columns.values()))
+        else None
+    )
 
 
 def _of_one_kind(values: Sequence[Any]) -> bool:
     """Whether values are all text, all numbers or all truth values: 1 and True are one key to Python, but not to a page."""
-    kinds = {float if isinstance(value, int) and not isinstance(value, bool) else type(value) for value in values} - {type(None)}
+    kinds = {
+        float if isinstance(value, int) and not isinstance(value, bool) else type(value)
+        for value in values
+    } - {type(None)}
     return not kinds or (len(kinds) == 1 and kinds <= {str, float, bool})

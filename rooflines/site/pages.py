@@ -15,7 +15,7 @@ from rooflines.site.text import escaped, filled, link
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.model.resources import Plain
+    from rooflines.model.resources import JSON
 
 __all__ = ["POLICY", "pages"]
 
@@ -38,7 +38,9 @@ PAGES = {
 """The pages: their files, and the scripts they load beside the one that all share."""
 
 
-def pages(charts: Sequence[Plain], thresholds: pl.DataFrame, about: Plain) -> Iterator[tuple[str, str]]:
+def pages(
+    charts: Sequence[JSON], thresholds: pl.DataFrame, about: JSON
+) -> Iterator[tuple[str, str]]:
     """The pages: their files' names and their text.
 
     Args:
@@ -50,13 +52,21 @@ def pages(charts: Sequence[Plain], thresholds: pl.DataFrame, about: Plain) -> It
         yield PAGES[name][0], _page(name, body)
 
 
-def _bodies(charts: Sequence[Plain], frame: pl.DataFrame, about: Plain) -> dict[str, str]:
+def _bodies(charts: Sequence[JSON], frame: pl.DataFrame, about: JSON) -> dict[str, str]:
     """What stands between the top and the foot of each page, as HTML."""
     used = {chip: entry for recipe in about["made_from"] for chip, entry in recipe["chips"].items()}
-    chips = {chip: used[chip] for chip in (*chip_entries(), *used) if chip in used}  # in the catalogue's order
+    chips = {
+        chip: used[chip] for chip in (*chip_entries(), *used) if chip in used
+    }  # in the catalogue's order
     sources = chip_sources()
-    first: Mapping[str, Any] = charts[0] if charts else {"heading": "", "title": "No charts", "subtitle": "", "caption": "", "files": []}
-    counts = dict(frame.group_by("sweep").len().with_columns(pl.col("sweep").cast(pl.String)).iter_rows())
+    first: Mapping[str, Any] = (
+        charts[0]
+        if charts
+        else {"heading": "", "title": "No charts", "subtitle": "", "caption": "", "files": []}
+    )
+    counts = dict(
+        frame.group_by("sweep").len().with_columns(pl.col("sweep").cast(pl.String)).iter_rows()
+    )
     values = {
         "charts": {
             "list": _chart_list(charts),
@@ -64,7 +74,10 @@ def _bodies(charts: Sequence[Plain], frame: pl.DataFrame, about: Plain) -> dict[
             "title": escaped(first["title"]),
             "setting": escaped(first["subtitle"]),
             "caption": escaped(first["caption"]),
-            "files": "".join(f'<a href="{escaped(file)}" download>{escaped(text)}</a>' for text, file in first["files"]),
+            "files": "".join(
+                f'<a href="{escaped(file)}" download>{escaped(text)}</a>'
+                for text, file in first["files"]
+            ),
         },
         "thresholds": {
             "rows": f"{frame.height:,}",
@@ -77,7 +90,9 @@ def _bodies(charts: Sequence[Plain], frame: pl.DataFrame, about: Plain) -> dict[
             "sources": source_list(used_sources(chips, sources)),
         },
         "model": {
-            "sweeps": "\n".join(_sweep(recipe, counts.get(recipe["sweep"], 0)) for recipe in about["made_from"]),
+            "sweeps": "\n".join(
+                _sweep(recipe, counts.get(recipe["sweep"], 0)) for recipe in about["made_from"]
+            ),
             "book": link(BOOK, "How to Scale Your Model"),
         },
     }
@@ -88,7 +103,7 @@ def _template(name: str) -> str:
     return (TEMPLATES / f"{name}.html").read_text(encoding="utf-8")
 
 
-def _chart_list(charts: Sequence[Plain]) -> str:
+def _chart_list(charts: Sequence[JSON]) -> str:
     """The list of charts: a heading for each family, a link for each chart."""
     parts: list[str] = []
     heading = None
@@ -106,16 +121,19 @@ def _chart_list(charts: Sequence[Plain]) -> str:
     return "\n".join([*parts, "</ul>"] if parts else [])
 
 
-def _column(column: Plain) -> str:
+def _column(column: JSON) -> str:
     unit = f" [{column['unit']}]" if column["unit"] not in ("", "1") else ""
     null = f" Empty: {column['null']}." if column["null"] else ""
     return f"<dt><code>{escaped(column['name'])}</code></dt><dd>{escaped(column['meaning'] + unit + '.' + null)}</dd>"
 
 
-def _sweep(recipe: Plain, thresholds: int) -> str:
+def _sweep(recipe: JSON, thresholds: int) -> str:
     asked = recipe["config"]
     sharding = asked.get("sharding") or ["none"]
-    names = ", ".join(str(one) if isinstance(one, str) else "custom" for one in ([sharding] if isinstance(sharding, str) else sharding))
+    names = ", ".join(
+        str(one) if isinstance(one, str) else "custom"
+        for one in ([sharding] if isinstance(sharding, str) else sharding)
+    )
     return (
         f'<tr><th scope="row">{escaped(recipe["sweep"])}</th><td><code>{escaped(asked["operation"])}</code></td>'
         f'<td class="number">{len(recipe["chips"])}</td><td class="number">{len(asked["dtypes"])}</td>'
@@ -128,8 +146,14 @@ TITLES = {
         "rooflines: when is it compute-bound?",
         "Rooflines of machine-learning accelerators, with charts to filter and to take away.",
     ),
-    "thresholds": ("Thresholds – rooflines", "From which size on operations are compute-bound, on every chip and in every number format."),
-    "chips": ("Chips – rooflines", "Peaks, bandwidths and prices of accelerators, each number with its source."),
+    "thresholds": (
+        "Thresholds – rooflines",
+        "From which size on operations are compute-bound, on every chip and in every number format.",
+    ),
+    "chips": (
+        "Chips – rooflines",
+        "Peaks, bandwidths and prices of accelerators, each number with its source.",
+    ),
     "model": ("The model – rooflines", "What the roofline model computes, and what it ignores."),
 }
 
@@ -138,7 +162,9 @@ def _page(name: str, body: str) -> str:
     """A whole page."""
     title, description = TITLES[name]
     here = {f"here_{page}": ' aria-current="page"' if page == name else "" for page in PAGES}
-    scripts = "\n".join(f'<script src="assets/{script}.js" defer></script>' for script in PAGES[name][1])
+    scripts = "\n".join(
+        f'<script src="assets/{script}.js" defer></script>' for script in PAGES[name][1]
+    )
     made = f"Made by rooflines {escaped(__version__)}. A model of data sheets, not a measurement."
     values = {
         "title": title,

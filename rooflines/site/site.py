@@ -32,7 +32,7 @@ from rooflines.site.threshold_data import tables
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rooflines.model.resources import Plain
+    from rooflines.model.resources import JSON
 
 __all__ = ["site_files", "write_bundle"]
 
@@ -70,7 +70,9 @@ LOOKS = {"web": (13, 14, 15, 16), "paper": (8, 9, 10, 11)}
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def write_bundle(folder: str | Path, families: Iterable[str | Path], thresholds: str | Path) -> None:
+def write_bundle(
+    folder: str | Path, families: Iterable[str | Path], thresholds: str | Path
+) -> None:
     """Write the folder to publish, in place of whatever stands there.
 
     Args:
@@ -86,8 +88,14 @@ def write_bundle(folder: str | Path, families: Iterable[str | Path], thresholds:
             path.write_bytes(content)
             if path.suffix != ".pdf":  # the one format that differs from run to run
                 sums[name] = hashlib.sha256(content).hexdigest()
-        manifest = {"made_by": f"rooflines {__version__}", "vega_lite": VEGA_LITE, "sha256": dict(sorted(sums.items()))}
-        (aside / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        manifest = {
+            "made_by": f"rooflines {__version__}",
+            "vega_lite": VEGA_LITE,
+            "sha256": dict(sorted(sums.items())),
+        }
+        (aside / "manifest.json").write_text(
+            json.dumps(manifest, indent=1) + "\n", encoding="utf-8"
+        )
 
 
 def site_files(families: Sequence[Path], thresholds: Path) -> Iterator[tuple[str, bytes]]:
@@ -99,15 +107,27 @@ def site_files(families: Sequence[Path], thresholds: Path) -> Iterator[tuple[str
     """
     charts = [chart for family in families for chart in _charts(family)]
     _refuse_doubles([chart["id"] for chart in charts])
-    with ThreadPoolExecutor(1) as beside:  # ended whatever happens: one that is left alone can keep an interrupted process from ending
+    with (
+        ThreadPoolExecutor(1) as beside
+    ):  # ended whatever happens: one that is left alone can keep an interrupted process from ending
         vega = beside.submit(_vega)  # takes seconds, in which the rest is read and packed
         yield from _assets()
         yield "assets/charts-data.js", _script("charts", {"charts": charts, "looks": _looks()})
         for chart in charts:
-            yield from _chart_files(chart, next(family for family in families if family.name == chart["family"]))
+            yield from _chart_files(
+                chart, next(family for family in families if family.name == chart["family"])
+            )
         about = metadata_of(thresholds)
         frame = pl.read_parquet(thresholds)
-        chosen = next((param["value"] for chart in charts for param in chart["params"] if param["name"] == "chip"), None)
+        chosen = next(
+            (
+                param["value"]
+                for chart in charts
+                for param in chart["params"]
+                if param["name"] == "chip"
+            ),
+            None,
+        )
         yield from _threshold_files(frame, thresholds, about["columns"], chosen)
         for name, text in pages(charts, frame, about):
             yield name, text.encode()
@@ -120,18 +140,26 @@ def _charts(folder: Path) -> list[dict[str, Any]]:
     given = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     for chart in given:
         if not SAFE_NAME.fullmatch(chart["id"]):
-            raise RooflinesError("charts", f"has the id {chart['id']!r}, which is no name of a file", "use letters, digits and hyphens")
+            raise RooflinesError(
+                "charts",
+                f"has the id {chart['id']!r}, which is no name of a file",
+                "use letters, digits and hyphens",
+            )
     return [
         {
             "id": chart["id"],
             "family": family,
-            "heading": chart.get("heading") or HEADINGS.get(family) or family.replace("-", " ").capitalize(),
+            "heading": chart.get("heading")
+            or HEADINGS.get(family)
+            or family.replace("-", " ").capitalize(),
             "title": chart["title"],
             "subtitle": chart["subtitle"],
             "caption": chart["caption"],
             "params": chart["params"],
             "spec": f"charts/{chart['id']}.js",
-            "files": [[text, f"charts/{_download(chart['id'], ending)}"] for text, ending in FILES.items()],
+            "files": [
+                [text, f"charts/{_download(chart['id'], ending)}"] for text, ending in FILES.items()
+            ],
         }
         for chart in given
     ]
@@ -144,7 +172,9 @@ def _download(chart: str, ending: str) -> str:
 def _refuse_doubles(ids: Sequence[str]) -> None:
     doubles = sorted({name for name in ids if ids.count(name) > 1})
     if doubles:
-        raise RooflinesError("charts", f"has the id {doubles[0]!r} twice", "give every chart an id of its own")
+        raise RooflinesError(
+            "charts", f"has the id {doubles[0]!r} twice", "give every chart an id of its own"
+        )
 
 
 def _script(name: str, data: object) -> bytes:
@@ -156,15 +186,17 @@ def _assets() -> Iterator[tuple[str, bytes]]:
     """Scripts, styles, the font and licences."""
     for path in sorted((HERE / "assets").iterdir()):
         yield f"assets/{path.name}", path.read_bytes()
-    font = base64.b64encode((HERE / "vendor" / "inter-latin-wght-normal.woff2").read_bytes()).decode()
-    face = (
-        f'@font-face{{font-family:"Inter";font-style:normal;font-weight:100 900;src:url(data:font/woff2;base64,{font}) format("woff2")}}\n'
-    )
+    font = base64.b64encode(
+        (HERE / "vendor" / "inter-latin-wght-normal.woff2").read_bytes()
+    ).decode()
+    face = f'@font-face{{font-family:"Inter";font-style:normal;font-weight:100 900;src:url(data:font/woff2;base64,{font}) format("woff2")}}\n'
     yield "assets/font.css", face.encode()
     parts = [
         "Licences of what this folder contains that others made.\n",
         (HERE / "vendor" / "vega-licences.txt").read_text(encoding="utf-8"),
-        "=" * 100 + "\nassets/font.css contains Inter, and so do the pictures.\n(OFL-1.1)\n" + "-" * 100,
+        "=" * 100
+        + "\nassets/font.css contains Inter, and so do the pictures.\n(OFL-1.1)\n"
+        + "-" * 100,
         (HERE / "vendor" / "inter-OFL.txt").read_text(encoding="utf-8"),
     ]
     yield "assets/LICENSES.txt", "\n".join(parts).encode()
@@ -179,18 +211,29 @@ def _looks() -> dict[str, dict[str, Any]]:
     """Configs of Vega-Lite by theme, layout and size of text."""
     return {
         name: {
-            layout: {str(em): config(replace(SIZES[layout], em=em), dark=name == "dark") for em in sizes} for layout, sizes in LOOKS.items()
+            layout: {
+                str(em): config(replace(SIZES[layout], em=em), dark=name == "dark") for em in sizes
+            }
+            for layout, sizes in LOOKS.items()
         }
         for name in ("light", "dark")
     }
 
 
-def _chart_files(chart: Plain, folder: Path) -> Iterator[tuple[str, bytes]]:
+def _chart_files(chart: JSON, folder: Path) -> Iterator[tuple[str, bytes]]:
     """A chart's specification as a script, its files, and its picture in the list."""
-    spec = (folder / f"{chart['id']}.json").read_bytes()  # an infinite number in it is none that a script may have
-    yield chart["spec"], _script(f"chart/{chart['id']}", _packed(json.loads(spec, parse_constant=lambda _: None)))
+    spec = (
+        folder / f"{chart['id']}.json"
+    ).read_bytes()  # an infinite number in it is none that a script may have
+    yield (
+        chart["spec"],
+        _script(f"chart/{chart['id']}", _packed(json.loads(spec, parse_constant=lambda _: None))),
+    )
     for ending in FILES.values():
-        yield f"charts/{_download(chart['id'], ending)}", (folder / f"{chart['id']}{ending}").read_bytes()
+        yield (
+            f"charts/{_download(chart['id'], ending)}",
+            (folder / f"{chart['id']}{ending}").read_bytes(),
+        )
     for name in (f"{chart['id']}-{theme}-small.png" for theme in ("light", "dark")):
         yield f"charts/{name}", (folder / name).read_bytes()
 
@@ -199,10 +242,15 @@ def _packed(spec: dict[str, Any]) -> dict[str, Any]:
     """A specification whose rows are packed where they can be; the page unpacks them."""
     columns = {name: packed_rows(rows) for name, rows in spec.get("datasets", {}).items()}
     rows = {name: rows for name, rows in spec.get("datasets", {}).items() if columns[name] is None}
-    return {"spec": {**spec, "datasets": rows}, "columns": {name: form for name, form in columns.items() if form is not None}}
+    return {
+        "spec": {**spec, "datasets": rows},
+        "columns": {name: form for name, form in columns.items() if form is not None},
+    }
 
 
-def _threshold_files(frame: pl.DataFrame, parquet: Path, columns: Sequence[Plain], chip: str | None) -> Iterator[tuple[str, bytes]]:
+def _threshold_files(
+    frame: pl.DataFrame, parquet: Path, columns: Sequence[JSON], chip: str | None
+) -> Iterator[tuple[str, bytes]]:
     """The thresholds: what the page's table loads, and all of them to take away."""
     listed = []
     for number, table in enumerate(tables(frame)):
@@ -211,8 +259,22 @@ def _threshold_files(frame: pl.DataFrame, parquet: Path, columns: Sequence[Plain
             file = f"data/thresholds-{number:02d}-{place:03d}.js"
             parts.append({"chip": of_chip, "rows": rows, "all": of, "file": file})
             yield file, _script(file, packed)
-        listed.append({"id": f"{table.sweep}.{table.axis}", "sweep": table.sweep, "axis": table.axis, "rows": table.rows, "parts": parts})
-    yield "data/thresholds.js", _script("thresholds", {"tables": listed, "columns": columns, "table": _first_table(frame), "chip": chip})
+        listed.append(
+            {
+                "id": f"{table.sweep}.{table.axis}",
+                "sweep": table.sweep,
+                "axis": table.axis,
+                "rows": table.rows,
+                "parts": parts,
+            }
+        )
+    yield (
+        "data/thresholds.js",
+        _script(
+            "thresholds",
+            {"tables": listed, "columns": columns, "table": _first_table(frame), "chip": chip},
+        ),
+    )
     yield "data/thresholds.parquet", parquet.read_bytes()
     yield "data/thresholds.csv.gz", gzip.compress(csv_text(frame).encode(), mtime=0)
 

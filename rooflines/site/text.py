@@ -26,7 +26,9 @@ def escaped(value: object) -> str:
 
 def as_json(value: object) -> str:
     """Plain data as JSON that may stand in a script of any page: no `<` in it can end the script."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace(
+        "<", "\\u003c"
+    )
 
 
 def quantity(value: float, unit: str) -> str:
@@ -42,7 +44,9 @@ def quantity(value: float, unit: str) -> str:
     if not unit:
         return f"{value:,.10g}"
     value = float(f"{value:.{DIGITS}g}")  # 999.96 is 1 k, not 1000
-    place = min(max(int(math.floor(math.log10(abs(value))) // 3), 0), len(PREFIXES) - 1) if value else 0
+    place = (
+        min(max(int(math.floor(math.log10(abs(value))) // 3), 0), len(PREFIXES) - 1) if value else 0
+    )
     return f"{value / THOUSAND**place:.{DIGITS}g} {PREFIXES[place]}{unit}"
 
 

@@ -28,7 +28,14 @@ MOST_FILES = 400
 DIGITS = 6
 """Significant digits of a real number in the page; the download has all."""
 
-LEFT_OUT = ("sweep", "axis", "critical_exact", "critical_memory", "critical_network", "limit_intensity")
+LEFT_OUT = (
+    "sweep",
+    "axis",
+    "critical_exact",
+    "critical_memory",
+    "critical_network",
+    "limit_intensity",
+)
 """Columns that the page's table does not have: two are in its name, the others are details that the downloads have."""
 
 
@@ -59,17 +66,29 @@ def tables(thresholds: pl.DataFrame) -> Iterator[Table]:
     files = 0
     for (sweep, axis), rows in names.group_by("sweep", "axis", maintain_order=True):
         pieces = (
-            [(None, rows)] if rows.height <= MOST_ROWS else [(str(chip), of) for (chip,), of in rows.group_by("chip", maintain_order=True)]
+            [(None, rows)]
+            if rows.height <= MOST_ROWS
+            else [(str(chip), of) for (chip,), of in rows.group_by("chip", maintain_order=True)]
         )
         files += len(pieces)
         if files > MOST_FILES:
             files -= len(pieces)
             pieces = []
-        parts = tuple((chip, min(of.height, MOST_ROWS), of.height, _columns(of.head(MOST_ROWS))) for chip, of in pieces)
+        parts = tuple(
+            (chip, min(of.height, MOST_ROWS), of.height, _columns(of.head(MOST_ROWS)))
+            for chip, of in pieces
+        )
         yield Table(str(sweep), str(axis), rows.height, parts)
 
 
 def _columns(rows: pl.DataFrame) -> dict[str, Any]:
     """The columns of a file, packed; those that are null everywhere say nothing and are left out, the answer excepted."""
-    shown = (column for column in rows.drop(LEFT_OUT, strict=False) if column.name == "critical" or column.null_count() < column.len())
-    return {c.name: packed((c.round_sig_figs(DIGITS) if c.dtype.is_float() else c).to_list()) for c in shown}
+    shown = (
+        column
+        for column in rows.drop(LEFT_OUT, strict=False)
+        if column.name == "critical" or column.null_count() < column.len()
+    )
+    return {
+        c.name: packed((c.round_sig_figs(DIGITS) if c.dtype.is_float() else c).to_list())
+        for c in shown
+    }

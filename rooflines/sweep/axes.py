@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.model.operation import Operation
-    from rooflines.model.resources import Plain
+    from rooflines.model.resources import JSON
 
 __all__ = ["MOST_PARTS", "Axis", "axes_of", "sizes_of"]
 
@@ -47,7 +47,7 @@ class Axis:
         return Axis(dict(zip(rest, zip(*points, strict=True), strict=True)))
 
 
-def sizes_of(grid: Plain) -> dict[str, Sizes]:
+def sizes_of(grid: JSON) -> dict[str, Sizes]:
     """What a grid says of the sizes of each dimension."""
     found = {}
     with Mistakes() as mistakes:
@@ -57,7 +57,7 @@ def sizes_of(grid: Plain) -> dict[str, Sizes]:
     return found
 
 
-def axes_of(config: Plain, op: Operation) -> tuple[Axis | None, tuple[Axis, ...]]:
+def axes_of(config: JSON, op: Operation) -> tuple[Axis | None, tuple[Axis, ...]]:
     """The axes of sizes: the operation's first dimension, if it is one of its own; then shapes; then the other dimensions."""
     with Mistakes() as mistakes:
         with mistakes.at():
@@ -81,7 +81,7 @@ def axes_of(config: Plain, op: Operation) -> tuple[Axis | None, tuple[Axis, ...]
     return lead, tuple(axes.values())
 
 
-def _check_dims(config: Plain, op: Operation) -> None:
+def _check_dims(config: JSON, op: Operation) -> None:
     """Every dimension of the operation gets sizes once, from the grid or from the shapes, and no other is given any."""
     grid, shapes = config["grid"] or {}, config["shapes"] or []
     shaped = {dim for shape in shapes for dim in shape}
@@ -89,9 +89,18 @@ def _check_dims(config: Plain, op: Operation) -> None:
         for dim in grid:
             with mistakes.at(f"grid.{dim}"):
                 if dim not in op.dims:
-                    raise RooflinesError("", f"is no dimension of {op.name}", _dims_of(op), close=close_to(dim, op.dims))
+                    raise RooflinesError(
+                        "",
+                        f"is no dimension of {op.name}",
+                        _dims_of(op),
+                        close=close_to(dim, op.dims),
+                    )
                 if dim in shaped:
-                    raise RooflinesError("", f"gives sizes to {dim}, which `shapes` gives too", f"leave {dim} out of one of them")
+                    raise RooflinesError(
+                        "",
+                        f"gives sizes to {dim}, which `shapes` gives too",
+                        f"leave {dim} out of one of them",
+                    )
     missing = [dim for dim in op.dims if dim not in grid and dim not in shaped]
     if missing and shaped <= {"name", *op.dims}:
         fix = f"add {', '.join(f'{dim}:' for dim in missing)} to the grid, or to every one of the shapes"
@@ -102,7 +111,9 @@ def _dims_of(op: Operation) -> str:
     return f"use the dimensions of {op.name}: {', '.join(op.dims)}"
 
 
-def _check_length(own: Sequence[str], grid: Mapping[str, Sizes], shapes: Sequence[Plain], rows_per_part: int) -> None:
+def _check_length(
+    own: Sequence[str], grid: Mapping[str, Sizes], shapes: Sequence[JSON], rows_per_part: int
+) -> None:
     """Refuse a grid that no table can hold, before anything of it is spelt out."""
     rows = math.prod(grid[dim].count for dim in own) * max(len(shapes), 1)
     with Mistakes() as mistakes:
@@ -110,13 +121,17 @@ def _check_length(own: Sequence[str], grid: Mapping[str, Sizes], shapes: Sequenc
             with mistakes.at(f"grid.{dim}"):
                 if grid[dim].count > LONGEST_AXIS:
                     problem = f"has {grid[dim].count:,} sizes, which makes a table of at least {rows:,} rows"
-                    raise RooflinesError("", problem, f"let one dimension take at most {LONGEST_AXIS:,} sizes")
+                    raise RooflinesError(
+                        "", problem, f"let one dimension take at most {LONGEST_AXIS:,} sizes"
+                    )
     if rows > MOST_PARTS * rows_per_part:
-        problem = f"makes at least {rows:,} rows, in more than {MOST_PARTS:,} parts of {rows_per_part:,}"
+        problem = (
+            f"makes at least {rows:,} rows, in more than {MOST_PARTS:,} parts of {rows_per_part:,}"
+        )
         raise RooflinesError("grid", problem, "choose fewer sizes, or raise `rows_per_part`")
 
 
-def _roots(given: Plain, op: Operation) -> tuple[dict[str, str], dict[str, Sizes]]:
+def _roots(given: JSON, op: Operation) -> tuple[dict[str, str], dict[str, Sizes]]:
     """The dimension whose sizes each one repeats, in the end, and what the grid says of sizes."""
     roots, grid = {}, {}
     with Mistakes() as mistakes:
@@ -133,15 +148,24 @@ def _root(dim: str, grid: Mapping[str, Sizes], op: Operation) -> str:
     while seen[-1] in grid and (same := grid[seen[-1]].same_as):
         if same not in op.dims:
             fix = f"use one of {', '.join(op.dims)}"
-            raise RooflinesError(seen[-1], f"is {quote(same)}, which is no dimension of {op.name}", fix, close=close_to(same, op.dims))
+            raise RooflinesError(
+                seen[-1],
+                f"is {quote(same)}, which is no dimension of {op.name}",
+                fix,
+                close=close_to(same, op.dims),
+            )
         if same in seen:
             names = circle(seen[seen.index(same) :], op.dims)
-            raise RooflinesError(names[0], f"goes in a circle: {' = '.join(names)}", "give one of them sizes of its own")
+            raise RooflinesError(
+                names[0],
+                f"goes in a circle: {' = '.join(names)}",
+                "give one of them sizes of its own",
+            )
         seen.append(same)
     return seen[-1]
 
 
-def _shape_columns(shapes: Sequence[Plain], op: Operation) -> dict[str, tuple[int, ...]]:
+def _shape_columns(shapes: Sequence[JSON], op: Operation) -> dict[str, tuple[int, ...]]:
     """The sizes that named shapes give to dimensions, as columns."""
     if not shapes:
         return {}
@@ -156,16 +180,27 @@ def _shape_columns(shapes: Sequence[Plain], op: Operation) -> dict[str, tuple[in
     return {dim: tuple(whole(shape[dim]) for shape in shapes) for dim in dims}
 
 
-def _check_shape(shape: Plain, dims: Sequence[str], names: set[str], op: Operation) -> None:
+def _check_shape(shape: JSON, dims: Sequence[str], names: set[str], op: Operation) -> None:
     """Refuse a shape with the name of one before it, or with other dimensions than the first."""
     with Mistakes() as mistakes:
         with mistakes.at("name"):
             if shape["name"] in names:
-                raise RooflinesError("", f"is {quote(shape['name'])}, which stands there twice", "give every shape a name of its own")
+                raise RooflinesError(
+                    "",
+                    f"is {quote(shape['name'])}, which stands there twice",
+                    "give every shape a name of its own",
+                )
             names.add(shape["name"])
         unknown = [key for key in shape if key != "name" and key not in op.dims]
         for key in unknown:
-            mistakes.add(RooflinesError(str(key), f"is no dimension of {op.name}", _dims_of(op), close=close_to(key, op.dims)))
+            mistakes.add(
+                RooflinesError(
+                    str(key),
+                    f"is no dimension of {op.name}",
+                    _dims_of(op),
+                    close=close_to(key, op.dims),
+                )
+            )
         if not unknown and [dim for dim in op.dims if dim in shape] != dims:
             problem = f"does not give the same dimensions as shapes[0], {', '.join(dims)}"
             mistakes.add(RooflinesError("", problem, "let all shapes give the same dimensions"))

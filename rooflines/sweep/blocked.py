@@ -41,7 +41,9 @@ class Factors:
     of_step: dict[str, pl.Expr] = field(default_factory=dict)
     of_panel: dict[str, pl.Expr] = field(default_factory=dict)
 
-    def total(self, name: str, terms: Mapping[tuple[str, ...], str], variables: Mapping[str, pl.Expr]) -> pl.Expr:
+    def total(
+        self, name: str, terms: Mapping[tuple[str, ...], str], variables: Mapping[str, pl.Expr]
+    ) -> pl.Expr:
         """Takes a sum of products apart, and says how it is put together.
 
         Args:
@@ -82,7 +84,9 @@ def panel_start(axes: Sequence[Columns]) -> int:
     return place
 
 
-def panelled(axes: Sequence[Columns], place: int, start: int, stop: int, factors: Factors) -> pl.LazyFrame:
+def panelled(
+    axes: Sequence[Columns], place: int, start: int, stop: int, factors: Factors
+) -> pl.LazyFrame:
     """Rows `start` to `stop` of the product of axes, the last axis fastest.
 
     Args:
@@ -96,14 +100,20 @@ def panelled(axes: Sequence[Columns], place: int, start: int, stop: int, factors
         One column for each of the axes' columns, and the further ones.
     """
     values = {name: of_name for axis in axes for name, of_name in axis.items()}
-    fixed = {name: pl.lit(of_name[0], dtype=of_name.dtype) for name, of_name in values.items() if of_name.n_unique() == 1}
+    fixed = {
+        name: pl.lit(of_name[0], dtype=of_name.dtype)
+        for name, of_name in values.items()
+        if of_name.n_unique() == 1
+    }
     steps, panel = (_without(some, fixed) for some in (axes[:place], axes[place:]))
     if not steps or not panel:
         further = {**factors.of_step, **factors.of_panel}
         return _side([*steps, *panel], start, stop, fixed, further).with_columns(**fixed)
     pieces = [
         _side(steps, first, last, fixed, factors.of_step).join(
-            _side(panel, low, high, fixed, factors.of_panel), how="cross", maintain_order="left_right"
+            _side(panel, low, high, fixed, factors.of_panel),
+            how="cross",
+            maintain_order="left_right",
         )
         for first, last, low, high in _pieces(start, stop, math.prod(map(length, panel)))
     ]
@@ -112,11 +122,15 @@ def panelled(axes: Sequence[Columns], place: int, start: int, stop: int, factors
 
 def _without(axes: Sequence[Columns], fixed: Expressions) -> list[Columns]:
     """The columns of axes that have several values; an axis of one point has none."""
-    varying = [{name: values for name, values in axis.items() if name not in fixed} for axis in axes]
+    varying = [
+        {name: values for name, values in axis.items() if name not in fixed} for axis in axes
+    ]
     return [axis for axis in varying if axis]
 
 
-def _side(axes: Sequence[Columns], start: int, stop: int, fixed: Expressions, further: Expressions) -> pl.LazyFrame:
+def _side(
+    axes: Sequence[Columns], start: int, stop: int, fixed: Expressions, further: Expressions
+) -> pl.LazyFrame:
     """Rows of a product of axes with further columns, computed with those that have one value but without keeping them."""
     return decode(axes, start, stop).with_columns(**fixed).with_columns(**further).drop(fixed)
 

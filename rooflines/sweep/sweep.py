@@ -16,9 +16,9 @@ from rooflines.basics.errors import Mistakes, RooflinesError, close_to, placed, 
 from rooflines.basics.numbers import LARGEST_COUNT, exact, whole
 from rooflines.basics.text import counted
 from rooflines.catalogue.dtypes import Combination, combinations_of
-from rooflines.model.costs import Case
+from rooflines.model.costs import Workload
 from rooflines.model.operation import Operation, operation
-from rooflines.model.resources import RESOURCES, Calibration, Plain, Service
+from rooflines.model.resources import JSON, RESOURCES, Calibration, Target
 from rooflines.model.sharding import SHARDS, Sharding, chips_joined, sharding
 from rooflines.sweep.axes import MOST_PARTS, Axis, axes_of, sizes_of
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from fractions import Fraction
 
-__all__ = ["Block", "Scenario", "Skipped", "Sweep"]
+__all__ = ["ChipRows", "Skipped", "Sweep", "Variant"]
 
 LARGEST_PRODUCT = {"float64": 10**100, "float32": 10**24}
 """The largest product of a sweep's sizes, or tiles, and its number of chips [1], by how metrics are stored. With the rates, times and bits
@@ -39,7 +39,7 @@ Float32, 1.2e-38 and 3.4e38."""
 
 
 @dataclass(frozen=True)
-class Scenario:
+class Variant:
     """One (dtypes, sharding, shards) of a sweep; what its work is, but for the sizes."""
 
     dtypes: str
@@ -48,13 +48,13 @@ class Scenario:
 
 
 @dataclass(frozen=True)
-class Block:
+class ChipRows:
     """The part of a sweep that one chip serves from one memory level: a full product of axes."""
 
     chip: str
     memory: str
     network: str | None
-    scenarios: tuple[Scenario, ...]
+    variants: tuple[Variant, ...]
 
 
 @dataclass(frozen=True)
@@ -80,17 +80,22 @@ class Sweep:
     """
 
     name: str
-    config: Plain
-    chips: Plain
-    dtypes: Plain
+    config: JSON
+    chips: JSON
+    dtypes: JSON
 
     def __repr__(self) -> str:
         """Its name, operation and extent, in one line."""
-        parts = [counted(len({block.chip for block in self.blocks}), "chip"), counted(len(self.combinations), "dtype combination")]
-        return f"<Sweep {self.name}: {self.op.name}, {', '.join(parts)}, {counted(self.rows, 'row')}>"
+        parts = [
+            counted(len({chip_rows.chip for chip_rows in self.by_chip}), "chip"),
+            counted(len(self.combinations), "dtype combination"),
+        ]
+        return (
+            f"<Sweep {self.name}: {self.op.name}, {', '.join(parts)}, {counted(self.rows, 'row')}>"
+        )
 
     @classmethod
-    def of(cls, name: str, config: Plain, chips: Plain, dtypes: Plain) -> Sweep:
+    def of(cls, name: str, config: JSON, chips: JSON, dtypes: JSON) -> Sweep:
         """The sweep that a config describes.
 
         Args:
@@ -103,7 +108,14 @@ class Sweep:
             RooflinesError: What is asked for makes no sense; key paths are relative to the sweep.
         """
         sweep = cls(name, config, chips, dtypes)
-        checks = (cls._check_chips, cls._check_sizes, cls._check_tile, cls._check_spans, cls._check_thresholds, cls._check_exact_flops)
+        checks = (
+            cls._check_chips,
+            cls._check_sizes,
+            cls._check_tile,
+            cls._check_spans,
+            cls._check_thresholds,
+            cls._check_exact_flops,
+        )
         with Mistakes() as mistakes:
             for part in ("op", "combinations", "tile", "shardings", "axes", "served"):
                 with mistakes.at():
@@ -143,7 +155,11 @@ class Sweep:
     @cached_property
     def efficiency(self) -> dict[str, Fraction]:
         """Share of the nominal rate by resource, where the sweep sets it."""
-        return {key: exact(value) for key, value in (self.config["efficiency"] or {}).items() if value is not None}
+        return {
+            key: exact(value)
+            for key, value in (self.config["efficiency"] or {}).items()
+            if value is not None
+        }
 
     @cached_property
     def axes(self) -> tuple[Axis | None, tuple[Axis, ...]]:
@@ -161,7 +177,7 @@ class Sweep:
         return self.axes[1]
 
     @property
-    def blocks(self) -> tuple[Block, ...]:
+    def by_chip(self) -> tuple[ChipRows, ...]:
         """What each chip can do of the sweep."""
         return self.served[0]
 
@@ -191,20 +207,20 @@ class Sweep:
         """Rows of one scenario on one chip [1]."""
         return math.prod(axis.count for axis in (*self.leading, *self.inner))
 
-    def rows_of(self, block: Block) -> int:
+    def rows_of(self, chip_rows: ChipRows) -> int:
         """Rows of a block [1]."""
-        return self.points * len(block.scenarios)
+        return self.points * len(chip_rows.variants)
 
     @cached_property
     def rows(self) -> int:
         """Rows of the whole table [1]."""
-        return sum(self.rows_of(block) for block in self.blocks)
+        return sum(self.rows_of(chip_rows) for chip_rows in self.by_chip)
 
     def rows_by_chip(self) -> dict[str, int]:
         """Rows of each chip that has any, in order [1]."""
         rows: dict[str, int] = {}
-        for block in self.blocks:
-            rows[block.chip] = rows.get(block.chip, 0) + self.rows_of(block)
+        for chip_rows in self.by_chip:
+            rows[chip_rows.chip] = rows.get(chip_rows.chip, 0) + self.rows_of(chip_rows)
         return rows
 
     def solutions(self) -> int:
@@ -214,39 +230,55 @@ class Sweep:
         found = 0
         for axis in self.solved:
             if axis == SHARDS:
-                found += len(self.blocks) * len(self.combinations) * splits * self.points
+                found += len(self.by_chip) * len(self.combinations) * splits * self.points
             else:
-                scenarios = sum(len(block.scenarios) for block in self.blocks)
-                found += scenarios * math.prod(size.count for size in sizes if set(size.columns) != {axis})
+                variants = sum(len(chip_rows.variants) for chip_rows in self.by_chip)
+                found += variants * math.prod(
+                    size.count for size in sizes if set(size.columns) != {axis}
+                )
         return found
 
-    def case(self, scenario: Scenario) -> Case:
+    def case(self, variant: Variant) -> Workload:
         """What decides the work of a scenario's rows; every chip's scenarios share it."""
-        if scenario not in self._cases:
-            bits = self.combinations[scenario.dtypes].bits
-            scheme = self.shardings[scenario.sharding]
-            self._cases[scenario] = Case(self.op, bits, scheme, scenario.shards, self.tile, self.flops)
-        return self._cases[scenario]
+        if variant not in self._cases:
+            bits = self.combinations[variant.dtypes].bits
+            scheme = self.shardings[variant.sharding]
+            self._cases[variant] = Workload(
+                self.op, bits, scheme, variant.shards, self.tile, self.flops
+            )
+        return self._cases[variant]
 
     @cached_property
-    def _cases(self) -> dict[Scenario, Case]:
+    def _cases(self) -> dict[Variant, Workload]:
         return {}
 
-    def service(self, block: Block, scenario: Scenario) -> Service:
+    def target(self, chip_rows: ChipRows, variant: Variant) -> Target:
         """What serves a scenario's rows on a chip."""
-        chip, compute = self.chips[block.chip], self.combinations[scenario.dtypes].compute
+        chip, compute = self.chips[chip_rows.chip], self.combinations[variant.dtypes].compute
         own = chip.get("efficiency") or {}
-        efficiency = {r.name: self.efficiency.get(r.name, exact(own.get(r.name) or 1)) for r in RESOURCES}
-        return Service(
-            chip, self.unit, compute, block.memory, block.network, self.shardings[scenario.sharding], scenario.shards, efficiency
+        efficiency = {
+            r.name: self.efficiency.get(r.name, exact(own.get(r.name) or 1)) for r in RESOURCES
+        }
+        return Target(
+            chip,
+            self.unit,
+            compute,
+            chip_rows.memory,
+            chip_rows.network,
+            self.shardings[variant.sharding],
+            variant.shards,
+            efficiency,
         )
 
-    def calibration(self, service: Service) -> Calibration | None:
+    def calibration(self, target: Target) -> Calibration | None:
         """The chip's calibration for the compute dtype; None where it has none."""
-        fitted = (service.chip.get("calibration") or {}).get(service.compute)
+        fitted = (target.chip.get("calibration") or {}).get(target.compute)
         if fitted is None:
             return None
-        return Calibration({r.name: exact(fitted.get(r.name) or 1) for r in RESOURCES}, exact(fitted.get("overhead_s") or 0))
+        return Calibration(
+            {r.name: exact(fitted.get(r.name) or 1) for r in RESOURCES},
+            exact(fitted.get("overhead_s") or 0),
+        )
 
     @property
     def leading(self) -> tuple[Axis, ...]:
@@ -284,7 +316,10 @@ class Sweep:
                     if dim not in op.dims:
                         problem = f"is the tile of a dimension that {op.name} does not have"
                         raise RooflinesError(
-                            "", problem, f"use dimensions of {op.name}: {', '.join(op.dims)}", close=close_to(dim, op.dims)
+                            "",
+                            problem,
+                            f"use dimensions of {op.name}: {', '.join(op.dims)}",
+                            close=close_to(dim, op.dims),
                         )
 
     def _check_thresholds(self) -> None:
@@ -303,106 +338,192 @@ class Sweep:
     def _check_solved_shards(self, where: str) -> None:
         split = {s.split for s in self.shardings.values()}
         if split == {None}:
-            raise RooflinesError(where, "asks for shards, but nothing is split", "give the sweep a `sharding`, or leave shards out")
+            raise RooflinesError(
+                where,
+                "asks for shards, but nothing is split",
+                "give the sweep a `sharding`, or leave shards out",
+            )
         if split & set(self.tile):
             fix = f"leave {', '.join(sorted(str(d) for d in split & set(self.tile)))} out of `tile`, or shards out of `thresholds`"
-            raise RooflinesError(where, "asks for shards of a dimension that is also tiled, which has no closed form", fix)
+            raise RooflinesError(
+                where,
+                "asks for shards of a dimension that is also tiled, which has no closed form",
+                fix,
+            )
 
     def _check_parts(self) -> None:
         """Refuse what no folder can hold."""
         most, rows = self.config["rows_per_part"], self.rows
         if rows > MOST_PARTS * most:
             problem = f"makes {rows:,} rows, in more than {MOST_PARTS:,} parts of {most:,}"
-            raise RooflinesError("rows_per_part", problem, "choose a larger number, or fewer sizes, chips or dtypes")
+            raise RooflinesError(
+                "rows_per_part", problem, "choose a larger number, or fewer sizes, chips or dtypes"
+            )
 
     def _check_floats(self) -> None:
         """Refuse sizes and rates whose metrics could leave the range of their floats, by far, so that none becomes 0 or infinite."""
         floats = self.config["floats"]
-        columns = {name: values for axis in (*self.leading, *self.inner) for name, values in axis.columns.items()}
-        product = math.prod(max(self.tile.get(dim, 1), *columns[dim]) for dim in self.op.dims) * max(self.config[SHARDS])
+        columns = {
+            name: values
+            for axis in (*self.leading, *self.inner)
+            for name, values in axis.columns.items()
+        }
+        product = math.prod(
+            max(self.tile.get(dim, 1), *columns[dim]) for dim in self.op.dims
+        ) * max(self.config[SHARDS])
         reached = f"reach sizes whose product is 1e{math.log10(product):.0f}"
         if product > LARGEST_PRODUCT["float64"]:
             problem = f"must not {reached}: beyond 1e{math.log10(LARGEST_PRODUCT['float64']):.0f} results could leave Float64"
-            raise RooflinesError("grid" if self.config["grid"] else "shapes", problem, "choose smaller sizes, or fewer dimensions")
+            raise RooflinesError(
+                "grid" if self.config["grid"] else "shapes",
+                problem,
+                "choose smaller sizes, or fewer dimensions",
+            )
         if floats == "float64":
             return
         fix = "leave `floats` out, which stores float64"
         if product > LARGEST_PRODUCT[floats]:
             raise RooflinesError("floats", f"is float32, which may not {reached}", fix)
         least, most = FLOAT32_RATES
-        for block, scenario in ((each, scenario) for each in self.blocks for scenario in each.scenarios):
-            service = self.service(block, scenario)
-            rates = [rate for resource in RESOURCES if (rate := resource.rate(service))]
-            longest = LONGEST_FLOAT32_WAIT / (rates[0].per_s * scenario.shards)
-            beyond = [f"rates of {float(rate.per_s):.1e} per second" for rate in rates if not least <= rate.per_s <= most]
-            beyond += [f"hops of {float(rate.latency_s):.1e} seconds" for rate in rates if rate.latency_s > longest]
+        for chip_rows, variant in (
+            (each, variant) for each in self.by_chip for variant in each.variants
+        ):
+            target = self.target(chip_rows, variant)
+            rates = [rate for resource in RESOURCES if (rate := resource.rate(target))]
+            longest = LONGEST_FLOAT32_WAIT / (rates[0].per_s * variant.shards)
+            beyond = [
+                f"rates of {float(rate.per_s):.1e} per second"
+                for rate in rates
+                if not least <= rate.per_s <= most
+            ]
+            beyond += [
+                f"hops of {float(rate.latency_s):.1e} seconds"
+                for rate in rates
+                if rate.latency_s > longest
+            ]
             if beyond:
-                raise RooflinesError("floats", f"is float32, which may not reach as far as {beyond[0]} on {block.chip}", fix)
+                raise RooflinesError(
+                    "floats",
+                    f"is float32, which may not reach as far as {beyond[0]} on {chip_rows.chip}",
+                    fix,
+                )
 
     def _check_spans(self) -> None:
         """Refuse tiles that span more elements of a split dimension than can be counted."""
         most = max(self.config[SHARDS])
-        for dim in sorted({str(scheme.split) for scheme in self.shardings.values()} & set(self.tile)):
+        for dim in sorted(
+            {str(scheme.split) for scheme in self.shardings.values()} & set(self.tile)
+        ):
             if self.tile[dim] * most > LARGEST_COUNT:
                 problem = f"is {self.tile[dim]:,}, which is more than {LARGEST_COUNT:,} elements on {most:,} chips"
-                raise RooflinesError(f"tile.{dim}", problem, "choose a smaller tile, or fewer chips")
+                raise RooflinesError(
+                    f"tile.{dim}", problem, "choose a smaller tile, or fewer chips"
+                )
 
     def _check_exact_flops(self) -> None:
         """Exact FLOPs of a contraction over less than one element would be negative."""
         if self.flops != "exact":
             return
-        columns = {name: values for axis in (*self.leading, *self.inner) for name, values in axis.columns.items()}
+        columns = {
+            name: values
+            for axis in (*self.leading, *self.inner)
+            for name, values in axis.columns.items()
+        }
         most = max(self.config["shards"])
         for scheme in self.shardings.values():
-            if scheme.split in self.op.contracted and scheme.split not in self.tile and min(columns[scheme.split]) < most:
+            if (
+                scheme.split in self.op.contracted
+                and scheme.split not in self.tile
+                and min(columns[scheme.split]) < most
+            ):
                 least = min(columns[scheme.split])
                 problem = f"counts exact FLOPs of {scheme.split} = {least} split over {most} chips, less than one element each"
-                raise RooflinesError("flops", problem, "count `leading` FLOPs, or use sizes of at least the number of chips")
+                raise RooflinesError(
+                    "flops",
+                    problem,
+                    "count `leading` FLOPs, or use sizes of at least the number of chips",
+                )
 
     def _pairs(self) -> list[tuple[str, int]]:
         """Every (sharding, shards) asked for; nothing is split on one chip only."""
-        return [(name, n) for name, scheme in self.shardings.items() for n in (self.config[SHARDS] if scheme.split else [1])]
+        return [
+            (name, n)
+            for name, scheme in self.shardings.items()
+            for n in (self.config[SHARDS] if scheme.split else [1])
+        ]
 
     @cached_property
-    def served(self) -> tuple[tuple[Block, ...], tuple[Skipped, ...]]:
+    def served(self) -> tuple[tuple[ChipRows, ...], tuple[Skipped, ...]]:
         """What each chip can do of the sweep, and what it cannot."""
         self._check_chips()
-        blocks, skipped = [], []
-        every = tuple(Scenario(d, s, n) for d in self.combinations for s, n in self._pairs())
-        shared: dict[tuple[frozenset[str], int | None], tuple[Scenario, ...]] = {}
+        by_chip, skipped = [], []
+        every = tuple(Variant(d, s, n) for d in self.combinations for s, n in self._pairs())
+        shared: dict[tuple[frozenset[str], int | None], tuple[Variant, ...]] = {}
         for chip in self.config["chips"]:
             missing = dict(self._missing_dtypes(chip))
             network, most, why = self._network(chip)
             for memory in self.config["memory"]:
                 level = self.chips[chip]["memory"].get(memory)
                 if level is None or level.get("bytes_per_s") is None:
-                    reason = f"no memory level {memory}" if level is None else f"no published bandwidth of memory level {memory}"
+                    reason = (
+                        f"no memory level {memory}"
+                        if level is None
+                        else f"no published bandwidth of memory level {memory}"
+                    )
                     skipped.append(Skipped(chip, memory, self.points * len(every), reason))
                     continue
                 for name, reason in missing.items():
-                    skipped.append(Skipped(chip, memory, self.points * len(self._pairs()), reason, dtypes=name))
+                    skipped.append(
+                        Skipped(chip, memory, self.points * len(self._pairs()), reason, dtypes=name)
+                    )
                 served = len(self.combinations) - len(missing)
                 if served:
                     skipped.extend(
-                        Skipped(chip, memory, self.points * served, why, network or self.config["network"], sharding=s, shards=n)
+                        Skipped(
+                            chip,
+                            memory,
+                            self.points * served,
+                            why,
+                            network or self.config["network"],
+                            sharding=s,
+                            shards=n,
+                        )
                         for s, n in self._pairs()
                         if most is not None and n > most
                     )
                 key = (frozenset(missing), most)
                 if key not in shared:
-                    shared[key] = tuple(s for s in every if s.dtypes not in missing and (most is None or s.shards <= most))
+                    shared[key] = tuple(
+                        s
+                        for s in every
+                        if s.dtypes not in missing and (most is None or s.shards <= most)
+                    )
                 if shared[key]:
-                    blocks.append(Block(chip, memory, network, shared[key]))
-        if skipped and (self.config["on_unsupported"] == "error" or not blocks):
+                    by_chip.append(ChipRows(chip, memory, network, shared[key]))
+        if skipped and (self.config["on_unsupported"] == "error" or not by_chip):
             first = skipped[0]
-            asked = ", ".join(str(part) for part in (first.dtypes, first.sharding, first.shards and f"{first.shards} shards") if part)
-            problem = f"asks {first.chip} for {asked or first.memory}, but it has {first.reason}"
-            if not blocks:
-                raise RooflinesError(
-                    "", f"is left with no rows: no chip can do any of it. It {problem}", "choose other chips, dtypes or levels"
+            asked = ", ".join(
+                str(part)
+                for part in (
+                    first.dtypes,
+                    first.sharding,
+                    first.shards and f"{first.shards} shards",
                 )
-            raise RooflinesError("on_unsupported", f"is 'error', and the sweep {problem}", "leave it out, or write `on_unsupported: skip`")
-        return tuple(blocks), tuple(skipped)
+                if part
+            )
+            problem = f"asks {first.chip} for {asked or first.memory}, but it has {first.reason}"
+            if not by_chip:
+                raise RooflinesError(
+                    "",
+                    f"is left with no rows: no chip can do any of it. It {problem}",
+                    "choose other chips, dtypes or levels",
+                )
+            raise RooflinesError(
+                "on_unsupported",
+                f"is 'error', and the sweep {problem}",
+                "leave it out, or write `on_unsupported: skip`",
+            )
+        return tuple(by_chip), tuple(skipped)
 
     def _missing_dtypes(self, chip: str) -> Iterator[tuple[str, str]]:
         peaks = self.chips[chip]["units"].get(self.unit) or {}
@@ -423,7 +544,7 @@ class Sweep:
         return name, most, f"{most} chips at most on one {name}"
 
 
-def _shardings(config: Plain, op: Operation) -> dict[str, Sharding]:
+def _shardings(config: JSON, op: Operation) -> dict[str, Sharding]:
     """The shardings of a sweep by name."""
     found: dict[str, Sharding] = {}
     with Mistakes() as mistakes:
@@ -431,13 +552,23 @@ def _shardings(config: Plain, op: Operation) -> dict[str, Sharding]:
             with mistakes.at(f"sharding[{index}]"):
                 scheme = sharding(given, op)
                 if scheme.name in found:
-                    raise RooflinesError("", f"is {quote(scheme.name)}, which stands there twice", "name every sharding once")
+                    raise RooflinesError(
+                        "",
+                        f"is {quote(scheme.name)}, which stands there twice",
+                        "name every sharding once",
+                    )
                 found[scheme.name] = scheme
     several = [n for n in config[SHARDS] if n > 1]
     if several and all(scheme.split is None for scheme in found.values()):
         raise RooflinesError(
-            SHARDS, f"asks for {several[0]} chips, but nothing is split", "give the sweep a `sharding`, such as batch or column"
+            SHARDS,
+            f"asks for {several[0]} chips, but nothing is split",
+            "give the sweep a `sharding`, such as batch or column",
         )
     if 1 not in config[SHARDS] and any(scheme.split is None for scheme in found.values()):
-        raise RooflinesError(SHARDS, "lacks 1, which sharding none needs", "add 1 to `shards`, or take none out of `sharding`")
+        raise RooflinesError(
+            SHARDS,
+            "lacks 1, which sharding none needs",
+            "add 1 to `shards`, or take none out of `sharding`",
+        )
     return found

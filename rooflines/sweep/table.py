@@ -13,7 +13,7 @@ from rooflines.sweep.rows import sweep_rows
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rooflines.model.resources import Plain
+    from rooflines.model.resources import JSON
     from rooflines.sweep.sweep import Sweep
 
 __all__ = ["as_stored", "skipped_frame", "skipped_rows", "stored_columns", "table"]
@@ -21,7 +21,9 @@ __all__ = ["as_stored", "skipped_frame", "skipped_rows", "stored_columns", "tabl
 
 def table(sweep: Sweep) -> pl.LazyFrame:
     """The rows of a sweep's table, not yet computed."""
-    return as_stored(sweep, sweep_rows(sweep).select(column.name for column in stored_columns(sweep)))
+    return as_stored(
+        sweep, sweep_rows(sweep).select(column.name for column in stored_columns(sweep))
+    )
 
 
 def skipped_rows(sweeps: Iterable[Sweep]) -> pl.DataFrame:
@@ -29,18 +31,30 @@ def skipped_rows(sweeps: Iterable[Sweep]) -> pl.DataFrame:
     return skipped_frame(skipped_records(sweeps))
 
 
-def skipped_frame(records: Sequence[Plain]) -> pl.DataFrame:
+def skipped_frame(records: Sequence[JSON]) -> pl.DataFrame:
     """The same as a frame, of records of `dictionary.SKIPPED`."""
     whole = {"shards": pl.Int64, "rows": pl.Int64}
-    return pl.DataFrame(records, schema={column.name: whole.get(column.name, pl.String) for column in SKIPPED}, orient="row")
+    return pl.DataFrame(
+        records,
+        schema={column.name: whole.get(column.name, pl.String) for column in SKIPPED},
+        orient="row",
+    )
 
 
 def stored_columns(sweep: Sweep) -> list[Column]:
     """The columns that a sweep's table stores: keys always, metrics as its config chooses."""
     chosen = sweep.config["columns"]
-    return [c for c in table_columns(sweep.op.dims) if c not in METRICS or chosen == "all" or c.name in chosen]
+    return [
+        c
+        for c in table_columns(sweep.op.dims)
+        if c not in METRICS or chosen == "all" or c.name in chosen
+    ]
 
 
 def as_stored(sweep: Sweep, rows: pl.LazyFrame) -> pl.LazyFrame:
     """Rows with their metrics as a sweep's table stores them, rounded last of all."""
-    return rows.with_columns(pl.selectors.float().cast(pl.Float32)) if sweep.config["floats"] == "float32" else rows
+    return (
+        rows.with_columns(pl.selectors.float().cast(pl.Float32))
+        if sweep.config["floats"] == "float32"
+        else rows
+    )

@@ -36,7 +36,12 @@ class Server:
             "no_proxy": "127.0.0.1",
             **{f"SNAKEMAKE_STORAGE_S3_{name}": value for name, value in plugin.items()},
         }
-        self.polars = {"aws_endpoint_url": self.address, "aws_allow_http": "true", "aws_region": "us-east-1", **KEYS}
+        self.polars = {
+            "aws_endpoint_url": self.address,
+            "aws_allow_http": "true",
+            "aws_region": "us-east-1",
+            **KEYS,
+        }
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
@@ -69,4 +74,6 @@ class Server:
         self._bucket(bucket).put_object(Key=key, Body=content)
 
     def _bucket(self, bucket: str) -> Any:  # noqa: ANN401 - boto3 makes its classes as it runs
-        return boto3.resource("s3", endpoint_url=self.address, region_name="us-east-1", **KEYS).Bucket(bucket)
+        return boto3.resource(
+            "s3", endpoint_url=self.address, region_name="us-east-1", **KEYS
+        ).Bucket(bucket)

@@ -12,13 +12,29 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol", "scancel", "sinfo")
+PROGRAMS = (
+    "munged",
+    "slurmctld",
+    "slurmd",
+    "sbatch",
+    "srun",
+    "squeue",
+    "scontrol",
+    "scancel",
+    "sinfo",
+)
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}:/usr/sbin:/sbin"
 """As with the environment activated, since nodes that share no files start what is called python; daemons are not on every user's path."""
 QUICKLY = ("--slurm-init-seconds-before-status-checks", "8")
 """Options for Snakemake: the jobs of this cluster take seconds."""
 
-MUNGE_FILES = {"key-file": "key", "socket": "socket", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
+MUNGE_FILES = {
+    "key-file": "key",
+    "socket": "socket",
+    "pid-file": "pid",
+    "log-file": "log",
+    "seed-file": "seed",
+}
 
 CONFIG = """\
 ClusterName=rooflines
@@ -93,7 +109,10 @@ class Cluster:
         self.folder = folder
         self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
         self._lost: list[str] = []
-        self.environment = {"SLURM_CONF": str(folder / "slurm.conf"), "PATH": f"{folder / 'bin'}:{PATH}"}
+        self.environment = {
+            "SLURM_CONF": str(folder / "slurm.conf"),
+            "PATH": f"{folder / 'bin'}:{PATH}",
+        }
 
     def start(self) -> None:
         """Start the daemons, and wait until every node is idle."""
@@ -101,7 +120,10 @@ class Cluster:
         self._call(
             "munged",
             "--force",
-            *(f"--{option}={self.folder / f'munge.{name}'}" for option, name in MUNGE_FILES.items()),
+            *(
+                f"--{option}={self.folder / f'munge.{name}'}"
+                for option, name in MUNGE_FILES.items()
+            ),
         )
         self._call("slurmctld", "-c")
         for node in self.nodes:
@@ -115,7 +137,11 @@ class Cluster:
         for job in self._lost:  # nobody ends what worked on a node that was lost
             self.kill(job, f"SLURM_CONF={self.environment['SLURM_CONF']}")
         names = (*(f"slurmd.{node}" for node in self.nodes), "slurmctld", "munge")
-        pids = [int(file.read_text()) for name in names if (file := self.folder / f"{name}.pid").exists()]
+        pids = [
+            int(file.read_text())
+            for name in names
+            if (file := self.folder / f"{name}.pid").exists()
+        ]
         for signal_number in (signal.SIGTERM, signal.SIGKILL):
             for pid in pids:
                 with suppress(ProcessLookupError):
@@ -130,8 +156,13 @@ class Cluster:
 
     def jobs(self) -> dict[str, tuple[str, str]]:
         """The jobs that are running: node and what they make, by their number."""
-        lines = self._call("squeue", "--noheader", "--states=RUNNING", "--format=%i|%N|%k").splitlines()
-        return {number: (node, comment) for number, node, comment in (line.split("|", 2) for line in lines)}
+        lines = self._call(
+            "squeue", "--noheader", "--states=RUNNING", "--format=%i|%N|%k"
+        ).splitlines()
+        return {
+            number: (node, comment)
+            for number, node, comment in (line.split("|", 2) for line in lines)
+        }
 
     def cancel(self, job: str) -> None:
         """Cancel a job, as an operator would."""
@@ -161,7 +192,9 @@ class Cluster:
     def _write(self) -> None:
         for name in ("state", "bin", *(f"spool/{node}" for node in self.nodes)):
             (self.folder / name).mkdir(parents=True)
-        self.folder.chmod(0o755)  # munged will not have a key in a folder that others may write to, and its clients must get in
+        self.folder.chmod(
+            0o755
+        )  # munged will not have a key in a folder that others may write to, and its clients must get in
         key = self.folder / "munge.key"
         key.write_bytes(secrets.token_bytes(1024))
         key.chmod(0o600)
@@ -171,12 +204,16 @@ class Cluster:
             f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} CPUs=1 RealMemory=4000 State=UNKNOWN\n"
             for node in self.nodes
         ]
-        lines.append(f"PartitionName=main Nodes={','.join(self.nodes)} Default=YES MaxTime=INFINITE DefaultTime=60 State=UP\n")
+        lines.append(
+            f"PartitionName=main Nodes={','.join(self.nodes)} Default=YES MaxTime=INFINITE DefaultTime=60 State=UP\n"
+        )
         (self.folder / "slurm.conf").write_text("".join(lines))
         # The plugin starts the inner step without SLURM_CONF, which says where this cluster is: where slurm.conf is in its usual place,
         # as on a cluster of one's own, nothing is amiss.
         srun = self.folder / "bin" / "srun"
-        srun.write_text(f'#!/bin/sh\nSLURM_CONF={self.folder / "slurm.conf"} exec {shutil.which("srun", path=PATH)} "$@"\n')
+        srun.write_text(
+            f'#!/bin/sh\nSLURM_CONF={self.folder / "slurm.conf"} exec {shutil.which("srun", path=PATH)} "$@"\n'
+        )
         srun.chmod(0o755)
 
     def _call(self, program: str, *arguments: str | Path) -> str:
@@ -195,7 +232,9 @@ class Cluster:
     def _wait_for_nodes(self) -> None:
         deadline_s = time.monotonic() + 30
         while time.monotonic() < deadline_s:
-            if self._call("sinfo", "--noheader", "--states=idle", "--format=%D").split() == [str(len(self.nodes))]:
+            if self._call("sinfo", "--noheader", "--states=idle", "--format=%D").split() == [
+                str(len(self.nodes))
+            ]:
                 return
             time.sleep(0.2)
         raise RuntimeError(f"the nodes did not come up: {self._call('sinfo', '--long')}")

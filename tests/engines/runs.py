@@ -18,7 +18,11 @@ CONFIG: dict[str, Any] = {
     "sweeps": {
         "catalogue": {
             "operation": "matmul",
-            "grid": {"B": {"from": 1, "to": 4096, "step": 1}, "D": [1024, 2048, 4096, 8192], "F": [1024, 2048, 4096, 8192]},
+            "grid": {
+                "B": {"from": 1, "to": 4096, "step": 1},
+                "D": [1024, 2048, 4096, 8192],
+                "F": [1024, 2048, 4096, 8192],
+            },
             "dtypes": ["bf16", "int8"],
             "chips": ["tpu-v5e", "h100-sxm"],
             "rows_per_part": 131_072,
@@ -48,7 +52,12 @@ class Run:
         config: What is asked for.
     """
 
-    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None, config: Mapping[str, Any] = CONFIG) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+        config: Mapping[str, Any] = CONFIG,
+    ) -> None:
         self.folder = folder
         self.environment = {**os.environ, **(environment or {})}
         self.write(config)
@@ -71,15 +80,26 @@ class Run:
     def started(self, *arguments: str | Path) -> "subprocess.Popen[str]":
         """Start it."""
         return subprocess.Popen(
-            self.command(*arguments), cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            self.command(*arguments),
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
 
 
 def contents(results: Path) -> dict[str, Any]:
     """What a run made, by its name: tables with the metadata that say what made them, and text. No logs, and no site."""
-    parquet = {path: (pl.read_parquet(path), metadata_of(path)) for path in results.rglob("*.parquet") if "bundle" not in path.parts}
+    parquet = {
+        path: (pl.read_parquet(path), metadata_of(path))
+        for path in results.rglob("*.parquet")
+        if "bundle" not in path.parts
+    }
     csv = {path: path.read_text() for path in results.rglob("*.csv") if "bundle" not in path.parts}
-    return {path.relative_to(results).as_posix(): content for path, content in (parquet | csv).items()}
+    return {
+        path.relative_to(results).as_posix(): content for path, content in (parquet | csv).items()
+    }
 
 
 def assert_same(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:

@@ -19,7 +19,12 @@ FOREIGN = "tables/own/part-00007.parquet"
 
 def profile(name: str, bucket: str) -> tuple[str | Path, ...]:
     """The options of a profile, for results in a bucket."""
-    return ("--profile", REPOSITORY / "profiles" / name, "--default-storage-prefix", f"s3://{bucket}/some/where")
+    return (
+        "--profile",
+        REPOSITORY / "profiles" / name,
+        "--default-storage-prefix",
+        f"s3://{bucket}/some/where",
+    )
 
 
 def brought(server: Server, bucket: str, folder: Path) -> Path:
@@ -43,11 +48,16 @@ def stored(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
-def test_a_bucket_gets_the_tables_of_a_local_run(stored: Run, server: Server, local: Run, tmp_path: Path) -> None:
+def test_a_bucket_gets_the_tables_of_a_local_run(
+    stored: Run, server: Server, local: Run, tmp_path: Path
+) -> None:
     """Tables, thresholds, lists, logs and site are there, and nothing of it in the folder the run was started in."""
     results = brought(server, "mine", tmp_path)
     found = contents(results)
-    assert_same({name: content for name, content in found.items() if not name.startswith("charts/")}, contents(local.folder / "results"))
+    assert_same(
+        {name: content for name, content in found.items() if not name.startswith("charts/")},
+        contents(local.folder / "results"),
+    )
     assert (results / "bundle/index.html").exists()
     assert (results / "charts/attained/first-light.png").exists()
     assert (results / "logs/sweep_table/own/part-00000.log").exists()
@@ -59,8 +69,14 @@ def test_a_bucket_gets_the_tables_of_a_local_run(stored: Run, server: Server, lo
 def test_polars_and_duckdb_read_the_tables_in_the_bucket(server: Server, local: Run) -> None:
     """Both get the rows of the local run; DuckDB by way of pyarrow, which needs no extension of it."""
     table = "mine/some/where/results/tables/catalogue"
-    expected = pl.concat([pl.read_parquet(local.folder / "results/tables" / f"{part}.parquet") for part in PARTS[:2]])
-    assert pl.scan_parquet(f"s3://{table}/part-*.parquet", storage_options=server.polars).collect().equals(expected)
+    expected = pl.concat(
+        [pl.read_parquet(local.folder / "results/tables" / f"{part}.parquet") for part in PARTS[:2]]
+    )
+    assert (
+        pl.scan_parquet(f"s3://{table}/part-*.parquet", storage_options=server.polars)
+        .collect()
+        .equals(expected)
+    )
     bucket = pyarrow.fs.S3FileSystem(
         endpoint_override=server.address.removeprefix("http://"),
         scheme="http",
@@ -71,12 +87,16 @@ def test_polars_and_duckdb_read_the_tables_in_the_bucket(server: Server, local: 
     rows = pyarrow.dataset.dataset(table, filesystem=bucket, format="parquet")
     with duckdb.connect() as connection:
         connection.register("rows", rows)
-        bounds = connection.sql("SELECT bound::VARCHAR AS bound, count(*) AS len FROM rows GROUP BY ALL ORDER BY ALL").pl()
+        bounds = connection.sql(
+            "SELECT bound::VARCHAR AS bound, count(*) AS len FROM rows GROUP BY ALL ORDER BY ALL"
+        ).pl()
     counted = expected.group_by(pl.col("bound").cast(pl.String)).len().sort("bound")
     assert bounds.rows() == counted.rows()
 
 
-def test_a_further_run_makes_what_has_changed_and_removes_what_is_gone(stored: Run, server: Server) -> None:
+def test_a_further_run_makes_what_has_changed_and_removes_what_is_gone(
+    stored: Run, server: Server
+) -> None:
     """Tables that no job reads are not brought from the bucket; parts of sweeps that are gone are removed there, and foreign files stay."""
     config = copy.deepcopy(CONFIG)
     config["sweeps"]["renamed"] = config["sweeps"].pop("own")
@@ -87,12 +107,21 @@ def test_a_further_run_makes_what_has_changed_and_removes_what_is_gone(stored: R
     server.put("mine", f"some/where/results/{FOREIGN}", theirs.getvalue())
     done = stored("--cores", "2", *profile("s3", "mine"), "results/skipped.csv")
     assert done.returncode == 0, done.stdout
-    assert "some/where/results/tables/own/part-00000.parquet" in server.objects("mine"), "the list that names it still stands"
+    assert "some/where/results/tables/own/part-00000.parquet" in server.objects("mine"), (
+        "the list that names it still stands"
+    )
     done = stored("--cores", "2", *profile("s3", "mine"))
     assert done.returncode == 0, done.stdout
-    assert "\nremoved s3://mine/some/where/results/tables/own/part-00000.parquet, which is no part of any sweep now\n" in done.stdout
+    assert (
+        "\nremoved s3://mine/some/where/results/tables/own/part-00000.parquet, which is no part of any sweep now\n"
+        in done.stdout
+    )
     keys = {key.removeprefix("some/where/results/") for key in server.objects("mine")}
-    tables = {*(f"tables/{part}.parquet" for part in PARTS[:2]), "tables/renamed/part-00000.parquet", "tables/index.csv"}
+    tables = {
+        *(f"tables/{part}.parquet" for part in PARTS[:2]),
+        "tables/renamed/part-00000.parquet",
+        "tables/index.csv",
+    }
     assert {key for key in keys if key.startswith("tables/")} == tables | {FOREIGN}
     assert {"charts/attained/second-light.png", "bundle/charts/second-light.png"} < keys
     assert not any("first" in key for key in keys)
@@ -102,20 +131,32 @@ def test_a_further_run_makes_what_has_changed_and_removes_what_is_gone(stored: R
 def fetched(run: Run) -> str:
     """What the last run brought from the bucket, as its log tells."""
     *_, log = sorted((run.folder / ".snakemake/log").iterdir())
-    return "".join(line for line in log.read_text().splitlines(keepends=True) if line.startswith("Retrieving from storage: "))
+    return "".join(
+        line
+        for line in log.read_text().splitlines(keepends=True)
+        if line.startswith("Retrieving from storage: ")
+    )
 
 
 def test_the_untested_profile_is_at_least_understood(server: Server, tmp_path: Path) -> None:
     """Every option of profiles/kubernetes is one of Snakemake's or of its plugin's; a dry run needs no cluster."""
-    done = Run(tmp_path, server.environment)("--dry-run", *profile("kubernetes", "pods"), "results/skipped.csv")
+    done = Run(tmp_path, server.environment)(
+        "--dry-run", *profile("kubernetes", "pods"), "results/skipped.csv"
+    )
     assert done.returncode == 0, done.stdout
     assert "s3://pods/some/where/results/skipped.csv" in done.stdout
 
 
-def test_nodes_that_share_no_files_make_the_tables_of_a_local_run(cluster: Cluster, server: Server, local: Run, tmp_path: Path) -> None:
+def test_nodes_that_share_no_files_make_the_tables_of_a_local_run(
+    cluster: Cluster, server: Server, local: Run, tmp_path: Path
+) -> None:
     """Workflow, config and results travel through the bucket; nothing is left on the machine the run was started on."""
     run = Run(tmp_path, {**server.environment, **cluster.environment})
     done = run(*profile("slurm-s3", "far"), *QUICKLY, "results/tables/index.csv")
     assert done.returncode == 0, done.stdout
-    tables = {name: content for name, content in contents(local.folder / "results").items() if name.startswith("tables/")}
+    tables = {
+        name: content
+        for name, content in contents(local.folder / "results").items()
+        if name.startswith("tables/")
+    }
     assert_same(contents(brought(server, "far", tmp_path / "bucket")), tables)

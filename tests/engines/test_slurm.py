@@ -21,7 +21,9 @@ def running(cluster: Cluster, rule: str, number: int) -> dict[str, str]:
     raise AssertionError(f"there were not {number} jobs of {rule} at once: {cluster.jobs()}")
 
 
-def test_a_cluster_makes_the_tables_of_a_local_run_although_jobs_are_lost_on_it(cluster: Cluster, local: Run, tmp_path: Path) -> None:
+def test_a_cluster_makes_the_tables_of_a_local_run_although_jobs_are_lost_on_it(
+    cluster: Cluster, local: Run, tmp_path: Path
+) -> None:
     """A job is cancelled, one is killed, one is on a node that goes down: each is made again."""
     run = Run(tmp_path, cluster.environment)
     with run.started(*PROFILE, *QUICKLY, "results/tables/index.csv") as process:
@@ -34,6 +36,10 @@ def test_a_cluster_makes_the_tables_of_a_local_run_although_jobs_are_lost_on_it(
     assert process.returncode == 0, shown
     states = dict(re.findall(r"SLURM-job '(\d+)' failed\b.*?, SLURM status is: '(\w+)'", shown))
     assert states == {cancelled: "CANCELLED", killed: "FAILED", lost: "NODE_FAIL"}
-    tables = {name: content for name, content in contents(local.folder / "results").items() if name.startswith("tables/")}
+    tables = {
+        name: content
+        for name, content in contents(local.folder / "results").items()
+        if name.startswith("tables/")
+    }
     assert_same(contents(tmp_path / "results"), tables)
     assert "has been submitted" not in shown

@@ -31,20 +31,33 @@ CONFIG: dict[str, Any] = {
         "shapes": {
             "operation": "matmul",
             "grid": {"B": [1, 256]},
-            "shapes": [{"name": HOSTILE, "D": 4096, "F": 4096}, {"name": "small", "D": 64, "F": 64}],
+            "shapes": [
+                {"name": HOSTILE, "D": 4096, "F": 4096},
+                {"name": "small", "D": 64, "F": 64},
+            ],
             "dtypes": ["bf16", "int8"],
             "chips": ["tpu-v5e", "h100-sxm", "mine"],
         },
         "long": {
             "operation": "matmul",
-            "grid": {"B": [128], "D": {"from": 1024, "to": 1123, "step": 1}, "F": {"from": 1024, "to": 1053, "step": 1}},
+            "grid": {
+                "B": [128],
+                "D": {"from": 1024, "to": 1123, "step": 1},
+                "F": {"from": 1024, "to": 1053, "step": 1},
+            },
             "dtypes": ["bf16"],
             "chips": ["tpu-v5e", "h100-sxm"],
             "thresholds": ["B"],
         },
     },
     "chips": {
-        "mine": {"base": "tpu-v5e", "name": HOSTILE, "note": HOSTILE, "memory.hbm.bytes_per_s": 8.1e11, "source": f"javascript:{HOSTILE}"}
+        "mine": {
+            "base": "tpu-v5e",
+            "name": HOSTILE,
+            "note": HOSTILE,
+            "memory.hbm.bytes_per_s": 8.1e11,
+            "source": f"javascript:{HOSTILE}",
+        }
     },
 }
 """One table of the page in one file, and one cut by chip."""
@@ -63,7 +76,11 @@ def made_bundle(folder: Path) -> Path:
         write_family(folder / "charts" / family)
     parquet = folder / "thresholds.parquet"
     write_thresholds(plan(load_config(CONFIG)).thresholds_spec, parquet, folder / "thresholds.csv")
-    write_bundle(folder / "bundle", [folder / "charts" / family for family in ("roofline", "compared")], parquet)
+    write_bundle(
+        folder / "bundle",
+        [folder / "charts" / family for family in ("roofline", "compared")],
+        parquet,
+    )
     return folder / "bundle"
 
 
@@ -86,7 +103,12 @@ def write_family(folder: Path) -> None:
         frame.write_csv(folder / f"{name}.csv")
         frame.write_parquet(folder / f"{name}.parquet")
         params = [
-            {"name": "chip", "options": list(CHIPS), "labels": ["TPU v5e", "H100 SXM"], "value": "tpu-v5e"},
+            {
+                "name": "chip",
+                "options": list(CHIPS),
+                "labels": ["TPU v5e", "H100 SXM"],
+                "value": "tpu-v5e",
+            },
             {"name": "dtypes", "options": DTYPES, "labels": DTYPES, "value": "bf16"},
         ]
         listed.append(
@@ -107,8 +129,22 @@ def looks() -> dict[str, Any]:
     """The numbers of each size of a chart."""
     padding = {"left": 60, "right": 20, "top": 80, "bottom": 50}
     return {
-        "web": {"width": 800, "height": 340, "padding": padding, "em": 14, "narrow": False, "titled": True},
-        "paper": {"width": 380, "height": 220, "padding": {**padding, "left": 45, "top": 26}, "em": 10, "narrow": True, "titled": False},
+        "web": {
+            "width": 800,
+            "height": 340,
+            "padding": padding,
+            "em": 14,
+            "narrow": False,
+            "titled": True,
+        },
+        "paper": {
+            "width": 380,
+            "height": 220,
+            "padding": {**padding, "left": 45, "top": 26},
+            "em": 10,
+            "narrow": True,
+            "titled": False,
+        },
     }
 
 
@@ -116,7 +152,13 @@ def filtered_chart() -> tuple[dict[str, Any], pl.DataFrame]:
     """A line for every chip and dtype, of which one is shown."""
     frame = pl.DataFrame(
         [
-            {"chip": chip, "dtypes": dtypes, "shape": HOSTILE, "intensity": intensity, "attained": min(peak, intensity * bandwidth)}
+            {
+                "chip": chip,
+                "dtypes": dtypes,
+                "shape": HOSTILE,
+                "intensity": intensity,
+                "attained": min(peak, intensity * bandwidth),
+            }
             for chip, peaks in CHIPS.items()
             for dtypes, (peak, bandwidth) in peaks.items()
             for intensity in (1.0, peak / bandwidth, 10_000.0)
@@ -137,7 +179,11 @@ def filtered_chart() -> tuple[dict[str, Any], pl.DataFrame]:
         "params": [
             {"name": "em", "value": 14},
             {"name": "narrow", "value": False},
-            {"name": "chip", "value": "tpu-v5e", "bind": {"input": "select", "options": list(CHIPS)}},
+            {
+                "name": "chip",
+                "value": "tpu-v5e",
+                "bind": {"input": "select", "options": list(CHIPS)},
+            },
             {"name": "dtypes", "value": "bf16", "bind": {"input": "select", "options": DTYPES}},
             {"name": "findings", "value": findings},
             {"name": "headline", "expr": "findings[chip + '|' + dtypes].title"},
@@ -156,7 +202,10 @@ def filtered_chart() -> tuple[dict[str, Any], pl.DataFrame]:
             ],
         },
         "autosize": {"type": "none", "contains": "padding"},
-        "usermeta": {"looks": looks(), "choices": {"chip": ["TPU v5e", "H100 SXM"], "dtypes": DTYPES}},
+        "usermeta": {
+            "looks": looks(),
+            "choices": {"chip": ["TPU v5e", "H100 SXM"], "dtypes": DTYPES},
+        },
     }
     return spec, frame
 
@@ -164,7 +213,10 @@ def filtered_chart() -> tuple[dict[str, Any], pl.DataFrame]:
 def plain_chart() -> tuple[dict[str, Any], pl.DataFrame]:
     """Bars, with nothing to choose."""
     frame = pl.DataFrame(
-        [{"name": chip, "ridge": peaks["bf16"][0] / peaks["bf16"][1]} for chip, peaks in CHIPS.items()]
+        [
+            {"name": chip, "ridge": peaks["bf16"][0] / peaks["bf16"][1]}
+            for chip, peaks in CHIPS.items()
+        ]
         + [{"name": HOSTILE, "ridge": 100.0}]
     )
     spec = {
@@ -173,7 +225,10 @@ def plain_chart() -> tuple[dict[str, Any], pl.DataFrame]:
         "params": [{"name": "em", "value": 14}, {"name": "narrow", "value": False}],
         "title": {"text": "not shown twice"},
         "mark": "bar",
-        "encoding": {"x": {"field": "ridge", "type": "quantitative"}, "y": {"field": "name", "type": "nominal"}},
+        "encoding": {
+            "x": {"field": "ridge", "type": "quantitative"},
+            "y": {"field": "name", "type": "nominal"},
+        },
         "autosize": {"type": "none", "contains": "padding"},
         "usermeta": {"looks": looks(), "choices": {}},
     }

@@ -2,9 +2,21 @@
 
 from typing import Any
 
-TORUS = {"bytes_per_s": 45e9, "links": 6, "topology": "torus", "ring_multiple": 4, "hop_latency_s": 1e-6}
+TORUS = {
+    "bytes_per_s": 45e9,
+    "links": 6,
+    "topology": "torus",
+    "ring_multiple": 4,
+    "hop_latency_s": 1e-6,
+}
 MESH = {"bytes_per_s": 64e9, "links": 7, "topology": "mesh", "domain": 8}
-SWITCH = {"bytes_per_s": 25e9, "links": 18, "topology": "switch", "domain": 72, "hop_latency_s": 5e-7}
+SWITCH = {
+    "bytes_per_s": 25e9,
+    "links": 18,
+    "topology": "switch",
+    "domain": 72,
+    "hop_latency_s": 5e-7,
+}
 LINE = {"bytes_per_s": 1e11, "links": 4, "topology": "torus"}
 CHIPS: dict[str, Any] = {
     "ring": {
@@ -13,32 +25,47 @@ CHIPS: dict[str, Any] = {
             "matrix": {"bf16": {"flops_per_s": 1.97e14}, "int8": {"flops_per_s": 3.94e14}},
             "vector": {"bf16": {"flops_per_s": 3e12}, "fp32": {"flops_per_s": 7e12}},
         },
-        "memory": {"hbm": {"bytes_per_s": 8.2e11, "capacity_bytes": 4e7}, "l2": {"bytes_per_s": 5e12}},
+        "memory": {
+            "hbm": {"bytes_per_s": 8.2e11, "capacity_bytes": 4e7},
+            "l2": {"bytes_per_s": 5e12},
+        },
         "networks": {"fabric": TORUS},
         "calibration": {"bf16": {"math": 0.8, "memory": 0.9, "network": 0.7, "overhead_s": 3e-6}},
     },
     "mesh": {
         "source": "made up",
-        "units": {"matrix": {"bf16": {"flops_per_s": 1e15}}, "vector": {"fp32": {"flops_per_s": 5e13}}},
+        "units": {
+            "matrix": {"bf16": {"flops_per_s": 1e15}},
+            "vector": {"fp32": {"flops_per_s": 5e13}},
+        },
         "memory": {"hbm": {"bytes_per_s": 3.2e12, "capacity_bytes": 8e10}},
         "networks": {"fabric": MESH},
         "efficiency": {"memory": 0.82, "network": 0.5},
     },
     "switch": {
         "source": "made up",
-        "units": {"matrix": {"bf16": {"flops_per_s": 5e14}, "int8": {"flops_per_s": 1e15}}, "vector": {"fp32": {"flops_per_s": 6e13}}},
+        "units": {
+            "matrix": {"bf16": {"flops_per_s": 5e14}, "int8": {"flops_per_s": 1e15}},
+            "vector": {"fp32": {"flops_per_s": 6e13}},
+        },
         "memory": {"hbm": {"bytes_per_s": 2e12, "capacity_bytes": 2e8}},
         "networks": {"fabric": SWITCH},
     },
     "line": {
         "source": "made up",
-        "units": {"matrix": {"bf16": {"flops_per_s": 4e14}, "int8": {"flops_per_s": 4e14}}, "vector": {"fp32": {"flops_per_s": 2e13}}},
+        "units": {
+            "matrix": {"bf16": {"flops_per_s": 4e14}, "int8": {"flops_per_s": 4e14}},
+            "vector": {"fp32": {"flops_per_s": 2e13}},
+        },
         "memory": {"hbm": {"bytes_per_s": 1e12}},
         "networks": {"fabric": LINE},
     },
     "alone": {
         "source": "made up",
-        "units": {"matrix": {"bf16": {"flops_per_s": 3e14}}, "vector": {"fp32": {"flops_per_s": 1e12}}},
+        "units": {
+            "matrix": {"bf16": {"flops_per_s": 3e14}},
+            "vector": {"fp32": {"flops_per_s": 1e12}},
+        },
         "memory": {"hbm": {"bytes_per_s": 6e11, "capacity_bytes": 24e9}},
     },
 }
@@ -59,7 +86,13 @@ GRID = {"B": [1, 17, 256, 300], "D": [1000, 4096], "F": [1, 8192]}
 OWN = {"x": "mxfp4", "w": "nvfp4", "out": "fp32", "compute": "bf16"}
 
 SWEEPS: dict[str, dict[str, Any]] = {
-    "on one chip": {"operation": "matmul", "grid": GRID, "dtypes": ["bf16", "int8", OWN], "chips": ALL, "thresholds": ["B", "D", "F"]},
+    "on one chip": {
+        "operation": "matmul",
+        "grid": GRID,
+        "dtypes": ["bf16", "int8", OWN],
+        "chips": ALL,
+        "thresholds": ["B", "D", "F"],
+    },
     "on several": {
         "operation": "matmul",
         "grid": {"B": [17, 300], "D": 1000, "F": [1, 8192]},
@@ -210,11 +243,23 @@ LINKS: dict[str, dict[str, Any]] = {
     "slow switch": {"topology": "switch", "links": 7, "hop_latency_s": 1e-6},
     "line": {"topology": "torus", "links": 4},
     "slow line": {"topology": "torus", "links": 4, "hop_latency_s": 1e-8},
-    **{f"rings of {n}": {"topology": "torus", "links": 4, "ring_multiple": n} for n in (1, 2, 3, 4, 16)},
-    **{f"rings of {n} in 13": {"topology": "torus", "links": 4, "ring_multiple": n, "domain": 13} for n in (1, 2, 3)},
+    **{
+        f"rings of {n}": {"topology": "torus", "links": 4, "ring_multiple": n}
+        for n in (1, 2, 3, 4, 16)
+    },
+    **{
+        f"rings of {n} in 13": {"topology": "torus", "links": 4, "ring_multiple": n, "domain": 13}
+        for n in (1, 2, 3)
+    },
     "rings of 4 in 64": {"topology": "torus", "links": 4, "ring_multiple": 4, "domain": 64},
     "slow rings of 4": {"topology": "torus", "links": 4, "ring_multiple": 4, "hop_latency_s": 1e-6},
-    "slow rings of 4 in 64": {"topology": "torus", "links": 4, "ring_multiple": 4, "domain": 64, "hop_latency_s": 1e-6},
+    "slow rings of 4 in 64": {
+        "topology": "torus",
+        "links": 4,
+        "ring_multiple": 4,
+        "domain": 64,
+        "hop_latency_s": 1e-6,
+    },
     "slow switch of 8": {"topology": "switch", "links": 7, "domain": 8, "hop_latency_s": 1e-5},
 }
 RATES = {"memory": (2e10, 2e11, 1e13), "network": (1e8, 1e10, 1e12)}
@@ -224,7 +269,9 @@ RATES = {"memory": (2e10, 2e11, 1e13), "network": (1e8, 1e10, 1e12)}
 def splitters(link: dict[str, Any]) -> dict[str, Any]:
     """Return chips of one interconnect and several rates."""
     return {
-        f"memory-{memory:.0f}-network-{network:.0f}": made_up(1.31072e14, memory, {"bytes_per_s": network, **link})
+        f"memory-{memory:.0f}-network-{network:.0f}": made_up(
+            1.31072e14, memory, {"bytes_per_s": network, **link}
+        )
         for memory in RATES["memory"]
         for network in RATES["network"]
     }
@@ -232,7 +279,11 @@ def splitters(link: dict[str, Any]) -> dict[str, Any]:
 
 def config_of(sweep: dict[str, Any], chips: dict[str, Any] = CHIPS) -> dict[str, Any]:
     """Return a config of one sweep and the chips it names."""
-    return {"sweeps": {"case": sweep}, "chips": {name: chips[name] for name in sweep["chips"]}, "charts": []}
+    return {
+        "sweeps": {"case": sweep},
+        "chips": {name: chips[name] for name in sweep["chips"]},
+        "charts": [],
+    }
 
 
 def split_sweep(chips: dict[str, Any]) -> dict[str, Any]:
@@ -248,7 +299,9 @@ def split_sweep(chips: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def made_up(flops_per_s: float, bytes_per_s: float, link: dict[str, Any] | None = None) -> dict[str, Any]:
+def made_up(
+    flops_per_s: float, bytes_per_s: float, link: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Return a chip that has one peak, one memory, and an interconnect where one is given."""
     return {
         "source": "made up",

@@ -37,9 +37,24 @@ def charted(draw: st.DrawFn) -> dict[str, Any]:
     """Draw a config of one sweep: any, or a matmul with sizes for curves, maps and layers; with prices and powers."""
     config = draw(configs())
     for chip in (chip for chip in config["chips"].values() if "base" not in chip):
-        chip.update(draw(st.sampled_from([{}, {"prices": []}, {"prices": PRICES}, {"power": {"watts": 700}, "prices": PRICES}])))
+        chip.update(
+            draw(
+                st.sampled_from(
+                    [
+                        {},
+                        {"prices": []},
+                        {"prices": PRICES},
+                        {"power": {"watts": 700}, "prices": PRICES},
+                    ]
+                )
+            )
+        )
     if draw(st.integers(0, 3)):
-        kept = {key: value for key, value in config["sweeps"]["random"].items() if key in ("chips", "dtypes", "unit", "memory")}
+        kept = {
+            key: value
+            for key, value in config["sweeps"]["random"].items()
+            if key in ("chips", "dtypes", "unit", "memory")
+        }
         config["sweeps"] = {"random": {**draw(matmuls()), **kept}}
     return config
 
@@ -48,14 +63,28 @@ def charted(draw: st.DrawFn) -> dict[str, Any]:
 def matmuls(draw: st.DrawFn) -> dict[str, Any]:
     """Draw a sweep of a matmul: free sizes or a model's layers, split or not, from several memory levels."""
     several = st.lists(round_sizes, min_size=3, max_size=4, unique=True)
-    sizes: dict[str, Any] = {"grid": {"B": draw(st.sampled_from(BATCHES)), "D": draw(several), "F": draw(several)}}
+    sizes: dict[str, Any] = {
+        "grid": {"B": draw(st.sampled_from(BATCHES)), "D": draw(several), "F": draw(several)}
+    }
     if draw(st.booleans()):
-        layers = draw(st.lists(st.sampled_from(["m-up", "m-down", "m-q", "other-up", "alone"]), min_size=1, max_size=4, unique=True))
+        layers = draw(
+            st.lists(
+                st.sampled_from(["m-up", "m-down", "m-q", "other-up", "alone"]),
+                min_size=1,
+                max_size=4,
+                unique=True,
+            )
+        )
         given = draw(st.sampled_from(["DF", "DF", "DF", "D", "BDF"]))
         shapes = [{"name": name, **{dim: draw(round_sizes) for dim in given}} for name in layers]
-        sizes = {"grid": {dim: size for dim, size in sizes["grid"].items() if dim not in given}, "shapes": shapes}
+        sizes = {
+            "grid": {dim: size for dim, size in sizes["grid"].items() if dim not in given},
+            "shapes": shapes,
+        }
     elif draw(st.integers(0, 4)) == 0:
-        sizes["grid"][draw(st.sampled_from("DF"))] = draw(st.one_of(axes(3), st.sampled_from(["B", "F"])))
+        sizes["grid"][draw(st.sampled_from("DF"))] = draw(
+            st.one_of(axes(3), st.sampled_from(["B", "F"]))
+        )
     optional: dict[str, st.SearchStrategy[Any]] = {
         "columns": st.just(["bound", "utilization"]),
         "floats": st.just("float32"),
@@ -91,7 +120,11 @@ ALWAYS = {
 """Columns that have a value in every row; where it is a null, a chart would draw nothing."""
 
 PARTS: dict[str, dict[str, tuple[str, ...]]] = {
-    "roofline": {"memory": ("bytes_per_s", "intensity"), "network": ("bytes_per_s", "intensity"), "point": ("intensity", "B")},
+    "roofline": {
+        "memory": ("bytes_per_s", "intensity"),
+        "network": ("bytes_per_s", "intensity"),
+        "point": ("intensity", "B"),
+    },
     "attained": {"curve": ("size", "flops_per_s")},
     "critical-map": {"level": ("level",), "never": ("level",), "shape": ("name",)},
 }
@@ -111,7 +144,9 @@ def drawn(config: dict[str, Any], *, listed: bool = False, pictures: bool = Fals
     """
     (sweep, *_) = config["sweeps"]
     asked = ["auto", *([{"chart": kind, "sweep": sweep}] for kind in KINDS if listed)]
-    return [kind for chosen in asked for kind in _drawn({**config, "charts": chosen}, pictures=pictures)]
+    return [
+        kind for chosen in asked for kind in _drawn({**config, "charts": chosen}, pictures=pictures)
+    ]
 
 
 def _drawn(config: dict[str, Any], *, pictures: bool) -> list[str]:
@@ -136,9 +171,17 @@ def wrong(chart: Spec, frame: pl.DataFrame) -> list[str]:
     complete = {"": ALWAYS[chart.chart], **PARTS.get(chart.chart, {})}
     for kind, columns in complete.items():
         rows = frame.filter(kind=kind) if kind else frame
-        found += [f"null in {column} of {kind or 'a row'}" for column in columns if rows[column].null_count()]
+        found += [
+            f"null in {column} of {kind or 'a row'}"
+            for column in columns
+            if rows[column].null_count()
+        ]
     for column in frame.select(pl.selectors.float()).iter_columns():
-        shown = frame.filter(pl.col("kind") != "never")[column.name] if column.name == "level" else column
+        shown = (
+            frame.filter(pl.col("kind") != "never")[column.name]
+            if column.name == "level"
+            else column
+        )
         if not shown.drop_nulls().is_finite().all():
             found.append(f"no finite number in {column.name}")
     if chart.chart in NEEDED and not frame[NEEDED[chart.chart]].count():

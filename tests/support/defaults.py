@@ -23,11 +23,19 @@ def plain(name: str) -> Any:  # noqa: ANN401, whatever stands there
 @cache
 def sweeps() -> dict[str, Whole]:
     """Return the sweeps of the default config."""
-    config, catalogue, dtypes = plain("config.yaml"), plain("chips.yaml")["chips"], plain("dtypes.yaml")
+    config, catalogue, dtypes = (
+        plain("config.yaml"),
+        plain("chips.yaml")["chips"],
+        plain("dtypes.yaml"),
+    )
     every = [chip for chip, entry in catalogue.items() if "base" not in entry]
     chips = {**catalogue, **config["chips"]}
     found = {}
     for name, given in config["sweeps"].items():
-        sweep = {**given, "dtypes": as_list(given["dtypes"]), "chips": every if given["chips"] == "all" else as_list(given["chips"])}
+        sweep = {
+            **given,
+            "dtypes": as_list(given["dtypes"]),
+            "chips": every if given["chips"] == "all" else as_list(given["chips"]),
+        }
         found[name] = Whole(sweep, chips, dtypes)
     return found

@@ -31,9 +31,15 @@ def found() -> list[tuple[str, str, float, list[float], str]]:
     """Return chip, path, value, other figures and note of every number with other figures in its note; variants are left out."""
     chips = rooflines.chips()
     listed = []
-    for row in chips.filter(chips["base"].is_null() & chips["note"].is_not_null()).iter_rows(named=True):
+    for row in chips.filter(chips["base"].is_null() & chips["note"].is_not_null()).iter_rows(
+        named=True
+    ):
         figures = dict.fromkeys(float(figure) for figure in FIGURE.findall(row["note"]))
-        others = [figure for figure in figures if figure != row["value"] and 1 / SAME_KIND < figure / row["value"] < SAME_KIND]
+        others = [
+            figure
+            for figure in figures
+            if figure != row["value"] and 1 / SAME_KIND < figure / row["value"] < SAME_KIND
+        ]
         if others:
             listed.append((row["chip"], row["path"], row["value"], others, row["note"]))
     return listed

@@ -58,8 +58,31 @@ TEXTS = (
         "%(a)s",
         "%",
     ),
-    *("<results>", "<results", "<script>alert(1)</script>", "</script><!--<script>", "<img src=x onerror=alert(1)>", "&lt;", "]]>"),
-    *("'", '"', "'''\"\"\"", "\\", "\\n", "\\u007b", "`id`", "#", "a: b", "| tee x", ";", "~", "*", "../.."),
+    *(
+        "<results>",
+        "<results",
+        "<script>alert(1)</script>",
+        "</script><!--<script>",
+        "<img src=x onerror=alert(1)>",
+        "&lt;",
+        "]]>",
+    ),
+    *(
+        "'",
+        '"',
+        "'''\"\"\"",
+        "\\",
+        "\\n",
+        "\\u007b",
+        "`id`",
+        "#",
+        "a: b",
+        "| tee x",
+        ";",
+        "~",
+        "*",
+        "../..",
+    ),
     *("\u00fc\u884c", "\U0001f642", "e\u0301", " ", "x" * 40),
 )
 """Pieces of names, notes and sources that mean something to Snakemake, Python, a shell, HTML, YAML or JSON."""
@@ -73,7 +96,13 @@ def config_of_texts(chance: random.Random | None = None) -> dict[str, Any]:
         return "x" + joint.join(pieces[start::step]).strip()
 
     names = [text("", number, 3) + str(number) for number in range(3)]
-    own = {"base": "h100-sxm", "memory.hbm.bytes_per_s": 4e12, "name": text(), "source": text("\n"), "note": text("\n")}
+    own = {
+        "base": "h100-sxm",
+        "memory.hbm.bytes_per_s": 4e12,
+        "name": text(),
+        "source": text("\n"),
+        "note": text("\n"),
+    }
     sweep = {
         "operation": "matmul",
         "grid": {"B": [1, 64, 4096]},
@@ -96,9 +125,20 @@ class Outside:
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         if self.folder is None:
             return
-        if event in ("os.system", "subprocess.Popen", "socket.connect", "os.exec", "os.posix_spawn", "pickle.find_class"):
+        if event in (
+            "os.system",
+            "subprocess.Popen",
+            "socket.connect",
+            "os.exec",
+            "os.posix_spawn",
+            "pickle.find_class",
+        ):
             self.found.append(event)
-        elif (event == "open" and isinstance(arguments[0], str) and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)) or event in (
+        elif (
+            event == "open"
+            and isinstance(arguments[0], str)
+            and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        ) or event in (
             "os.mkdir",
             "os.remove",
             "os.rename",
@@ -136,7 +176,10 @@ def within(seconds: float) -> Iterator[None]:
     def late(*_: object) -> None:
         raise TimeoutError(f"took more than {seconds} s")
 
-    clocks = {signal.ITIMER_PROF: (signal.SIGPROF, seconds), signal.ITIMER_REAL: (signal.SIGALRM, 6 * seconds)}
+    clocks = {
+        signal.ITIMER_PROF: (signal.SIGPROF, seconds),
+        signal.ITIMER_REAL: (signal.SIGALRM, 6 * seconds),
+    }
     before = {number: signal.signal(number, late) for number, _ in clocks.values()}
     for clock, (_, limit) in clocks.items():
         signal.setitimer(clock, limit)
@@ -173,7 +216,9 @@ def assert_form(message: str) -> None:
         assert rest[-1].startswith("  fix: "), message
         assert len(rest) == 1 or (len(rest) == 2 and rest[0].startswith("  close to it: ")), message
         assert len(part) < 4000, message
-    assert not re.search(r"Traceback|NoneType|object at 0x|pydantic|Value error|validation", message), message
+    assert not re.search(
+        r"Traceback|NoneType|object at 0x|pydantic|Value error|validation", message
+    ), message
 
 
 def outcome(case: Case, folder: Path) -> str:
@@ -182,7 +227,11 @@ def outcome(case: Case, folder: Path) -> str:
     Returns:
         `table` or `message`.
     """
-    files = {"config": case.config, "chips": case.chips or CHIPS.encode(), "dtypes": case.dtypes or DTYPES.encode()}
+    files = {
+        "config": case.config,
+        "chips": case.chips or CHIPS.encode(),
+        "dtypes": case.dtypes or DTYPES.encode(),
+    }
     for name, content in files.items():
         (folder / f"{name}.yaml").write_bytes(content)
     catalogue.CHIPS_FILE, catalogue.DTYPES_FILE = folder / "chips.yaml", folder / "dtypes.yaml"
@@ -196,12 +245,19 @@ def outcome(case: Case, folder: Path) -> str:
             rooflines.dtypes()
             for sweep in config.sweeps.values():
                 start = int(case.where * max(sweep.rows - MOST_ROWS, 0))
-                predicates.check_table(sweep_rows(sweep, start, min(start + MOST_ROWS, sweep.rows)).collect(), sweep)
+                predicates.check_table(
+                    sweep_rows(sweep, start, min(start + MOST_ROWS, sweep.rows)).collect(), sweep
+                )
             part = made.parts[int(case.where * (len(made.parts) - 1))]
             if part.rows <= MOST_THRESHOLDS:
                 write_part(part.spec, results / "tables" / f"{part.name}.parquet")
-            if case.where < SOLVED and sum(sweep.solutions() for sweep in config.sweeps.values()) <= MOST_THRESHOLDS:
-                write_thresholds(made.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv")
+            if (
+                case.where < SOLVED
+                and sum(sweep.solutions() for sweep in config.sweeps.values()) <= MOST_THRESHOLDS
+            ):
+                write_thresholds(
+                    made.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv"
+                )
                 frame = pl.read_parquet(results / "thresholds.parquet")
                 for name, sweep in config.sweeps.items():
                     own = [column.name for column in threshold_columns(sweep.op.dims)]

@@ -121,7 +121,29 @@ combinations:
 
 # ---------------------------------------------------------------- mutations
 
-NUMBERS = (0, -1, 1, 2, 3, 1.5, 0.1, 1e-320, 1e-30, 1e30, 1e308, -1e308, 2**31, 2**53, 2**53 + 1, 2**63, 2**64, 10**400, -0.0, 1e12, 10**18)
+NUMBERS = (
+    0,
+    -1,
+    1,
+    2,
+    3,
+    1.5,
+    0.1,
+    1e-320,
+    1e-30,
+    1e30,
+    1e308,
+    -1e308,
+    2**31,
+    2**53,
+    2**53 + 1,
+    2**63,
+    2**64,
+    10**400,
+    -0.0,
+    1e12,
+    10**18,
+)
 ODD_NUMBERS = (
     float("nan"),
     float("inf"),
@@ -207,11 +229,30 @@ NAMES = (
     ),
 )
 RANGES = (
-    *({"from": 1, "to": 2**53, "step": 1}, {"from": 1, "to": 1e18, "factor": 2}, {"from": 1, "to": 10**6, "factor": 1.000001}),
-    *({"from": 1, "to": 2**53, "factor": 1 + 2**-52}, {"from": 2**53, "to": 2**53, "step": 1e-300}, {"from": 0.5, "to": 3, "step": 0.25}),
-    *({"from": 1, "to": 2**53, "count": 7}, {"from": 1, "to": 2**53, "count": 2**53}, {"from": 0.5, "to": 3, "count": "3"}),
-    *({"from": 1, "to": 2**20, "step": 1}, {"from": 1, "to": 2**52, "factor": 1.0001}, {"from": 1, "to": 1000, "step": 1}),
-    *({"sequences": 2**53, "tokens_per_sequence": 2**53, "replicas": 1}, {"sequences": 1, "tokens_per_sequence": 1, "replicas": 3}),
+    *(
+        {"from": 1, "to": 2**53, "step": 1},
+        {"from": 1, "to": 1e18, "factor": 2},
+        {"from": 1, "to": 10**6, "factor": 1.000001},
+    ),
+    *(
+        {"from": 1, "to": 2**53, "factor": 1 + 2**-52},
+        {"from": 2**53, "to": 2**53, "step": 1e-300},
+        {"from": 0.5, "to": 3, "step": 0.25},
+    ),
+    *(
+        {"from": 1, "to": 2**53, "count": 7},
+        {"from": 1, "to": 2**53, "count": 2**53},
+        {"from": 0.5, "to": 3, "count": "3"},
+    ),
+    *(
+        {"from": 1, "to": 2**20, "step": 1},
+        {"from": 1, "to": 2**52, "factor": 1.0001},
+        {"from": 1, "to": 1000, "step": 1},
+    ),
+    *(
+        {"sequences": 2**53, "tokens_per_sequence": 2**53, "replicas": 1},
+        {"sequences": 1, "tokens_per_sequence": 1, "replicas": 3},
+    ),
 )
 OTHERS: tuple[Any, ...] = (
     None,
@@ -236,7 +277,13 @@ values = st.one_of(*map(st.sampled_from, (NUMBERS, ODD_NUMBERS, NAMES, RANGES, O
 
 def places(node: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the path of every value inside plain data."""
-    inner = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    inner = (
+        node.items()
+        if isinstance(node, dict)
+        else enumerate(node)
+        if isinstance(node, list)
+        else ()
+    )
     return [place for key, value in inner for place in ((*path, key), *places(value, (*path, key)))]
 
 
@@ -269,7 +316,11 @@ def mutate(draw: st.DrawFn, document: Any, known: list[tuple[Any, ...]]) -> None
     """Change one place of a document."""
     path = draw(st.sampled_from(known))
     parent, last = at(document, path[:-1]), path[-1]
-    how = draw(st.sampled_from(["value", "value", "value", "drop", "rename", "copy", "swap", "change", "change"]))
+    how = draw(
+        st.sampled_from(
+            ["value", "value", "value", "drop", "rename", "copy", "swap", "change", "change"]
+        )
+    )
     if how == "drop":
         del parent[last]
     elif how == "rename" and isinstance(parent, dict):
@@ -289,7 +340,9 @@ def changed(draw: st.DrawFn, value: Any) -> Any:  # noqa: ANN401, plain data
     """Return a value that grew, shrank, or went into another."""
     if isinstance(value, int | float) and draw(st.booleans()):
         factor = draw(st.sampled_from([0, -1, 1e-18, 1e18, 10**30, 0.5, 3]))
-        with contextlib.suppress(OverflowError):  # whole numbers may have grown beyond what Float64 holds
+        with contextlib.suppress(
+            OverflowError
+        ):  # whole numbers may have grown beyond what Float64 holds
             return value * factor
         return -value
     if isinstance(value, list) and draw(st.booleans()):
@@ -408,7 +461,11 @@ def dumped(document: object) -> str:
 def texts(draw: st.DrawFn, valid: str) -> bytes:
     """Draw a document that went wrong as data, as text, or as both; at times the valid one."""
     text = dumped(draw(mutated(valid))) if draw(st.integers(0, 2)) else valid
-    return draw(garbled(text)) if draw(st.integers(0, 2)) == 0 or text == valid else text.encode("utf-8", "surrogatepass")
+    return (
+        draw(garbled(text))
+        if draw(st.integers(0, 2)) == 0 or text == valid
+        else text.encode("utf-8", "surrogatepass")
+    )
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,24 @@ TRAFFIC = 3
 """Times that what is read from memory goes through the cache."""
 
 resources.RESOURCES = (*resources.RESOURCES, Resource("cache", "cache_bytes", "cache", memory_rate))
-work.WORKS = {**work.WORKS, "cache_bytes": lambda case: [(TRAFFIC * bytes_, dims) for bytes_, dims in work.memory_bytes(case)]}
+work.COSTS = {
+    **work.COSTS,
+    "cache_bytes": lambda case: [
+        (TRAFFIC * bytes_, dims) for bytes_, dims in work.memory_bytes(case)
+    ],
+}
 
 import rooflines  # noqa: E402, after the resource is there
 from rooflines import charts  # noqa: E402
 from rooflines.charts.families import fitted  # noqa: E402
 from rooflines.charts.kit.themes import SIZES, config  # noqa: E402
 
-SWEEP = {"operation": "matmul", "dtypes": ["bf16", "w8a16"], "chips": ["h100-sxm", "tpu-v5e"], "thresholds": ["B"]}
+SWEEP = {
+    "operation": "matmul",
+    "dtypes": ["bf16", "w8a16"],
+    "chips": ["h100-sxm", "tpu-v5e"],
+    "thresholds": ["B"],
+}
 BATCH = {"from": 1, "to": 65536, "factor": 2}
 SIZES_OF = [256, 1024, 8192]
 SHAPES = [{"name": "m-up", "D": 4096, "F": 14336}, {"name": "m-down", "D": 14336, "F": 4096}]
@@ -28,7 +38,10 @@ SPLIT = {"sharding": "contracting/all-reduce", "shards": [1, 2, 4, 8], "shapes":
 
 def main(folder: Path) -> None:
     """Write tables, thresholds, frames and the colours that charts have for resources."""
-    sweeps = {"grid": {**SWEEP, "grid": {"B": BATCH, "D": SIZES_OF, "F": SIZES_OF}}, "split": {**SWEEP, "grid": {"B": BATCH}, **SPLIT}}
+    sweeps = {
+        "grid": {**SWEEP, "grid": {"B": BATCH, "D": SIZES_OF, "F": SIZES_OF}},
+        "split": {**SWEEP, "grid": {"B": BATCH}, **SPLIT},
+    }
     loaded = rooflines.load_config({"sweeps": sweeps})
     results = charts.of_config(loaded)
     for name in sweeps:
@@ -38,8 +51,14 @@ def main(folder: Path) -> None:
     for chart in loaded.charts:
         frame, spec = fitted(results, chart.plain())
         frame.write_parquet(folder / f"{chart.id}.parquet")
-        layers = (layer["encoding"].get("color", {}).get("scale", {}) for layer in spec["layer"] if "encoding" in layer)
-        domains[chart.id] = next((scale["domain"] for scale in layers if scale.get("range") == "ordinal"), None)
+        layers = (
+            layer["encoding"].get("color", {}).get("scale", {})
+            for layer in spec["layer"]
+            if "encoding" in layer
+        )
+        domains[chart.id] = next(
+            (scale["domain"] for scale in layers if scale.get("range") == "ordinal"), None
+        )
     colours = config(SIZES["web"], dark=False)["range"]["ordinal"]
     (folder / "resources.json").write_text(json.dumps({"domains": domains, "colours": colours}))
 

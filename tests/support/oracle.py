@@ -60,7 +60,11 @@ FAR = 2**400  # a size so large that only what grows fastest still counts
 
 def exact(value: float | str | Fraction) -> Fraction:
     """Return the decimal number that was written, exactly."""
-    return Fraction(value) if isinstance(value, (int, Fraction)) else Fraction(str(value).replace("_", ""))
+    return (
+        Fraction(value)
+        if isinstance(value, (int, Fraction))
+        else Fraction(str(value).replace("_", ""))
+    )
 
 
 def whole(value: float | str | Fraction) -> int:
@@ -123,14 +127,20 @@ def sharding_of(operation: Operation, spec: str | Mapping[str, str]) -> Sharding
         if spec == "none":
             return Sharding("none")
         role, _, collective = spec.partition("/")
-        candidates = {"contracting": (x & w) - out, "column": (w & out) - x, "batch": ((x & out) - w) or (x & out)}[role]
+        candidates = {
+            "contracting": (x & w) - out,
+            "column": (w & out) - x,
+            "batch": ((x & out) - w) or (x & out),
+        }[role]
         (split,) = candidates
         gather = collective.removeprefix("gather-") if collective.startswith("gather-") else None
         return Sharding(spec, split, gather, collective if role == "contracting" else None)
     split = spec["split"]
     gather = spec["first"].removeprefix("all-gather ") if spec.get("first") else None
     reduction = spec.get("then")
-    name = "/".join([split, *([f"gather-{gather}"] if gather else []), *([reduction] if reduction else [])])
+    name = "/".join(
+        [split, *([f"gather-{gather}"] if gather else []), *([reduction] if reduction else [])]
+    )
     return Sharding(name, split, gather, reduction)
 
 
@@ -164,10 +174,21 @@ def sizes_of(spec: Sizes) -> list[int]:
     if not isinstance(spec, Mapping):
         return [whole(spec)]
     if "sequences" in spec:
-        return [whole(exact(spec["sequences"]) * exact(spec["tokens_per_sequence"]) / exact(spec["replicas"]))]
+        return [
+            whole(
+                exact(spec["sequences"])
+                * exact(spec["tokens_per_sequence"])
+                / exact(spec["replicas"])
+            )
+        ]
     first, last = exact(spec["from"]), exact(spec["to"])
     if "count" in spec:
-        return list(dict.fromkeys(nearest_mean(first, last, step, int(spec["count"]) - 1) for step in range(int(spec["count"]))))
+        return list(
+            dict.fromkeys(
+                nearest_mean(first, last, step, int(spec["count"]) - 1)
+                for step in range(int(spec["count"]))
+            )
+        )
     values, value = [], first
     while value <= last:
         values.append(value)
@@ -248,19 +269,29 @@ class Setting:
 
     def local(self, sizes: Mapping[str, int], chips: int) -> dict[str, Fraction]:
         """Return the size of each dimension on one chip."""
-        return {d: Fraction(sizes[d], chips if d == self.sharding.split else 1) for d in self.operation.dims}
+        return {
+            d: Fraction(sizes[d], chips if d == self.sharding.split else 1)
+            for d in self.operation.dims
+        }
 
     def tiles(self, sizes: Mapping[str, int], chips: int) -> dict[str, tuple[int, Fraction]]:
         """Return for each dimension how many tiles cover it on one chip, and how large one tile is."""
         local = self.local(sizes, chips)
-        return {d: (math.ceil(size / self.tile[d]), Fraction(self.tile[d])) if d in self.tile else (1, size) for d, size in local.items()}
+        return {
+            d: (math.ceil(size / self.tile[d]), Fraction(self.tile[d]))
+            if d in self.tile
+            else (1, size)
+            for d, size in local.items()
+        }
 
     def flops(self, sizes: Mapping[str, int], chips: int) -> Fraction:
         """Return the operations of one chip, edge tiles computed whole."""
         size = {d: count * tile for d, (count, tile) in self.tiles(sizes, chips).items()}
         if self.exact_flops:
             out = math.prod((size[d] for d in self.operation.out), start=Fraction(1))
-            return out * (2 * math.prod((size[d] for d in self.operation.contracted), start=Fraction(1)) - 1)
+            return out * (
+                2 * math.prod((size[d] for d in self.operation.contracted), start=Fraction(1)) - 1
+            )
         return 2 * math.prod((size[d] for d in self.operation.dims), start=Fraction(1))
 
     def memory_bytes(self, sizes: Mapping[str, int], chips: int) -> Fraction:
@@ -268,8 +299,14 @@ class Setting:
         tiles = self.tiles(sizes, chips)
         total = Fraction(0)
         for operand in ("x", "w", "out"):
-            times = math.prod(count for d, (count, _) in tiles.items() if operand != "out" or d in self.operation.out)
-            elements = math.prod((tiles[d][1] for d in self.operation.letters(operand)), start=Fraction(1))
+            times = math.prod(
+                count
+                for d, (count, _) in tiles.items()
+                if operand != "out" or d in self.operation.out
+            )
+            elements = math.prod(
+                (tiles[d][1] for d in self.operation.letters(operand)), start=Fraction(1)
+            )
             total += times * elements * self.bits[operand] / 8
         return total
 
@@ -278,7 +315,9 @@ class Setting:
         local = self.local(sizes, chips)
         return sum(
             (
-                math.prod((local[d] for d in self.operation.letters(operand)), start=Fraction(1)) * self.bits[operand] / 8
+                math.prod((local[d] for d in self.operation.letters(operand)), start=Fraction(1))
+                * self.bits[operand]
+                / 8
                 for operand in ("x", "w", "out")
             ),
             start=Fraction(0),
@@ -287,7 +326,11 @@ class Setting:
     def payload_bytes(self, operand: str, sizes: Mapping[str, int], chips: int) -> Fraction:
         """Return the bytes of an operand as one chip holds it for its collective, in whole tiles."""
         size = {d: count * tile for d, (count, tile) in self.tiles(sizes, chips).items()}
-        return math.prod((size[d] for d in self.operation.letters(operand)), start=Fraction(1)) * self.bits[operand] / 8
+        return (
+            math.prod((size[d] for d in self.operation.letters(operand)), start=Fraction(1))
+            * self.bits[operand]
+            / 8
+        )
 
     def network_bytes(self, sizes: Mapping[str, int], chips: int) -> Fraction:
         """Return what one chip sends."""
@@ -303,7 +346,9 @@ class Setting:
     def hops(self, chips: int) -> int:
         """Return how many messages follow one another."""
         gather = chips - 1 if self.sharding.gather is not None else 0
-        return gather + {None: 0, "all-reduce": 2, "reduce-scatter": 1}[self.sharding.reduce] * (chips - 1)
+        return gather + {None: 0, "all-reduce": 2, "reduce-scatter": 1}[self.sharding.reduce] * (
+            chips - 1
+        )
 
     def work(self, sizes: Mapping[str, int], chips: int) -> dict[str, Fraction]:
         """Return the work asked of each resource."""
@@ -340,8 +385,13 @@ class Setting:
         """Return the calibrated time [s], None without a calibration."""
         if self.calibration is None:
             return None
-        nominal = replace(self, efficiency=dict.fromkeys(RESOURCES, Fraction(1))).times(sizes, chips)
-        return max(nominal[r] / self.calibration[r] for r in RESOURCES) + self.calibration["overhead_s"]
+        nominal = replace(self, efficiency=dict.fromkeys(RESOURCES, Fraction(1))).times(
+            sizes, chips
+        )
+        return (
+            max(nominal[r] / self.calibration[r] for r in RESOURCES)
+            + self.calibration["overhead_s"]
+        )
 
     def row(self, sizes: Mapping[str, int], chips: int) -> dict[str, Any]:
         """Return every column of a table that is computed."""
@@ -395,7 +445,9 @@ class Case(NamedTuple):
     chips: int
 
 
-def setting_of(sweep: Mapping[str, Any], chip: Mapping[str, Any], case: Case) -> tuple[Setting | None, str | None, str | None]:
+def setting_of(
+    sweep: Mapping[str, Any], chip: Mapping[str, Any], case: Case
+) -> tuple[Setting | None, str | None, str | None]:
     """Return the setting, or None and why there is none; and the name of the network."""
     memory, dtypes, formats, sharding, chips = case
     networks = chip.get("networks") or {}
@@ -419,7 +471,9 @@ def setting_of(sweep: Mapping[str, Any], chip: Mapping[str, Any], case: Case) ->
             links=whole(entry.get("links", 1)),
             topology=entry["topology"],
             domain=most_joined(entry),
-            ring_multiple=whole(entry["ring_multiple"]) if entry.get("ring_multiple") is not None else None,
+            ring_multiple=whole(entry["ring_multiple"])
+            if entry.get("ring_multiple") is not None
+            else None,
             hop_s=exact(entry.get("hop_latency_s", 0)),
         )
         if link.domain is not None and chips > link.domain:
@@ -437,7 +491,10 @@ def setting_of(sweep: Mapping[str, Any], chip: Mapping[str, Any], case: Case) ->
         efficiency={r: exact(efficiency.get(r, 1)) for r in RESOURCES},
         calibration=None
         if calibration is None
-        else {"overhead_s": exact(calibration.get("overhead_s", 0)), **{r: exact(calibration.get(r, 1)) for r in RESOURCES}},
+        else {
+            "overhead_s": exact(calibration.get("overhead_s", 0)),
+            **{r: exact(calibration.get(r, 1)) for r in RESOURCES},
+        },
         exact_flops=exactly(sweep),
         tile={d: whole(size) for d, size in (sweep.get("tile") or {}).items()},
     )
@@ -448,7 +505,17 @@ def plain_matmul(sharding: str, tile: Mapping[str, int] | None = None) -> Settin
     """Return a matmul of 16-bit operands where every rate is one: for its work, from which a test makes rates of its own."""
     operation, one = operation_of("matmul"), Fraction(1)
     bits, efficiency = dict.fromkeys(("x", "w", "out"), Fraction(16)), dict.fromkeys(RESOURCES, one)
-    return Setting(operation, sharding_of(operation, sharding), bits, one, one, None, None, efficiency, tile=tile or {})
+    return Setting(
+        operation,
+        sharding_of(operation, sharding),
+        bits,
+        one,
+        one,
+        None,
+        None,
+        efficiency,
+        tile=tile or {},
+    )
 
 
 def most_joined(network: Mapping[str, Any]) -> int | None:
@@ -460,7 +527,9 @@ def most_joined(network: Mapping[str, Any]) -> int | None:
 
 def exactly(sweep: Mapping[str, Any]) -> bool:
     """Say whether a sweep counts FLOPs exactly, as a dot product does where nothing else is said."""
-    how: str = sweep.get("flops", "exact" if operation_of(sweep["operation"]).name == "dot" else "leading")
+    how: str = sweep.get(
+        "flops", "exact" if operation_of(sweep["operation"]).name == "dot" else "leading"
+    )
     return how == "exact"
 
 
@@ -469,7 +538,9 @@ def default_unit(sweep: Mapping[str, Any]) -> str:
     return "vector" if operation_of(sweep["operation"]).name == "dot" else "matrix"
 
 
-def combination_of(spec: str | Mapping[str, str], combinations: Mapping[str, Any]) -> tuple[str, Mapping[str, str]]:
+def combination_of(
+    spec: str | Mapping[str, str], combinations: Mapping[str, Any]
+) -> tuple[str, Mapping[str, str]]:
     """Return the name and the four dtypes of a combination."""
     if isinstance(spec, str):
         return spec, combinations[spec]
@@ -494,7 +565,9 @@ def points(sweep: Mapping[str, Any]) -> list[list[tuple[str | None, dict[str, in
                 known |= {d: whole(size) for d, size in shape.items() if d != "name"}
             while len(known) < len(operation.dims):
                 known |= {d: known[other] for d, other in ties.items() if other in known}
-            others.append((None if shape is None else shape["name"], {d: known[d] for d in operation.dims}))
+            others.append(
+                (None if shape is None else shape["name"], {d: known[d] for d in operation.dims})
+            )
         found.append(others)
     return found
 
@@ -504,16 +577,26 @@ def scenarios(sweep: Mapping[str, Any]) -> list[tuple[Sharding, int]]:
     operation = operation_of(sweep["operation"])
     return [
         (sharding, count)
-        for sharding in (sharding_of(operation, spec) for spec in as_list(sweep.get("sharding", "none")))
-        for count in ([1] if sharding.split is None else [whole(count) for count in as_list(sweep.get("shards", [1]))])
+        for sharding in (
+            sharding_of(operation, spec) for spec in as_list(sweep.get("sharding", "none"))
+        )
+        for count in (
+            [1]
+            if sharding.split is None
+            else [whole(count) for count in as_list(sweep.get("shards", [1]))]
+        )
     ]
 
 
-def rows(sweep: Mapping[str, Any], chips: Mapping[str, Any], dtypes: Mapping[str, Any]) -> Iterator[Row]:
+def rows(
+    sweep: Mapping[str, Any], chips: Mapping[str, Any], dtypes: Mapping[str, Any]
+) -> Iterator[Row]:
     """Yield every row that a sweep asks for, in order, unsupported ones included."""
     operation = operation_of(sweep["operation"])
     resolved = resolve_chips(chips)
-    for chip, memory, lead, spec in product(as_list(sweep["chips"]), as_list(sweep.get("memory", "hbm")), points(sweep), sweep["dtypes"]):
+    for chip, memory, lead, spec in product(
+        as_list(sweep["chips"]), as_list(sweep.get("memory", "hbm")), points(sweep), sweep["dtypes"]
+    ):
         name, combination = combination_of(spec, dtypes["combinations"])
         for sharding, count in scenarios(sweep):
             case = Case(memory, combination, dtypes["formats"], sharding, count)
@@ -529,7 +612,9 @@ def rows(sweep: Mapping[str, Any], chips: Mapping[str, Any], dtypes: Mapping[str
                 "shards": count,
             }
             for shape, sizes in lead:
-                yield Row(keys={**keys, "shape": shape}, sizes=sizes, setting=setting, reason=reason)
+                yield Row(
+                    keys={**keys, "shape": shape}, sizes=sizes, setting=setting, reason=reason
+                )
 
 
 # ---------------------------------------------------------------- thresholds, by evaluation
@@ -560,9 +645,13 @@ def real_size(difference: Callable[[int], Fraction], step: int) -> Fraction:
     return Fraction(0) if one == two else step * (1 - one / (two - one))
 
 
-def thresholds_along(setting: Setting, axis: str, sizes: Mapping[str, int], chips: int) -> dict[str, Any]:
+def thresholds_along(
+    setting: Setting, axis: str, sizes: Mapping[str, int], chips: int
+) -> dict[str, Any]:
     """Return the thresholds of one setting along one dimension, the other dimensions and the chips being given."""
-    step = setting.tile.get(axis, 1) * (chips if axis == setting.sharding.split and axis in setting.tile else 1)
+    step = setting.tile.get(axis, 1) * (
+        chips if axis == setting.sharding.split and axis in setting.tile else 1
+    )
 
     def terms(resource: str, size: int) -> list[Fraction]:
         return setting.terms({**sizes, axis: size}, chips)[resource]
@@ -580,7 +669,9 @@ def thresholds_along(setting: Setting, axis: str, sizes: Mapping[str, int], chip
     never = [resource for resource in found if found[resource] is None]
     critical = None if never else max(size for size in found.values() if size is not None)
     if never:
-        limit: str | None = max(never, key=lambda r: max(terms(r, FAR * step)))  # the first of equals: memory
+        limit: str | None = max(
+            never, key=lambda r: max(terms(r, FAR * step))
+        )  # the first of equals: memory
     elif critical == 1:
         limit = None
     else:
@@ -622,23 +713,41 @@ def most_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Any]:
         good = [chips for chips in range(1, domain + 1) if compute_bound(chips)]
         following = (max(good) if good else 0) + 1
         limit = setting.bound(sizes, following) if following <= domain else None
-        return {"critical": max(good) if good else None, **limit_of_split(setting, sizes, limit), **real_chips(setting, sizes)}
+        return {
+            "critical": max(good) if good else None,
+            **limit_of_split(setting, sizes, limit),
+            **real_chips(setting, sizes),
+        }
     best = 1 if compute_bound(1) else 0
     if best:
         for family in families(link):
             last = last_good(family, compute_bound)
             if last is None:
-                return {"critical": None, **limit_of_split(setting, sizes, None), **real_chips(setting, sizes)}
+                return {
+                    "critical": None,
+                    **limit_of_split(setting, sizes, None),
+                    **real_chips(setting, sizes),
+                }
             best = max(best, last)
-    return {"critical": best or None, **limit_of_split(setting, sizes, setting.bound(sizes, best + 1)), **real_chips(setting, sizes)}
+    return {
+        "critical": best or None,
+        **limit_of_split(setting, sizes, setting.bound(sizes, best + 1)),
+        **real_chips(setting, sizes),
+    }
 
 
 def limit_of_split(setting: Setting, sizes: Mapping[str, int], limit: str | None) -> dict[str, Any]:
     """Return what limits a split, and what its intensity tends to: nothing where N times its work grows with the chips, N."""
     if limit is None:
         return {"limit": None, "limit_intensity": None}
-    two, three = ({name: chips * amount for name, amount in setting.work(sizes, chips).items()} for chips in (2, 3))
-    return {"limit": limit, "limit_intensity": Fraction(0) if three[limit] > two[limit] else two["math"] / two[limit]}
+    two, three = (
+        {name: chips * amount for name, amount in setting.work(sizes, chips).items()}
+        for chips in (2, 3)
+    )
+    return {
+        "limit": limit,
+        "limit_intensity": Fraction(0) if three[limit] > two[limit] else two["math"] / two[limit],
+    }
 
 
 def real_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Fraction | None]:
@@ -650,7 +759,10 @@ def real_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Fraction
         return {"critical_exact": None}
     zeros = []
     for resource in RESOURCES[1:]:
-        two, three = (chips * (setting.times(sizes, chips)["math"] - setting.times(sizes, chips)[resource]) for chips in (2, 3))
+        two, three = (
+            chips * (setting.times(sizes, chips)["math"] - setting.times(sizes, chips)[resource])
+            for chips in (2, 3)
+        )
         if two != three:
             zeros.append(2 + two / (two - three))
     return {"critical_exact": min(zeros, default=None)}
@@ -680,7 +792,9 @@ def last_good(family: Callable[[int], int], good: Callable[[int], bool]) -> int 
     return family(low) if family(low) <= ENDLESS else None
 
 
-def thresholds(sweep: Mapping[str, Any], chips: Mapping[str, Any], dtypes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def thresholds(
+    sweep: Mapping[str, Any], chips: Mapping[str, Any], dtypes: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
     """Yield the thresholds of a sweep: for each axis, one row for each supported combination of everything else."""
     operation = operation_of(sweep["operation"])
     supported = [row for row in rows(sweep, chips, dtypes) if row.setting is not None]
@@ -688,7 +802,9 @@ def thresholds(sweep: Mapping[str, Any], chips: Mapping[str, Any], dtypes: Mappi
         seen = set()
         for row in supported:
             assert row.setting is not None
-            if axis == "shards" and (row.setting.sharding.split is None or row.setting.link is None):
+            if axis == "shards" and (
+                row.setting.sharding.split is None or row.setting.link is None
+            ):
                 continue
             keys: dict[str, Any] = {**row.keys, "axis": axis, **row.sizes, axis: None}
             if tuple(keys.values()) in seen:

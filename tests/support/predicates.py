@@ -23,7 +23,9 @@ def check_numbers(frame: pl.DataFrame) -> None:
     for name, dtype in frame.schema.items():
         if dtype in (pl.Float64, pl.Float32):
             column = frame[name].drop_nulls()
-            assert column.is_finite().all(), f"{name} is not finite: {frame.filter(~pl.col(name).is_finite()).head(1).to_dicts()}"
+            assert column.is_finite().all(), (
+                f"{name} is not finite: {frame.filter(~pl.col(name).is_finite()).head(1).to_dicts()}"
+            )
             zero = column.filter(column == 0)
             assert ((1.0 / zero) > 0).all(), f"{name} is a negative zero"
 
@@ -31,10 +33,16 @@ def check_numbers(frame: pl.DataFrame) -> None:
 def check_table(frame: pl.DataFrame, sweep: Sweep) -> None:
     """Check the rows of a sweep's table against the column dictionary."""
     check_numbers(frame)
-    columns = {column.name: column for column in table_columns(sweep.op.dims) if column.name in frame.columns}
+    columns = {
+        column.name: column
+        for column in table_columns(sweep.op.dims)
+        if column.name in frame.columns
+    }
     assert list(columns) == frame.columns
     for name, column in columns.items():
-        assert column.null or frame[name].null_count() == 0, f"{name} is null, which the dictionary gives no meaning"
+        assert column.null or frame[name].null_count() == 0, (
+            f"{name} is null, which the dictionary gives no meaning"
+        )
     networks = {chip: set(sweep.chips[chip]["networks"]) for chip in sweep.config["chips"]}
     levels = {chip: sweep.chips[chip]["memory"] for chip in sweep.config["chips"]}
     wanted = sweep.config["network"]
@@ -43,16 +51,25 @@ def check_table(frame: pl.DataFrame, sweep: Sweep) -> None:
         assert (network is None) is not has, (chip, network)
         assert (shape is None) is not bool(sweep.config["shapes"]), shape
     kept = [name for name in ("t_estimate_s", "fits") if name in frame.columns]
-    nulls = frame.group_by("chip", "memory", "dtypes").agg(pl.len(), *(pl.col(name).null_count() for name in kept))
+    nulls = frame.group_by("chip", "memory", "dtypes").agg(
+        pl.len(), *(pl.col(name).null_count() for name in kept)
+    )
     for row in nulls.iter_rows(named=True):
         chip, memory, dtypes = row["chip"], row["memory"], row["dtypes"]
-        calibrated = sweep.combinations[dtypes].compute in (sweep.chips[chip].get("calibration") or {})
-        there = {"t_estimate_s": calibrated, "fits": levels[chip][memory].get("capacity_bytes") is not None}
+        calibrated = sweep.combinations[dtypes].compute in (
+            sweep.chips[chip].get("calibration") or {}
+        )
+        there = {
+            "t_estimate_s": calibrated,
+            "fits": levels[chip][memory].get("capacity_bytes") is not None,
+        }
         for name in kept:
             assert row[name] == (0 if there[name] else row["len"]), (name, chip, memory, dtypes)
     for name in ("memory", "network"):
         if {f"{name}_intensity", f"{name}_bytes"} <= set(frame.columns):
-            assert frame.filter(pl.col(f"{name}_intensity").is_null() != (pl.col(f"{name}_bytes") == 0)).is_empty(), name
+            assert frame.filter(
+                pl.col(f"{name}_intensity").is_null() != (pl.col(f"{name}_bytes") == 0)
+            ).is_empty(), name
 
 
 def check_thresholds(frame: pl.DataFrame, sweep: Sweep) -> None:
@@ -61,21 +78,32 @@ def check_thresholds(frame: pl.DataFrame, sweep: Sweep) -> None:
     columns = {column.name: column for column in threshold_columns(sweep.op.dims)}
     assert list(columns) == frame.columns
     for name, column in columns.items():
-        assert column.null or frame[name].null_count() == 0, f"{name} is null, which the dictionary gives no meaning"
+        assert column.null or frame[name].null_count() == 0, (
+            f"{name} is null, which the dictionary gives no meaning"
+        )
     assert frame.filter(pl.col("shards").is_null() != (pl.col("axis") == "shards")).is_empty()
     for dim in sweep.op.dims:
         assert frame.filter(pl.col(dim).is_null() != (pl.col("axis") == dim)).is_empty(), dim
-    sizes, chips = frame.filter(pl.col("axis") != "shards"), frame.filter(pl.col("axis") == "shards")
+    sizes, chips = (
+        frame.filter(pl.col("axis") != "shards"),
+        frame.filter(pl.col("axis") == "shards"),
+    )
     never = pl.col("critical").is_null()
     huge = pl.col("critical_exact") >= 2.0**62 * (1 - 1e-12)
     alone = [pl.col(f"critical_{other}") for other in ("memory", "network")]
     assert sizes.filter(never != (pl.col("critical_exact").is_null() | huge)).is_empty()
     assert sizes.filter(never != (alone[0].is_null() | alone[1].is_null())).is_empty()
     assert sizes.filter(~never & (pl.col("critical") != pl.max_horizontal(alone))).is_empty()
-    assert sizes.filter(pl.col("limit").is_null() != (pl.col("critical") == 1).fill_null(value=False)).is_empty()
-    assert frame.filter(pl.col("limit").is_null() & pl.col("limit_intensity").is_not_null()).is_empty()
+    assert sizes.filter(
+        pl.col("limit").is_null() != (pl.col("critical") == 1).fill_null(value=False)
+    ).is_empty()
+    assert frame.filter(
+        pl.col("limit").is_null() & pl.col("limit_intensity").is_not_null()
+    ).is_empty()
     assert chips.filter(pl.col("critical_rule").is_not_null()).is_empty()
-    assert chips.filter(never & pl.col("limit").is_null() & pl.any_horizontal(a.is_not_null() for a in alone)).is_empty()
+    assert chips.filter(
+        never & pl.col("limit").is_null() & pl.any_horizontal(a.is_not_null() for a in alone)
+    ).is_empty()
     assert chips.filter(~never & (pl.col("critical") > pl.min_horizontal(alone))).is_empty()
 
 
@@ -84,4 +112,6 @@ def check_csv(text: str) -> None:
     for row in csv.reader(io.StringIO(text)):
         for cell in row:
             for part in cell.split(";"):
-                assert NUMBER.fullmatch(part) or not FORMULA.match(part), f"{cell!r} would run as a formula"
+                assert NUMBER.fullmatch(part) or not FORMULA.match(part), (
+                    f"{cell!r} would run as a formula"
+                )

@@ -101,13 +101,25 @@ class Trial:
         """Run the workflow without a network, where the system lets one, and with a home and a folder for temporary files in `folder`."""
         for name in ("home", "tmp"):
             (folder / name).mkdir()
-        variables = {name: str(folder / "home") for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")}
+        variables = {
+            name: str(folder / "home")
+            for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+        }
         without = ["env", "-u", "XDG_CACHE_HOME"]
-        return self.run(*(["unshare", "--net"] if may_unshare() else []), *without, TMPDIR=str(folder / "tmp"), **variables)
+        return self.run(
+            *(["unshare", "--net"] if may_unshare() else []),
+            *without,
+            TMPDIR=str(folder / "tmp"),
+            **variables,
+        )
 
     def elsewhere(self, folder: Path) -> list[str]:
         """What a sealed run left in its home and its folder for temporary files."""
-        return sorted(str(path.relative_to(folder)) for name in ("home", "tmp") for path in (folder / name).rglob("*"))
+        return sorted(
+            str(path.relative_to(folder))
+            for name in ("home", "tmp")
+            for path in (folder / name).rglob("*")
+        )
 
     @property
     def command(self) -> list[str]:
@@ -149,7 +161,13 @@ class Trial:
     def running(self) -> "Iterator[subprocess.Popen[bytes]]":
         """A run in a process group of its own."""
         with self._out.open("wb") as out:
-            process = subprocess.Popen(self.command, cwd=self.path, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+            process = subprocess.Popen(
+                self.command,
+                cwd=self.path,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
             try:
                 yield process
             finally:
@@ -163,13 +181,19 @@ class Trial:
 
     def contents(self) -> dict[str, str]:
         """The digest of every file that a reader may find; PDFs aside, which differ from run to run."""
-        return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in self.published()}
+        return {
+            name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in self.published()
+        }
 
     def published(self) -> Iterator[tuple[str, Path]]:
         """Every file that a reader may find, by its path below the results."""
         for folder, folders, names in os.walk(self.results):
             below = Path(folder).relative_to(self.results)
-            folders[:] = [name for name in folders if not name.startswith(".") and (below.parts or name != "logs")]
+            folders[:] = [
+                name
+                for name in folders
+                if not name.startswith(".") and (below.parts or name != "logs")
+            ]
             for name in names:
                 if not name.startswith(".") and not name.endswith(".pdf"):
                     yield (below / name).as_posix(), Path(folder, name)
@@ -177,7 +201,11 @@ class Trial:
     def finished(self) -> dict[str, tuple[int, int]]:
         """The outputs that Snakemake has seen the end of, and that are still there; what is said of one changes when it is made again."""
         journal = self.path / ".snakemake" / "rooflines" / "known"
-        names = [line.partition(" ")[2] for line in journal.read_text().splitlines()] if journal.exists() else []
+        names = (
+            [line.partition(" ")[2] for line in journal.read_text().splitlines()]
+            if journal.exists()
+            else []
+        )
         stats = {name: (self.path / name).stat() for name in names if (self.path / name).exists()}
         return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in stats.items()}
 
@@ -239,7 +267,14 @@ class Watcher:
 @cache
 def may_unshare(*kinds: str) -> bool:
     """Whether this process may start one with namespaces of its own: without a network (the default), or with mounts of its own."""
-    return subprocess.run(["unshare", *(kinds or ("--net",)), "true"], capture_output=True, check=False).returncode == 0  # noqa: S607
+    return (
+        subprocess.run(
+            ["unshare", *(kinds or ("--net",)), "true"],
+            capture_output=True,
+            check=False,  # noqa: S607
+        ).returncode
+        == 0
+    )
 
 
 def truncated(path: Path) -> None:
@@ -299,8 +334,12 @@ def tree(pid: int) -> dict[int, Process]:
                 values = (folder / "stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue
-            user_s, system_s, ended_user_s, ended_system_s = (int(value) / TICKS_PER_S for value in values[11:15])
-            found[int(folder.name)] = Process(int(values[1]), user_s + system_s, ended_user_s + ended_system_s)
+            user_s, system_s, ended_user_s, ended_system_s = (
+                int(value) / TICKS_PER_S for value in values[11:15]
+            )
+            found[int(folder.name)] = Process(
+                int(values[1]), user_s + system_s, ended_user_s + ended_system_s
+            )
     below, waiting = {}, [pid]
     while waiting:
         parent = waiting.pop()
@@ -355,7 +394,9 @@ def struck(trial: Trial, kind: str, moment_s: float, chance: random.Random) -> b
     return bool(victims)
 
 
-def outlives(trial: Trial, clean: Mapping[str, str], kind: str, moment_s: float, chance: random.Random) -> bool:
+def outlives(
+    trial: Trial, clean: Mapping[str, str], kind: str, moment_s: float, chance: random.Random
+) -> bool:
     """Strike a run, run again, and assert all that must hold; whether there was something to strike."""
     shutil.rmtree(trial.results, ignore_errors=True)
     shutil.rmtree(trial.path / ".snakemake", ignore_errors=True)
@@ -367,6 +408,8 @@ def outlives(trial: Trial, clean: Mapping[str, str], kind: str, moment_s: float,
     assert watcher.faults == []
     assert watcher.looks > 10
     after = trial.finished()
-    assert {name for name, made in before.items() if after.get(name) != made} == set(), "finished and made again"
+    assert {name for name, made in before.items() if after.get(name) != made} == set(), (
+        "finished and made again"
+    )
     trial.whole(clean)
     return hit

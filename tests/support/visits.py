@@ -12,7 +12,14 @@ from rooflines.site.pages import POLICY
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page, Route
 
-CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+CHROMIUM = next(
+    (
+        found
+        for name in ("chromium", "chromium-browser", "google-chrome")
+        if (found := shutil.which(name))
+    ),
+    None,
+)
 """The browser that is there, if any."""
 
 LAUNCH = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
@@ -33,7 +40,12 @@ class Visit:
     def __init__(self, context: BrowserContext, base: str) -> None:
         self.base, self.page = base, context.new_page()
         self.faults: list[str] = []
-        self.page.on("console", lambda message: self.faults.append(message.text) if message.type in ("error", "warning") else None)
+        self.page.on(
+            "console",
+            lambda message: (
+                self.faults.append(message.text) if message.type in ("error", "warning") else None
+            ),
+        )
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
         self.page.on("dialog", lambda dialog: self.faults.append(dialog.message))
         context.route(re.compile(r"^(?!file:|data:|blob:)"), self._foreign)

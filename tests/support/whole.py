@@ -54,16 +54,27 @@ class Whole:
         dtypes: The dtype catalogue.
     """
 
-    def __init__(self, sweep: Mapping[str, Any], chips: Mapping[str, Any], dtypes: Mapping[str, Any]) -> None:
+    def __init__(
+        self, sweep: Mapping[str, Any], chips: Mapping[str, Any], dtypes: Mapping[str, Any]
+    ) -> None:
         self.sweep, self.dtypes = sweep, dtypes
-        self.chips = oracle.resolve_chips({name: chips[name] for name in chain_of(chips, sweep["chips"])})
+        self.chips = oracle.resolve_chips(
+            {name: chips[name] for name in chain_of(chips, sweep["chips"])}
+        )
         self.operation = oracle.operation_of(sweep["operation"])
         self.unit = sweep.get("unit") or oracle.default_unit(sweep)
         self.leads = oracle.points(sweep)
         self.points = [point for lead in self.leads for point in lead]
         self.asked = cache(self._asked)
 
-    def setting(self, chip: str, memory: str, spec: Any, sharding: oracle.Sharding, count: int) -> tuple[oracle.Setting | None, str | None]:  # noqa: ANN401, a name or a mapping
+    def setting(
+        self,
+        chip: str,
+        memory: str,
+        spec: Any,
+        sharding: oracle.Sharding,
+        count: int,  # noqa: ANN401
+    ) -> tuple[oracle.Setting | None, str | None]:
         """Return the setting of rows, None where the chip cannot do them, and the network."""
         combination = oracle.combination_of(spec, self.dtypes["combinations"])[1]
         case = oracle.Case(memory, combination, self.dtypes["formats"], sharding, count)
@@ -74,26 +85,51 @@ class Whole:
         """Yield every chip and memory level, in order."""
         yield from product(self.sweep["chips"], oracle.as_list(self.sweep.get("memory", "hbm")))
 
-    def served(self, chip: str, memory: str) -> list[tuple[str, oracle.Sharding, int, oracle.Setting, str | None]]:
+    def served(
+        self, chip: str, memory: str
+    ) -> list[tuple[str, oracle.Sharding, int, oracle.Setting, str | None]]:
         """Return what a chip can do, in order: dtypes, sharding, chips, the setting and the network."""
         found = []
-        for spec, (sharding, count) in product(oracle.as_list(self.sweep["dtypes"]), oracle.scenarios(self.sweep)):
+        for spec, (sharding, count) in product(
+            oracle.as_list(self.sweep["dtypes"]), oracle.scenarios(self.sweep)
+        ):
             setting, network = self.setting(chip, memory, spec, sharding, count)
             if setting is not None:
-                found.append((oracle.combination_of(spec, self.dtypes["combinations"])[0], sharding, count, setting, network))
+                found.append(
+                    (
+                        oracle.combination_of(spec, self.dtypes["combinations"])[0],
+                        sharding,
+                        count,
+                        setting,
+                        network,
+                    )
+                )
         return found
 
     def _asked(self, dtypes: str, sharding: str, count: int, setting: oracle.Setting) -> Asked:
-        works: dict[str, list[Fraction]] = {"math": [], "memory": [], "network": [], "footprint": []}
+        works: dict[str, list[Fraction]] = {
+            "math": [],
+            "memory": [],
+            "network": [],
+            "footprint": [],
+        }
         for _, sizes in self.points:
             for name, amount in setting.work(sizes, count).items():
                 works[name].append(amount)
             works["footprint"].append(setting.footprint_bytes(sizes, count))
-        over = {name: math.lcm(*(amount.denominator for amount in amounts)) for name, amounts in works.items()}
-        work = {name: whole_numbers([int(amount * over[name]) for amount in amounts]) for name, amounts in works.items()}
+        over = {
+            name: math.lcm(*(amount.denominator for amount in amounts))
+            for name, amounts in works.items()
+        }
+        work = {
+            name: whole_numbers([int(amount * over[name]) for amount in amounts])
+            for name, amounts in works.items()
+        }
         return Asked(dtypes, sharding, count, work, over)
 
-    def check_block(self, chip: str, memory: str, frame: pl.DataFrame, most: int | None = None) -> int:
+    def check_block(
+        self, chip: str, memory: str, frame: pl.DataFrame, most: int | None = None
+    ) -> int:
         """Check the rows of a chip and a memory level, of at most so many scenarios; return how many numbers were compared."""
         served = self.served(chip, memory)
         shape = (len(self.leads), len(served), len(self.leads[0]))
@@ -103,9 +139,22 @@ class Whole:
         for place in places if most is None else random.sample(places, min(most, len(places))):
             dtypes, sharding, count, setting, network = served[place]
             found = {name: values[:, place, :].reshape(-1) for name, values in columns.items()}
-            keys = (self.operation.name, chip, self.unit, memory, network, dtypes, sharding.name, count)
+            keys = (
+                self.operation.name,
+                chip,
+                self.unit,
+                memory,
+                network,
+                dtypes,
+                sharding.name,
+                count,
+            )
             for name, key in zip(KEYS, keys, strict=False):
-                assert (found[name] == key).all() if key is not None else all(value is None for value in found[name]), (
+                assert (
+                    (found[name] == key).all()
+                    if key is not None
+                    else all(value is None for value in found[name])
+                ), (
                     chip,
                     memory,
                     name,
@@ -119,7 +168,9 @@ class Whole:
             expected = exact_columns(asked, setting)
             for name, truth in expected.items():
                 wrong = differing(found[name], truth)
-                assert not wrong.any(), told(name, found, truth, wrong, (chip, memory, dtypes, sharding.name, count))
+                assert not wrong.any(), told(
+                    name, found, truth, wrong, (chip, memory, dtypes, sharding.name, count)
+                )
             check_whole(found, asked)
         return frame.height * frame.width
 
@@ -159,11 +210,17 @@ def column_of(series: pl.Series) -> Any:  # noqa: ANN401, an array of numbers, o
     if series.dtype in (pl.Float64, pl.Int64) and not series.null_count():
         return series.to_numpy()
     array = np.empty(len(series), dtype=object)
-    array[:] = (series if series.dtype.is_numeric() or series.dtype == pl.Boolean else series.cast(pl.String)).to_list()
+    array[:] = (
+        series
+        if series.dtype.is_numeric() or series.dtype == pl.Boolean
+        else series.cast(pl.String)
+    ).to_list()
     return array
 
 
-def exact_times(asked: Asked, setting: oracle.Setting, *, calibrated: bool = False) -> tuple[dict[str, Ints], int]:
+def exact_times(
+    asked: Asked, setting: oracle.Setting, *, calibrated: bool = False
+) -> tuple[dict[str, Ints], int]:
     """Return the time of every resource as whole numbers, and how many of them are a second."""
     share = setting.efficiency
     per_s = {"math": setting.peak, "memory": setting.memory_rate, "network": Fraction(1)}
@@ -179,7 +236,9 @@ def exact_times(asked: Asked, setting: oracle.Setting, *, calibrated: bool = Fal
     seconds = {name: 1 / (asked.over[name] * rate * share[name]) for name, rate in per_s.items()}
     second = math.lcm(*(each.denominator for each in (*seconds.values(), latency)))
     times = {name: asked.work[name] * int(each * second) for name, each in seconds.items()}
-    times["network"] = np.where(asked.work["network"] > 0, np.maximum(times["network"], int(latency * second)), 0)
+    times["network"] = np.where(
+        asked.work["network"] > 0, np.maximum(times["network"], int(latency * second)), 0
+    )
     return times, second
 
 
@@ -189,16 +248,23 @@ def exact_estimate(asked: Asked, setting: oracle.Setting) -> Any:  # noqa: ANN40
         return None
     times, second = exact_times(asked, setting, calibrated=True)
     overhead = setting.calibration["overhead_s"]
-    return (reduce(np.maximum, times.values()) * overhead.denominator + overhead.numerator * second) / (second * overhead.denominator)
+    return (
+        reduce(np.maximum, times.values()) * overhead.denominator + overhead.numerator * second
+    ) / (second * overhead.denominator)
 
 
 def exact_columns(asked: Asked, setting: oracle.Setting) -> dict[str, Any]:
     """Return every computed column of the rows: exact numbers rounded once, or None."""
-    flops, memory, network, footprint = (asked.work[name] for name in ("math", "memory", "network", "footprint"))
+    flops, memory, network, footprint = (
+        asked.work[name] for name in ("math", "memory", "network", "footprint")
+    )
     times, second = exact_times(asked, setting)
     lower = reduce(np.maximum, times.values())
     bound = np.where(times["network"] == lower, "network", "none")
-    for name, label in (("memory", "memory"), ("math", "compute")):  # a tie goes to the earlier resource
+    for name, label in (
+        ("memory", "memory"),
+        ("math", "compute"),
+    ):  # a tie goes to the earlier resource
         bound = np.where(times[name] == lower, label, bound)
     capacity = setting.capacity
     attained = flops * second, lower * asked.over["math"]
@@ -213,11 +279,15 @@ def exact_columns(asked: Asked, setting: oracle.Setting) -> dict[str, Any]:
         "t_upper_s": reduce(np.add, times.values()) / second,
         "t_estimate_s": exact_estimate(asked, setting),
         "memory_intensity": flops * asked.over["memory"] / (memory * asked.over["math"]),
-        "network_intensity": flops * asked.over["network"] / (network * asked.over["math"]) if network.all() else None,
+        "network_intensity": flops * asked.over["network"] / (network * asked.over["math"])
+        if network.all()
+        else None,
         "attained_flops_per_s": attained[0] / attained[1],
         "utilization": attained[0] * peak.denominator / (attained[1] * peak.numerator),
         "bound": bound,
-        "fits": None if capacity is None else footprint * capacity.denominator <= capacity.numerator * asked.over["footprint"],
+        "fits": None
+        if capacity is None
+        else footprint * capacity.denominator <= capacity.numerator * asked.over["footprint"],
     }
 
 
@@ -227,7 +297,9 @@ def differing(found: Any, truth: Any) -> Any:  # noqa: ANN401, arrays
         return np.array([value is not None for value in found])
     if truth.dtype == object and isinstance(truth[0], float):
         exact = truth.astype(float)
-        return ~(np.abs(found.astype(float) - exact) <= ROW_TOLERANCE * exact)  # a null is a NaN here, and a NaN differs
+        return ~(
+            np.abs(found.astype(float) - exact) <= ROW_TOLERANCE * exact
+        )  # a null is a NaN here, and a NaN differs
     return np.array(found != truth, dtype=bool)
 
 
@@ -276,9 +348,15 @@ class Critical:
         self.split = cache(self._split)
         self.works: dict[Any, tuple[dict[str, Line], dict[str, Line]]] = {}
 
-    def _scenario(self, chip: str, memory: str, dtypes: str, sharding: str, count: int) -> oracle.Setting:
-        spec = next(s for s in oracle.as_list(self.whole.sweep["dtypes"]) if self._name(s) == dtypes)
-        scheme = next(scheme for scheme, _ in oracle.scenarios(self.whole.sweep) if scheme.name == sharding)
+    def _scenario(
+        self, chip: str, memory: str, dtypes: str, sharding: str, count: int
+    ) -> oracle.Setting:
+        spec = next(
+            s for s in oracle.as_list(self.whole.sweep["dtypes"]) if self._name(s) == dtypes
+        )
+        scheme = next(
+            scheme for scheme, _ in oracle.scenarios(self.whole.sweep) if scheme.name == sharding
+        )
         setting, _ = self.whole.setting(chip, memory, spec, scheme, count)
         assert setting is not None
         return setting
@@ -288,13 +366,20 @@ class Critical:
 
     def check(self, row: Mapping[str, Any]) -> None:
         """Check one row of the thresholds."""
-        problem = self._problem_of_shards(row) if row["axis"] == "shards" else self._problem_of_size(row)
+        problem = (
+            self._problem_of_shards(row) if row["axis"] == "shards" else self._problem_of_size(row)
+        )
         assert not problem, f"{problem}: {dict(row)}"
 
     # along a dimension
 
     def _work_lines(
-        self, setting: oracle.Setting, key: tuple[Any, ...], axis: str, sizes: Mapping[str, int], count: int
+        self,
+        setting: oracle.Setting,
+        key: tuple[Any, ...],
+        axis: str,
+        sizes: Mapping[str, int],
+        count: int,
     ) -> dict[str, Line]:
         """Return the works along an axis, which are the same on every chip, and straight."""
         if key not in self.works:
@@ -307,7 +392,9 @@ class Critical:
 
     @staticmethod
     def _step(setting: oracle.Setting, axis: str, count: int) -> int:
-        return setting.tile.get(axis, 1) * (count if axis == setting.sharding.split and axis in setting.tile else 1)
+        return setting.tile.get(axis, 1) * (
+            count if axis == setting.sharding.split and axis in setting.tile else 1
+        )
 
     def _lines(
         self, scenario: tuple[Any, ...], axis: str, sizes: tuple[tuple[str, int], ...]
@@ -325,8 +412,15 @@ class Critical:
             terms["network"] = [Line(works["network"].one / rate, works["network"].slope / rate)]
             terms["network"].append(Line(setting.hops(count) * setting.link.hop_s, Fraction(0)))
         top = Line(works["math"].one / math_s, works["math"].slope / math_s)
-        ahead = {name: [Line(top.one - term.one, top.slope - term.slope) for term in lines] for name, lines in terms.items()}
-        return ahead, {**works, "#memory": terms["memory"][0], "#network": terms["network"][0]}, self._step(setting, axis, count)
+        ahead = {
+            name: [Line(top.one - term.one, top.slope - term.slope) for term in lines]
+            for name, lines in terms.items()
+        }
+        return (
+            ahead,
+            {**works, "#memory": terms["memory"][0], "#network": terms["network"][0]},
+            self._step(setting, axis, count),
+        )
 
     def _problem_of_size(self, row: Mapping[str, Any]) -> str:
         axis = row["axis"]
@@ -334,7 +428,11 @@ class Critical:
         sizes = tuple((dim, row[dim]) for dim in self.whole.operation.dims if dim != axis)
         ahead, works, step = self.lines(scenario, axis, sizes)
         every = [line for lines in ahead.values() for line in lines]
-        groups = {"critical": every, "critical_memory": ahead["memory"], "critical_network": ahead["network"]}
+        groups = {
+            "critical": every,
+            "critical_memory": ahead["memory"],
+            "critical_network": ahead["network"],
+        }
         wrong = [name for name, lines in groups.items() if not first(lines, row[name], step)]
         never = [name for name in ("memory", "network") if endless(ahead[name])]
         roots = [root(line) * step for line in every]
@@ -350,7 +448,12 @@ class Critical:
         return ", ".join(wrong)
 
     @staticmethod
-    def _limit(ahead: Mapping[str, list[Line]], works: Mapping[str, Line], never: list[str], critical: int | None) -> str | None:
+    def _limit(
+        ahead: Mapping[str, list[Line]],
+        works: Mapping[str, Line],
+        never: list[str],
+        critical: int | None,
+    ) -> str | None:
         if never:
             return max(never, key=lambda name: works[f"#{name}"].slope)
         if critical == 1:
@@ -359,12 +462,17 @@ class Critical:
 
     # along the number of chips
 
-    def _split(self, scenario: tuple[Any, ...], sizes: tuple[tuple[str, int], ...]) -> tuple[oracle.Setting, dict[str, Line]]:
+    def _split(
+        self, scenario: tuple[Any, ...], sizes: tuple[tuple[str, int], ...]
+    ) -> tuple[oracle.Setting, dict[str, Line]]:
         """Return the setting, and N times the works, which are straight in N."""
         setting = self.scenario(*scenario, 1)
         key = (*scenario[2:], "shards", sizes)
         if key not in self.works:
-            at = {n: {name: n * amount for name, amount in setting.work(dict(sizes), n).items()} for n in (1, 2, 3, 7)}
+            at = {
+                n: {name: n * amount for name, amount in setting.work(dict(sizes), n).items()}
+                for n in (1, 2, 3, 7)
+            }
             lines = {name: Line(at[1][name], at[2][name] - at[1][name]) for name in at[1]}
             assert all(lines[name].at(n) == at[n][name] for name in lines for n in (3, 7))
             self.works[key] = lines, {}
@@ -392,7 +500,11 @@ class Critical:
             return known[chips]
 
         wrong = []
-        for column, others in (("critical", ("memory", "network")), ("critical_memory", ("memory",)), ("critical_network", ("network",))):
+        for column, others in (
+            ("critical", ("memory", "network")),
+            ("critical_memory", ("memory",)),
+            ("critical_network", ("network",)),
+        ):
 
             def good(chips: int, others: tuple[str, ...] = others) -> bool:
                 at = times(chips)
@@ -401,11 +513,15 @@ class Critical:
             if not last(link, row[column], good):
                 wrong.append(column)
         most = row["critical"] or 0
-        endless = row["critical"] is None and all(times(1)["math"] >= time for time in times(1).values())
+        endless = row["critical"] is None and all(
+            times(1)["math"] >= time for time in times(1).values()
+        )
         limit = None
         if not endless and (link.domain is None or most + 1 <= link.domain):
             at = times(most + 1)
-            limit = oracle.LABEL[next(name for name in oracle.RESOURCES if at[name] == max(at.values()))]
+            limit = oracle.LABEL[
+                next(name for name in oracle.RESOURCES if at[name] == max(at.values()))
+            ]
         if row["limit"] != limit:
             wrong.append(f"limit, which is {limit}")
         return ", ".join(wrong)
@@ -414,7 +530,9 @@ class Critical:
 def first(lines: list[Line], size: int | None, step: int) -> bool:
     """Say whether a size is the first from which on no line is below zero; None: there is none below 2^62."""
     if size is None:
-        return endless(lines) or any(line.at(-(-(oracle.LARGEST - 1) // step)) < 0 for line in lines)
+        return endless(lines) or any(
+            line.at(-(-(oracle.LARGEST - 1) // step)) < 0 for line in lines
+        )
     steps, before = -(-size // step), -(-(size - 1) // step)
     here = all(line.at(steps) >= 0 and (line.slope >= 0) for line in lines)
     return size >= 1 and here and (size == 1 or any(line.at(before) < 0 for line in lines))
@@ -444,11 +562,20 @@ def last(link: oracle.Link, chips: int | None, good: Any) -> bool:  # noqa: ANN4
     """
     top = oracle.ENDLESS if link.domain is None else link.domain
     if chips is None:
-        return (not good(1) and not any(good(member(1)) for member in oracle.families(link) if member(1) <= top)) or (
-            link.domain is None and good(1) and any(good(after(member, oracle.ENDLESS)) for member in oracle.families(link))
+        return (
+            not good(1)
+            and not any(good(member(1)) for member in oracle.families(link) if member(1) <= top)
+        ) or (
+            link.domain is None
+            and good(1)
+            and any(good(after(member, oracle.ENDLESS)) for member in oracle.families(link))
         )
     later = [after(member, chips) for member in oracle.families(link)]
-    return 1 <= chips <= top and good(chips) and not any(good(number) for number in later if number <= top)
+    return (
+        1 <= chips <= top
+        and good(chips)
+        and not any(good(number) for number in later if number <= top)
+    )
 
 
 def after(member: Any, chips: int) -> int:  # noqa: ANN401, the members of a family

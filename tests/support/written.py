@@ -19,7 +19,15 @@ def results(base: Path) -> Path:
     """Run the workflow in a new folder below another, once, and return the folder of its results."""
     folder = base / "worked-values"
     folder.mkdir(exist_ok=True)
-    command: list[str | Path] = [sys.executable, "-m", "snakemake", "--cores", "2", "--snakefile", ROOT / "Snakefile"]
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--cores",
+        "2",
+        "--snakefile",
+        ROOT / "Snakefile",
+    ]
     run = subprocess.run(
         [*command, "--configfile", CONFIG, "--directory", folder],
         capture_output=True,
@@ -53,7 +61,10 @@ class Written:
     def threshold(self, sweep: str, **keys: str | int) -> dict[str, Any]:
         """Return the one row of thresholds.parquet with these keys, which thresholds.csv must have alike."""
         found = only(self.thresholds(), {"sweep": sweep, **keys})
-        text = only(pl.read_csv(self.folder / "thresholds.csv", infer_schema_length=None), {"sweep": sweep, **keys})
+        text = only(
+            pl.read_csv(self.folder / "thresholds.csv", infer_schema_length=None),
+            {"sweep": sweep, **keys},
+        )
         assert {column: found[column] for column in text} == text
         return found
 

@@ -108,7 +108,9 @@ class Trial:
         """Draw the same examples every time, and make no failing one smaller, which takes long."""
         from hypothesis import Phase, settings  # noqa: PLC0415, pytest wants to be the first to import it
 
-        settings.register_profile("mutating", derandomize=True, database=None, phases=[Phase.explicit, Phase.generate])
+        settings.register_profile(
+            "mutating", derandomize=True, database=None, phases=[Phase.explicit, Phase.generate]
+        )
         settings.load_profile("mutating")
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -128,7 +130,11 @@ class Trial:
             for name in self.names:
                 start = time.perf_counter()
                 code, by = self.attempt(name, calls[name.partition("__mutmut_")[0]])
-                print(json.dumps([name, code, round(time.perf_counter() - start, 3), by]), file=out, flush=True)
+                print(
+                    json.dumps([name, code, round(time.perf_counter() - start, 3), by]),
+                    file=out,
+                    flush=True,
+                )
         return True
 
     def clean(self, item: pytest.Item) -> tuple[float, list[str]]:
@@ -144,10 +150,17 @@ class Trial:
     def attempt(self, name: str, items: list[pytest.Item]) -> tuple[int, str]:
         """What becomes of a change: what notices most for its time comes first; what noticed others of its function is run."""
         killers = self.killers[name.partition("__mutmut_")[0]]
-        price = {item: self.durations[item.nodeid] * (2 + self.tried[item]) / (1 + self.noticed[item]) for item in items}
+        price = {
+            item: self.durations[item.nodeid] * (2 + self.tried[item]) / (1 + self.noticed[item])
+            for item in items
+        }
         first = sorted(items, key=lambda item: price[item])
         total = accumulate(self.durations[item.nodeid] for item in first)
-        for item in [item for item, until in zip(first, total, strict=True) if until <= self.budget or item in killers]:
+        for item in [
+            item
+            for item, until in zip(first, total, strict=True)
+            if until <= self.budget or item in killers
+        ]:
             limit = PATIENCE_S + 5 * self.durations[item.nodeid]
             self.tried[item] += 1
             if self.run(item, name, limit):
@@ -169,8 +182,16 @@ def work(budget: float) -> int:
 
     tests = config().pytest_add_cli_args_test_selection
     trial = Trial(json.loads(ASKED.read_text(encoding="utf-8")), budget)
-    told = ["--assert=plain", "--tb=native"]  # pytest's own words for a failure take longer than most tests: changed modules are long
-    return int(pytest.main(["--rootdir=.", "-q", *told, "-p", "no:xdist", "-p", "no:cacheprovider", *tests], plugins=[trial]))
+    told = [
+        "--assert=plain",
+        "--tb=native",
+    ]  # pytest's own words for a failure take longer than most tests: changed modules are long
+    return int(
+        pytest.main(
+            ["--rootdir=.", "-q", *told, "-p", "no:xdist", "-p", "no:cacheprovider", *tests],
+            plugins=[trial],
+        )
+    )
 
 
 def generate() -> dict[str, SourceFileMutationData]:
@@ -188,7 +209,8 @@ def generate() -> dict[str, SourceFileMutationData]:
     with contextlib.redirect_stdout(None):
         create_mutants(1)
     if CLEAN.exists() and any(
-        path.stat().st_mtime > CLEAN.stat().st_mtime for path in [*ROOT.glob("rooflines/*.py"), *ROOT.glob("tests/*.py")]
+        path.stat().st_mtime > CLEAN.stat().st_mtime
+        for path in [*ROOT.glob("rooflines/*.py"), *ROOT.glob("tests/*.py")]
     ):
         CLEAN.unlink()
     found = {}
@@ -236,7 +258,11 @@ def tried(names: list[str], budget: float) -> Iterator[tuple[str, int, float]]:
         if not left or last != left[0]:
             last = left[0] if left else ""
         elif code == LEFTOVER:
-            yield left.pop(0), KILLED, 0.0  # in a process of its own it fails a test, which passed before
+            yield (
+                left.pop(0),
+                KILLED,
+                0.0,
+            )  # in a process of its own it fails a test, which passed before
         elif code < 0:
             yield left.pop(0), CRASHED, 0.0
         else:
@@ -258,15 +284,25 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the worker ends too
     files = generate()
     of_name = {name: data for data in files.values() for name in data.exit_code_by_key}
-    asked = [name for name in of_name if not given.names or any(fnmatch.fnmatch(name, pattern) for pattern in given.names)]
+    asked = [
+        name
+        for name in of_name
+        if not given.names or any(fnmatch.fnmatch(name, pattern) for pattern in given.names)
+    ]
     again = (SURVIVED, NO_TEST, TIMEOUT) if given.survivors else ()
-    names = [name for name in asked if given.again or of_name[name].exit_code_by_key[name] in (None, *again)]
+    names = [
+        name
+        for name in asked
+        if given.again or of_name[name].exit_code_by_key[name] in (None, *again)
+    ]
     print(f"{len(of_name)} changes, {len(names)} to try", flush=True)
     for name, code, seconds in tried(names, given.budget):
         data = of_name[name]
         data.exit_code_by_key[name] = code
         data.durations_by_key[name] = seconds
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])  # a file half written would lose all results in it
+        signal.pthread_sigmask(
+            signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT]
+        )  # a file half written would lose all results in it
         data.save()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM, signal.SIGINT])
         if code != KILLED:

@@ -32,12 +32,20 @@ def _own_catalogue() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
-def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(batch: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(
+    batch: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     """No other exception, no hang, no memory beyond 2 GiB, no file outside the results."""
     ends: Counter[str] = Counter()
 
     @seed(SEED + batch)
-    @settings(max_examples=CASES // BATCHES, deadline=None, database=None, print_blob=True, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=CASES // BATCHES,
+        deadline=None,
+        database=None,
+        print_blob=True,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(case=mutations.cases())
     def check(case: mutations.Case) -> None:
         with tempfile.TemporaryDirectory() as folder:

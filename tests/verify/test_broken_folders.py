@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from trials import CONFIG, Trial, flipped, jobs_of, may_unshare, truncated
 
-mounts = pytest.mark.skipif(not may_unshare("--mount"), reason="the system does not let a process mount (unshare --mount)")
+mounts = pytest.mark.skipif(
+    not may_unshare("--mount"), reason="the system does not let a process mount (unshare --mount)"
+)
 
 SHORTER = {"chart": "roofline", "sweep": "grid", "chips": ["h100-sxm"]}
 """A chart that the config does not call for."""
@@ -53,7 +55,12 @@ def made(sealed: tuple[Trial, list[str]], tmp_path: Path) -> Trial:
 
 def with_mounts(script: str) -> "subprocess.CompletedProcess[str]":
     """Run a script whose mounts nobody else sees, and that end with it."""
-    return subprocess.run(["unshare", "--mount", "bash", "-c", script], capture_output=True, text=True, check=False)  # noqa: S607
+    return subprocess.run(
+        ["unshare", "--mount", "bash", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,  # noqa: S607
+    )
 
 
 def messages(output: str) -> list[str]:
@@ -64,7 +71,9 @@ def messages(output: str) -> list[str]:
 # ---------------------------------------------------------------- a run by itself
 
 
-@pytest.mark.skipif(not may_unshare(), reason="the system does not let a process leave the network (unshare --net)")
+@pytest.mark.skipif(
+    not may_unshare(), reason="the system does not let a process leave the network (unshare --net)"
+)
 def test_charts_and_bundle_need_no_network(contents: dict[str, str]) -> None:
     """The run was cut off, and drew everything."""
     assert sum(name.endswith("-light.png") and name.startswith("charts/") for name in contents) >= 3
@@ -101,7 +110,9 @@ def test_one_run_is_enough_after_an_edit(made: Trial) -> None:
 
 @mounts
 @pytest.mark.parametrize("room", ["64k", "300k", "1000k", "3000k"])
-def test_a_full_disk_stops_a_run_with_a_message_and_the_next_one_finishes(room: str, tmp_path: Path, contents: dict[str, str]) -> None:
+def test_a_full_disk_stops_a_run_with_a_message_and_the_next_one_finishes(
+    room: str, tmp_path: Path, contents: dict[str, str]
+) -> None:
     """At the start, among the tables, among the charts, in the bundle: always the same few words; with room again, nothing is lost."""
     disk = tmp_path / "disk"
     trial = Trial(disk, CHARTED)
@@ -118,9 +129,9 @@ def test_a_full_disk_stops_a_run_with_a_message_and_the_next_one_finishes(room: 
     first, second = (tmp_path / "first").read_text(), (tmp_path / "second").read_text()
     assert (tmp_path / "status").read_text().strip() == "1", first
     fixes = set(messages(first))
-    assert fixes == {"  fix: make room (`df -h` shows where there is some), then type the same command again: what is finished stays."}, (
-        first
-    )
+    assert fixes == {
+        "  fix: make room (`df -h` shows where there is some), then type the same command again: what is finished stays."
+    }, first
     assert "Traceback" not in first, first
     assert done.returncode == 0, second
     outside = Trial(tmp_path, CHARTED)
@@ -129,7 +140,9 @@ def test_a_full_disk_stops_a_run_with_a_message_and_the_next_one_finishes(room: 
 
 @mounts
 @pytest.mark.parametrize("where", ["results", ".", "results/tables"])
-def test_a_folder_that_is_read_only_stops_a_run_with_a_message(where: str, made: Trial, contents: dict[str, str]) -> None:
+def test_a_folder_that_is_read_only_stops_a_run_with_a_message(
+    where: str, made: Trial, contents: dict[str, str]
+) -> None:
     """The results, a part of them, or the folder that Snakemake is started in; writable again, the next run finishes."""
     gone = made.results / "tables/grid/part-00001.parquet"
     gone.unlink()
@@ -145,7 +158,9 @@ def test_a_folder_that_is_read_only_stops_a_run_with_a_message(where: str, made:
     made.whole(contents)
 
 
-def test_a_job_without_memory_fails_and_the_next_run_finishes(tmp_path: Path, contents: dict[str, str]) -> None:
+def test_a_job_without_memory_fails_and_the_next_run_finishes(
+    tmp_path: Path, contents: dict[str, str]
+) -> None:
     """Address space that is enough for Snakemake and not for polars: no half of a file, and no trace of it later."""
     trial = Trial(tmp_path, CHARTED)
     done = trial.run("prlimit", f"--as={700 << 20}")
@@ -157,7 +172,9 @@ def test_a_job_without_memory_fails_and_the_next_run_finishes(tmp_path: Path, co
 # ---------------------------------------------------------------- runs that cross
 
 
-def test_a_second_run_in_the_same_folder_stops_and_says_what_to_do(made: Trial, contents: dict[str, str]) -> None:
+def test_a_second_run_in_the_same_folder_stops_and_says_what_to_do(
+    made: Trial, contents: dict[str, str]
+) -> None:
     """It names the run that is at work; that one finishes undisturbed."""
     shutil.rmtree(made.results)
     with made.running() as first:
@@ -189,7 +206,9 @@ def test_the_advice_ends_a_run_that_is_suspended(made: Trial, contents: dict[str
     made.whole(contents)
 
 
-def test_two_runs_started_at_once_make_one_set_of_results(tmp_path: Path, contents: dict[str, str]) -> None:
+def test_two_runs_started_at_once_make_one_set_of_results(
+    tmp_path: Path, contents: dict[str, str]
+) -> None:
     """One of them does the work, the other says so or finds it done; a run after both has nothing to do."""
     trials = [Trial(tmp_path, CHARTED) for _ in range(2)]
     with trials[0].running() as first, trials[1].running() as second:
@@ -205,12 +224,19 @@ def test_a_lock_of_another_machine_is_left_alone(made: Trial) -> None:
     locks = made.path / ".snakemake" / "locks"
     locks.mkdir(exist_ok=True)
     (locks / "0.output.lock").write_text("results/skipped.csv\n")
-    (made.path / ".snakemake/rooflines/alive").write_text(f"{socket.gethostname()}\nanother-machine\n")
+    (made.path / ".snakemake/rooflines/alive").write_text(
+        f"{socket.gethostname()}\nanother-machine\n"
+    )
     done = made.run()
     assert done.returncode == 1
     assert "--unlock" in done.stdout
     assert "Traceback" not in done.stdout
-    assert subprocess.run([*made.command, "--unlock"], cwd=made.path, capture_output=True, check=False).returncode == 0
+    assert (
+        subprocess.run(
+            [*made.command, "--unlock"], cwd=made.path, capture_output=True, check=False
+        ).returncode
+        == 0
+    )
     assert made.run().returncode == 0
 
 
@@ -234,9 +260,14 @@ def test_a_clock_that_was_set_back_does_no_harm(made: Trial) -> None:
     assert made.contents() == fresh.contents()
 
 
-def test_a_bundle_follows_what_it_shows_whatever_times_say(made: Trial, contents: dict[str, str]) -> None:
+def test_a_bundle_follows_what_it_shows_whatever_times_say(
+    made: Trial, contents: dict[str, str]
+) -> None:
     """A chart that came back with an old time, as from a backup, is in the bundle after the next run."""
-    other = Trial(made.path.parent / "other", {**CHARTED, "charts": [{"chart": "roofline", "sweep": "grid", "chips": ["h100-sxm"]}]})
+    other = Trial(
+        made.path.parent / "other",
+        {**CHARTED, "charts": [{"chart": "roofline", "sweep": "grid", "chips": ["h100-sxm"]}]},
+    )
     other.finish()
     family = made.results / "charts" / "roofline"
     assert family.is_dir()
@@ -256,11 +287,19 @@ def test_results_of_another_config_are_told_and_not_mixed_in(made: Trial) -> Non
     config = copy.deepcopy(CHARTED)
     config["sweeps"]["shapes"]["grid"]["B"] = [128, 512]
     made.write(config)
-    before = {name: (made.results / name).stat().st_ino for name in made.contents() if name.startswith("tables/grid")}
+    before = {
+        name: (made.results / name).stat().st_ino
+        for name in made.contents()
+        if name.startswith("tables/grid")
+    }
     done = made.run()
     assert done.returncode == 0, done.stdout
-    assert "more were made from another config or by another version: it is made again" in done.stdout
-    assert {name: (made.results / name).stat().st_ino for name in before} == before, "what the config asks for stays"
+    assert (
+        "more were made from another config or by another version: it is made again" in done.stdout
+    )
+    assert {name: (made.results / name).stat().st_ino for name in before} == before, (
+        "what the config asks for stays"
+    )
     assert "Nothing to be done" in made.run().stdout
     fresh = Trial(made.path / "fresh", config)
     fresh.finish()
@@ -282,7 +321,9 @@ def test_results_that_snakemake_knows_as_others_are_told_and_not_mixed_in(made: 
     made.whole(expected)
 
 
-def test_damaged_charts_are_made_again_with_the_bundle_of_them(made: Trial, contents: dict[str, str]) -> None:
+def test_damaged_charts_are_made_again_with_the_bundle_of_them(
+    made: Trial, contents: dict[str, str]
+) -> None:
     """Although a table is made again in the same run, whose charts Snakemake would then pass over."""
     picture = next(path for path in sorted((made.results / "charts").rglob("*-light.png")))
     flipped(picture)

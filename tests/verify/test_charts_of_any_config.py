@@ -32,7 +32,9 @@ def kinds() -> Iterator[Counter[str]]:
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
-def test_every_chart_of_a_random_config_can_be_drawn(batch: int, kinds: Counter[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_chart_of_a_random_config_can_be_drawn(
+    batch: int, kinds: Counter[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     """No traceback, a finite number wherever a chart draws one, and a valid specification."""
     cases = iter(range(CASES))
 

@@ -41,17 +41,24 @@ def tally(request: pytest.FixtureRequest) -> Iterator[list[bool]]:
     hits: list[bool] = []
     yield hits
     with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-        print(f"\nROOFLINES_SEED={SEED}: {sum(hits)} of {len(hits)} runs were struck while they worked, and outlived", file=sys.stderr)
+        print(
+            f"\nROOFLINES_SEED={SEED}: {sum(hits)} of {len(hits)} runs were struck while they worked, and outlived",
+            file=sys.stderr,
+        )
     assert sum(hits) >= 0.8 * len(hits)
 
 
 @pytest.mark.parametrize("number", range(MOMENTS))
 @pytest.mark.parametrize("kind", SIGNALS)
-def test_a_run_that_is_struck_is_outlived(kind: str, number: int, cleans: list[Clean], tally: list[bool], tmp_path: Path) -> None:
+def test_a_run_that_is_struck_is_outlived(
+    kind: str, number: int, cleans: list[Clean], tally: list[bool], tmp_path: Path
+) -> None:
     """The next plain run finishes, nothing half written was ever to be seen, nothing finished is made again, and all is as it would be."""
     clean = cleans[number % 5 == 0]
     chance = random.Random(f"{SEED} {kind} {number}")  # noqa: S311 - a moment, not a secret
     work_s = clean.work.jobs_s if SIGNALS[kind][0] == "job" else clean.work.all_s
     moment_s = chance.uniform(0.0, 0.9) * work_s
     print(f"ROOFLINES_SEED={SEED}: {kind} after {moment_s:.2f} of {work_s:.2f} CPU s")
-    tally.append(outlives(Trial(tmp_path, CONFIG, *clean.targets), clean.contents, kind, moment_s, chance))
+    tally.append(
+        outlives(Trial(tmp_path, CONFIG, *clean.targets), clean.contents, kind, moment_s, chance)
+    )

@@ -20,7 +20,9 @@ CONFIG = rooflines.load_config()
 
 
 @pytest.mark.parametrize("name", CONFIG.sweeps)
-def test_every_row_and_every_threshold_is_the_exact_one(name: str, record_property: Callable[[str, object], None]) -> None:
+def test_every_row_and_every_threshold_is_the_exact_one(
+    name: str, record_property: Callable[[str, object], None]
+) -> None:
     """Floats to 1e-12, whole numbers and bounds exactly; every null and every finite number as the dictionary says."""
     whole, sweep = defaults.sweeps()[name], CONFIG.sweep(name)
     table = rooflines.rows(CONFIG, name).collect()
@@ -39,7 +41,9 @@ def test_every_row_and_every_threshold_is_the_exact_one(name: str, record_proper
     for axis in sweep.solved:
         wrong = disagreements(table, thresholds, axis, list(sweep.op.dims))
         assert wrong.is_empty(), wrong.head(1).to_dicts()
-    record_property("checked", f"{table.height:,} rows, {numbers:,} numbers, {thresholds.height:,} thresholds")
+    record_property(
+        "checked", f"{table.height:,} rows, {numbers:,} numbers, {thresholds.height:,} thresholds"
+    )
 
 
 SIDES = 3_000
@@ -51,7 +55,9 @@ def test_rows_on_both_sides_of_a_threshold_are_computed() -> None:
     checked = 0
     for name, sweep in CONFIG.sweeps.items():
         for axis in sweep.solved:
-            found = rooflines.thresholds(CONFIG, name).filter(pl.col("axis") == axis, pl.col("critical").is_between(2, 2**53 - 1))
+            found = rooflines.thresholds(CONFIG, name).filter(
+                pl.col("axis") == axis, pl.col("critical").is_between(2, 2**53 - 1)
+            )
             if axis == "shards" or sweep.flops == "exact" or found.is_empty():
                 continue
             for row in found.sample(min(found.height, SIDES // 10), seed=1).iter_rows(named=True):
@@ -66,19 +72,38 @@ def check_sides(name: str, axis: str, row: dict[str, object]) -> None:
     at = {dim: row[dim] for dim in sweep.op.dims if dim != axis}
     critical = row["critical"]
     assert isinstance(critical, int)
-    kept = {key: sweep.config[key] for key in ("operation", "network", "unit", "flops", "tile", "efficiency")}
+    kept = {
+        key: sweep.config[key]
+        for key in ("operation", "network", "unit", "flops", "tile", "efficiency")
+    }
     single = {
         **{key: value for key, value in kept.items() if value is not None},
         "grid": {**at, axis: [critical - 1, critical]},
         "chips": [row["chip"]],
         "memory": row["memory"],
-        "dtypes": [spec for spec in sweep.config["dtypes"] if not isinstance(spec, str) or spec == row["dtypes"]],
-        "sharding": [spec for spec in sweep.config["sharding"] if not isinstance(spec, str) or spec == row["sharding"]],
+        "dtypes": [
+            spec
+            for spec in sweep.config["dtypes"]
+            if not isinstance(spec, str) or spec == row["dtypes"]
+        ],
+        "sharding": [
+            spec
+            for spec in sweep.config["sharding"]
+            if not isinstance(spec, str) or spec == row["sharding"]
+        ],
         "shards": [row["shards"]],
         "thresholds": [],
     }
-    own = {chip: entry for chip, entry in defaults.plain("config.yaml")["chips"].items() if chip == row["chip"]}
-    table = rooflines.rows(rooflines.load_config({"sweeps": {"sides": single}, "chips": own, "charts": []}), "sides").collect()
-    bounds = table.filter(pl.col("dtypes") == row["dtypes"], pl.col("sharding") == row["sharding"])["bound"].to_list()
+    own = {
+        chip: entry
+        for chip, entry in defaults.plain("config.yaml")["chips"].items()
+        if chip == row["chip"]
+    }
+    table = rooflines.rows(
+        rooflines.load_config({"sweeps": {"sides": single}, "chips": own, "charts": []}), "sides"
+    ).collect()
+    bounds = table.filter(pl.col("dtypes") == row["dtypes"], pl.col("sharding") == row["sharding"])[
+        "bound"
+    ].to_list()
     assert bounds[-1] == "compute", row
     assert bounds[0] == row["limit"], row

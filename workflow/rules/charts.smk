@@ -27,7 +27,11 @@ rule charts:
     input:
         digest="<results>/.made/charts/{family}.sha256",
         index=ancient("<results>/tables/index.csv"),
-        tables=ancient(lambda wildcards: expand("<results>/tables/{part}.parquet", part=plan.family_parts(wildcards))),
+        tables=ancient(
+            lambda wildcards: expand(
+                "<results>/tables/{part}.parquet", part=plan.family_parts(wildcards)
+            )
+        ),
         thresholds=ancient("<results>/thresholds.parquet"),
     output:
         folder=report(

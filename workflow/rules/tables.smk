@@ -21,7 +21,9 @@ rule sweep_table:
 rule table_index:
     """The list of all parts with their rows. It comes last, and removes the files of parts that are in no sweep now."""
     input:
-        tables=left_in_place(expand("<results>/tables/{part}.parquet", part=plan.part_names()), workflow),
+        tables=left_in_place(
+            expand("<results>/tables/{part}.parquet", part=plan.part_names()), workflow
+        ),
     output:
         index="<results>/tables/index.csv",
     log:

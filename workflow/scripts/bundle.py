@@ -5,7 +5,9 @@ import os
 from snakemake.iocontainers import Snakemake
 
 snakemake: Snakemake
-os.environ["POLARS_MAX_THREADS"] = str(max(1, snakemake.threads - 1))  # polars reads it once, when it is imported; Vega takes the other
+os.environ["POLARS_MAX_THREADS"] = str(
+    max(1, snakemake.threads - 1)
+)  # polars reads it once, when it is imported; Vega takes the other
 
 from rooflines.results.records import recording
 from rooflines.run.progress import job_log

@@ -5,7 +5,9 @@ import os
 from snakemake.iocontainers import Snakemake
 
 snakemake: Snakemake
-os.environ["POLARS_MAX_THREADS"] = str(snakemake.threads)  # polars reads it once, when it is imported
+os.environ["POLARS_MAX_THREADS"] = str(
+    snakemake.threads
+)  # polars reads it once, when it is imported
 
 from rooflines.results.table_index import write_index
 from rooflines.run.progress import job_log

@@ -68,7 +68,14 @@ class Choice:
     def __init__(self, name: str, options: Sequence[Any], title: str = "") -> None:
         self.name, self.options = name, list(options)
         self.value: Any = self.options[0]
-        self.labels = [chip_label(option) if name == "chip" else option if isinstance(option, str) else f"{option:,}" for option in options]
+        self.labels = [
+            chip_label(option)
+            if name == "chip"
+            else option
+            if isinstance(option, str)
+            else f"{option:,}"
+            for option in options
+        ]
         self.title = title or {"chip": "Chip", "dtypes": "Data types"}.get(name, name)
 
     def parameter(self) -> alt.Parameter:
@@ -95,8 +102,14 @@ def starting(choices: Sequence[Choice], first: Mapping[str, Any] | None) -> list
 
 def data(frame: pl.DataFrame) -> pl.DataFrame:
     """A frame as Altair takes it: names as text, numbers to six significant digits but whole ones whole."""
-    names = [name for name, dtype in frame.schema.items() if dtype == pl.Categorical or isinstance(dtype, pl.Enum)]
-    return frame.with_columns(pl.col(names).cast(pl.String)).with_columns(pl.selectors.float().round_sig_figs(7))
+    names = [
+        name
+        for name, dtype in frame.schema.items()
+        if dtype == pl.Categorical or isinstance(dtype, pl.Enum)
+    ]
+    return frame.with_columns(pl.col(names).cast(pl.String)).with_columns(
+        pl.selectors.float().round_sig_figs(7)
+    )
 
 
 def chosen(*names: str) -> str:
@@ -124,12 +137,17 @@ def places_of(places: Mapping[str, Sequence[Place | None]]) -> pl.DataFrame:
         columns[f"align{tail}"] = [p.align if p else "left" for p in found]
         columns[f"on{tail}"] = [p is not None for p in found]
     schema = {"dx": pl.Float64, "dy": pl.Float64, "align": pl.String, "on": pl.Boolean}
-    return pl.DataFrame(columns, schema={f"{name}{tail}": kind for tail in ("", "_narrow") for name, kind in schema.items()})
+    return pl.DataFrame(
+        columns,
+        schema={f"{name}{tail}": kind for tail in ("", "_narrow") for name, kind in schema.items()},
+    )
 
 
 def zoom(*axes: Literal["x", "y"]) -> alt.Parameter:
     """Zooming with the wheel and the shift key held, and moving about; not in pictures, where it would clip every layer at a cost."""
-    return alt.selection_interval(name="zoom", bind="scales", encodings=list(axes), zoom="wheel![event.shiftKey]")
+    return alt.selection_interval(
+        name="zoom", bind="scales", encodings=list(axes), zoom="wheel![event.shiftKey]"
+    )
 
 
 def placed_text(  # noqa: PLR0913, all but the first two have a default
@@ -168,7 +186,12 @@ def placed_text(  # noqa: PLR0913, all but the first two have a default
 
 def decades(low: float, high: float) -> list[float]:
     """The powers of ten in a range."""
-    return [10.0**power for power in range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1)]
+    return [
+        10.0**power
+        for power in range(
+            math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1
+        )
+    ]
 
 
 def ticks_between(low: float, high: float) -> list[float]:
@@ -177,7 +200,12 @@ def ticks_between(low: float, high: float) -> list[float]:
     for digits in ((1, 2, 5), range(1, 10), [d / 4 for d in range(4, 40)]):
         if len(found) > FEW_TICKS:
             break
-        found = [digit * 10.0**power for power in range(-3, 16) for digit in digits if low <= digit * 10.0**power <= high]
+        found = [
+            digit * 10.0**power
+            for power in range(-3, 16)
+            for digit in digits
+            if low <= digit * 10.0**power <= high
+        ]
     return found
 
 
@@ -185,19 +213,30 @@ def powers_of_two(low: float, high: float, most: int = 12) -> list[int]:
     """Powers of two in a range, every second or fourth of them where they are many."""
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
     step = max(1, -(-(last - first + 1) // most))
-    return [2**power for power in range(last, first - 1, -step)][::-1] if first >= 0 else [2**p for p in range(0, last + 1, step)]
+    return (
+        [2**power for power in range(last, first - 1, -step)][::-1]
+        if first >= 0
+        else [2**p for p in range(0, last + 1, step)]
+    )
 
 
-def log_axis(low: float, high: float, title: str, label: str = SI_LABEL, values: Sequence[float] = ()) -> dict[str, Any]:
+def log_axis(
+    low: float, high: float, title: str, label: str = SI_LABEL, values: Sequence[float] = ()
+) -> dict[str, Any]:
     """Scale and axis of decades, or of given values."""
     axis = alt.Axis(values=list(values) or decades(low, high), labelExpr=label, title=title)
     return {"scale": alt.Scale(type="log", domain=[low, high], nice=False), "axis": axis}
 
 
-def binary_axis(low: float, high: float, title: str, *, grid: bool = False, label: str = COUNT_LABEL) -> dict[str, Any]:
+def binary_axis(
+    low: float, high: float, title: str, *, grid: bool = False, label: str = COUNT_LABEL
+) -> dict[str, Any]:
     """Scale and axis of powers of two."""
     axis = alt.Axis(values=powers_of_two(low, high), labelExpr=label, title=title, grid=grid)
-    return {"scale": alt.Scale(type="log", base=BASE_TWO, domain=[low, high], nice=False), "axis": axis}
+    return {
+        "scale": alt.Scale(type="log", base=BASE_TWO, domain=[low, high], nice=False),
+        "axis": axis,
+    }
 
 
 def si_axis(title: str) -> alt.Axis:
@@ -212,7 +251,9 @@ def palette_of(frame: pl.DataFrame, palette: Mapping[str, str] | None = None) ->
         frame: With `chip` and `vendor`.
         palette: The vendors of all chips that have colours; those of the frame by default.
     """
-    vendors = dict(frame.select("chip", "vendor").unique(maintain_order=True).iter_rows()) | dict(palette or {})
+    vendors = dict(frame.select("chip", "vendor").unique(maintain_order=True).iter_rows()) | dict(
+        palette or {}
+    )
     slots: list[str] = [f"\u200b{slot}" for slot in range(CHIP_SLOTS)]
     free = list(range(CHIP_SLOTS))
     names = sorted(vendors)
@@ -223,7 +264,9 @@ def palette_of(frame: pl.DataFrame, palette: Mapping[str, str] | None = None) ->
         slot = wanted[0] if wanted else free[-1]
         slots[slot] = chip
         free.remove(slot)
-    return alt.Scale(domain=[*slots, *(chip for chip in names if chip not in slots)], range="category")
+    return alt.Scale(
+        domain=[*slots, *(chip for chip in names if chip not in slots)], range="category"
+    )
 
 
 def assemble(
@@ -252,7 +295,9 @@ def assemble(
     }
     looks = looks_of(margins)
     names = [choice.name for choice in choices]
-    nothing = "{title: 'No numbers for this choice', subtitle: ['Choose another chip or data type.']}"
+    nothing = (
+        "{title: 'No numbers for this choice', subtitle: ['Choose another chip or data type.']}"
+    )
     found = f"(findings[{finding_key(names)}] || {nothing})" if names else "findings['']"
     said_now = [
         alt.param(name="findings", value=said),
@@ -260,7 +305,13 @@ def assemble(
         alt.param(name="subline", expr=f"{found}.subtitle"),
     ]
     below = alt.Chart(pl.DataFrame({"subtitle": [""]})).mark_text(
-        style="subtitle", text=alt.expr("narrow ? '' : subline"), x=0, y=alt.expr("em * -4.6"), align="left", baseline="top", clip=False
+        style="subtitle",
+        text=alt.expr("narrow ? '' : subline"),
+        x=0,
+        y=alt.expr("em * -4.6"),
+        align="left",
+        baseline="top",
+        clip=False,
     )
     known = [alt.param(name="em", value=looks["web"]["em"]), alt.param(name="narrow", value=False)]
     chart = (
@@ -272,7 +323,10 @@ def assemble(
             padding=looks["web"]["padding"],
             width=looks["web"]["width"],
             height=looks["web"]["height"],
-            usermeta={"looks": looks, "choices": {choice.name: choice.labels for choice in choices}},
+            usermeta={
+                "looks": looks,
+                "choices": {choice.name: choice.labels for choice in choices},
+            },
         )
     )
     return cast("Chart", chart)

@@ -117,7 +117,11 @@ def significant(value: float) -> str:
 
 def si(value: float, unit: str) -> str:
     """A quantity with an SI prefix: 1.97e14 FLOP/s is `197 TFLOP/s`."""
-    prefix = max((p for p, scale in PREFIXES.items() if abs(value) >= scale * 0.9995), key=lambda p: PREFIXES[p], default="")
+    prefix = max(
+        (p for p, scale in PREFIXES.items() if abs(value) >= scale * 0.9995),
+        key=lambda p: PREFIXES[p],
+        default="",
+    )
     return f"{significant(value / PREFIXES[prefix])} {prefix}{unit}"
 
 
@@ -135,7 +139,9 @@ def count(value: float) -> str:
 def sizes_text(size: str, values: Iterable[int]) -> str:
     """A size, or the range of several, with every digit: `B = 246 to 1,250,000`."""
     found = sorted({round(value) for value in values})
-    return f"{size} = {found[0]:,}" if len(found) == 1 else f"{size} = {found[0]:,} to {found[-1]:,}"
+    return (
+        f"{size} = {found[0]:,}" if len(found) == 1 else f"{size} = {found[0]:,} to {found[-1]:,}"
+    )
 
 
 def listed(values: Iterable[int]) -> str:
@@ -171,7 +177,11 @@ def chip_label(name: str) -> str:
     Ids of another form stay as they are.
     """
     words = name.split("-")
-    known = re.fullmatch(r"[a-z]{1,5}\d+[a-z]*", words[0]) or words[0].rstrip("0123456789") in PROPER or words[0] in UPPER
+    known = (
+        re.fullmatch(r"[a-z]{1,5}\d+[a-z]*", words[0])
+        or words[0].rstrip("0123456789") in PROPER
+        or words[0] in UPPER
+    )
     if not known:
         return name
     text = " ".join(_word(word, first=not index) for index, word in enumerate(words))
@@ -180,13 +190,23 @@ def chip_label(name: str) -> str:
 
 def part_name(name: str) -> str:
     """A memory level or interconnect as one reads it."""
-    return {"hbm": "HBM", "nvlink": "NVLink", "infiniband": "InfiniBand", "ici": "ICI link", "pcie": "PCIe"}.get(name, name.upper())
+    return {
+        "hbm": "HBM",
+        "nvlink": "NVLink",
+        "infiniband": "InfiniBand",
+        "ici": "ICI link",
+        "pcie": "PCIe",
+    }.get(name, name.upper())
 
 
 def _word(word: str, *, first: bool) -> str:
     if word in PROPER:
         return PROPER[word]
-    if word in UPPER or re.fullmatch(r"\d+(b|gb|m)|a\d+b", word) or (first and re.fullmatch(r"[a-z]{1,4}\d+[a-z]*", word)):
+    if (
+        word in UPPER
+        or re.fullmatch(r"\d+(b|gb|m)|a\d+b", word)
+        or (first and re.fullmatch(r"[a-z]{1,4}\d+[a-z]*", word))
+    ):
         return word.upper()
     if re.fullmatch(r"\d+x\d+b", word):
         return word.replace("b", "B")
@@ -216,12 +236,23 @@ def dodge(wanted: Sequence[float], gap: float, low: float, high: float) -> list[
         half = gap * (size - 1) / 2
         centre = min(max(centre, low + half), max(high - half, low + half))
         clusters.append((centre, size))
-        while len(clusters) > 1 and clusters[-1][0] - gap * clusters[-1][1] / 2 < clusters[-2][0] + gap * clusters[-2][1] / 2 - 1e-9:
+        while (
+            len(clusters) > 1
+            and clusters[-1][0] - gap * clusters[-1][1] / 2
+            < clusters[-2][0] + gap * clusters[-2][1] / 2 - 1e-9
+        ):
             (other, others), (centre, size) = clusters[-2], clusters[-1]
             clusters[-2:] = [((centre * size + other * others) / (size + others), size + others)]
             half = gap * (clusters[-1][1] - 1) / 2
-            clusters[-1] = (min(max(clusters[-1][0], low + half), max(high - half, low + half)), clusters[-1][1])
-    found = [centre + gap * (index - (size - 1) / 2) for centre, size in clusters for index in range(size)]
+            clusters[-1] = (
+                min(max(clusters[-1][0], low + half), max(high - half, low + half)),
+                clusters[-1][1],
+            )
+    found = [
+        centre + gap * (index - (size - 1) / 2)
+        for centre, size in clusters
+        for index in range(size)
+    ]
     placed = [0.0] * len(wanted)
     for index, position in zip(order, found, strict=True):
         placed[index] = position
@@ -239,15 +270,28 @@ class Box:
 
     def meets(self, other: Box) -> bool:
         """Whether the two overlap."""
-        return self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
+        return (
+            self.left < other.right
+            and other.left < self.right
+            and self.top < other.bottom
+            and other.top < self.bottom
+        )
 
     def crossed(self, segment: tuple[float, float, float, float]) -> bool:
         """Whether a straight line from (x1, y1) to (x2, y2) goes through it."""
         x1, y1, x2, y2 = segment
-        if max(x1, x2) <= self.left or min(x1, x2) >= self.right or max(y1, y2) <= self.top or min(y1, y2) >= self.bottom:
+        if (
+            max(x1, x2) <= self.left
+            or min(x1, x2) >= self.right
+            or max(y1, y2) <= self.top
+            or min(y1, y2) >= self.bottom
+        ):
             return False
         low, high = 0.0, 1.0
-        for start, delta, least, most in ((x1, x2 - x1, self.left, self.right), (y1, y2 - y1, self.top, self.bottom)):
+        for start, delta, least, most in (
+            (x1, x2 - x1, self.left, self.right),
+            (y1, y2 - y1, self.top, self.bottom),
+        ):
             if abs(delta) < PARALLEL:
                 if not least < start < most:
                     return False
@@ -323,7 +367,13 @@ def place(
             for side in spot.sides:
                 candidate = _beside(side, spot.distance * reach)
                 box = candidate.box(spot)
-                if box.left < 0 or box.right > plot[0] or box.top < 0 or box.bottom > plot[1] or any(box.meets(o) for o in others):
+                if (
+                    box.left < 0
+                    or box.right > plot[0]
+                    or box.top < 0
+                    or box.bottom > plot[1]
+                    or any(box.meets(o) for o in others)
+                ):
                     continue
                 crossings = sum(box.crossed(segment) for segment in segments)
                 if best is None or crossings < best[0]:
@@ -342,4 +392,8 @@ def _beside(side: str, distance: float) -> Place:
     down = -1.0 if "t" in side else 1.0 if "b" in side else 0.0
     align = "left" if "r" in side else "right" if "l" in side else "center"
     both = len(side) > 1
-    return Place(across * (0.55 if both else 1.0), down * (distance + (0.25 if both else LINE / 2 - 0.1)), align)
+    return Place(
+        across * (0.55 if both else 1.0),
+        down * (distance + (0.25 if both else LINE / 2 - 0.1)),
+        align,
+    )

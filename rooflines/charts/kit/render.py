@@ -89,44 +89,66 @@ def spec_of(chart: alt.TopLevelMixin, name: str) -> dict[str, Any]:
     """
     with alt.theme.enable("none"), alt.data_transformers.enable("default", max_rows=None):
         spec: dict[str, Any] = chart.to_dict(validate=False)
-    spec["datasets"] = {name: [finite(row) for row in rows] for name, rows in spec.get("datasets", {}).items()}
+    spec["datasets"] = {
+        name: [finite(row) for row in rows] for name, rows in spec.get("datasets", {}).items()
+    }
     rows = sum(len(values) for values in spec.get("datasets", {}).values())
     if rows > MOST_ROWS:
         fix = "draw fewer chips, dtypes or sizes: name them under `charts:`"
-        raise RooflinesError(f"charts: {name}", f"has {rows:,} rows to draw, more than {MOST_ROWS:,}", fix)
+        raise RooflinesError(
+            f"charts: {name}", f"has {rows:,} rows to draw, more than {MOST_ROWS:,}", fix
+        )
     size = len(dumps(spec))
     if size > MOST_BYTES:
         fix = "draw fewer chips, dtypes or sizes: name them under `charts:`"
-        raise RooflinesError(f"charts: {name}", f"takes {size:,} bytes, more than {MOST_BYTES:,}", fix)
+        raise RooflinesError(
+            f"charts: {name}", f"takes {size:,} bytes, more than {MOST_BYTES:,}", fix
+        )
     return spec
 
 
 def finite(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row with null where it has no finite number: JSON knows no other."""
-    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in row.items()
+    }
 
 
 def dumps(spec: Mapping[str, Any] | list[Any]) -> str:
     """A specification as text, the same every time."""
-    return json.dumps(spec, ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False)
+    return json.dumps(
+        spec, ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False
+    )
 
 
-def png(spec: Mapping[str, Any], size: str = "slide", *, dark: bool = False, scale: float = PNG_SCALE) -> bytes:
+def png(
+    spec: Mapping[str, Any], size: str = "slide", *, dark: bool = False, scale: float = PNG_SCALE
+) -> bytes:
     """A picture, in as few colours as one does not see."""
     return encoded(image(spec, size, dark=dark, scale=scale))
 
 
-def image(spec: Mapping[str, Any], size: str = "slide", *, dark: bool = False, scale: float = PNG_SCALE) -> Image.Image:
+def image(
+    spec: Mapping[str, Any], size: str = "slide", *, dark: bool = False, scale: float = PNG_SCALE
+) -> Image.Image:
     """A picture as pixels."""
     register_fonts()
-    drawn = vlc.vegalite_to_png(themed(spec, SIZES[size], dark=dark), vl_version=VEGA_LITE, scale=scale, allowed_base_urls=[])
+    drawn = vlc.vegalite_to_png(
+        themed(spec, SIZES[size], dark=dark),
+        vl_version=VEGA_LITE,
+        scale=scale,
+        allowed_base_urls=[],
+    )
     return Image.open(io.BytesIO(drawn)).convert("RGB")
 
 
 def encoded(picture: Image.Image, colours: int = COLOURS) -> bytes:
     """A picture as PNG in few colours: areas keep theirs, the blends at the edges of letters and steps of a scale take one close to it."""
     counted: Any = picture.getcolors(picture.width * picture.height)
-    by_cell: dict[Colour, Colour] = {}  # of the colours that Pillow cannot tell apart the most frequent
+    by_cell: dict[
+        Colour, Colour
+    ] = {}  # of the colours that Pillow cannot tell apart the most frequent
     for _, colour in sorted(counted, key=lambda one: (-one[0], one[1])):
         by_cell.setdefault(_corner(colour), colour)
     found = list(by_cell.values())
@@ -153,26 +175,38 @@ def _corner(colour: Colour) -> Colour:
 
 def thumbnail(picture: Image.Image) -> bytes:
     """A small copy of a slide, without its title, which stands beside it in a list."""
-    small = picture.crop((0, round(picture.height * TITLE), picture.width, picture.height)).reduce(SMALLER)
+    small = picture.crop((0, round(picture.height * TITLE), picture.width, picture.height)).reduce(
+        SMALLER
+    )
     return encoded(small, FEW_COLOURS)
 
 
 def svg(spec: Mapping[str, Any], size: str = "web", *, dark: bool = False) -> str:
     """A picture as SVG, with live text."""
     register_fonts()
-    return str(vlc.vegalite_to_svg(themed(spec, SIZES[size], dark=dark), vl_version=VEGA_LITE, allowed_base_urls=[]))
+    return str(
+        vlc.vegalite_to_svg(
+            themed(spec, SIZES[size], dark=dark), vl_version=VEGA_LITE, allowed_base_urls=[]
+        )
+    )
 
 
 def pdf(spec: Mapping[str, Any], size: str = "paper", *, dark: bool = False) -> bytes:
     """A picture as PDF, its fonts embedded. Its bytes differ from run to run."""
     register_fonts()
-    return bytes(vlc.vegalite_to_pdf(themed(spec, SIZES[size], dark=dark), vl_version=VEGA_LITE, allowed_base_urls=[]))
+    return bytes(
+        vlc.vegalite_to_pdf(
+            themed(spec, SIZES[size], dark=dark), vl_version=VEGA_LITE, allowed_base_urls=[]
+        )
+    )
 
 
 def scenegraph(spec: Mapping[str, Any], size: str = "web", *, dark: bool = False) -> dict[str, Any]:
     """Every mark where it is drawn, for checks."""
     register_fonts()
-    found: dict[str, Any] = vlc.vegalite_to_scenegraph(themed(spec, SIZES[size], dark=dark), vl_version=VEGA_LITE, allowed_base_urls=[])
+    found: dict[str, Any] = vlc.vegalite_to_scenegraph(
+        themed(spec, SIZES[size], dark=dark), vl_version=VEGA_LITE, allowed_base_urls=[]
+    )
     return found
 
 

@@ -17,7 +17,20 @@ from rooflines.model.resources import RESOURCES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CHIP_SLOTS", "FONT", "SIZES", "SLOTS_OF", "Margins", "Size", "Theme", "config", "looks_of", "plot_size", "theme", "themed"]
+__all__ = [
+    "CHIP_SLOTS",
+    "FONT",
+    "SIZES",
+    "SLOTS_OF",
+    "Margins",
+    "Size",
+    "Theme",
+    "config",
+    "looks_of",
+    "plot_size",
+    "theme",
+    "themed",
+]
 
 FONT = "Inter, 'Liberation Sans', Arial, sans-serif"
 """Inter comes with the package; the generic family at the end keeps text visible where no named one is found."""
@@ -67,7 +80,10 @@ UNTITLED_TOP = 2.6
 def plot_size(size: Size, margins: Margins) -> tuple[float, float]:
     """Width and height of the plot inside its margins [em]."""
     top = margins.top if size.titled else UNTITLED_TOP
-    return size.width / size.em - margins.left - margins.right, size.height / size.em - top - margins.bottom
+    return (
+        size.width / size.em - margins.left - margins.right,
+        size.height / size.em - top - margins.bottom,
+    )
 
 
 def looks_of(margins: Margins) -> dict[str, dict[str, Any]]:
@@ -124,7 +140,18 @@ LIGHT = Theme(
     never="#D5D9DF",
     on_heat="#FFFFFF",
     on_resource="#FFFFFF",
-    chips=("#3B82F6", "#1E3A8A", "#0E8FB0", "#E8760A", "#A3231C", "#A97B00", "#C04FA8", "#6D4BC3", "#0B7A5E", "#6B7280"),
+    chips=(
+        "#3B82F6",
+        "#1E3A8A",
+        "#0E8FB0",
+        "#E8760A",
+        "#A3231C",
+        "#A97B00",
+        "#C04FA8",
+        "#6D4BC3",
+        "#0B7A5E",
+        "#6B7280",
+    ),
     resources=("#2F8F6B", "#D9622B", "#7A5BC0", "#A97B00", "#0E8FB0", "#C04FA8"),
     region_words=("#A8441A", "#1C7445"),
     region_opacity=0.14,
@@ -142,7 +169,18 @@ DARK = Theme(
     never="#3A4453",
     on_heat="#17202E",
     on_resource="#0F1722",
-    chips=("#4C8DF6", "#C3DAFF", "#35BFD8", "#E8811F", "#FFB3A3", "#E3C04A", "#D878C4", "#A58BF0", "#37AE89", "#9AA5B4"),
+    chips=(
+        "#4C8DF6",
+        "#C3DAFF",
+        "#35BFD8",
+        "#E8811F",
+        "#FFB3A3",
+        "#E3C04A",
+        "#D878C4",
+        "#A58BF0",
+        "#37AE89",
+        "#9AA5B4",
+    ),
     resources=("#43B58B", "#EE8550", "#A58BF0", "#E3C04A", "#35BFD8", "#D878C4"),
     region_words=("#F7A67E", "#6FDBA2"),
     region_opacity=0.17,
@@ -249,7 +287,12 @@ def _styles(em: float, look: Theme) -> dict[str, Any]:
         "subtitle": {**text, "baseline": "top", "lineHeight": 1.3 * em, "color": look.muted},
         "small": {**small, "color": look.muted},
         "value": {**text, "fontWeight": BOLD},
-        "halo": {"stroke": look.background, "color": look.background, "strokeWidth": 0.34 * em, "strokeJoin": "round"},
+        "halo": {
+            "stroke": look.background,
+            "color": look.background,
+            "strokeWidth": 0.34 * em,
+            "strokeJoin": "round",
+        },
         "cell-low": {**small, "color": theme(dark=False).ink if look is LIGHT else look.ink},
         "cell-high": {**small, "color": look.on_heat},
         "on-resource": {**small, "color": look.on_resource, "fontWeight": BOLD},
@@ -262,11 +305,26 @@ def _styles(em: float, look: Theme) -> dict[str, Any]:
         "thin-curve": {"strokeWidth": 0.09 * em},
         "roof": {"strokeWidth": 0.2 * em, "color": look.ink, "strokeJoin": "round"},
         "context": {"strokeWidth": 0.11 * em, "color": look.context},
-        "rule": {"strokeWidth": 0.08 * em, "color": look.context, "strokeDash": [0.3 * em, 0.25 * em]},
+        "rule": {
+            "strokeWidth": 0.08 * em,
+            "color": look.context,
+            "strokeDash": [0.3 * em, 0.25 * em],
+        },
         "stem": {"strokeWidth": 0.08 * em, "strokeDash": [0.3 * em, 0.25 * em]},
         "contour": {"strokeWidth": 0.1 * em, "color": look.ink, "opacity": 0.65},
-        "dot": {"size": (0.62 * em) ** 2, "stroke": look.background, "strokeWidth": 0.14 * em, "opacity": 1},
-        "ink-dot": {"size": (0.62 * em) ** 2, "color": look.ink, "stroke": look.background, "strokeWidth": 0.14 * em, "opacity": 1},
+        "dot": {
+            "size": (0.62 * em) ** 2,
+            "stroke": look.background,
+            "strokeWidth": 0.14 * em,
+            "opacity": 1,
+        },
+        "ink-dot": {
+            "size": (0.62 * em) ** 2,
+            "color": look.ink,
+            "stroke": look.background,
+            "strokeWidth": 0.14 * em,
+            "opacity": 1,
+        },
         "cell": {"stroke": look.background, "strokeWidth": 0.08 * em},
         "bar": {"cornerRadius": 0.12 * em},
     }
@@ -287,7 +345,9 @@ def themed(spec: Mapping[str, Any], size: Size, *, dark: bool) -> dict[str, Any]
     name = next(name for name, known in SIZES.items() if known == size)
     look = drawn["usermeta"]["looks"][name]
     drawn |= {key: look[key] for key in ("width", "height", "padding")}
-    drawn["params"] = [parameter for parameter in drawn["params"] if parameter.get("bind") != "scales"]
+    drawn["params"] = [
+        parameter for parameter in drawn["params"] if parameter.get("bind") != "scales"
+    ]
     for parameter in drawn["params"]:
         if parameter["name"] in ("em", "narrow"):
             parameter["value"] = look[parameter["name"]]
