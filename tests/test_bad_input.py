@@ -465,7 +465,7 @@ def test_an_element_has_a_sensible_number_of_bits(bits: str, tmp_path: Path) -> 
     (tmp_path / "dtypes.yaml").write_text(mutations.DTYPES.replace("bits: 16", f"bits: {bits}"), encoding="utf-8")
     catalogue.DTYPES_FILE = tmp_path / "dtypes.yaml"
     fuzzing.forget()
-    with pytest.raises(rooflines.RooflinesError, match=r"dtypes\.yaml: formats\.bf16\.bits is .*, which no element takes"):
+    with pytest.raises(rooflines.RooflinesError, match=r"dtypes\.yaml:3: formats\.bf16\.bits is .*, which no element takes"):
         rooflines.load_config(FULL)
 
 
