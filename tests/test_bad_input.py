@@ -622,7 +622,7 @@ def test_an_element_has_a_sensible_number_of_bits(bits: str, tmp_path: Path) -> 
     fuzzing.forget()
     with pytest.raises(
         rooflines.RooflinesError,
-        match=r"dtypes\.yaml: formats\.bf16\.bits is .*, which no element takes",
+        match=r"dtypes\.yaml:3: formats\.bf16\.bits is .*, which no element takes",
     ):
         rooflines.load_config(FULL)
 

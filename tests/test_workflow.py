@@ -281,7 +281,7 @@ def test_an_interrupted_run_goes_on_where_it_was(empty: Folder) -> None:
         ),
         (
             "sweeps:\n  a: {operation: matmul, grid: {B: 1, D: 1, F: 1}, dtypes: [bf16], chips: [h100]}\n",
-            r"bad\.yaml: sweeps\.a\.chips\[0\] is 'h100', .*\.\n  close to it: .*h100-sxm.*\n  fix: .*\.",
+            r"bad\.yaml:2: sweeps\.a\.chips\[0\] is 'h100', .*\.\n  close to it: .*h100-sxm.*\n  fix: .*\.",
         ),
         ("", r"bad\.yaml.*\n  fix: .*\."),
         (None, r"bad\.yaml does not exist\.\n  fix: .*\."),
