@@ -1,8 +1,8 @@
-"""The column dictionary: name, unit and meaning of every column of every table, in one place."""
+"""The column dictionary: name, unit and meaning of every column of every table."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rooflines.model.resources import MATH, RESOURCES
 
@@ -11,13 +11,13 @@ __all__ = ["METRICS", "SKIPPED", "TEXTS", "Column", "table_columns", "threshold_
 
 @dataclass(frozen=True)
 class Column:
-    """A column.
+    """A column of a table.
 
     Attributes:
-        name: Its name in every file.
-        unit: Its unit, an SI unit without prefix; empty for names and labels.
-        meaning: What it holds.
-        null: What a null in it means; empty where it never is null.
+        name: The name in every file.
+        unit: An SI unit without prefix; empty for names and labels.
+        meaning: What the values are.
+        null: What a null means; empty if the column has no nulls.
     """
 
     name: str
@@ -29,35 +29,25 @@ class Column:
 OTHERS = [resource for resource in RESOURCES if resource is not MATH]
 
 KEYS = (
-    Column("operation", "", "the operation: its name, or its einsum"),
-    Column("chip", "", "the chip, by its id in the catalogue or in the config"),
-    Column("unit", "", "the compute unit: matrix or vector"),
-    Column(
-        "memory", "", "the memory level that feeds the unit; hbm is the main memory of every chip"
-    ),
-    Column(
-        "network", "", "the interconnect between chips", null="the chip has none (of that name)"
-    ),
-    Column(
-        "dtypes",
-        "",
-        "the dtype combination: what x, w and out are stored in, and what the unit computes in",
-    ),
-    Column("sharding", "", "what is split over the chips, and the collective that goes with it"),
-    Column("shards", "1", "N, the chips that split it"),
-    Column(
-        "shape", "", "the name of the shape that gives the sizes", null="the sweep has no shapes"
-    ),
+    Column("operation", "", "name of the operation, or its einsum"),
+    Column("chip", "", "id of the chip in the catalogue or the config"),
+    Column("unit", "", "compute unit: matrix or vector"),
+    Column("memory", "", "memory level that feeds the unit; hbm is the main memory of every chip"),
+    Column("network", "", "interconnect between chips", null="the chip has none (of this name)"),
+    Column("dtypes", "", "dtype combination: storage dtypes of x, w and out, and compute dtype"),
+    Column("sharding", "", "dimension split over the chips, and its collective"),
+    Column("shards", "1", "number of chips N that share the operation"),
+    Column("shape", "", "name of the shape that sets the sizes", null="the sweep has no shapes"),
 )
 
 TEXTS = tuple(column.name for column in KEYS if not column.unit)
-"""The keys that hold text: Categorical in every table."""
+"""Keys with text values: Categorical in every table."""
 
 WORK_MEANING = {
-    "flops": ("FLOP", "floating-point operations of one chip, a multiply-add counted as two"),
-    "memory_bytes": ("byte", "bytes moved between the memory level and the unit of one chip"),
-    "network_bytes": ("byte", "bytes that one chip sends over the interconnect"),
-    "footprint_bytes": ("byte", "bytes that x, w and out occupy on one chip"),
+    "flops": ("FLOP", "floating-point operations per chip; a multiply-add counts as two"),
+    "memory_bytes": ("byte", "bytes moved between memory level and unit, per chip"),
+    "network_bytes": ("byte", "bytes sent over the interconnect, per chip"),
+    "footprint_bytes": ("byte", "bytes occupied by x, w and out, per chip"),
 }
 
 METRICS = (
@@ -66,61 +56,61 @@ METRICS = (
         Column(
             f"t_{resource.name}_s",
             "s",
-            f"time that {resource.name} takes: {resource.work} / (rate * efficiency); 0 without work",
+            f"{resource.name} time: {resource.work} / (rate * efficiency); 0 without work",
         )
         for resource in RESOURCES
     ),
     Column(
-        "t_lower_s",
-        "s",
-        "time if everything overlaps: the largest of the times; the model's lower bound",
+        "t_lower_s", "s", "time with full overlap: maximum of the times; lower bound of the model"
     ),
     Column(
         "t_upper_s",
         "s",
-        "time if nothing overlaps: the sum of the times; the model's, not a bound on a measurement",
+        "time without overlap: sum of the times; upper bound of the model, not of a measurement",
     ),
     Column(
         "t_estimate_s",
         "s",
-        "calibrated time: the largest of the nominal times over their fitted shares, plus the fitted overhead; no efficiency enters",
+        "calibrated time: maximum of nominal time / fitted fraction, plus the fitted overhead; "
+        "efficiencies are not applied",
         null="the chip has no calibration for the compute dtype",
     ),
     *(
         Column(f"{r.name}_intensity", "FLOP/byte", f"flops / {r.work}", null=f"no {r.name} traffic")
         for r in OTHERS
     ),
-    Column("attained_flops_per_s", "FLOP/s", "flops / t_lower_s: the roofline itself"),
-    Column("utilization", "1", "attained_flops_per_s over the unit's nominal peak, 0..1"),
+    Column("attained_flops_per_s", "FLOP/s", "flops / t_lower_s: the roofline"),
+    Column("utilization", "1", "attained_flops_per_s / nominal peak of the unit, 0..1"),
     Column(
         "bound",
         "",
-        f"the resource that takes longest: {', '.join(r.bound for r in RESOURCES)}; a tie goes to the earlier of these",
+        f"bottleneck, the resource with the largest time: {', '.join(r.bound for r in RESOURCES)}; "
+        "ties go to the first in this order",
     ),
     Column(
         "fits",
         "",
-        "whether footprint_bytes is at most the memory level's capacity",
-        null="the capacity is not known",
+        "whether footprint_bytes <= capacity of the memory level",
+        null="the capacity is unknown",
     ),
 )
-"""What a table stores beside its keys; `columns:` of a sweep chooses among these."""
+"""Columns besides the keys; `columns:` of a sweep selects from these."""
 
 SKIPPED = (
-    Column("sweep", "", "the sweep that asked"),
+    Column("sweep", "", "name of the sweep"),
     *(
-        Column(c.name, c.unit, c.meaning, null="whatever its value")
+        Column(c.name, c.unit, c.meaning, null="applies to all")
         for c in KEYS
         if c.name not in ("operation", "shape")
     ),
-    Column("rows", "1", "rows that are not in the table for this reason"),
-    Column("reason", "", "what the chip lacks"),
+    Column("rows", "1", "number of rows left out of the table"),
+    Column("reason", "", "why: what the chip lacks"),
 )
 
 
 def dimension(dim: str) -> Column:
-    """The column of a dimension's sizes."""
-    return Column(dim, "1", f"size of the dimension {dim}")
+    """The column with the sizes of a dimension."""
+    return Column(dim, "1", f"size of dimension {dim}")
 
 
 def table_columns(dims: tuple[str, ...]) -> tuple[Column, ...]:
@@ -130,59 +120,55 @@ def table_columns(dims: tuple[str, ...]) -> tuple[Column, ...]:
 
 def threshold_columns(dims: tuple[str, ...]) -> tuple[Column, ...]:
     """The columns of the thresholds of operations over `dims`, in order."""
-    solved = "it is the one solved for, or the operation lacks it"
     return (
-        Column("sweep", "", "the sweep it belongs to"),
+        Column("sweep", "", "name of the sweep"),
+        *(replace(key, null="axis is shards") if key.name == "shards" else key for key in KEYS),
+        Column("axis", "", "variable of the threshold: a dimension, or shards"),
         *(
-            Column(
-                c.name,
-                c.unit,
-                c.meaning,
-                null="it is the one solved for" if c.name == "shards" else c.null,
-            )
-            for c in KEYS
+            replace(dimension(dim), null=f"axis is {dim}, or the operation has no {dim}")
+            for dim in dims
         ),
-        Column("axis", "", "what is solved for: a dimension, or shards"),
-        *(Column(dim, "1", f"size of the dimension {dim}", null=solved) for dim in dims),
         Column(
             "critical_exact",
             "1",
-            "the real size at which t_math equals the largest other time (for shards: the real number of chips)",
-            null="never (for shards: not even on one chip, or without end)",
+            "real size (axis `shards`: real number of chips) at which t_math equals the largest "
+            "other time",
+            null="never compute-bound; axis `shards`: not even on one chip, or no upper limit",
         ),
         Column(
             "critical",
             "1",
-            "the smallest whole size at which t_math is at least every other time; for shards the largest number of chips, of those "
-            "the interconnect joins, at which it still is",
-            null="never, or not below 2^62 where critical_exact is given (for shards: not even on one chip, or without end where limit is "
-            "null too)",
+            "smallest integer size that is compute-bound; axis `shards`: most chips (within the "
+            "interconnect) that still are",
+            null="never compute-bound, or critical_exact is 2^62 or more; axis `shards`: not even "
+            "on one chip, or no upper limit (then limit is null too)",
         ),
         *(
             Column(
                 f"critical_{r.name}",
                 "1",
-                f"the same against t_{r.name} alone",
-                null="the same: never, not below 2^62, or without end",
+                f"`critical` against t_{r.name} alone",
+                null="as for `critical`",
             )
             for r in OTHERS
         ),
         Column(
             "critical_rule",
             "1",
-            "the rule of thumb: the size against memory with all other dimensions taken as infinite",
-            null="no operand lacks the dimension, never, or it is shards that is solved for",
+            "rule of thumb: `critical_exact` against memory for infinite other dimensions",
+            null="all operands have the dimension, never compute-bound, or axis is shards",
         ),
         Column(
             "limit",
             "",
-            "the resource that binds below critical (for shards: on one chip more), or for ever where that is null",
-            null="nothing but compute ever binds",
+            "bottleneck below `critical` (axis `shards`: on one chip more); always, if `critical` "
+            "is null",
+            null="always compute-bound",
         ),
         Column(
             "limit_intensity",
             "FLOP/byte",
-            "what that resource's intensity tends to as the dimension grows",
-            null="it grows without bound, or there is no limit",
+            "intensity of the `limit` resource as the dimension tends to infinity",
+            null="infinite, or no limit",
         ),
     )
