@@ -189,10 +189,10 @@ def half_precision(name: str) -> str:
 # What is in the catalogue
 
 
-def test_the_catalogue_holds_49_chips_and_their_variants() -> None:
-    """All chips with a dense matrix peak and a memory bandwidth, and the 33 variants, each by its name."""
-    assert len(CHIPS) == 49
-    assert len(VARIANTS) == 33
+def test_no_chip_or_variant_was_lost() -> None:
+    """The catalogue has at least 49 chips and 33 variants."""
+    assert len(CHIPS) >= 49
+    assert len(VARIANTS) >= 33
 
 
 @each(["groq", "apple", "cerebras", "sparse"])
