@@ -6,11 +6,18 @@ out by hand with the same formulas.
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import written
 from written import Written
+
+import rooflines
+from rooflines.model.columns import METRICS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SWEEPS = {"v5e-82": "v5e", "v5e-243": "v5e-243", "h100-sxm": "h100"}
 
@@ -165,6 +172,12 @@ def test_the_reference_case(files: Written) -> None:
         "t_upper_s": "58.688",
     }
     assert row["bound"] == "memory"
+    assert row["footprint_bytes"] == row["memory_bytes"]
+    assert row["fits"]
+    assert f"{row['memory_intensity']:.2f}" == "124.12"
+    assert f"{row['attained_flops_per_s'] / 1e12:.1f}" == "415.8"
+    assert f"{row['utilization']:.4f}" == "0.4204"
+    assert row["t_estimate_s"] is None
 
 
 @pytest.mark.parametrize(
@@ -200,3 +213,63 @@ def test_time_of_an_all_gather(files: Written) -> None:
     row = files.row("all-gather", shards=4)
     assert row["network_bytes"] == 3 / 4 * 33_554_432
     assert f"{row['t_network_s'] * 1e6:.1f}" == "559.2"
+    assert row["network_intensity"] == pytest.approx(row["flops"] / (3 / 4 * 33_554_432), rel=1e-12)
+
+
+def test_time_of_a_calibrated_chip() -> None:
+    """The reference case at 80 % of the peak, 90 % of the bandwidth and 3 us: 3 + 41.317 / 0.9 = 48.908 us."""
+    chip = {
+        "base": "h100-sxm",
+        "calibration.bf16.math": 0.8,
+        "calibration.bf16.memory": 0.9,
+        "calibration.bf16.overhead_s": 3e-6,
+        "source": "this test",
+    }
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": 128, "D": 8192, "F": 8192},
+        "dtypes": ["bf16"],
+        "chips": ["calibrated"],
+    }
+    config = rooflines.load_config({"sweeps": {"s": sweep}, "chips": {"calibrated": chip}})
+    row = rooflines.rows(config, "s").collect().row(0, named=True)
+    assert f"{row['t_estimate_s'] * 1e6:.3f}" == "48.908"
+    assert f"{row['t_lower_s'] * 1e6:.3f}" == "41.317"
+
+
+# ---------------------------------------------------------------- every metric has a worked value
+
+CLAIMS: dict[str, Callable[..., None]] = {
+    **dict.fromkeys(
+        (
+            "flops",
+            "memory_bytes",
+            "footprint_bytes",
+            "t_math_s",
+            "t_memory_s",
+            "t_lower_s",
+            "t_upper_s",
+            "memory_intensity",
+            "attained_flops_per_s",
+            "utilization",
+            "bound",
+            "fits",
+        ),
+        test_the_reference_case,
+    ),
+    **dict.fromkeys(
+        ("network_bytes", "t_network_s", "network_intensity"), test_time_of_an_all_gather
+    ),
+    "t_estimate_s": test_time_of_a_calibrated_chip,
+}
+"""Test with a worked value of each metric."""
+
+
+def test_every_metric_has_a_worked_value() -> None:
+    """A new metric needs an entry in `CLAIMS`, of a test that reads it."""
+    assert set(CLAIMS) == {column.name for column in METRICS}
+    assert [
+        name
+        for name, test in CLAIMS.items()
+        if f'"{name}"' not in inspect.getsource(test).replace("'", '"')
+    ] == []
