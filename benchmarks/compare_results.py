@@ -1,0 +1,92 @@
+"""Compare the values of two results folders: `python -m benchmarks.compare_results OLD NEW`.
+
+Compares every table, the thresholds and the skipped combinations: files, columns, dtypes, rows and
+values. Floats have to be equal to the last bit. Exit status 0 if all are equal, else 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["differences", "main"]
+
+PATTERNS = ("tables/*/*.parquet", "thresholds.parquet", "thresholds.csv", "skipped.csv")
+MOST_SHOWN = 3
+
+
+def read(path: Path) -> pl.DataFrame:
+    """A table; a CSV file as text."""
+    return (
+        pl.read_parquet(path)
+        if path.suffix == ".parquet"
+        else pl.read_csv(path, infer_schema=False)
+    )
+
+
+def values(column: pl.Series) -> pl.Series:
+    """A column in a form that compares by value: categories as text, floats as bits."""
+    if column.dtype in (pl.Categorical, pl.Enum):
+        return column.cast(pl.String)
+    bits = {pl.Float64: pl.UInt64, pl.Float32: pl.UInt32}.get(column.dtype.base_type())
+    return column.reinterpret(dtype=bits) if bits else column
+
+
+def differences(old: pl.DataFrame, new: pl.DataFrame) -> Iterator[str]:
+    """The differences of two tables, one line each: columns, dtypes, number of rows, values."""
+    for name, frame, other in (("removed", old, new), ("added", new, old)):
+        if columns := [column for column in frame.columns if column not in other.columns]:
+            yield f"columns {name}: {', '.join(columns)}"
+    common = [column for column in old.columns if column in new.columns]
+    if common != [column for column in new.columns if column in old.columns]:
+        yield "order of columns differs"
+    if old.height != new.height:
+        yield f"{old.height:,} rows, now {new.height:,}"
+        return
+    for name in common:
+        before, after = old[name], new[name]
+        if before.dtype != after.dtype:
+            yield f"{name} is {before.dtype}, now {after.dtype}"
+            continue
+        rows = values(before).ne_missing(values(after)).arg_true()
+        if rows.len():
+            shown = "; ".join(
+                f"row {row}: {before[row]!r}, now {after[row]!r}" for row in rows.head(MOST_SHOWN)
+            )
+            yield f"{name} differs in {rows.len():,} of {old.height:,} rows: {shown}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print every difference of two results folders, and return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.compare_results", description=__doc__
+    )
+    parser.add_argument("old", type=Path)
+    parser.add_argument("new", type=Path)
+    options = parser.parse_args(arguments)
+    old, new = (
+        {path.relative_to(folder): path for pattern in PATTERNS for path in folder.glob(pattern)}
+        for folder in (options.old, options.new)
+    )
+    if not old:
+        parser.error(f"{options.old} has no results")
+    lines = [f"{path}: missing" for path in sorted(old.keys() - new.keys())]
+    lines += [f"{path}: added" for path in sorted(new.keys() - old.keys())]
+    cells = 0
+    for path in sorted(old.keys() & new.keys()):
+        frame = read(old[path])
+        cells += frame.height * frame.width
+        lines += [f"{path}: {line}" for line in differences(frame, read(new[path]))]
+    print("\n".join(lines) or f"{len(old):,} files with {cells:,} values are equal")
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

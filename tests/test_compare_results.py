@@ -1,0 +1,98 @@
+"""benchmarks/compare_results.py names every difference of two results folders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from benchmarks.compare_results import differences, main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TABLE = pl.DataFrame(
+    {"chip": ["a", "a", "b"], "B": [1, 2, 3], "t_math_s": [1.0, None, 0.1 + 0.2]},
+    schema={"chip": pl.Categorical, "B": pl.Int64, "t_math_s": pl.Float64},
+)
+SKIPPED = "sweep,reason\ns,none\n"
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> list[str]:
+    """Two results folders with the same values."""
+    made = [tmp_path / "old", tmp_path / "new"]
+    for folder in made:
+        (folder / "tables" / "s").mkdir(parents=True)
+        TABLE.write_parquet(folder / "tables" / "s" / "part-00000.parquet")
+        TABLE.write_parquet(folder / "thresholds.parquet")
+        (folder / "skipped.csv").write_text(SKIPPED, encoding="utf-8")
+    return [str(folder) for folder in made]
+
+
+def test_equal_folders_are_equal(folders: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """The last line counts what was compared; the exit status is 0."""
+    assert main(folders) == 0
+    assert capsys.readouterr().out == "3 files with 20 values are equal\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (pl.col("B") + 1, "B differs in 3 of 3 rows: row 0: 1, now 2; row 1: 2, now 3"),
+        (
+            pl.col("t_math_s").fill_null(0.0),
+            "t_math_s differs in 1 of 3 rows: row 1: None, now 0.0",
+        ),
+        (pl.lit(0.3).alias("t_math_s"), "t_math_s differs in 3 of 3 rows"),
+        (pl.col("t_math_s").clip(upper_bound=0.3), "t_math_s differs in 2 of 3 rows"),
+        (pl.col("B").cast(pl.Int32), "B is Int64, now Int32"),
+        (pl.lit("c").alias("chip").cast(pl.Categorical), "chip differs in 3 of 3 rows"),
+        (pl.lit(1).alias("more"), "columns added: more"),
+    ],
+)
+def test_a_changed_value_is_named(change: pl.Expr, line: str) -> None:
+    """Column, number of rows, and the first values; a last bit and a null count."""
+    (found,) = differences(TABLE, TABLE.with_columns(change))
+    assert found.startswith(line)
+
+
+def test_zeros_of_both_signs_differ() -> None:
+    """Values are compared bit by bit."""
+    zero, negative = (pl.DataFrame({"x": [value]}) for value in (0.0, -0.0))
+    assert list(differences(zero, zero)) == []
+    assert len(list(differences(zero, negative))) == 1
+
+
+@pytest.mark.parametrize(
+    ("new", "lines"),
+    [
+        (TABLE.drop("B"), ["columns removed: B"]),
+        (TABLE.head(2), ["3 rows, now 2"]),
+        (TABLE.select("B", "chip", "t_math_s"), ["order of columns differs"]),
+    ],
+)
+def test_another_form_is_named(new: pl.DataFrame, lines: list[str]) -> None:
+    """Columns, their order, and the number of rows."""
+    assert list(differences(TABLE, new)) == lines
+
+
+def test_files_are_compared_by_name(
+    folders: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A missing, a new and a changed file are three lines; the exit status is 1."""
+    (tmp_path / "new" / "thresholds.parquet").rename(tmp_path / "new" / "thresholds.csv")
+    (tmp_path / "new" / "skipped.csv").write_text("sweep,reason\ns,other\n", encoding="utf-8")
+    assert main(folders) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "thresholds.parquet: missing",
+        "thresholds.csv: added",
+        "skipped.csv: reason differs in 1 of 1 rows: row 0: 'none', now 'other'",
+    ]
+
+
+def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
+    """Two empty folders are no proof of equality."""
+    with pytest.raises(SystemExit, match="2"):
+        main([str(tmp_path), str(tmp_path)])
