@@ -1,4 +1,5 @@
-# `make sweep` and `make test` are all one needs. Each sets up .venv first, where it is missing or older than its lock file.
+# The two main targets are `make sweep` and `make test`. Each creates .venv first, if it is missing or older
+# than its lock file.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CORES ?= 4
@@ -7,38 +8,47 @@ ENGINES := .venv-engines
 INSTALL = $(@D)/bin/python -m pip --disable-pip-version-check --quiet --quiet install --no-deps --no-build-isolation
 LOCKED = $(INSTALL) --require-hashes --requirement
 
-.PHONY: help sweep test verify mutate bench audit engines test-engines slurm lock
+.PHONY: help sweep test lint types tests verify mutate bench audit engines test-engines slurm lock
 
-help:  ## these lines
+help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1  /p' Makefile
 
-sweep: .venv/ready  ## the tables and thresholds of config/config.yaml, in results/ (CORES=4)
-	@echo "Making what config/config.yaml asks for, in results/"
+sweep: .venv/ready  ## run config/config.yaml into results/ (CORES=4)
+	@echo "Running config/config.yaml into results/"
 	@$(BIN)/snakemake --cores $(CORES)
 
-test: .venv/ready-dev  ## all tests, linters and type checks
-	@command -v chromium chromium-browser google-chrome > /dev/null || echo "No browser: tests that look at the bundle are left out. apt-get install chromium brings one"
-	@echo "Checking format, lint and types, then running the tests"
+test: lint types tests  ## format, lint, types and all tests (make --jobs 2 test: types beside the tests)
+
+lint: .venv/ready-dev
+	@echo "Checking format and lint"
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/snakefmt --check Snakefile workflow
-	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/pytest --quiet --numprocesses 2 --dist loadfile
 
-verify: .venv/ready-dev  ## what takes long: every row against exact arithmetic, a hundred killed runs, full disks (half an hour)
+types: .venv/ready-dev
+	@echo "Checking types"
+	@$(BIN)/mypy --no-error-summary
+
+# worksteal: files differ a hundredfold in time, so whole files per worker would leave one worker idle.
+tests: .venv/ready-dev
+	@command -v chromium chromium-browser google-chrome > /dev/null || echo "No browser found, browser tests are skipped: apt-get install chromium"
+	@echo "Running the tests"
+	@$(BIN)/pytest --quiet --numprocesses 2 --dist worksteal
+
+verify: .venv/ready-dev  ## long tests: every row against exact arithmetic, a hundred killed runs, full disks (half an hour)
 	@$(BIN)/pytest --quiet --numprocesses 2 --dist loadfile tests/verify
 
-mutate: .venv/ready-mutate  ## changes the formulas one by one, to see whether a test notices; tests/verify/mutants.md explains what none does (hours)
+mutate: .venv/ready-mutate  ## mutation test of the formulas; tests/verify/mutants.md explains the survivors (hours)
 	@$(BIN)/python tests/verify/mutate.py
 	@$(BIN)/mutmut results
 
-bench: .venv/ready-dev  ## how fast it is, into benchmarks/RESULTS.md (a quarter of an hour; BENCH="--growth 1e8 1e9" for more)
+bench: .venv/ready-dev  ## benchmarks, into benchmarks/RESULTS.md (a quarter of an hour; BENCH="--growth 1e8 1e9" for more)
 	@$(BIN)/python -m benchmarks $(BENCH)
 
-engines: $(ENGINES)/ready  ## an environment of its own with what profiles/slurm, s3, slurm-s3 and kubernetes need
+engines: $(ENGINES)/ready  ## .venv-engines, the environment of profiles/slurm, s3, slurm-s3 and kubernetes
 
-test-engines: $(ENGINES)/ready-test slurm  ## tests with a SLURM cluster and an S3 server that are started here (two minutes or so)
-	@echo "Running the workflow on a SLURM cluster and with an S3 server, both on this machine"
+test-engines: $(ENGINES)/ready-test slurm  ## tests with a SLURM cluster and an S3 server on this machine (two minutes)
+	@echo "Running the tests with a SLURM cluster and an S3 server on this machine"
 	@$(ENGINES)/bin/pytest --quiet --numprocesses 2 --dist loadfile tests/engines
 
 SLURM := slurm-wlm munge
@@ -51,10 +61,10 @@ slurm:
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(SLURM) > /dev/null; \
 	fi
 
-audit: .venv/ready-dev  ## known vulnerabilities of what the lock files name (asks a service on the network)
+audit: .venv/ready-dev  ## known vulnerabilities of the locked packages (needs the network)
 	@for lock in run build dev; do $(AUDIT) --requirement requirements/$$lock.lock || exit 1; done
 
-lock:  ## new lock files, with the newest versions that pyproject.toml allows
+lock:  ## update the lock files to the newest versions that pyproject.toml allows
 	@echo "Resolving the versions in requirements/"
 	@$(RESOLVE) --extra workflow --output-file requirements/run.lock pyproject.toml
 	@$(RESOLVE) --group build $(call besides,run) --output-file requirements/build.lock
@@ -68,12 +78,12 @@ RESOLVE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upg
 
 AUDIT := $(BIN)/uv tool run --quiet 'pip-audit>=2.10' --strict --require-hashes --disable-pip
 
-# A changed lock makes the environment anew; a changed pyproject.toml installs the package anew. What builds is installed first, so that
-# nothing is fetched but what a lock names.
+# A changed lock file rebuilds the environment; a changed pyproject.toml reinstalls the package. Build tools are
+# installed first, so that only locked packages are fetched.
 
 .venv/made: requirements/build.lock requirements/run.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; name one with PYTHON=")'
-	@echo "Setting up .venv from requirements/run.lock (half a minute or so, once)"
+	@echo "Setting up .venv from requirements/run.lock (half a minute, once)"
 	@rm -rf .venv
 	@$(PYTHON) -m venv .venv
 	@$(LOCKED) requirements/build.lock
@@ -85,14 +95,14 @@ AUDIT := $(BIN)/uv tool run --quiet 'pip-audit>=2.10' --strict --require-hashes 
 	@touch $@
 
 .venv/ready-dev: .venv/ready requirements/dev.lock
-	@echo "Adding the development tools from requirements/dev.lock (half a minute or so, once)"
+	@echo "Adding the development tools from requirements/dev.lock (half a minute, once)"
 	@$(LOCKED) requirements/dev.lock
 	@touch $@
 
-# Snakemake loads every plugin that is installed, which takes seconds: so that only runs on an engine wait for it, engines have their own.
+# Snakemake loads every installed plugin, which takes seconds: a separate environment keeps local runs fast.
 
 $(ENGINES)/made: .venv/made requirements/engines.lock
-	@echo "Setting up $(ENGINES) from requirements/engines.lock (half a minute or so, once)"
+	@echo "Setting up $(ENGINES) from requirements/engines.lock (half a minute, once)"
 	@rm -rf $(ENGINES)
 	@$(PYTHON) -m venv $(ENGINES)
 	@$(LOCKED) requirements/build.lock
