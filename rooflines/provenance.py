@@ -1,6 +1,6 @@
-"""`python -m rooflines.provenance`: where a file comes from; see `rooflines.results.provenance`."""
+"""`python -m rooflines.provenance`: where a file comes from; see `rooflines.results.provenance_command`."""
 
-from rooflines.results.provenance import command
+from rooflines.results.provenance_command import command
 
 if __name__ == "__main__":
     command()

@@ -16,14 +16,14 @@ from bundles import CHIPS, CONFIG, HOSTILE, made_bundle, write_family
 from polars.testing import assert_frame_equal
 
 from rooflines import RooflinesError, load_config, thresholds
+from rooflines.site import site as site_module
 from rooflines.site.packing import packed, packed_rows
-from rooflines.site.pages import POLICY
+from rooflines.site.pages import PAGES, POLICY, TEMPLATES
 from rooflines.site.site import FILES, write_bundle
-from rooflines.site.text import as_json, escaped, link, quantity
+from rooflines.site.text import as_json, quantity
 from rooflines.site.threshold_data import MOST_ROWS, tables
 
 CHARTS = [f"{family}-{number}" for family in ("roofline", "compared") for number in range(2)]
-PAGES = ("index.html", "thresholds.html", "chips.html", "model.html")
 
 FOREIGN = {
     "http://www.w3.org/": "names of XML vocabularies, which nobody fetches",
@@ -337,8 +337,8 @@ def test_a_table_that_is_too_long_for_one_file_is_cut_and_says_so() -> None:
         }
     )
     [table] = tables(long)
-    [(chip, rows, of, _)] = table.parts
-    assert (chip, rows, of) == ("c", MOST_ROWS, MOST_ROWS + 7)
+    [part] = table.parts
+    assert (part.chip, part.rows, part.all_rows) == ("c", MOST_ROWS, MOST_ROWS + 7)
 
 
 def test_all_thresholds_can_be_taken_away(site: Path) -> None:
@@ -419,14 +419,30 @@ def test_numbers_are_written_with_prefix_and_unit(value: float, unit: str, text:
 
 
 def test_only_addresses_of_the_web_become_links() -> None:
-    """A source may be any text."""
-    assert link("javascript:alert(1)", "x<y") == "x&lt;y"
-    assert link(None, "x") == "x"
+    """Any text may be the address of a source."""
+    render = TEMPLATES.from_string(
+        '{% from "macros.html" import link %}{{ link(url, text) }}'
+    ).render
+    assert render(url="javascript:alert(1)", text="x<y") == "x&lt;y"
+    assert render(url=None, text="x") == "x"
     assert (
-        link('https://a/"onclick=', "x")
-        == '<a href="https://a/&quot;onclick=" rel="noopener noreferrer">x</a>'
+        render(url='https://a/"onclick=', text="x")
+        == '<a href="https://a/&#34;onclick=" rel="noopener noreferrer">x</a>'
     )
-    assert escaped(None) == ""
+    assert TEMPLATES.from_string("{{ value }}").render(value=None) == ""
+
+
+@pytest.mark.parametrize("page", [*PAGES, "layout.html", "macros.html"])
+def test_no_template_turns_escaping_off(page: str) -> None:
+    """Every value in every page is escaped: templates have no `safe` filter and no `autoescape` block."""
+    source = (Path(site_module.__file__).parent / "templates" / page).read_text()
+    assert not re.search(r"safe|autoescape|Markup", source)
+    assert TEMPLATES.autoescape is True
+
+
+def test_every_template_is_tested() -> None:
+    """Pages, their layout and macros."""
+    assert set(TEMPLATES.list_templates()) == {*PAGES, "layout.html", "macros.html"}
 
 
 INTERRUPTED = """

@@ -31,9 +31,11 @@ from trials import (
     unfinished,
 )
 
-from rooflines.basics.errors import RooflinesError, unwritable
+from rooflines.basics.errors import RooflinesError
 from rooflines.results import records
+from rooflines.results.atomic import LEFTOVER, atomic_folder
 from rooflines.results.tables import write_parquet
+from rooflines.results.write_errors import unwritable
 from rooflines.run import foreign, guard
 from rooflines.run.guard import AtWork, Known, Lease, suspects
 from rooflines.run.jobs import write_skipped
@@ -287,7 +289,7 @@ def results_of_others(home: Path) -> dict[str, str]:
     """A folder with outputs of ours, a file and two folders, and with files of others beside them that are in no run's way; the plan."""
     _, spec = recorded_file(home)
     for name in ("bundle", "charts/roofline"):
-        with records.recording(spec={}), records.appearing_folder(home / name) as aside:
+        with records.recording(spec={}), atomic_folder(home / name) as aside:
             (aside / "index.json").write_text("[]")
     for name in (
         "notes.txt",
@@ -507,7 +509,7 @@ def test_a_job_that_outlives_its_run_does_not_publish(
     with pytest.raises(RooflinesError, match="is being made by a later run"):
         write_skipped('{"rows": [], "sweeps": [], "by": "first"}', path)
     assert path.read_bytes() == before
-    assert not list(tmp_path.glob(records.LEFTOVER))
+    assert not list(tmp_path.glob(LEFTOVER))
     monkeypatch.setenv(records.RUN, f"{run}:second")
     write_skipped('{"rows": [], "sweeps": []}', path)
 
@@ -557,10 +559,10 @@ def test_a_file_that_may_not_grow_is_explained(tmp_path: Path) -> None:
     """One message that says what to do, from Python's own writes and from those of polars; nothing half written stays."""
     code = (
         "import resource, sys, polars as pl; from rooflines.results.tables import write_parquet\n"
-        "from rooflines.results.records import appearing\n"
+        "from rooflines.results.atomic import atomic_file\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
         "def text(path):\n"
-        "    with appearing(path) as aside: aside.write_bytes(bytes(100_000))\n"
+        "    with atomic_file(path) as aside: aside.write_bytes(bytes(100_000))\n"
         "def table(path): write_parquet(pl.LazyFrame({'a': range(100_000)}).with_columns(b=pl.col('a').hash()), path, {})\n"
         "for write in (text, table):\n"
         "    try: write(sys.argv[1])\n"

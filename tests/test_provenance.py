@@ -17,6 +17,7 @@ import yaml
 import rooflines
 from rooflines.charts.families import write_family
 from rooflines.results import provenance
+from rooflines.results.provenance_command import main
 from rooflines.results.records import FOLDER, record_file, recorded_outputs
 from rooflines.results.table_index import write_index
 from rooflines.results.tables import METADATA_KEY
@@ -80,7 +81,7 @@ def test_every_output_of_a_plan_has_a_record(written: Path) -> None:
     assert {
         path.relative_to(written).as_posix() for path in recorded_outputs(written)
     } == planned.keys() - {"bundle"}
-    assert all(fault is None for _, fault in provenance.faults_in(written))
+    assert all(fault is None for _, fault in provenance.check_results(written))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +130,7 @@ def test_a_copy_of_a_chart_says_what_made_it(
     original = next((written / "charts" / "chips").glob(f"*{ending}"))
     copy = tmp_path / f"figure-1{ending}"
     shutil.copy(original, copy)
-    assert provenance.main([str(copy), "--results", str(written)]) == 0
+    assert main([str(copy), "--results", str(written)]) == 0
     said = yaml.safe_load(capsys.readouterr().out)
     assert said["verdict"] == "is as it was written"
     assert [chart["chart"] for chart in said["charts"]] == ["chips"]
@@ -141,7 +142,7 @@ def test_a_file_that_was_changed_is_told(results: Path, capsys: pytest.CaptureFi
     """With what it was made from, and an exit status that is not 0; so is a copy of it, which nobody wrote."""
     table = results / "thresholds.csv"
     table.write_text(table.read_text().replace("tpu", "TPU", 1))
-    assert provenance.main([str(table), "--check"]) == 1
+    assert main([str(table), "--check"]) == 1
     assert capsys.readouterr().out == f"{table} has other content than was written\n"
     assert rooflines.origin(table).sweeps.keys() == {"small", "other"}
     copied = rooflines.origin(table, results)
@@ -151,7 +152,7 @@ def test_a_file_that_was_changed_is_told(results: Path, capsys: pytest.CaptureFi
 
 def test_a_folder_is_checked_whole(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every byte of every output: what was damaged, what is gone, and what readers would take for a table and nobody wrote."""
-    assert provenance.main([str(results)]) == 0
+    assert main([str(results)]) == 0
     assert "all as they were written" in capsys.readouterr().out
     part = results / "tables/small/part-00001.parquet"
     part.write_bytes(part.read_bytes()[:-1] + b"2")
@@ -159,7 +160,7 @@ def test_a_folder_is_checked_whole(results: Path, capsys: pytest.CaptureFixture[
     foreign = results / "tables/small/part-00007.parquet"
     pl.DataFrame({"x": [1]}).write_parquet(foreign)
     (results / "charts/chips/mine.txt").write_text("a note")
-    assert provenance.main([str(results)]) == 1
+    assert main([str(results)]) == 1
     said = capsys.readouterr().out
     assert f"{part} has other content than was written\n" in said
     assert f"{results / 'skipped.csv'} is not there and was written\n" in said
@@ -201,7 +202,7 @@ def test_a_wrong_question_is_answered_with_one_message(
     written: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And with an exit status of its own."""
-    assert provenance.main([argument.format(results=written) for argument in arguments]) == 2
+    assert main([argument.format(results=written) for argument in arguments]) == 2
     assert said in capsys.readouterr().err
 
 
@@ -279,7 +280,7 @@ RECORDS = [
 
 def status(arguments: Sequence[object], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     """The exit status of the command, and what it printed, which has no control character."""
-    found = provenance.main([str(argument) for argument in arguments])
+    found = main([str(argument) for argument in arguments])
     printed = "".join(capsys.readouterr())
     assert all(letter.isprintable() or letter == "\n" for letter in printed), printed
     return found, printed

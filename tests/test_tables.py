@@ -13,7 +13,8 @@ from pyarrow import parquet
 
 import rooflines
 from rooflines.results import tables
-from rooflines.results.tables import METADATA_KEY, appearing, metadata_of
+from rooflines.results.atomic import atomic_file
+from rooflines.results.tables import METADATA_KEY, metadata_of
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 
@@ -39,13 +40,13 @@ CONFIG: dict[str, Any] = {
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
     """While it is written nothing stands under its name; when writing fails nothing is left."""
     target = tmp_path / "new" / "file.txt"
-    with appearing(target) as aside:
-        aside.write_text("half", encoding="utf-8")
+    with atomic_file(target) as temporary:
+        temporary.write_text("half", encoding="utf-8")
         assert not target.exists()
     assert target.read_text(encoding="utf-8") == "half"
 
     def fail() -> None:
-        with appearing(target) as broken:
+        with atomic_file(target) as broken:
             broken.write_text("broken", encoding="utf-8")
             raise OSError("the disk is full")
 

@@ -6,13 +6,9 @@ exception then has the mistakes of all parts. What needs a part that was refused
 
 from __future__ import annotations
 
-import errno
-import os
-import re
 from contextlib import contextmanager
 from datetime import date
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 if TYPE_CHECKING:
@@ -27,12 +23,10 @@ __all__ = [
     "check_known",
     "circle",
     "close_to",
-    "no_folder",
     "placed",
     "printable",
     "quote",
     "shortened",
-    "unwritable",
 ]
 
 LONGEST_QUOTE = 80
@@ -235,67 +229,6 @@ class Partial(dict[str, Any]):
     def __missing__(self, key: str) -> NoReturn:
         """What was refused has no value."""
         raise RooflinesError.of(()) if key in self.refused else KeyError(key)
-
-
-FULL = {
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "your quota of the disk is used up",
-    errno.EFBIG: "a file may not grow that large",
-}
-"""What the system says when there is no room for a file."""
-
-BARRED = {
-    errno.EROFS: "it is on a file system that is read-only",
-    errno.EACCES: "you may not",
-    errno.EPERM: "you may not",
-}
-"""What it says when a file may not be written."""
-
-NO_FOLDER = (errno.EEXIST, errno.ENOTDIR)
-"""What it says when a file is where a folder has to be."""
-
-
-OS_ERROR = re.compile(r"\(os error (\d+)\)")
-"""How a library that is not Python's own says which error of the system it met."""
-
-
-def unwritable(path: object, error: Exception) -> RooflinesError | None:
-    """What to do where a file cannot be written; None for errors of another kind.
-
-    Args:
-        path: The file or folder.
-        error: What was raised, by Python or by a library that writes for it.
-    """
-    said = OS_ERROR.search(str(error))
-    number = error.errno if isinstance(error, OSError) else int(said[1]) if said else None
-    again = "then type the same command again: what is finished stays"
-    if number in FULL:
-        fix = f"make room (`df -h` shows where there is some), {again}"
-        return RooflinesError("", f"cannot be written: {FULL[number]}", fix, file=str(path))
-    barrier = next(
-        (
-            path
-            for path in (Path(str(path)), *Path(str(path)).parents)
-            if os.path.lexists(path) and not path.is_dir()
-        ),
-        None,
-    )
-    if number in NO_FOLDER and barrier:
-        return no_folder(barrier)
-    if number in BARRED:
-        fix = f"make the folder writable (`ls -ld` and `mount` show why it is not), {again}"
-        return RooflinesError("", f"cannot be written: {BARRED[number]}", fix, file=str(path))
-    return None
-
-
-def no_folder(path: object) -> RooflinesError:
-    """What to do about a file where a folder is needed."""
-    return RooflinesError(
-        "",
-        "is not a folder, and a run needs one there",
-        "move it away, then type the same command again",
-        file=str(path),
-    )
 
 
 def plain(place: str) -> str:

@@ -39,7 +39,8 @@ from rooflines.charts.roofs import roofline
 from rooflines.charts.shards import critical_over_shards
 from rooflines.charts.times import where_the_time_goes
 from rooflines.model.sharding import SHARDS
-from rooflines.results.records import appearing_folder, recorded, recording
+from rooflines.results.atomic import atomic_folder
+from rooflines.results.records import recorded, recording
 from rooflines.results.tables import metadata_of, write_csv, write_parquet
 
 if TYPE_CHECKING:
@@ -269,7 +270,7 @@ def write_family(spec: str, results: str | Path, folder: str | Path) -> None:
         RooflinesError: A chart that the config lists would hold more than a page can draw.
     """
     known, charts = on_disk(results), json.loads(spec)["charts"]
-    with recording(recipes=_recipes(charts, Path(results))), appearing_folder(folder) as aside:
+    with recording(recipes=_recipes(charts, Path(results))), atomic_folder(folder) as aside:
         index = []
         for chart in charts:
             try:

@@ -1,30 +1,19 @@
-"""Where a file comes from, and whether it still is what was written: from its record, or from its digest where it was copied.
-
-    python -m rooflines.provenance results/charts/compared/critical-of-layers-light.png
-    python -m rooflines.provenance ~/talk/figure.svg --results results
-    python -m rooflines.provenance results
-
-It ends with 0 where everything is as it was written, with 1 where something is not or nobody knows, with 2 where it was asked wrongly.
-"""
+"""Where a file comes from, and whether it is unchanged: from its record, or by digest for a copy."""
 
 from __future__ import annotations
 
-import argparse
-import io
-import signal
-import sys
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
-from rooflines.basics.errors import RooflinesError, printable
+from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_sources
+from rooflines.results.atomic import LEFTOVER
 from rooflines.results.records import (
     FOLDER,
-    LEFTOVER,
     Record,
     digest_of,
     files_in,
@@ -36,18 +25,18 @@ from rooflines.results.records import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["Origin", "command", "faults_in", "main", "origin"]
+__all__ = ["Origin", "check_results", "origin", "unreadable"]
 
 WHOLE = "is as it was written"
-UNKNOWN = "has no record of what made it (where it is a copy, --results FOLDER says of what)"
-COPIED = "has no record, and no file of that content was written to {}"
-GARBLED = "does not have the form that this program writes"
+UNKNOWN = "has no record of what made it (if it is a copy, add --results FOLDER)"
+NO_ORIGINAL = "has no record, and no file of that content was written to {}"
+MALFORMED = "does not have the form that this program writes"
 
-NO_RECIPE = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
-"""What reading a record or metadata raises that other programs, or none, wrote."""
+WRONG_FORM = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+"""Errors of reading a record or metadata of another form than this package writes."""
 
 DEEPEST = 60
-"""Levels of nesting of what a record may say; a config has at most 40 [1]."""
+"""Limit of nesting in a record; a config has at most 40 levels [1]."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +44,14 @@ class Origin:
     """Where a file comes from.
 
     Attributes:
-        file: The file or folder that was asked for.
+        file: The file or folder.
         verdict: How it compares with what was written, in words that follow its name.
         whole: Whether it is as it was written.
-        output: The output of the workflow that it is, or is in, or is a copy of; None where nobody knows.
+        output: The workflow's output that it is, is part of, or is a copy of; None if unknown.
         made_with: Versions of what made it, by name.
-        sweeps: By name: the config, the catalogue entries with their sources, and the dtypes that its numbers come from.
-        charts: The charts that it shows, as their job was told.
-        sha256: Its digest as it is now; empty for folders.
+        sweeps: The config, catalogue entries with sources, and dtypes of its numbers, by sweep.
+        charts: The charts that it shows, as specified to their job.
+        sha256: Its digest now; empty for folders.
     """
 
     file: Path
@@ -76,23 +65,27 @@ class Origin:
 
     def text(self) -> str:
         """All of it as YAML."""
-        known: dict[str, Any] = {"file": str(self.file), "verdict": self.verdict}
-        known |= {"sha256": self.sha256} if self.sha256 else {}
-        known |= {"output": str(self.output)} if self.output else {}
-        known |= {"made_with": dict(self.made_with)} if self.made_with else {}
-        known |= {"charts": list(self.charts)} if self.charts else {}
-        known |= {"sweeps": dict(self.sweeps)} if self.sweeps else {}
-        known |= {"sources": self.sources()} if self.sweeps else {}
-        return yaml.safe_dump(known, sort_keys=False, allow_unicode=True, width=140)
+        content: dict[str, Any] = {"file": str(self.file), "verdict": self.verdict}
+        optional = {
+            "sha256": self.sha256,
+            "output": str(self.output or ""),
+            "made_with": dict(self.made_with),
+            "charts": list(self.charts),
+            "sweeps": dict(self.sweeps),
+        }
+        content |= {name: value for name, value in optional.items() if value}
+        if self.sweeps:
+            content["sources"] = self.sources()
+        return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=140)
 
     def sources(self) -> dict[str, Any]:
-        """What the sources are that the catalogue entries name, as the catalogue has them now."""
+        """The sources that its catalogue entries name, as they are in the catalogue now."""
         named = {name for sweep in self.sweeps.values() for name in _named(sweep["chips"])}
         return {name: source for name, source in chip_sources().items() if name in named}
 
 
 def _named(entry: object, *, source: bool = False) -> Iterator[str]:
-    """All that stands under `source` anywhere in a catalogue entry."""
+    """All text under `source` anywhere in a catalogue entry."""
     if isinstance(entry, str) and source:
         yield entry
     elif isinstance(entry, list):
@@ -104,17 +97,18 @@ def _named(entry: object, *, source: bool = False) -> Iterator[str]:
 
 
 def origin(file: str | Path, results: str | Path | None = None) -> Origin:
-    """Where a table, chart, CSV or folder comes from, and whether it still is what was written.
+    """Where a table, chart, CSV or folder comes from, and whether it is as it was written.
 
     Args:
-        file: The file, or a folder that the workflow makes as a whole, such as `results/charts/compared`.
-        results: The folder of results in which to look for what it is a copy of; by default it is looked for where the file is.
+        file: The file, or a folder that a job writes as a whole, such as `results/charts/compared`.
+        results: The results folder in which to look for the original of a copy; by default the file
+            is an original in a results folder.
 
     Returns:
-        What is known. Every byte of the file is read.
+        What is recorded of it. Every byte of the file is read.
 
     Raises:
-        RooflinesError: There is no such file, or no folder of results.
+        RooflinesError: There is no such file, or no results folder.
     """
     path = Path(file)
     give = "give a file that the workflow made, or a copy of one"
@@ -125,11 +119,11 @@ def origin(file: str | Path, results: str | Path | None = None) -> Origin:
             raise RooflinesError("", "is neither a file nor a folder", give, file=str(file))
         digest = digest_of(path) if path.is_file() else ""
         if results is None:
-            found = _recorded(path)
+            match = _match_at(path)
             return (
-                _known(path, digest, found, found.damage(path))
-                if found
-                else _by_itself(path, digest, UNKNOWN)
+                _recorded(path, digest, match, match.damage(path))
+                if match
+                else _unrecorded(path, digest, UNKNOWN)
             )
         if not (Path(results) / FOLDER).is_dir():
             raise RooflinesError(
@@ -138,18 +132,18 @@ def origin(file: str | Path, results: str | Path | None = None) -> Origin:
                 "give the folder that the workflow writes to",
                 file=str(results),
             )
-        found = _copied_from(digest, Path(results))
+        match = _match_of_copy(digest, Path(results))
         return (
-            _known(path, digest, found, None)
-            if found
-            else _by_itself(path, digest, COPIED.format(results))
+            _recorded(path, digest, match, None)
+            if match
+            else _unrecorded(path, digest, NO_ORIGINAL.format(results))
         )
     except OSError as error:
         raise unreadable(file, error) from None
 
 
 def unreadable(file: object, error: OSError) -> RooflinesError:
-    """What to do about a file that the system does not let one read."""
+    """The error for a file that the system does not allow to be read."""
     return RooflinesError(
         "",
         f"cannot be read: {error.strerror}",
@@ -158,14 +152,14 @@ def unreadable(file: object, error: OSError) -> RooflinesError:
     )
 
 
-class Found(NamedTuple):
-    """A record that was found for a file.
+class Match(NamedTuple):
+    """The record that matches a file.
 
     Attributes:
-        home: The folder of results.
+        home: The results folder.
         output: The output of the workflow.
         record: Its record.
-        name: Which of its files it is; "." for all of it.
+        name: The file's name in the record; "." for the whole output.
     """
 
     home: Path
@@ -174,7 +168,7 @@ class Found(NamedTuple):
     name: str
 
     def damage(self, path: Path) -> str | None:
-        """How a file, or a whole folder, differs from what was written, in words that follow its name."""
+        """How a file or folder differs from what was written, in words that follow its name."""
         if self.name == ".":
             return self.record.damage(path)
         if self.name not in self.record.files:
@@ -182,50 +176,65 @@ class Found(NamedTuple):
         return Record({}, None, (), {}, {".": self.record.files[self.name]}).damage(path)
 
 
-def _known(path: Path, digest: str, found: Found, damage: str | None) -> Origin:
-    """The origin of a file whose record was found."""
+def _match_at(path: Path) -> Match | None:
+    """The record of a file in a results folder."""
+    home, absolute = home_of(path), path.absolute()
+    for output in (absolute, *absolute.parents) if home else ():
+        if output == home:
+            break
+        record = record_of(home, output) if home else None
+        if home and record:
+            return Match(home, output, record, absolute.relative_to(output).as_posix())
+    return None
+
+
+def _match_of_copy(digest: str, home: Path) -> Match | None:
+    """The record of the output with a file of this digest; the site, all copies, is tried last."""
+    for output in sorted(recorded_outputs(home), key=lambda output: output.name == "bundle"):
+        record = record_of(home, output)
+        for name, (_, written) in record.files.items() if record else ():
+            if record and written == digest:
+                return Match(home, output, record, name)
+    return None
+
+
+def _recorded(path: Path, digest: str, match: Match, damage: str | None) -> Origin:
+    """The origin of a file with a record."""
     try:
-        return _as_recorded(path, digest, found, damage)
-    except NO_RECIPE:
-        return Origin(
-            path, f"has a record, which {GARBLED}", whole=False, output=found.output, sha256=digest
-        )
+        return _as_recorded(path, digest, match, damage)
+    except WRONG_FORM:
+        verdict = f"has a record, which {MALFORMED}"
+        return Origin(path, verdict, whole=False, output=match.output, sha256=digest)
 
 
-def _as_recorded(path: Path, digest: str, found: Found, damage: str | None) -> Origin:
-    """The origin that a record describes.
-
-    Raises:
-        LookupError, TypeError, ValueError, AttributeError, RecursionError: It has another form than the records of this package.
-    """
-    spec, name = found.record.spec, found.name
-    charts = spec.get("charts", []) if isinstance(spec, dict) else []
-    shown = [
-        c
-        for c in charts
+def _as_recorded(path: Path, digest: str, match: Match, damage: str | None) -> Origin:
+    """The origin that a record describes; raises one of `WRONG_FORM` for another form of record."""
+    spec, name = match.record.spec, match.name
+    charts = [
+        chart
+        for chart in (spec.get("charts", []) if isinstance(spec, dict) else [])
         if name in (".", "index.json")
-        or name.startswith((f"{c['id']}-light.", f"{c['id']}-dark.", f"{c['id']}."))
+        or name.startswith(tuple(f"{chart['id']}{ending}" for ending in ("-light.", "-dark.", ".")))
     ]
-    sweeps = _sweeps(found.home, found.record)
-    if shown:
-        sweeps = {
-            sweep: sweeps[sweep] for sweep in sweeps if sweep in {chart["sweep"] for chart in shown}
-        }
-    _check_depth([sweeps, shown], DEEPEST)
+    sweeps = _sweeps(match.home, match.record)
+    if charts:
+        shown = {chart["sweep"] for chart in charts}
+        sweeps = {name: sweep for name, sweep in sweeps.items() if name in shown}
+    _check_depth([sweeps, charts], DEEPEST)
     return Origin(
         path,
         damage or WHOLE,
         damage is None,
-        found.output,
-        found.record.made_with,
+        match.output,
+        match.record.made_with,
         sweeps,
-        shown,
+        charts,
         digest,
     )
 
 
 def _check_depth(data: object, levels: int) -> None:
-    """Raise ValueError where plain data is nested deeper than so many levels."""
+    """Raise ValueError for JSON that is nested deeper than a number of levels."""
     if isinstance(data, dict | list) and data:
         if not levels:
             raise ValueError
@@ -233,12 +242,12 @@ def _check_depth(data: object, levels: int) -> None:
             _check_depth(part, levels - 1)
 
 
-def _by_itself(path: Path, digest: str, verdict: str) -> Origin:
-    """The origin of a file without a record: a table says in its own metadata what made it, if not whether it is whole."""
+def _unrecorded(path: Path, digest: str, verdict: str) -> Origin:
+    """The origin of a file without a record: a table still has its metadata."""
     unknown = Origin(path, verdict, whole=False, sha256=digest)
     if path.suffix != ".parquet" or not path.is_file():
         return unknown
-    from rooflines.results.tables import metadata_of  # noqa: PLC0415 - what has a record does not wait for polars
+    from rooflines.results.tables import metadata_of  # noqa: PLC0415 - polars is slow to import
 
     try:
         about = metadata_of(path)
@@ -250,34 +259,12 @@ def _by_itself(path: Path, digest: str, verdict: str) -> Origin:
         )
     except RooflinesError:
         return unknown
-    except NO_RECIPE:
-        return replace(unknown, verdict=f"{verdict}; its metadata {GARBLED}")
-
-
-def _recorded(path: Path) -> Found | None:
-    """The record of a file that stands where it was written."""
-    home, here = home_of(path), path.absolute()
-    for output in (here, *here.parents) if home else ():
-        if output == home:
-            break
-        record = record_of(home, output) if home else None
-        if home and record:
-            return Found(home, output, record, here.relative_to(output).as_posix())
-    return None
-
-
-def _copied_from(digest: str, home: Path) -> Found | None:
-    """The record of the output that has, or had, a file of some content; the bundle, which has copies itself, comes last."""
-    for output in sorted(recorded_outputs(home), key=lambda output: output.name == "bundle"):
-        record = record_of(home, output)
-        for name, (_, written) in record.files.items() if record else ():
-            if record and written == digest:
-                return Found(home, output, record, name)
-    return None
+    except WRONG_FORM:
+        return replace(unknown, verdict=f"{verdict}; its metadata {MALFORMED}")
 
 
 def _sweeps(home: Path, record: Record) -> dict[str, Any]:
-    """The sweeps that an output's numbers come from: of its recipes, or, for the list of parts, of the parts."""
+    """The sweeps of an output: from its recipes; for the index of parts, from the parts."""
     spec = record.spec
     recipes = list(record.recipes)
     if isinstance(spec, dict):
@@ -289,7 +276,7 @@ def _sweeps(home: Path, record: Record) -> dict[str, Any]:
 
 
 def merged(recipes: Iterable[Any]) -> dict[str, Any]:
-    """Recipes by the name of their sweep, the chips of all parts together."""
+    """Recipes by the name of their sweep, with the chips of all parts."""
     sweeps: dict[str, Any] = {}
     for recipe in recipes:
         sweep = sweeps.setdefault(
@@ -301,15 +288,15 @@ def merged(recipes: Iterable[Any]) -> dict[str, Any]:
     return sweeps
 
 
-def faults_in(results: str | Path) -> Iterator[tuple[Path, str | None]]:
-    """Whether everything in a folder of results is as it was written; every byte is read.
+def check_results(results: str | Path) -> Iterator[tuple[Path, str | None]]:
+    """Check that everything in a results folder is as it was written; every byte is read.
 
     Args:
-        results: The folder of results.
+        results: The results folder.
 
-    Returns:
-        Each output, and each file that is none and stands where readers look for tables and charts, with what is wrong with it, in words
-        that follow its name; None where nothing is.
+    Yields:
+        Each output, and each other file in the folders of tables and charts, with what is wrong, in
+        words that follow its name; None if nothing is.
     """
     home = Path(results)
     outputs = recorded_outputs(home)
@@ -319,93 +306,14 @@ def faults_in(results: str | Path) -> Iterator[tuple[Path, str | None]]:
             yield output, "is not there and was written"
         else:
             yield output, record.damage(output) if record else "has a record that cannot be read"
-    known = {file for output in outputs if output.exists() for file in files_in(output).values()}
+    recorded = {file for output in outputs if output.exists() for file in files_in(output).values()}
     for folder in ("tables", "charts"):
         for file in sorted((home / folder).rglob("*")):
-            half = any(fnmatch(part, LEFTOVER) for part in file.parts)
+            temporary = any(fnmatch(part, LEFTOVER) for part in file.parts)
             if (
                 file.is_file()
-                and file not in known
-                and not half
+                and file not in recorded
+                and not temporary
                 and not any(output in file.parents for output in outputs)
             ):
                 yield file, UNKNOWN
-
-
-def _check_folder(folder: Path) -> bool:
-    """Print what is wrong in a folder of results; whether nothing is."""
-    found = list(faults_in(folder))
-    for path, fault in found:
-        if fault:
-            print(f"{printable(path)} {printable(fault)}")
-    bad = sum(fault is not None for _, fault in found)
-    print(
-        f"{printable(folder)}: {len(found):,} outputs read, "
-        + (f"{bad:,} of them not as they were written" if bad else "all as they were written")
-    )
-    return not bad
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Say where files come from.
-
-    Args:
-        arguments: The command line's; by default those of this process.
-
-    Returns:
-        The exit status.
-    """
-    parser = argparse.ArgumentParser(
-        prog="python -m rooflines.provenance",
-        description="What made a file, and whether it is as it was written.",
-    )
-    parser.add_argument(
-        "files",
-        nargs="+",
-        type=Path,
-        metavar="FILE",
-        help="a table, chart or CSV; or a results folder, to check all that is in it",
-    )
-    parser.add_argument(
-        "--results",
-        type=Path,
-        metavar="FOLDER",
-        help="the results folder to look in, for files that were copied elsewhere",
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="say only whether they are as they were written"
-    )
-    asked = parser.parse_args(arguments)
-    whole = True
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(
-            errors="backslashreplace"
-        )  # a name may have letters that the terminal's encoding lacks
-    try:
-        for number, file in enumerate(asked.files):
-            if (file / FOLDER).is_dir():
-                whole &= _check_folder(file)
-                continue
-            found = origin(file, asked.results)
-            whole &= found.whole
-            text = ("---\n" if number else "") + found.text().rstrip()
-            print(
-                printable(f"{file} {found.verdict}")
-                if asked.check
-                else "\n".join(map(printable, text.split("\n")))
-            )
-    except RooflinesError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(unreadable(error.filename, error), file=sys.stderr)
-        return 2
-    return 0 if whole else 1
-
-
-def command() -> NoReturn:
-    """`python -m rooflines.provenance`."""
-    signal.signal(
-        signal.SIGPIPE, signal.SIG_DFL
-    )  # `| head` ends it, as it ends every other program
-    sys.exit(main())

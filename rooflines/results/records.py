@@ -1,8 +1,9 @@
-"""What every finished file was when it was written: its size, its digest, and what made it.
+"""Records of finished files: size, digest, and what made them.
 
-A folder of results that holds a folder `.made` is one whose files are recorded: each output of a job has a file there, named after it. The
-record is written before its file takes its name, so that no finished file is ever without one; a file that is not as its record says was
-changed by something else. Nothing here needs polars or Snakemake: a run that has nothing to do waits for this.
+A results folder with a folder `.made` is recorded: each output of a job has a file there, under
+its own path. A record is written before its output is renamed to its target, so no finished output
+lacks one. An output that differs from its record was changed by something else. This module imports
+neither polars nor Snakemake: every run reads records first.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ import hashlib
 import json
 import os
 import platform
-import shutil
-import tempfile
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -21,20 +20,20 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from rooflines.basics.errors import RooflinesError, unwritable
+from rooflines.basics.errors import RooflinesError
 from rooflines.basics.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
 __all__ = [
     "FOLDER",
-    "LEFTOVER",
     "OWN",
     "RUN",
     "Record",
-    "appearing",
-    "appearing_folder",
+    "digest_of",
+    "files_in",
     "forget",
     "home_of",
     "record_file",
@@ -42,48 +41,54 @@ __all__ = [
     "recorded",
     "recorded_outputs",
     "recording",
-    "refusal",
-    "target_of",
+    "unrecorded",
+    "write_record",
 ]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 FOLDER = ".made"
-"""The folder, at the top of the results, that has the records."""
-
-LEFTOVER = ".*.????????.tmp"
-"""What a half-written file or folder is called, as a pattern of names."""
+"""The folder of the records, at the top of the results."""
 
 RUN = "ROOFLINES_RUN"
-"""The environment variable in which a run tells its jobs where its number stands, and which it is: `<path>:<number>`."""
+"""The environment variable that names a run to its jobs: `<path of its lock>:<number>`."""
 
 MADE_WITH = ("polars", "altair", "vl-convert-python")
-"""Packages whose version a record has beside this one's."""
-
-PROBE = 1 << 16
-"""What is written to a folder to see whether there is room [byte]."""
+"""Packages whose versions are recorded."""
 
 OWN = ".snakemake_timestamp"
-"""A file that Snakemake puts into folders; none of ours."""
+"""A file that Snakemake writes into folders."""
 
 UNRECORDED = frozenset({OWN, ".DS_Store", "Thumbs.db", "desktop.ini"})
-"""Files that Snakemake, Finder and Explorer put into folders by themselves: not part of any output."""
+"""Files that Snakemake, Finder and Explorer add to folders: not part of any output."""
+
+UNREADABLE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+"""Errors of reading a record that is missing, damaged or of another form."""
 
 _maker: ContextVar[Mapping[str, Any] | None] = ContextVar("maker", default=None)
-"""What makes the files that are being written, as plain data; None where files are not recorded."""
+"""What makes the files that are being written; None if they are not recorded."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What is known of one output of a job: a file, or a folder that is made as a whole.
+    """The record of an output of a job: a file, or a folder that is written as a whole.
 
     Attributes:
-        made_with: Versions of what made it: of this package, and of what it computes and draws with.
-        spec: What the job depended on, as plain data: what the plan says of it.
-        recipes: The sweeps that its numbers come from, with config, catalogue entries and their sources, where `spec` does not have them.
-        inputs: Outputs that it was made from and that decide what is in it, as digests of their files, by their path in the results.
-        files: Size [byte] and SHA-256 of every file in it, by its path in the folder; a file has one, called ".".
+        made_with: Versions of this package and of those it computes and draws with, by name.
+        spec: What the job depends on, as the plan states it.
+        recipes: The sweeps of its numbers, with catalogue entries and sources, if `spec` lacks them.
+        inputs: Digests of the outputs that it was made from, by their path in the results.
+        files: Size [byte] and SHA-256 of its files, by their path in it; "." for an output that is
+            a file.
     """
 
     made_with: Mapping[str, str]
@@ -96,24 +101,27 @@ class Record:
         """One digest for all its files."""
         return hashlib.sha256(repr(sorted(self.files.items())).encode()).hexdigest()
 
-    def other_inputs(self, home: Path) -> list[str]:
-        """The outputs that it was made from and that are not what they were then.
+    def changed_inputs(self, home: Path) -> list[str]:
+        """The inputs whose content has changed since.
 
         Args:
-            home: The folder of results.
+            home: The results folder.
         """
-        now = {name: record_of(home, home / name) for name in self.inputs}
+        records = {name: record_of(home, home / name) for name in self.inputs}
         return [
             name
-            for name, record in now.items()
+            for name, record in records.items()
             if record is None or record.digest() != self.inputs[name]
         ]
 
     def damage(self, path: Path) -> str | None:
-        """How an output differs from what was written, in words that follow its name; None where it does not.
+        """How an output differs from what was written.
 
         Args:
             path: The output; every byte of it is read.
+
+        Returns:
+            The first difference, in words that follow the name of the output; None without one.
         """
         try:
             return self._damage(path)
@@ -121,25 +129,24 @@ class Record:
             return f"cannot be read ({error.strerror})"
 
     def _damage(self, path: Path) -> str | None:
-        kept = path.is_dir() and not path.is_symlink()
-        if kept != ("." not in self.files):
-            return "is a folder and was a file" if kept else "is a file and was a folder"
-        found = files_in(path)
-        if lost := sorted(self.files.keys() - found.keys()):
+        is_folder = path.is_dir() and not path.is_symlink()
+        if is_folder != ("." not in self.files):
+            return "is a folder and was a file" if is_folder else "is a file and was a folder"
+        present = files_in(path)
+        if lost := sorted(self.files.keys() - present.keys()):
             return f"lacks {lost[0]}" + (f" and {len(lost) - 1} more" if len(lost) > 1 else "")
-        if added := sorted(found.keys() - self.files.keys()):
+        if added := sorted(present.keys() - self.files.keys()):
             return f"has {added[0]} in it, which nothing here made"
         for name, (size, digest) in self.files.items():
-            of = "" if name == "." else f"has {name}, which "
-            real = found[name].stat().st_size
-            if real != size:
-                return (
-                    f"{of}is empty"
-                    if not real
-                    else f"{of}has {real:,} bytes, and {size:,} were written"
+            subject = "" if name == "." else f"has {name}, which "
+            actual = present[name].stat().st_size
+            if actual != size:
+                length = (
+                    f"has {actual:,} bytes, and {size:,} were written" if actual else "is empty"
                 )
-            if digest_of(found[name]) != digest:
-                return f"{of}has other content than was written"
+                return f"{subject}{length}"
+            if digest_of(present[name]) != digest:
+                return f"{subject}has other content than was written"
         return None
 
 
@@ -150,7 +157,7 @@ def digest_of(path: Path) -> str:
 
 
 def files_in(path: Path) -> dict[str, Path]:
-    """The files of an output, by the names that its record gives them."""
+    """The files of an output, by their names in its record."""
     if not path.is_dir() or path.is_symlink():
         return {".": path}
     listed = (
@@ -159,85 +166,84 @@ def files_in(path: Path) -> dict[str, Path]:
         for name in (*folders, *names)
         if name not in UNRECORDED
     )
-    found = (file for file in listed if file.is_symlink() or not file.is_dir())
-    return {file.relative_to(path).as_posix(): file for file in sorted(found)}
+    files = (file for file in listed if file.is_symlink() or not file.is_dir())
+    return {file.relative_to(path).as_posix(): file for file in sorted(files)}
 
 
 def home_of(path: Path) -> Path | None:
-    """The folder of results that an output belongs to: the nearest one above it that has records; None where there is none."""
+    """The results folder of an output: the nearest one above it with records, if any."""
     return next((folder for folder in path.absolute().parents if (folder / FOLDER).is_dir()), None)
 
 
 def record_file(home: Path, path: Path) -> Path:
-    """Where the record of an output stands.
+    """The path of an output's record.
 
     Args:
-        home: The folder of results.
+        home: The results folder.
         path: The output.
     """
     return home / FOLDER / f"{path.absolute().relative_to(home.absolute()).as_posix()}.json"
 
 
 def record_of(home: Path, path: Path) -> Record | None:
-    """The record of an output; None where there is none that can be read.
+    """The record of an output; None if it is missing or cannot be read.
 
     Args:
-        home: The folder of results.
+        home: The results folder.
         path: The output.
     """
     try:
         file = record_file(home, path)
-        kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-        files = {name: (int(size), str(digest)) for name, (size, digest) in kept["files"].items()}
+        data = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        files = {name: (int(size), str(digest)) for name, (size, digest) in data["files"].items()}
         return Record(
-            dict(kept["made_with"]),
-            kept["spec"],
-            list(kept["recipes"]),
-            dict(kept["inputs"]),
+            dict(data["made_with"]),
+            data["spec"],
+            list(data["recipes"]),
+            dict(data["inputs"]),
             files,
         )
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-    ):
+    except UNREADABLE:
         return None
 
 
 def recorded_outputs(home: Path) -> list[Path]:
-    """The outputs that a folder of results has records of, in order."""
-    kept = home / FOLDER
+    """The outputs of a results folder that have records, in order."""
+    folder = home / FOLDER
     return sorted(
-        home / path.relative_to(kept).as_posix().removesuffix(".json")
-        for path in kept.rglob("*.json")
+        home / path.relative_to(folder).as_posix().removesuffix(".json")
+        for path in folder.rglob("*.json")
     )
 
 
-def target_of(half: Path) -> Path:
-    """The output that a half-written file or folder was to become: `.thresholds.csv.a1b2c3d4.tmp` is for `thresholds.csv`."""
-    return half.with_name(half.name.removeprefix(".").rsplit(".", 2)[0])
-
-
 def forget(path: Path) -> None:
-    """Remove the record of an output that is there no more."""
+    """Remove the record of an output that was removed."""
     home = home_of(path)
     if home is not None:
         record_file(home, path).unlink(missing_ok=True)
 
 
 @contextmanager
-def recording(**maker: Any) -> Iterator[None]:  # noqa: ANN401 - plain data of any kind
-    """Give the files that appear inside a record that says what made them, where they appear in a folder of results.
+def recording(**maker: Any) -> Iterator[None]:  # noqa: ANN401 - JSON of any kind
+    """Record what makes the files that are written in this context.
 
     Args:
-        maker: `spec`, what the job depends on; `recipes`, the sweeps that its numbers come from; `inputs`, the outputs that it is made from
-            and that `spec` says nothing of. What is not given stays as it was.
+        maker: `spec`, what the job depends on; `recipes`, the sweeps of its numbers; `inputs`, the
+            outputs that it reads and that `spec` does not cover. The rest is taken from the context
+            around.
     """
-    token = _maker.set({**(_maker.get() or {}), **maker})
+    with _made_by({**(_maker.get() or {}), **maker}):
+        yield
+
+
+def unrecorded() -> AbstractContextManager[None]:
+    """Files written in this context get no records."""
+    return _made_by(None)
+
+
+@contextmanager
+def _made_by(maker: Mapping[str, Any] | None) -> Iterator[None]:
+    token = _maker.set(maker)
     try:
         yield
     finally:
@@ -245,7 +251,7 @@ def recording(**maker: Any) -> Iterator[None]:  # noqa: ANN401 - plain data of a
 
 
 def recorded(job: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str, P], T]:
-    """A job whose files are recorded as made from its first argument: what it depends on, as JSON."""
+    """A job whose outputs are recorded with its first argument, a spec as JSON."""
 
     @functools.wraps(job)
     def run(spec: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -255,90 +261,9 @@ def recorded(job: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str,
     return run
 
 
-@contextmanager
-def appearing(path: str | Path) -> Iterator[Path]:
-    """A path to write to, in the same folder, that takes the name `path` once all is written; until then nobody sees the file."""
-    target = Path(path)
-    with _explained(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-        os.close(handle)
-        aside = Path(name)
-        try:
-            with _explained(target):
-                yield aside
-                aside.chmod(0o666 & ~_umask())
-                with aside.open("rb+") as written:
-                    os.fsync(written.fileno())
-                _record(aside, target)
-                aside.replace(target)
-        finally:
-            aside.unlink(missing_ok=True)
-
-
-@contextmanager
-def appearing_folder(path: str | Path) -> Iterator[Path]:
-    """A folder to write to that takes the name `path` once all is written, in place of what stands there; it has one record for all."""
-    target = Path(path)
-    with _explained(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        aside, old = (
-            Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
-            for _ in range(2)
-        )
-        try:
-            token = _maker.set(None)
-            try:
-                yield aside
-            finally:
-                _maker.reset(token)
-            aside.chmod(0o777 & ~_umask())
-            _record(aside, target)
-            if target.exists():
-                target.replace(old / target.name)
-            aside.replace(target)
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
-            shutil.rmtree(old, ignore_errors=True)
-
-
-@contextmanager
-def _explained(target: Path) -> Iterator[None]:
-    """Say what to do where a file cannot be written.
-
-    Raises:
-        RooflinesError: It cannot, or the disk is full.
-    """
-    try:
-        yield
-    except Exception as error:
-        told = unwritable(target, error) or unwritable(target, refusal(target.parent) or error)
-        if told is None:
-            raise
-        raise told from error
-
-
-def refusal(folder: Path) -> OSError | None:
-    """Why a folder cannot be written to; None where it can. A library may only say that something went wrong."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".", suffix=".tmp") as file:
-            file.write(bytes(PROBE))
-            file.flush()
-    except OSError as error:
-        return error
-    return None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
 @functools.cache
 def _versions() -> dict[str, str]:
-    """Versions of this package, of Python, and of the packages that numbers and pictures come from."""
+    """Versions of this package, of Python, and of the packages that compute and draw."""
     return {
         "rooflines": __version__,
         "python": platform.python_version(),
@@ -346,17 +271,21 @@ def _versions() -> dict[str, str]:
     }
 
 
-def _record(written: Path, target: Path) -> None:
-    """Write the record of an output that is about to take its name, unless its run was overtaken or nobody keeps records there.
+def write_record(written: Path, target: Path) -> None:
+    """Write the record of an output, if its job and its folder are recorded.
+
+    Args:
+        written: The output under its temporary name.
+        target: The output's name from now on.
 
     Raises:
-        RooflinesError: The run that started this job was killed, and another one has taken over: its files are not to be touched.
+        RooflinesError: A later run has taken over from the run of this job.
     """
-    path, _, number = os.environ.get(RUN, "").rpartition(":")
+    lock, _, number = os.environ.get(RUN, "").rpartition(":")
     if (
-        path
-        and Path(path).exists()
-        and Path(path).read_text(encoding="utf-8").split()[:1] != [number]
+        lock
+        and Path(lock).exists()
+        and Path(lock).read_text(encoding="utf-8").split()[:1] != [number]
     ):
         raise RooflinesError(
             "", "is being made by a later run", "leave it to that", file=str(target)
@@ -368,7 +297,7 @@ def _record(written: Path, target: Path) -> None:
         Path(path).absolute().relative_to(home).as_posix(): record_of(home, Path(path))
         for path in maker.get("inputs", [])
     }
-    kept = {
+    data = {
         "file": target.absolute().relative_to(home).as_posix(),
         "made_with": _versions(),
         "spec": maker.get("spec"),
@@ -380,6 +309,6 @@ def _record(written: Path, target: Path) -> None:
     }
     file = record_file(home, target)
     file.parent.mkdir(parents=True, exist_ok=True)
-    aside = file.with_name(f".{file.name}.{os.getpid():08}.tmp")
-    aside.write_text(json.dumps(kept, ensure_ascii=False), encoding="utf-8")
-    aside.replace(file)
+    temporary = file.with_name(f".{file.name}.{os.getpid():08}.tmp")
+    temporary.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
+    temporary.replace(file)

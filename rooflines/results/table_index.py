@@ -1,8 +1,8 @@
-"""The list of a run's tables, and the removal of parts that are no longer in it.
+"""The index of a run's tables; writing it removes stale parts.
 
-A sweep that shrinks leaves its last parts behind, a renamed one its whole folder: Snakemake forgets what no rule makes any
-more, and a reader of the folder would take the old rows for new ones. So the list is a file of its own, made anew whenever
-the parts change, and its making removes what is not in it.
+A sweep that shrinks or is renamed leaves parts that no rule makes any more. Snakemake ignores them,
+but a reader of the folder would take their rows for results. So the index is written whenever the
+parts change, and parts that are not in it are removed.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ if TYPE_CHECKING:
 __all__ = ["write_index"]
 
 PART_FILE = re.compile(r"part-\d{5,}\.parquet")
-HALF_WRITTEN = re.compile(r"\.part-\d{5,}\.parquet\..*\.tmp")
+TEMPORARY = re.compile(r"\.part-\d{5,}\.parquet\..*\.tmp")
 
 
 @recorded
 def write_index(spec: str, path: str | Path) -> None:
-    """Write the list of parts as CSV, and remove what stands beside it of parts that are not in the list.
+    """Write the index of parts as CSV, and remove parts that are not in it.
 
     Args:
-        spec: The list as JSON, from `index_spec`.
-        path: The CSV to write: `tables/index.csv`, in the folder that holds the sweeps' folders. No part may be in the making.
+        spec: The index as JSON, from `index_spec`.
+        path: The CSV to write: `tables/index.csv`, beside the folders of the sweeps. No part may be
+            written at the same time.
     """
     path = Path(path)
     parts = json.loads(spec)
@@ -46,23 +47,23 @@ def write_index(spec: str, path: str | Path) -> None:
 
 
 def stale_files(tables: Path, listed: Sequence[str]) -> list[Path]:
-    """Files in a folder of tables that nobody needs any more, of those alone that this package made.
+    """Stale files that this package wrote to a folder of tables.
 
     Args:
-        tables: The folder that holds the sweeps' folders.
-        listed: Paths of the parts that stay, relative to it.
+        tables: The folder of the sweeps' folders.
+        listed: Paths of the current parts, relative to it.
 
     Returns:
-        Parts that are not listed and say in their metadata that they are ours, and halves that a killed job left behind. Where outputs
-        have records, a part without one is a copy that somebody keeps there, and stays.
+        Parts with our metadata that are not listed, and temporary files of killed jobs. If outputs
+        are recorded, a part without a record is a user's copy and is not stale.
     """
     keep = {tables / name for name in listed}
-    found = sorted(path for path in tables.glob("*/*") if path not in keep)
+    others = sorted(path for path in tables.glob("*/*") if path not in keep)
     home = home_of(tables)
     return [
         path
-        for path in found
-        if HALF_WRITTEN.fullmatch(path.name)
+        for path in others
+        if TEMPORARY.fullmatch(path.name)
         or (
             PART_FILE.fullmatch(path.name)
             and (home is None or record_file(home, path).is_file())
@@ -72,11 +73,11 @@ def stale_files(tables: Path, listed: Sequence[str]) -> list[Path]:
 
 
 def is_ours(path: str | Path, access: Mapping[str, str] | None = None) -> bool:
-    """Whether a Parquet file was written by this package; a file that cannot be read was not.
+    """Whether this package wrote a Parquet file; False for one that cannot be read.
 
     Args:
         path: The file, on a disk or in a bucket.
-        access: How polars gets into the bucket, in its own terms.
+        access: The storage options of polars for the bucket.
     """
     if access is None and not Path(path).is_file():
         return False

@@ -1,4 +1,4 @@
-"""Tables on disk: Parquet files that appear whole or not at all, and that say in their own metadata what made them."""
+"""Tables on disk: Parquet and CSV, written atomically; Parquet metadata state what made a table."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError, close_to, printable, quote
 from rooflines.basics.spreadsheet import FORMULA
-from rooflines.results.records import appearing
+from rooflines.results.atomic import atomic_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 __all__ = [
     "METADATA_KEY",
-    "appearing",
     "csv_text",
     "metadata_of",
     "scan",
@@ -30,13 +29,13 @@ Compression = Literal["zstd", "lz4"]
 
 ROW_GROUP_ROWS = 2**18
 PAGE_BYTES = 2**22
-"""A column of a row group is one page: as fast as smaller ones, and 5 % smaller in all."""
+"""One page per column of a row group: as fast as smaller pages, and files are 5 % smaller."""
 
 METADATA_KEY = "rooflines"
-"""The key in a Parquet file's metadata under which this package says what made the file, as JSON."""
+"""The metadata key of this package in a Parquet file; its value is JSON."""
 
 ARROW_SCHEMA_KEY = "ARROW:schema"
-"""The key under which polars, pyarrow and others keep the types of the columns."""
+"""The metadata key of the column types, which polars, pyarrow and others share."""
 
 
 def write_parquet(
@@ -49,18 +48,19 @@ def write_parquet(
     """Write a frame as Parquet, streaming, with `about` in its metadata.
 
     Args:
-        frame: What to write.
-        path: Where it appears when it is whole.
-        about: What made it, as plain data.
-        texts: Enum columns that are read back as Categorical, as files with different Enums cannot be read together.
-        compression: How pages are compressed.
+        frame: The table.
+        path: The file, written atomically.
+        about: What made it, as JSON.
+        texts: Enum columns that are read back as Categorical: files with different Enums cannot be
+            read as one table.
+        compression: Compression of the pages.
     """
     metadata = {METADATA_KEY: json.dumps(about, ensure_ascii=False)}
     if read_as := dict.fromkeys(texts, pl.Categorical):
         metadata[ARROW_SCHEMA_KEY] = arrow_schema({**frame.collect_schema(), **read_as})
-    with appearing(path) as aside:
+    with atomic_file(path) as temporary:
         frame.sink_parquet(
-            aside,
+            temporary,
             compression=compression,
             compression_level=1 if compression == "zstd" else None,
             row_group_size=ROW_GROUP_ROWS,
@@ -70,7 +70,7 @@ def write_parquet(
 
 
 def arrow_schema(schema: Mapping[str, Any]) -> str:
-    """What a Parquet file of such columns says of their types, where Parquet's own are too few: it stores Enum and Categorical alike."""
+    """A schema's column types as Arrow metadata: Parquet alone stores Enum like Categorical."""
     empty = BytesIO()
     pl.DataFrame(schema=schema).write_parquet(empty)
     empty.seek(0)
@@ -78,30 +78,27 @@ def arrow_schema(schema: Mapping[str, Any]) -> str:
 
 
 def csv_text(frame: pl.DataFrame) -> str:
-    """A frame as CSV that no spreadsheet runs: text that begins like a formula has an apostrophe before it. Numbers are as they are."""
+    """A frame as CSV. Text that a spreadsheet would run as a formula is quoted by an apostrophe."""
     safe = []
     for name, dtype in frame.schema.items():
         if dtype in (pl.String, pl.Categorical) or isinstance(dtype, pl.Enum):
             text = frame[name].cast(pl.String)
-            safe += (
-                [text.str.replace_all(FORMULA, "${1}'${2}")]
-                if text.str.contains(FORMULA).any()
-                else []
-            )
+            if text.str.contains(FORMULA).any():
+                safe.append(text.str.replace_all(FORMULA, "${1}'${2}"))
     return frame.with_columns(safe).write_csv()
 
 
 def write_csv(frame: pl.DataFrame, path: str | Path) -> None:
     """Write a frame as CSV; see `csv_text`."""
-    with appearing(path) as aside:
-        aside.write_text(csv_text(frame), encoding="utf-8")
+    with atomic_file(path) as temporary:
+        temporary.write_text(csv_text(frame), encoding="utf-8")
 
 
 def metadata_of(path: str | Path) -> dict[str, Any]:
-    """What a Parquet file of this package says made it: version, config, catalogue entries, columns.
+    """The metadata of a table of this package: version, config, catalogue entries, columns.
 
     Raises:
-        RooflinesError: The file is none of this package's.
+        RooflinesError: This package did not write the file.
     """
     try:
         with Path(path).open("rb") as file:
@@ -125,10 +122,10 @@ def metadata_of(path: str | Path) -> dict[str, Any]:
 
 
 def scan(results: str | Path, sweep: str) -> pl.LazyFrame:
-    """The table of a sweep on disk, all its parts as one lazy frame.
+    """The table of a sweep on disk: all its parts as one lazy frame.
 
     Args:
-        results: The folder that holds `tables/`.
+        results: The folder that contains `tables/`.
         sweep: The sweep's name.
 
     Raises:
@@ -136,13 +133,13 @@ def scan(results: str | Path, sweep: str) -> pl.LazyFrame:
     """
     tables = Path(results) / "tables"
     if not any((tables / sweep).glob("part-*.parquet")):
-        found = sorted({part.parent.name for part in tables.glob("*/part-*.parquet")})
+        names = sorted({part.parent.name for part in tables.glob("*/part-*.parquet")})
         fix = (
-            f"use one of {', '.join(found)}"
-            if found
+            f"use one of {', '.join(names)}"
+            if names
             else "run the workflow first, or give the folder it writes to"
         )
         raise RooflinesError(
-            "", f"has no table {quote(sweep)}", fix, close=close_to(sweep, found), file=str(tables)
+            "", f"has no table {quote(sweep)}", fix, close=close_to(sweep, names), file=str(tables)
         )
     return pl.scan_parquet(tables / sweep / "part-*.parquet", glob=True)

@@ -6,7 +6,8 @@ import os
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.results.records import FOLDER, LEFTOVER, files_in, record_file, record_of, target_of
+from rooflines.results.atomic import LEFTOVER, target_of
+from rooflines.results.records import FOLDER, files_in, record_file, record_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflines.basics.errors import RooflinesError, no_folder, unwritable
+from rooflines.basics.errors import RooflinesError
 from rooflines.results.records import (
     FOLDER,
     OWN,
@@ -33,8 +33,8 @@ from rooflines.results.records import (
     files_in,
     record_file,
     record_of,
-    refusal,
 )
+from rooflines.results.write_errors import no_folder, refusal, unwritable
 from rooflines.run.foreign import foreign, halves, in_the_way, not_ours
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def suspects(
 
 def _outdated(results: Path, path: Path, record: Record) -> Suspect | None:
     """Why an output cannot stay that was made from others; None where they are as they were then, whatever their times say."""
-    others = record.other_inputs(results)
+    others = record.changed_inputs(results)
     more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
     return (
         Suspect(path, f"was made from another {others[0]}{more} than there is now")

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TextIO
 
-from rooflines.basics.errors import RooflinesError, unwritable
+from rooflines.basics.errors import RooflinesError
+from rooflines.results.write_errors import unwritable
 from rooflines.basics.text import counted
 from rooflines.run.screen import Screen, Ticker, clear_line
 

@@ -1,1 +1,1 @@
-"""The site: a static folder of charts, thresholds and chips, from templates."""
+"""The site: a static folder of pages, charts and data, rendered from templates."""

@@ -1,18 +1,19 @@
-"""The page of the chips: every number of every chip with its source, as HTML."""
+"""What the page of chips shows: every number of every chip, with its source."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.catalogue.chips import source_of
-from rooflines.site.text import escaped, link, quantity
+from rooflines.site.text import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rooflines.model.resources import JSON
 
-__all__ = ["chip_sections", "source_list", "summary_rows"]
+__all__ = ["ChipView", "DocumentView", "NumberView", "chip_views", "document_views", "used_sources"]
 
 NUMBERS = {
     "flops_per_s": ("dense peak", "FLOP/s"),
@@ -30,131 +31,158 @@ NUMBERS = {
     "network": ("share of the network's bandwidth that is reached", ""),
     "overhead_s": ("fixed time of an operation", "s"),
 }
-"""What an entry's numbers are, and their units."""
+"""The numbers of an entry by their keys: meaning and unit."""
 
-SURENESS = {
-    "vendor": "vendor",
-    "vendor-quoted": "vendor, quoted",
-    "book": "book",
-    "secondary": "secondary",
-    "derived": "derived",
-    "measured": "measured",
-}
+WITHOUT_PREFIX = ("usd_per_hour", "watts")
+"""Numbers that are written out although they have a unit."""
+
+CONFIDENCE = {"vendor-quoted": "vendor, quoted"}
+"""Texts for confidences whose key is not their text."""
 
 MAIN_MEMORY, MAIN_DTYPE = "hbm", "bf16"
 
-PLAIN_DIGITS = (
-    "links",
-    "domain",
-    "ring_multiple",
-    "usd_per_hour",
-    "fraction_of_peak",
-    "math",
-    "memory",
-    "network",
-    "watts",
-)
+
+@dataclass(frozen=True)
+class NumberView:
+    """A number of a chip.
+
+    Attributes:
+        part: The part of the chip that has it, such as "memory hbm".
+        meaning: What is counted.
+        value: The number [unit].
+        unit: Its unit, without prefix.
+        shown: The number as text, with its unit.
+        sources: Its source: ids of documents, or any text.
+        confidence: The kind of its source; empty if not stated.
+        estimate: Whether it is an estimate.
+        note: Remarks.
+    """
+
+    part: str
+    meaning: str
+    value: float
+    unit: str
+    shown: str
+    sources: list[str]
+    confidence: str
+    estimate: bool
+    note: str
 
 
-def summary_rows(chips: Mapping[str, JSON]) -> str:
-    """The chips side by side: a row of HTML for each."""
-    return "\n".join(_summary_row(chip, entry) for chip, entry in chips.items())
+class Cell(NamedTuple):
+    """A cell of the summary: a number, None if the chip has none, and its text."""
+
+    value: float | None
+    shown: str
 
 
-def _summary_row(chip: str, entry: JSON) -> str:
+@dataclass(frozen=True)
+class ChipView:
+    """A chip: a row of the summary, and a section with all its numbers.
+
+    Attributes:
+        id: Its id in the catalogue.
+        name: Its name; its id if it has none.
+        vendor: Who makes it, if known.
+        year: When it came out, if known.
+        about: Vendor, year and status.
+        search_text: The text that the page's filter searches.
+        base: The chip that it is a variant of, if any.
+        note: Remarks.
+        summary: Peak, bandwidth, capacity, ridge and network bandwidth.
+        numbers: Its numbers; of a variant whose base is listed too, only those that differ.
+    """
+
+    id: str
+    name: str
+    vendor: str | None
+    year: int | None
+    about: str
+    search_text: str
+    base: str | None
+    note: str | None
+    summary: list[Cell]
+    numbers: list[NumberView]
+
+
+@dataclass(frozen=True)
+class DocumentView:
+    """A document that numbers come from.
+
+    Attributes:
+        title: Its title.
+        url: Its address, if any.
+        about: Date and kind.
+    """
+
+    title: str
+    url: str | None
+    about: str
+
+
+def chip_views(chips: Mapping[str, JSON]) -> dict[str, ChipView]:
+    """The chips as the page shows them.
+
+    Args:
+        chips: Entries by id, variants resolved.
+
+    Returns:
+        One view for each, by id.
+    """
+    return {
+        chip: _chip(chip, entry, chips.get(entry.get("base", ""))) for chip, entry in chips.items()
+    }
+
+
+def _chip(chip: str, entry: JSON, base: JSON | None) -> ChipView:
+    name, vendor, year = entry.get("name") or chip, entry.get("vendor"), entry.get("year")
+    searched = (chip, entry.get("name"), vendor, *(entry.get("aliases") or ()))
+    inherited = {(part, key, holder[key]) for part, key, holder in _numbers(base or {})}
+    return ChipView(
+        id=chip,
+        name=name,
+        vendor=vendor,
+        year=year,
+        about=" · ".join(str(value) for value in (vendor, year, entry.get("status")) if value),
+        search_text=" ".join(str(text or "") for text in searched).lower(),
+        base=entry.get("base"),
+        note=entry.get("note"),
+        summary=_summary(entry),
+        numbers=[
+            _number(part, key, holder, entry)
+            for part, key, holder in _numbers(entry)
+            if (part, key, holder[key]) not in inherited
+        ],
+    )
+
+
+def _summary(entry: JSON) -> list[Cell]:
+    """Peak [FLOP/s], bandwidth [B/s], capacity [B], ridge [FLOP/B] and first network [B/s]."""
     peak = entry["units"].get("matrix", {}).get(MAIN_DTYPE, {}).get("flops_per_s")
     memory = entry["memory"].get(MAIN_MEMORY, {})
     bandwidth, capacity = memory.get("bytes_per_s"), memory.get("capacity_bytes")
     ridge = peak / bandwidth if peak and bandwidth else None
-    first = next(iter(entry.get("networks", {}).items()), None)
-    network = first[1]["bytes_per_s"] * first[1].get("links", 1) if first else None
-    cells = [
-        _number_cell(peak, "FLOP/s"),
-        _number_cell(bandwidth, "B/s"),
-        _number_cell(capacity, "B"),
-        _number_cell(ridge, "FLOP/B"),
-        _number_cell(network, "B/s"),
+    link = next(iter(entry.get("networks", {}).values()), None)
+    network = link["bytes_per_s"] * link.get("links", 1) if link else None
+    return [
+        _cell(peak, "FLOP/s"),
+        _cell(bandwidth, "B/s"),
+        _cell(capacity, "B"),
+        Cell(ridge, f"{ridge or 0:,.0f}"),
+        _cell(network, "B/s"),
     ]
-    name = f'<th scope="row"><a href="#chip={escaped(chip)}">{escaped(entry.get("name") or chip)}</a><small>{escaped(chip)}</small></th>'
-    about = f'<td>{escaped(entry.get("vendor"))}</td><td class="number" data-value="{entry.get("year", 0)}">{escaped(entry.get("year"))}</td>'
-    return f'<tr data-find="{_find(chip, entry)}">{name}{about}{"".join(cells)}</tr>'
 
 
-def _number_cell(value: float | None, unit: str) -> str:
-    if value is None:
-        return '<td class="number none" data-value="">–</td>'
-    shown = f"{value:,.0f}" if unit == "FLOP/B" else quantity(value, unit)
-    return f'<td class="number" data-value="{value!r}">{escaped(shown)}</td>'
+def _cell(value: float | None, unit: str) -> Cell:
+    return Cell(value, "" if value is None else quantity(value, unit))
 
 
-def _find(chip: str, entry: JSON) -> str:
-    """What the page's filter looks at."""
-    return escaped(
-        " ".join(
-            [
-                chip,
-                str(entry.get("name") or ""),
-                str(entry.get("vendor") or ""),
-                *(entry.get("aliases") or []),
-            ]
-        ).lower()
-    )
-
-
-def chip_sections(chips: Mapping[str, JSON], sources: Mapping[str, JSON]) -> str:
-    """Every number of every chip, with its source.
-
-    Args:
-        chips: Entries by id, variants resolved.
-        sources: The documents that the entries name by their ids.
-
-    Returns:
-        A section of HTML for each chip. Of a variant whose base is among the chips, only the numbers that are its own.
-    """
-    return "\n".join(_section(chip, entry, chips, sources) for chip, entry in chips.items())
-
-
-def _section(chip: str, entry: JSON, chips: Mapping[str, JSON], sources: Mapping[str, JSON]) -> str:
-    base = chips.get(entry["base"]) if "base" in entry else None
-    own = set(_numbers(entry)) - (set(_numbers(base)) if base else set())
-    rows = [
-        _row(place, key, holder, entry, sources)
-        for place, holder in _places(entry)
-        for key in _keys(holder)
-        if _key(place, key, holder) in own
-    ]
-    about = " · ".join(
-        str(value)
-        for value in (entry.get("vendor"), entry.get("year"), entry.get("status"))
-        if value
-    )
-    variant = ""
-    if base is not None:
-        variant = f'<p>A variant of <a href="#chip={escaped(entry["base"])}">{escaped(entry["base"])}</a>; here are the numbers that differ.</p>'
-    elif "base" in entry:
-        variant = f"<p>A variant of {escaped(entry['base'])}, spelt out.</p>"
-    note = f'<p class="note">{escaped(entry["note"])}</p>' if entry.get("note") else ""
-    table = (
-        '<div class="scroll" tabindex="0" role="region" aria-label="Numbers of '
-        + escaped(entry.get("name") or chip)
-        + '"><table>'
-        '<thead><tr><th scope="col">Number</th><th scope="col" class="number">Value</th><th scope="col">Source</th>'
-        '<th scope="col">Read from</th><th scope="col">Note</th></tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )
-    return (
-        f'<details class="chip" data-chip="{escaped(chip)}" data-find="{_find(chip, entry)}">'
-        f"<summary><h3>{escaped(entry.get('name') or chip)}</h3><code>{escaped(chip)}</code><span>{escaped(about)}</span></summary>"
-        f"{variant}{note}{table}</details>"
-    )
-
-
-def _places(entry: JSON) -> Iterator[tuple[str, JSON]]:
+def _parts(entry: JSON) -> Iterator[tuple[str, JSON]]:
     """The parts of a chip that hold numbers, with their names."""
-    for unit, peaks in entry["units"].items():
+    for unit, peaks in entry.get("units", {}).items():
         for dtype, peak in peaks.items():
             yield f"{unit} unit, {dtype}", peak
-    for name, level in entry["memory"].items():
+    for name, level in entry.get("memory", {}).items():
         technology = f" ({level['technology']})" if "technology" in level else ""
         yield f"memory {name}{technology}", level
     for name, network in entry.get("networks", {}).items():
@@ -162,10 +190,8 @@ def _places(entry: JSON) -> Iterator[tuple[str, JSON]]:
     if "power" in entry:
         yield "power", entry["power"]
     for price in entry.get("prices") or ():
-        yield (
-            ", ".join(str(price[key]) for key in ("provider", "sku", "date") if price.get(key)),
-            price,
-        )
+        offer = (price.get(key) for key in ("provider", "sku", "date"))
+        yield ", ".join(str(value) for value in offer if value), price
     for measured in entry.get("measured") or ():
         yield measured["what"], measured
     if entry.get("efficiency"):
@@ -174,70 +200,59 @@ def _places(entry: JSON) -> Iterator[tuple[str, JSON]]:
         yield f"calibration, {dtype}", calibration
 
 
-def _keys(holder: JSON) -> list[str]:
-    return [key for key in NUMBERS if isinstance(holder.get(key), int | float)]
+def _numbers(entry: JSON) -> Iterator[tuple[str, str, JSON]]:
+    """The numbers of a chip: name of the part, key, and the part that has the key."""
+    for part, holder in _parts(entry):
+        for key in NUMBERS:
+            if isinstance(holder.get(key), int | float):
+                yield part, key, holder
 
 
-def _key(place: str, key: str, holder: JSON) -> tuple[str, str, float]:
-    return place, key, holder[key]
-
-
-def _numbers(entry: JSON) -> Iterator[tuple[str, str, float]]:
-    """All numbers of a chip, each with its place."""
-    return (_key(place, key, holder) for place, holder in _places(entry) for key in _keys(holder))
-
-
-def _row(place: str, key: str, holder: JSON, entry: JSON, sources: Mapping[str, JSON]) -> str:
-    """One number, with all that is known of it."""
+def _number(part: str, key: str, holder: JSON, entry: JSON) -> NumberView:
     meaning, unit = NUMBERS[key]
     value = holder[key]
-    shown = f"{value:,.10g} {unit}".strip() if key in PLAIN_DIGITS else quantity(value, unit)
-    given = source_of(holder, key) or entry.get("source")
-    if isinstance(given, dict):
-        given = None
-    ids = [given] if isinstance(given, str) else list(given or [])
-    named = ", ".join(
-        f'<a href="#source={escaped(source)}" title="{escaped(sources[source]["title"])}">{escaped(source)}</a>'
-        if source in sources
-        else escaped(source)
-        for source in ids
-    )
-    sure = [SURENESS.get(str(holder.get("confidence")), "")] if holder.get("confidence") else []
-    badges = "".join(f'<span class="badge">{escaped(text)}</span>' for text in sure)
-    if holder.get("estimate") or entry.get("estimate"):
-        badges += '<span class="badge warn">estimate</span>'
+    source = source_of(holder, key) or entry.get("source")
+    confidence = str(holder.get("confidence") or "")
     notes = [str(holder["note"])] if holder.get("note") else []
-    if key == "flops_per_s" and holder.get("printed_with_sparsity"):
+    sparse = holder.get("printed_with_sparsity") if key == "flops_per_s" else None
+    if sparse:
         half = ", of which this is half" if holder.get("halved") else ""
-        notes.append(
-            f"printed with sparsity: {quantity(holder['printed_with_sparsity'], unit)}{half}"
+        notes.append(f"printed with sparsity: {quantity(sparse, unit)}{half}")
+    return NumberView(
+        part=part,
+        meaning=meaning,
+        value=value,
+        unit=unit,
+        shown=f"{value:,.10g} {unit}" if key in WITHOUT_PREFIX else quantity(value, unit),
+        sources=[] if isinstance(source, dict) else _names(source),
+        confidence=CONFIDENCE.get(confidence, confidence),
+        estimate=bool(holder.get("estimate") or entry.get("estimate")),
+        note="; ".join(notes),
+    )
+
+
+def _names(source: str | list[str] | None) -> list[str]:
+    return [source] if isinstance(source, str) else source or []
+
+
+def document_views(sources: Mapping[str, JSON]) -> dict[str, DocumentView]:
+    """The documents as the page lists them, by id."""
+    return {
+        name: DocumentView(
+            str(document["title"]),
+            document.get("url"),
+            ", ".join(str(document[key]) for key in ("date", "kind") if document.get(key)),
         )
-    return (
-        f'<tr><th scope="row">{escaped(place)}: {escaped(meaning)}</th>'
-        f'<td class="number" title="{value!r} {escaped(unit)}">{escaped(shown)}</td>'
-        f"<td>{named}</td><td>{badges}</td><td>{escaped('; '.join(notes))}</td></tr>"
-    )
-
-
-def source_list(sources: Mapping[str, JSON]) -> str:
-    """The documents that the numbers come from, as items of a list in HTML."""
-    return "\n".join(_source(name, document) for name, document in sources.items())
-
-
-def _source(name: str, document: JSON) -> str:
-    more = ", ".join(str(document[key]) for key in ("date", "kind") if document.get(key))
-    return (
-        f'<li data-source="{escaped(name)}" tabindex="-1"><code>{escaped(name)}</code> {link(document.get("url"), str(document["title"]))}'
-        f"<small>{escaped(more)}</small></li>"
-    )
+        for name, document in sources.items()
+    }
 
 
 def used_sources(chips: Mapping[str, JSON], sources: Mapping[str, Any]) -> dict[str, Any]:
-    """The documents that some number of some chip names, in the catalogue's order."""
+    """The documents that numbers of these chips name, in the order of the catalogue."""
     named: set[str] = set()
     for entry in chips.values():
-        for holder in (entry, *(holder for _, holder in _places(entry))):
-            given = holder.get("source")
-            for one in given.values() if isinstance(given, dict) else [given]:
-                named.update([one] if isinstance(one, str) else one or [])
+        for holder in (entry, *(holder for _, holder in _parts(entry))):
+            source = holder.get("source")
+            for names in source.values() if isinstance(source, dict) else [source]:
+                named.update(_names(names))
     return {name: document for name, document in sources.items() if name in named}

@@ -1,4 +1,4 @@
-"""What the bundle depends on beside its inputs; light, for the workflow asks before anything is loaded."""
+"""What the site depends on besides its inputs. It imports little, since it is used in planning."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from rooflines.catalogue.chips import chip_sources
 __all__ = ["bundle_digest"]
 
 HERE = Path(__file__).parent
-LOOKS = HERE.parent / "charts" / "kit" / "themes.py"
+THEMES = HERE.parent / "charts" / "kit" / "themes.py"
 
 
 @cache
 def bundle_digest() -> str:
-    """A digest of what decides how the folder looks, its inputs aside: pages, styles, scripts, font, code, and the chips' sources."""
+    """A digest of code, templates, scripts, styles, font, themes and the sources of the chips."""
     digest = hashlib.sha256(__version__.encode())
-    for path in sorted(
-        path for path in HERE.rglob("*") if path.is_file() and path.suffix != ".pyc"
-    ):
+    files = (path for path in HERE.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    for path in sorted(files):
         digest.update(path.relative_to(HERE).as_posix().encode() + path.read_bytes())
-    digest.update(LOOKS.read_bytes())
+    digest.update(THEMES.read_bytes())
     digest.update(json.dumps(chip_sources(), sort_keys=True, default=str).encode())
     return digest.hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Columns as a page reads them: short where values repeat, in runs or over and over, as they do in every sweep."""
+"""Columns packed for a page: repeated values become codes, run lengths or a cycle."""
 
 from __future__ import annotations
 
@@ -10,24 +10,28 @@ if TYPE_CHECKING:
 
     from rooflines.model.resources import JSON
 
-__all__ = ["packed", "packed_rows"]
+__all__ = ["Packed", "packed", "packed_rows"]
+
+Packed = dict[str, Any]
+"""A packed column: one of the four forms that `packed` returns."""
 
 PAIR = 2
-"""Numbers that a run takes [1]."""
+"""Numbers per run: code and length [1]."""
 
 TRIES = 12
-"""How many times a column may come back to its first value before its period is full [1]."""
+"""Repetitions of the first value that are tried as the period of a column [1]."""
 
 
-def packed(column: Sequence[Any]) -> dict[str, Any]:
-    """A column in the one of four forms that is about the shortest.
+def packed(column: Sequence[Any]) -> Packed:
+    """Pack a column in the form that is about the shortest.
 
     Args:
         column: Text, numbers, truth values and None.
 
     Returns:
-        `{"values": [...]}`, `{"levels": [...], "codes": [...]}`, `{"levels": [...], "runs": [code, length, ...]}`, or
-        `{"levels": [...], "cycle": [code, ...], "rows": n}`, whose codes begin anew until there are n.
+        `{"values": [...]}`, `{"levels": [...], "codes": [...]}`,
+        `{"levels": [...], "runs": [code, length, ...]}`, or
+        `{"levels": [...], "cycle": [code, ...], "rows": n}`, whose codes repeat up to n rows.
     """
     runs = [(value, len(list(run))) for value, run in groupby(column)]
     period = _period(column)
@@ -51,33 +55,33 @@ def packed(column: Sequence[Any]) -> dict[str, Any]:
 
 
 def _period(column: Sequence[Any]) -> int:
-    """After how many rows a column repeats itself to its end; its length where it does not."""
-    place = 0
+    """The number of rows after which a column repeats itself to its end, or its length."""
+    period = 0
     for _ in range(TRIES):
         try:
-            place = column.index(column[0], place + 1)
+            period = column.index(column[0], period + 1)
         except (ValueError, IndexError):
             break
-        if column[place:] == column[:-place]:
-            return place
+        if column[period:] == column[:-period]:
+            return period
     return len(column)
 
 
 def _coded(column: Sequence[Any]) -> tuple[list[Any], list[int]]:
-    """The values that there are, and for each row the place of its value among them."""
-    places: dict[Any, int] = {}
-    codes = [places.setdefault(value, len(places)) for value in column]
-    return list(places), codes
+    """The distinct values, and for each row the index of its value among them."""
+    indices: dict[Any, int] = {}
+    codes = [indices.setdefault(value, len(indices)) for value in column]
+    return list(indices), codes
 
 
-def packed_rows(rows: Sequence[JSON]) -> dict[str, Any] | None:
+def packed_rows(rows: Sequence[JSON]) -> dict[str, Packed] | None:
     """Rows as packed columns.
 
     Args:
-        rows: What a chart draws, as its specification has it.
+        rows: The data of a chart, from its specification.
 
     Returns:
-        The columns by name; None where the rows do not all have the same keys, or a column has values of several kinds.
+        The columns by name; None if rows differ in their keys, or a column mixes kinds of values.
     """
     keys = list(rows[0]) if rows else []
     if not keys or any(list(row) != keys for row in rows):
@@ -91,7 +95,10 @@ def packed_rows(rows: Sequence[JSON]) -> dict[str, Any] | None:
 
 
 def _of_one_kind(values: Sequence[Any]) -> bool:
-    """Whether values are all text, all numbers or all truth values: 1 and True are one key to Python, but not to a page."""
+    """Whether values are all text, all numbers or all truth values.
+
+    1 and True are the same key in Python, but not in a page.
+    """
     kinds = {
         float if isinstance(value, int) and not isinstance(value, bool) else type(value)
         for value in values

@@ -1,179 +1,161 @@
-"""The pages of the bundle: templates filled with what the files say."""
+"""The pages of the site, rendered from templates in which every value is escaped."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import polars as pl
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from rooflines.basics.version import __version__
 from rooflines.catalogue.chips import chip_entries, chip_sources
-from rooflines.site.chip_page import chip_sections, source_list, summary_rows, used_sources
-from rooflines.site.text import escaped, filled, link
+from rooflines.site.chip_page import chip_views, document_views, used_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rooflines.model.resources import JSON
 
-__all__ = ["POLICY", "pages"]
+__all__ = ["PAGES", "POLICY", "TEMPLATES", "ListedChart", "pages"]
 
-TEMPLATES = Path(__file__).parent / "templates"
-
-BOOK = "https://jax-ml.github.io/scaling-book/roofline/"
+TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    finalize=lambda value: "" if value is None else value,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self' data:; "
-    "base-uri 'none'; form-action 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "font-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
-"""What the pages ask the browser to hold them to: no request to anywhere else, and no script that is not a file of the folder."""
+"""The content security policy of every page: no requests to other hosts, no inline scripts."""
 
-PAGES = {
-    "charts": ("index.html", ("vega", "charts")),
-    "thresholds": ("thresholds.html", ("thresholds",)),
-    "chips": ("chips.html", ("chips",)),
-    "model": ("model.html", ()),
-}
-"""The pages: their files, and the scripts they load beside the one that all share."""
+PAGES = ("index.html", "thresholds.html", "chips.html", "model.html")
+"""The pages: names of their templates and of their files."""
+
+
+class ListedChart(TypedDict):
+    """A chart in the list of the page `index.html`; `charts.js` reads the same keys.
+
+    Attributes:
+        id: Its name, which is the start of the names of its files.
+        family: The folder that it comes from.
+        heading: The heading in the list that it is under.
+        title: Its finding.
+        subtitle: Its setting.
+        caption: How to read it.
+        params: Its menus.
+        spec: The path of its specification.
+        files: Texts and paths of its downloads.
+    """
+
+    id: str
+    family: str
+    heading: str
+    title: str
+    subtitle: str
+    caption: str
+    params: list[JSON]
+    spec: str
+    files: list[tuple[str, str]]
+
+
+NO_CHART = ListedChart(
+    id="",
+    family="",
+    heading="",
+    title="No charts",
+    subtitle="",
+    caption="",
+    params=[],
+    spec="",
+    files=[],
+)
+
+
+@dataclass(frozen=True)
+class SweepView:
+    """A row of the table of sweeps.
+
+    Attributes:
+        name: The sweep's name.
+        operation: Its operation, as configured.
+        chips: Number of chips [1].
+        dtypes: Number of dtype combinations [1].
+        shardings: The names of its shardings.
+        thresholds: Number of thresholds [1].
+    """
+
+    name: str
+    operation: str
+    chips: int
+    dtypes: int
+    shardings: str
+    thresholds: int
 
 
 def pages(
-    charts: Sequence[JSON], thresholds: pl.DataFrame, about: JSON
+    charts: Sequence[ListedChart], thresholds: pl.DataFrame, about: JSON
 ) -> Iterator[tuple[str, str]]:
-    """The pages: their files' names and their text.
+    """Render all pages.
 
     Args:
-        charts: What the page of the charts knows of each.
+        charts: The charts to list, in order.
         thresholds: As on disk.
         about: The metadata of the thresholds: the sweeps with their chips, and the columns.
+
+    Yields:
+        File name and HTML of each page.
     """
-    for name, body in _bodies(charts, thresholds, about).items():
-        yield PAGES[name][0], _page(name, body)
-
-
-def _bodies(charts: Sequence[JSON], frame: pl.DataFrame, about: JSON) -> dict[str, str]:
-    """What stands between the top and the foot of each page, as HTML."""
-    used = {chip: entry for recipe in about["made_from"] for chip, entry in recipe["chips"].items()}
-    chips = {
-        chip: used[chip] for chip in (*chip_entries(), *used) if chip in used
-    }  # in the catalogue's order
-    sources = chip_sources()
-    first: Mapping[str, Any] = (
-        charts[0]
-        if charts
-        else {"heading": "", "title": "No charts", "subtitle": "", "caption": "", "files": []}
-    )
+    recipes = about["made_from"]
+    used = {chip: entry for recipe in recipes for chip, entry in recipe["chips"].items()}
+    chips = {chip: used[chip] for chip in (*chip_entries(), *used) if chip in used}
     counts = dict(
-        frame.group_by("sweep").len().with_columns(pl.col("sweep").cast(pl.String)).iter_rows()
+        thresholds.group_by("sweep").len().with_columns(pl.col("sweep").cast(pl.String)).iter_rows()
     )
     values = {
-        "charts": {
-            "list": _chart_list(charts),
-            "family": escaped(first["heading"]),
-            "title": escaped(first["title"]),
-            "setting": escaped(first["subtitle"]),
-            "caption": escaped(first["caption"]),
-            "files": "".join(
-                f'<a href="{escaped(file)}" download>{escaped(text)}</a>'
-                for text, file in first["files"]
-            ),
+        "index.html": {
+            "families": [
+                (heading, list(group))
+                for heading, group in groupby(charts, lambda chart: chart["heading"])
+            ],
+            "first": charts[0] if charts else NO_CHART,
         },
-        "thresholds": {
-            "rows": f"{frame.height:,}",
-            "sweeps": f"{len(counts):,}",
-            "columns": "\n".join(_column(column) for column in about["columns"]),
+        "thresholds.html": {
+            "rows": thresholds.height,
+            "sweeps": len(counts),
+            "columns": about["columns"],
         },
-        "chips": {
-            "summary": summary_rows(chips),
-            "sections": chip_sections(chips, sources),
-            "sources": source_list(used_sources(chips, sources)),
+        "chips.html": {
+            "chips": chip_views(chips),
+            "sources": document_views(used_sources(chips, chip_sources())),
         },
-        "model": {
-            "sweeps": "\n".join(
-                _sweep(recipe, counts.get(recipe["sweep"], 0)) for recipe in about["made_from"]
-            ),
-            "book": link(BOOK, "How to Scale Your Model"),
+        "model.html": {
+            "sweeps": [_sweep(recipe, counts.get(recipe["sweep"], 0)) for recipe in recipes]
         },
     }
-    return {name: filled(_template(name), given) for name, given in values.items()}
+    for page in PAGES:
+        template = TEMPLATES.get_template(page)
+        yield page, template.render(policy=POLICY, version=__version__, **values[page])
 
 
-def _template(name: str) -> str:
-    return (TEMPLATES / f"{name}.html").read_text(encoding="utf-8")
-
-
-def _chart_list(charts: Sequence[JSON]) -> str:
-    """The list of charts: a heading for each family, a link for each chart."""
-    parts: list[str] = []
-    heading = None
-    for chart in charts:
-        if chart["heading"] != heading:
-            parts += ["</ul>"] if heading is not None else []
-            heading = chart["heading"]
-            parts.append(f"<h2>{escaped(heading)}</h2><ul>")
-        small = f"charts/{chart['id']}"
-        parts.append(
-            f'<li><a href="#chart={escaped(chart["id"])}" data-chart="{escaped(chart["id"])}" title="{escaped(chart["subtitle"])}">'
-            f'<img src="{small}-light-small.png" data-light="{small}-light-small.png" data-dark="{small}-dark-small.png" alt="" '
-            f'width="96" height="54"><span>{escaped(chart["title"])}</span></a></li>'
-        )
-    return "\n".join([*parts, "</ul>"] if parts else [])
-
-
-def _column(column: JSON) -> str:
-    unit = f" [{column['unit']}]" if column["unit"] not in ("", "1") else ""
-    null = f" Empty: {column['null']}." if column["null"] else ""
-    return f"<dt><code>{escaped(column['name'])}</code></dt><dd>{escaped(column['meaning'] + unit + '.' + null)}</dd>"
-
-
-def _sweep(recipe: JSON, thresholds: int) -> str:
-    asked = recipe["config"]
-    sharding = asked.get("sharding") or ["none"]
-    names = ", ".join(
-        str(one) if isinstance(one, str) else "custom"
-        for one in ([sharding] if isinstance(sharding, str) else sharding)
+def _sweep(recipe: JSON, thresholds: int) -> SweepView:
+    config = recipe["config"]
+    shardings = config.get("sharding") or ["none"]
+    if isinstance(shardings, str):
+        shardings = [shardings]
+    return SweepView(
+        recipe["sweep"],
+        config["operation"],
+        len(recipe["chips"]),
+        len(config["dtypes"]),
+        ", ".join(one if isinstance(one, str) else "custom" for one in shardings),
+        thresholds,
     )
-    return (
-        f'<tr><th scope="row">{escaped(recipe["sweep"])}</th><td><code>{escaped(asked["operation"])}</code></td>'
-        f'<td class="number">{len(recipe["chips"])}</td><td class="number">{len(asked["dtypes"])}</td>'
-        f'<td>{escaped(names)}</td><td class="number">{thresholds:,}</td></tr>'
-    )
-
-
-TITLES = {
-    "charts": (
-        "rooflines: when is it compute-bound?",
-        "Rooflines of machine-learning accelerators, with charts to filter and to take away.",
-    ),
-    "thresholds": (
-        "Thresholds – rooflines",
-        "From which size on operations are compute-bound, on every chip and in every number format.",
-    ),
-    "chips": (
-        "Chips – rooflines",
-        "Peaks, bandwidths and prices of accelerators, each number with its source.",
-    ),
-    "model": ("The model – rooflines", "What the roofline model computes, and what it ignores."),
-}
-
-
-def _page(name: str, body: str) -> str:
-    """A whole page."""
-    title, description = TITLES[name]
-    here = {f"here_{page}": ' aria-current="page"' if page == name else "" for page in PAGES}
-    scripts = "\n".join(
-        f'<script src="assets/{script}.js" defer></script>' for script in PAGES[name][1]
-    )
-    made = f"Made by rooflines {escaped(__version__)}. A model of data sheets, not a measurement."
-    values = {
-        "title": title,
-        "description": description,
-        "policy": POLICY,
-        "page": name,
-        "scripts": scripts,
-        "body": body,
-        "made": made,
-        **here,
-    }
-    return filled(_template("layout"), values)

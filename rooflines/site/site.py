@@ -1,7 +1,7 @@
-"""The folder to publish: from the charts on disk, the thresholds and the catalogue to pages, data and downloads.
+"""The site: a folder of pages, data and downloads, from charts, thresholds and the catalogue.
 
-Nothing is computed here that a reader would take for a result: numbers come from the files, this puts them into pages. The pages work
-from a folder, without a server or a network, under a policy that lets no script run but the folder's own.
+No result is computed here: all numbers come from files. The pages need no server and no network,
+and run under a content security policy that allows only the scripts of the folder.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 import vl_convert as vlc
@@ -22,10 +22,11 @@ import vl_convert as vlc
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.version import __version__
 from rooflines.charts.kit.themes import SIZES, config
-from rooflines.results.records import appearing_folder, recording
+from rooflines.results.atomic import atomic_folder
+from rooflines.results.records import recording
 from rooflines.results.tables import csv_text, metadata_of
 from rooflines.site.packing import packed_rows
-from rooflines.site.pages import pages
+from rooflines.site.pages import ListedChart, pages
 from rooflines.site.text import as_json
 from rooflines.site.threshold_data import tables
 
@@ -51,7 +52,7 @@ HEADINGS = {
     "time": "Where the time goes",
     "bounds": "What binds",
 }
-"""What the list calls the families of charts; any other by its own name."""
+"""Headings of the families in the list; a family without one is listed by its name."""
 
 FILES = {
     "PNG, light": "-light.png",
@@ -62,10 +63,10 @@ FILES = {
     "CSV": ".csv",
     "Parquet": ".parquet",
 }
-"""The files of a chart that one can take away."""
+"""Downloads of a chart: text and ending of each file."""
 
-LOOKS = {"web": (13, 14, 15, 16), "paper": (8, 9, 10, 11)}
-"""Sizes of text that a page draws a chart in, by its layout [px]: the largest one that fits."""
+TEXT_SIZES = {"web": (13, 14, 15, 16), "paper": (8, 9, 10, 11)}
+"""Text sizes of a chart by layout [px]; the page takes the largest that fits."""
 
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -73,95 +74,89 @@ SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 def write_bundle(
     folder: str | Path, families: Iterable[str | Path], thresholds: str | Path
 ) -> None:
-    """Write the folder to publish, in place of whatever stands there.
+    """Write the site; a folder of that name is replaced.
 
     Args:
-        folder: Where it goes.
-        families: The folder of every family of charts, in the order of the list: its charts' files, and `index.json`, which lists them.
+        folder: The folder to write.
+        families: The folders of the families of charts, in the order of the list: the files of the
+            charts, and `index.json`, which lists them.
         thresholds: The thresholds, as Parquet; their metadata have the chips.
     """
-    with recording(recipes=metadata_of(thresholds)["made_from"]), appearing_folder(folder) as aside:
-        sums: dict[str, str] = {}
+    recipes = metadata_of(thresholds)["made_from"]
+    with recording(recipes=recipes), atomic_folder(folder) as temporary:
+        digests: dict[str, str] = {}
         for name, content in site_files([Path(family) for family in families], Path(thresholds)):
-            path = aside / name
+            path = temporary / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
             if path.suffix != ".pdf":  # the one format that differs from run to run
-                sums[name] = hashlib.sha256(content).hexdigest()
+                digests[name] = hashlib.sha256(content).hexdigest()
         manifest = {
             "made_by": f"rooflines {__version__}",
             "vega_lite": VEGA_LITE,
-            "sha256": dict(sorted(sums.items())),
+            "sha256": dict(sorted(digests.items())),
         }
-        (aside / "manifest.json").write_text(
-            json.dumps(manifest, indent=1) + "\n", encoding="utf-8"
-        )
+        text = json.dumps(manifest, indent=1) + "\n"
+        (temporary / "manifest.json").write_text(text, encoding="utf-8")
 
 
 def site_files(families: Sequence[Path], thresholds: Path) -> Iterator[tuple[str, bytes]]:
-    """Every file of the folder but its manifest: its path and content.
+    """All files of the site except its manifest.
 
     Args:
-        families: The folder of every family of charts.
+        families: The folders of the families of charts.
         thresholds: The thresholds, as Parquet.
+
+    Yields:
+        Path and content of each file.
     """
+    folders = {family.name: family for family in families}
     charts = [chart for family in families for chart in _charts(family)]
-    _refuse_doubles([chart["id"] for chart in charts])
-    with (
-        ThreadPoolExecutor(1) as beside
-    ):  # ended whatever happens: one that is left alone can keep an interrupted process from ending
-        vega = beside.submit(_vega)  # takes seconds, in which the rest is read and packed
+    _check_unique([chart["id"] for chart in charts])
+    # The executor is shut down on every exit: a live thread would keep an interrupted process alive.
+    with ThreadPoolExecutor(1) as executor:
+        vega = executor.submit(_vega)  # takes seconds; the rest is read and packed meanwhile
         yield from _assets()
-        yield "assets/charts-data.js", _script("charts", {"charts": charts, "looks": _looks()})
+        yield "assets/charts-data.js", _script("charts", {"charts": charts, "looks": _themes()})
         for chart in charts:
-            yield from _chart_files(
-                chart, next(family for family in families if family.name == chart["family"])
-            )
+            yield from _chart_files(chart, folders[chart["family"]])
         about = metadata_of(thresholds)
         frame = pl.read_parquet(thresholds)
-        chosen = next(
-            (
-                param["value"]
-                for chart in charts
-                for param in chart["params"]
-                if param["name"] == "chip"
-            ),
-            None,
-        )
-        yield from _threshold_files(frame, thresholds, about["columns"], chosen)
+        params = (param for chart in charts for param in chart["params"])
+        chip = next((param["value"] for param in params if param["name"] == "chip"), None)
+        yield from _threshold_files(frame, thresholds, about["columns"], chip)
         for name, text in pages(charts, frame, about):
             yield name, text.encode()
         yield "assets/vega.js", vega.result()
 
 
-def _charts(folder: Path) -> list[dict[str, Any]]:
-    """The charts of a family as the page knows them."""
-    family = folder.name
-    given = json.loads((folder / "index.json").read_text(encoding="utf-8"))
-    for chart in given:
+def _charts(folder: Path) -> list[ListedChart]:
+    """The charts of a family."""
+    listed = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+    for chart in listed:
         if not SAFE_NAME.fullmatch(chart["id"]):
             raise RooflinesError(
                 "charts",
                 f"has the id {chart['id']!r}, which is no name of a file",
                 "use letters, digits and hyphens",
             )
+    family = folder.name
+    heading = HEADINGS.get(family) or family.replace("-", " ").capitalize()
     return [
         {
             "id": chart["id"],
             "family": family,
-            "heading": chart.get("heading")
-            or HEADINGS.get(family)
-            or family.replace("-", " ").capitalize(),
+            "heading": chart.get("heading") or heading,
             "title": chart["title"],
             "subtitle": chart["subtitle"],
             "caption": chart["caption"],
             "params": chart["params"],
             "spec": f"charts/{chart['id']}.js",
             "files": [
-                [text, f"charts/{_download(chart['id'], ending)}"] for text, ending in FILES.items()
+                (text, f"charts/{_download(chart['id'], ending)}") for text, ending in FILES.items()
             ],
         }
-        for chart in given
+        for chart in listed
     ]
 
 
@@ -169,16 +164,17 @@ def _download(chart: str, ending: str) -> str:
     return f"{chart}.vl.json" if ending == ".json" else f"{chart}{ending}"
 
 
-def _refuse_doubles(ids: Sequence[str]) -> None:
-    doubles = sorted({name for name in ids if ids.count(name) > 1})
-    if doubles:
+def _check_unique(ids: Sequence[str]) -> None:
+    """Refuse an id that two charts have."""
+    repeated = sorted({name for name in ids if ids.count(name) > 1})
+    if repeated:
         raise RooflinesError(
-            "charts", f"has the id {doubles[0]!r} twice", "give every chart an id of its own"
+            "charts", f"has the id {repeated[0]!r} twice", "give every chart an id of its own"
         )
 
 
 def _script(name: str, data: object) -> bytes:
-    """Data as a script: what a page opened from a folder can load, unlike JSON."""
+    """Data as a script, which a page opened from a folder can load; it cannot load JSON."""
     return f"ROOFLINES.put({as_json(name)},{as_json(data)});\n".encode()
 
 
@@ -186,10 +182,12 @@ def _assets() -> Iterator[tuple[str, bytes]]:
     """Scripts, styles, the font and licences."""
     for path in sorted((HERE / "assets").iterdir()):
         yield f"assets/{path.name}", path.read_bytes()
-    font = base64.b64encode(
-        (HERE / "vendor" / "inter-latin-wght-normal.woff2").read_bytes()
-    ).decode()
-    face = f'@font-face{{font-family:"Inter";font-style:normal;font-weight:100 900;src:url(data:font/woff2;base64,{font}) format("woff2")}}\n'
+    font = (HERE / "vendor" / "inter-latin-wght-normal.woff2").read_bytes()
+    source = f"data:font/woff2;base64,{base64.b64encode(font).decode()}"
+    face = (
+        '@font-face{font-family:"Inter";font-style:normal;font-weight:100 900;'
+        f'src:url({source}) format("woff2")}}\n'
+    )
     yield "assets/font.css", face.encode()
     parts = [
         "Licences of what this folder contains that others made.\n",
@@ -203,62 +201,57 @@ def _assets() -> Iterator[tuple[str, bytes]]:
 
 
 def _vega() -> bytes:
-    """Vega, in a function of its own: its short names would clash with those of other scripts."""
+    """Vega, wrapped in a function: its short global names would clash with other scripts."""
     return f"(function(){{{vlc.javascript_bundle(EXPORTS, vl_version=VEGA_LITE)}}})();\n".encode()
 
 
-def _looks() -> dict[str, dict[str, Any]]:
-    """Configs of Vega-Lite by theme, layout and size of text."""
+def _themes() -> dict[str, dict[str, dict[str, JSON]]]:
+    """Configs of Vega-Lite by theme, layout and text size."""
     return {
-        name: {
+        theme: {
             layout: {
-                str(em): config(replace(SIZES[layout], em=em), dark=name == "dark") for em in sizes
+                str(em): config(replace(SIZES[layout], em=em), dark=theme == "dark") for em in sizes
             }
-            for layout, sizes in LOOKS.items()
+            for layout, sizes in TEXT_SIZES.items()
         }
-        for name in ("light", "dark")
+        for theme in ("light", "dark")
     }
 
 
-def _chart_files(chart: JSON, folder: Path) -> Iterator[tuple[str, bytes]]:
-    """A chart's specification as a script, its files, and its picture in the list."""
-    spec = (
-        folder / f"{chart['id']}.json"
-    ).read_bytes()  # an infinite number in it is none that a script may have
-    yield (
-        chart["spec"],
-        _script(f"chart/{chart['id']}", _packed(json.loads(spec, parse_constant=lambda _: None))),
-    )
+def _chart_files(chart: ListedChart, folder: Path) -> Iterator[tuple[str, bytes]]:
+    """A chart's specification as a script, its downloads, and its small pictures for the list."""
+    name = chart["id"]
+    text = (folder / f"{name}.json").read_bytes()
+    spec = json.loads(text, parse_constant=lambda _: None)  # as_json refuses infinite numbers
+    yield chart["spec"], _script(f"chart/{name}", _packed(spec))
     for ending in FILES.values():
-        yield (
-            f"charts/{_download(chart['id'], ending)}",
-            (folder / f"{chart['id']}{ending}").read_bytes(),
-        )
-    for name in (f"{chart['id']}-{theme}-small.png" for theme in ("light", "dark")):
-        yield f"charts/{name}", (folder / name).read_bytes()
+        yield f"charts/{_download(name, ending)}", (folder / f"{name}{ending}").read_bytes()
+    for picture in (f"{name}-{theme}-small.png" for theme in ("light", "dark")):
+        yield f"charts/{picture}", (folder / picture).read_bytes()
 
 
-def _packed(spec: dict[str, Any]) -> dict[str, Any]:
-    """A specification whose rows are packed where they can be; the page unpacks them."""
-    columns = {name: packed_rows(rows) for name, rows in spec.get("datasets", {}).items()}
-    rows = {name: rows for name, rows in spec.get("datasets", {}).items() if columns[name] is None}
+def _packed(spec: JSON) -> dict[str, JSON]:
+    """A specification whose rows are packed where possible; the page unpacks them."""
+    datasets = spec.get("datasets", {})
+    columns = {name: packed_rows(rows) for name, rows in datasets.items()}
+    rows = {name: rows for name, rows in datasets.items() if columns[name] is None}
     return {
         "spec": {**spec, "datasets": rows},
-        "columns": {name: form for name, form in columns.items() if form is not None},
+        "columns": {name: packed for name, packed in columns.items() if packed is not None},
     }
 
 
 def _threshold_files(
     frame: pl.DataFrame, parquet: Path, columns: Sequence[JSON], chip: str | None
 ) -> Iterator[tuple[str, bytes]]:
-    """The thresholds: what the page's table loads, and all of them to take away."""
+    """The thresholds as data of their page and as downloads."""
     listed = []
     for number, table in enumerate(tables(frame)):
         parts = []
-        for place, (of_chip, rows, of, packed) in enumerate(table.parts):
-            file = f"data/thresholds-{number:02d}-{place:03d}.js"
-            parts.append({"chip": of_chip, "rows": rows, "all": of, "file": file})
-            yield file, _script(file, packed)
+        for index, part in enumerate(table.parts):
+            file = f"data/thresholds-{number:02d}-{index:03d}.js"
+            parts.append({"chip": part.chip, "rows": part.rows, "all": part.all_rows, "file": file})
+            yield file, _script(file, part.columns)
         listed.append(
             {
                 "id": f"{table.sweep}.{table.axis}",
@@ -268,22 +261,18 @@ def _threshold_files(
                 "parts": parts,
             }
         )
-    yield (
-        "data/thresholds.js",
-        _script(
-            "thresholds",
-            {"tables": listed, "columns": columns, "table": _first_table(frame), "chip": chip},
-        ),
-    )
+    data = {"tables": listed, "columns": columns, "table": _first_table(frame), "chip": chip}
+    yield "data/thresholds.js", _script("thresholds", data)
     yield "data/thresholds.parquet", parquet.read_bytes()
     yield "data/thresholds.csv.gz", gzip.compress(csv_text(frame).encode(), mtime=0)
 
 
 def _first_table(frame: pl.DataFrame) -> str | None:
-    """The table that one is most likely to look something up in: of named shapes if there are any, the largest that solves for a size."""
-    named = pl.col("shape").is_not_null().any()
-    found = frame.group_by("sweep", "axis", maintain_order=True).agg(
-        named.alias("named"), (pl.col("axis") != "shards").all().alias("size"), pl.len()
+    """The table that the page opens with: a size's, if possible of named shapes, the longest."""
+    counts = frame.group_by("sweep", "axis", maintain_order=True).agg(
+        pl.col("shape").is_not_null().any().alias("named"),
+        (pl.col("axis") != "shards").all().alias("size"),
+        pl.len(),
     )
-    best = found.sort("size", "named", "len", descending=True, maintain_order=True).head(1)
-    return next((f"{sweep}.{axis}" for sweep, axis, *_ in best.iter_rows()), None)
+    first = counts.sort("size", "named", "len", descending=True, maintain_order=True).head(1)
+    return next((f"{sweep}.{axis}" for sweep, axis, *_ in first.iter_rows()), None)

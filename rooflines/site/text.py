@@ -1,34 +1,22 @@
-"""Values as text for a page: escaped for HTML, as JSON that is safe in a script, and as numbers with a prefix and a unit."""
+"""Values as text for a page: JSON that is safe in a script, and numbers with prefix and unit."""
 
 from __future__ import annotations
 
-import html
 import json
 import math
-from string import Template
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ["as_json", "escaped", "filled", "link", "quantity"]
+__all__ = ["as_json", "quantity"]
 
 PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
 THOUSAND = 1000.0
 DIGITS = 4
-"""Digits a page shows of a number that has a prefix; its title has them all."""
-
-
-def escaped(value: object) -> str:
-    """Text that is shown as it is, in HTML and in an attribute's value; nothing for None."""
-    return "" if value is None else html.escape(str(value), quote=True)
+"""Significant digits of a number with a prefix; its tooltip has all of them."""
 
 
 def as_json(value: object) -> str:
-    """Plain data as JSON that may stand in a script of any page: no `<` in it can end the script."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace(
-        "<", "\\u003c"
-    )
+    """JSON that is safe in a script: no `<` in it can end the script."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")
 
 
 def quantity(value: float, unit: str) -> str:
@@ -44,23 +32,6 @@ def quantity(value: float, unit: str) -> str:
     if not unit:
         return f"{value:,.10g}"
     value = float(f"{value:.{DIGITS}g}")  # 999.96 is 1 k, not 1000
-    place = (
-        min(max(int(math.floor(math.log10(abs(value))) // 3), 0), len(PREFIXES) - 1) if value else 0
-    )
-    return f"{value / THOUSAND**place:.{DIGITS}g} {PREFIXES[place]}{unit}"
-
-
-def link(url: str | None, text: str) -> str:
-    """A link to another site, or its text alone where the address is none of the web."""
-    if url is None or not url.startswith(("https://", "http://")):
-        return escaped(text)
-    return f'<a href="{escaped(url)}" rel="noopener noreferrer">{escaped(text)}</a>'
-
-
-def filled(template: str, values: Mapping[str, Any]) -> str:
-    """A page's template with `$name` replaced; the values are HTML already.
-
-    Raises:
-        KeyError: The template names a value that is not given.
-    """
-    return Template(template).substitute(values)
+    power = int(math.log10(abs(value)) // 3) if value else 0
+    power = min(max(power, 0), len(PREFIXES) - 1)
+    return f"{value / THOUSAND**power:.{DIGITS}g} {PREFIXES[power]}{unit}"

@@ -1,14 +1,14 @@
-"""The thresholds as the page's table reads them: cut into files that one loads when they are looked at.
+"""The thresholds as data of their page: files that the page loads on demand.
 
-A table is one axis of one sweep, for which a column has one meaning. A small table is one file; a large one is a file per chip, so
-that the page never holds more than `MOST_ROWS` rows and yet every row can be reached. Sweeps repeat themselves so much that 380,000
-rows take 2 MB.
+A table is one axis of one sweep, so that every column has one meaning. A small table is one file. A
+large one is one file per chip, so that the page holds at most `MOST_ROWS` rows at a time. Packed,
+380,000 rows of the default config take 2 MB.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
@@ -17,16 +17,18 @@ from rooflines.site.packing import packed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MOST_ROWS", "Table", "tables"]
+    from rooflines.site.packing import Packed
+
+__all__ = ["MOST_ROWS", "Table", "TablePart", "tables"]
 
 MOST_ROWS = 5_000
-"""Rows that one file has at most [1]. Those beyond are in the download alone, and the page says so."""
+"""Limit of rows per file [1]. Rows beyond it are only in the download, and the page says so."""
 
 MOST_FILES = 400
-"""Files that all tables have at most [1]; tables beyond are in the download alone, and the page says so."""
+"""Limit of files [1]. Tables beyond it are only in the download, and the page says so."""
 
 DIGITS = 6
-"""Significant digits of a real number in the page; the download has all."""
+"""Significant digits of a real number in the page [1]; the download has all."""
 
 LEFT_OUT = (
     "sweep",
@@ -36,7 +38,23 @@ LEFT_OUT = (
     "critical_network",
     "limit_intensity",
 )
-"""Columns that the page's table does not have: two are in its name, the others are details that the downloads have."""
+"""Columns that the page leaves out: two name the table, the others are details in the downloads."""
+
+
+class TablePart(NamedTuple):
+    """A file of a table.
+
+    Attributes:
+        chip: Whose rows it has; None for all chips.
+        rows: Rows in it [1].
+        all_rows: Rows there are [1].
+        columns: The columns, packed.
+    """
+
+    chip: str | None
+    rows: int
+    all_rows: int
+    columns: dict[str, Packed]
 
 
 @dataclass(frozen=True)
@@ -46,14 +64,14 @@ class Table:
     Attributes:
         sweep: The sweep's name.
         axis: What is solved for.
-        rows: How many there are [1].
-        parts: The files: of which chip (None: all), the rows in it, the rows there are, and the columns in the packed form.
+        rows: Number of thresholds [1].
+        parts: Its files.
     """
 
     sweep: str
     axis: str
     rows: int
-    parts: tuple[tuple[str | None, int, int, dict[str, Any]], ...]
+    parts: tuple[TablePart, ...]
 
 
 def tables(thresholds: pl.DataFrame) -> Iterator[Table]:
@@ -62,33 +80,30 @@ def tables(thresholds: pl.DataFrame) -> Iterator[Table]:
     Args:
         thresholds: As on disk.
     """
-    names = thresholds.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+    frame = thresholds.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
     files = 0
-    for (sweep, axis), rows in names.group_by("sweep", "axis", maintain_order=True):
+    for (sweep, axis), rows in frame.group_by("sweep", "axis", maintain_order=True):
         pieces = (
             [(None, rows)]
             if rows.height <= MOST_ROWS
-            else [(str(chip), of) for (chip,), of in rows.group_by("chip", maintain_order=True)]
+            else [(str(chip), own) for (chip,), own in rows.group_by("chip", maintain_order=True)]
         )
-        files += len(pieces)
-        if files > MOST_FILES:
-            files -= len(pieces)
+        if files + len(pieces) > MOST_FILES:
             pieces = []
+        files += len(pieces)
         parts = tuple(
-            (chip, min(of.height, MOST_ROWS), of.height, _columns(of.head(MOST_ROWS)))
-            for chip, of in pieces
+            TablePart(chip, min(own.height, MOST_ROWS), own.height, _columns(own.head(MOST_ROWS)))
+            for chip, own in pieces
         )
         yield Table(str(sweep), str(axis), rows.height, parts)
 
 
-def _columns(rows: pl.DataFrame) -> dict[str, Any]:
-    """The columns of a file, packed; those that are null everywhere say nothing and are left out, the answer excepted."""
-    shown = (
-        column
+def _columns(rows: pl.DataFrame) -> dict[str, Packed]:
+    """The columns of a file, packed; those that are null throughout are left out, but `critical`."""
+    return {
+        column.name: packed(
+            (column.round_sig_figs(DIGITS) if column.dtype.is_float() else column).to_list()
+        )
         for column in rows.drop(LEFT_OUT, strict=False)
         if column.name == "critical" or column.null_count() < column.len()
-    )
-    return {
-        c.name: packed((c.round_sig_figs(DIGITS) if c.dtype.is_float() else c).to_list())
-        for c in shown
     }

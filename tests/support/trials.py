@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, Self
 
 import yaml
 
-from rooflines.results.provenance import faults_in
-from rooflines.results.records import LEFTOVER
+from rooflines.results.atomic import LEFTOVER
+from rooflines.results.provenance import check_results
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -218,7 +218,7 @@ class Trial:
         found = self.contents()
         assert found.keys() == clean.keys()
         assert [name for name in clean if found[name] != clean[name]] == []
-        assert [(path, fault) for path, fault in faults_in(self.results) if fault] == []
+        assert [(path, fault) for path, fault in check_results(self.results) if fault] == []
 
 
 class Watcher:

@@ -15,7 +15,7 @@ from PIL import Image
 from rooflines.basics.errors import RooflinesError
 from rooflines.charts.kit.labels import FONTS
 from rooflines.charts.kit.themes import SIZES, UNTITLED_TOP, Margins, config, themed
-from rooflines.results.tables import appearing
+from rooflines.results.atomic import atomic_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -212,5 +212,5 @@ def scenegraph(spec: Mapping[str, Any], size: str = "web", *, dark: bool = False
 
 def write_bytes(path: str | Path, content: bytes | str) -> None:
     """Write a file that appears whole or not at all."""
-    with appearing(path) as aside:
+    with atomic_file(path) as aside:
         aside.write_bytes(content.encode() if isinstance(content, str) else content)

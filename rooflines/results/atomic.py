@@ -1,0 +1,101 @@
+"""Atomic writes: a temporary file or folder, renamed to its target on success, with a record."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rooflines.results.records import unrecorded, write_record
+from rooflines.results.write_errors import refusal, unwritable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["LEFTOVER", "atomic_file", "atomic_folder", "target_of"]
+
+SUFFIX = ".tmp"
+
+LEFTOVER = f".*.????????{SUFFIX}"
+"""The pattern of names of temporary files and folders."""
+
+
+def target_of(temporary: Path) -> Path:
+    """The target of a temporary path: `thresholds.csv` of `.thresholds.csv.a1b2c3d4.tmp`."""
+    return temporary.with_name(temporary.name.removeprefix(".").rsplit(".", 2)[0])
+
+
+@contextmanager
+def atomic_file(path: str | Path) -> Iterator[Path]:
+    """Write a file atomically: a temporary path, flushed to disk and renamed to `path` on success.
+
+    Raises:
+        RooflinesError: The disk is full, or the folder cannot be written.
+    """
+    target = Path(path)
+    with _explained(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=SUFFIX, dir=target.parent)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            with _explained(target):
+                yield temporary
+                temporary.chmod(0o666 & ~_umask())
+                with temporary.open("rb+") as written:
+                    os.fsync(written.fileno())
+                write_record(temporary, target)
+                temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: str | Path) -> Iterator[Path]:
+    """Write a folder atomically: a temporary folder that replaces `path` on success.
+
+    It has one record; files written in it have none of their own.
+
+    Raises:
+        RooflinesError: The disk is full, or the folder cannot be written.
+    """
+    target = Path(path)
+    with _explained(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary, old = (
+            Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=SUFFIX, dir=target.parent))
+            for _ in range(2)
+        )
+        try:
+            with unrecorded():
+                yield temporary
+            temporary.chmod(0o777 & ~_umask())
+            write_record(temporary, target)
+            if target.exists():
+                target.replace(old / target.name)
+            temporary.replace(target)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def _explained(target: Path) -> Iterator[None]:
+    """Replace errors of writing by one that says what to do."""
+    try:
+        yield
+    except Exception as error:
+        explained = unwritable(target, error)
+        explained = explained or unwritable(target, refusal(target.parent) or error)
+        if explained is None:
+            raise
+        raise explained from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
