@@ -10,7 +10,7 @@ os.environ["POLARS_MAX_THREADS"] = str(
 )  # polars reads it once, when it is imported; Vega takes the other
 
 from rooflines.results.records import recording
-from rooflines.run.progress import job_log
+from rooflines.run.log import job_log
 from rooflines.site.site import write_bundle
 
 inputs = [*snakemake.input.charts, snakemake.input.thresholds]

@@ -11,7 +11,7 @@ os.environ["POLARS_MAX_THREADS"] = str(
 )  # polars reads it once, when it is imported
 
 from rooflines.charts.families import write_family
-from rooflines.run.progress import job_log
+from rooflines.run.log import job_log
 
 with job_log(snakemake.log[0]):
     write_family(

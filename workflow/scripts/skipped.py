@@ -10,7 +10,7 @@ os.environ["POLARS_MAX_THREADS"] = str(
 )  # polars reads it once, when it is imported
 
 from rooflines.run.jobs import write_skipped
-from rooflines.run.progress import job_log
+from rooflines.run.log import job_log
 
 with job_log(snakemake.log[0]):
     write_skipped(snakemake.params.spec, snakemake.output.csv)

@@ -10,7 +10,7 @@ os.environ["POLARS_MAX_THREADS"] = str(
 )  # polars reads it once, when it is imported
 
 from rooflines.results.table_index import write_index
-from rooflines.run.progress import job_log
+from rooflines.run.log import job_log
 
 with job_log(snakemake.log[0]):
     write_index(snakemake.params.spec, snakemake.output.index)

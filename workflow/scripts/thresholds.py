@@ -10,7 +10,7 @@ os.environ["POLARS_MAX_THREADS"] = str(
 )  # polars reads it once, when it is imported
 
 from rooflines.run.jobs import write_thresholds
-from rooflines.run.progress import job_log
+from rooflines.run.log import job_log
 
 with job_log(snakemake.log[0]):
     write_thresholds(snakemake.params.spec, snakemake.output.parquet, snakemake.output.csv)
