@@ -6,9 +6,7 @@ from pathlib import Path
 from snakemake.iocontainers import Snakemake
 
 snakemake: Snakemake
-os.environ["POLARS_MAX_THREADS"] = str(
-    snakemake.threads
-)  # polars reads it once, when it is imported
+os.environ["POLARS_MAX_THREADS"] = str(snakemake.threads)  # polars reads it once, at its import
 
 from rooflines.charts.families import write_family
 from rooflines.run.log import job_log

@@ -5,9 +5,7 @@ import os
 from snakemake.iocontainers import Snakemake
 
 snakemake: Snakemake
-os.environ["POLARS_MAX_THREADS"] = str(
-    snakemake.threads
-)  # polars reads it once, when it is imported
+os.environ["POLARS_MAX_THREADS"] = str(snakemake.threads)  # polars reads it once, at its import
 
 from rooflines.run.jobs import write_thresholds
 from rooflines.run.log import job_log
