@@ -1,4 +1,4 @@
-"""The roofline workflow, as `snakemake` finds it in the repository's root; everything is in workflow/Snakefile."""
+"""The entry that `snakemake` finds in the repository's root; the workflow is workflow/Snakefile."""
 
 
 include: "workflow/Snakefile"

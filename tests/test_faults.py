@@ -37,8 +37,9 @@ from rooflines.results.atomic import LEFTOVER, atomic_folder
 from rooflines.results.tables import write_parquet
 from rooflines.results.write_errors import unwritable
 from rooflines.run import foreign, guard
-from rooflines.run.guard import AtWork, Known, Lease, suspects
 from rooflines.run.jobs import write_skipped
+from rooflines.run.lock import STATE, ActiveRun, RunLock
+from rooflines.run.stale import MOST_NAMED, FileCache, stale_outputs
 
 
 class Clean(NamedTuple):
@@ -167,7 +168,7 @@ def test_whatever_happened_to_files_they_are_told_of_and_made_again(
     done = made.run()
     assert done.returncode == 0, done.stdout
     told = [line for line in done.stdout.splitlines() if line.endswith(": it is made again")]
-    for name, (_, why) in list(DAMAGES.items())[: guard.TOLD]:
+    for name, (_, why) in list(DAMAGES.items())[:MOST_NAMED]:
         output = f"results/{name.partition('/')[0] if name.startswith('bundle') else name}"
         assert any(line.startswith(output) and why in line for line in told), output
     assert "... and 1 more like these" in done.stdout
@@ -195,10 +196,11 @@ def recorded_file(folder: Path, name: str = "skipped.csv") -> tuple[Path, str]:
     return folder / name, spec
 
 
-def suspected(folder: Path, expected: dict[str, str], known: Known | None = None) -> list[str]:
-    """What cannot stay, and why."""
-    found = suspects(folder, expected, known or Known(folder / "known"), lambda _: None)
-    return [f"{suspect.path.name} {suspect.why}" for suspect in found]
+def stale(folder: Path, specs: dict[str, str], cache: FileCache | None = None) -> list[str]:
+    """The stale outputs, each with the reason."""
+    cache = cache or FileCache(folder / "known")
+    outputs = stale_outputs(folder, specs, cache, lambda _: None)
+    return [f"{output.path.name} {output.reason}" for output in outputs]
 
 
 def test_a_file_that_nobody_touched_is_not_read_again(
@@ -215,29 +217,27 @@ def test_a_file_that_nobody_touched_is_not_read_again(
 
     monkeypatch.setattr(records, "digest_of", reading)
     for reads in (1, 1, 1):
-        assert suspected(tmp_path, {path.name: spec}) == []
+        assert stale(tmp_path, {path.name: spec}) == []
         assert len(read) == reads
     path.touch()
-    assert suspected(tmp_path, {path.name: spec}) == []
+    assert stale(tmp_path, {path.name: spec}) == []
     assert len(read) == 2
 
 
 def test_a_changed_bit_shows_although_size_and_time_are_as_before(tmp_path: Path) -> None:
     """The time of the change cannot be put back."""
     path, spec = recorded_file(tmp_path)
-    assert suspected(tmp_path, {path.name: spec}) == []
+    assert stale(tmp_path, {path.name: spec}) == []
     times = path.stat()
     flipped(path)
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert suspected(tmp_path, {path.name: spec}) == [
-        "skipped.csv has other content than was written"
-    ]
+    assert stale(tmp_path, {path.name: spec}) == ["skipped.csv has other content than was written"]
 
 
 def test_what_another_config_made_is_told(tmp_path: Path) -> None:
     """A file that is whole, and is not what the plan asks for."""
     path, _ = recorded_file(tmp_path)
-    assert suspected(tmp_path, {path.name: '{"sweeps": [1]}'}) == [
+    assert stale(tmp_path, {path.name: '{"sweeps": [1]}'}) == [
         "skipped.csv was made from another config or by another version"
     ]
 
@@ -281,7 +281,7 @@ def test_what_cannot_be_vouched_for_is_made_again(
     """A file that has other content than its record says, or whose record cannot be read."""
     path, spec = recorded_file(tmp_path)
     change(tmp_path, path)
-    (said,) = suspected(tmp_path, {path.name: spec})
+    (said,) = stale(tmp_path, {path.name: spec})
     assert why in said
 
 
@@ -368,7 +368,7 @@ def test_files_of_others_are_never_deleted_or_overwritten(
     change(tmp_path)
     before = looks(tmp_path)
     with pytest.raises(RooflinesError) as error:
-        suspected(tmp_path, expected)
+        stale(tmp_path, expected)
     first, fix = str(error.value).splitlines()
     assert first.startswith(f"{tmp_path}/{named.format(home=tmp_path)} w")
     assert "not made by this program" in first
@@ -379,7 +379,7 @@ def test_files_of_others_are_never_deleted_or_overwritten(
 def test_files_of_others_beside_outputs_are_left_alone(tmp_path: Path) -> None:
     """They stop no run; half-written files are removed where they are those of an output."""
     expected = results_of_others(tmp_path)
-    assert suspected(tmp_path, expected) == []
+    assert stale(tmp_path, expected) == []
     left = [
         tmp_path / name
         for name in (
@@ -390,14 +390,14 @@ def test_files_of_others_beside_outputs_are_left_alone(tmp_path: Path) -> None:
     ]
     for path in left:
         path.write_text("half")
-    assert set(foreign.halves(tmp_path, expected)) == set(left[1:])
+    assert set(foreign.temporary_outputs(tmp_path, expected)) == set(left[1:])
 
 
 def test_a_table_whose_record_was_lost_is_made_again(tmp_path: Path) -> None:
     """It says in its metadata that it is ours."""
     (tmp_path / records.FOLDER).mkdir()
     write_parquet(pl.LazyFrame({"a": [1]}), tmp_path / "thresholds.parquet", {"version": "0"})
-    assert suspected(tmp_path, {"thresholds.parquet": "{}"}) == [
+    assert stale(tmp_path, {"thresholds.parquet": "{}"}) == [
         "thresholds.parquet has no record of what made it"
     ]
 
@@ -474,26 +474,26 @@ def test_a_file_where_runs_are_noted_is_explained(name: str, tmp_path: Path) -> 
         SystemExit,
         match=rf"{tmp_path}/{name} is not a folder, and a run needs one there\.\n  fix: move it away",
     ):
-        guard.need_folder(tmp_path / guard.KEPT)
+        guard.require_writable(tmp_path / STATE)
 
 
 def test_a_journal_that_is_cut_off_or_is_none_only_costs_reading(tmp_path: Path) -> None:
     """What it does not say is looked up in the records."""
     path, spec = recorded_file(tmp_path)
     (tmp_path / "known").write_bytes(b"\xff\xfe 1234 \n\nabc")
-    assert suspected(tmp_path, {path.name: spec}) == []
+    assert stale(tmp_path, {path.name: spec}) == []
     truncated(tmp_path / "known")
-    assert suspected(tmp_path, {path.name: spec}) == []
+    assert stale(tmp_path, {path.name: spec}) == []
 
 
 def test_the_check_of_a_hundred_known_files_takes_no_time(tmp_path: Path) -> None:
     """Less than 20 ms of processor time, so that a run with nothing to do stays one."""
     paths = [recorded_file(tmp_path, f"{number}.csv") for number in range(100)]
     expected = {path.name: spec for path, spec in paths}
-    assert suspected(tmp_path, expected) == []
-    known = Known(tmp_path / "known")
+    assert stale(tmp_path, expected) == []
+    cache = FileCache(tmp_path / "known")
     started_s = time.process_time()
-    assert suspected(tmp_path, expected, known) == []
+    assert stale(tmp_path, expected, cache) == []
     assert time.process_time() - started_s < 0.02
 
 
@@ -516,25 +516,25 @@ def test_a_job_that_outlives_its_run_does_not_publish(
 
 def test_only_one_process_is_alone(tmp_path: Path) -> None:
     """A sign of life is seen by others, and ends with the process that gave it."""
-    first = Lease(tmp_path)
-    assert (first.alone, first.here) == (True, True)
-    second = Lease(tmp_path)
-    assert not second.alone
-    first.end()
-    second.end()
-    third = Lease(tmp_path)
-    assert third.alone
-    third.end()
+    first = RunLock(tmp_path)
+    assert (first.exclusive, first.local) == (True, True)
+    second = RunLock(tmp_path)
+    assert not second.exclusive
+    first.close()
+    second.close()
+    third = RunLock(tmp_path)
+    assert third.exclusive
+    third.close()
     (tmp_path / "alive").write_text("another-machine\n")
-    fourth = Lease(tmp_path)
-    assert not fourth.here, "what another machine does cannot be seen from here"
-    fourth.end()
+    fourth = RunLock(tmp_path)
+    assert not fourth.local, "what another machine does cannot be seen from here"
+    fourth.close()
     (tmp_path / "alive").write_bytes(b"\xff\x00\xfe")
-    fifth = Lease(tmp_path)
-    assert (fifth.alone, fifth.here) == (True, False), (
+    fifth = RunLock(tmp_path)
+    assert (fifth.exclusive, fifth.local) == (True, False), (
         "a garbled file may have named another machine"
     )
-    fifth.end()
+    fifth.close()
 
 
 def test_the_advice_ends_a_run_that_is_suspended() -> None:
@@ -547,7 +547,7 @@ def test_the_advice_ends_a_run_that_is_suspended() -> None:
         os.killpg(run.pid, signal.SIGSTOP)
         try:
             subprocess.run(
-                ["/bin/sh", "-c", AtWork(run.pid, os.getpgid(run.pid), "here", "now").stop],
+                ["/bin/sh", "-c", ActiveRun(run.pid, os.getpgid(run.pid), "here", "now").stop],
                 check=True,
             )
             assert run.wait(20) == 3

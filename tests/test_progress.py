@@ -15,13 +15,12 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
+from rooflines.run.log import WithoutSteps, job_log
 from rooflines.run.progress import (
-    Making,
     Progress,
+    RunningPart,
     Tally,
-    WithoutSteps,
     duration,
-    job_log,
     part_name,
     progress_line,
 )
@@ -113,7 +112,9 @@ def test_a_file_gets_few_lines_however_long_the_run(monkeypatch: pytest.MonkeyPa
 
 def test_a_terminal_shows_parts_in_the_making_with_their_own_time_left(tmp_path: Path) -> None:
     """How far a part is follows from its half-written file, as soon as a finished part has told how many bytes a row takes."""
-    parts = [Making(f"a/part-{i:05d}", 1000, tmp_path / f"part-{i:05d}.parquet") for i in range(3)]
+    parts = [
+        RunningPart(f"a/part-{i:05d}", 1000, tmp_path / f"part-{i:05d}.parquet") for i in range(3)
+    ]
     tally = Tally(dict(enumerate(parts)), total=3000, started_s=time.monotonic() - 20)
     tally.begin(0)
     tally.begin(1)

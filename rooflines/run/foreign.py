@@ -1,4 +1,4 @@
-"""Whose a file in a folder of results is: a run removes what is ours alone, and stops before its first job where it would remove more."""
+"""Ownership of files in a folder of results: a run deletes only its own files."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["foreign", "halves", "in_the_way", "not_ours"]
+__all__ = ["foreign", "in_the_way", "not_ours", "temporary_outputs"]
 
-NAMED = 5
+MOST_NAMED = 5
 """At most this many files are named in a message [1]."""
 
 
@@ -26,29 +26,22 @@ def in_the_way(results: Path, outputs: Iterable[Path]) -> list[Path]:
         results: The folder of results.
         outputs: The paths of the plan's outputs.
     """
-    parents = {path.parent for path in outputs}
-    needed = {
-        results,
-        results / FOLDER,
-        *(
-            folder
-            for path in parents
-            for folder in (path, *path.parents)
-            if folder.is_relative_to(results)
-        ),
-    }
+    folders = {folder for output in outputs for folder in output.parents}
+    needed = {folder for folder in folders if folder.is_relative_to(results)}
+    needed |= {results, results / FOLDER}
     return sorted(path for path in needed if os.path.lexists(path) and not path.is_dir())
 
 
 def foreign(results: Path, outputs: Iterable[Path]) -> list[Path]:
-    """What is at the paths of outputs, or in folders that are outputs, and was made by something else.
+    """Files at the paths of outputs, or in folders that are outputs, that something else made.
 
-    A file is ours if it has a record, whatever is in it now, or is a Parquet file whose metadata says so. A folder is ours if it has a
-    record that can be read, with the files that are named there and no others. Links, and folders in place of files, are never ours.
+    A file is ours if it has a record, whatever its content now, or is a Parquet file whose metadata
+    says so. A folder is ours if it has a readable record, with the files named there and no others.
+    Links, and folders in place of files, are never ours.
 
     Args:
         results: The folder of results.
-        outputs: The paths of outputs; what does not exist is passed over.
+        outputs: The paths of outputs; those that do not exist are passed over.
     """
     return [
         path for output in outputs if os.path.lexists(output) for path in _foreign(results, output)
@@ -61,44 +54,46 @@ def _foreign(results: Path, output: Path) -> Iterator[Path]:
         yield output
     elif record and is_folder != ("." in record.files):
         yield from (file for name, file in files_in(output).items() if name not in record.files)
-    elif record or is_folder or not (record_file(results, output).is_file() or _says_so(output)):
+    elif record or is_folder or not (record_file(results, output).is_file() or _is_ours(output)):
         yield output
 
 
-def _says_so(output: Path) -> bool:
-    """Whether a file without a record says in its own metadata that it is ours."""
+def _is_ours(output: Path) -> bool:
+    """Whether the metadata of a file without a record says that it is ours."""
     if output.suffix != ".parquet":
         return False
-    from rooflines.results.table_index import is_ours  # noqa: PLC0415 - a run that has nothing to do does not wait for polars
+    from rooflines.results.table_index import is_ours  # noqa: PLC0415 - polars is slow to import
 
     return is_ours(output)
 
 
-def not_ours(results: Path, found: Sequence[Path]) -> RooflinesError:
-    """What to do about the files that `foreign` found."""
-    named = ", ".join(map(str, found[:NAMED])) + (
-        f" and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
+def not_ours(results: Path, files: Sequence[Path]) -> RooflinesError:
+    """The error for the files that `foreign` returns: which they are, and what to do about them."""
+    more = f" and {len(files) - MOST_NAMED:,} more" if len(files) > MOST_NAMED else ""
+    problem = (
+        f"{'were' if len(files) > 1 else 'was'} not made by this program, "
+        "and a run would delete or overwrite what is there"
     )
-    problem = f"{'were' if len(found) > 1 else 'was'} not made by this program, and a run would delete or overwrite what is there"
     fix = (
-        f"move it out of {results}, or put results elsewhere (`pathvars: {{results: FOLDER}}` in the config); "
+        f"move it out of {results}, or put results elsewhere "
+        "(`pathvars: {results: FOLDER}` in the config); "
         f"delete it if it is a result whose record in {results / FOLDER} was lost"
     )
-    return RooflinesError("", problem, fix, file=named)
+    return RooflinesError("", problem, fix, file=", ".join(map(str, files[:MOST_NAMED])) + more)
 
 
-def halves(results: Path, expected: Iterable[str]) -> list[Path]:
-    """The half-written files and folders that killed jobs left: of outputs and of records, and of nothing else in the folder of results.
+def temporary_outputs(results: Path, names: Iterable[str]) -> list[Path]:
+    """Temporary files and folders that killed jobs left: those of outputs and of records only.
 
     Args:
         results: The folder of results.
-        expected: The paths of outputs below `results`.
+        names: The paths of outputs below `results`.
     """
-    outputs = {results / name for name in expected}
-    beside = [
-        half
-        for folder in {path.parent for path in outputs}
-        for half in folder.glob(LEFTOVER)
-        if target_of(half) in outputs
+    outputs = {results / name for name in names}
+    temporary = [
+        path
+        for folder in {output.parent for output in outputs}
+        for path in folder.glob(LEFTOVER)
+        if target_of(path) in outputs
     ]
-    return [*beside, *(results / FOLDER).rglob(LEFTOVER)]
+    return [*temporary, *(results / FOLDER).rglob(LEFTOVER)]

@@ -1,408 +1,147 @@
-"""What a run does before it trusts what it finds, and while it works, so that killed, crossing and damaged runs do no harm.
+"""Crash safety: verify outputs against their records, recover stale locks, refuse a second run.
 
-It hangs on Snakemake's log, as the progress does: when Snakemake is about to look at files, every output of the plan is held against its
-record, and those that are not what was written, or were made from another config, are forced. Files that the Snakemake of this folder made
-and nobody touched since are known by size, inode and times, and are not read. All that is kept for it stands in `.snakemake/rooflines`.
+Installed as a Snakemake log handler, like the progress display. When Snakemake is about to check
+files, stale outputs are forced; see `stale` and `lock`. Its state is in `.snakemake/rooflines`.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
-import hashlib
-import json
 import logging
 import os
 import shutil
-import socket
 import sys
 import time
-import uuid
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.results.records import (
-    FOLDER,
-    OWN,
-    RUN,
-    Record,
-    files_in,
-    record_file,
-    record_of,
-)
+from rooflines.results.records import FOLDER, OWN, record_file
 from rooflines.results.write_errors import no_folder, refusal, unwritable
-from rooflines.run.foreign import foreign, halves, in_the_way, not_ours
+from rooflines.run.foreign import in_the_way, not_ours, temporary_outputs
+from rooflines.run.lock import STATE, acquire, run_lock, snakemake_lock_exists
+from rooflines.run.stale import FileCache, StaleOutput, fingerprint, messages, stale_outputs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["KEPT", "AtWork", "Guard", "Known", "Lease", "Suspect", "need_folder", "suspects"]
+    from rooflines.run import Workflow
 
-KEPT = Path(".snakemake") / "rooflines"
-"""Where a run keeps what it knows, below the folder that Snakemake works in."""
-
-LOCKS = Path(".snakemake") / "locks"
-
-LAST = "bundle"
-"""The one output that others decide: it is not said in its spec what is in it."""
-
-WORTH_TELLING = 1 << 30
-"""To read more than this takes so long that one should say so [byte]."""
+__all__ = ["Guard", "require_writable"]
 
 TOLERANCE_NS = 2_000_000_000
-"""Clocks of machines that share a file system may differ by so much [ns]."""
-
-TOLD = 5
-"""At most so many files are told of one by one."""
-
-LONG = 4
-"""A journal with so many lines for each file is written anew."""
-
-READERS = 4
-"""Files that are read at once, where they have to be."""
-
-
-class Known:
-    """The files that a run finished and nobody touched since: a line for each in a journal, the last one counts.
-
-    Args:
-        path: The journal.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        lines = (
-            path.read_text(encoding="utf-8", errors="replace").splitlines()
-            if path.is_file()
-            else []
-        )
-        self._marks = {name: mark for mark, _, name in (line.partition(" ") for line in lines)}
-        self._long = len(lines) > LONG * len(self._marks)
-
-    def has(self, name: str, mark: str | None) -> bool:
-        """Whether an output is the one that was added under its name."""
-        return mark is not None and self._marks.get(name) == mark
-
-    def add(self, marks: Mapping[str, str | None]) -> None:
-        """Note how outputs look now; a folder that cannot be written to is no reason to stop."""
-        new = {
-            name: mark
-            for name, mark in marks.items()
-            if mark is not None and self._marks.get(name) != mark
-        }
-        self._marks.update(new)
-        with suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("w" if self._long else "a", encoding="utf-8") as file:
-                file.write(
-                    "".join(
-                        f"{mark} {name}\n"
-                        for name, mark in (self._marks if self._long else new).items()
-                    )
-                )
-            self._long = False
-
-
-def mark_of(results: Path, path: Path) -> str | None:
-    """How an output and its record look without being read: a digest of their sizes, inodes and times; None where one is missing."""
-    try:
-        record = record_file(results, path)
-        looks = [(name, _look(file)) for name, file in [("", record), *files_in(path).items()]]
-    except OSError:
-        return None
-    return hashlib.sha256(repr(looks).encode()).hexdigest()[:16]
-
-
-def _look(path: Path) -> tuple[int, ...]:
-    """What a change of a file cannot leave as it is: a clock set back, or a time put back, still shows in one of them."""
-    found = path.lstat()
-    return found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
-
-
-class Suspect:
-    """An output that cannot stay: what it is called, and why, in words that follow its name."""
-
-    def __init__(self, path: Path, why: str, *, other: bool = False) -> None:
-        self.path, self.why, self.other = path, why, other
-
-
-def suspects(
-    results: Path, expected: Mapping[str, str], known: Known, say: Callable[[str], None]
-) -> list[Suspect]:
-    """The outputs of a plan that are there and are not what it asks for.
-
-    Args:
-        results: The folder of results.
-        expected: What each output is made from, as JSON, by its path below `results`.
-        known: The files that need not be read; those that turn out to be in order are added.
-        say: Where a line goes that says how much has to be read.
-
-    Raises:
-        RooflinesError: A run would delete or overwrite files of others.
-    """
-    found = {
-        results / name: spec for name, spec in expected.items() if os.path.lexists(results / name)
-    }
-    unknown = {
-        path: mark for path in found if not known.has(str(path), mark := mark_of(results, path))
-    }
-    if others := foreign(results, unknown):
-        raise not_ours(results, others)
-    size = sum(file.lstat().st_size for path in unknown for file in files_in(path).values())
-    if size > WORTH_TELLING:
-        say(
-            f"reading {size / 1e9:,.1f} GB in {len(unknown):,} files that are new or touched, to see that they are as they were written"
-        )
-    with ThreadPoolExecutor(READERS) as pool:
-        whys = list(pool.map(lambda path: _why(results, path, found[path]), unknown))
-    known.add(
-        {
-            str(path): mark
-            for (path, mark), why in zip(unknown.items(), whys, strict=True)
-            if why is None
-        }
-    )
-    last = results / LAST
-    if last in found and last not in unknown and (record := record_of(results, last)):
-        whys.append(_outdated(results, last, record))
-    return [why for why in whys if why is not None]
-
-
-def _outdated(results: Path, path: Path, record: Record) -> Suspect | None:
-    """Why an output cannot stay that was made from others; None where they are as they were then, whatever their times say."""
-    others = record.changed_inputs(results)
-    more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
-    return (
-        Suspect(path, f"was made from another {others[0]}{more} than there is now")
-        if others
-        else None
-    )
-
-
-def _why(results: Path, path: Path, spec: str) -> Suspect | None:
-    """Why an output cannot stay; None where it is what the plan asks for."""
-    record = record_of(results, path)
-    if record is None:
-        return Suspect(path, "has no record of what made it")
-    if damage := record.damage(path):
-        return Suspect(path, damage)
-    if record.spec != json.loads(spec):
-        return Suspect(path, "was made from another config or by another version", other=True)
-    return _outdated(results, path, record)
-
-
-def told(found: Iterable[Suspect], will: str) -> list[str]:
-    """Lines that say which files cannot stay: one for each of the first, those of another config in one."""
-    found = list(found)
-    damaged, others = [s for s in found if not s.other], [s for s in found if s.other]
-    lines = [f"{suspect.path} {suspect.why}: {will}" for suspect in damaged[:TOLD]]
-    if len(damaged) > TOLD:
-        lines.append(f"... and {len(damaged) - TOLD:,} more like these")
-    if len(others) == 1:
-        lines.append(f"{others[0].path} {others[0].why}: {will}")
-    elif others:
-        lines.append(
-            f"{others[0].path} and {len(others) - 1:,} more were made from another config or by another version: {will}"
-        )
-    return lines
-
-
-class Lease:
-    """A sign of life of the runs that make files in a folder; it is gone with them, however they end.
-
-    Args:
-        folder: Where it stands.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._file = (folder / "alive").open("a+", encoding="utf-8", errors="replace")
-        self.alone = self._locked(fcntl.LOCK_EX)
-        self._file.seek(0)
-        hosts = set(self._file.read().split())
-        self.here = hosts <= {socket.gethostname()}
-        if not self.here or not hosts:
-            self._file.write(socket.gethostname() + "\n")
-            self._file.flush()
-
-    def _locked(self, kind: int) -> bool:
-        """Whether the file could be locked; some file systems know no locks."""
-        try:
-            fcntl.flock(self._file, kind | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True
-
-    def end(self) -> None:
-        """Give it up before the process ends."""
-        self._file.close()
-
-    def share(self) -> None:
-        """Let other runs in, which bring a lock of their own."""
-        self._locked(fcntl.LOCK_SH)
-
-
-@cache
-def lease_of(folder: Path) -> Lease:
-    """This process's sign of life in a folder: one, however many workflows it has imported."""
-    return Lease(folder)
-
-
-NUMBER = uuid.uuid4().hex
-"""This process as a run: no other has this number."""
+"""Clocks of machines that share a file system may differ by this much [ns]."""
 
 
 class Guard(logging.Handler):
-    """A handler of Snakemake's log that looks after the files of a run.
+    """A handler of Snakemake's log that guards the files of a run.
 
     Args:
-        workflow: Snakemake's own workflow object.
+        workflow: Snakemake's workflow object.
         results: The folder of results.
-        expected: What each output is made from, as JSON, by its path below `results`.
+        specs: What each output depends on, as JSON, by its path below `results`.
     """
 
-    def __init__(self, workflow: Any, results: Path, expected: Mapping[str, str]) -> None:  # noqa: ANN401 - Snakemake ships no types
+    def __init__(self, workflow: Workflow, results: Path, specs: Mapping[str, str]) -> None:
         super().__init__()
-        self._workflow, self._results, self._expected = workflow, results, expected
-        need_folder(KEPT)
-        self._known: Known | None = None
-        self._outputs: dict[int, list[Path]] = {}
+        self._workflow, self._results, self._specs = workflow, results, specs
+        self._outputs = [results / name for name in specs]
+        require_writable(STATE)
+        self._cache: FileCache | None = None
+        self._outputs_of_job: dict[int, list[Path]] = {}
         self._explained = False
 
     @property
-    def _works(self) -> bool:
-        """Whether this process is to make files: no dry run, and none of the commands that only look."""
+    def _makes_files(self) -> bool:
+        """Whether this process runs jobs: no dry run, and no command that only reads."""
         workflow = self._workflow
         return workflow.executor_plugin is not None and not (workflow.dryrun or workflow.touch)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Follow the run: before files are looked at, before the first job, after each."""
+        """Act before Snakemake looks at files, before the first job, after each, and on errors."""
         event = getattr(record, "event", None)
-        if self._known is None and self._workflow.dag is not None:
-            self._check()
-        elif event == "run_info" and self._works and self._expected:
+        if self._cache is None and self._workflow.dag is not None:
+            self._cache = FileCache(STATE / "known")
+            try:
+                self._check(self._cache)
+            except RooflinesError as error:
+                sys.exit(str(error))
+        elif event == "run_info" and self._makes_files and self._specs:
             self._begin()
-        elif event == "job_finished" and self._expected:
-            self._finished(getattr(record, "job_id", -1))
-        elif record.levelno >= logging.ERROR and self._works:
+        elif event == "job_finished" and self._cache and self._specs:
+            outputs = self._outputs_of_job.pop(getattr(record, "job_id", -1), [])
+            self._add(self._cache, outputs)
+        elif record.levelno >= logging.ERROR and self._makes_files:
             self._explain()
 
-    def _check(self) -> None:
-        """Hold what is there against its records, and have made again what cannot stay; end the run where it cannot start."""
-        self._known = Known(KEPT / "known")
-        try:
-            self._check_results(self._known)
-        except RooflinesError as error:
-            sys.exit(str(error))
+    def _add(self, cache: FileCache, outputs: Iterable[Path]) -> None:
+        cache.add({str(path): fingerprint(self._results, path) for path in outputs})
 
-    def _check_results(self, known: Known) -> None:
-        if files := in_the_way(self._results, (self._results / name for name in self._expected)):
+    def _check(self, cache: FileCache) -> None:
+        """Acquire the lock, and have stale outputs remade.
+
+        Raises:
+            RooflinesError: The run cannot start.
+        """
+        if files := in_the_way(self._results, self._outputs):
             raise no_folder(files[0])
-        if self._workflow.executor_plugin is None or not self._expected:
+        if self._workflow.executor_plugin is None or not self._specs:
             return
-        if self._works:
-            self._take_over()
-        if not _locked():
-            found = suspects(self._results, self._expected, known, _say)
-            for line in told(
-                found, "it is made again" if self._works else "it would be made again"
-            ):
+        if self._makes_files and acquire(
+            self._results, shared=not self._workflow.modifier.is_main_snakefile()
+        ):
+            _say("an earlier run was killed and left its lock: it is removed, and this run goes on")
+        if not snakemake_lock_exists():
+            stale = stale_outputs(self._results, self._specs, cache, _say)
+            would = "is" if self._makes_files else "would be"
+            for line in messages(stale, f"it {would} made again"):
                 _say(line)
-            self._have_made_again(found)
-            if self._works:
-                self._date(
-                    {self._results / name for name in self._expected}
-                    - {suspect.path for suspect in found}
-                )
+            self._force(stale)
+            if self._makes_files:
+                self._set_future_times_to_now(cache, {output.path for output in stale})
 
-    def _have_made_again(self, found: Iterable[Suspect]) -> None:
-        """Have outputs made again in this run: what is damaged goes, and what is in order but of another config is forced.
+    def _force(self, stale: Iterable[StaleOutput]) -> None:
+        """Have stale outputs remade in this run: damaged ones are deleted, the others forced.
 
-        Snakemake does not ask whether a job is forced, or its output missing, that comes after others which run and has `ancient` inputs:
-        with charts it does so by way of their digest, which has none.
+        Snakemake ignores a forced or missing output if its job follows jobs that run and has
+        `ancient` inputs. For charts the digest is forced as well: it has no such inputs.
         """
         forced = self._workflow.dag.forcefiles
-        for suspect in found:
-            if self._works and not suspect.other:
-                shutil.rmtree(
-                    suspect.path
-                ) if suspect.path.is_dir() and not suspect.path.is_symlink() else suspect.path.unlink()
-            forced.add(str(suspect.path))
-        again = {suspect.path for suspect in found}
-        for path in (self._results / name for name in self._expected):
-            if path in again or not os.path.lexists(path):
+        for output in stale:
+            if self._makes_files and not output.other_config:
+                _delete(output.path)
+            forced.add(str(output.path))
+        paths = {output.path for output in stale}
+        for path in self._outputs:
+            if path in paths or not os.path.lexists(path):
                 forced.add(str(record_file(self._results, path).with_suffix(".sha256")))
 
-    def _date(self, outputs: Iterable[Path]) -> None:
-        """Date files of the future now: after a clock was set back, Snakemake would take them for newer than what is made from now on."""
+    def _set_future_times_to_now(self, cache: FileCache, stale: set[Path]) -> None:
+        """Set times in the future to now: else new files seem older, once a clock was set back."""
         now_ns = time.time_ns()
-        late = {
+        late = [
             path
-            for path in outputs
-            if os.path.lexists(path) and _time_ns(path) > now_ns + TOLERANCE_NS
-        }
+            for path in self._outputs
+            if path not in stale
+            and os.path.lexists(path)
+            and _time_ns(path) > now_ns + TOLERANCE_NS
+        ]
         for path in late:
             for file in (path, path / OWN) if path.is_dir() else (path,):
                 if file.exists():
                     os.utime(file, ns=(now_ns, now_ns))
-        if late and self._known:
+        if late:
             _say(
-                f"{len(late):,} files in {self._results} are from the future, so the clock was set back: they are dated now"
+                f"{len(late):,} files in {self._results} have times in the future, so the clock "
+                "was set back: their times are set to now"
             )
-            self._known.add({str(path): mark_of(self._results, path) for path in late})
-
-    def _take_over(self) -> None:
-        """Remove the lock that a killed run left, and keep what it started from publishing; end this run where another is at work."""
-        run = KEPT.absolute() / "run"
-        try:
-            lease = lease_of(KEPT.absolute())
-            run.open("a").close()
-        except OSError as error:
-            fix = "delete it: it says what runs are at work, and nothing of the results"
-            raise RooflinesError(
-                "", f"has files that cannot be used ({error})", fix, file=str(KEPT)
-            ) from None
-        if lease.alone and lease.here and self._all_ours():
-            for lock in LOCKS.iterdir():
-                lock.unlink(missing_ok=True)
-            _say(
-                "an earlier run was killed and left its lock behind: it is removed, and this run goes on where that one was"
-            )
-        if not self._workflow.modifier.is_main_snakefile():
-            lease.share()
-        elif not lease.alone and (who := _at_work()):
-            stop = f"`{who.stop}` on {who.host}, also where it is suspended"
-            fix = f"wait for it, or stop it ({stop}), or give this one a folder of its own (--directory)"
-            raise RooflinesError(
-                "", f"is worked in by another run, since {who.since}", fix, file=str(Path.cwd())
-            )
-        since = time.strftime("%Y-%m-%dT%H:%M:%S")
-        run.write_text(
-            f"{NUMBER} {os.getpid()} {os.getpgrp()} {socket.gethostname()} {since}\n",
-            encoding="utf-8",
-        )
-        os.environ[RUN] = f"{run}:{NUMBER}"
-
-    def _all_ours(self) -> bool:
-        """Whether there is a lock, and all that it locks is of this folder of results: so it was a run that had a sign of life."""
-        lines = [
-            line
-            for lock in LOCKS.glob("*.output.lock")
-            for line in lock.read_text(encoding="utf-8").splitlines()
-        ]
-        return bool(lines) and all(Path(line).is_relative_to(self._results) for line in lines)
+            self._add(cache, late)
 
     def _begin(self) -> None:
-        """Before the first job: see that no log of others is overwritten and that records can be kept; remove what killed jobs left."""
-        ours = {
-            str(self._results / name) for name in self._expected
-        }  # a workflow that imports this one has outputs of its own
+        """Before the first job: refuse to overwrite foreign logs, and delete temporary files."""
+        ours = set(map(str, self._outputs))  # an importing workflow has outputs of its own
         jobs = list(self._workflow.dag.needrun_jobs())
-        self._outputs = {
+        self._outputs_of_job = {
             job.jobid: [Path(path) for path in job.output if str(path) in ours] for job in jobs
         }
         logs = [
@@ -413,84 +152,49 @@ class Guard(logging.Handler):
         ]
         if logs and not (self._results / FOLDER).exists():
             sys.exit(str(not_ours(self._results, logs)))
-        need_folder(self._results / FOLDER)
-        if lease_of(KEPT.absolute()).alone:
-            for half in halves(self._results, self._expected):
-                shutil.rmtree(half, ignore_errors=True) if half.is_dir() else half.unlink(
-                    missing_ok=True
-                )
+        require_writable(self._results / FOLDER)
+        if run_lock(STATE.absolute()).exclusive:
+            for path in temporary_outputs(self._results, self._specs):
+                _delete(path, missing_ok=True)
 
     def _explain(self) -> None:
-        """Say once what to do where Snakemake met something that it cannot write: it does not say what helps."""
-        outputs = [self._results / name for name in self._expected]
-        barred = (
-            path
-            for path in (*(output.parent for output in outputs), *outputs)
-            if path.exists() and not os.access(path, os.W_OK)
-        )
-        refused = ((folder, refusal(folder)) for folder in (KEPT, self._results))
-        found = (
-            (path, error)
-            for path, error in (*((path, _barred_by(path)) for path in barred), *refused)
-            if error
-        )
-        told = next((told for path, error in found if (told := unwritable(path, error))), None)
-        if told and not self._explained:
+        """Explain once why files cannot be written; Snakemake does not say what to do about it."""
+        explanations = (unwritable(path, error) for path, error in self._write_errors())
+        explanation = next(filter(None, explanations), None)
+        if explanation and not self._explained:
             self._explained = True
-            _say(str(told))
+            _say(str(explanation))
 
-    def _finished(self, job: int) -> None:
-        """After a job: its files are known, as Snakemake left them."""
-        if self._known is not None:
-            self._known.add(
-                {str(path): mark_of(self._results, path) for path in self._outputs.pop(job, [])}
-            )
-
-
-class AtWork(NamedTuple):
-    """A run that makes files: its process and group of processes, the machine it runs on, and when it began, in local time."""
-
-    pid: int
-    group: int
-    host: str
-    since: str
-
-    @property
-    def stop(self) -> str:
-        """The command that ends it. A suspended process, or one that waits for suspended jobs, ends only after all of them continue."""
-        return f"kill -CONT -{self.group}; kill {self.pid}"
+    def _write_errors(self) -> Iterator[tuple[Path, OSError]]:
+        """The files and folders of a run that cannot be written, each with the system's error."""
+        for path in (*(output.parent for output in self._outputs), *self._outputs):
+            if path.exists() and not os.access(path, os.W_OK):
+                read_only = os.statvfs(path).f_flag & os.ST_RDONLY
+                yield path, OSError(errno.EROFS if read_only else errno.EACCES, "")
+        for folder in (STATE, self._results):
+            if error := refusal(folder):
+                yield folder, error
 
 
-def _at_work() -> AtWork | None:
-    """The last run that began to make files here; None where nothing is known of it."""
-    try:
-        _, pid, group, host, since = (KEPT / "run").read_text(encoding="utf-8").split()
-        return AtWork(int(pid), int(group), host, since)
-    except (OSError, ValueError):
-        return None
-
-
-def _barred_by(path: Path) -> OSError:
-    """What the system says when one writes to a file or folder that may not be written."""
-    read_only = os.statvfs(path).f_flag & os.ST_RDONLY
-    return OSError(errno.EROFS if read_only else errno.EACCES, "")
+def _delete(path: Path, *, missing_ok: bool = False) -> None:
+    """Delete a file, a link or a folder."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=missing_ok)
+    else:
+        path.unlink(missing_ok=missing_ok)
 
 
 def _time_ns(path: Path) -> int:
-    """When Snakemake thinks that an output was made [ns]."""
+    """The modification time by which Snakemake judges an output [ns]."""
     own = path / OWN
     return (own if own.exists() else path).lstat().st_mtime_ns
 
 
-def _locked() -> bool:
-    return LOCKS.is_dir() and any(LOCKS.iterdir())
-
-
-def need_folder(folder: Path) -> None:
-    """See that a folder can be written to, or end the run: Snakemake has a traceback for it.
+def require_writable(folder: Path) -> None:
+    """End the run where a folder cannot be written: Snakemake would show a traceback.
 
     Raises:
-        SystemExit: It cannot, or there is no room; its message says what to do.
+        SystemExit: It cannot, or the disk is full; the message says what to do.
     """
     if error := refusal(folder):
         sys.exit(str(unwritable(folder, error) or error))

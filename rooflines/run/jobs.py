@@ -1,10 +1,10 @@
-"""What the workflow's jobs do: a recipe in, a file out."""
+"""The jobs of the workflow: each takes a spec as JSON and writes a file."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 __all__ = ["rows_of", "write_part", "write_skipped", "write_thresholds"]
 
 ROWS_AT_ONCE = 50_000
-"""Rows that a thread computes together [1]: few enough to stay in its cache, which halves the cost of the formulas and the memory."""
+"""Rows that a thread computes at once: they fit its cache, at half the time and memory [1]."""
 
 
-def about(recipes: Sequence[JSON], columns: Iterable[Column], **more: object) -> dict[str, Any]:
-    """What a file says made it."""
+def about(recipes: Sequence[JSON], columns: Iterable[Column], **more: object) -> dict[str, object]:
+    """The metadata of a file: what made it."""
     return {
         "version": __version__,
         "columns": [asdict(column) for column in columns],
@@ -41,11 +41,7 @@ def about(recipes: Sequence[JSON], columns: Iterable[Column], **more: object) ->
 
 
 def rows_of(spec: str) -> int:
-    """The rows of a part [1].
-
-    Args:
-        spec: What it depends on, from `Part.spec`.
-    """
+    """The rows of a part, from `Part.spec` [1]."""
     recipe = json.loads(spec)
     return int(recipe["stop"] - recipe["start"])
 
@@ -56,21 +52,17 @@ def write_part(spec: str, path: str | Path) -> None:
 
     Args:
         spec: What it depends on, from `Part.spec`.
-        path: Where it goes.
+        path: The Parquet file to write.
     """
     recipe = json.loads(spec)
     sweep = sweep_of(recipe)
     columns = stored_columns(sweep)
-    frame = as_stored(
-        sweep,
-        whole_rows(sweep, [column.name for column in columns], recipe["start"], recipe["stop"]),
-    )
-    rows = [recipe["row"], recipe["row"] + recipe["stop"] - recipe["start"]]
-    print(f"{rows[1] - rows[0]:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
+    start, stop = recipe["start"], recipe["stop"]
+    rows = whole_rows(sweep, [column.name for column in columns], start, stop)
+    metadata = about([recipe], columns, rows=[recipe["row"], recipe["row"] + stop - start])
+    print(f"{stop - start:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
-        write_parquet(
-            frame, path, about([recipe], columns, rows=rows), TEXTS, sweep.config["compression"]
-        )
+        write_parquet(as_stored(sweep, rows), path, metadata, TEXTS, sweep.config["compression"])
 
 
 @recorded
@@ -79,8 +71,8 @@ def write_thresholds(spec: str, parquet: str | Path, csv: str | Path) -> None:
 
     Args:
         spec: What they depend on, from `Plan.thresholds_spec`.
-        parquet: Where they go as Parquet.
-        csv: Where they go as CSV.
+        parquet: The Parquet file to write.
+        csv: The CSV file to write.
     """
     recipes = json.loads(spec)["sweeps"]
     sweeps = [sweep_of(recipe) for recipe in recipes]
@@ -91,10 +83,10 @@ def write_thresholds(spec: str, parquet: str | Path, csv: str | Path) -> None:
 
 @recorded
 def write_skipped(spec: str, path: str | Path) -> None:
-    """Write what was asked for and no chip can do, as CSV; a header alone where there is nothing.
+    """Write the combinations that no chip supports, as CSV; a header alone if there are none.
 
     Args:
-        spec: What it depends on, from `Plan.skipped_spec`.
-        path: Where it goes.
+        spec: What they depend on, from `Plan.skipped_spec`.
+        path: The CSV file to write.
     """
     write_csv(skipped_frame(json.loads(spec)["rows"]), path)

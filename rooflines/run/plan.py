@@ -1,4 +1,4 @@
-"""A config cut into parts: slices of tables that are jobs of their own, each with everything it depends on as plain text."""
+"""The plan of a run: tables in parts, one job each, with everything a job depends on as JSON."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["Part", "Plan", "as_param", "code_digest", "plan"]
 
 ROWS = ("basics", "model", "catalogue", "settings", "sweep")
-"""The sub-packages that decide what stands in a table, and what is skipped."""
+"""The sub-packages that the rows of tables, and the list of what is skipped, depend on."""
 
 THRESHOLDS = (*ROWS, "critical")
-"""Those that decide thresholds."""
+"""Those that thresholds depend on."""
 
 WRITING = ("run/jobs.py", "results/tables.py")
 """The modules that put numbers into files."""
@@ -37,35 +37,45 @@ DRAWING = ("charts/kit", "charts/families.py", "results/tables.py")
 """What makes pictures of charts and writes their files."""
 
 ROWS_TOGETHER = 4_000_000
-"""Rows that chips share a part up to [1]: few enough that an edit of one chip costs seconds, enough that a job's start, which takes as
-long as a million rows, does not weigh."""
+"""Chips share a part up to this many rows [1].
 
-LARGE_ROWS, MANY_LARGE = 8_000_000, 4
-"""Rows from which on a part is worth two threads [1]: they share its work evenly, but its start takes one. Where there are this many such
-parts, one thread each is better: they fill the cores by themselves, their starts too."""
+An edit of one chip then costs seconds, and the start of a job, as long as a million rows, is small.
+"""
 
-MEMORY_MB, MEMORY_MB_PER_THREAD, MEMORY_MB_PER_MILLION, MILLIONS_IN_MEMORY = 300, 150, 50, 4
-"""What a job needs [MB]: the interpreter with polars, what a thread works on, and what waits to be written, which the writer bounds."""
+LARGE_ROWS = 8_000_000
+"""A part of this many rows gets two threads [1]; a smaller one spends too much time starting."""
 
-NOT_PLAIN = re.compile(r'<|\{(?!["}])')
-"""What is escaped in a job's parameters: `<`, and braces inside strings; a brace of JSON's own is followed by a quote or a brace."""
+MANY_LARGE = 4
+"""From this many large parts on, each gets one thread: together they fill the cores [1]."""
+
+MEMORY_MB, MEMORY_MB_PER_THREAD = 300, 150
+"""Memory of a job: of the interpreter with polars, and of the data of each thread [MB]."""
+
+MEMORY_MB_PER_MILLION, MILLIONS_IN_MEMORY = 50, 4
+"""Memory for a million rows that wait to be written [MB], and how many millions may wait [1]."""
+
+ESCAPED = re.compile(r'<|\{(?!["}])')
+"""Characters to escape in a job's parameters: `<`, and braces inside strings.
+
+A brace of JSON itself is followed by a quote or another brace.
+"""
 
 WORDING = "basics/errors.py"
-"""The module that decides what is said, not what is computed."""
+"""The module of wording: no number depends on it."""
 
 MOST_CHARACTERS = 2**27
-"""Characters of the specs of all parts of a run [1]; Snakemake holds all of them, and each has its sweep's shapes."""
+"""Limit on the specs of all parts of a run: Snakemake holds all of them in memory [1]."""
 
 
 class Wildcards(Protocol):
-    """What Snakemake tells of a job: which part of which sweep."""
+    """The wildcards of a job that makes a part of a table."""
 
     sweep: str
     part: str
 
 
 class FamilyWildcards(Protocol):
-    """What Snakemake tells of a job: which family of charts."""
+    """The wildcards of a job that draws a family of charts."""
 
     family: str
 
@@ -76,8 +86,8 @@ class Part:
 
     Attributes:
         sweep: The sweep's name.
-        number: The part's, from 0.
-        start, stop: Its rows in the table, half open [1].
+        number: The part's number, from 0.
+        start, stop: Its rows in the table, as a half-open range [1].
         spec: Everything it depends on, as JSON.
     """
 
@@ -89,28 +99,28 @@ class Part:
 
     @property
     def rows(self) -> int:
-        """Rows in it [1]."""
+        """Rows of the part [1]."""
         return self.stop - self.start
 
     @property
     def large(self) -> bool:
-        """Whether several threads are worth giving to it."""
+        """Whether it is large enough for two threads."""
         return self.rows >= LARGE_ROWS
 
     def memory_mb(self, threads: int) -> int:
-        """Memory that its job needs at most [MB]; from a few million rows on it is the same for any number."""
-        waiting = MEMORY_MB_PER_MILLION * min(-(-self.rows // 1_000_000), MILLIONS_IN_MEMORY)
-        return MEMORY_MB + MEMORY_MB_PER_THREAD * threads + waiting
+        """Most memory of its job [MB]; constant from a few million rows on."""
+        millions = min(-(-self.rows // 1_000_000), MILLIONS_IN_MEMORY)
+        return MEMORY_MB + MEMORY_MB_PER_THREAD * threads + MEMORY_MB_PER_MILLION * millions
 
     @property
     def name(self) -> str:
-        """Its path below the tables, without the ending."""
+        """Its path below the tables, without the suffix."""
         return f"{self.sweep}/part-{self.number:05d}"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All that a config asks the workflow to make.
+    """All outputs of a config.
 
     Attributes:
         parts: The parts of all tables, in order.
@@ -136,19 +146,19 @@ class Plan:
         return self._by_name[f"{wildcards.sweep}/part-{wildcards.part}"]
 
     def part_names(self) -> list[str]:
-        """The parts' paths below the tables, without the ending."""
+        """The paths of parts below the tables, without the suffix."""
         return list(self._by_name)
 
     def part_spec(self, wildcards: Wildcards) -> str:
-        """What the part of a job depends on."""
+        """Everything that the part of a job depends on, as JSON."""
         return self._part(wildcards).spec
 
     def part_threads(self, wildcards: Wildcards) -> int:
-        """Threads for the part of a job [1]."""
+        """Threads of a job [1]."""
         return 2 if self._part(wildcards).large and not self._many_large else 1
 
     def part_memory_mb(self, wildcards: Wildcards) -> int:
-        """Memory for the part of a job [MB]."""
+        """Memory of a job [MB]."""
         return self._part(wildcards).memory_mb(self.part_threads(wildcards))
 
     def chart_families(self) -> list[str]:
@@ -156,34 +166,31 @@ class Plan:
         return list(self.family_specs)
 
     def family_parts(self, wildcards: FamilyWildcards) -> list[str]:
-        """The parts of tables that the charts of a family are drawn from, as in `part_names`; many need thresholds alone."""
+        """The parts of tables that the charts of a family read; many read thresholds alone."""
         charts = json.loads(self.family_specs[wildcards.family])["charts"]
         sweeps = {chart["sweep"] for chart in charts if chart["chart"] in OF_ROWS}
         return [part.name for part in self.parts if part.sweep in sweeps]
 
     def family_spec(self, wildcards: FamilyWildcards) -> str:
-        """What the family of a job depends on."""
+        """Everything that the family of a job depends on, as JSON."""
         return self.family_specs[wildcards.family]
 
     def family_digest(self, wildcards: FamilyWildcards) -> str:
-        """A digest of that."""
+        """The SHA-256 of `family_spec`."""
         return hashlib.sha256(self.family_spec(wildcards).encode()).hexdigest()
 
 
 def plan(config: Config) -> Plan:
-    """The parts of a config's tables.
+    """The outputs of a config, and what each depends on; nothing is computed yet.
 
-    A part begins where a chip begins, unless a chip alone has more rows than a part may have: so an edit of one chip leaves the
-    parts of the others as they are. Chips share a part only up to `ROWS_TOGETHER`.
+    A part begins where a chip begins, unless one chip has more rows than a part may have. So an
+    edit of one chip leaves the parts of the others valid. Chips share a part up to `ROWS_TOGETHER`.
 
     Args:
         config: The config.
 
-    Returns:
-        The parts; nothing of them is computed yet.
-
     Raises:
-        RooflinesError: There are so many that no computer holds their descriptions.
+        RooflinesError: The specs of all parts are too large for memory.
     """
     with placed(file=config.file):
         parts = list(
@@ -199,40 +206,37 @@ def plan(config: Config) -> Plan:
 
 
 def _bounded(parts: Iterable[Part]) -> Iterator[Part]:
-    """Refuse to hold more than a computer can."""
+    """Refuse specs of more than `MOST_CHARACTERS`."""
     characters = 0
     for part in parts:
         characters += len(part.spec)
         if characters > MOST_CHARACTERS:
-            problem = f"makes so many parts that their descriptions have more than {MOST_CHARACTERS:,} characters"
-            raise RooflinesError(
-                f"sweeps.{part.sweep}.rows_per_part",
-                problem,
-                "choose a larger number, or fewer shapes",
+            place = f"sweeps.{part.sweep}.rows_per_part"
+            problem = (
+                "makes so many parts that their descriptions have more than "
+                f"{MOST_CHARACTERS:,} characters"
             )
+            raise RooflinesError(place, problem, "choose a larger number, or fewer shapes")
         yield part
 
 
 def _family_specs(config: Config) -> dict[str, str]:
-    """What each family of charts depends on: its charts, the code that draws them, and what decides the numbers in them."""
+    """What each family of charts depends on: its charts, their code, and their numbers."""
     families: dict[str, list[Spec]] = {}
     for chart in config.charts:
         families.setdefault(chart.family, []).append(chart)
     numbers = [code_digest(*ROWS, *WRITING), code_digest(*THRESHOLDS, *WRITING)]
-    return {
-        family: as_param(
+    specs = {}
+    for family, charts in families.items():
+        recipes = [as_param(recipe_of(config.sweep(c.sweep), c.chips)) for c in charts]
+        specs[family] = as_param(
             {
                 "code": [code_digest(*MODULES[family], *DRAWING), *numbers],
-                "data": hashlib.sha256(
-                    "".join(
-                        as_param(recipe_of(config.sweep(c.sweep), c.chips)) for c in charts
-                    ).encode()
-                ).hexdigest()[:16],
+                "data": hashlib.sha256("".join(recipes).encode()).hexdigest()[:16],
                 "charts": [chart.plain() for chart in charts],
             }
         )
-        for family, charts in families.items()
-    }
+    return specs
 
 
 def _parts_of(sweep: Sweep) -> Iterator[Part]:
@@ -250,7 +254,7 @@ def _parts_of(sweep: Sweep) -> Iterator[Part]:
 
 
 def _cuts(sweep: Sweep, most: int) -> Iterator[tuple[int, int, list[str]]]:
-    """Slices of a sweep's rows of at most `most` rows, with the chips that are in each."""
+    """Slices of at most `most` rows of a sweep: start, stop, and the chips in each."""
     start, rows = 0, 0
     chips: list[str] = []
     for chip, of_chip in sweep.rows_by_chip().items():
@@ -278,14 +282,14 @@ def offset_of(sweep: Sweep, chip: str) -> int:
 
 
 def as_param(recipe: object) -> str:
-    """Plain data as JSON that Snakemake passes on unchanged: no name or note in it reads as a wildcard, or as a tag in a report's HTML."""
+    """JSON that Snakemake passes on unchanged: no text in it reads as a wildcard or an HTML tag."""
     text = json.dumps(recipe, ensure_ascii=False, separators=(",", ":"))
-    return NOT_PLAIN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 @cache
 def code_digest(*parts: str) -> str:
-    """A digest of the code that decides what stands in a file.
+    """A digest of the code that an output depends on.
 
     Args:
         parts: Sub-packages and modules, by their paths in the package.

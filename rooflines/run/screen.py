@@ -1,4 +1,4 @@
-"""A line on the screen that is written over as a run goes on, below all else that is written there."""
+"""A status line at the bottom of a terminal, below everything else that is written there."""
 
 from __future__ import annotations
 
@@ -14,29 +14,28 @@ if TYPE_CHECKING:
 __all__ = ["Screen", "Ticker", "clear_line", "is_screen"]
 
 CLEAR = "\r\x1b[K"
-"""Takes back what stands on the last line."""
+"""Clears the current line of a terminal."""
 
 
 def is_screen(stream: TextIO) -> bool:
-    """Whether what is written to a stream is seen by somebody, and a line of it can be taken back."""
+    """Whether a stream is a terminal on which a line can be cleared."""
     return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def clear_line(stream: TextIO | None) -> None:
-    """Take back what another process shows on the last line of a screen, so that a message does not stand behind it."""
+    """Clear the status line another process left, so that a message does not follow it."""
     with suppress(OSError, ValueError):
         if stream is not None and is_screen(stream):
             print(CLEAR, end="", file=stream, flush=True)
 
 
 class Screen:
-    """A screen whose last line is replaced.
+    """A terminal with a status line. It replaces the stream: text is written above the line.
 
-    It stands in for the stream: what is written to it goes above the line. One line and no more, since what other processes write
-    to the same screen can then never be taken back with it.
+    The status is one line only: more could not be cleared once other processes write between them.
 
     Args:
-        stream: The screen.
+        stream: The terminal.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -45,36 +44,36 @@ class Screen:
         self._shown = False
 
     def write(self, text: str) -> int:
-        """Write text where the line stood."""
+        """Write text in place of the status line."""
         with self._lock:
-            self._take_back()
+            self._clear()
             return self._stream.write(text)
 
     def flush(self) -> None:
-        """Let all that was written be seen."""
+        """Flush the stream."""
         self._stream.flush()
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
+        """Whether the stream is a terminal."""
         return self._stream.isatty()
 
     def show(self, line: str) -> None:
-        """Replace the line; an empty one takes it away. What does not fit in the terminal's width is left out."""
+        """Replace the status line, cut to the terminal's width; an empty line removes it."""
         with self._lock:
-            self._take_back()
+            self._clear()
             if line:
                 self._stream.write(line[: shutil.get_terminal_size().columns - 1])
                 self._shown = True
             self._stream.flush()
 
-    def _take_back(self) -> None:
+    def _clear(self) -> None:
         if self._shown:
             self._stream.write(CLEAR)
             self._shown = False
 
 
 class Ticker:
-    """Calls a function again and again, beside what else is done, until it is stopped.
+    """A thread that calls a function periodically until it is stopped.
 
     Args:
         call: The function.
@@ -83,16 +82,16 @@ class Ticker:
 
     def __init__(self, call: Callable[[], None], every_s: float) -> None:
         self._call, self._every_s = call, every_s
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Call it no more, and wait for a call that is on its way."""
-        self._over.set()
+        """Stop, and wait for a call in progress."""
+        self._stopped.set()
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout=5)
 
     def _run(self) -> None:
-        while not self._over.wait(self._every_s):
+        while not self._stopped.wait(self._every_s):
             self._call()

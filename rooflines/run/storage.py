@@ -1,6 +1,6 @@
-"""Results in a storage that is no file system, such as a bucket: what jobs leave there unread, and what is removed from there.
+"""Results in object storage: inputs that jobs need not download, and stale parts to delete.
 
-Snakemake brings a job's inputs from the storage and takes its outputs there; nothing here has to be done for that.
+Snakemake downloads the inputs of jobs and uploads their outputs by itself.
 """
 
 from __future__ import annotations
@@ -12,20 +12,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from rooflines.run import Workflow
+
 __all__ = ["left_in_place", "remove_stale"]
 
 TABLES = "<results>/tables"
 
 
-def left_in_place(paths: Iterable[str], workflow: Any) -> list[str]:  # noqa: ANN401 - Snakemake ships no types
-    """Inputs that a job only waits for: where results are in a storage, they are not brought from there.
+def left_in_place(paths: Iterable[str], workflow: Workflow) -> list[str]:
+    """Inputs that a job only waits for: they are not downloaded from object storage.
 
     Args:
         paths: The inputs.
-        workflow: Snakemake's own workflow object.
+        workflow: Snakemake's workflow object.
 
     Returns:
-        The same inputs; without a storage just as they were.
+        The inputs, with a flag each if they are in object storage.
     """
     inputs = [workflow.modifier.path_modifier.modify(path) for path in paths]
     for path in inputs:
@@ -34,31 +36,34 @@ def left_in_place(paths: Iterable[str], workflow: Any) -> list[str]:  # noqa: AN
     return inputs
 
 
-def remove_stale(parts: Iterable[str], workflow: Any) -> list[str]:  # noqa: ANN401
-    """Remove from the storage the parts of tables that no sweep has any more, of those alone that this package made.
+def remove_stale(parts: Iterable[str], workflow: Workflow) -> list[str]:
+    """Delete from object storage the parts that are in no sweep any more and that we made.
 
-    On a disk the list of tables does this as it is written. In a storage a job sees nothing but its own files, so it is done after the
-    run, and only where the list there is this run's: a run for some files alone leaves the tables as they are.
+    On a disk the job that writes the list of tables does this. In object storage a job sees only
+    its own files, so it is done after the run, and only if the list there is this run's: a run for
+    selected files leaves the other tables alone.
 
     Args:
         parts: Paths of the parts that stay, below the tables.
-        workflow: Snakemake's own workflow object.
+        workflow: Snakemake's workflow object.
 
     Returns:
-        What was removed; nothing where the results are on a disk, or in a storage that is no S3 bucket.
+        The deleted addresses; none if the results are on a disk, or in storage other than S3.
     """
     stored = getattr(workflow.modifier.path_modifier.modify(TABLES), "flags", {}).get(
         "storage_object"
     )
     if stored is None or not hasattr(stored, "get_subkeys"):
         return []
-    from rooflines.results.table_index import PART_FILE, is_ours  # noqa: PLC0415 - a run without a storage does not wait for polars
+    # Imported here: a run on a disk does not wait for polars.
+    from rooflines.results.table_index import PART_FILE, is_ours  # noqa: PLC0415
 
     keep, access, removed = set(parts), polars_options(stored.provider.settings), []
-    found = {item.key.removeprefix(f"{stored.s3obj().key}/"): item for item in stored.get_subkeys()}
-    if "index.csv" not in found or listed(found["index.csv"].get()["Body"].read()) != keep:
+    prefix = f"{stored.s3obj().key}/"
+    items = {item.key.removeprefix(prefix): item for item in stored.get_subkeys()}
+    if "index.csv" not in items or listed(items["index.csv"].get()["Body"].read()) != keep:
         return []
-    for name, item in found.items():
+    for name, item in items.items():
         address = f"s3://{item.bucket_name}/{item.key}"
         if (
             name not in keep
@@ -71,13 +76,13 @@ def remove_stale(parts: Iterable[str], workflow: Any) -> list[str]:  # noqa: ANN
 
 
 def listed(index: bytes) -> set[str]:
-    """The parts that a list of tables names, by their paths below the tables."""
+    """The paths of parts in a list of tables."""
     return {row["path"] for row in csv.DictReader(io.StringIO(index.decode()))}
 
 
-def polars_options(settings: Any) -> Mapping[str, str]:  # noqa: ANN401
-    """How polars gets into a bucket that Snakemake's S3 plugin has these settings for; what they leave open comes from the environment."""
-    found = {
+def polars_options(settings: Any) -> Mapping[str, str]:  # noqa: ANN401 - the plugin is optional
+    """Settings of Snakemake's S3 plugin as polars' storage options, without those not set."""
+    options = {
         "aws_endpoint_url": settings.endpoint_url,
         "aws_access_key_id": settings.access_key,
         "aws_secret_access_key": settings.secret_key,
@@ -85,5 +90,5 @@ def polars_options(settings: Any) -> Mapping[str, str]:  # noqa: ANN401
         "aws_region": settings.region,
     }
     if (settings.endpoint_url or "").startswith("http://"):
-        found["aws_allow_http"] = "true"
-    return {name: value for name, value in found.items() if value}
+        options["aws_allow_http"] = "true"
+    return {name: value for name, value in options.items() if value}

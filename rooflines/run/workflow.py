@@ -1,4 +1,4 @@
-"""The workflow's side of the package: which config a run takes, and how it stops when that config is wrong."""
+"""The entry of the workflow: the config of a run, its checks, and the handlers of its log."""
 
 import argparse
 import gc
@@ -14,33 +14,37 @@ from typing import Any
 from rooflines.basics.errors import PlausibilityWarning, RooflinesError
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.config import load_config
-from rooflines.run.guard import KEPT, Guard, need_folder
+from rooflines.run import Workflow
+from rooflines.run.guard import Guard, require_writable
+from rooflines.run.lock import STATE
+from rooflines.run.log import WithoutSteps
 from rooflines.run.plan import Part, Plan, as_param, plan
-from rooflines.run.progress import Progress, WithoutSteps
+from rooflines.run.progress import Progress
 from rooflines.run.screen import Screen, is_screen
 from rooflines.site.digest import bundle_digest
 
-RARELY = (50_000, 20, 20)
-"""Python's own thresholds are 700, 10 and 10."""
+GARBAGE_THRESHOLDS = (50_000, 20, 20)
+"""Thresholds of the garbage collector; Python's own are 700, 10 and 10."""
 
 
 def config_source(
     config: Mapping[str, Any], configfiles: Sequence[Path]
 ) -> Path | Mapping[str, Any] | None:
-    """Where the config of a run is: in a file, in a mapping, or nowhere.
+    """The source of a run's config: a file, a mapping, or none.
 
-    Snakemake hands over one mapping whatever it was made of. Where that is the content of a single file, the file itself is
-    better: it has lines, and numbers as the user wrote them.
+    Snakemake merges all sources into one mapping. If that is the content of a single file, the file
+    is better: it has line numbers, and numbers as the user wrote them.
 
     Args:
         config: Snakemake's `config`.
         configfiles: The files given with `--configfile`, absolute.
 
     Returns:
-        The one file the config was read from, the mapping it was put together as (`--config`, several files, a module's
-        `config:`), or None where the user gave none and the default config is meant.
+        The one file the config was read from, the merged mapping (`--config`, several files, a
+        module's `config:`), or None for the default config.
     """
-    from snakemake.common.configfile import load_configfile  # noqa: PLC0415 - the package itself works without Snakemake
+    # Imported here: the package itself works without Snakemake.
+    from snakemake.common.configfile import load_configfile  # noqa: PLC0415
 
     if len(configfiles) == 1 and load_configfile(configfiles[0]) == config:
         file = configfiles[0]
@@ -49,82 +53,79 @@ def config_source(
 
 
 def collect_garbage_rarely() -> None:
-    """Have Python look less often for objects that nothing needs any more: what a run builds, it needs to its end.
+    """Run the garbage collector rarely: planning objects live to the end.
 
-    The default profile calls this before the workflow is read. It takes a quarter off the CPU time of a run with nothing to do.
+    The default profile calls this first. An idle run then takes a quarter less CPU time.
     """
     gc.freeze()
-    gc.set_threshold(*RARELY)
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
 def check_configfiles(arguments: Sequence[str]) -> None:
-    """End the run where a file given with `--configfile` cannot be read, with one message that says where it is wrong.
+    """End the run with one message if a file given with `--configfile` cannot be read.
 
-    Snakemake reads these files before any workflow of ours is asked, and has a traceback for a missing one and no line number for a
-    broken one. The default profile calls this before that.
+    Snakemake reads these files before the workflow: it shows a traceback for a missing one, and no
+    line number for a broken one. The default profile calls this before that.
 
     Args:
         arguments: The command line.
 
     Raises:
-        SystemExit: Where a file is missing, a pipe, no YAML, or no mapping; its message is the error's.
+        SystemExit: A file is missing, a pipe, no YAML, or no mapping; the message is the error's.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--configfile", "--configfiles", nargs="+", action="extend", default=[])
     files = parser.parse_known_args(arguments)[0].configfile
     try:
         for file in files:
-            need_regular(Path(file))
+            require_regular_file(Path(file))
             if not isinstance(read_yaml(file), dict):
                 load_config(file)
     except RooflinesError as error:
         sys.exit(str(error))
 
 
-def need_regular(file: Path) -> None:
+def require_regular_file(file: Path) -> None:
     """Refuse a pipe or a device as the config of a run: Snakemake and its jobs read it again.
 
     Raises:
         RooflinesError: It is one.
     """
     if file.exists() and not (file.is_file() or file.is_dir()):
+        problem = "is a pipe or a device, and a run reads its config more than once"
         fix = "save its content in a file, and give that with --configfile"
-        raise RooflinesError(
-            "",
-            "is a pipe or a device, and a run reads its config more than once",
-            fix,
-            file=str(file),
-        )
+        raise RooflinesError("", problem, fix, file=str(file))
 
 
 def keep_caches(arguments: Sequence[str]) -> None:
-    """Have Snakemake, and what it starts, keep caches beside its own metadata and not in the user's home, unless the user says where.
+    """Keep caches of a run in `.snakemake` and not in the user's home, unless the user says where.
 
     Args:
         arguments: The command line.
 
     Raises:
-        SystemExit: The folder that Snakemake works in cannot be written to; its message says what to do.
+        SystemExit: The folder that Snakemake works in cannot be written; the message says what to
+            do.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--directory", "-d", type=Path, default=Path())
     folder = parser.parse_known_args(arguments)[0].directory
-    need_folder(folder / KEPT)
+    require_writable(folder / STATE)
     os.environ.setdefault("XDG_CACHE_HOME", str((folder / ".snakemake" / "cache").absolute()))
 
 
 def plan_or_exit(
     config: Mapping[str, Any], configfiles: Sequence[Path], *, warn: bool = True
 ) -> Plan:
-    """The parts of a run, or its end, before anything is built, with one message on what is wrong with the config.
+    """The plan of a run; a wrong config ends the run with one message before any job starts.
 
     Args:
         config: Snakemake's `config`.
         configfiles: The files given with `--configfile`, absolute.
-        warn: Whether to print what looks like a slip; jobs do not say again what the run has said.
+        warn: Whether to print warnings; jobs do not repeat those of the run.
 
     Raises:
-        SystemExit: Where the config is wrong; its message is the error's.
+        SystemExit: The config is wrong; the message is the error's.
     """
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -159,7 +160,7 @@ def index_spec(parts: Iterable[Part]) -> str:
 
 
 def outputs(plan: Plan) -> dict[str, str]:
-    """What each output of a run is made from, as JSON, by its path below the results."""
+    """What each output of a run depends on, as JSON, by its path below the results."""
     return {
         **{f"tables/{part.name}.parquet": part.spec for part in plan.parts},
         "tables/index.csv": index_spec(plan.parts),
@@ -171,36 +172,30 @@ def outputs(plan: Plan) -> dict[str, str]:
     }
 
 
-def watch_files(plan: Plan, workflow: Any) -> None:  # noqa: ANN401 - Snakemake ships no types
-    """Have files that are not what they should be made again, and keep killed and crossing runs from doing harm; see `guard`.
+def watch_files(plan: Plan, workflow: Workflow) -> None:
+    """Install the `Guard` of a run's files: stale outputs are remade, killed runs do no harm.
 
-    Results in a storage that is no file system are left to it.
+    Results in object storage are not checked.
 
     Args:
-        plan: The parts of the run.
-        workflow: Snakemake's own workflow object.
+        plan: The plan of the run.
+        workflow: Snakemake's workflow object.
     """
     from snakemake.logging import logger  # noqa: PLC0415
 
     if workflow.is_main_process:
-        stored = workflow.storage_settings.default_storage_provider
-        logger.addHandler(
-            Guard(
-                workflow,
-                Path(workflow.pathvars.apply("<results>")),
-                {} if stored else outputs(plan),
-            )
-        )
+        specs = {} if workflow.storage_settings.default_storage_provider else outputs(plan)
+        logger.addHandler(Guard(workflow, Path(workflow.pathvars.apply("<results>")), specs))
 
 
-def show_progress(plan: Plan, workflow: Any) -> None:  # noqa: ANN401 - Snakemake ships no types
-    """Show the rows done of the rows to do while the workflow runs, and, where it is not a part of another one, no single jobs.
+def show_progress(plan: Plan, workflow: Workflow) -> None:
+    """Show the rows done of the rows to make, and no single jobs unless this is a module.
 
-    A Snakemake that no longer has what this looks at shows its own steps instead.
+    With a later Snakemake that lacks what this uses, Snakemake's own steps are shown.
 
     Args:
-        plan: The parts of the run.
-        workflow: Snakemake's own workflow object.
+        plan: The plan of the run.
+        workflow: Snakemake's workflow object.
     """
     with suppress(AttributeError, ImportError):
         from snakemake.logging import logger  # noqa: PLC0415
@@ -217,4 +212,5 @@ def show_progress(plan: Plan, workflow: Any) -> None:  # noqa: ANN401 - Snakemak
                     if is_screen(handler.stream):
                         screen = Screen(handler.stream)
                         handler.setStream(screen)
-        logger.addHandler(Progress(workflow, {part.name: part.rows for part in plan.parts}, screen))
+        rows = {part.name: part.rows for part in plan.parts}
+        logger.addHandler(Progress(workflow, rows, screen))

@@ -184,7 +184,7 @@ def test_a_second_run_in_the_same_folder_stops_and_says_what_to_do(
         second = made.run()
         assert second.returncode == 1
         problem, fix = second.stdout.splitlines()[-2:]
-        assert problem.startswith(f"{made.path} is worked in by another run, since ")
+        assert problem.startswith(f"{made.path} is in use by another run, since ")
         assert f"kill {first.pid}` on " in fix
         assert "Traceback" not in second.stdout
         assert first.wait(300) == 0, made.said()
@@ -253,7 +253,9 @@ def test_a_clock_that_was_set_back_does_no_harm(made: Trial) -> None:
     made.write(config)
     done = made.run()
     assert done.returncode == 0, done.stdout
-    assert "from the future, so the clock was set back: they are dated now" in done.stdout
+    assert (
+        "times in the future, so the clock was set back: their times are set to now" in done.stdout
+    )
     assert "Nothing to be done" in made.run().stdout
     fresh = Trial(made.path / "fresh", config)
     fresh.finish()

@@ -1,10 +1,10 @@
-"""Bundle: the folder to publish."""
+"""Bundle: the site to publish."""
 
 from rooflines.site.digest import bundle_digest
 
 
 rule bundle:
-    """A static site of all charts, thresholds and chips; index.html opens by double click."""
+    """A static site of all charts, thresholds and chips; index.html opens without a server."""
     input:
         charts=expand("<results>/charts/{family}", family=plan.chart_families()),
         thresholds="<results>/thresholds.parquet",

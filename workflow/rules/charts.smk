@@ -1,10 +1,11 @@
-"""Charts: a job for each family draws all charts of it, as pictures, specifications and data."""
+"""Charts: one job per family writes its charts as pictures, specifications and data."""
 
 
 rule chart_digest:
-    """A digest of all that decides the charts of a family; only where it changes are they drawn anew.
+    """A digest of everything that the charts of a family depend on; a change redraws them.
 
-    The charts themselves cannot say so: Snakemake compares no `params` of a job whose `ancient` inputs are made anew in the same run.
+    The rule `charts` cannot have it in `params`: Snakemake does not compare the `params` of a job
+    whose `ancient` inputs are remade in the same run.
     """
     output:
         digest="<results>/.made/charts/{family}.sha256",
@@ -23,7 +24,7 @@ rule chart_digest:
 
 
 rule charts:
-    """The charts of one family. What decides their numbers stands in `spec`: a table made again just as it was draws nothing anew."""
+    """The charts of one family; a table that is remade unchanged does not redraw them."""
     input:
         digest="<results>/.made/charts/{family}.sha256",
         index=ancient("<results>/tables/index.csv"),

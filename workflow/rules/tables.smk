@@ -1,4 +1,4 @@
-"""Tables: the rows of every sweep, in parts, and what was left out of them."""
+"""Tables: the rows of every sweep, in parts, and what was skipped."""
 
 
 rule sweep_table:
@@ -19,7 +19,7 @@ rule sweep_table:
 
 
 rule table_index:
-    """The list of all parts with their rows. It comes last, and removes the files of parts that are in no sweep now."""
+    """The list of all parts with their rows; its job also deletes parts that are in no sweep."""
     input:
         tables=left_in_place(
             expand("<results>/tables/{part}.parquet", part=plan.part_names()), workflow
@@ -41,7 +41,7 @@ rule table_index:
 
 
 rule skipped:
-    """What the sweeps asked for and no chip can do, with the reason."""
+    """Combinations that no chip supports, with the reason."""
     output:
         csv="<results>/skipped.csv",
     log:

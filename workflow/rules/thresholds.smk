@@ -1,8 +1,8 @@
-"""Thresholds: from which size on an operation is compute-bound."""
+"""Thresholds: the size from which an operation is compute-bound."""
 
 
 rule thresholds:
-    """The critical sizes of every sweep, in closed form; they need no table."""
+    """The critical sizes of every sweep, in closed form; no table is read."""
     output:
         parquet="<results>/thresholds.parquet",
         csv="<results>/thresholds.csv",

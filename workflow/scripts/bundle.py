@@ -1,16 +1,15 @@
-"""Write the folder to publish."""
+"""Write the site to publish."""
 
 import os
 
 from snakemake.iocontainers import Snakemake
 
 snakemake: Snakemake
-os.environ["POLARS_MAX_THREADS"] = str(
-    max(1, snakemake.threads - 1)
-)  # polars reads it once, when it is imported; Vega takes the other
+# Polars reads this once, when it is imported; Vega uses the other thread.
+os.environ["POLARS_MAX_THREADS"] = str(max(1, snakemake.threads - 1))
 
 from rooflines.results.records import recording
-from rooflines.run.progress import job_log
+from rooflines.run.log import job_log
 from rooflines.site.site import write_bundle
 
 inputs = [*snakemake.input.charts, snakemake.input.thresholds]

@@ -6,12 +6,10 @@ from pathlib import Path
 from snakemake.iocontainers import Snakemake
 
 snakemake: Snakemake
-os.environ["POLARS_MAX_THREADS"] = str(
-    snakemake.threads
-)  # polars reads it once, when it is imported
+os.environ["POLARS_MAX_THREADS"] = str(snakemake.threads)  # polars reads it once, at its import
 
 from rooflines.charts.families import write_family
-from rooflines.run.progress import job_log
+from rooflines.run.log import job_log
 
 with job_log(snakemake.log[0]):
     write_family(

@@ -5,12 +5,10 @@ import os
 from snakemake.iocontainers import Snakemake
 
 snakemake: Snakemake
-os.environ["POLARS_MAX_THREADS"] = str(
-    snakemake.threads
-)  # polars reads it once, when it is imported
+os.environ["POLARS_MAX_THREADS"] = str(snakemake.threads)  # polars reads it once, at its import
 
 from rooflines.run.jobs import rows_of, write_part
-from rooflines.run.progress import job_log
+from rooflines.run.log import job_log
 
 with job_log(snakemake.log[0], rows_of(snakemake.params.spec)):
     write_part(snakemake.params.spec, snakemake.output.table)

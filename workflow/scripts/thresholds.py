@@ -5,12 +5,10 @@ import os
 from snakemake.iocontainers import Snakemake
 
 snakemake: Snakemake
-os.environ["POLARS_MAX_THREADS"] = str(
-    snakemake.threads
-)  # polars reads it once, when it is imported
+os.environ["POLARS_MAX_THREADS"] = str(snakemake.threads)  # polars reads it once, at its import
 
 from rooflines.run.jobs import write_thresholds
-from rooflines.run.progress import job_log
+from rooflines.run.log import job_log
 
 with job_log(snakemake.log[0]):
     write_thresholds(snakemake.params.spec, snakemake.output.parquet, snakemake.output.csv)

@@ -1,0 +1,94 @@
+"""Logs: one file per job, and what Snakemake shows on the screen."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import time
+import traceback
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.results.write_errors import unwritable
+from rooflines.run.progress import progress_line
+from rooflines.run.screen import clear_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rooflines.run import Workflow
+
+__all__ = ["WithoutSteps", "job_log"]
+
+
+@contextmanager
+def job_log(path: str | Path, rows: int = 0) -> Iterator[None]:
+    """Write a job's output to its log, with its time or its traceback; the screen gets one line.
+
+    Args:
+        path: The log file; an existing one is overwritten.
+        rows: Rows that the job makes, if it makes any [1].
+
+    Raises:
+        SystemExit: The job fails; the message is the error's.
+    """
+    try:
+        # Closed below: an error of a full disk in `close` must not hide the job's own.
+        log = Path(path).open("w", encoding="utf-8")  # noqa: SIM115
+    except OSError as error:
+        raise SystemExit(str(unwritable(path, error) or error)) from None
+    try:
+        with redirect_stdout(log), redirect_stderr(log):
+            started_s = time.monotonic()
+            yield
+            took_s = time.monotonic() - started_s
+            print(f"done in {took_s:.2f} s")
+            if rows:
+                print(progress_line(rows, rows, took_s))
+    except RooflinesError as error:
+        clear_line(sys.__stderr__)
+        raise SystemExit(str(error)) from None
+    except Exception as error:  # noqa: BLE001 - every error ends the job and goes to its log
+        with suppress(OSError):
+            traceback.print_exc(file=log)
+        clear_line(sys.__stderr__)
+        raise SystemExit(f"{type(error).__name__}: {error}") from None
+    finally:
+        with suppress(OSError):
+            log.close()
+
+
+class WithoutSteps(logging.Filter):
+    """A filter that hides the steps of single jobs on the screen.
+
+    Errors, the plan of the run and its end are shown, and everything in a dry run, which is read
+    for its jobs. Snakemake's own log file has it all.
+
+    Args:
+        workflow: Snakemake's workflow object, for whether the run is a dry run.
+    """
+
+    EVENTS = frozenset({"job_info", "job_started", "job_finished", "progress", "shellcmd"})
+    MESSAGES = frozenset({"Select jobs to execute...", "Conda environments: ignored"})
+    ENGINES = re.compile(
+        r"Job \d+ has been submitted|(Storing in|Retrieving from) storage: |"
+        r"Finished (upload|retrieval)\.$|"
+        r"(Removing local copy of storage file|Skipped removing non-empty directory)",
+    )
+    """How messages of an engine on single jobs or files begin."""
+
+    def __init__(self, workflow: Workflow) -> None:
+        super().__init__()
+        self._workflow = workflow
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is shown."""
+        step = (
+            getattr(record, "event", None) in self.EVENTS
+            or record.msg in self.MESSAGES
+            or self.ENGINES.match(str(record.msg))
+        )
+        return not step or bool(self._workflow.dryrun)

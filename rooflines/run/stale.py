@@ -1,0 +1,182 @@
+"""Stale outputs: not what was written, or not what the plan asks for.
+
+Every output of the plan is compared with its record. An output that a run finished and that nobody
+changed since is recognized by sizes, inodes and times, and is not read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflines.results.records import Record, files_in, record_file, record_of
+from rooflines.run.foreign import foreign, not_ours
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+__all__ = ["FileCache", "StaleOutput", "fingerprint", "messages", "stale_outputs"]
+
+BUNDLE = "bundle"
+"""The only output whose content depends on other outputs, not on its spec."""
+
+OTHER_CONFIG = "made from another config or by another version"
+
+ANNOUNCED_BYTES = 1 << 30
+"""Reading more than this is announced [byte]."""
+
+MOST_NAMED = 5
+"""At most this many damaged outputs get a line of their own [1]."""
+
+LINES_PER_FILE = 4
+"""Compact the journal beyond this many lines per file [1]."""
+
+READERS = 4
+"""Outputs that are read at once [1]."""
+
+
+class FileCache:
+    """Fingerprints of finished outputs, kept in a journal: of lines of one name the last counts.
+
+    Args:
+        path: The journal.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        lines = text.splitlines()
+        parted = (line.partition(" ") for line in lines)
+        self._fingerprints = {name: mark for mark, _, name in parted}
+        self._compact = len(lines) > LINES_PER_FILE * len(self._fingerprints)
+
+    def has(self, name: str, mark: str | None) -> bool:
+        """Whether this fingerprint was added under this name."""
+        return mark is not None and self._fingerprints.get(name) == mark
+
+    def add(self, marks: Mapping[str, str | None]) -> None:
+        """Add fingerprints; None is passed over, and so is a folder that cannot be written."""
+        new = {name: mark for name, mark in marks.items() if mark and not self.has(name, mark)}
+        self._fingerprints.update(new)
+        written = self._fingerprints if self._compact else new
+        with suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("w" if self._compact else "a", encoding="utf-8") as file:
+                file.write("".join(f"{mark} {name}\n" for name, mark in written.items()))
+            self._compact = False
+
+
+def fingerprint(results: Path, path: Path) -> str | None:
+    """A digest of sizes, inodes and times of an output and its record; None if one is missing."""
+    try:
+        files = [("", record_file(results, path)), *files_in(path).items()]
+        stats = [(name, _stat(file)) for name, file in files]
+    except OSError:
+        return None
+    return hashlib.sha256(repr(stats).encode()).hexdigest()[:16]
+
+
+def _stat(path: Path) -> tuple[int, ...]:
+    """What every change of a file alters: the ctime shows it even if the mtime was set back."""
+    stat = path.lstat()
+    return stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns
+
+
+@dataclass(frozen=True)
+class StaleOutput:
+    """An output to remake, and the reason.
+
+    Attributes:
+        path: The output.
+        reason: A predicate, such as "is empty".
+        other_config: Whether it is intact, and made from another config or by another version.
+    """
+
+    path: Path
+    reason: str
+    other_config: bool = False
+
+
+def stale_outputs(
+    results: Path, specs: Mapping[str, str], cache: FileCache, say: Callable[[str], None]
+) -> list[StaleOutput]:
+    """The outputs that exist and are not what the plan asks for.
+
+    Args:
+        results: The folder of results.
+        specs: What each output depends on, as JSON, by its path below `results`.
+        cache: The outputs that need not be read; those that are intact are added.
+        say: Prints a line that announces how much has to be read.
+
+    Raises:
+        RooflinesError: A run would delete or overwrite files that are not ours.
+    """
+    existing = {
+        results / name: spec for name, spec in specs.items() if os.path.lexists(results / name)
+    }
+    unread = {
+        path: mark
+        for path in existing
+        if not cache.has(str(path), mark := fingerprint(results, path))
+    }
+    if others := foreign(results, unread):
+        raise not_ours(results, others)
+    size = sum(file.lstat().st_size for path in unread for file in files_in(path).values())
+    if size > ANNOUNCED_BYTES:
+        say(f"verifying {size / 1e9:,.1f} GB in {len(unread):,} outputs that are new or changed")
+    with ThreadPoolExecutor(READERS) as pool:
+        stale = list(pool.map(lambda path: _stale(results, path, existing[path]), unread))
+    checked = zip(unread.items(), stale, strict=True)
+    cache.add({str(path): mark for (path, mark), problem in checked if problem is None})
+    bundle = results / BUNDLE
+    if bundle in existing.keys() - unread.keys() and (record := record_of(results, bundle)):
+        stale.append(_outdated(results, bundle, record))
+    return [problem for problem in stale if problem is not None]
+
+
+def _stale(results: Path, path: Path, spec: str) -> StaleOutput | None:
+    """Compare an output with its record and its spec; None if it can stay."""
+    record = record_of(results, path)
+    if record is None:
+        return StaleOutput(path, "has no record of what made it")
+    if damage := record.damage(path):
+        return StaleOutput(path, damage)
+    if record.spec != json.loads(spec):
+        return StaleOutput(path, f"was {OTHER_CONFIG}", other_config=True)
+    return _outdated(results, path, record)
+
+
+def _outdated(results: Path, path: Path, record: Record) -> StaleOutput | None:
+    """Compare the inputs of an output with those it was made from, by digest and not by time."""
+    changed = record.changed_inputs(results)
+    if not changed:
+        return None
+    more = f" and {len(changed) - 1:,} more" if len(changed) > 1 else ""
+    return StaleOutput(path, f"was made from another {changed[0]}{more} than there is now")
+
+
+def messages(stale: Iterable[StaleOutput], action: str) -> list[str]:
+    """Lines that name stale outputs: one per damaged output up to a limit, one for another config.
+
+    Args:
+        stale: The outputs.
+        action: What happens to each, such as "it is made again".
+    """
+    stale = list(stale)
+    damaged = [output for output in stale if not output.other_config]
+    others = [output for output in stale if output.other_config]
+    lines = [f"{output.path} {output.reason}: {action}" for output in damaged[:MOST_NAMED]]
+    if len(damaged) > MOST_NAMED:
+        lines.append(f"... and {len(damaged) - MOST_NAMED:,} more like these")
+    if len(others) == 1:
+        lines.append(f"{others[0].path} {others[0].reason}: {action}")
+    elif others:
+        more = f"{others[0].path} and {len(others) - 1:,} more"
+        lines.append(f"{more} were {OTHER_CONFIG}: {action}")
+    return lines
