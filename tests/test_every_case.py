@@ -26,7 +26,7 @@ import rooflines
 from rooflines.critical import solving
 from rooflines.model.columns import TEXTS
 from rooflines.model.costs import COSTS
-from rooflines.sweep import blocked as panels
+from rooflines.sweep import blocked
 from rooflines.sweep.rows import sweep_rows, whole_rows
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ def check_rows(config: dict[str, Any]) -> None:
     assert all(frame.schema[name] == pl.Categorical for name in TEXTS)
     check_written(frame, sweep)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(panels, "PANEL_ROWS", 4)
+        patch.setattr(blocked, "BLOCK_ROWS", 4)
         assert_frame_equal(sweep_rows(sweep, 0, sweep.rows).collect(), frame, rel_tol=1e-14)
         assert_frame_equal(
             sweep_rows(sweep, 1).select("fits", "flops").collect(),

@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 
 import rooflines
 from rooflines.model.columns import TEXTS
-from rooflines.sweep import blocked as panels
+from rooflines.sweep import blocked
 from rooflines.sweep.blocked import _pieces
 from rooflines.sweep.rows import sweep_rows, whole_rows
 from rooflines.sweep.space import decode
@@ -105,7 +105,7 @@ def test_steps_and_panels_are_the_product_of_axes(
 ) -> None:
     """However few rows a panel has, with the scenarios in it or before it, the table is the same one."""
     for rows in (1, 4, 10, 10**6):
-        monkeypatch.setattr(panels, "PANEL_ROWS", rows)
+        monkeypatch.setattr(blocked, "BLOCK_ROWS", rows)
         assert_frame_equal(
             sweep_rows(SWEEP, 5, SWEEP.rows - 7).collect(), whole[5:-7], rel_tol=1e-14
         )

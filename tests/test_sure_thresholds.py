@@ -17,8 +17,9 @@ from test_properties import threshold_differences
 
 import rooflines
 from rooflines.critical import shards as critical_shards
+from rooflines.critical import shards_exact, solving
 from rooflines.critical import sizes as critical_sizes
-from rooflines.critical import solving
+from rooflines.critical.split_lines import ENDLESS, LineColumns
 from rooflines.sweep.sweep import Variant
 
 if TYPE_CHECKING:
@@ -160,9 +161,7 @@ def almost_tied_splits(chance: random.Random) -> dict[str, Fraction]:
             f"#network_{piece}0": -network if grows else network,
             f"#network_{piece}1": network if grows else ZERO,
         }
-    domain = Fraction(
-        chance.choice([1, 2, 9, 64, at, at, at + 1, at + 1, *[critical_shards.ENDLESS] * 3])
-    )
+    domain = Fraction(chance.choice([1, 2, 9, 64, at, at, at + 1, at + 1, *[ENDLESS] * 3]))
     return lines | {"#ring": Fraction(chance.choice([0, 0, 0, 1, 1, 2, 3, 4])), "#domain": domain}
 
 
@@ -188,18 +187,15 @@ def exact_splits(lines: dict[str, Fraction]) -> dict[str, Any]:
             oracle.Link("", ZERO, 1, "torus", None, int(lines["#ring"]) or None, ZERO)
         )
         last = [oracle.last_good(family, good) for family in families]
-        return max(
-            int(good(1)), *(critical_shards.ENDLESS if chips is None else chips for chips in last)
-        )
+        return max(int(good(1)), *(ENDLESS if chips is None else chips for chips in last))
 
     found = {"critical": most(1, 2), "critical_memory": most(1), "critical_network": most(2)}
     limit = None
-    if found["critical"] + 1 <= min(int(lines["#domain"]), critical_shards.ENDLESS):
+    if found["critical"] + 1 <= min(int(lines["#domain"]), ENDLESS):
         times = times_of_split(lines, Fraction(found["critical"] + 1))
         limit = ("compute", "memory", "network")[times.index(max(times))]
     return {"limit": limit} | {
-        name: chips if 1 <= chips < critical_shards.ENDLESS else None
-        for name, chips in found.items()
+        name: chips if 1 <= chips < ENDLESS else None for name, chips in found.items()
     }
 
 
@@ -209,11 +205,11 @@ def test_a_number_of_chips_that_is_called_sure_is_the_exact_one(
     """However thirty roundings fall, and the real one is right to 1e-9."""
     chance = random.Random(7)  # noqa: S311, examples
     truth = [almost_tied_splits(chance) for _ in range(1_500)]
-    columns = critical_shards.Columns(len(truth))
+    columns = LineColumns(len(truth))
     columns.terms = {name: {(name,): name} for name in truth[0]}
     for index, lines in enumerate(truth):
         for name, value in lines.items():
-            columns.number(
+            columns.put(
                 name,
                 index,
                 float(value) if name in ("#ring", "#domain") else rounded(chance, value),
@@ -236,7 +232,9 @@ def test_a_number_of_chips_that_is_called_sure_is_the_exact_one(
 def test_exact_arithmetic_is_asked_for_nothing_but_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes thousands of times as long."""
     for module in (critical_sizes, critical_shards):
-        monkeypatch.setattr(module, "settle", lambda *row: pytest.fail(f"{row[-1]} is no tie"))
+        monkeypatch.setattr(
+            module, "solve_exactly", lambda *row: pytest.fail(f"{row[-1]} is no tie")
+        )
     chips = {
         **{name: CHIPS[name] for name in JOINED},
         "slow": {**CHIPS["ring"], "networks": {"fabric": {**TORUS, "hop_latency_s": 1e-4}}},
@@ -305,21 +303,22 @@ def fabric(link: dict[str, Any]) -> tuple[Any, Any]:
     return sweep, (types.SimpleNamespace(chip="one", network="fabric"), Variant("bf16", "batch", 1))
 
 
-def settled_split(link: dict[str, Any], times: Callable[[int], list[int]]) -> dict[str, Any]:
+def exact_split(link: dict[str, Any], times: Callable[[int], list[int]]) -> dict[str, Any]:
     """Return how far exact arithmetic finds a split to go, of which N times the three times are given for N chips."""
-    sweep, served = fabric(link)
+    sweep, chip_variant = fabric(link)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            critical_shards,
+            shards_exact,
             "exact_time",
             lambda _, __, at, resource, ___: times(at.shards)[
                 oracle.RESOURCES.index(resource.name)
             ],
         )
-        patch.setattr(critical_shards, "real_chips", lambda _, __, number, ___: float(number))
-        return critical_shards.settle(
-            sweep, served, {f"#tends_{bound}": value for bound, value in TENDS.items()}
+        patch.setattr(shards_exact, "real_chips", lambda _, __, number, ___: float(number))
+        solution = shards_exact.solve_exactly(
+            sweep, chip_variant, {f"#tends_{bound}": value for bound, value in TENDS.items()}
         )
+    return solution.columns()
 
 
 def drawn_times(chance: random.Random, ring: int | None) -> Callable[[int], list[int]]:
@@ -356,7 +355,7 @@ def test_exact_arithmetic_goes_as_far_as_trying_every_number() -> None:
             if (both or 0) < domain
             else None
         )
-        found = settled_split({"topology": "torus", "ring_multiple": ring, "domain": domain}, times)
+        found = exact_split({"topology": "torus", "ring_multiple": ring, "domain": domain}, times)
         assert found == {
             "critical": both,
             "critical_exact": both,
@@ -371,8 +370,8 @@ def test_exact_arithmetic_goes_as_far_as_trying_every_number() -> None:
 @pytest.mark.parametrize("short", [-1, 0, 1, 2, 3, 4])
 def test_chips_are_counted_to_two_to_the_53(ring: int | None, short: int) -> None:
     """A split that goes farther has no end, and nothing limits it."""
-    last = critical_shards.ENDLESS - short
-    found = settled_split(
+    last = ENDLESS - short
+    found = exact_split(
         {"topology": "torus", "ring_multiple": ring}, lambda chips: [last, chips, 0]
     )
     known = last if short > 0 else None

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rooflines.charts.needs import TIMES, need, sizes_of
-from rooflines.critical.sizes import settle
+from rooflines.critical.sizes import solve_exactly
 from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.charts.frames import Selection
-    from rooflines.sweep.space import Served
+    from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
 
 __all__ = [
@@ -167,7 +167,7 @@ def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl
 
 
 def contour(
-    sweep: Sweep, served: Served, level: int | Fraction, span: tuple[int, int, int, int]
+    sweep: Sweep, served: ChipVariant, level: int | Fraction, span: tuple[int, int, int, int]
 ) -> list[tuple[float, float]]:
     """The line from which on a batch is compute-bound, as D and F, within a rectangle; where it leaves that, along the rectangle's edge.
 
@@ -194,10 +194,9 @@ def spaced(low: int, high: int) -> list[Fraction]:
     return [Fraction(low), *between, Fraction(high)]
 
 
-def solved(sweep: Sweep, served: Served, axis: str, **sizes: int | Fraction) -> float | None:
+def solved(sweep: Sweep, served: ChipVariant, axis: str, **sizes: int | Fraction) -> float | None:
     """The exact size along an axis from which on one case is compute-bound [1]; None for never."""
-    found: float | None = settle(sweep, served, axis, sizes)["critical_exact"]
-    return found
+    return solve_exactly(sweep, served, axis, sizes).critical_exact
 
 
 def nice_levels(rule: float) -> list[float]:

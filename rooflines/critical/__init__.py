@@ -1,1 +1,1 @@
-"""From which size on, and up to how many chips, an operation is compute-bound: in closed form, exact to the last integer."""
+"""Thresholds: the smallest compute-bound size, and the most compute-bound chips, exactly."""

@@ -1,8 +1,9 @@
-"""From which size on is an operation compute-bound? In closed form, along every dimension, against every resource, to the last integer.
+"""The smallest compute-bound size along every dimension, in closed form, exact to the last integer.
 
-Every time is affine in every single extent, t_r(n) = a_r n + b_r, so t_math(n) >= t_r(n) from n = (b_r - b_math) / (a_math - a_r) on, if
-a_math > a_r; else always or never. That is computed in Float64 together with a bound on its error; a row in which the error could
-change an integer, a sign or the tenth digit is settled in exact rational arithmetic. On ordinary grids that is one row in thousands.
+Every time is affine in every single extent, t_r(n) = a_r n + b_r. So t_math(n) >= t_r(n) from n =
+(b_r - b_math) / (a_math - a_r) on, if a_math > a_r; otherwise always or never. This is computed in
+Float64 together with a bound on its error. Rows in which the error could change an integer, a sign
+or the tenth digit are solved in exact rational arithmetic: on ordinary grids one row in thousands.
 """
 
 from __future__ import annotations
@@ -10,30 +11,35 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from operator import or_
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from rooflines.basics.numbers import LARGEST_COUNT
-from rooflines.critical.solving import PRECISE, ROUNDING, solved
+from rooflines.critical.solving import OTHERS, PRECISE, ROUNDING, Solution, solve_in_slices
 from rooflines.model.costs import evaluate, extent
 from rooflines.model.resources import MATH, RESOURCES, Rate, Resource
-from rooflines.sweep.quotient import quotient
-from rooflines.sweep.rows import work
-from rooflines.sweep.space import VARIANT, Coefficients, Served, axis_columns, scenario_columns
+from rooflines.sweep.metrics import quotient, work
+from rooflines.sweep.space import VARIANT, ChipVariant, Coefficients, axis_columns, variant_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
+    from rooflines.model.costs import Workload
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["dimension_thresholds"]
+__all__ = ["dimension_thresholds", "solve_exactly"]
 
-OTHERS = [resource for resource in RESOURCES if resource is not MATH]
+ExactLine = tuple[Fraction, Fraction]
+"""Slope and constant along an axis."""
 
 
-def constraints(resource: Resource, columns: Iterable[str]) -> list[tuple[str, str]]:
-    """What t_math has to beat for one resource: (slope, constant) columns of its work's time and, where it has one, of its latency."""
+def constraints(resource: Resource, columns: Container[str]) -> list[tuple[str, str]]:
+    """The lines that t_math has to reach for one resource, as (slope, constant) columns.
+
+    One line is the time of its work; a resource with a latency has a second, constant one.
+    """
     latency = f"#latency_{resource.name}"
     return [
         (f"#a_{resource.name}", f"#b_{resource.name}"),
@@ -42,7 +48,7 @@ def constraints(resource: Resource, columns: Iterable[str]) -> list[tuple[str, s
 
 
 def affine(
-    sweep: Sweep, axis: str, coefficients: Coefficients, columns: Iterable[str]
+    sweep: Sweep, axis: str, coefficients: Coefficients, columns: Container[str]
 ) -> dict[str, pl.Expr]:
     """Slope and constant of every work and of every time along an axis.
 
@@ -69,7 +75,8 @@ def solution(slope: str, constant: str) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
     """Where t_math overtakes one constraint.
 
     Returns:
-        The real extent (null: never), the bound on its relative error, and whether the sign of the difference of slopes is unsure.
+        The real extent (null: never), the bound on its relative error, and whether rounding may
+        have changed the sign of the difference of slopes.
     """
     a_math, b_math = pl.col(f"#a_{MATH.name}"), pl.col(f"#b_{MATH.name}")
     gain, size = a_math - pl.col(slope), a_math + pl.col(slope)
@@ -77,20 +84,20 @@ def solution(slope: str, constant: str) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
     return real, ROUNDING * (2.0 + size / gain.abs()), gain.abs() <= ROUNDING * 4.0 * size
 
 
-def against(resource: Resource, columns: Iterable[str]) -> dict[str, pl.Expr]:
+def against(resource: Resource, columns: Container[str]) -> dict[str, pl.Expr]:
     """The threshold against one resource, in extents.
 
     Returns:
-        `#real_<resource>` and `#least_<resource>` (real and whole; null: never), `#error_<resource>` [1], `#unsure_<resource>`.
+        `#real_<resource>` (null: never) and `#error_<resource>` [1], and `#unsure_<resource>`.
     """
-    solved = [solution(*constraint) for constraint in constraints(resource, columns)]
-    never = reduce(lambda a, b: a | b, [real.is_null() for real, _, _ in solved])
-    real = pl.when(~never).then(pl.max_horizontal([real for real, _, _ in solved]))
-    error = pl.max_horizontal([error for _, error, _ in solved])
+    solutions = [solution(*constraint) for constraint in constraints(resource, columns)]
+    never = reduce(or_, [real.is_null() for real, _, _ in solutions])
+    real = pl.when(~never).then(pl.max_horizontal([real for real, _, _ in solutions]))
+    error = pl.max_horizontal([error for _, error, _ in solutions])
     ambiguous = real.is_not_null() & (
         ((real * (1 - error)).ceil() != (real * (1 + error)).ceil()) | (error > PRECISE)
     )
-    unsure = reduce(lambda a, b: a | b, [unsure for _, _, unsure in solved])
+    unsure = reduce(or_, [unsure for _, _, unsure in solutions])
     return {
         f"#real_{resource.name}": real,
         f"#error_{resource.name}": error,
@@ -99,7 +106,11 @@ def against(resource: Resource, columns: Iterable[str]) -> dict[str, pl.Expr]:
 
 
 def limits() -> tuple[pl.Expr, pl.Expr]:
-    """The resource that is overcome last or, of those that never are, grows fastest; and whether rounding leaves that unsure."""
+    """The bottleneck below the threshold, and whether rounding leaves it unsure.
+
+    It is the resource that t_math reaches last or, of those that it never reaches, the one that
+    grows fastest.
+    """
     name: pl.Expr = pl.lit(OTHERS[0].bound)
     best = OTHERS[0].name
     never, key, error = pl.col(f"#real_{best}").is_null(), _rank(best), pl.col(f"#error_{best}")
@@ -124,30 +135,30 @@ def limits() -> tuple[pl.Expr, pl.Expr]:
 
 
 def _rank(resource: str) -> pl.Expr:
-    """What ranks resources: the slope of those that are never overcome, the threshold of the others."""
+    """What resources are ranked by: the slope if t_math never reaches it, else the threshold."""
     return pl.coalesce(f"#real_{resource}", f"#a_{resource}")
 
 
 def solve(
-    frame: pl.LazyFrame, sweep: Sweep, axis: str, coefficients: Coefficients, columns: Iterable[str]
+    frame: pl.LazyFrame,
+    sweep: Sweep,
+    axis: str,
+    coefficients: Coefficients,
+    columns: Container[str],
 ) -> pl.LazyFrame:
-    """Adds the thresholds along a dimension, as far as Float64 can tell, and `#unsure` where it cannot."""
+    """Adds the thresholds along a dimension in Float64, and `#unsure` where it cannot decide."""
     span = pl.col(f"#span_{axis}") if axis in sweep.tile else pl.lit(1, dtype=pl.Int64)
     limit, unsure_limit = limits()
     reals = [pl.col(f"#real_{resource.name}") for resource in OTHERS]
-    never = reduce(lambda a, b: a | b, [real.is_null() for real in reals])
-    unsure = reduce(lambda a, b: a | b, [pl.col(f"#unsure_{resource.name}") for resource in OTHERS])
+    never = reduce(or_, [real.is_null() for real in reals])
+    unsure = reduce(or_, [pl.col(f"#unsure_{resource.name}") for resource in OTHERS])
     slope = {resource.bound: pl.col(f"#slope_{resource.work}") for resource in OTHERS}
-    moved = reduce(
-        lambda otherwise, bound: (
-            pl.when(pl.col("limit") == bound).then(slope[bound]).otherwise(otherwise)
-        ),
-        slope,
-        pl.lit(0.0),
-    )
+    limit_slope: pl.Expr = pl.lit(0.0)
+    for bound, of_bound in slope.items():
+        limit_slope = pl.when(pl.col("limit") == bound).then(of_bound).otherwise(limit_slope)
 
     def size(real: pl.Expr) -> pl.Expr:
-        before = real.ceil().clip(1.0, 2.0**53).cast(pl.Int64) - 1  # beyond that no row is sure
+        before = real.ceil().clip(1.0, 2.0**53).cast(pl.Int64) - 1  # above 2^53 no row is sure
         return pl.when(before <= pl.lit(LARGEST_COUNT - 2) // span).then(before * span + 1)
 
     return (
@@ -167,9 +178,7 @@ def solve(
             },
         )
         .with_columns(
-            critical_exact=(
-                pl.col("#real") * span
-            ).abs(),  # at most zero is zero, and no negative one
+            critical_exact=(pl.col("#real") * span).abs(),  # turns -0.0 into 0.0
             critical=size(pl.col("#real")),
             **{
                 f"critical_{resource.name}": size(pl.col(f"#real_{resource.name}"))
@@ -180,113 +189,127 @@ def solve(
             limit=pl.when((pl.col("critical") > 1) | pl.col("critical").is_null()).then("limit")
         )
         .with_columns(
-            limit_intensity=pl.when(moved > 0).then(quotient(pl.col(f"#slope_{MATH.work}"), moved))
+            limit_intensity=pl.when(limit_slope > 0).then(
+                quotient(pl.col(f"#slope_{MATH.work}"), limit_slope)
+            )
         )
     )
 
 
-def along_and_apart(
-    terms: Mapping[tuple[str, ...], Fraction], axis: str, spans: Mapping[str, int | Fraction]
-) -> tuple[Fraction, Fraction]:
+def exact_line(
+    terms: Mapping[tuple[str, ...], Fraction], axis: str, extents: Mapping[str, int | Fraction]
+) -> ExactLine:
     """Slope and constant of a work along an axis, exactly."""
     along = {tuple(d for d in dims if d != axis): c for dims, c in terms.items() if axis in dims}
     apart = {dims: c for dims, c in terms.items() if axis not in dims}
-    return evaluate(along, spans), evaluate(apart, spans)
+    return evaluate(along, extents), evaluate(apart, extents)
 
 
-def settle(
-    sweep: Sweep, served: Served, axis: str, sizes: Mapping[str, int | Fraction]
-) -> dict[str, Any]:
-    """The thresholds of one row in exact arithmetic.
-
-    Args:
-        sweep: The sweep.
-        served: The row's scenario on the chip that serves it.
-        axis: The dimension solved for.
-        sizes: The others.
-    """
-    case, target = sweep.case(served[1]), sweep.target(*served)
-    spans = {dim: extent(case, dim, size) for dim, size in sizes.items()}
-    slopes, times = {}, {}
-    for resource in RESOURCES:
-        a, b = along_and_apart(case.costs[resource.work], axis, spans)
-        rate = resource.rate(target)
-        slopes[resource] = a
-        lines = [(a / rate.per_s, b / rate.per_s)] if rate else [(Fraction(0), Fraction(0))]
-        if rate and rate.latency_s:
-            lines.append((Fraction(0), rate.latency_s))
-        times[resource] = lines
-    ((a_math, b_math),) = times[MATH]
-    reals: dict[Resource, Fraction | None] = {}
-    for resource in OTHERS:
-        found = [overtakes(a_math, b_math, a, b) for a, b in times[resource]]
-        reals[resource] = None if None in found else max(real for real in found if real is not None)
-    per_extent = case.tile.get(axis, 1) * (case.share(axis) if axis in case.tile else 1)
-
-    def size(real: Fraction | None) -> int | None:
-        whole = None if real is None else (max(math.ceil(real), 1) - 1) * per_extent + 1
-        return whole if whole is None or whole < LARGEST_COUNT else None
-
-    finite = [real for real in reals.values() if real is not None]
-    real = max(finite) if len(finite) == len(OTHERS) else None
-    critical = size(real)
-    ranks = [(reals[r] is None, times[r][0] if reals[r] is None else (reals[r],)) for r in OTHERS]
-    limit = OTHERS[ranks.index(max(ranks))] if real is None or math.ceil(real) > 1 else None
-    return {
-        "critical_exact": None if real is None else float(real * per_extent),
-        "critical": critical,
-        **{f"critical_{resource.name}": size(reals[resource]) for resource in OTHERS},
-        "limit": limit.bound if limit else None,
-        "limit_intensity": float(slopes[MATH] / slopes[limit])
-        if limit and slopes[limit] > 0
-        else None,
-    }
+def exact_time_lines(work_line: ExactLine, rate: Rate | None) -> list[ExactLine]:
+    """The lines whose maximum is the time of a work [s]."""
+    if rate is None:
+        return [(Fraction(0), Fraction(0))]
+    slope, constant = work_line
+    lines = [(slope / rate.per_s, constant / rate.per_s)]
+    return [*lines, (Fraction(0), rate.latency_s)] if rate.latency_s else lines
 
 
-def overtakes(a_math: Fraction, b_math: Fraction, a: Fraction, b: Fraction) -> Fraction | None:
-    """The real extent from which on a_math n + b_math >= a n + b, or None: never."""
+def exact_threshold(math_line: ExactLine, lines: list[ExactLine]) -> Fraction | None:
+    """The real extent from which on t_math is at least every line; None: never."""
+    reals = [overtakes(math_line, line) for line in lines]
+    return None if None in reals else max(real for real in reals if real is not None)
+
+
+def overtakes(math_line: ExactLine, line: ExactLine) -> Fraction | None:
+    """The real extent from which on a_math n + b_math >= a n + b; None: never."""
+    (a_math, b_math), (a, b) = math_line, line
     if a_math > a:
         return max((b - b_math) / (a_math - a), Fraction(0))
     return Fraction(0) if a_math == a and b <= b_math else None
 
 
-def rule_of_thumb(sweep: Sweep, served: Served, axis: str) -> float | None:
+def elements_per_extent(workload: Workload, axis: str) -> int:
+    """Elements of a dimension that one of its extents spans over all chips [1]."""
+    return workload.tile[axis] * workload.share(axis) if axis in workload.tile else 1
+
+
+def solve_exactly(
+    sweep: Sweep, chip_variant: ChipVariant, axis: str, sizes: Mapping[str, int | Fraction]
+) -> Solution:
+    """The thresholds of one row in exact arithmetic.
+
+    Args:
+        sweep: The sweep.
+        chip_variant: The row's chip and variant.
+        axis: The dimension solved for.
+        sizes: The sizes of the other dimensions [1].
+    """
+    workload, target = sweep.case(chip_variant[1]), sweep.target(*chip_variant)
+    extents = {dim: extent(workload, dim, size) for dim, size in sizes.items()}
+    works = {r: exact_line(workload.costs[r.work], axis, extents) for r in RESOURCES}
+    times = {r: exact_time_lines(works[r], r.rate(target)) for r in RESOURCES}
+    reals = {r: exact_threshold(times[MATH][0], times[r]) for r in OTHERS}
+    per_extent = elements_per_extent(workload, axis)
+
+    def size(real: Fraction | None) -> int | None:
+        if real is None:
+            return None
+        whole = (max(math.ceil(real), 1) - 1) * per_extent + 1
+        return whole if whole < LARGEST_COUNT else None
+
+    finite = [real for real in reals.values() if real is not None]
+    real = max(finite) if len(finite) == len(OTHERS) else None
+    ranks = [(reals[r] is None, times[r][0] if reals[r] is None else (reals[r],)) for r in OTHERS]
+    limit = OTHERS[ranks.index(max(ranks))] if real is None or math.ceil(real) > 1 else None
+    limit_slope = works[limit][0] if limit else Fraction(0)
+    return Solution(
+        critical_exact=None if real is None else float(real * per_extent),
+        critical=size(real),
+        against={resource.name: size(reals[resource]) for resource in OTHERS},
+        limit=limit.bound if limit else None,
+        limit_intensity=float(works[MATH][0] / limit_slope) if limit_slope > 0 else None,
+    )
+
+
+def rule_of_thumb(sweep: Sweep, chip_variant: ChipVariant, axis: str) -> float | None:
     """The size along an axis against memory, with all other dimensions taken as infinite.
 
-    Of every work only the products of all other dimensions count then. For a matmul that is bits / 16 of the operand that lacks the
-    dimension, times the critical memory intensity.
+    Of every work only the products of all other dimensions count then. For a matmul this is bits /
+    16 of the operand that lacks the dimension, times the critical memory intensity. None if every
+    operand has the dimension, or never.
 
     Source: All About Rooflines, "Matrix multiplication": B > 240 for bf16 on a TPU v5e.
     """
     memory = OTHERS[0]
-    case, target = sweep.case(served[1]), sweep.target(*served)
-    infinite = set(case.op.dims) - {axis}
-    lines = {}
-    lacking = False
-    for resource in (MATH, memory):
-        terms = case.costs[resource.work]
-        lacking = any(axis not in dims for dims in terms)
-        leading = {dims: c for dims, c in terms.items() if set(dims) - {axis} == infinite}
-        rate = resource.rate(target) or Rate(Fraction(1))
-        a, b = along_and_apart(leading, axis, dict.fromkeys(infinite, 1))
-        lines[resource] = a / rate.per_s, b / rate.per_s
-    if not lacking:
+    workload, target = sweep.case(chip_variant[1]), sweep.target(*chip_variant)
+    if all(axis in dims for dims in workload.costs[memory.work]):
         return None
-    real = overtakes(*lines[MATH], *lines[memory])
-    per_extent = case.tile.get(axis, 1) * (case.share(axis) if axis in case.tile else 1)
-    return None if real is None else float(real * per_extent)
+    infinite = set(workload.op.dims) - {axis}
+
+    def line(resource: Resource) -> ExactLine:
+        terms = workload.costs[resource.work]
+        leading = {dims: c for dims, c in terms.items() if set(dims) - {axis} == infinite}
+        work_line = exact_line(leading, axis, dict.fromkeys(infinite, 1))
+        return exact_time_lines(work_line, resource.rate(target))[0]
+
+    real = overtakes(line(MATH), line(memory))
+    return None if real is None else float(real * elements_per_extent(workload, axis))
 
 
 def dimension_thresholds(sweep: Sweep, axis: str) -> Iterator[pl.DataFrame]:
     """Thresholds along one dimension, in slices."""
-    served = [(chip_rows, variant) for chip_rows in sweep.by_chip for variant in chip_rows.variants]
-    coefficients, constants = scenario_columns(sweep, served)
+    variants = [
+        (chip_rows, variant) for chip_rows in sweep.by_chip for variant in chip_rows.variants
+    ]
+    coefficients, constants = variant_columns(sweep, variants)
     constants["critical_rule"] = pl.Series(
-        [rule_of_thumb(sweep, each, axis) for each in served], dtype=pl.Float64
+        [rule_of_thumb(sweep, each, axis) for each in variants], dtype=pl.Float64
     )
     others = [dim for dim in sweep.op.dims if dim != axis]
-    yield from solved(
+    yield from solve_in_slices(
         [constants, *map(axis_columns, sweep.sizes_without(axis))],
         lambda frame: solve(frame, sweep, axis, coefficients, constants),
-        lambda row: settle(sweep, served[row[VARIANT]], axis, {dim: row[dim] for dim in others}),
+        lambda row: solve_exactly(
+            sweep, variants[row[VARIANT]], axis, {dim: row[dim] for dim in others}
+        ),
     )

@@ -1,62 +1,92 @@
-"""Thresholds in Float64 with a known error, and the few rows that it leaves unsure in exact arithmetic."""
+"""Thresholds in Float64 with a bounded error; rows that it cannot decide are solved exactly."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from rooflines.model.resources import MATH, RESOURCES
 from rooflines.sweep.space import decode, length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from rooflines.sweep.space import Columns
+    from rooflines.sweep.space import AxisColumns
 
-__all__ = ["PRECISE", "ROUNDING", "UNSURE", "solved"]
+__all__ = ["OTHERS", "PRECISE", "ROUNDING", "UNSURE", "Solution", "solve_in_slices"]
+
+OTHERS = [resource for resource in RESOURCES if resource is not MATH]
+"""The resources that an operation has to outgrow to be compute-bound."""
 
 PRECISE = 1e-10
 """The relative error that a real threshold may have [1]."""
 
 ROUNDING = 1e-14
-"""The relative error of a sum of products of one sign [1]: at most some thirty roundings of 1.1e-16."""
+"""The relative error of a sum of products of one sign [1]: about thirty roundings of 1.1e-16."""
 
 ROWS_AT_ONCE = 2**20
 """Thresholds computed together, so that memory does not grow with the sweep."""
 
 UNSURE = "#unsure"
-"""The column that says where Float64 cannot tell."""
+"""The column that says where Float64 cannot decide."""
 
 
-def solved(
-    axes: Sequence[Columns],
+@dataclass(frozen=True)
+class Solution:
+    """The thresholds of one row.
+
+    Attributes:
+        critical_exact, critical: The real and the whole threshold [1]; None: none.
+        against: The whole threshold against each resource alone, by its name [1].
+        limit: The bottleneck on the other side of the threshold.
+        limit_intensity: What the intensity against it tends to [FLOP/byte].
+    """
+
+    critical_exact: float | None
+    critical: int | None
+    against: Mapping[str, int | None]
+    limit: str | None
+    limit_intensity: float | None
+
+    def columns(self) -> dict[str, int | float | str | None]:
+        """The values by column."""
+        return {
+            "critical_exact": self.critical_exact,
+            "critical": self.critical,
+            **{f"critical_{name}": value for name, value in self.against.items()},
+            "limit": self.limit,
+            "limit_intensity": self.limit_intensity,
+        }
+
+
+def solve_in_slices(
+    axes: Sequence[AxisColumns],
     solve: Callable[[pl.LazyFrame], pl.LazyFrame],
-    settle: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+    solve_exactly: Callable[[Mapping[str, Any]], Solution],
 ) -> Iterator[pl.DataFrame]:
     """The thresholds over a product of axes, in slices.
 
     Args:
-        axes: What is not solved for, slowest first.
-        solve: Adds the thresholds, and `UNSURE`.
-        settle: The thresholds of one unsure row, exactly.
+        axes: What is held fixed, slowest first.
+        solve: Adds the thresholds in Float64, and `UNSURE`.
+        solve_exactly: The thresholds of one row in exact arithmetic.
     """
     rows = math.prod(length(axis) for axis in axes)
     for start in range(0, rows, ROWS_AT_ONCE):
         frame = solve(decode(axes, start, min(start + ROWS_AT_ONCE, rows))).collect()
-        yield _with_settled(frame, frame[UNSURE].arg_true(), settle)
+        unsure = frame[UNSURE].arg_true()
+        exact = [solve_exactly(row).columns() for row in frame[unsure].iter_rows(named=True)]
+        yield _with_values(frame, unsure, exact) if exact else frame
 
 
-def _with_settled(
-    frame: pl.DataFrame, places: pl.Series, settle: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+def _with_values(
+    frame: pl.DataFrame, rows: pl.Series, values: Sequence[Mapping[str, int | float | str | None]]
 ) -> pl.DataFrame:
-    """The frame with these rows settled."""
-    settled = [settle(row) for row in frame[places].iter_rows(named=True)]
-    if not settled:
-        return frame
+    """The frame with other values in these rows."""
     return frame.with_columns(
-        frame[name].scatter(
-            places, pl.Series([values[name] for values in settled], dtype=frame[name].dtype)
-        )
-        for name in settled[0]
+        frame[name].scatter(rows, pl.Series([row[name] for row in values], dtype=frame[name].dtype))
+        for name in values[0]
     )

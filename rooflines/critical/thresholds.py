@@ -1,15 +1,15 @@
-"""Thresholds of whole sweeps: from which size on, and up to how many chips, an operation is compute-bound."""
+"""Thresholds of whole sweeps, along every axis that their configs ask for."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from rooflines.critical.shards import shard_thresholds
 from rooflines.critical.sizes import dimension_thresholds
+from rooflines.critical.solving import OTHERS
 from rooflines.model.columns import threshold_columns
-from rooflines.model.resources import MATH, RESOURCES
 from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
@@ -19,14 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["all_dims", "all_thresholds", "sweep_thresholds"]
 
-OTHERS = [resource for resource in RESOURCES if resource is not MATH]
-
 
 def sweep_thresholds(sweep: Sweep) -> pl.DataFrame:
     """The thresholds of a sweep, along every axis that its config asks for.
 
     Returns:
-        The columns of `dictionary.threshold_columns`, in their order.
+        The columns of `columns.threshold_columns`, in their order.
     """
     frames: list[pl.DataFrame] = []
     for axis in sweep.solved:
@@ -38,7 +36,7 @@ def sweep_thresholds(sweep: Sweep) -> pl.DataFrame:
 
 
 def in_form(frame: pl.DataFrame, sweep: Sweep, axis: str, dims: Sequence[str]) -> pl.DataFrame:
-    """The columns of the thresholds, in order; those a frame lacks are null."""
+    """The columns of the thresholds, in their order and types; one that the frame lacks is null."""
     frame = frame.with_columns(sweep=pl.lit(sweep.name), axis=pl.lit(axis))
     columns = []
     for column in threshold_columns(tuple(dims)):
@@ -50,7 +48,7 @@ def in_form(frame: pl.DataFrame, sweep: Sweep, axis: str, dims: Sequence[str]) -
     return frame.select(columns)
 
 
-KINDS: Mapping[str, Any] = {
+KINDS: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "shards": pl.Int64,
     "critical_exact": pl.Float64,
     "critical": pl.Int64,
@@ -59,7 +57,7 @@ KINDS: Mapping[str, Any] = {
     "limit": pl.Enum([resource.bound for resource in OTHERS]),
     "limit_intensity": pl.Float64,
 }
-"""The types of what is solved for."""
+"""Types of columns that are not Categorical."""
 
 
 def all_dims(sweeps: Iterable[Sweep]) -> tuple[str, ...]:
@@ -68,7 +66,10 @@ def all_dims(sweeps: Iterable[Sweep]) -> tuple[str, ...]:
 
 
 def all_thresholds(sweeps: Sequence[Sweep]) -> pl.DataFrame:
-    """The thresholds of several sweeps, one below the other; a dimension that a sweep's operation lacks is null in its rows."""
+    """The thresholds of several sweeps, concatenated.
+
+    A dimension that an operation lacks is null in its rows.
+    """
     dims = all_dims(sweeps)
     frames = [sweep_thresholds(sweep) for sweep in sweeps]
     order = [column.name for column in threshold_columns(dims)]

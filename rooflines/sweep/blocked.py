@@ -1,7 +1,9 @@
-"""Rows of a product of axes, panel by panel: what the fast axes decide is computed once and repeated for every step of the slow ones.
+"""Blocked evaluation of a Cartesian product: inner terms are computed once and broadcast.
 
-A panel is all points of the last axes, a step one point of those before. A work is a sum of products of extents, and so it is a sum
-of products of a number per step and a number per row of the panel: of all that it costs, a multiplication or two is left for a row.
+The inner axes are the last ones; their product is a block of rows, repeated for every point of the
+outer axes. A work is a sum of products of extents, and each product is an outer factor times an
+inner one. Factors are computed once per outer point and once per row of the block, so a row costs a
+multiplication or two.
 """
 
 from __future__ import annotations
@@ -15,113 +17,122 @@ from operator import add, mul
 
 import polars as pl
 
-from rooflines.sweep.space import Columns, decode, length
+from rooflines.sweep.space import AxisColumns, decode, length
 
-__all__ = ["Factors", "panel_start", "panelled"]
+__all__ = ["FactoredSums", "block_start", "blocked_product"]
 
-PANEL_ROWS = 2**16
-"""Rows of a panel at most, so that one is held in the cache, unless the last axis alone has more [1]."""
+BLOCK_ROWS = 2**16
+"""Most rows of a block, so that it stays in the processor's cache; a longer last axis is one block
+[1]."""
 
 Expressions = Mapping[str, pl.Expr]
 
 
 @dataclass
-class Factors:
-    """Sums of products, taken apart into what a step and what a row of the panel decides.
+class FactoredSums:
+    """Sums of products, factored into columns of the outer axes and columns of the inner axes.
 
     Attributes:
-        slow: The columns that a step decides.
-        coefficients: A column that is decided where the coefficients of the products are.
-        of_step: Further columns that a step decides.
-        of_panel: Further columns that a row of the panel decides.
+        outer: The columns of the outer axes.
+        coefficients: A column that varies with the coefficients: shows whether they are outer.
+        outer_factors: Columns to compute once per outer point.
+        inner_factors: Columns to compute once per row of the block.
     """
 
-    slow: AbstractSet[str]
+    outer: AbstractSet[str]
     coefficients: str
-    of_step: dict[str, pl.Expr] = field(default_factory=dict)
-    of_panel: dict[str, pl.Expr] = field(default_factory=dict)
+    outer_factors: dict[str, pl.Expr] = field(default_factory=dict)
+    inner_factors: dict[str, pl.Expr] = field(default_factory=dict)
 
-    def total(
+    def add(
         self, name: str, terms: Mapping[tuple[str, ...], str], variables: Mapping[str, pl.Expr]
     ) -> pl.Expr:
-        """Takes a sum of products apart, and says how it is put together.
+        """Factors a sum: adds its factors to the columns to compute.
+
+        Products with the same extents on the side without coefficients share one factor there.
 
         Args:
-            name: A name for its columns.
+            name: A name for the sum's columns.
             terms: The dimensions of every product, and the column of its coefficient.
             variables: The extent of every dimension.
 
         Returns:
-            The sum, as an expression of the further columns.
+            The sum, as an expression of the factors.
         """
-        slow = self.coefficients in self.slow
-        counted, alone = (self.of_step, self.of_panel) if slow else (self.of_panel, self.of_step)
+        outer = self.coefficients in self.outer
+        here, opposite = (
+            (self.outer_factors, self.inner_factors)
+            if outer
+            else (self.inner_factors, self.outer_factors)
+        )
         sums: dict[tuple[str, ...], list[pl.Expr]] = {}
         for dims, coefficient in terms.items():
-            apart = tuple(dim for dim in dims if (dim in self.slow) != slow)
-            beside = [variables[dim] for dim in dims if dim not in apart]
-            sums.setdefault(apart, []).append(reduce(mul, [*beside, pl.col(coefficient)]))
+            other_side = tuple(dim for dim in dims if (dim in self.outer) != outer)
+            same_side = [variables[dim] for dim in dims if dim not in other_side]
+            product = reduce(mul, [*same_side, pl.col(coefficient)])
+            sums.setdefault(other_side, []).append(product)
         parts = []
-        for apart, products in sums.items():
-            column = f"#{name}_per:{','.join(apart)}"
-            counted[column] = reduce(add, products)
-            if apart:
-                of = [variables[dim] for dim in apart]
-                extents = f"#extents:{','.join(column for extent in of for column in extent.meta.root_names())}"  # tiles are no sizes
-                alone[extents] = reduce(mul, of)
-                parts.append(pl.col(extents) * pl.col(column))
-            else:
+        for other_side, products in sums.items():
+            column = f"#{name}_per:{','.join(other_side)}"
+            here[column] = reduce(add, products)
+            if not other_side:
                 parts.append(pl.col(column))
+                continue
+            factors = [variables[dim] for dim in other_side]
+            roots = [root for factor in factors for root in factor.meta.root_names()]
+            extents = f"#extents:{','.join(roots)}"  # of sizes or of tiles: these have other roots
+            opposite[extents] = reduce(mul, factors)
+            parts.append(pl.col(extents) * pl.col(column))
         return reduce(add, parts) if parts else pl.lit(0.0)
 
 
-def panel_start(axes: Sequence[Columns]) -> int:
-    """The place in a list of axes, slowest first, from which on they make a panel."""
-    place, rows = len(axes), 1
-    while place > 0 and (place == len(axes) or rows * length(axes[place - 1]) <= PANEL_ROWS):
-        place -= 1
-        rows *= length(axes[place])
-    return place
+def block_start(axes: Sequence[AxisColumns]) -> int:
+    """The index of the first inner axis, in a list of axes with the slowest first."""
+    index, rows = len(axes), 1
+    while index > 0 and (index == len(axes) or rows * length(axes[index - 1]) <= BLOCK_ROWS):
+        index -= 1
+        rows *= length(axes[index])
+    return index
 
 
-def panelled(
-    axes: Sequence[Columns], place: int, start: int, stop: int, factors: Factors
+def blocked_product(
+    axes: Sequence[AxisColumns], split: int, start: int, stop: int, sums: FactoredSums
 ) -> pl.LazyFrame:
     """Rows `start` to `stop` of the product of axes, the last axis fastest.
 
     Args:
         axes: The columns of each axis, slowest first.
-        place: Where the panel's axes begin.
+        split: The index of the first inner axis.
         start: The first row [1].
         stop: The row after the last [1].
-        factors: Further columns, of what the axes before `place` have and of what those from there on have.
+        sums: The factors to compute.
 
     Returns:
-        One column for each of the axes' columns, and the further ones.
+        The columns of the axes and the factors.
     """
-    values = {name: of_name for axis in axes for name, of_name in axis.items()}
+    values = {name: column for axis in axes for name, column in axis.items()}
     fixed = {
-        name: pl.lit(of_name[0], dtype=of_name.dtype)
-        for name, of_name in values.items()
-        if of_name.n_unique() == 1
+        name: pl.lit(column[0], dtype=column.dtype)
+        for name, column in values.items()
+        if column.n_unique() == 1
     }
-    steps, panel = (_without(some, fixed) for some in (axes[:place], axes[place:]))
-    if not steps or not panel:
-        further = {**factors.of_step, **factors.of_panel}
-        return _side([*steps, *panel], start, stop, fixed, further).with_columns(**fixed)
+    outer, inner = (_without(part, fixed) for part in (axes[:split], axes[split:]))
+    if not outer or not inner:
+        factors = {**sums.outer_factors, **sums.inner_factors}
+        return _side([*outer, *inner], start, stop, fixed, factors).with_columns(**fixed)
     pieces = [
-        _side(steps, first, last, fixed, factors.of_step).join(
-            _side(panel, low, high, fixed, factors.of_panel),
+        _side(outer, first, last, fixed, sums.outer_factors).join(
+            _side(inner, low, high, fixed, sums.inner_factors),
             how="cross",
             maintain_order="left_right",
         )
-        for first, last, low, high in _pieces(start, stop, math.prod(map(length, panel)))
+        for first, last, low, high in _pieces(start, stop, math.prod(map(length, inner)))
     ]
     return pl.concat(pieces).with_columns(**fixed)
 
 
-def _without(axes: Sequence[Columns], fixed: Expressions) -> list[Columns]:
-    """The columns of axes that have several values; an axis of one point has none."""
+def _without(axes: Sequence[AxisColumns], fixed: Expressions) -> list[AxisColumns]:
+    """The axes without their columns of one value; an axis of one point has no column left."""
     varying = [
         {name: values for name, values in axis.items() if name not in fixed} for axis in axes
     ]
@@ -129,14 +140,18 @@ def _without(axes: Sequence[Columns], fixed: Expressions) -> list[Columns]:
 
 
 def _side(
-    axes: Sequence[Columns], start: int, stop: int, fixed: Expressions, further: Expressions
+    axes: Sequence[AxisColumns], start: int, stop: int, fixed: Expressions, factors: Expressions
 ) -> pl.LazyFrame:
-    """Rows of a product of axes with further columns, computed with those that have one value but without keeping them."""
-    return decode(axes, start, stop).with_columns(**fixed).with_columns(**further).drop(fixed)
+    """Rows of a product of axes with factors; columns of one value serve only these."""
+    return decode(axes, start, stop).with_columns(**fixed).with_columns(**factors).drop(fixed)
 
 
 def _pieces(start: int, stop: int, rows: int) -> Iterator[tuple[int, int, int, int]]:
-    """A slice of rows as products of steps (first, last) and rows of the panel (low, high), half open: at most three."""
+    """A slice of rows as at most three products of outer points and rows of the block.
+
+    Yields:
+        The outer points (first, last) and the rows of the block (low, high), half open.
+    """
     (first, low), (last, high) = divmod(start, rows), divmod(stop, rows)
     if first == last:
         yield first, first + 1, low, high

@@ -1,10 +1,10 @@
-"""A sweep as an index space: row i is decoded from i alone, so any slice of it can be made anywhere, in any order."""
+"""A sweep as an index space: row i is decoded from i alone, so slices are computed in any order."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -20,31 +20,30 @@ if TYPE_CHECKING:
 
 __all__ = [
     "VARIANT",
+    "AxisColumns",
+    "ChipVariant",
     "Coefficients",
-    "Columns",
-    "Served",
     "axis_columns",
     "decode",
     "keys_of",
     "length",
-    "scenario_columns",
     "slices",
+    "variant_columns",
 ]
 
-VARIANT = "#scenario"
-"""The column that says which scenario of its block a row belongs to. Names with # never leave the package."""
+VARIANT = "#variant"
+"""The column with the index of a row's variant. Names with # never leave the package."""
 
 SMALL_INDEX = 2**32
 
 Coefficients = Mapping[str, Mapping[tuple[str, ...], str]]
-"""For each work: the dimensions of every product in it, and the column that holds the product's coefficient."""
+"""For each work: the dimensions of every product, and the column of its coefficient."""
 
-
-Columns = Mapping[str, pl.Series]
+AxisColumns = Mapping[str, pl.Series]
 """Columns that change together along one axis, all of one length."""
 
 
-def axis_columns(axis: Axis) -> Columns:
+def axis_columns(axis: Axis) -> AxisColumns:
     """The columns of an axis of sizes."""
     return {
         name: pl.Series(values, dtype=pl.Categorical if name == "shape" else pl.Int64)
@@ -52,12 +51,12 @@ def axis_columns(axis: Axis) -> Columns:
     }
 
 
-def length(columns: Columns) -> int:
+def length(columns: AxisColumns) -> int:
     """Points on an axis [1]."""
     return len(next(iter(columns.values())))
 
 
-def decode(axes: Sequence[Columns], start: int, stop: int) -> pl.LazyFrame:
+def decode(axes: Sequence[AxisColumns], start: int, stop: int) -> pl.LazyFrame:
     """Rows `start` to `stop` of the product of axes, the last axis fastest.
 
     Args:
@@ -93,7 +92,7 @@ def decode(axes: Sequence[Columns], start: int, stop: int) -> pl.LazyFrame:
 
 
 def slices(sweep: Sweep, start: int, stop: int) -> Iterator[tuple[ChipRows, int, int]]:
-    """The pieces of a slice of a sweep's rows: a block each, with the rows of the block that are meant."""
+    """The pieces of a slice of rows, one per chip and memory level: (start, stop) of its rows."""
     offset = 0
     for chip_rows in sweep.by_chip:
         rows = sweep.rows_of(chip_rows)
@@ -103,102 +102,112 @@ def slices(sweep: Sweep, start: int, stop: int) -> Iterator[tuple[ChipRows, int,
         offset += rows
 
 
-Served = tuple["ChipRows", "Variant"]
-"""A scenario on the chip that serves it."""
+ChipVariant = tuple["ChipRows", "Variant"]
+"""A variant on a chip that supports it."""
 
 
-def coefficient_columns(cases: Sequence[Workload]) -> tuple[Coefficients, dict[str, list[float]]]:
-    """The coefficients of every work as columns, a value for each case; products that never occur have none.
+def coefficient_columns(
+    workloads: Sequence[Workload],
+) -> tuple[Coefficients, dict[str, list[float]]]:
+    """The coefficients of every work as columns, one value per workload.
 
-    A coefficient whose denominator is not a power of two has no exact Float64: where a case has one, all coefficients of that work are
-    multiplied by what makes them exact, and `#parts_<work>` says by what, to divide their sum by. So whole numbers come out whole.
+    A product that occurs in no workload has no column.
+
+    1/3 is not exact in Float64: coefficients are scaled by the lcm of their odd denominators, and
+    the sum is divided once (`#parts_<work>`). So whole numbers stay whole.
     """
     names: dict[str, dict[tuple[str, ...], str]] = {work: {} for work in COSTS}
     columns: dict[str, list[float]] = {}
-    for index, case in enumerate(cases):
-        for work, coefficients in case.costs.items():
+    for index, workload in enumerate(workloads):
+        for work, coefficients in workload.costs.items():
             parts = math.lcm(
-                *(odd(coefficient.denominator) for coefficient in coefficients.values())
+                *(odd_part(coefficient.denominator) for coefficient in coefficients.values())
             )
             if parts > 1:
-                columns.setdefault(f"#parts_{work}", [1.0] * len(cases))[index] = float(parts)
+                columns.setdefault(f"#parts_{work}", [1.0] * len(workloads))[index] = float(parts)
             for dims, coefficient in coefficients.items():
                 name = names[work].setdefault(dims, f"#{work}:{','.join(dims)}")
-                columns.setdefault(name, [0.0] * len(cases))[index] = float(coefficient * parts)
+                values = columns.setdefault(name, [0.0] * len(workloads))
+                values[index] = float(coefficient * parts)
     return names, columns
 
 
-def odd(number: int) -> int:
+def odd_part(number: int) -> int:
     """A number without its factors of two."""
     return number // (number & -number)
 
 
-def scenario_columns(
-    sweep: Sweep, served: Sequence[Served]
+def variant_columns(
+    sweep: Sweep, variants: Sequence[ChipVariant]
 ) -> tuple[Coefficients, dict[str, pl.Series]]:
-    """What is the same for all sizes of a scenario: its keys, the coefficients of its works, and what serves it.
+    """What is the same for all sizes of a variant: keys, coefficients of works, and rates.
 
     Returns:
-        Where to find the coefficients, and columns with one value for each scenario: the keys, `#<work>:<dims>` [work per extents],
-        `#parts_<work>` [1] where its coefficients are multiplied by that, `#rate_<resource>` [work/s], `#latency_<resource>` [s],
-        `#peak` [FLOP/s], `#span_<dim>` [elements per extent]; where a chip is calibrated `#estimate_rate_<resource>`,
-        `#estimate_latency_<resource>` and `#overhead` [s], null in scenarios without a calibration.
+        Where to find the coefficients, and columns with one value for each variant: the keys,
+        `#<work>:<dims>` [work per extents], `#parts_<work>` [1] if its coefficients are scaled by
+        it, `#rate_<resource>` [work/s], `#latency_<resource>` [s], `#peak` [FLOP/s], `#span_<dim>`
+        [elements per extent]; if a chip is calibrated `#estimate_rate_<resource>`,
+        `#estimate_latency_<resource>` and `#overhead` [s], null in variants without a calibration.
     """
-    cases = [sweep.case(variant) for _, variant in served]
-    targets = [sweep.target(chip_rows, variant) for chip_rows, variant in served]
-    coefficients, columns = coefficient_columns(cases)
+    workloads = [sweep.case(variant) for _, variant in variants]
+    targets = [sweep.target(chip_rows, variant) for chip_rows, variant in variants]
+    coefficients, columns = coefficient_columns(workloads)
     for resource in RESOURCES:
         columns |= rate_columns(resource.name, [resource.rate(target) for target in targets])
     columns["#peak"] = [float(peak(target)) for target in targets]
     series = {name: pl.Series(values, dtype=pl.Float64) for name, values in columns.items()}
     series |= estimate_columns(sweep, targets)
     for dim, tile in sweep.tile.items():
-        series[f"#span_{dim}"] = pl.Series(
-            [tile * case.share(dim) for case in cases], dtype=pl.Int64
-        )
-    return coefficients, {**series, **keys_of(sweep, served)}
+        spans = [tile * workload.share(dim) for workload in workloads]
+        series[f"#span_{dim}"] = pl.Series(spans, dtype=pl.Int64)
+    return coefficients, {**series, **keys_of(sweep, variants)}
 
 
 def rate_columns(
-    resource: str, rates: Sequence[Rate | None], of: str = ""
+    resource: str, rates: Sequence[Rate | None], prefix: str = ""
 ) -> dict[str, list[float]]:
-    """`#<of>rate_<resource>` [work/s] and, where there is any, `#<of>latency_<resource>` [s]; no work asks for a rate that is None."""
-    columns = {f"#{of}rate_{resource}": [float(rate.per_s) if rate else 1.0 for rate in rates]}
+    """`#<prefix>rate_<resource>` [work/s] and, if any, `#<prefix>latency_<resource>` [s].
+
+    A rate of None is never used: no work asks for it.
+    """
+    columns = {f"#{prefix}rate_{resource}": [float(rate.per_s) if rate else 1.0 for rate in rates]}
     latencies = [float(rate.latency_s) if rate else 0.0 for rate in rates]
-    return columns | ({f"#{of}latency_{resource}": latencies} if any(latencies) else {})
+    return columns | ({f"#{prefix}latency_{resource}": latencies} if any(latencies) else {})
 
 
 def estimate_columns(sweep: Sweep, targets: Sequence[Target]) -> dict[str, pl.Series]:
-    """The calibrated rates, latencies and overheads of scenarios; nothing where no chip is calibrated, null where one is not."""
-    fitted = [sweep.calibration(target) for target in targets]
-    if not any(fitted):
+    """The calibrated rates, latencies and overheads of variants; null without a calibration.
+
+    No columns at all if no chip is calibrated.
+    """
+    calibrations = [sweep.calibration(target) for target in targets]
+    if not any(calibrations):
         return {}
     columns: dict[str, Sequence[float | None]] = {
-        "#overhead": [float(known.overhead_s) if known else None for known in fitted]
+        "#overhead": [float(fitted.overhead_s) if fitted else None for fitted in calibrations]
     }
     for resource in RESOURCES:
         rates = [
-            estimate_rate(resource, target, known) if known else None
-            for target, known in zip(targets, fitted, strict=True)
+            estimate_rate(resource, target, fitted) if fitted else None
+            for target, fitted in zip(targets, calibrations, strict=True)
         ]
         columns |= rate_columns(resource.name, rates, "estimate_")
     return {name: pl.Series(values, dtype=pl.Float64) for name, values in columns.items()}
 
 
-def keys_of(sweep: Sweep, served: Sequence[Served]) -> dict[str, pl.Series]:
-    """The keys of every scenario, and its place in the list: a value for each."""
-    keys: dict[str, list[Any]] = {
-        "operation": [sweep.op.name] * len(served),
-        "chip": [chip_rows.chip for chip_rows, _ in served],
-        "unit": [sweep.unit] * len(served),
-        "memory": [chip_rows.memory for chip_rows, _ in served],
-        "network": [chip_rows.network for chip_rows, _ in served],
-        "dtypes": [variant.dtypes for _, variant in served],
-        "sharding": [variant.sharding for _, variant in served],
-        SHARDS: [variant.shards for _, variant in served],
+def keys_of(sweep: Sweep, variants: Sequence[ChipVariant]) -> dict[str, pl.Series]:
+    """The keys of every variant, and its index in the list."""
+    keys: dict[str, list[str] | list[str | None]] = {
+        "operation": [sweep.op.name] * len(variants),
+        "chip": [chip_rows.chip for chip_rows, _ in variants],
+        "unit": [sweep.unit] * len(variants),
+        "memory": [chip_rows.memory for chip_rows, _ in variants],
+        "network": [chip_rows.network for chip_rows, _ in variants],
+        "dtypes": [variant.dtypes for _, variant in variants],
+        "sharding": [variant.sharding for _, variant in variants],
     }
-    series = {
-        key: pl.Series(list(values), dtype=pl.Int64 if key == SHARDS else pl.Categorical)
-        for key, values in keys.items()
+    return {
+        **{key: pl.Series(values, dtype=pl.Categorical) for key, values in keys.items()},
+        SHARDS: pl.Series([variant.shards for _, variant in variants], dtype=pl.Int64),
+        VARIANT: pl.Series(range(len(variants)), dtype=pl.UInt32),
     }
-    return {**series, VARIANT: pl.Series(range(len(served)), dtype=pl.UInt32)}

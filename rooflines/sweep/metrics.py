@@ -1,0 +1,185 @@
+"""The formulas of a table, as expressions: works, times, intensities and what follows from them."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add, mul, or_
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.basics.numbers import exact
+from rooflines.model.resources import MATH, RESOURCES, Resource
+from rooflines.sweep.ties import CONTENDED, contended, likely_bound
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Mapping
+
+    from rooflines.sweep.space import AxisColumns, Coefficients
+    from rooflines.sweep.sweep import ChipRows, Sweep
+
+__all__ = ["quotient", "same_terms", "unscaled", "variables", "with_metrics", "work"]
+
+
+def quotient(dividend: pl.Expr, divisor: pl.Expr) -> pl.Expr:
+    """The Float64 nearest to a dividend over its divisor, the same in every slice of a table.
+
+    polars divides by a column of one value by multiplying with its reciprocal, which rounds twice:
+    3528 / 49 is then not 72. A slice of one row, or a thread's share of one row, is divided
+    instead, so the last digit would depend on how a table is cut. A divisor that is computed row by
+    row avoids both.
+    """
+    return dividend / (divisor + dividend * 0.0)
+
+
+def size(dim: str) -> pl.Expr:
+    """The size of a dimension [1]."""
+    return pl.col(dim).cast(pl.Float64)
+
+
+def tiles(dim: str) -> pl.Expr:
+    """The whole tiles that a chip's share of a dimension needs [1]."""
+    span = pl.col(f"#span_{dim}")
+    return ((pl.col(dim) + (span - 1)) // span).cast(pl.Float64)
+
+
+def variables(sweep: Sweep, name: str) -> dict[str, pl.Expr]:
+    """The variables of a work by dimension: its tiles if it is tiled, else its size [1].
+
+    The footprint ignores tiles: its variables are sizes.
+    """
+    tiled = () if name == "footprint_bytes" else sweep.tile
+    return {dim: tiles(dim) if dim in tiled else size(dim) for dim in sweep.op.dims}
+
+
+def work(
+    sweep: Sweep, name: str, terms: Mapping[tuple[str, ...], str], columns: Container[str]
+) -> pl.Expr:
+    """A work: the sum of its products of extents, each times its coefficient [FLOP or byte].
+
+    Exact for whole numbers below 2^53: a coefficient is a whole number times a power of two, if
+    necessary after scaling by `#parts_<work>`.
+    """
+    extents = variables(sweep, name)
+    products = [
+        reduce(mul, [*(extents[dim] for dim in dims), pl.col(coefficient)])
+        for dims, coefficient in terms.items()
+    ]
+    return unscaled(name, reduce(add, products), columns) if products else pl.lit(0.0)
+
+
+def unscaled(name: str, scaled: pl.Expr, columns: Container[str]) -> pl.Expr:
+    """A work from its sum with scaled coefficients: divided by `#parts_<work>` if there is one."""
+    parts = f"#parts_{name}"
+    return quotient(scaled, pl.col(parts)) if parts in columns else scaled
+
+
+def time(resource: Resource, columns: Container[str], prefix: str = "") -> pl.Expr:
+    """Seconds that a resource needs for its work: work / rate, and at least its latency [s].
+
+    Args:
+        resource: The resource.
+        columns: The columns of the variants.
+        prefix: `estimate_` for the calibrated rates.
+
+    Source: All About Rooflines, "Where does the time go?".
+    """
+    rate, latency = f"#{prefix}rate_{resource.name}", f"#{prefix}latency_{resource.name}"
+    seconds = quotient(pl.col(resource.work), pl.col(rate))
+    return pl.max_horizontal(seconds, latency) if latency in columns else seconds
+
+
+def intensity(resource: Resource, *, always: bool) -> pl.Expr:
+    """FLOPs per unit of a resource's work [FLOP/byte]; null where it has no work.
+
+    Args:
+        resource: The resource.
+        always: Whether every row has work for it.
+    """
+    ratio = quotient(pl.col(MATH.work), pl.col(resource.work))
+    return ratio if always else pl.when(pl.col(resource.work) > 0).then(ratio)
+
+
+def always_positive(terms: Mapping[tuple[str, ...], str], columns: AxisColumns) -> bool:
+    """Whether a work is above zero in every variant."""
+    return reduce(or_, [columns[name] > 0 for name in terms.values()]).all()
+
+
+def same_terms(
+    sweep: Sweep,
+    name: str,
+    others: Iterable[str],
+    coefficients: Coefficients,
+    constants: AxisColumns,
+) -> str | None:
+    """Another work with the same terms, so that both are computed once; None if there is none.
+
+    Without tiles the footprint has the terms of the memory traffic.
+    """
+
+    def terms(work: str) -> list[tuple[object, ...]]:
+        parts = constants[f"#parts_{work}"].to_list() if f"#parts_{work}" in constants else []
+        products = coefficients[work].items()
+        return [(dims, *constants[coefficient]) for dims, coefficient in products] + [tuple(parts)]
+
+    same = [other for other in others if terms(other) == terms(name)]
+    return same[0] if same and not sweep.tile else None
+
+
+def with_metrics(
+    frame: pl.LazyFrame,
+    sweep: Sweep,
+    chip_rows: ChipRows,
+    coefficients: Coefficients,
+    constants: AxisColumns,
+) -> pl.LazyFrame:
+    """Adds all metrics to keys, sizes and works; ties in `bound` are not resolved yet."""
+    used = [resource for resource in RESOURCES if coefficients[resource.work]]
+    unused = [resource for resource in RESOURCES if resource not in used]
+    times = [pl.col(f"t_{resource.name}_s") for resource in used]
+    return (
+        frame.with_columns(
+            **{f"t_{resource.name}_s": time(resource, constants) for resource in used},
+            **{f"t_{resource.name}_s": pl.lit(0.0) for resource in unused},
+        )
+        .with_columns(t_lower_s=pl.max_horizontal(times), t_upper_s=reduce(add, times))
+        .with_columns(
+            **{
+                f"{r.name}_intensity": intensity(
+                    r, always=always_positive(coefficients[r.work], constants)
+                )
+                for r in used
+                if r is not MATH
+            },
+            **{f"{r.name}_intensity": pl.lit(None, dtype=pl.Float64) for r in unused},
+            t_estimate_s=estimate(used, constants),
+            utilization=quotient(time_at_peak(constants), pl.col("t_lower_s")),
+            bound=likely_bound(used),
+            fits=fits(sweep, chip_rows),
+            **{CONTENDED: contended(used)},
+        )
+        .with_columns(attained_flops_per_s=pl.col("utilization") * pl.col("#peak"))
+    )
+
+
+def time_at_peak(constants: AxisColumns) -> pl.Expr:
+    """Seconds for the FLOPs at the nominal peak: t_math_s unless an efficiency lowers it."""
+    if constants["#peak"].equals(constants[f"#rate_{MATH.name}"]):
+        return pl.col(f"t_{MATH.name}_s")
+    return quotient(pl.col(MATH.work), pl.col("#peak"))
+
+
+def estimate(used: Iterable[Resource], constants: AxisColumns) -> pl.Expr:
+    """The largest calibrated time plus the overhead [s]; null without a calibration."""
+    if "#overhead" not in constants:
+        return pl.lit(None, dtype=pl.Float64)
+    times = [time(resource, constants, "estimate_") for resource in used]
+    return pl.max_horizontal(times) + pl.col("#overhead")
+
+
+def fits(sweep: Sweep, chip_rows: ChipRows) -> pl.Expr:
+    """Whether the footprint fits into the memory level; null if its capacity is not published."""
+    capacity = sweep.chips[chip_rows.chip]["memory"][chip_rows.memory].get("capacity_bytes")
+    if capacity is None:
+        return pl.lit(None, dtype=pl.Boolean)
+    return pl.col("footprint_bytes") <= float(exact(capacity))
