@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import html
 import json
-import math
 from string import Template
 from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.text import si
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["as_json", "escaped", "filled", "link", "quantity"]
 
-PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
-THOUSAND = 1000.0
 DIGITS = 4
 """Digits a page shows of a number that has a prefix; its title has them all."""
 
@@ -43,11 +42,8 @@ def quantity(value: float, unit: str) -> str:
     """
     if not unit:
         return f"{value:,.10g}"
-    value = float(f"{value:.{DIGITS}g}")  # 999.96 is 1 k, not 1000
-    place = (
-        min(max(int(math.floor(math.log10(abs(value))) // 3), 0), len(PREFIXES) - 1) if value else 0
-    )
-    return f"{value / THOUSAND**place:.{DIGITS}g} {PREFIXES[place]}{unit}"
+    rounded = float(f"{value:.{DIGITS}g}")  # ties to even: 362.05 TFLOP/s is 362 TFLOP/s
+    return si(rounded, unit, DIGITS)
 
 
 def link(url: str | None, text: str) -> str:
