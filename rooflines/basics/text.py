@@ -1,25 +1,71 @@
-"""Text that people read: counts with their noun, lists that are not too long."""
+"""Text for readers: counts with their noun, abridged lists, and numbers with an SI prefix."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["abridged", "counted"]
+__all__ = ["abridged", "count", "counted", "seconds", "si", "significant"]
 
 MOST_SHOWN = 10
-"""Things of a kind that a `repr` shows [1]."""
+"""Items that a `repr` shows [1]."""
+
+PREFIXES = {"Z": 1e21, "E": 1e18, "P": 1e15, "T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3}
+"""SI prefixes, the largest first."""
+
+SMALL = {"": 1.0, "m": 1e-3, "µ": 1e-6, "n": 1e-9}
+"""Prefixes of times below a second, the largest first."""
+
+DIGITS = 3
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun, in the plural where it is not one: "1 part", "12 parts"."""
+    """A number with its noun, in the plural unless it is one: "1 part", "12 parts"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def abridged(head: str, lines: Iterable[str]) -> str:
-    """A heading with an indented list below it, of which the first few are shown: the `repr` of what holds many things."""
+    """A heading with an indented list below it, cut after a few lines: a `repr` of a collection."""
     every = list(lines)
     more = [f"... and {len(every) - MOST_SHOWN} more"] if len(every) > MOST_SHOWN else []
     return "\n  ".join([head, *every[:MOST_SHOWN], *more])
+
+
+def significant(value: float, digits: int = DIGITS) -> str:
+    """A number to a few significant digits, integers in full; no trailing zeros, no exponent."""
+    decimals = max(digits - 1 - math.floor(math.log10(abs(value))), 0) if value else 0
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if decimals else text
+
+
+def si(value: float, unit: str, digits: int = DIGITS) -> str:
+    """A quantity with an SI prefix: 1.97e14 FLOP/s is `197 TFLOP/s`.
+
+    Args:
+        value: The number [unit].
+        unit: Its unit without prefix.
+        digits: Significant digits shown [1].
+    """
+    prefix, scale = _prefix(value, PREFIXES | {"": 1.0}, digits)
+    return f"{significant(value / scale, digits)} {prefix}{unit}"
+
+
+def seconds(value: float) -> str:
+    """A time: 4.13e-5 s is `41.3 µs`."""
+    prefix, scale = _prefix(value, SMALL, DIGITS)
+    return f"{significant(value / scale)} {prefix}s"
+
+
+def count(value: float) -> str:
+    """An integer with thousands separators; with a prefix from a million on."""
+    return f"{value:,.0f}" if value < PREFIXES["M"] else si(value, "").replace(" ", "")
+
+
+def _prefix(value: float, prefixes: dict[str, float], digits: int) -> tuple[str, float]:
+    """The largest prefix that the rounded value reaches, or the smallest prefix."""
+    rounding = 1 - 0.5 * 10.0**-digits  # 999.96 GB/s rounds to 1 TB/s
+    reached = ((name, scale) for name, scale in prefixes.items() if abs(value) >= scale * rounding)
+    return next(reached, list(prefixes.items())[-1])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
+
+from rooflines.basics.text import si
 
 __all__ = ["as_json", "quantity"]
 
-PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
-THOUSAND = 1000.0
 DIGITS = 4
 """Significant digits of a number with a prefix; its tooltip has all of them."""
 
@@ -31,7 +30,5 @@ def quantity(value: float, unit: str) -> str:
     """
     if not unit:
         return f"{value:,.10g}"
-    value = float(f"{value:.{DIGITS}g}")  # 999.96 is 1 k, not 1000
-    power = int(math.log10(abs(value)) // 3) if value else 0
-    power = min(max(power, 0), len(PREFIXES) - 1)
-    return f"{value / THOUSAND**power:.{DIGITS}g} {PREFIXES[power]}{unit}"
+    rounded = float(f"{value:.{DIGITS}g}")  # ties to even: 362.05 TFLOP/s is 362 TFLOP/s
+    return si(rounded, unit, DIGITS)

@@ -9,8 +9,9 @@ import altair as alt
 import polars as pl
 
 from rooflines.basics.errors import check_known, placed
-from rooflines.charts.kit.labels import Place, chip_label, shorten
-from rooflines.charts.kit.themes import CHIP_SLOTS, SIZES, SLOTS_OF, Margins, looks_of, plot_size
+from rooflines.charts.kit.place import LAYOUTS, places_of
+from rooflines.charts.kit.text import chip_label, shorten, wrapped
+from rooflines.charts.kit.themes import CHIP_SLOTS, SIZES, SLOTS_OF, Margins, plot_size, sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,9 +41,6 @@ __all__ = [
 
 Chart = alt.LayerChart
 """What every chart function gives."""
-
-LAYOUTS = {"wide": SIZES["slide"], "narrow": SIZES["paper"]}
-"""The layouts that labels are placed in; a slide and a page have the same one."""
 
 BASE_TWO = 2
 FEW_TICKS = 2
@@ -125,22 +123,6 @@ def finding_key(names: Sequence[str]) -> str:
 def haloed(chart: alt.Chart, style: str, **mark: Any) -> list[alt.Chart]:  # noqa: ANN401, handed on to Altair
     """Text with a halo: two layers, because a stroke painted over a fill eats the letters."""
     return [chart.mark_text(style=[style, "halo"], **mark), chart.mark_text(style=style, **mark)]
-
-
-def places_of(places: Mapping[str, Sequence[Place | None]]) -> pl.DataFrame:
-    """Places in each layout as columns `dx`, `dy`, `align`, `on`, with `_narrow` for the narrow layout."""
-    columns: dict[str, Any] = {}
-    for layout, found in places.items():
-        tail = "" if layout == "wide" else "_narrow"
-        columns[f"dx{tail}"] = [round(p.dx, 2) if p else 0.0 for p in found]
-        columns[f"dy{tail}"] = [round(p.dy, 2) if p else 0.0 for p in found]
-        columns[f"align{tail}"] = [p.align if p else "left" for p in found]
-        columns[f"on{tail}"] = [p is not None for p in found]
-    schema = {"dx": pl.Float64, "dy": pl.Float64, "align": pl.String, "on": pl.Boolean}
-    return pl.DataFrame(
-        columns,
-        schema={f"{name}{tail}": kind for tail in ("", "_narrow") for name, kind in schema.items()},
-    )
 
 
 def zoom(*axes: Literal["x", "y"]) -> alt.Parameter:
@@ -293,7 +275,7 @@ def assemble(
         }
         for key, (title, subtitle) in findings.items()
     }
-    looks = looks_of(margins)
+    sizes = sizes_of(margins)
     names = [choice.name for choice in choices]
     nothing = (
         "{title: 'No numbers for this choice', subtitle: ['Choose another chip or data type.']}"
@@ -313,33 +295,20 @@ def assemble(
         baseline="top",
         clip=False,
     )
-    known = [alt.param(name="em", value=looks["web"]["em"]), alt.param(name="narrow", value=False)]
+    known = [alt.param(name="em", value=sizes["web"]["em"]), alt.param(name="narrow", value=False)]
     chart = (
         alt.layer(*layers, below)
         .add_params(*known, *(choice.parameter() for choice in choices), *said_now, *parameters)
         .properties(
             title=alt.TitleParams(text=alt.expr("headline")),
             autosize="none",
-            padding=looks["web"]["padding"],
-            width=looks["web"]["width"],
-            height=looks["web"]["height"],
+            padding=sizes["web"]["padding"],
+            width=sizes["web"]["width"],
+            height=sizes["web"]["height"],
             usermeta={
-                "looks": looks,
+                "looks": sizes,
                 "choices": {choice.name: choice.labels for choice in choices},
             },
         )
     )
     return cast("Chart", chart)
-
-
-def wrapped(text: str, most: float) -> list[str]:
-    """A subtitle in at most two lines [em]."""
-    words, lines = text.split(" "), [""]
-    for word in words:
-        longer = f"{lines[-1]} {word}".strip()
-        if shorten(longer, most) != longer and lines[-1]:
-            lines.append(word)
-        else:
-            lines[-1] = longer
-    lines = lines if len(lines) <= BASE_TWO else [lines[0], " ".join(lines[1:])]
-    return [shorten(line, most) for line in lines]

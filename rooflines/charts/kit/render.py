@@ -13,7 +13,7 @@ import vl_convert as vlc
 from PIL import Image
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.charts.kit.labels import FONTS
+from rooflines.charts.kit.text import FONTS
 from rooflines.charts.kit.themes import SIZES, UNTITLED_TOP, Margins, config, themed
 from rooflines.results.atomic import atomic_file
 

@@ -26,8 +26,8 @@ __all__ = [
     "Size",
     "Theme",
     "config",
-    "looks_of",
     "plot_size",
+    "sizes_of",
     "theme",
     "themed",
 ]
@@ -86,13 +86,13 @@ def plot_size(size: Size, margins: Margins) -> tuple[float, float]:
     )
 
 
-def looks_of(margins: Margins) -> dict[str, dict[str, Any]]:
+def sizes_of(margins: Margins) -> dict[str, dict[str, Any]]:
     """What `usermeta.looks` of a specification holds: for every size the numbers that make the plot fit it."""
-    looks = {}
+    sizes = {}
     for name, size in SIZES.items():
         across, down = plot_size(size, margins)
         pad = {**asdict(margins), "top": margins.top if size.titled else UNTITLED_TOP}
-        looks[name] = {
+        sizes[name] = {
             "width": round(across * size.em, 2),
             "height": round(down * size.em, 2),
             "padding": {side: round(value * size.em, 2) for side, value in pad.items()},
@@ -100,7 +100,7 @@ def looks_of(margins: Margins) -> dict[str, dict[str, Any]]:
             "narrow": size.narrow,
             "titled": size.titled,
         }
-    return looks
+    return sizes
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,390 @@
+"""Label placement: positions in em at which no label overlaps another, in both layouts.
+
+Positions are found once per layout, so labels keep apart in every size and theme.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from rooflines.charts.kit.text import width_em
+from rooflines.charts.kit.themes import SIZES, Margins, plot_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+__all__ = [
+    "ANYWHERE",
+    "LAYOUTS",
+    "Box",
+    "Place",
+    "Plane",
+    "Room",
+    "Segment",
+    "Spot",
+    "dodge",
+    "end_places",
+    "in_cell",
+    "place",
+    "placed",
+    "places_of",
+]
+
+LAYOUTS = {"wide": SIZES["slide"], "narrow": SIZES["paper"]}
+"""The layouts that labels are placed in; a slide and a page share one."""
+
+LINE = 1.3
+"""Height of a line of text [em]."""
+
+PADDING = 0.2
+"""Room kept free before and after a label [em]."""
+
+DOT = 0.35
+"""Half the width of the square that a point takes [em]."""
+
+REACHES = (1.0, 1.7)
+"""Distances from a point that are tried, in multiples of the label's own [1]."""
+
+END_DISTANCE, END_GAP = 0.6, 1.35
+"""From a line's end to its label, and from one such label to the next below it [em]."""
+
+CELL_TEXT = 0.9
+"""Size of text in a cell [em]."""
+
+CELL_HEIGHT = 1.05
+"""Least height of a cell that holds a number [em]."""
+
+PARALLEL = 1e-9
+
+Segment = tuple[float, float, float, float]
+"""A straight line from (x1, y1) to (x2, y2), y downwards [em]."""
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Coordinates of a plot: x is logarithmic, y too unless it is `linear`.
+
+    Attributes:
+        x, y: Domains of the axes, lower bound first.
+        linear: Whether y is linear.
+    """
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    linear: bool = False
+
+    def at(self, plot: tuple[float, float], x: float, y: float) -> tuple[float, float]:
+        """A point of the data in a plot of this width and height, y downwards [em]."""
+        low, high = self.y
+        across = _log_share(x, *self.x)
+        up = (y - low) / (high - low) if self.linear else _log_share(y, low, high)
+        return across * plot[0], (1 - up) * plot[1]
+
+
+def _log_share(value: float, low: float, high: float) -> float:
+    return math.log(value / low) / math.log(high / low)
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle in the plot, y downwards [em]."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: Box) -> bool:
+        """Whether the two overlap."""
+        return (
+            self.left < other.right
+            and other.left < self.right
+            and self.top < other.bottom
+            and other.top < self.bottom
+        )
+
+    def holds(self, other: Box) -> bool:
+        """Whether the other lies inside."""
+        return (
+            self.left <= other.left
+            and self.top <= other.top
+            and self.right >= other.right
+            and self.bottom >= other.bottom
+        )
+
+    def crossed(self, segment: Segment) -> bool:
+        """Whether a segment passes through the interior."""
+        x1, y1, x2, y2 = segment
+        if (
+            max(x1, x2) <= self.left
+            or min(x1, x2) >= self.right
+            or max(y1, y2) <= self.top
+            or min(y1, y2) >= self.bottom
+        ):
+            return False
+        low, high = 0.0, 1.0
+        for start, delta, least, most in (
+            (x1, x2 - x1, self.left, self.right),
+            (y1, y2 - y1, self.top, self.bottom),
+        ):
+            if abs(delta) < PARALLEL:
+                if not least < start < most:
+                    return False
+                continue
+            a, b = sorted(((least - start) / delta, (most - start) / delta))
+            low, high = max(low, a), min(high, b)
+        return low < high
+
+
+ANYWHERE = Box(-math.inf, -math.inf, math.inf, math.inf)
+"""No bounds: for labels that may lie beside the plot."""
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A point that needs a label.
+
+    Attributes:
+        x, y: Its position in the plot, y downwards [em].
+        text: The label's text.
+        bold: Whether it is set in the heavier weight.
+        sides: Sides of the point that are tried, best first: combinations of l, r, t, b.
+        distance: From the point to the label [em].
+    """
+
+    x: float
+    y: float
+    text: str
+    bold: bool = False
+    sides: tuple[str, ...] = ("tr", "br", "tl", "bl", "r", "l", "t", "b")
+    distance: float = 0.55
+
+    @property
+    def dot(self) -> Box:
+        """The square that the point itself takes."""
+        return Box(self.x - DOT, self.y - DOT, self.x + DOT, self.y + DOT)
+
+    def candidates(self) -> list[Place]:
+        """Places beside the point, best first: every side near it, then every side farther away."""
+        return [_beside(side, self.distance * reach) for reach in REACHES for side in self.sides]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A label's offset from its point [em], and its alignment: left, center or right."""
+
+    dx: float
+    dy: float
+    align: str
+
+    def box(self, spot: Spot) -> Box:
+        """The rectangle that the label takes."""
+        wide = width_em(spot.text, bold=spot.bold)
+        left = spot.x + self.dx - {"left": 0.0, "center": wide / 2, "right": wide}[self.align]
+        middle = spot.y + self.dy
+        return Box(left - PADDING, middle - LINE / 2, left + wide + PADDING, middle + LINE / 2)
+
+
+def _beside(side: str, distance: float) -> Place:
+    """The place on a side of a point: t and b are above and below, l and r before and after."""
+    across = distance if "r" in side else -distance if "l" in side else 0.0
+    down = -1.0 if "t" in side else 1.0 if "b" in side else 0.0
+    align = "left" if "r" in side else "right" if "l" in side else "center"
+    both = len(side) > 1
+    return Place(
+        across * (0.55 if both else 1.0),
+        down * (distance + (0.25 if both else LINE / 2 - 0.1)),
+        align,
+    )
+
+
+class Room:
+    """A plot in one layout while labels are placed in it, the most important first.
+
+    Args:
+        plot: Width and height of the plot [em].
+
+    Attributes:
+        taken: Rectangles that no further label may overlap [em].
+    """
+
+    def __init__(self, plot: tuple[float, float]) -> None:
+        self.plot = plot
+        self.taken: list[Box] = []
+
+    def best(  # noqa: PLR0913, all but the first have a default
+        self,
+        spot: Spot,
+        candidates: Iterable[Place] | None = None,
+        *,
+        avoid: Sequence[Box] = (),
+        segments: Sequence[Segment] = (),
+        within: Box | None = None,
+        uncrossed: bool = False,
+    ) -> Place | None:
+        """The candidate that overlaps nothing and crosses the fewest segments.
+
+        Args:
+            spot: What needs a label.
+            candidates: Places to choose from, best first; those beside the point by default.
+            avoid: Rectangles to keep off, besides those taken.
+            segments: Lines better not crossed.
+            within: Bounds of the label; the plot by default.
+            uncrossed: Whether a label that crosses a segment is left out.
+
+        Returns:
+            The first of the best, or None if every candidate overlaps something. It is not taken.
+        """
+        within = within or Box(0.0, 0.0, *self.plot)
+        obstacles = [*self.taken, *avoid]
+        best, fewest = None, math.inf
+        for candidate in spot.candidates() if candidates is None else candidates:
+            box = candidate.box(spot)
+            if not within.holds(box) or any(box.meets(other) for other in obstacles):
+                continue
+            crossings = sum(box.crossed(segment) for segment in segments)
+            if crossings < fewest and not (uncrossed and crossings):
+                best, fewest = candidate, crossings
+            if not fewest:
+                break
+        return best
+
+    def take(self, spot: Spot, chosen: Place | None) -> Place | None:
+        """Mark the rectangle of a label as taken, and return its place."""
+        if chosen:
+            self.taken.append(chosen.box(spot))
+        return chosen
+
+    def place(self, spots: Sequence[Spot], segments: Sequence[Segment] = ()) -> list[Place | None]:
+        """Place labels beside their points, off each other's points; None where there is no room.
+
+        Args:
+            spots: What needs a label, the most important first.
+            segments: Lines better not crossed.
+        """
+        dots = [spot.dot for spot in spots]
+        return [
+            self.take(
+                spot,
+                self.best(spot, avoid=dots[:index] + dots[index + 1 :], segments=segments),
+            )
+            for index, spot in enumerate(spots)
+        ]
+
+
+def place(
+    spots: Sequence[Spot],
+    plot: tuple[float, float],
+    *,
+    boxes: Iterable[Box] = (),
+    segments: Sequence[Segment] = (),
+) -> list[Place | None]:
+    """Place labels beside their points in a plot: see `Room.place`.
+
+    Args:
+        spots: What needs a label, the most important first.
+        plot: Width and height of the plot [em].
+        boxes: Rectangles that are taken.
+        segments: Lines better not crossed.
+    """
+    room = Room(plot)
+    room.taken += boxes
+    return room.place(spots, segments)
+
+
+def dodge(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Positions close to the wanted ones, in the same order, at least a gap apart, within bounds.
+
+    Args:
+        wanted: Positions along a line, in any order [em].
+        gap: The least distance [em].
+        low: The lower bound [em].
+        high: The upper bound [em]; if there is not room for all, the last ones lie beyond it.
+
+    Returns:
+        A position for each, in the order of `wanted` [em].
+    """
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    clusters: list[tuple[float, int]] = []  # the centre of neighbours one gap apart, and how many
+    for index in order:
+        centre, size = wanted[index], 1
+        while True:
+            half = gap * (size - 1) / 2
+            centre = min(max(centre, low + half), max(high - half, low + half))
+            if not clusters or centre - clusters[-1][0] >= gap * (size + clusters[-1][1]) / 2:
+                break
+            other, others = clusters.pop()
+            centre = (centre * size + other * others) / (size + others)
+            size += others
+        clusters.append((centre, size))
+    sorted_positions = (
+        centre + gap * (rank - (size - 1) / 2) for centre, size in clusters for rank in range(size)
+    )
+    positions = dict(zip(order, sorted_positions, strict=True))
+    return [positions[index] for index in range(len(wanted))]
+
+
+def end_places(ends: Sequence[float], down: float, gap: float = END_GAP) -> list[Place | None]:
+    """Places right of the plot for labels at the ends of lines.
+
+    Args:
+        ends: Heights of the ends, from above [em].
+        down: Height of the plot [em].
+        gap: From one label to the next below it [em].
+
+    Returns:
+        A place for each; if there is not room for all, for as many as fit, evenly chosen.
+    """
+    most = int(down / gap) + 1
+    kept = list(range(len(ends)))
+    if len(ends) > most:
+        kept = sorted({round(i * (len(ends) - 1) / (most - 1)) for i in range(most)})
+    heights = dict(zip(kept, dodge([ends[i] for i in kept], gap, 0.0, down), strict=True))
+    return [
+        Place(END_DISTANCE, heights[i] - end, "left") if i in heights else None
+        for i, end in enumerate(ends)
+    ]
+
+
+def in_cell(text: str, wide: float, tall: float) -> Place | None:
+    """The place of a number in the middle of a cell, if a cell this wide and tall holds it [em]."""
+    fits = width_em(text) * CELL_TEXT < wide and tall > CELL_HEIGHT
+    return Place(0.0, 0.0, "center") if fits else None
+
+
+def placed(
+    margins: Margins, places: Callable[[tuple[float, float]], Sequence[Place | None]]
+) -> pl.DataFrame:
+    """Places of a chart's labels in every layout, as columns to stack beside the labels' frame.
+
+    Args:
+        margins: Room around the plot.
+        places: Gives a place for every label in a plot of a width and height [em].
+
+    Returns:
+        The columns of `places_of`.
+    """
+    return places_of({layout: places(plot_size(size, margins)) for layout, size in LAYOUTS.items()})
+
+
+def places_of(places: Mapping[str, Sequence[Place | None]]) -> pl.DataFrame:
+    """Places by layout as columns `dx`, `dy`, `align`, `on`; the narrow layout's end in `_narrow`.
+
+    `on` says whether the label is shown.
+    """
+    columns: dict[str, Any] = {}
+    for layout, of_layout in places.items():
+        tail = "" if layout == "wide" else "_narrow"
+        columns[f"dx{tail}"] = [round(p.dx, 2) if p else 0.0 for p in of_layout]
+        columns[f"dy{tail}"] = [round(p.dy, 2) if p else 0.0 for p in of_layout]
+        columns[f"align{tail}"] = [p.align if p else "left" for p in of_layout]
+        columns[f"on{tail}"] = [p is not None for p in of_layout]
+    schema = {"dx": pl.Float64, "dy": pl.Float64, "align": pl.String, "on": pl.Boolean}
+    return pl.DataFrame(
+        columns,
+        schema={f"{name}{tail}": kind for tail in ("", "_narrow") for name, kind in schema.items()},
+    )

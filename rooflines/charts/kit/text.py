@@ -1,0 +1,193 @@
+"""Text in charts: its width, shortening and wrapping, and names of chips, models, sizes and splits.
+
+Widths are measured in the font that the pictures are drawn in.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PIL import ImageFont
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "FONTS",
+    "chip_label",
+    "listed",
+    "on_chips",
+    "part_name",
+    "shorten",
+    "sizes_text",
+    "split_on",
+    "split_text",
+    "width_em",
+    "wrapped",
+]
+
+FONTS = Path(__file__).parent / "fonts"
+FACES = {False: "Inter-Regular.ttf", True: "Inter-SemiBold.ttf"}
+
+MEASURED_AT = 100
+"""Font size that widths are measured at [px]."""
+
+FULLY_LISTED = 3
+"""Numbers of a list that are all written, even if they double [1]."""
+
+MOST_LINES = 2
+"""Lines of a subtitle [1]."""
+
+UPPER = {"tpu", "sxm", "pcie", "nvl", "oam", "hbm", "gpu", "rtx", "ici", "dcn", "vmem", "l1", "l2"}
+PROPER = {
+    "nvlink": "NVLink",
+    "infiniband": "InfiniBand",
+    "gaudi": "Gaudi",
+    "trainium": "Trainium",
+    "inferentia": "Inferentia",
+    "llama": "Llama",
+    "qwen": "Qwen",
+    "mixtral": "Mixtral",
+    "mistral": "Mistral",
+    "gemma": "Gemma",
+    "deepseek": "DeepSeek",
+    "gpt": "GPT",
+    "large": "Large",
+}
+PARTS = {
+    "hbm": "HBM",
+    "nvlink": "NVLink",
+    "infiniband": "InfiniBand",
+    "ici": "ICI link",
+    "pcie": "PCIe",
+}
+
+
+@cache
+def _face(*, bold: bool) -> ImageFont.FreeTypeFont:
+    return ImageFont.truetype(str(FONTS / FACES[bold]), MEASURED_AT)
+
+
+@cache
+def width_em(text: str, *, bold: bool = False) -> float:
+    """Width of a line of text in the vendored font [em]."""
+    return float(_face(bold=bold).getlength(text)) / MEASURED_AT
+
+
+def shorten(text: str, most: float, *, bold: bool = False, tail: bool = False) -> str:
+    """A line of text cut to a width, with an ellipsis for what is missing.
+
+    Args:
+        text: One line.
+        most: The width available [em].
+        bold: Whether it is set in the heavier weight.
+        tail: Whether its end is kept too, where names often differ.
+
+    Returns:
+        The text itself if it fits.
+    """
+    if width_em(text, bold=bold) <= most:
+        return text
+    fits, upper = 0, len(text) - 1
+    while fits < upper:
+        kept = (fits + upper + 1) // 2
+        if width_em(_elided(text, kept, tail=tail), bold=bold) <= most:
+            fits = kept
+        else:
+            upper = kept - 1
+    return _elided(text, fits, tail=tail)
+
+
+def _elided(text: str, kept: int, *, tail: bool) -> str:
+    """A text cut to a number of characters: at its end, or before its last third."""
+    end = kept // 3 if tail else 0
+    return text[: kept - end].rstrip() + "…" + (text[-end:].lstrip() if end else "")
+
+
+def wrapped(text: str, most: float) -> list[str]:
+    """A subtitle broken into at most two lines of a width [em]."""
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}".strip()
+        if shorten(longer, most) != longer and lines[-1]:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    lines = lines if len(lines) <= MOST_LINES else [lines[0], " ".join(lines[1:])]
+    return [shorten(line, most) for line in lines]
+
+
+def sizes_text(size: str, values: Iterable[int]) -> str:
+    """A size, or the range of several, with every digit: `B = 246 to 1,250,000`."""
+    numbers = [round(value) for value in values]
+    low, high = min(numbers), max(numbers)
+    return f"{size} = {low:,}" if low == high else f"{size} = {low:,} to {high:,}"
+
+
+def listed(values: Iterable[int]) -> str:
+    """Numbers in words: `2, 4 or 8`, and `2, 4 ... 64` where more than three double."""
+    numbers = sorted(set(values))
+    names = [f"{value:,}" for value in numbers]
+    doubling = all(after == 2 * before for before, after in pairwise(numbers))
+    if len(numbers) > FULLY_LISTED and doubling:
+        return f"{names[0]}, {names[1]} ... {names[-1]}"
+    return " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+def on_chips(chip: str, shards: Iterable[int]) -> str:
+    """A chip and how many share the work: `H100 SXM`, `2, 4 or 8 × H100 SXM`."""
+    numbers = listed(shards)
+    return chip_label(chip) if numbers == "1" else f"{numbers} × {chip_label(chip)}"
+
+
+def split_on(sharding: str, chip: str, shards: Iterable[int]) -> str:
+    """A sharding and its chips: `column on 2, 4 or 8 × H100 SXM`; the name alone for one chip."""
+    on = on_chips(chip, shards)
+    return on if on == chip_label(chip) else f"{sharding} on {on}"
+
+
+def split_text(sharding: str, shards: Iterable[int], network: str | None) -> str:
+    """How chips share the work: `, split contracting/all-reduce over ICI link`; "" for one chip."""
+    over = f" over {part_name(network)}" if network else ""
+    return f", split {sharding}{over}" if max(shards) > 1 else ""
+
+
+def chip_label(name: str) -> str:
+    """A chip's or model's id as a name: `tpu-v5e` is `TPU v5e`, `h100-sxm` is `H100 SXM`.
+
+    Ids of any other form are returned unchanged.
+    """
+    words = name.split("-")
+    recognized = (
+        re.fullmatch(r"[a-z]{1,5}\d+[a-z]*", words[0])
+        or words[0].rstrip("0123456789") in PROPER
+        or words[0] in UPPER
+    )
+    if not recognized:
+        return name
+    text = " ".join(_word(word, first=not index) for index, word in enumerate(words))
+    return re.sub(r"\b(\d) (\d)(?= )", r"\1.\2", text)
+
+
+def part_name(name: str) -> str:
+    """A memory level's or interconnect's id as a name: `hbm` is `HBM`, `ici` is `ICI link`."""
+    return PARTS.get(name, name.upper())
+
+
+def _word(word: str, *, first: bool) -> str:
+    if word in PROPER:
+        return PROPER[word]
+    if (
+        word in UPPER
+        or re.fullmatch(r"\d+(b|gb|m)|a\d+b", word)
+        or (first and re.fullmatch(r"[a-z]{1,4}\d+[a-z]*", word))
+    ):
+        return word.upper()
+    if re.fullmatch(r"\d+x\d+b", word):
+        return word.replace("b", "B")
+    split = re.fullmatch(r"([a-z]{5,})(\d+)", word)
+    return f"{PROPER[split[1]]} {split[2]}" if split and split[1] in PROPER else word

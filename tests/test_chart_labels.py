@@ -1,0 +1,212 @@
+"""Labels of charts: numbers with a prefix, shortened text, and places that do not overlap."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rooflines.basics.text import count, seconds, si, significant
+from rooflines.charts.kit.place import (
+    ANYWHERE,
+    LAYOUTS,
+    Box,
+    Place,
+    Plane,
+    Room,
+    Spot,
+    dodge,
+    end_places,
+    in_cell,
+    placed,
+)
+from rooflines.charts.kit.text import listed, shorten, sizes_text, width_em, wrapped
+from rooflines.charts.kit.themes import Margins
+
+em = st.floats(0.0, 40.0)
+spots = st.lists(st.builds(Spot, em, em, st.sampled_from(["a", "1,234", "H100 SXM"])), max_size=12)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "digits", "text"),
+    [
+        (1.97e14, "FLOP/s", 3, "197 TFLOP/s"),
+        (1.979e15, "FLOP/s", 4, "1.979 PFLOP/s"),
+        (1.979e15, "FLOP/s", 3, "1.98 PFLOP/s"),
+        (999.96e9, "B/s", 4, "1 TB/s"),
+        (999.4e9, "B/s", 3, "999 GB/s"),
+        (34_603_008.0, "B", 4, "34.6 MB"),
+        (2e24, "B", 3, "2,000 ZB"),
+        (0.0, "s", 3, "0 s"),
+        (0.00123, "B", 3, "0.00123 B"),
+    ],
+)
+def test_a_quantity_has_a_prefix_and_few_digits(
+    value: float, unit: str, digits: int, text: str
+) -> None:
+    """The prefix fits the rounded number; beyond the largest prefix the number grows."""
+    assert si(value, unit, digits) == text
+
+
+def test_times_and_counts() -> None:
+    """Times have prefixes below a second, counts from a million on."""
+    assert [seconds(v) for v in (4.13e-5, 0.99996e-3, 1.2, 1234.0, 0.0)] == [
+        "41.3 µs",
+        "1 ms",
+        "1.2 s",
+        "1,234 s",
+        "0 ns",
+    ]
+    assert [count(v) for v in (0, 999_999, 1_000_000, 12_345_678)] == [
+        "0",
+        "999,999",
+        "1M",
+        "12.3M",
+    ]
+
+
+@given(st.floats(1e-9, 1e20), st.integers(1, 6))
+def test_a_number_is_off_by_half_a_digit_at_most(value: float, digits: int) -> None:
+    """Read back, it is the number rounded to its significant digits."""
+    shown = float(significant(value, digits).replace(",", ""))
+    last_digit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    assert abs(shown - value) <= 0.5000001 * max(last_digit, 1.0 if value > 10**digits else 0.0)
+
+
+def test_sizes_and_lists() -> None:
+    """Ranges have every digit; more than three numbers that double are abridged."""
+    assert sizes_text("B", [1_250_000, 246, 300]) == "B = 246 to 1,250,000"
+    assert sizes_text("B", [7, 7]) == "B = 7"
+    assert [listed(v) for v in ([1], [8, 2, 4], [2, 4, 8, 16, 64, 32], [1, 2, 3, 4])] == [
+        "1",
+        "2, 4 or 8",
+        "2, 4 ... 64",
+        "1, 2, 3 or 4",
+    ]
+
+
+@given(
+    text=st.text("abcdefgh -", min_size=1, max_size=60),
+    most=st.floats(1.0, 30.0),
+    tail=st.booleans(),
+)
+def test_shortened_text_fits_and_is_the_longest_that_does(
+    text: str, most: float, *, tail: bool
+) -> None:
+    """Unchanged if it fits; else it has an ellipsis and both keep the text's beginning."""
+    short = shorten(text, most, tail=tail)
+    assert width_em(short) <= most
+    if width_em(text) <= most:
+        assert short == text
+    else:
+        start, _, end = short.partition("…")
+        assert text.startswith(start)
+        assert text.endswith(end)
+
+
+def test_a_subtitle_has_at_most_two_lines() -> None:
+    """Words move to the second line, whose end is cut."""
+    assert wrapped("short enough", 20.0) == ["short enough"]
+    first, second = wrapped("several words that take " * 5, 20.0)
+    assert max(width_em(first), width_em(second)) <= 20.0
+    assert second.endswith("…")
+
+
+@given(st.lists(em, max_size=15), st.floats(0.1, 3.0))
+def test_dodged_positions_keep_apart_in_order_within_bounds(
+    wanted: list[float], gap: float
+) -> None:
+    """Where there is room for all; a position that disturbs nothing stays."""
+    positions = dodge(wanted, gap, 0.0, 45.0)
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    assert all(positions[b] - positions[a] >= gap - 1e-6 for a, b in pairwise(order))
+    if gap * (len(wanted) - 1) <= 45.0:
+        assert all(-1e-6 <= position <= 45.0 + 1e-6 for position in positions)
+    if all(wanted[b] - wanted[a] >= gap for a, b in pairwise(order)):
+        assert positions == pytest.approx(wanted)
+
+
+@given(spots)
+def test_placed_labels_overlap_no_label_and_no_point(spots: list[Spot]) -> None:
+    """They lie inside the plot."""
+    places = Room((40.0, 40.0)).place(spots)
+    boxes = [place.box(spot) for spot, place in zip(spots, places, strict=True) if place]
+    assert not [pair for pair in combinations(boxes, 2) if pair[0].meets(pair[1])]
+    assert all(Box(0.0, 0.0, 40.0, 40.0).holds(box) for box in boxes)
+    for spot, place in zip(spots, places, strict=True):
+        others = [other.dot for other in spots if other is not spot]
+        assert place is None or not any(place.box(spot).meets(dot) for dot in others)
+
+
+def test_a_label_prefers_to_cross_no_line() -> None:
+    """The first side without a crossing; with crossings everywhere the fewest, or none at all."""
+    room, spot = Room((20.0, 20.0)), Spot(10.0, 10.0, "label")
+    above = (0.0, 8.8, 20.0, 8.8)
+    assert room.best(spot) == spot.candidates()[0]
+    beside = room.best(spot, segments=[above])
+    assert beside is not None
+    assert not beside.box(spot).crossed(above)
+    only = [Place(0.5, -1.2, "left")]
+    assert room.best(spot, only, segments=[above]) == only[0]
+    assert room.best(spot, only, segments=[above], uncrossed=True) is None
+
+
+def test_labels_beside_the_plot_need_other_bounds() -> None:
+    """A label right of the plot is outside its bounds; what is taken counts everywhere."""
+    room, spot = Room((20.0, 20.0)), Spot(20.0, 10.0, "label")
+    right = Place(0.5, 0.0, "left")
+    assert room.best(spot, [right]) is None
+    assert room.take(spot, room.best(spot, [right], within=ANYWHERE)) == right
+    assert room.best(spot, [right], within=ANYWHERE) is None
+
+
+def test_line_ends_are_labelled_as_long_as_there_is_room() -> None:
+    """All in order if they fit; else the first, the last and evenly many between."""
+    assert [p.dy for p in end_places([1.0, 5.0], 20.0) if p] == [0.0, 0.0]
+    places = end_places([10.0] * 40, 20.0)
+    shown = [10.0 + place.dy for place in places if place]
+    assert len(shown) == int(20.0 / 1.35) + 1
+    assert all(b - a >= 1.35 - 1e-9 for a, b in pairwise(shown))
+    assert places[0]
+    assert places[-1]
+
+
+def test_a_cell_shows_its_number_if_it_holds_it() -> None:
+    """Too narrow or too low is empty."""
+    assert in_cell("128", 3.0, 2.0) == Place(0.0, 0.0, "center")
+    assert in_cell("128", 1.0, 2.0) is None
+    assert in_cell("128", 3.0, 1.0) is None
+
+
+def test_points_of_the_data_are_points_of_the_plot() -> None:
+    """Corners, and the geometric or arithmetic middle."""
+    logarithmic, linear = (
+        Plane((1.0, 100.0), (1.0, 1e4)),
+        Plane((1.0, 100.0), (0.0, 8.0), linear=True),
+    )
+    assert logarithmic.at((30.0, 20.0), 1.0, 1.0) == (0.0, 20.0)
+    assert logarithmic.at((30.0, 20.0), 10.0, 100.0) == pytest.approx((15.0, 10.0))
+    assert linear.at((30.0, 20.0), 100.0, 8.0) == (30.0, 0.0)
+    assert linear.at((30.0, 20.0), 10.0, 2.0) == pytest.approx((15.0, 15.0))
+
+
+def test_both_layouts_are_placed_in_one_call() -> None:
+    """A label without a place in one layout is off in that one alone."""
+    frame = placed(
+        Margins(), lambda plot: [Place(0.5, 0.0, "right") if plot[0] > 40 else None, None]
+    )
+    assert {"wide", "narrow"} == set(LAYOUTS)
+    assert frame.rows(named=True)[0] == {
+        "dx": 0.5,
+        "dy": 0.0,
+        "align": "right",
+        "on": True,
+        "dx_narrow": 0.0,
+        "dy_narrow": 0.0,
+        "align_narrow": "left",
+        "on_narrow": False,
+    }
+    assert frame["on"].to_list() == [True, False]
