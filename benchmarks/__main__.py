@@ -1,7 +1,7 @@
-"""All measurements, one small table each: `python -m benchmarks [--rows 1e7] [--growth 1e6 1e7 1e8] [--only reading ...]`.
+"""All measurements, one table each: `python -m benchmarks [--rows 1e7] [--only reading ...]`.
 
-Contenders take turns, several rounds, and the cheapest round of each counts: what else runs on the machine disturbs all of them alike.
-Rows are compared before anything is timed, and a difference ends the run.
+Contenders take turns for several rounds, so that other load on the machine affects all of them. The
+cheapest round of each counts. Rows are compared before the timing; a difference ends the run.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ RESULTS = Path(__file__).parent / "RESULTS.md"
 ROUNDS = 2
 PAIRS = 7
 CHIPS = 40
-OTHER_JOBS = 3  # thresholds, what is skipped, the index
+OTHER_JOBS = 3  # thresholds, skipped, index
 EXACTLY = 1e-12
 FLOAT32 = 2**-24
 FEW, BILLION = 1e7, 1e9
 
 GOALS: list[Goal] = []
-"""What was aimed at, as it is measured."""
+"""Goals, in the order they are measured."""
 
 WRITER = "polars' Parquet writer, see section 3"
 
@@ -50,7 +50,7 @@ WRITER = "polars' Parquet writer, see section 3"
 def rounds(
     names: Sequence[str], once: Callable[[str], Cost], number: int = ROUNDS
 ) -> dict[str, Cost]:
-    """The cheapest of several rounds, in which all take turns."""
+    """The cheapest of several rounds; the contenders take turns."""
     found: dict[str, list[Cost]] = {name: [] for name in names}
     for _ in range(number):
         for name in names:
@@ -59,23 +59,23 @@ def rounds(
 
 
 def rows_of(rows: float) -> int:
-    """Rows that the one-chip sweep really has."""
+    """Actual number of rows of the one-chip sweep."""
     return load_config(config(rows)).sweep("bench").rows
 
 
 def contender(name: str, rows: float, path: Path, threads: int) -> Cost:
-    """One contender, as a process of its own."""
+    """Run one contender in a process of its own."""
     return run(["benchmarks.contenders", name, str(rows), str(path)], threads, ROOT)
 
 
 def demand(holds: bool, what: str) -> None:  # noqa: FBT001, it is the claim
-    """End the run where a claim does not hold."""
+    """End the run if a claim is false."""
     if not holds:
         raise SystemExit(f"the contenders differ: {what}")
 
 
 def formulas(rows: float, folder: Path) -> Lines:
-    """The formulas alone, every column computed and summed, against blocked numpy."""
+    """Formulas only: every column is computed and summed, against blocked numpy."""
     names = ("rooflines-sums", "numpy-sums")
     count, found = (
         rows_of(rows),
@@ -95,7 +95,8 @@ def formulas(rows: float, folder: Path) -> Lines:
         for name, cpu in zip(names, cpu_s, strict=True)
     ]
     note = (
-        f"One thread, without the start, the middle of {PAIRS} pairs. rooflines settles ties exactly, numpy does not. "
+        f"One thread, without startup, median of {PAIRS} pairs. "
+        "rooflines resolves ties exactly, numpy does not. "
         f"rooflines / numpy: {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})."
     )
     GOALS.append(Goal("formulas alone, speed over that of blocked numpy", 0.8, median(ratios)))
@@ -103,7 +104,7 @@ def formulas(rows: float, folder: Path) -> Lines:
 
 
 def differences(one: pl.DataFrame, other: pl.DataFrame, most: float) -> list[str]:
-    """Columns in which two tables differ once both stand in one order: metrics by more than that part of them, the rest at all."""
+    """Columns in which two sorted tables differ: metrics by a relative `most`, others at all."""
     order = ["dtypes", "sharding", "shards", "B", "D", "F"]
     texts = pl.col(pl.Categorical, pl.Enum).cast(pl.String)
     mine, theirs = (
@@ -119,7 +120,7 @@ def differences(one: pl.DataFrame, other: pl.DataFrame, most: float) -> list[str
 
 
 def files(rows: float, folder: Path) -> Lines:
-    """From sizes to Parquet with all columns, against DuckDB, pandas, and numpy with pyarrow."""
+    """Sizes to Parquet with all columns, against DuckDB, pandas, and numpy with pyarrow."""
     names = (
         "rooflines",
         "rooflines-lz4",
@@ -174,22 +175,25 @@ def files(rows: float, folder: Path) -> Lines:
         "bytes per row",
         "peak MiB",
     )
-    note = f"{count:,} rows, all columns, zstd(1) unless said, whole processes with their start. 200,000 rows compared one by one."
+    note = (
+        f"{count:,} rows, all columns, zstd(1) by default, whole processes with startup. "
+        "200,000 rows were compared one by one."
+    )
     return table("2. End to end into Parquet", head, body, note)
 
 
 COSTS = {
-    "rooflines-sums": "every column computed and summed, nothing kept",
+    "rooflines-sums": "every column computed and summed, nothing written",
     "plain": "every column into Parquet, neither compressed nor with statistics",
-    "statistics": "with the least and the largest of every column chunk",
+    "statistics": "with minimum and maximum of every column chunk",
     "lz4": "and compressed, lz4",
-    "zstd": "and compressed, zstd(1) in place of lz4: what a job does",
+    "zstd": "and compressed, zstd(1) in place of lz4: as in a job",
     "float32": "the same with metrics rounded to float32, `floats: float32`",
 }
 
 
 def costs(rows: float, folder: Path) -> Lines:
-    """Where the time of a row goes: what each step on the way into a file adds."""
+    """Breakdown of the time per row: the cost of each step to the file."""
     count, path = rows_of(rows), folder / "costs.parquet"
     found = [
         {
@@ -202,21 +206,24 @@ def costs(rows: float, folder: Path) -> Lines:
     body = [
         (what, f"{ns[name]:.0f}", f"{ns[name] / ns['zstd']:.0%}") for name, what in COSTS.items()
     ]
-    note = "One thread, without the start. What is not computing is polars' Parquet writer: encoding and compressing 28 columns."
+    note = (
+        "One thread, without startup. The rest besides computing is polars' Parquet writer, which "
+        "encodes and compresses 28 columns."
+    )
     return table(
         "3. Where the time of a row goes", ("what", "CPU ns per row", "of a job's"), body, note
     )
 
 
 def write(folder: Path, given: Mapping[str, Any]) -> Path:
-    """A folder with a config."""
+    """Write a config into a folder, and return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "bench.yaml").write_text(yaml.safe_dump(dict(given), sort_keys=False))
     return folder
 
 
 def workflow(folder: Path, cores: int) -> Cost:
-    """The workflow, as a user runs it, but for the site."""
+    """Run the workflow as a user does, without the site."""
     targets = ("results/tables/index.csv", "results/thresholds.parquet", "results/skipped.csv")
     arguments = [
         "snakemake",
@@ -232,7 +239,7 @@ def workflow(folder: Path, cores: int) -> Cost:
 
 
 def snakemakes_share(rows: float, folder: Path) -> Lines:
-    """The whole workflow against one process that makes the same files with as many threads."""
+    """The workflow against one process that writes the same files with as many threads."""
     cores, body = os.cpu_count() or 1, []
     for wanted in (rows, 10 * rows):
         given = config(wanted, 4)
@@ -312,7 +319,7 @@ def snakemakes_share(rows: float, folder: Path) -> Lines:
 
 
 def growth(sizes: Sequence[float], folder: Path) -> Lines:
-    """The workflow at growing sizes, over forty chips."""
+    """The workflow at growing sizes, for forty chips."""
     cores, body, per_row = os.cpu_count() or 1, [], dict[float, float]()
     for wanted, floats in [
         *((size, "float64") for size in sizes),
@@ -375,7 +382,7 @@ def growth(sizes: Sequence[float], folder: Path) -> Lines:
 
 
 def threshold_rows(_: float, folder: Path) -> Lines:
-    """Thresholds per second, with and without the start of the process."""
+    """Thresholds per second, with and without startup of the process."""
     sizes = {"from": 64, "to": 64 * 700, "step": 64}
     given = config(
         1,
@@ -405,7 +412,7 @@ def threshold_rows(_: float, folder: Path) -> Lines:
 
 
 def again(rows: float, folder: Path) -> Lines:
-    """A run with nothing to do, and one after an edit of one chip of forty."""
+    """A run with nothing to do, and a run after an edit of one chip of forty."""
     cores = os.cpu_count() or 1
     given = config(rows, CHIPS)
     place = write(folder / "again", given)
@@ -437,7 +444,9 @@ def again(rows: float, folder: Path) -> Lines:
         )
     ]
     head = ("run", "wall s", "CPU s", "of the whole, wall", "of the whole, CPU")
-    note = f"{load_config(given).sweep('bench').rows:,} rows over {CHIPS} chips in {len(before)} parts."
+    note = (
+        f"{load_config(given).sweep('bench').rows:,} rows of {CHIPS} chips in {len(before)} parts."
+    )
     limit = f"Snakemake's start: nothing to do takes 1/{whole.wall_s / idle.wall_s:.0f}"
     GOALS.append(
         Goal(
@@ -452,7 +461,7 @@ def again(rows: float, folder: Path) -> Lines:
 
 
 def reading(place: Path) -> Lines:
-    """The rows of one chip of forty, added up."""
+    """Read the rows of one chip of forty, and sum a column."""
     pattern = place / "results/tables/bench/*.parquet"
     import duckdb  # noqa: PLC0415, needed here alone
 
@@ -490,7 +499,7 @@ def reading(place: Path) -> Lines:
 
 
 def default_config(_: float, folder: Path) -> Lines:
-    """All that the default config asks for, charts and site too, and a second run with nothing to do."""
+    """The default config with charts and site, and a second run with nothing to do."""
     cores, given = os.cpu_count() or 1, load_config()
     rows, jobs = (
         sum(given.sweep(name).rows for name in given.sweeps),
@@ -529,7 +538,7 @@ def default_config(_: float, folder: Path) -> Lines:
 
 
 def machine(load: float) -> Lines:
-    """What it was measured on."""
+    """The machine and the versions."""
     packages = ("polars", "snakemake", "duckdb", "pandas", "numpy", "pyarrow")
     on = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, "
     on += ", ".join(f"{name} {version(name)}" for name in packages)
@@ -564,7 +573,8 @@ def main() -> None:
     parser.add_argument(
         "--only",
         nargs="+",
-        help="some of formulas, files, costs, share, growth, thresholds, again, default; RESULTS.md stays as it is",
+        help="some of formulas, files, costs, share, growth, thresholds, again, default; "
+        "RESULTS.md is not written",
     )
     given = parser.parse_args()
     parts: dict[str, Callable[[Path], Lines]] = {

@@ -1,7 +1,8 @@
-"""The same rows by other tools, each in its best form: `python -m benchmarks.contenders NAME ROWS PATH`.
+"""The same rows with other tools: `python -m benchmarks.contenders NAME ROWS PATH`.
 
-The matmul's formulas are written out by hand, in the form that is cheapest for each tool: what does not depend on B is computed once.
-Names that end in `-sums` keep nothing: they add every column up and print the sums, by which the formulas alone are compared.
+The formulas of the matmul are hand-written in the cheapest form for each tool: terms without B
+are computed once. Names that end in `-sums` write nothing; they print the sum of every column, to
+compare the formulas alone.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def variants(sweep: Sweep) -> Arrays:
 
 
 def panel(sweep: Sweep) -> Arrays:
-    """All that does not depend on B, for every scenario and every D and F."""
+    """All terms without B, for every variant and every D and F."""
     at, given = (
         np.repeat(np.arange(len(DTYPES) * len(SHARDINGS) * len(SHARDS)), len(SIZES) ** 2),
         variants(sweep),
@@ -102,7 +103,11 @@ FLOATS = (
 
 
 def by_chip(sweep: Sweep, capacity: float) -> Iterator[tuple[int, slice, Arrays, Arrays]]:
-    """Every metric, in blocks small enough for the cache, in buffers that are used again: B, the panel's rows, metrics, panel."""
+    """Every metric, in blocks that fit the cache and reused buffers.
+
+    Yields:
+        B, the rows of the panel, their metrics, the panel.
+    """
     fixed = panel(sweep)
     rows = len(fixed["D"])
     buffers: Arrays = {name: np.empty(BLOCK) for name in FLOATS}
@@ -124,7 +129,7 @@ def by_chip(sweep: Sweep, capacity: float) -> Iterator[tuple[int, slice, Arrays,
 
 
 def compute(b: float, p: Arrays, m: Arrays, capacity: float) -> None:
-    """The metrics of a block, into its buffers."""
+    """Compute the metrics of a block into its buffers."""
     np.multiply(p["flops_per_b"], b, out=m["flops"])
     np.multiply(p["memory_per_b"], b, out=m["memory_bytes"])
     np.add(m["memory_bytes"], p["memory_fixed"], out=m["memory_bytes"])
@@ -149,7 +154,7 @@ def compute(b: float, p: Arrays, m: Arrays, capacity: float) -> None:
 
 
 def numpy_sums(sweep: Sweep, capacity: float, _: Path) -> dict[str, float]:
-    """Every column added up, block by block."""
+    """The sum of every column, block by block."""
     sums = dict.fromkeys([*FLOATS, "fits", "bound", "B", "D", "F", "shards"], 0.0)
     for b, here, m, p in by_chip(sweep, capacity):
         for name in FLOATS:
@@ -166,7 +171,7 @@ def numpy_sums(sweep: Sweep, capacity: float, _: Path) -> dict[str, float]:
 
 
 def rooflines_sums(sweep: Sweep, _: float, __: Path) -> dict[str, float]:
-    """The same by this package, as a job computes them."""
+    """The same sums with this package, computed as in a job."""
     import polars as pl  # noqa: PLC0415, the others do without
 
     from rooflines.model.columns import table_columns  # noqa: PLC0415
@@ -186,7 +191,7 @@ def rooflines_sums(sweep: Sweep, _: float, __: Path) -> dict[str, float]:
 
 
 def rooflines_parquet(sweep: Sweep, _: float, path: Path, **keys: Any) -> None:  # noqa: ANN401, any key of a sweep
-    """The table, as a job writes it."""
+    """Write the table as a job does."""
     from rooflines.run.jobs import write_part  # noqa: PLC0415
     from rooflines.run.plan import plan  # noqa: PLC0415
 
@@ -202,7 +207,7 @@ def rooflines_written(
     floats: str = "float64",
     **options: Any,  # noqa: ANN401
 ) -> None:
-    """The rows alone into Parquet, with other options than a job's."""
+    """Write the rows to Parquet with other options than a job."""
     import polars as pl  # noqa: PLC0415, the others do without
 
     from rooflines.model.columns import table_columns  # noqa: PLC0415
@@ -223,7 +228,7 @@ def rooflines_written(
 
 
 def keys(sweep: Sweep) -> dict[str, str | None]:
-    """The keys that are the same in every row."""
+    """Keys that are constant over all rows."""
     (chip_rows,) = sweep.by_chip
     return {
         "operation": sweep.op.name,
@@ -271,7 +276,7 @@ def batch(sweep: Sweep, b: int, m: Mapping[str, Any], p: Mapping[str, Any]) -> A
 
 
 def numpy_parquet(sweep: Sweep, capacity: float, path: Path) -> None:
-    """Blocks of numpy, written by pyarrow: dictionaries for keys alone, no statistics, zstd."""
+    """Blocks of numpy, written by pyarrow: dictionaries for keys only, no statistics, zstd."""
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import parquet  # noqa: PLC0415
 
@@ -300,7 +305,7 @@ def numpy_parquet(sweep: Sweep, capacity: float, path: Path) -> None:
 
 
 def pandas_parquet(sweep: Sweep, capacity: float, path: Path) -> None:
-    """Whole columns of pandas, one frame for each 16 batch sizes."""
+    """Whole columns of pandas, one frame per 16 batch sizes."""
     import pandas as pd  # noqa: PLC0415
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import parquet  # noqa: PLC0415
@@ -368,19 +373,23 @@ def pandas_parquet(sweep: Sweep, capacity: float, path: Path) -> None:
 QUERY = """
 COPY (
   WITH rows AS (
-    SELECT b.B, p.*, b.B * p.flops_per_b AS flops, b.B * p.memory_per_b + p.memory_fixed AS memory_bytes,
+    SELECT b.B, p.*, b.B * p.flops_per_b AS flops,
+           b.B * p.memory_per_b + p.memory_fixed AS memory_bytes,
            b.B * p.network_per_b AS network_bytes
     FROM b CROSS JOIN p),
   times AS (
-    SELECT *, flops / math_rate AS t_math_s, memory_bytes / memory_rate AS t_memory_s, network_bytes / network_rate AS t_network_s
+    SELECT *, flops / math_rate AS t_math_s, memory_bytes / memory_rate AS t_memory_s,
+           network_bytes / network_rate AS t_network_s
     FROM rows),
   longest AS (SELECT *, greatest(t_math_s, t_memory_s, t_network_s) AS t_lower_s FROM times)
-  SELECT {keys}, dtypes, sharding, shards, B, D, F, flops, memory_bytes, network_bytes, memory_bytes AS footprint_bytes,
-         t_math_s, t_memory_s, t_network_s, t_lower_s, t_math_s + t_memory_s + t_network_s AS t_upper_s,
+  SELECT {keys}, dtypes, sharding, shards, B, D, F, flops, memory_bytes, network_bytes,
+         memory_bytes AS footprint_bytes, t_math_s, t_memory_s, t_network_s, t_lower_s,
+         t_math_s + t_memory_s + t_network_s AS t_upper_s,
          CAST(NULL AS DOUBLE) AS t_estimate_s, flops / memory_bytes AS memory_intensity,
          CASE WHEN network_bytes > 0 THEN flops / network_bytes END AS network_intensity,
          flops / t_lower_s AS attained_flops_per_s, flops / t_lower_s / peak AS utilization,
-         CASE WHEN t_math_s >= t_lower_s THEN 'compute' WHEN t_memory_s >= t_lower_s THEN 'memory' ELSE 'network' END::bounds AS bound,
+         CASE WHEN t_math_s >= t_lower_s THEN 'compute'
+              WHEN t_memory_s >= t_lower_s THEN 'memory' ELSE 'network' END::bounds AS bound,
          memory_bytes <= {capacity} AS fits
   FROM longest
 ) TO '{path}' (FORMAT parquet, {compression})
@@ -393,13 +402,14 @@ def duckdb_parquet(
     path: Path,
     compression: str = "COMPRESSION zstd, COMPRESSION_LEVEL 1",
 ) -> None:
-    """DuckDB's COPY of a cross join of the batch sizes and the panel, keys as enums, in any order."""
+    """DuckDB: COPY of a cross join of batch sizes and panel, keys as enums, in any order."""
     import duckdb  # noqa: PLC0415
     import pandas as pd  # noqa: PLC0415
 
     connection = duckdb.connect()
     connection.execute(
-        f"SET threads = {THREADS}; SET preserve_insertion_order = false; CREATE TYPE bounds AS ENUM {tuple(BOUNDS)}"
+        f"SET threads = {THREADS}; SET preserve_insertion_order = false; "
+        f"CREATE TYPE bounds AS ENUM {tuple(BOUNDS)}"
     )
     fixed = pd.DataFrame(panel(sweep))
     for name, names in (("dtypes", DTYPES), ("sharding", SHARDINGS)):
@@ -438,7 +448,7 @@ CONTENDERS: Mapping[str, Callable[[Sweep, float, Path], Mapping[str, float] | No
 
 
 def main(name: str, rows: str, path: str) -> None:
-    """Let one of them make its rows; what it prints is its sums, or nothing, and the CPU seconds without the start."""
+    """Run one contender; print its sums, if any, and the CPU seconds without startup."""
     given = load_config(config(float(rows)))
     sweep, capacity = (
         given.sweep("bench"),

@@ -1,4 +1,4 @@
-"""A workflow whose jobs do nothing but load polars: what Snakemake costs whatever its jobs do."""
+"""A workflow of jobs that only import polars: the overhead of Snakemake."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ Path(snakemake.output[0]).touch()
 
 
 def run_empty_jobs(folder: Path, jobs: int, cores: int) -> Cost:
-    """Run so many of them, with the options of the default profile; again in the same folder, none is left to run."""
+    """Run this many jobs with the options of the default profile.
+
+    In a folder where they have run before, no job is left to run.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in (("Snakefile", SNAKEFILE.replace("JOBS", str(jobs))), ("empty.py", SCRIPT)):
         if not (folder / name).exists():

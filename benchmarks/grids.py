@@ -1,4 +1,4 @@
-"""The sweeps that are measured: B x dtypes x shards x D x F, as a user would sweep them."""
+"""The sweeps of the benchmarks: B x dtypes x shards x D x F, as a user would write them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHIP = "h100-sxm"
 
 
 def config(rows: float, chips: int = 1, **sweep: object) -> dict[str, Any]:
-    """A config of one sweep of about so many rows, over so many chips that are copies of one."""
+    """A config with one sweep of about `rows` rows, over `chips` copies of one chip."""
     own = {f"chip-{number:02d}": {"base": CHIP} for number in range(chips)}
     batches = max(round(rows / ROWS_PER_B / chips), 1)
     grid = {"B": {"from": 16, "to": 16 * batches, "step": 16}, "D": list(SIZES), "F": list(SIZES)}

@@ -1,4 +1,4 @@
-"""Whole processes, measured from outside: CPU seconds, wall seconds, peak memory, children included."""
+"""Cost of a process and its children: CPU time, wall time and peak memory."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ WATCH = """
 import json, resource, subprocess, sys
 done = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(json.dumps([done.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, done.stdout]))
+cpu_s, peak_mib = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+print(json.dumps([done.returncode, cpu_s, peak_mib, done.stdout]))
 """
 
 SNAKEMAKE = "import sys; sys.modules['pandas'] = None; from snakemake.cli import main; main()"
-"""Snakemake as users have it: it loads pandas wherever it finds it, and only the development environment has that."""
+"""Snakemake as in a user's environment, without pandas: it imports pandas if it is installed."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a process cost.
+    """Cost of a process.
 
     Attributes:
-        cpu_s: User and system time of it and its children [s].
-        wall_s: From start to end [s].
-        peak_mib: Largest resident memory of any one of its processes [MiB].
-        said: What it printed.
+        cpu_s: User and system time, children included [s].
+        wall_s: Wall time [s].
+        peak_mib: Largest resident memory of any of its processes [MiB].
+        said: Its output.
     """
 
     cpu_s: float

@@ -1,4 +1,4 @@
-"""What the workflow makes of bench.yaml in the current folder, made by one process; or its thresholds alone, counted and timed."""
+"""The outputs of the workflow for ./bench.yaml from one process; or only its thresholds, timed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rooflines.run.workflow import index_spec
 
 
 def main() -> None:
-    """Make all files, in order."""
+    """Write all files, in order."""
     config = load_config(Path("bench.yaml"))
     if "thresholds" in sys.argv[1:]:
         started_s = time.process_time()

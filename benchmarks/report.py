@@ -1,4 +1,4 @@
-"""What benchmarks print and write: small tables in Markdown, and what was aimed at."""
+"""The report of the benchmarks: tables in Markdown, and goals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Lines = list[str]
 
 @dataclass(frozen=True)
 class Goal:
-    """What was aimed at, and what came of it.
+    """A goal and the measured value.
 
     Attributes:
         what: What is measured, with its unit.
@@ -33,14 +33,14 @@ class Goal:
 
     @property
     def reached(self) -> bool:
-        """Whether it is reached."""
+        """Whether the goal is reached."""
         return self.found <= self.wanted if self.most else self.found >= self.wanted
 
 
 def table(
     title: str, head: Sequence[str], rows: Iterable[Sequence[object]], note: str = ""
 ) -> Lines:
-    """A table in Markdown, printed as well."""
+    """A table in Markdown; it is also printed."""
     lines = [
         f"## {title}",
         "",
@@ -54,7 +54,7 @@ def table(
 
 
 def goals(found: Iterable[Goal]) -> Lines:
-    """What was aimed at, as a table."""
+    """The goals as a table."""
     body = [
         (
             goal.what,
@@ -72,5 +72,5 @@ def _verdict(goal: Goal) -> tuple[str, str]:
 
 
 def million(rows: float, seconds: float) -> str:
-    """Millions of rows per second, in two digits after the point."""
+    """Million rows per second, to two decimals."""
     return f"{rows / seconds / 1e6:.2f}"

@@ -1,1 +1,1 @@
-"""Tests with engines that take jobs or keep results elsewhere; the servers are started here. `make test-engines` runs them."""
+"""Tests with a SLURM cluster and an S3 server on this machine: `make test-engines` runs them."""

@@ -1,4 +1,4 @@
-"""An S3 server on this machine: moto's, as a process of its own, on loopback."""
+"""An S3 server on this machine: moto in a process of its own, on loopback."""
 
 import socket
 import subprocess
@@ -12,11 +12,11 @@ import boto3
 from engines.cluster import free_port
 
 KEYS = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing"}
-"""The server lets in whoever has any."""
+"""The server accepts any keys."""
 
 
 class Server:
-    """An S3 server, empty when it starts and gone when it stops.
+    """An S3 server, empty at start and deleted at stop.
 
     Args:
         folder: Where its log goes.
@@ -44,7 +44,7 @@ class Server:
         }
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start the server, and wait until it answers."""
         port = self.address.rpartition(":")[2]
         with self._log.open("wb") as log:
             command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", port]
@@ -60,13 +60,13 @@ class Server:
         raise RuntimeError(f"the S3 server did not start: {self._log.read_text()}")
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the server."""
         if self._process:
             self._process.terminate()
             self._process.wait(10)
 
     def objects(self, bucket: str) -> dict[str, bytes]:
-        """All objects of a bucket, by their keys."""
+        """All objects of a bucket by key."""
         return {item.key: item.get()["Body"].read() for item in self._bucket(bucket).objects.all()}
 
     def put(self, bucket: str, key: str, content: bytes) -> None:

@@ -1,4 +1,7 @@
-"""A SLURM cluster of virtual nodes on this machine: the real munged, slurmctld and slurmd, on loopback, of any user, beside any other."""
+"""A SLURM cluster of virtual nodes on this machine: real munged, slurmctld and slurmd.
+
+It runs on loopback as any user, and does not disturb another cluster on the machine.
+"""
 
 import os
 import pwd
@@ -24,7 +27,7 @@ PROGRAMS = (
     "sinfo",
 )
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}:/usr/sbin:/sbin"
-"""As with the environment activated, since nodes that share no files start what is called python; daemons are not on every user's path."""
+"""The environment comes first, for nodes run plain `python`; daemons are in sbin."""
 QUICKLY = ("--slurm-init-seconds-before-status-checks", "8")
 """Options for Snakemake: the jobs of this cluster take seconds."""
 
@@ -69,24 +72,24 @@ PropagateResourceLimits=NONE
 
 
 def missing_programs() -> list[str]:
-    """The programs of SLURM and munge that this machine lacks."""
+    """The programs of SLURM and munge that are missing on this machine."""
     return [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
 
 
 def user() -> str:
-    """The name of the user whose processes these are, whatever the environment says."""
+    """Name of the user that owns this process; the environment may name another one."""
     return pwd.getpwuid(os.getuid()).pw_name
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on."""
+    """A free port of 127.0.0.1."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is such a process."""
+    """Whether the process exists."""
     with suppress(ProcessLookupError):
         os.kill(pid, 0)
         return True
@@ -94,15 +97,15 @@ def is_running(pid: int) -> bool:
 
 
 STEP = "SLURM_STEP_ID=0"
-"""What processes of a job's first step have in their environment."""
+"""An environment variable of the processes of a job's first step."""
 
 
 class Cluster:
-    """A SLURM cluster that lives in a folder.
+    """A SLURM cluster with all its files in one folder.
 
     Args:
-        folder: Where its state, logs and sockets go; its path has to be short, as sockets want it.
-        nodes: Virtual nodes; each claims a CPU and 4 GB, whatever the machine has, so that it runs one job at a time.
+        folder: For state, logs and sockets; socket paths have to be short.
+        nodes: Virtual nodes; each claims one CPU and 4 GB, so that it runs one job at a time.
     """
 
     def __init__(self, folder: Path, nodes: int) -> None:
@@ -131,10 +134,10 @@ class Cluster:
         self._wait_for_nodes()
 
     def stop(self) -> None:
-        """End every daemon that was started, nodes first, and what runs on them."""
+        """Stop all daemons, nodes first, and the jobs on them."""
         with suppress(subprocess.SubprocessError):
             self._call("scancel", "--user", user())
-        for job in self._lost:  # nobody ends what worked on a node that was lost
+        for job in self._lost:  # jobs of a lost node keep running
             self.kill(job, f"SLURM_CONF={self.environment['SLURM_CONF']}")
         names = (*(f"slurmd.{node}" for node in self.nodes), "slurmctld", "munge")
         pids = [
@@ -155,7 +158,7 @@ class Cluster:
         self._call("slurmd", "-N", node, "-c")
 
     def jobs(self) -> dict[str, tuple[str, str]]:
-        """The jobs that are running: node and what they make, by their number."""
+        """The running jobs: node and output, by job number."""
         lines = self._call(
             "squeue", "--noheader", "--states=RUNNING", "--format=%i|%N|%k"
         ).splitlines()
@@ -165,12 +168,12 @@ class Cluster:
         }
 
     def cancel(self, job: str) -> None:
-        """Cancel a job, as an operator would."""
+        """Cancel a job as an operator does."""
         self._call("scancel", job)
 
     @staticmethod
     def processes(job: str, mark: str = STEP) -> list[int]:
-        """The processes that a job has started, known by their environment: its step's, or those that have another variable as well."""
+        """Processes of a job with `mark` in their environment: by default those of its step."""
         marks, found = {f"SLURM_JOB_ID={job}".encode(), mark.encode()}, []
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
@@ -179,40 +182,42 @@ class Cluster:
         return found
 
     def kill(self, job: str, mark: str = STEP) -> None:
-        """End what a job's step has started with SIGKILL, as a system short of memory does."""
+        """Kill the processes of a job's step with SIGKILL, as the OOM killer does."""
         for pid in self.processes(job, mark):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
     def lose(self, node: str) -> None:
-        """Take a node away with the job on it: to SLURM, what a power cut looks like. It comes back as soon as its daemon says so."""
+        """Set a node and its job down, as after a power cut; the daemon registers it again."""
         self._lost += [job for job, (where, _) in self.jobs().items() if where == node]
         self._call("scontrol", "update", f"nodename={node}", "state=down", "reason=lost")
 
     def _write(self) -> None:
         for name in ("state", "bin", *(f"spool/{node}" for node in self.nodes)):
             (self.folder / name).mkdir(parents=True)
-        self.folder.chmod(
-            0o755
-        )  # munged will not have a key in a folder that others may write to, and its clients must get in
+        # munged refuses a key in a folder that others can write to; its clients need to enter it.
+        self.folder.chmod(0o755)
         key = self.folder / "munge.key"
         key.write_bytes(secrets.token_bytes(1024))
         key.chmod(0o600)
         host = socket.gethostname().partition(".")[0]
         lines = [CONFIG.format(host=host, port=free_port(), user=user(), folder=self.folder)]
         lines += [
-            f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} CPUs=1 RealMemory=4000 State=UNKNOWN\n"
+            f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} "
+            "CPUs=1 RealMemory=4000 State=UNKNOWN\n"
             for node in self.nodes
         ]
         lines.append(
-            f"PartitionName=main Nodes={','.join(self.nodes)} Default=YES MaxTime=INFINITE DefaultTime=60 State=UP\n"
+            f"PartitionName=main Nodes={','.join(self.nodes)} Default=YES MaxTime=INFINITE "
+            "DefaultTime=60 State=UP\n"
         )
         (self.folder / "slurm.conf").write_text("".join(lines))
-        # The plugin starts the inner step without SLURM_CONF, which says where this cluster is: where slurm.conf is in its usual place,
-        # as on a cluster of one's own, nothing is amiss.
+        # The plugin starts the inner step without SLURM_CONF, so it would not find this cluster. On
+        # a real cluster slurm.conf is in its default location.
         srun = self.folder / "bin" / "srun"
         srun.write_text(
-            f'#!/bin/sh\nSLURM_CONF={self.folder / "slurm.conf"} exec {shutil.which("srun", path=PATH)} "$@"\n'
+            f"#!/bin/sh\nSLURM_CONF={self.folder / 'slurm.conf'} "
+            f'exec {shutil.which("srun", path=PATH)} "$@"\n'
         )
         srun.chmod(0o755)
 

@@ -1,4 +1,4 @@
-"""The servers that the tests of engines need, really started on this machine, and a run of the workflow to compare with."""
+"""The servers of the engine tests, on this machine, and a local run to compare with."""
 
 import tempfile
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """What the config makes on this machine, without any engine."""
+    """A local run of the config, without an engine."""
     run = Run(tmp_path_factory.mktemp("local"))
     done = run("--cores", "2", *WITHOUT_SITE)
     assert done.returncode == 0, done.stdout

@@ -1,4 +1,4 @@
-"""A run of the workflow in a folder of its own, as a user would start it, and what it made."""
+"""A run of the workflow in its own folder, as a user starts it, and its outputs."""
 
 import os
 import subprocess
@@ -40,11 +40,11 @@ CONFIG: dict[str, Any] = {
 PARTS = [*(f"catalogue/part-{number:05d}" for number in range(2)), "own/part-00000"]
 
 WITHOUT_SITE = ("results/tables/index.csv", "results/thresholds.parquet", "results/skipped.csv")
-"""What is asked for where the site would only take time."""
+"""Targets of runs that do not need the site."""
 
 
 class Run:
-    """A folder in which the workflow is started.
+    """A working directory of the workflow.
 
     Args:
         folder: The folder.
@@ -72,13 +72,13 @@ class Run:
         return [sys.executable, "-m", "snakemake", *map(str, options)]
 
     def __call__(self, *arguments: str | Path) -> "subprocess.CompletedProcess[str]":
-        """Run it to its end; its output is text, both streams in one."""
+        """Run to the end; stdout and stderr are one text."""
         with self.started(*arguments) as process:
             shown, _ = process.communicate(timeout=400)
         return subprocess.CompletedProcess(process.args, process.returncode, shown)
 
     def started(self, *arguments: str | Path) -> "subprocess.Popen[str]":
-        """Start it."""
+        """Start without waiting."""
         return subprocess.Popen(
             self.command(*arguments),
             cwd=self.folder,
@@ -90,7 +90,7 @@ class Run:
 
 
 def contents(results: Path) -> dict[str, Any]:
-    """What a run made, by its name: tables with the metadata that say what made them, and text. No logs, and no site."""
+    """Outputs of a run by name: tables with their metadata, and text; no logs, no site."""
     parquet = {
         path: (pl.read_parquet(path), metadata_of(path))
         for path in results.rglob("*.parquet")
@@ -103,7 +103,7 @@ def contents(results: Path) -> dict[str, Any]:
 
 
 def assert_same(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
-    """The same files, and in each the same rows in the same order, to the last bit."""
+    """Equal files, with equal rows in equal order, to the last bit."""
     assert set(found) == set(expected)
     for name, content in expected.items():
         if isinstance(content, tuple):

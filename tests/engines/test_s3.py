@@ -18,7 +18,7 @@ FOREIGN = "tables/own/part-00007.parquet"
 
 
 def profile(name: str, bucket: str) -> tuple[str | Path, ...]:
-    """The options of a profile, for results in a bucket."""
+    """Options of a profile with results in a bucket."""
     return (
         "--profile",
         REPOSITORY / "profiles" / name,
@@ -28,7 +28,7 @@ def profile(name: str, bucket: str) -> tuple[str | Path, ...]:
 
 
 def brought(server: Server, bucket: str, folder: Path) -> Path:
-    """The results of a bucket, copied into a folder."""
+    """Copy the results from a bucket into a folder."""
     for key, content in server.objects(bucket).items():
         path = folder / key
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ def brought(server: Server, bucket: str, folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def stored(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run whose results are in the bucket `mine`; with charts, of a small sweep."""
+    """A run with results in the bucket `mine`, and charts of a small sweep."""
     config = copy.deepcopy(CONFIG)
     config["charts"] = [{"chart": "attained", "sweep": "own", "id": "first"}]
     run = Run(tmp_path_factory.mktemp("stored"), server.environment, config)
@@ -51,7 +51,7 @@ def stored(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_a_bucket_gets_the_tables_of_a_local_run(
     stored: Run, server: Server, local: Run, tmp_path: Path
 ) -> None:
-    """Tables, thresholds, lists, logs and site are there, and nothing of it in the folder the run was started in."""
+    """The bucket has tables, thresholds, lists, logs and site; the working directory none."""
     results = brought(server, "mine", tmp_path)
     found = contents(results)
     assert_same(
@@ -67,7 +67,7 @@ def test_a_bucket_gets_the_tables_of_a_local_run(
 
 @pytest.mark.usefixtures("stored")
 def test_polars_and_duckdb_read_the_tables_in_the_bucket(server: Server, local: Run) -> None:
-    """Both get the rows of the local run; DuckDB by way of pyarrow, which needs no extension of it."""
+    """Both read the rows of the local run; DuckDB reads through pyarrow, without its extension."""
     table = "mine/some/where/results/tables/catalogue"
     expected = pl.concat(
         [pl.read_parquet(local.folder / "results/tables" / f"{part}.parquet") for part in PARTS[:2]]
@@ -97,7 +97,7 @@ def test_polars_and_duckdb_read_the_tables_in_the_bucket(server: Server, local: 
 def test_a_further_run_makes_what_has_changed_and_removes_what_is_gone(
     stored: Run, server: Server
 ) -> None:
-    """Tables that no job reads are not brought from the bucket; parts of sweeps that are gone are removed there, and foreign files stay."""
+    """Unread tables are not fetched; parts of removed sweeps are deleted; foreign files stay."""
     config = copy.deepcopy(CONFIG)
     config["sweeps"]["renamed"] = config["sweeps"].pop("own")
     config["charts"] = [{"chart": "attained", "sweep": "renamed", "id": "second"}]
@@ -108,13 +108,13 @@ def test_a_further_run_makes_what_has_changed_and_removes_what_is_gone(
     done = stored("--cores", "2", *profile("s3", "mine"), "results/skipped.csv")
     assert done.returncode == 0, done.stdout
     assert "some/where/results/tables/own/part-00000.parquet" in server.objects("mine"), (
-        "the list that names it still stands"
+        "the index that lists it is unchanged"
     )
     done = stored("--cores", "2", *profile("s3", "mine"))
     assert done.returncode == 0, done.stdout
     assert (
-        "\nremoved s3://mine/some/where/results/tables/own/part-00000.parquet, which is no part of any sweep now\n"
-        in done.stdout
+        "\nremoved s3://mine/some/where/results/tables/own/part-00000.parquet, "
+        "which is no part of any sweep now\n" in done.stdout
     )
     keys = {key.removeprefix("some/where/results/") for key in server.objects("mine")}
     tables = {
@@ -129,7 +129,7 @@ def test_a_further_run_makes_what_has_changed_and_removes_what_is_gone(
 
 
 def fetched(run: Run) -> str:
-    """What the last run brought from the bucket, as its log tells."""
+    """The fetch messages in the log of the last run."""
     *_, log = sorted((run.folder / ".snakemake/log").iterdir())
     return "".join(
         line
@@ -139,7 +139,7 @@ def fetched(run: Run) -> str:
 
 
 def test_the_untested_profile_is_at_least_understood(server: Server, tmp_path: Path) -> None:
-    """Every option of profiles/kubernetes is one of Snakemake's or of its plugin's; a dry run needs no cluster."""
+    """Snakemake and its plugin accept every option of the profile; a dry run needs no cluster."""
     done = Run(tmp_path, server.environment)(
         "--dry-run", *profile("kubernetes", "pods"), "results/skipped.csv"
     )
@@ -150,7 +150,7 @@ def test_the_untested_profile_is_at_least_understood(server: Server, tmp_path: P
 def test_nodes_that_share_no_files_make_the_tables_of_a_local_run(
     cluster: Cluster, server: Server, local: Run, tmp_path: Path
 ) -> None:
-    """Workflow, config and results travel through the bucket; nothing is left on the machine the run was started on."""
+    """Workflow, config and results go through the bucket; no output is left on this machine."""
     run = Run(tmp_path, {**server.environment, **cluster.environment})
     done = run(*profile("slurm-s3", "far"), *QUICKLY, "results/tables/index.csv")
     assert done.returncode == 0, done.stdout

@@ -1,4 +1,4 @@
-"""Parts as jobs of a SLURM cluster: a real one, of several nodes, on this machine."""
+"""Parts as jobs of a real SLURM cluster of several nodes on this machine."""
 
 import re
 import time
@@ -11,7 +11,7 @@ PROFILE = ("--profile", REPOSITORY / "profiles/slurm")
 
 
 def running(cluster: Cluster, rule: str, number: int) -> dict[str, str]:
-    """The nodes of a rule's jobs by the jobs' numbers, as soon as this many run the step that makes something."""
+    """Nodes of a rule's jobs by job number, once this many of them run the inner step."""
     deadline_s = time.monotonic() + 60
     while time.monotonic() < deadline_s:
         found = {job: node for job, (node, what) in cluster.jobs().items() if rule in what}
@@ -24,7 +24,7 @@ def running(cluster: Cluster, rule: str, number: int) -> dict[str, str]:
 def test_a_cluster_makes_the_tables_of_a_local_run_although_jobs_are_lost_on_it(
     cluster: Cluster, local: Run, tmp_path: Path
 ) -> None:
-    """A job is cancelled, one is killed, one is on a node that goes down: each is made again."""
+    """A cancelled job, a killed job and a job on a lost node are rerun."""
     run = Run(tmp_path, cluster.environment)
     with run.started(*PROFILE, *QUICKLY, "results/tables/index.csv") as process:
         jobs = running(cluster, "sweep_table", len(PARTS))

@@ -1,4 +1,4 @@
-"""Where sources disagree: numbers of the catalogue whose note gives another figure for the same thing.
+"""Disagreements of sources: numbers of the catalogue whose note gives another figure.
 
 `python tests/support/disagreements.py` writes docs/disagreements.md.
 """
@@ -13,14 +13,14 @@ import rooflines
 PAGE = Path(__file__).parents[2] / "docs" / "disagreements.md"
 FIGURE = re.compile(r"(?<![\w.])\d+(?:\.\d+)?e\d+")
 SAME_KIND = 2.5
-"""Figures further apart than this are of something else."""
+"""Figures further apart than this factor describe another quantity."""
 
 HEAD = """\
 # Where sources disagree
 
-Numbers of chips for which the catalogue's own sources give more than one figure: the one that is used, the others, and what is known of
-them. A chip that some source describes differently in a way that matters is there as a variant too (`base:` in config/chips.yaml).
-A test keeps this page in step with the catalogue.
+Numbers of chips for which the sources of the catalogue give several figures: the figure in use,
+the others, and the reason if it is known. If the difference matters, the catalogue also has a
+variant of the chip (`base:` in config/chips.yaml). A test compares this page with the catalogue.
 
 | chip | number | used | others | note |
 |---|---|---|---|---|
@@ -28,7 +28,10 @@ A test keeps this page in step with the catalogue.
 
 
 def found() -> list[tuple[str, str, float, list[float], str]]:
-    """Return chip, path, value, other figures and note of every number with other figures in its note; variants are left out."""
+    """Return chip, path, value, other figures and note of every number with several figures.
+
+    Variants are left out.
+    """
     chips = rooflines.chips()
     listed = []
     for row in chips.filter(chips["base"].is_null() & chips["note"].is_not_null()).iter_rows(
@@ -48,7 +51,8 @@ def found() -> list[tuple[str, str, float, list[float], str]]:
 def page() -> str:
     """Return the text of the page."""
     rows = (
-        f"| `{chip}` | `{path}` | {value:.6g} | {', '.join(f'{other:.6g}' for other in others)} | {note.strip()} |"
+        f"| `{chip}` | `{path}` | {value:.6g} | "
+        f"{', '.join(f'{other:.6g}' for other in others)} | {note.strip()} |"
         for chip, path, value, others, note in found()
     )
     return HEAD + "\n".join(" ".join(row.split()) for row in rows) + "\n"

@@ -1,4 +1,7 @@
-"""What must become of whatever is read: a valid table or one message of the agreed form, within a time and a memory, and no other file."""
+"""Fuzzing: every input gives a valid table or one message, within limits of time and memory.
+
+No case may write another file, start a program, or open a connection.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +31,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SECONDS = 20
-"""What one case may take."""
+"""Time limit of a case [s]."""
 
 MEMORY = 2 * 2**30
-"""What the cases of a process may take beyond what it took before [byte]."""
+"""Memory limit of the cases of a process, on top of its memory before [byte]."""
 
 SOLVED = 0.4
-"""The thresholds of cases whose slice begins before this share of the table are computed too; they take longest."""
+"""Thresholds are slow: solve them if the slice of a case begins before this share of the table."""
 
 MOST_ROWS, MOST_THRESHOLDS = 200, 5_000
-"""What is computed of a valid table, and how many thresholds it may have to be solved for [1]."""
+"""Most rows to compute of a valid table, and most thresholds to solve [1]."""
 
 
 TEXTS = (
@@ -85,11 +88,11 @@ TEXTS = (
     ),
     *("\u00fc\u884c", "\U0001f642", "e\u0301", " ", "x" * 40),
 )
-"""Pieces of names, notes and sources that mean something to Snakemake, Python, a shell, HTML, YAML or JSON."""
+"""Pieces of text that are special in Snakemake, Python, a shell, HTML, YAML or JSON."""
 
 
 def config_of_texts(chance: random.Random | None = None) -> dict[str, Any]:
-    """A valid config, cheap to run, whose free texts have random ones of `TEXTS` in them; without `chance` all of them."""
+    """A valid, cheap config with random `TEXTS` in its free texts; without `chance` all of them."""
 
     def text(joint: str = "", start: int = 0, step: int = 1) -> str:
         pieces = chance.choices(TEXTS, k=chance.randint(6, 12)) if chance else TEXTS
@@ -115,7 +118,7 @@ def config_of_texts(chance: random.Random | None = None) -> dict[str, Any]:
 
 
 class Outside:
-    """Watches for what no config may bring about: files written outside one folder, programs started, addresses called."""
+    """Audit hook for forbidden effects: files outside a folder, programs, connections."""
 
     def __init__(self) -> None:
         self.folder: str | None = None
@@ -160,7 +163,7 @@ OUTSIDE = Outside()
 
 @contextlib.contextmanager
 def watched(folder: Path) -> Iterator[None]:
-    """No file outside a folder, no program, no address."""
+    """Check that no file outside a folder is written, no program started, no connection opened."""
     OUTSIDE.folder, OUTSIDE.found = os.path.realpath(folder), []
     try:
         yield
@@ -171,7 +174,7 @@ def watched(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """No longer than this: of computing, or six times as long of waiting, for the machine may have other work."""
+    """Limit CPU time, and wall time to six times that, because the machine may be busy."""
 
     def late(*_: object) -> None:
         raise TimeoutError(f"took more than {seconds} s")
@@ -194,7 +197,7 @@ def within(seconds: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def little_memory(more: int = MEMORY) -> Iterator[None]:
-    """No more memory than this beyond what the process has: asking for more fails."""
+    """Limit the memory that the process may allocate in addition [byte]."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     before = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + more, before[1]))
@@ -205,7 +208,7 @@ def little_memory(more: int = MEMORY) -> Iterator[None]:
 
 
 def assert_form(message: str) -> None:
-    """Check the form of a message: of each mistake place and problem, what is close to it, how to fix it."""
+    """Check the form of a message: place and problem, close matches, fix, for each mistake."""
     parts = re.split(r"\n(?! )", message)
     if parts[-1].startswith("and "):
         parts.pop()
@@ -222,7 +225,7 @@ def assert_form(message: str) -> None:
 
 
 def outcome(case: Case, folder: Path) -> str:
-    """Check what becomes of a case, in a folder of its own.
+    """Check the outcome of a case, in a folder of its own.
 
     Returns:
         `table` or `message`.
@@ -274,7 +277,7 @@ def outcome(case: Case, folder: Path) -> str:
 
 @contextlib.contextmanager
 def real_catalogues() -> Iterator[None]:
-    """What a mutated catalogue leaves behind is gone afterwards."""
+    """Restore the real catalogues afterwards."""
     files = catalogue.CHIPS_FILE, catalogue.DTYPES_FILE
     try:
         yield
@@ -284,6 +287,6 @@ def real_catalogues() -> Iterator[None]:
 
 
 def forget() -> None:
-    """Let the catalogues be read again."""
-    for known in (catalogue.dtype_entries, catalogue.chip_entries, catalogue._chip_file):  # noqa: SLF001, what is cached
-        known.cache_clear()
+    """Clear the cached catalogues."""
+    for cached in (catalogue.dtype_entries, catalogue.chip_entries, catalogue._chip_file):  # noqa: SLF001
+        cached.cache_clear()

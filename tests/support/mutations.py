@@ -1,4 +1,4 @@
-"""Configs and catalogues that went wrong: mutated from valid ones, as data and as text."""
+"""Invalid configs and catalogues: mutations of valid ones, as data and as text."""
 
 from __future__ import annotations
 
@@ -50,11 +50,13 @@ chips:
       vector: {bf16: {flops_per_s: 1.0e13}}
     memory: {hbm: {bytes_per_s: 8.2e11, capacity_bytes: 1.6e10}, l2: {bytes_per_s: 8.0e12}}
     networks:
-      ici: {bytes_per_s: 4.5e10, links: 4, topology: torus, ring_multiple: 16, domain: 64, hop_latency_s: 1.0e-6}
+      ici: {bytes_per_s: 4.5e10, links: 4, topology: torus, ring_multiple: 16, domain: 64,
+            hop_latency_s: 1.0e-6}
       net: {bytes_per_s: 5.0e9, topology: switch}
     power: {watts: 300}
     prices: [{usd_per_hour: 1.2, provider: someone, date: "2026-01-01"}]
-  mine-fast: {base: mine, memory.hbm.bytes_per_s: 9.0e11, units.matrix.fp8.flops_per_s: 8.0e14, source: my own notes}
+  mine-fast: {base: mine, memory.hbm.bytes_per_s: 9.0e11, units.matrix.fp8.flops_per_s: 8.0e14,
+              source: my own notes}
 charts:
   - {chart: roofline, sweep: again, chips: [mine-fast], dtypes: [bf16], title: Mine, sizes: [1, 64]}
 pathvars: {results: here}
@@ -95,12 +97,16 @@ chips:
     year: 2022
     status: sold
     aliases: [h100]
-    units: {matrix: {bf16: {flops_per_s: 9.89e14, source: notes, confidence: vendor, halved: true, printed_with_sparsity: 1.979e15}}}
-    memory: {hbm: {bytes_per_s: 3.35e12, capacity_bytes: 80000000000, technology: HBM3, source: [notes, others]}}
-    networks: {nvlink: {bytes_per_s: 2.5e10, links: 18, topology: switch, domain: 8, estimate: false}}
+    units: {matrix: {bf16: {flops_per_s: 9.89e14, source: notes, confidence: vendor, halved: true,
+                            printed_with_sparsity: 1.979e15}}}
+    memory: {hbm: {bytes_per_s: 3.35e12, capacity_bytes: 80000000000, technology: HBM3,
+                   source: [notes, others]}}
+    networks: {nvlink: {bytes_per_s: 2.5e10, links: 18, topology: switch, domain: 8,
+                        estimate: false}}
     measured: [{what: a matmul, fraction_of_peak: 0.8, source: notes}]
   tpu-v5e:
-    units: {matrix: {bf16: {flops_per_s: 1.97e14}, int8: {flops_per_s: 394000000000000}}, vector: {fp32: {flops_per_s: 3e12}}}
+    units: {matrix: {bf16: {flops_per_s: 1.97e14}, int8: {flops_per_s: 394000000000000}},
+            vector: {fp32: {flops_per_s: 3e12}}}
     memory: {hbm: {bytes_per_s: 8.1e11}, l2: {capacity_bytes: 1.3e8}}
     networks: {ici: {bytes_per_s: 4.5e10, links: 4, topology: torus, ring_multiple: 16, domain: 16}}
   tpu-v5p: {base: tpu-v5e, units.vector.fp32.flops_per_s: 7.0e12, estimate: true}
@@ -287,7 +293,7 @@ def places(node: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [place for key, value in inner for place in ((*path, key), *places(value, (*path, key)))]
 
 
-def at(document: Any, path: tuple[Any, ...]) -> Any:  # noqa: ANN401, whatever stands there
+def at(document: Any, path: tuple[Any, ...]) -> Any:  # noqa: ANN401, plain data
     """Return the value at a path."""
     for step in path:
         document = document[step]
@@ -295,15 +301,15 @@ def at(document: Any, path: tuple[Any, ...]) -> Any:  # noqa: ANN401, whatever s
 
 
 def renamed(mapping: dict[Any, Any], key: object, new: object) -> None:
-    """Rename a key of a mapping, which keeps its place."""
+    """Rename a key of a mapping, without changing the order."""
     items = [(new if name == key else name, value) for name, value in mapping.items()]
     mapping.clear()
     mapping.update(items)
 
 
 @st.composite
-def mutated(draw: st.DrawFn, text: str) -> Any:  # noqa: ANN401, whatever comes out
-    """Draw plain data that differs from a valid document in a few places."""
+def mutated(draw: st.DrawFn, text: str) -> Any:  # noqa: ANN401, plain data
+    """Draw plain data that differs from a valid document in a few values."""
     document = copy.deepcopy(parsed(text))
     for _ in range(draw(st.sampled_from([1, 1, 1, 2, 4]))):
         known = places(document)
@@ -313,7 +319,7 @@ def mutated(draw: st.DrawFn, text: str) -> Any:  # noqa: ANN401, whatever comes 
 
 
 def mutate(draw: st.DrawFn, document: Any, known: list[tuple[Any, ...]]) -> None:  # noqa: ANN401, plain data
-    """Change one place of a document."""
+    """Change one value of a document."""
     path = draw(st.sampled_from(known))
     parent, last = at(document, path[:-1]), path[-1]
     how = draw(
@@ -337,7 +343,7 @@ def mutate(draw: st.DrawFn, document: Any, known: list[tuple[Any, ...]]) -> None
 
 
 def changed(draw: st.DrawFn, value: Any) -> Any:  # noqa: ANN401, plain data
-    """Return a value that grew, shrank, or went into another."""
+    """Return a larger, smaller or nested form of a value."""
     if isinstance(value, int | float) and draw(st.booleans()):
         factor = draw(st.sampled_from([0, -1, 1e-18, 1e18, 10**30, 0.5, 3]))
         with contextlib.suppress(
@@ -424,7 +430,7 @@ PIECES = (
 
 @st.composite
 def garbled(draw: st.DrawFn, text: str) -> bytes:
-    """Draw the text of a document with pieces put in, cut out, doubled or exchanged, and bytes changed."""
+    """Draw the text of a document with insertions, deletions, copies, swaps and changed bytes."""
     for _ in range(draw(st.integers(0, 3))):
         start = draw(st.integers(0, len(text)))
         stop = min(len(text), start + draw(st.sampled_from([0, 0, 1, 5, 40])))
@@ -447,19 +453,19 @@ def garbled(draw: st.DrawFn, text: str) -> bytes:
 
 
 @cache
-def parsed(text: str) -> Any:  # noqa: ANN401, whatever stands there
-    """Return plain data, the merge keys filled in and no part of it shared."""
+def parsed(text: str) -> Any:  # noqa: ANN401, plain data
+    """Return plain data with merge keys resolved and no shared objects."""
     return json.loads(json.dumps(yaml.safe_load(text), default=str))
 
 
 def dumped(document: object) -> str:
-    """Return the text of a document, on lines or in braces."""
+    """Return the text of a document in block or flow style."""
     return str(yaml.dump(document, Dumper=Dumper, allow_unicode=True, sort_keys=False, width=1000))
 
 
 @st.composite
 def texts(draw: st.DrawFn, valid: str) -> bytes:
-    """Draw a document that went wrong as data, as text, or as both; at times the valid one."""
+    """Draw a document mutated as data, as text, or both; sometimes the valid one."""
     text = dumped(draw(mutated(valid))) if draw(st.integers(0, 2)) else valid
     return (
         draw(garbled(text))
@@ -470,7 +476,7 @@ def texts(draw: st.DrawFn, valid: str) -> bytes:
 
 @dataclass(frozen=True)
 class Case:
-    """What one case reads.
+    """The inputs of one case.
 
     Attributes:
         config: The bytes of the config.
@@ -486,7 +492,7 @@ class Case:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Draw a case: mostly a config that went wrong, else a catalogue."""
+    """Draw a case: mostly an invalid config, else an invalid catalogue."""
     valid = draw(st.sampled_from(CONFIGS))
     wrong = draw(st.sampled_from(["config", "config", "config", "chips", "dtypes"]))
     if wrong == "config":

@@ -1,4 +1,4 @@
-"""What holds of every table whatever its config: numbers are finite and have no negative zero, a null means what the dictionary says."""
+"""Properties of every table: finite numbers, no negative zeros, nulls as the dictionary defines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rooflines.model.columns import table_columns, threshold_columns
 if TYPE_CHECKING:
     from rooflines.sweep.sweep import Sweep
 
-FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")  # noqa: RUF001, the wide forms are formulas where they are typed
+FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")  # noqa: RUF001, wide forms are formulas too
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 
 
@@ -24,7 +24,8 @@ def check_numbers(frame: pl.DataFrame) -> None:
         if dtype in (pl.Float64, pl.Float32):
             column = frame[name].drop_nulls()
             assert column.is_finite().all(), (
-                f"{name} is not finite: {frame.filter(~pl.col(name).is_finite()).head(1).to_dicts()}"
+                f"{name} is not finite: "
+                f"{frame.filter(~pl.col(name).is_finite()).head(1).to_dicts()}"
             )
             zero = column.filter(column == 0)
             assert ((1.0 / zero) > 0).all(), f"{name} is a negative zero"
@@ -41,7 +42,7 @@ def check_table(frame: pl.DataFrame, sweep: Sweep) -> None:
     assert list(columns) == frame.columns
     for name, column in columns.items():
         assert column.null or frame[name].null_count() == 0, (
-            f"{name} is null, which the dictionary gives no meaning"
+            f"{name} has a null, which the dictionary does not define"
         )
     networks = {chip: set(sweep.chips[chip]["networks"]) for chip in sweep.config["chips"]}
     levels = {chip: sweep.chips[chip]["memory"] for chip in sweep.config["chips"]}
@@ -73,13 +74,13 @@ def check_table(frame: pl.DataFrame, sweep: Sweep) -> None:
 
 
 def check_thresholds(frame: pl.DataFrame, sweep: Sweep) -> None:
-    """Check the thresholds of a sweep against the column dictionary, as far as that needs no computing."""
+    """Check the thresholds of a sweep against the column dictionary, without solving."""
     check_numbers(frame)
     columns = {column.name: column for column in threshold_columns(sweep.op.dims)}
     assert list(columns) == frame.columns
     for name, column in columns.items():
         assert column.null or frame[name].null_count() == 0, (
-            f"{name} is null, which the dictionary gives no meaning"
+            f"{name} has a null, which the dictionary does not define"
         )
     assert frame.filter(pl.col("shards").is_null() != (pl.col("axis") == "shards")).is_empty()
     for dim in sweep.op.dims:
@@ -108,7 +109,7 @@ def check_thresholds(frame: pl.DataFrame, sweep: Sweep) -> None:
 
 
 def check_csv(text: str) -> None:
-    """Check that no cell of a CSV file would run as a formula, whether a spreadsheet parts cells at commas or at semicolons."""
+    """Check that no cell of a CSV file is a formula, for comma and semicolon separators."""
     for row in csv.reader(io.StringIO(text)):
         for cell in row:
             for part in cell.split(";"):
