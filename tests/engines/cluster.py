@@ -1,4 +1,4 @@
-"""A SLURM cluster of virtual nodes on this machine: the real munged, slurmctld and slurmd, on loopback, of any user, beside any other."""
+"""A SLURM cluster of virtual nodes: real munged, slurmctld and slurmd, on loopback, as any user."""
 
 import os
 import pwd
@@ -12,6 +12,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
 PROGRAMS = (
     "munged",
     "slurmctld",
@@ -24,7 +26,7 @@ PROGRAMS = (
     "sinfo",
 )
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}:/usr/sbin:/sbin"
-"""As with the environment activated, since nodes that share no files start what is called python; daemons are not on every user's path."""
+"""The path with the environment activated, for jobs that start `python`, and with daemons."""
 QUICKLY = ("--slurm-init-seconds-before-status-checks", "8")
 """Options for Snakemake: the jobs of this cluster take seconds."""
 
@@ -85,24 +87,16 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def is_running(pid: int) -> bool:
-    """Whether there is such a process."""
-    with suppress(ProcessLookupError):
-        os.kill(pid, 0)
-        return True
-    return False
-
-
 STEP = "SLURM_STEP_ID=0"
 """What processes of a job's first step have in their environment."""
 
 
 class Cluster:
-    """A SLURM cluster that lives in a folder.
+    """A SLURM cluster in a folder.
 
     Args:
-        folder: Where its state, logs and sockets go; its path has to be short, as sockets want it.
-        nodes: Virtual nodes; each claims a CPU and 4 GB, whatever the machine has, so that it runs one job at a time.
+        folder: For its state, logs and sockets; its path has to be short for sockets.
+        nodes: Virtual nodes; each claims one CPU and 4 GB, so that it runs one job at a time.
     """
 
     def __init__(self, folder: Path, nodes: int) -> None:
@@ -147,7 +141,7 @@ class Cluster:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal_number)
             deadline_s = time.monotonic() + 3
-            while any(map(is_running, pids)) and time.monotonic() < deadline_s:
+            while any(map(psutil.pid_exists, pids)) and time.monotonic() < deadline_s:
                 time.sleep(0.1)
 
     def start_node(self, node: str) -> None:
@@ -170,13 +164,14 @@ class Cluster:
 
     @staticmethod
     def processes(job: str, mark: str = STEP) -> list[int]:
-        """The processes that a job has started, known by their environment: its step's, or those that have another variable as well."""
-        marks, found = {f"SLURM_JOB_ID={job}".encode(), mark.encode()}, []
-        for process in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                if marks <= set((process / "environ").read_bytes().split(b"\0")):
-                    found.append(int(process.name))
-        return found
+        """The processes of a job: with its number and another variable in their environment."""
+        name, _, value = mark.partition("=")
+        marks = {"SLURM_JOB_ID": job, name: value}.items()
+        return [
+            process.pid
+            for process in psutil.process_iter(["environ"])
+            if marks <= (process.info["environ"] or {}).items()
+        ]
 
     def kill(self, job: str, mark: str = STEP) -> None:
         """End what a job's step has started with SIGKILL, as a system short of memory does."""
@@ -185,34 +180,36 @@ class Cluster:
                 os.kill(pid, signal.SIGKILL)
 
     def lose(self, node: str) -> None:
-        """Take a node away with the job on it: to SLURM, what a power cut looks like. It comes back as soon as its daemon says so."""
+        """Take down a node with its job, as a power cut does; its daemon can bring it back."""
         self._lost += [job for job, (where, _) in self.jobs().items() if where == node]
         self._call("scontrol", "update", f"nodename={node}", "state=down", "reason=lost")
 
     def _write(self) -> None:
         for name in ("state", "bin", *(f"spool/{node}" for node in self.nodes)):
             (self.folder / name).mkdir(parents=True)
-        self.folder.chmod(
-            0o755
-        )  # munged will not have a key in a folder that others may write to, and its clients must get in
+        # munged refuses a key in a folder that others may write, and its clients must get in.
+        self.folder.chmod(0o755)
         key = self.folder / "munge.key"
         key.write_bytes(secrets.token_bytes(1024))
         key.chmod(0o600)
         host = socket.gethostname().partition(".")[0]
         lines = [CONFIG.format(host=host, port=free_port(), user=user(), folder=self.folder)]
         lines += [
-            f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} CPUs=1 RealMemory=4000 State=UNKNOWN\n"
+            f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} "
+            "CPUs=1 RealMemory=4000 State=UNKNOWN\n"
             for node in self.nodes
         ]
         lines.append(
-            f"PartitionName=main Nodes={','.join(self.nodes)} Default=YES MaxTime=INFINITE DefaultTime=60 State=UP\n"
+            f"PartitionName=main Nodes={','.join(self.nodes)} Default=YES "
+            "MaxTime=INFINITE DefaultTime=60 State=UP\n"
         )
         (self.folder / "slurm.conf").write_text("".join(lines))
-        # The plugin starts the inner step without SLURM_CONF, which says where this cluster is: where slurm.conf is in its usual place,
-        # as on a cluster of one's own, nothing is amiss.
+        # The plugin starts the inner step without SLURM_CONF, which names this cluster; a cluster
+        # with slurm.conf at its usual path does not need it.
         srun = self.folder / "bin" / "srun"
         srun.write_text(
-            f'#!/bin/sh\nSLURM_CONF={self.folder / "slurm.conf"} exec {shutil.which("srun", path=PATH)} "$@"\n'
+            f"#!/bin/sh\nSLURM_CONF={self.folder / 'slurm.conf'} "
+            f'exec {shutil.which("srun", path=PATH)} "$@"\n'
         )
         srun.chmod(0o755)
 
