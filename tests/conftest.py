@@ -1,5 +1,6 @@
-"""What several tests need: the repository, and Snakemake started as a user would start it."""
+"""Shared fixtures: the repository, Snakemake as a user starts it, a run of the default config."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -21,7 +22,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def snakemake() -> Snakemake:
-    """`snakemake --cores 2` with this environment's Python, in a folder, with more arguments; its output is text, both streams in one."""
+    """Run `snakemake --cores 2` in a folder; the output has both streams as text."""
 
     def run(
         *arguments: str | Path, cwd: Path, **environment: str
@@ -38,3 +39,21 @@ def snakemake() -> Snakemake:
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def default_results(
+    tmp_path_factory: pytest.TempPathFactory, repository: Path, snakemake: Snakemake
+) -> Path:
+    """The results of the default config, read only: one run per session, by the first worker."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "default"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "done").exists():
+            options = ("--snakefile", repository / "Snakefile", "--directory", folder)
+            done = snakemake(*options, cwd=folder)
+            assert done.returncode == 0, done.stdout
+            (folder / "done").touch()
+    return folder / "results"

@@ -240,7 +240,7 @@ def _known(
     config: rooflines.Config,
     chart: Any,
     what: str,
-    computed: Callable[[], pl.LazyFrame],  # noqa: ANN401
+    computed: Callable[[], pl.LazyFrame],
 ) -> pl.DataFrame:
     key = (id(config), chart.id, what)
     if key not in KNOWN:

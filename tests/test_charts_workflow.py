@@ -1,4 +1,4 @@
-"""Charts are drawn anew exactly when their data or their code change, in the run in which they change."""
+"""Charts are redrawn exactly when their data or their code change, in the run of the change."""
 
 import copy
 import shutil
@@ -44,7 +44,7 @@ class Runs:
         self.config = copy.deepcopy(CONFIG)
 
     def remade(self, **style: Any) -> set[str]:  # noqa: ANN401, handed on to YAML
-        """Write the config in a style and run the workflow; which outputs are new since."""
+        """Write the config in a YAML style and run the workflow; the outputs that are new."""
         (self.path / "my.yaml").write_text(yaml.safe_dump(self.config, sort_keys=False, **style))
         before = self._made()
         done = self.snakemake(
@@ -54,7 +54,7 @@ class Runs:
         return {name for name, made in self._made().items() if before[name] != made}
 
     def _made(self) -> dict[str, int]:
-        """When each output was made; a folder when the newest of its files was."""
+        """The time of each output; of a folder, that of its newest file."""
         times = {}
         for name in OUTPUTS:
             path = self.path / "results" / name
@@ -67,7 +67,7 @@ class Runs:
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory, repository: Path, snakemake: Snakemake) -> Runs:
-    """A folder with results; not to be changed."""
+    """A folder with results; read only."""
     runs = Runs(tmp_path_factory.mktemp("charts"), repository / "Snakefile", snakemake)
     assert runs.remade() == set(OUTPUTS)
     return runs
@@ -75,29 +75,26 @@ def first(tmp_path_factory: pytest.TempPathFactory, repository: Path, snakemake:
 
 @pytest.fixture
 def runs(first: Runs, tmp_path: Path) -> Runs:
-    """A folder with results of its own."""
+    """A copy of the results, to be changed."""
     shutil.copytree(first.path, tmp_path, dirs_exist_ok=True)
     return Runs(tmp_path, first.snakefile, first.snakemake)
 
 
-def test_an_edited_chip_redraws_its_charts_in_the_run_that_remakes_its_tables(runs: Runs) -> None:
-    """They show the new bandwidth at once; charts of other chips stay, and a further run has nothing to do, however the config is set."""
-    runs.config["chips"]["mine"]["memory.hbm.bytes_per_s"] = 4.0e11
-    assert runs.remade() == {OWN, THRESHOLDS, RIDGES, SITE}
-    assert "400000000000.0" in (runs.path / "results" / RIDGES / "ridges-own.csv").read_text()
-    assert runs.remade(default_flow_style=True, width=60) == set()
-
-
-def test_a_table_that_is_made_again_as_it_was_redraws_nothing(runs: Runs) -> None:
-    """Meanwhile a chart with another title is drawn, of tables that stay as they are."""
-    (runs.path / "results" / OWN).unlink()
+def test_charts_are_redrawn_in_the_run_that_changes_their_data(runs: Runs) -> None:
+    """A title or a bandwidth redraws its charts; a remade table or the YAML style does not."""
+    results = runs.path / "results"
+    (results / OWN).unlink()
     runs.config["charts"][1]["title"] = "Two chips"
-    assert runs.remade() == {OWN, CHIPS, SITE}
-    assert "Two chips" in (runs.path / "results" / CHIPS / "chips-catalogue.json").read_text()
+    assert runs.remade() == {OWN, CHIPS, SITE}, "a table that is remade unchanged redraws nothing"
+    assert "Two chips" in (results / CHIPS / "chips-catalogue.json").read_text()
+    runs.config["chips"]["mine"]["memory.hbm.bytes_per_s"] = 4.0e11
+    assert runs.remade(default_flow_style=True, width=60) == {OWN, THRESHOLDS, RIDGES, SITE}
+    assert "400000000000.0" in (results / RIDGES / "ridges-own.csv").read_text()
+    assert runs.remade() == set()
 
 
 def test_charts_that_are_asked_for_are_drawn_after_a_table_that_is_made_again(runs: Runs) -> None:
-    """Snakemake forgets that they are missing: they come after files that are there and made again, and do not care how new these are."""
+    """Snakemake forgets missing files whose `ancient` inputs are remade."""
     shutil.rmtree(runs.path / "results" / CHIPS)
     unfinished(runs.path, f"results/{CATALOGUE}")
     done = runs.snakemake(

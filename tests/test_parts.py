@@ -1,4 +1,4 @@
-"""How a config is cut into jobs, and what each depends on."""
+"""How a config is cut into parts, and what each depends on."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def large(chips: int, sizes: int) -> rooflines.Config:
 def test_chips_share_a_part_only_while_it_is_small(
     chips: int, sizes: int, expected: list[int]
 ) -> None:
-    """Of forty chips with 1e8 rows each has a part of its own, so that an edit of one costs a fortieth; a large one is cut evenly."""
+    """An edit of one large chip costs that chip's part; a very large chip is cut evenly."""
     assert [part.rows for part in plan(large(chips, sizes)).parts] == expected
 
 
@@ -81,7 +81,7 @@ def asked_for(sizes: int) -> list[tuple[int, int]]:
 
 
 def test_a_job_asks_for_what_its_rows_need() -> None:
-    """More rows want more memory, up to the size at which the rest waits on disk: a sweep of any size has such jobs."""
+    """More rows need more memory, up to the limit of a part: no job of any sweep needs more."""
     (small,), (middle,), (most,), beyond = (
         asked_for(sizes) for sizes in (1, 3_000, 20_000, 1_000_000)
     )
@@ -91,7 +91,7 @@ def test_a_job_asks_for_what_its_rows_need() -> None:
 
 
 def test_few_large_parts_have_two_threads_each_and_many_have_one() -> None:
-    """A sweep of two large parts leaves no core idle, and of four the starts of some overlap with the work of others."""
+    """Two large parts fill the cores with two threads each; four fill them with one each."""
     assert [
         [threads for threads, _ in asked_for(sizes)] for sizes in (1, 3_000, 20_000, 40_000)
     ] == [[1], [1], [2], [2, 2]]
@@ -99,14 +99,14 @@ def test_few_large_parts_have_two_threads_each_and_many_have_one() -> None:
 
 
 def test_parts_together_are_the_table() -> None:
-    """What the parts' specs describe is what the sweep describes, whatever the size of a part."""
+    """The specs of parts describe the sweep, for any size of a part."""
     whole = rooflines.rows(config(100), "three").collect()
     for size in (40, 24, 10, 7):
-        found = [parts_rows(part.spec) for part in plan(config(size)).parts]
-        assert [row for rows in found for row in rows] == whole.rows()
+        rows = [row for part in plan(config(size)).parts for row in part_rows(part.spec)]
+        assert rows == whole.rows()
 
 
-def parts_rows(spec: str) -> list[tuple[Any, ...]]:
+def part_rows(spec: str) -> list[tuple[Any, ...]]:
     """The rows that a spec describes."""
     from rooflines.sweep.rows import sweep_rows  # noqa: PLC0415, a helper of one test
 
@@ -115,7 +115,7 @@ def parts_rows(spec: str) -> list[tuple[Any, ...]]:
 
 
 def test_an_edited_chip_changes_the_parts_it_is_in_and_no_other() -> None:
-    """One number of one chip is one part's business."""
+    """A number of a chip belongs to one part."""
     before = plan(config(24)).parts
     after = plan(config(24, **{"memory.hbm.bytes_per_s": 1e12})).parts
     assert [b.spec == a.spec for b, a in zip(before, after, strict=True)] == [True, True, False]
@@ -135,7 +135,7 @@ def test_an_edited_chip_changes_the_parts_it_is_in_and_no_other() -> None:
 def test_a_digest_covers_what_computes_a_file_and_nothing_else(
     packages: tuple[str, ...], within: set[str], without: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An edit of a formula remakes what it computes: not messages, not what others compute, draw or run."""
+    """An edit of a formula remakes its outputs; wording, charts and run are not in the digest."""
     read: set[str] = set()
     original = Path.read_bytes
 

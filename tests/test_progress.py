@@ -1,4 +1,4 @@
-"""What a run says while it works."""
+"""Progress lines, the status line and job logs."""
 
 import io
 import logging
@@ -35,7 +35,7 @@ def record(event: str | None, **extra: object) -> logging.LogRecord:
 
 
 def workflow(*parts: str, dryrun: bool = False) -> SimpleNamespace:
-    """What progress needs of Snakemake's workflow object: the jobs to run, numbered from 1."""
+    """A stub of Snakemake's workflow object: the jobs to run, numbered from 1."""
     jobs = [
         SimpleNamespace(jobid=i, output=[f"results/tables/{part}.parquet"])
         for i, part in enumerate(parts, start=1)
@@ -46,7 +46,7 @@ def workflow(*parts: str, dryrun: bool = False) -> SimpleNamespace:
 
 
 def test_rows_are_counted_of_the_parts_that_this_run_makes() -> None:
-    """A part that is already there is neither to do nor done."""
+    """An existing part counts as neither to make nor done."""
     stream = io.StringIO()
     progress = Progress(
         workflow("a/part-00000", "a/part-00001"),
@@ -76,7 +76,7 @@ def test_a_dry_run_has_no_progress() -> None:
     [record("job_finished"), record("run_info"), record(None), record("job_finished", job_id="x")],
 )
 def test_progress_never_stops_a_run(event: logging.LogRecord) -> None:
-    """Whatever is logged, and whatever the workflow object has become, a count is not worth a run."""
+    """Unreadable records and unknown workflow objects are ignored."""
     Progress(object(), {}).emit(event)
 
 
@@ -93,7 +93,7 @@ def test_a_thousand_parts_do_not_make_a_thousand_lines() -> None:
 
 
 def test_a_file_gets_few_lines_however_long_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousand parts of a minute each: one line for every tenth of the rows, the first and the last."""
+    """A thousand parts of a minute each: one line for every tenth of the rows."""
     clock = iter(range(0, 10**9, 60))
     monkeypatch.setattr(
         "rooflines.run.progress.time", SimpleNamespace(monotonic=lambda: float(next(clock)))
@@ -110,8 +110,8 @@ def test_a_file_gets_few_lines_however_long_the_run(monkeypatch: pytest.MonkeyPa
     assert lines[-1].startswith("5,000 of 5,000 rows (100 %)")
 
 
-def test_a_terminal_shows_parts_in_the_making_with_their_own_time_left(tmp_path: Path) -> None:
-    """How far a part is follows from its half-written file, as soon as a finished part has told how many bytes a row takes."""
+def test_a_terminal_shows_running_parts_with_their_own_time_left(tmp_path: Path) -> None:
+    """Rows of a running part are estimated by file size, once bytes per row are known."""
     parts = [
         RunningPart(f"a/part-{i:05d}", 1000, tmp_path / f"part-{i:05d}.parquet") for i in range(3)
     ]
@@ -124,16 +124,15 @@ def test_a_terminal_shows_parts_in_the_making_with_their_own_time_left(tmp_path:
     (tmp_path / ".part-00001.parquet.abcdefgh.tmp").write_bytes(bytes(2500))
     assert tally.finish(0) == 1000
     tally.waiting[1].began_s = now_s - 10
-    assert (
-        tally.line(now_s)
-        == "1,250 of 3,000 rows (41 %), 62 rows/s, about 28 s left; a/part-00001 25 %, about 30 s left"
+    assert tally.line(now_s) == (
+        "1,250 of 3,000 rows (41 %), 62 rows/s, about 28 s left; a/part-00001 25 %, about 30 s left"
     )
     tally.fail(1)
     assert tally.line(now_s) == "1,000 of 3,000 rows (33 %), 50 rows/s, about 40 s left"
 
 
-def test_what_is_written_to_a_screen_stands_above_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line is taken back first, and is never longer than the screen is wide."""
+def test_text_is_written_above_the_status_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line is cleared first, and is never wider than the screen."""
     monkeypatch.setenv("COLUMNS", "10")
     stream = io.StringIO()
     screen = Screen(stream)
@@ -145,7 +144,7 @@ def test_what_is_written_to_a_screen_stands_above_its_line(monkeypatch: pytest.M
 
 @pytest.fixture
 def on_a_terminal(repository: Path, tmp_path: Path) -> str:
-    """What a terminal gets from a run of two parts, the larger of which is larger than a file may be."""
+    """The terminal output of a run of two parts, one larger than a file may be."""
     rest = {"dtypes": ["bf16"], "chips": ["tpu-v5e"], "operation": "matmul"}
     sweeps = {
         "small": {**rest, "grid": {"B": 1, "D": 1, "F": 1}},
@@ -169,7 +168,7 @@ def on_a_terminal(repository: Path, tmp_path: Path) -> str:
     ) as run:
         os.close(there)
         shown = b""
-        with suppress(OSError):  # how a terminal says that nobody writes to it any more
+        with suppress(OSError):  # the terminal was closed
             while text := os.read(here, 4096):
                 shown += text
         os.close(here)
@@ -177,10 +176,10 @@ def on_a_terminal(repository: Path, tmp_path: Path) -> str:
     return shown.decode().replace("\r\n", "\n")
 
 
-def test_a_terminal_gets_a_line_that_is_written_over_and_errors_on_lines_of_their_own(
+def test_a_terminal_gets_a_status_line_and_errors_on_lines_of_their_own(
     on_a_terminal: str,
 ) -> None:
-    """The running line never stands in front of a message, and nothing of it is left at the end."""
+    """The status line never precedes a message, and is gone at the end."""
     assert re.search(r"^100,000 rows to make in 2 parts$", on_a_terminal, re.MULTILINE)
     assert re.search(
         r"\d of 100,000 rows \(\d+ %\)[^\n]*(large|small)/part-00000[^\n]*" + re.escape(CLEAR),
@@ -189,13 +188,13 @@ def test_a_terminal_gets_a_line_that_is_written_over_and_errors_on_lines_of_thei
     seen = re.sub(rf"[^\n]*{re.escape(CLEAR)}", "", on_a_terminal)
     assert re.search(r"^(\w+Error: )?.*([Tt]oo large|may not grow)", seen, re.MULTILINE)
     assert "of 100,000 rows (" not in seen, (
-        "the run did not end well, so there is no last line, and the running one is taken back"
+        "a failed run has no last line, and its status line is cleared"
     )
     assert seen.endswith("\n")
 
 
 def test_single_jobs_are_left_out_but_errors_and_dry_runs_are_shown() -> None:
-    """The screen shows what one acts on."""
+    """The screen shows what a user acts on."""
     shown = WithoutSteps(workflow())
     assert not shown.filter(record("job_info"))
     assert not shown.filter(record("job_finished"))
@@ -205,7 +204,7 @@ def test_single_jobs_are_left_out_but_errors_and_dry_runs_are_shown() -> None:
 
 
 def test_a_line_of_progress_says_how_far_how_fast_and_how_long() -> None:
-    """Rows done of rows to do, the rate to two digits, and the time left where it is long enough to be told."""
+    """Rows done, rows to make, the rate to two digits, and the time left if it is long enough."""
     assert (
         progress_line(12_000_000, 45_000_000, 3.0)
         == "12,000,000 of 45,000,000 rows (26 %), 4,000,000 rows/s, about 8 s left"
@@ -214,7 +213,7 @@ def test_a_line_of_progress_says_how_far_how_fast_and_how_long() -> None:
     assert progress_line(100, 100, 2.0) == "100 of 100 rows (100 %), 50 rows/s, 2.0 s"
 
 
-def test_times_are_told_in_the_unit_one_would_say_them_in() -> None:
+def test_durations_have_the_unit_of_their_length() -> None:
     """Seconds up to two minutes, minutes up to two hours."""
     assert [duration(seconds) for seconds in (42, 119, 420, 12_600)] == [
         "42 s",

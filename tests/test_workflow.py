@@ -66,11 +66,11 @@ class Folder:
 
     @property
     def options(self) -> list[str]:
-        """What tells Snakemake of the workflow and the config."""
+        """The options for the workflow and the config."""
         return ["--snakefile", str(self.repository / "Snakefile"), "--configfile", "my.yaml"]
 
     def times(self) -> dict[str, int]:
-        """When each table and summary was made; the site, which a run without charts makes too, has tests of its own."""
+        """The time of each table and summary; the site has tests of its own."""
         apart = {"logs", "bundle", ".made"}
         files = (
             path
@@ -93,14 +93,14 @@ class Folder:
 def first_run(
     tmp_path_factory: pytest.TempPathFactory, repository: Path, snakemake: Snakemake
 ) -> tuple[Folder, "subprocess.CompletedProcess[str]"]:
-    """A folder with results, and how the run that made them went; not to be changed."""
+    """A folder with results and the run that made them; read only."""
     folder = Folder(tmp_path_factory.mktemp("first"), repository, snakemake)
     return folder, folder.run()
 
 
 @pytest.fixture
 def made(first_run: tuple[Folder, Any], tmp_path: Path) -> Folder:
-    """A folder with results of its own."""
+    """A copy of the results, to be changed."""
     first = first_run[0]
     shutil.copytree(first.path, tmp_path, dirs_exist_ok=True)
     return Folder(tmp_path, first.repository, first.snakemake)
@@ -116,14 +116,14 @@ def empty(tmp_path: Path, repository: Path, snakemake: Snakemake) -> Folder:
 
 
 def test_a_run_makes_every_published_file_and_nothing_else(first_run: tuple[Folder, Any]) -> None:
-    """One file per part, the list of parts, the thresholds in both forms, what was skipped; nothing of the default config."""
+    """One file per part, their list, thresholds in both formats, what was skipped; no more."""
     folder, done = first_run
     assert done.returncode == 0, done.stdout
     assert set(folder.times()) == TABLES | SUMMARIES | {INDEX}
 
 
 def test_the_list_of_tables_names_each_part_with_its_rows(first_run: tuple[Folder, Any]) -> None:
-    """What the list says of a part is what its file holds."""
+    """The list agrees with the files."""
     tables = first_run[0].results / "tables"
     index = pl.read_csv(tables / "index.csv")
     assert index.columns == ["sweep", "part", "rows", "path"]
@@ -134,7 +134,7 @@ def test_the_list_of_tables_names_each_part_with_its_rows(first_run: tuple[Folde
 
 
 def test_every_job_leaves_a_log(first_run: tuple[Folder, Any]) -> None:
-    """Logs stand under results/logs, one for each job, and end with the time the job took."""
+    """Logs are in results/logs, one per job, and end with the time of the job."""
     logs = first_run[0].results / "logs"
     names = {path.relative_to(logs).as_posix() for path in logs.rglob("*.log")}
     assert names == {f"sweep_table/{part}.log" for part in PARTS} | {
@@ -152,7 +152,7 @@ def test_every_job_leaves_a_log(first_run: tuple[Folder, Any]) -> None:
 def test_a_run_shows_rows_done_of_rows_to_do_and_no_single_jobs(
     first_run: tuple[Folder, Any],
 ) -> None:
-    """The screen has the rows to make, the rows made, and not a block of lines for each job."""
+    """The screen has the rows to make and the rows made, and no block of lines per job."""
     shown = first_run[1].stdout
     assert "30 rows to make in 3 parts" in shown
     assert re.search(r"^30 of 30 rows \(100 %\), [\d,]+ rows/s, \d+\.\d s$", shown, re.MULTILINE)
@@ -173,27 +173,31 @@ def test_a_second_run_does_nothing_and_says_so(made: Folder) -> None:
 
 
 def test_a_deleted_file_comes_back(made: Folder) -> None:
-    """A table that is gone is made again, and with it the list of tables; so is a summary; the rest stays."""
+    """A deleted table is remade, and the list of tables; so is a summary; the rest stays."""
     gone = {"tables/catalogue/part-00001.parquet", "skipped.csv"}
     for name in gone:
         (made.results / name).unlink()
     assert made.remade() == gone | {INDEX}
 
 
-def test_an_edited_chip_remakes_only_the_tables_it_is_in(made: Folder) -> None:
-    """A chip's bandwidth decides its own rows and the summaries, and no row of another chip."""
-    made.config["chips"]["mine"]["memory.hbm.bytes_per_s"] = 8.0e11
+def test_an_edited_chip_or_sweep_remakes_only_its_own_tables(made: Folder) -> None:
+    """A bandwidth and a grid change the rows of their sweep and the summaries, and no other rows.
+
+    That each of them alone changes the spec of a part is tested in `test_parts`.
+    """
+    own = made.results / "tables/own/part-00000.parquet"
+    before = pl.read_parquet(own)
+    made.config["chips"]["mine"]["memory.hbm.bytes_per_s"] = 4.05e11
+    made.config["sweeps"]["own"]["grid"]["B"] = [128, 512]
     assert made.remade() == {"tables/own/part-00000.parquet", INDEX} | SUMMARIES
-
-
-def test_an_edited_sweep_remakes_only_its_own_tables(made: Folder) -> None:
-    """A grid of other sizes leaves the other sweep as it is; the list of parts comes after every table."""
-    made.config["sweeps"]["catalogue"]["grid"]["D"] = [1024, 8192]
-    assert made.remade() == {name for name in TABLES if "catalogue" in name} | SUMMARIES | {INDEX}
+    after = pl.read_parquet(own)
+    assert after["B"].unique(maintain_order=True).to_list() == [128, 512]
+    slower = after.filter(B=128)["t_memory_s"] / before.filter(B=128)["t_memory_s"]
+    assert slower.to_list() == [2.0] * len(slower)
 
 
 def test_a_job_computes_on_the_threads_that_it_was_given(first_run: tuple[Folder, Any]) -> None:
-    """`--cores` means cores: a job for one thread has one, whatever the machine has."""
+    """`--cores` means cores: a job of one thread uses one on any machine."""
     logs = sorted((first_run[0].results / "logs" / "sweep_table").rglob("*.log"))
     assert [log.read_text().splitlines()[0] for log in logs] == [
         "14 rows, 1 thread",
@@ -205,7 +209,7 @@ def test_a_job_computes_on_the_threads_that_it_was_given(first_run: tuple[Folder
 def test_an_edited_formula_remakes_everything_that_is_computed(
     made: Folder, tmp_path_factory: pytest.TempPathFactory, repository: Path
 ) -> None:
-    """The code is part of what a table depends on, although no rule has it as an input."""
+    """Tables depend on the code, although no rule has it as an input."""
     clone = tmp_path_factory.mktemp("clone")
     for name in ("Snakefile", "workflow", "profiles", "rooflines", "config"):
         source = repository / name
@@ -213,22 +217,20 @@ def test_an_edited_formula_remakes_everything_that_is_computed(
             source, clone / name
         )
     made.repository = clone
-    with (clone / "rooflines" / "work.py").open("a") as module:
+    with (clone / "rooflines" / "model" / "costs.py").open("a") as module:
         module.write("\n# another formula\n")
     assert made.remade(PYTHONPATH=str(clone)) == TABLES | SUMMARIES | {INDEX}
 
 
 def test_parts_that_are_no_longer_asked_for_go_and_foreign_files_stay(made: Folder) -> None:
-    """A sweep that shrinks, or is renamed, leaves no rows behind that a reader of the folder would take for its own."""
+    """A sweep that shrinks or is renamed leaves no stale parts; the other sweep stays."""
     tables = made.results / "tables"
     foreign = tables / "own" / "part-00007.parquet"
     pl.DataFrame({"x": [1]}).write_parquet(foreign)
     (tables / "own" / ".part-00003.parquet.abc.tmp").write_text("what a killed job left")
     sweep = made.config["sweeps"].pop("catalogue")
     made.config["sweeps"]["renamed"] = {**sweep, "chips": ["tpu-v5e"]}
-    remade = made.remade()
-    assert "tables/renamed/part-00000.parquet" in remade
-    assert INDEX in remade
+    assert made.remade() == {"tables/renamed/part-00000.parquet", INDEX} | SUMMARIES
     assert not (tables / "catalogue").exists()
     assert {path.name for path in (tables / "own").iterdir()} == {
         "part-00000.parquet",
@@ -238,10 +240,11 @@ def test_parts_that_are_no_longer_asked_for_go_and_foreign_files_stay(made: Fold
 
 
 def test_an_interrupted_run_goes_on_where_it_was(empty: Folder) -> None:
-    """What was finished before the interruption is not made again, and a plain run makes the rest."""
+    """Finished outputs are not remade, and the next run makes the rest."""
     empty.config["sweeps"]["catalogue"]["rows_per_part"] = 7
     empty.write()
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", *empty.options]
+    targets = [f"results/{name}" for name in (INDEX, *sorted(SUMMARIES))]  # all but the site
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", *empty.options, *targets]
     with subprocess.Popen(
         command,
         cwd=empty.path,
@@ -258,14 +261,14 @@ def test_an_interrupted_run_goes_on_where_it_was(empty: Folder) -> None:
             time.sleep(0.05)
         os.killpg(run.pid, signal.SIGINT)
         assert run.wait(60) != 0
-    found = set(empty.times())
+    finished = set(empty.times())
     parts = {f"tables/catalogue/part-{number:05d}.parquet" for number in range(4)} | {
         "tables/own/part-00000.parquet"
     }
     everything = parts | SUMMARIES | {INDEX}
-    assert found < everything, "nothing half made is left, and the run was not over"
-    remade = empty.remade()
-    assert found - remade
+    assert finished < everything, "no temporary file is left, and the run was not over"
+    remade = empty.remade(*targets)
+    assert finished - remade
     assert set(empty.times()) == everything
 
 
@@ -280,8 +283,14 @@ def test_an_interrupted_run_goes_on_where_it_was(empty: Folder) -> None:
             r"bad\.yaml: line 3, column \d+ .*\.\n  fix: .*\.",
         ),
         (
-            "sweeps:\n  a: {operation: matmul, grid: {B: 1, D: 1, F: 1}, dtypes: [bf16], chips: [h100]}\n",
-            r"bad\.yaml:2: sweeps\.a\.chips\[0\] is 'h100', .*\.\n  close to it: .*h100-sxm.*\n  fix: .*\.",
+            (
+                "sweeps:\n  a: {operation: matmul, grid: {B: 1, D: 1, F: 1}, "
+                "dtypes: [bf16], chips: [h100]}\n"
+            ),
+            (
+                r"bad\.yaml:2: sweeps\.a\.chips\[0\] is 'h100', .*\.\n"
+                r"  close to it: .*h100-sxm.*\n  fix: .*\."
+            ),
         ),
         ("", r"bad\.yaml.*\n  fix: .*\."),
         (None, r"bad\.yaml does not exist\.\n  fix: .*\."),
@@ -291,7 +300,7 @@ def test_an_interrupted_run_goes_on_where_it_was(empty: Folder) -> None:
 def test_a_wrong_config_stops_the_run_with_one_message(
     made: Folder, text: str | None, message: str
 ) -> None:
-    """Nothing but the message, no traceback, an exit code that is not zero, and nothing under results changes."""
+    """One message, no traceback, a non-zero exit code, and no change of the results."""
     if text is not None:
         (made.path / "bad.yaml").write_text(text)
     before = made.times()
@@ -308,7 +317,7 @@ def test_a_wrong_config_stops_the_run_with_one_message(
 def test_config_and_results_may_be_anywhere(
     tmp_path: Path, repository: Path, snakemake: Snakemake
 ) -> None:
-    """The config's path counts from where Snakemake is started, the results' from --directory, the pathvar decides their name."""
+    """The config is relative to the working folder, the results to --directory."""
     started, there = tmp_path / "started", tmp_path / "there"
     started.mkdir()
     sweeps = {"own": CONFIG["sweeps"]["own"]}
@@ -316,11 +325,11 @@ def test_config_and_results_may_be_anywhere(
         yaml.safe_dump({**CONFIG, "sweeps": sweeps, "pathvars": {"results": "out/put"}})
     )
     snakefile = repository / "Snakefile"
-    done = snakemake(
-        "--snakefile", snakefile, "--configfile", "my.yaml", "--directory", there, cwd=started
-    )
+    table = "out/put/tables/own/part-00000.parquet"
+    options = ("--snakefile", snakefile, "--configfile", "my.yaml", "--directory", there)
+    done = snakemake(table, *options, cwd=started)
     assert done.returncode == 0, done.stdout
-    assert (there / "out/put/tables/own/part-00000.parquet").exists()
+    assert (there / table).exists()
     assert {path.name for path in started.iterdir()} == {"my.yaml"}
 
 
@@ -349,7 +358,7 @@ def test_the_default_config_is_taken_where_none_is_given(
 def test_another_workflow_imports_this_one_as_a_module(
     tmp_path: Path, repository: Path, snakemake: Snakemake
 ) -> None:
-    """With a config and a results folder of its choice, next to rules and a config of its own."""
+    """With a config and a results folder of its choice, beside its own rules and config."""
     config = {**CONFIG, "sweeps": {"own": CONFIG["sweeps"]["own"]}}
     (tmp_path / "theirs.yaml").write_text(yaml.safe_dump({"question": 42, "rooflines": config}))
     (tmp_path / "Snakefile").write_text(

@@ -247,7 +247,7 @@ def _unrecorded(path: Path, digest: str, verdict: str) -> Origin:
     unknown = Origin(path, verdict, whole=False, sha256=digest)
     if path.suffix != ".parquet" or not path.is_file():
         return unknown
-    from rooflines.results.tables import metadata_of  # noqa: PLC0415 - polars is slow to import
+    from rooflines.results.tables import metadata_of
 
     try:
         about = metadata_of(path)

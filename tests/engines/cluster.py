@@ -1,7 +1,4 @@
-"""A SLURM cluster of virtual nodes on this machine: real munged, slurmctld and slurmd.
-
-It runs on loopback as any user, and does not disturb another cluster on the machine.
-"""
+"""A SLURM cluster of virtual nodes: real munged, slurmctld and slurmd, on loopback, as any user."""
 
 import os
 import pwd
@@ -15,6 +12,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
 PROGRAMS = (
     "munged",
     "slurmctld",
@@ -27,7 +26,7 @@ PROGRAMS = (
     "sinfo",
 )
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}:/usr/sbin:/sbin"
-"""The environment comes first, for nodes run plain `python`; daemons are in sbin."""
+"""The path with the environment activated, for jobs that start `python`, and with daemons."""
 QUICKLY = ("--slurm-init-seconds-before-status-checks", "8")
 """Options for Snakemake: the jobs of this cluster take seconds."""
 
@@ -72,39 +71,31 @@ PropagateResourceLimits=NONE
 
 
 def missing_programs() -> list[str]:
-    """The programs of SLURM and munge that are missing on this machine."""
+    """The programs of SLURM and munge that this machine lacks."""
     return [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
 
 
 def user() -> str:
-    """Name of the user that owns this process; the environment may name another one."""
+    """The name of the user whose processes these are, whatever the environment says."""
     return pwd.getpwuid(os.getuid()).pw_name
 
 
 def free_port() -> int:
-    """A free port of 127.0.0.1."""
+    """A port of 127.0.0.1 that nobody listens on."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
 
 
-def is_running(pid: int) -> bool:
-    """Whether the process exists."""
-    with suppress(ProcessLookupError):
-        os.kill(pid, 0)
-        return True
-    return False
-
-
 STEP = "SLURM_STEP_ID=0"
-"""An environment variable of the processes of a job's first step."""
+"""What processes of a job's first step have in their environment."""
 
 
 class Cluster:
-    """A SLURM cluster with all its files in one folder.
+    """A SLURM cluster in a folder.
 
     Args:
-        folder: For state, logs and sockets; socket paths have to be short.
+        folder: For its state, logs and sockets; its path has to be short for sockets.
         nodes: Virtual nodes; each claims one CPU and 4 GB, so that it runs one job at a time.
     """
 
@@ -134,10 +125,10 @@ class Cluster:
         self._wait_for_nodes()
 
     def stop(self) -> None:
-        """Stop all daemons, nodes first, and the jobs on them."""
+        """End every daemon that was started, nodes first, and what runs on them."""
         with suppress(subprocess.SubprocessError):
             self._call("scancel", "--user", user())
-        for job in self._lost:  # jobs of a lost node keep running
+        for job in self._lost:  # nobody ends what worked on a node that was lost
             self.kill(job, f"SLURM_CONF={self.environment['SLURM_CONF']}")
         names = (*(f"slurmd.{node}" for node in self.nodes), "slurmctld", "munge")
         pids = [
@@ -150,7 +141,7 @@ class Cluster:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal_number)
             deadline_s = time.monotonic() + 3
-            while any(map(is_running, pids)) and time.monotonic() < deadline_s:
+            while any(map(psutil.pid_exists, pids)) and time.monotonic() < deadline_s:
                 time.sleep(0.1)
 
     def start_node(self, node: str) -> None:
@@ -158,7 +149,7 @@ class Cluster:
         self._call("slurmd", "-N", node, "-c")
 
     def jobs(self) -> dict[str, tuple[str, str]]:
-        """The running jobs: node and output, by job number."""
+        """The jobs that are running: node and what they make, by their number."""
         lines = self._call(
             "squeue", "--noheader", "--states=RUNNING", "--format=%i|%N|%k"
         ).splitlines()
@@ -168,34 +159,35 @@ class Cluster:
         }
 
     def cancel(self, job: str) -> None:
-        """Cancel a job as an operator does."""
+        """Cancel a job, as an operator would."""
         self._call("scancel", job)
 
     @staticmethod
     def processes(job: str, mark: str = STEP) -> list[int]:
-        """Processes of a job with `mark` in their environment: by default those of its step."""
-        marks, found = {f"SLURM_JOB_ID={job}".encode(), mark.encode()}, []
-        for process in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                if marks <= set((process / "environ").read_bytes().split(b"\0")):
-                    found.append(int(process.name))
-        return found
+        """The processes of a job: with its number and another variable in their environment."""
+        name, _, value = mark.partition("=")
+        marks = {"SLURM_JOB_ID": job, name: value}.items()
+        return [
+            process.pid
+            for process in psutil.process_iter(["environ"])
+            if marks <= (process.info["environ"] or {}).items()
+        ]
 
     def kill(self, job: str, mark: str = STEP) -> None:
-        """Kill the processes of a job's step with SIGKILL, as the OOM killer does."""
+        """End what a job's step has started with SIGKILL, as a system short of memory does."""
         for pid in self.processes(job, mark):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
     def lose(self, node: str) -> None:
-        """Set a node and its job down, as after a power cut; the daemon registers it again."""
+        """Take down a node with its job, as a power cut does; its daemon can bring it back."""
         self._lost += [job for job, (where, _) in self.jobs().items() if where == node]
         self._call("scontrol", "update", f"nodename={node}", "state=down", "reason=lost")
 
     def _write(self) -> None:
         for name in ("state", "bin", *(f"spool/{node}" for node in self.nodes)):
             (self.folder / name).mkdir(parents=True)
-        # munged refuses a key in a folder that others can write to; its clients need to enter it.
+        # munged refuses a key in a folder that others may write, and its clients must get in.
         self.folder.chmod(0o755)
         key = self.folder / "munge.key"
         key.write_bytes(secrets.token_bytes(1024))
@@ -208,12 +200,12 @@ class Cluster:
             for node in self.nodes
         ]
         lines.append(
-            f"PartitionName=main Nodes={','.join(self.nodes)} Default=YES MaxTime=INFINITE "
-            "DefaultTime=60 State=UP\n"
+            f"PartitionName=main Nodes={','.join(self.nodes)} Default=YES "
+            "MaxTime=INFINITE DefaultTime=60 State=UP\n"
         )
         (self.folder / "slurm.conf").write_text("".join(lines))
-        # The plugin starts the inner step without SLURM_CONF, so it would not find this cluster. On
-        # a real cluster slurm.conf is in its default location.
+        # The plugin starts the inner step without SLURM_CONF, which names this cluster; a cluster
+        # with slurm.conf at its usual path does not need it.
         srun = self.folder / "bin" / "srun"
         srun.write_text(
             f"#!/bin/sh\nSLURM_CONF={self.folder / 'slurm.conf'} "

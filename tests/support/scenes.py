@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from rooflines.charts.kit.text import width_em
 from rooflines.charts.kit.render import scenegraph
+from rooflines.charts.kit.text import width_em
 from rooflines.charts.kit.themes import SIZES
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""A folder in which runs are broken on purpose, and what must hold of it afterwards."""
+"""Trials: folders in which runs are broken on purpose, and what must hold afterwards."""
 
 import base64
 import hashlib
@@ -11,15 +11,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+import psutil
 import yaml
 
-from rooflines.results.atomic import LEFTOVER
 from rooflines.results.provenance import check_results
 
 REPOSITORY = Path(__file__).parents[2]
@@ -46,7 +46,7 @@ CONFIG: dict[str, Any] = {
 """Four parts, thresholds, something skipped, and a bundle: seven jobs or so."""
 
 SEED = int(os.environ.get("ROOFLINES_SEED", time.time_ns() % 1_000_000))
-"""What decides the moments; given with ROOFLINES_SEED, the same ones come again."""
+"""Seed of the kill times; set ROOFLINES_SEED to repeat those of an earlier run."""
 
 SIGNALS = {
     "snakemake is killed (SIGKILL)": ("run", signal.SIGKILL),
@@ -55,10 +55,7 @@ SIGNALS = {
     "a job is killed (SIGKILL), as for memory": ("job", signal.SIGKILL),
     "a job is told to end (SIGTERM)": ("job", signal.SIGTERM),
 }
-"""What happens to a run: whom the signal goes to, and which it is."""
-
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-"""In which the system counts CPU time."""
+"""Faults of a run: the receiver of the signal, and the signal."""
 
 
 class Trial:
@@ -83,12 +80,12 @@ class Trial:
         (self.path / "my.yaml").write_text(yaml.safe_dump(dict(config), sort_keys=False))
 
     def finish(self) -> None:
-        """Run the workflow, which must go well."""
+        """Run the workflow, which must succeed."""
         done = self.run()
         assert done.returncode == 0, done.stdout
 
     def worked(self) -> "Work":
-        """Run the workflow, which must go well; how much there is to do."""
+        """Run the workflow, which must succeed; its CPU time."""
         done = Work(0.0, 0.0)
         with self.running() as run:
             while run.poll() is None:
@@ -98,7 +95,7 @@ class Trial:
         return done
 
     def sealed(self, folder: Path) -> "subprocess.CompletedProcess[str]":
-        """Run the workflow without a network, where the system lets one, and with a home and a folder for temporary files in `folder`."""
+        """Run without a network, if possible, with home and temporary folder in `folder`."""
         for name in ("home", "tmp"):
             (folder / name).mkdir()
         variables = {
@@ -114,7 +111,7 @@ class Trial:
         )
 
     def elsewhere(self, folder: Path) -> list[str]:
-        """What a sealed run left in its home and its folder for temporary files."""
+        """What a sealed run left in its home and temporary folder."""
         return sorted(
             str(path.relative_to(folder))
             for name in ("home", "tmp")
@@ -176,17 +173,17 @@ class Trial:
                 process.wait()
 
     def said(self) -> str:
-        """What the last run of `running` said."""
+        """The output of the last run of `running`."""
         return self._out.read_text()
 
     def contents(self) -> dict[str, str]:
-        """The digest of every file that a reader may find; PDFs aside, which differ from run to run."""
+        """SHA-256 of every published file except PDFs, which differ from run to run."""
         return {
             name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in self.published()
         }
 
     def published(self) -> Iterator[tuple[str, Path]]:
-        """Every file that a reader may find, by its path below the results."""
+        """Every published file, by its path below the results."""
         for folder, folders, names in os.walk(self.results):
             below = Path(folder).relative_to(self.results)
             folders[:] = [
@@ -199,34 +196,27 @@ class Trial:
                     yield (below / name).as_posix(), Path(folder, name)
 
     def finished(self) -> dict[str, tuple[int, int]]:
-        """The outputs that Snakemake has seen the end of, and that are still there; what is said of one changes when it is made again."""
+        """Inode and time of every existing output of a finished job."""
         journal = self.path / ".snakemake" / "rooflines" / "known"
-        names = (
-            [line.partition(" ")[2] for line in journal.read_text().splitlines()]
-            if journal.exists()
-            else []
-        )
+        lines = journal.read_text().splitlines() if journal.exists() else []
+        names = [line.partition(" ")[2] for line in lines]
         stats = {name: (self.path / name).stat() for name in names if (self.path / name).exists()}
         return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in stats.items()}
 
-    def halves(self) -> list[Path]:
-        """What a killed job left half written."""
-        return sorted(self.results.rglob(LEFTOVER))
-
     def whole(self, clean: Mapping[str, str]) -> None:
-        """Assert that everything is there, as a clean run made it, that the records say so too, and that nothing half made is left."""
-        found = self.contents()
-        assert found.keys() == clean.keys()
-        assert [name for name in clean if found[name] != clean[name]] == []
+        """Assert that all files are those of a clean run, and that the records agree."""
+        contents = self.contents()
+        assert contents.keys() == clean.keys()
+        assert [name for name in clean if contents[name] != clean[name]] == []
         assert [(path, fault) for path, fault in check_results(self.results) if fault] == []
 
 
 class Watcher:
-    """A reader that looks at a trial's files all the time, and notes each that is not what a clean run made.
+    """A reader that polls a trial's files, and notes each that differs from a clean run's.
 
     Args:
         trial: The folder.
-        clean: What its files must be whenever they are there.
+        clean: The digests that its files must have whenever they exist.
     """
 
     def __init__(self, trial: Trial, clean: Mapping[str, str]) -> None:
@@ -254,24 +244,24 @@ class Watcher:
                     self.faults.append(f"{name} with {stat.st_size} bytes")
 
     def __enter__(self) -> Self:
-        """Begin to look."""
+        """Start polling."""
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Look no more."""
+        """Stop polling."""
         self._stop.set()
         self._thread.join()
 
 
 @cache
 def may_unshare(*kinds: str) -> bool:
-    """Whether this process may start one with namespaces of its own: without a network (the default), or with mounts of its own."""
+    """Whether a process may unshare namespaces: the network (default), or mounts."""
     return (
         subprocess.run(
-            ["unshare", *(kinds or ("--net",)), "true"],
+            ["unshare", *(kinds or ("--net",)), "true"],  # noqa: S607
             capture_output=True,
-            check=False,  # noqa: S607
+            check=False,
         ).returncode
         == 0
     )
@@ -303,6 +293,22 @@ def replaced(path: Path) -> None:
     path.write_bytes(b"PAR1" + bytes(size - 8) + b"PAR1")
 
 
+def stats(folder: Path) -> dict[str, tuple[int, int, int]]:
+    """Mode, size and time of everything in a folder."""
+    lstats = {str(path): path.lstat() for path in folder.rglob("*")}
+    return {name: (stat.st_mode, stat.st_size, stat.st_mtime_ns) for name, stat in lstats.items()}
+
+
+def written_to(name: str) -> Callable[[Path], object]:
+    """A change of a folder of results: a user's file in it."""
+
+    def write(home: Path) -> None:
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("mine")
+
+    return write
+
+
 def unfinished(folder: Path, output: str) -> Path:
     """Have Snakemake take an output for that of a job which never ended; the file that says so."""
     marker = folder / ".snakemake/incomplete" / base64.urlsafe_b64encode(output.encode()).decode()
@@ -310,69 +316,40 @@ def unfinished(folder: Path, output: str) -> Path:
     return marker
 
 
-class Process(NamedTuple):
-    """A process: its parent, and the CPU time [s] of itself and of those it started that have ended."""
-
-    parent: int
-    own_s: float
-    ended_s: float
-
-
 class Work(NamedTuple):
-    """What a run has done so far, which unlike the time since its start does not depend on how busy the machine is [CPU s]."""
+    """CPU time of a run and of its jobs so far; unlike wall time it ignores other load [CPU s]."""
 
     all_s: float
     jobs_s: float
 
 
-def tree(pid: int) -> dict[int, Process]:
-    """A process and all below it."""
-    found = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                values = (folder / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            user_s, system_s, ended_user_s, ended_system_s = (
-                int(value) / TICKS_PER_S for value in values[11:15]
-            )
-            found[int(folder.name)] = Process(
-                int(values[1]), user_s + system_s, ended_user_s + ended_system_s
-            )
-    below, waiting = {}, [pid]
-    while waiting:
-        parent = waiting.pop()
-        below[parent] = found[parent]
-        waiting += [process for process, values in found.items() if values.parent == parent]
-    return below
-
-
 def jobs_of(pid: int) -> list[int]:
-    """The processes at the ends of a process's tree: the jobs that work."""
-    below = tree(pid)
-    parents = {process.parent for process in below.values()}
-    return [process for process in below if process not in parents and process != pid]
+    """The leaves of a process tree: the jobs that work."""
+    parents = {process.info["ppid"] for process in psutil.process_iter(["ppid"])}
+    below = [process.pid for process in psutil.Process(pid).children(recursive=True)]
+    return [process for process in below if process not in parents]
 
 
 def work_of(pid: int) -> Work:
-    """What a process and all below it have done so far."""
-    below = tree(pid)
-    all_s = sum(process.own_s + process.ended_s for process in below.values())
-    return Work(all_s, all_s - below[pid].own_s)
+    """CPU time of a process and its descendants, those that have ended among them."""
+    run, all_s = psutil.Process(pid), 0.0
+    for process in (run, *run.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            all_s += sum(process.cpu_times()[:4])  # user and system, its own and of ended children
+    return Work(all_s, all_s - sum(run.cpu_times()[:2]))
 
 
 def struck(trial: Trial, kind: str, moment_s: float, chance: random.Random) -> bool:
-    """Start a run and send it a signal; wait for its end, but not for that of jobs that outlive it.
+    """Start a run and send it a signal; wait for its end, not for jobs that outlive it.
 
     Args:
         trial: The folder.
         kind: What happens, of `SIGNALS`.
-        moment_s: When: after so much work of the run, or of its jobs where one of them is struck [CPU s].
+        moment_s: When: CPU time of the run, or of its jobs if one of them is killed [CPU s].
         chance: Which of the jobs.
 
     Returns:
-        Whether there was still something to strike.
+        Whether there was still something to kill.
     """
     whom, which = SIGNALS[kind]
     with trial.running() as run:
@@ -397,7 +374,7 @@ def struck(trial: Trial, kind: str, moment_s: float, chance: random.Random) -> b
 def outlives(
     trial: Trial, clean: Mapping[str, str], kind: str, moment_s: float, chance: random.Random
 ) -> bool:
-    """Strike a run, run again, and assert all that must hold; whether there was something to strike."""
+    """Kill a run, run again, and assert what must hold; whether there was something to kill."""
     shutil.rmtree(trial.results, ignore_errors=True)
     shutil.rmtree(trial.path / ".snakemake", ignore_errors=True)
     with Watcher(trial, clean) as watcher:

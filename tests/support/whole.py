@@ -73,7 +73,7 @@ class Whole:
         memory: str,
         spec: Any,
         sharding: oracle.Sharding,
-        count: int,  # noqa: ANN401
+        count: int,
     ) -> tuple[oracle.Setting | None, str | None]:
         """Return the setting of rows, None where the chip cannot do them, and the network."""
         combination = oracle.combination_of(spec, self.dtypes["combinations"])[1]

@@ -1,4 +1,4 @@
-"""Whole runs, charts and all, in folders that are broken on purpose: full, read-only, crossed, copied, from the future."""
+"""Whole runs with charts in faulty folders: full, read-only, shared, copied, from the future."""
 
 import copy
 import os
@@ -17,14 +17,15 @@ mounts = pytest.mark.skipif(
 )
 
 SHORTER = {"chart": "roofline", "sweep": "grid", "chips": ["h100-sxm"]}
-"""A chart that the config does not call for."""
+"""A chart that is not in the config."""
 
 AGAIN = "then type the same command again: what is finished stays."
-MEND = {
+FIXES = {
     "room": f"  fix: make room (`df -h` shows where there is some), {AGAIN}",
-    "writable": f"  fix: make the folder writable (`ls -ld` and `mount` show why it is not), {AGAIN}",
+    "writable": "  fix: make the folder writable "
+    f"(`ls -ld` and `mount` show why it is not), {AGAIN}",
 }
-"""What a run says that the user should do."""
+"""The fixes that a run prints."""
 
 CHARTED = {name: value for name, value in CONFIG.items() if name != "charts"}
 """The trials' config, with the charts that its axes call for."""
@@ -32,7 +33,7 @@ CHARTED = {name: value for name, value in CONFIG.items() if name != "charts"}
 
 @pytest.fixture(scope="module")
 def sealed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trial, list[str]]:
-    """A run with charts and bundle, without a network, and what it left elsewhere; not to be changed."""
+    """A run with charts, without a network, and the files it left elsewhere; read only."""
     folder = tmp_path_factory.mktemp("sealed")
     trial = Trial(folder / "run", CHARTED)
     done = trial.sealed(folder)
@@ -42,13 +43,13 @@ def sealed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trial, list[str]]:
 
 @pytest.fixture(scope="module")
 def contents(sealed: tuple[Trial, list[str]]) -> dict[str, str]:
-    """What stands in the results."""
+    """The digests of the results."""
     return sealed[0].contents()
 
 
 @pytest.fixture
 def made(sealed: tuple[Trial, list[str]], tmp_path: Path) -> Trial:
-    """A folder with results of its own."""
+    """A copy of the results, to be changed."""
     shutil.copytree(sealed[0].path, tmp_path / "made", symlinks=True)
     return Trial(tmp_path / "made", CHARTED)
 
@@ -56,15 +57,15 @@ def made(sealed: tuple[Trial, list[str]], tmp_path: Path) -> Trial:
 def with_mounts(script: str) -> "subprocess.CompletedProcess[str]":
     """Run a script whose mounts nobody else sees, and that end with it."""
     return subprocess.run(
-        ["unshare", "--mount", "bash", "-c", script],
+        ["unshare", "--mount", "bash", "-c", script],  # noqa: S607
         capture_output=True,
         text=True,
-        check=False,  # noqa: S607
+        check=False,
     )
 
 
 def messages(output: str) -> list[str]:
-    """What a run said that it wants the user to do."""
+    """The fixes that a run printed."""
     return [line for line in output.splitlines() if line.startswith("  fix: ")]
 
 
@@ -75,7 +76,7 @@ def messages(output: str) -> list[str]:
     not may_unshare(), reason="the system does not let a process leave the network (unshare --net)"
 )
 def test_charts_and_bundle_need_no_network(contents: dict[str, str]) -> None:
-    """The run was cut off, and drew everything."""
+    """The run had no network, and drew everything."""
     assert sum(name.endswith("-light.png") and name.startswith("charts/") for name in contents) >= 3
     assert "bundle/assets/vega.js" in contents
 
@@ -86,14 +87,14 @@ def test_charts_and_bundle_leave_nothing_elsewhere(sealed: tuple[Trial, list[str
 
 
 def test_two_runs_make_the_same_bytes(tmp_path: Path, contents: dict[str, str]) -> None:
-    """Of everything but PDFs: so a difference is damage, and no accident of time."""
+    """All but PDFs are reproducible, so a difference is damage."""
     trial = Trial(tmp_path, CHARTED)
     trial.finish()
     assert trial.contents() == contents
 
 
 def test_one_run_is_enough_after_an_edit(made: Trial) -> None:
-    """Of tables, of their list and of charts: a second run has nothing to do, and everything is what the new config says."""
+    """Tables, index and charts are those of the new config; a second run has nothing to do."""
     config = copy.deepcopy(CHARTED)
     config["sweeps"]["grid"]["grid"]["B"] = {"from": 1, "to": 128, "factor": 2}
     made.write(config)
@@ -113,13 +114,14 @@ def test_one_run_is_enough_after_an_edit(made: Trial) -> None:
 def test_a_full_disk_stops_a_run_with_a_message_and_the_next_one_finishes(
     room: str, tmp_path: Path, contents: dict[str, str]
 ) -> None:
-    """At the start, among the tables, among the charts, in the bundle: always the same few words; with room again, nothing is lost."""
+    """The same message at any stage of a run; with room, the next run completes."""
     disk = tmp_path / "disk"
     trial = Trial(disk, CHARTED)
     shutil.copy(disk / "my.yaml", tmp_path / "my.yaml")
     command = " ".join(trial.command)
     script = f"""
-        mount -t tmpfs -o size={room} none {disk} && cp {tmp_path}/my.yaml {disk} && cd {disk} || exit 99
+        mount -t tmpfs -o size={room} none {disk} || exit 99
+        cp {tmp_path}/my.yaml {disk} && cd {disk} || exit 99
         {command} > {tmp_path}/first 2>&1; echo $? > {tmp_path}/status
         mount -o remount,size=200m {disk}
         {command} > {tmp_path}/second 2>&1; status=$?
@@ -128,10 +130,7 @@ def test_a_full_disk_stops_a_run_with_a_message_and_the_next_one_finishes(
     done = with_mounts(script)
     first, second = (tmp_path / "first").read_text(), (tmp_path / "second").read_text()
     assert (tmp_path / "status").read_text().strip() == "1", first
-    fixes = set(messages(first))
-    assert fixes == {
-        "  fix: make room (`df -h` shows where there is some), then type the same command again: what is finished stays."
-    }, first
+    assert set(messages(first)) == {FIXES["room"]}, first
     assert "Traceback" not in first, first
     assert done.returncode == 0, second
     outside = Trial(tmp_path, CHARTED)
@@ -143,15 +142,18 @@ def test_a_full_disk_stops_a_run_with_a_message_and_the_next_one_finishes(
 def test_a_folder_that_is_read_only_stops_a_run_with_a_message(
     where: str, made: Trial, contents: dict[str, str]
 ) -> None:
-    """The results, a part of them, or the folder that Snakemake is started in; writable again, the next run finishes."""
+    """Results, a part of them, or the working folder; writable again, the next run completes."""
     gone = made.results / "tables/grid/part-00001.parquet"
     gone.unlink()
     folder = made.path / where
-    script = f"mount --bind {folder} {folder} && mount -o remount,bind,ro {folder} && cd {made.path} && exec {' '.join(made.command)}"
+    script = f"""
+        mount --bind {folder} {folder} && mount -o remount,bind,ro {folder} || exit 99
+        cd {made.path} && exec {" ".join(made.command)}
+    """
     done = with_mounts(script)
     said = done.stdout + done.stderr
     assert done.returncode == 1, said
-    assert set(messages(said)) == {MEND["writable"]}, said
+    assert set(messages(said)) == {FIXES["writable"]}, said
     assert "Traceback" not in said
     after = made.run()
     assert after.returncode == 0, after.stdout
@@ -161,7 +163,7 @@ def test_a_folder_that_is_read_only_stops_a_run_with_a_message(
 def test_a_job_without_memory_fails_and_the_next_run_finishes(
     tmp_path: Path, contents: dict[str, str]
 ) -> None:
-    """Address space that is enough for Snakemake and not for polars: no half of a file, and no trace of it later."""
+    """Enough memory for Snakemake and too little for polars: no partial file, no trace later."""
     trial = Trial(tmp_path, CHARTED)
     done = trial.run("prlimit", f"--as={700 << 20}")
     assert done.returncode == 1, done.stdout
@@ -175,7 +177,7 @@ def test_a_job_without_memory_fails_and_the_next_run_finishes(
 def test_a_second_run_in_the_same_folder_stops_and_says_what_to_do(
     made: Trial, contents: dict[str, str]
 ) -> None:
-    """It names the run that is at work; that one finishes undisturbed."""
+    """It names the active run, which completes undisturbed."""
     shutil.rmtree(made.results)
     with made.running() as first:
         while not list(made.path.glob(".snakemake/locks/*.lock")):
@@ -192,7 +194,7 @@ def test_a_second_run_in_the_same_folder_stops_and_says_what_to_do(
 
 
 def test_the_advice_ends_a_run_that_is_suspended(made: Trial, contents: dict[str, str]) -> None:
-    """With its jobs, as by Ctrl-Z; the next run finishes."""
+    """With its jobs, as by Ctrl-Z; the next run completes."""
     shutil.rmtree(made.results)
     with made.running() as first:
         while not (list(made.path.glob(".snakemake/locks/*.lock")) and jobs_of(first.pid)):
@@ -209,7 +211,7 @@ def test_the_advice_ends_a_run_that_is_suspended(made: Trial, contents: dict[str
 def test_two_runs_started_at_once_make_one_set_of_results(
     tmp_path: Path, contents: dict[str, str]
 ) -> None:
-    """One of them does the work, the other says so or finds it done; a run after both has nothing to do."""
+    """One makes everything, the other stops or finds it done; a third has nothing to do."""
     trials = [Trial(tmp_path, CHARTED) for _ in range(2)]
     with trials[0].running() as first, trials[1].running() as second:
         ends = sorted([first.wait(300), second.wait(300)])
@@ -219,7 +221,7 @@ def test_two_runs_started_at_once_make_one_set_of_results(
 
 
 def test_a_lock_of_another_machine_is_left_alone(made: Trial) -> None:
-    """Nobody can tell from here whether its run lives: Snakemake's own message says what to type."""
+    """Whether its run is alive is unknown here: Snakemake's own message says what to do."""
     (made.results / "skipped.csv").unlink()
     locks = made.path / ".snakemake" / "locks"
     locks.mkdir(exist_ok=True)
@@ -244,7 +246,7 @@ def test_a_lock_of_another_machine_is_left_alone(made: Trial) -> None:
 
 
 def test_a_clock_that_was_set_back_does_no_harm(made: Trial) -> None:
-    """Files of tomorrow: what is made from now on is not taken for older than they are, in one run or in two."""
+    """With files of tomorrow, new files do not count as older, in one run or in two."""
     tomorrow_s = time.time() + 86_400
     for path in made.results.rglob("*"):
         os.utime(path, (tomorrow_s, tomorrow_s))
@@ -265,7 +267,7 @@ def test_a_clock_that_was_set_back_does_no_harm(made: Trial) -> None:
 def test_a_bundle_follows_what_it_shows_whatever_times_say(
     made: Trial, contents: dict[str, str]
 ) -> None:
-    """A chart that came back with an old time, as from a backup, is in the bundle after the next run."""
+    """A chart restored with an old time, as from a backup, is in the next run's bundle."""
     other = Trial(
         made.path.parent / "other",
         {**CHARTED, "charts": [{"chart": "roofline", "sweep": "grid", "chips": ["h100-sxm"]}]},
@@ -284,7 +286,7 @@ def test_a_bundle_follows_what_it_shows_whatever_times_say(
 
 
 def test_results_of_another_config_are_told_and_not_mixed_in(made: Trial) -> None:
-    """A results folder that was copied to where Snakemake knows nothing of it: what the config does not ask for is made again."""
+    """Results copied without Snakemake's metadata: outputs of another config are remade."""
     shutil.rmtree(made.path / ".snakemake")
     config = copy.deepcopy(CHARTED)
     config["sweeps"]["shapes"]["grid"]["B"] = [128, 512]
@@ -309,7 +311,7 @@ def test_results_of_another_config_are_told_and_not_mixed_in(made: Trial) -> Non
 
 
 def test_results_that_snakemake_knows_as_others_are_told_and_not_mixed_in(made: Trial) -> None:
-    """Another config's results copied over these: Snakemake, which goes by names, would have nothing to do."""
+    """Results of another config copied over these: Snakemake alone would see nothing to do."""
     config = copy.deepcopy(CHARTED)
     config["sweeps"]["shapes"]["grid"]["B"] = [128, 512]
     other = Trial(made.path.parent / "other", config)
@@ -326,15 +328,15 @@ def test_results_that_snakemake_knows_as_others_are_told_and_not_mixed_in(made: 
 def test_damaged_charts_are_made_again_with_the_bundle_of_them(
     made: Trial, contents: dict[str, str]
 ) -> None:
-    """Although a table is made again in the same run, whose charts Snakemake would then pass over."""
+    """A table is remade in the same run; Snakemake alone would then ignore its charts."""
     picture = next(path for path in sorted((made.results / "charts").rglob("*-light.png")))
     flipped(picture)
     truncated(made.results / "tables/grid/part-00000.parquet")
     done = made.run()
     assert done.returncode == 0, done.stdout
     assert (
-        f"results/charts/{picture.parent.name} has {picture.name}, which has other content than was written: it is made again"
-        in done.stdout
+        f"results/charts/{picture.parent.name} has {picture.name}, "
+        "which has other content than was written: it is made again" in done.stdout
     )
     assert "Nothing to be done" in made.run().stdout
     made.whole(contents)

@@ -1,4 +1,4 @@
-"""A hundred runs that are struck at random moments, in five ways, and outlived."""
+"""A hundred runs killed at random times in five ways; the next run completes each."""
 
 import random
 import sys
@@ -10,14 +10,14 @@ import pytest
 from trials import CONFIG, SEED, SIGNALS, Trial, Work, outlives
 
 MOMENTS = 20
-"""For each of the five ways."""
+"""For each of the five ways [1]."""
 
 TABLES = ("results/tables/index.csv", "results/thresholds.csv", "results/skipped.csv")
-"""What all runs make but every fifth, which makes everything: the site takes longer than all tables together."""
+"""Targets of all runs but every fifth, which makes everything: the site takes longest."""
 
 
 class Clean(NamedTuple):
-    """A run that nothing disturbed: what it was asked for, what it made, and how much there was to do."""
+    """An undisturbed run: its targets, its outputs, and its CPU time."""
 
     targets: tuple[str, ...]
     contents: dict[str, str]
@@ -27,22 +27,22 @@ class Clean(NamedTuple):
 @pytest.fixture(scope="module")
 def cleans(tmp_path_factory: pytest.TempPathFactory) -> list[Clean]:
     """Runs of tables alone, and of everything."""
-    found = []
+    cleans = []
     for targets in (TABLES, ()):
         trial = Trial(tmp_path_factory.mktemp("clean"), CONFIG, *targets)
         work = trial.worked()
-        found.append(Clean(targets, trial.contents(), work))
-    return found
+        cleans.append(Clean(targets, trial.contents(), work))
+    return cleans
 
 
 @pytest.fixture(scope="module", autouse=True)
 def tally(request: pytest.FixtureRequest) -> Iterator[list[bool]]:
-    """Which runs were struck while there was something to strike: most of them, or the moments say little."""
+    """Which runs were killed while they worked: most of them, or the times are useless."""
     hits: list[bool] = []
     yield hits
     with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
         print(
-            f"\nROOFLINES_SEED={SEED}: {sum(hits)} of {len(hits)} runs were struck while they worked, and outlived",
+            f"\nROOFLINES_SEED={SEED}: {sum(hits)} of {len(hits)} runs were killed at work",
             file=sys.stderr,
         )
     assert sum(hits) >= 0.8 * len(hits)
@@ -53,9 +53,9 @@ def tally(request: pytest.FixtureRequest) -> Iterator[list[bool]]:
 def test_a_run_that_is_struck_is_outlived(
     kind: str, number: int, cleans: list[Clean], tally: list[bool], tmp_path: Path
 ) -> None:
-    """The next plain run finishes, nothing half written was ever to be seen, nothing finished is made again, and all is as it would be."""
+    """The next run completes; no partial file was visible, no finished one is remade."""
     clean = cleans[number % 5 == 0]
-    chance = random.Random(f"{SEED} {kind} {number}")  # noqa: S311 - a moment, not a secret
+    chance = random.Random(f"{SEED} {kind} {number}")  # noqa: S311 - no secret
     work_s = clean.work.jobs_s if SIGNALS[kind][0] == "job" else clean.work.all_s
     moment_s = chance.uniform(0.0, 0.9) * work_s
     print(f"ROOFLINES_SEED={SEED}: {kind} after {moment_s:.2f} of {work_s:.2f} CPU s")

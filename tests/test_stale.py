@@ -1,0 +1,354 @@
+"""Stale outputs, files of others, the lock of a run, and writes that fail."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+from trials import flipped, jobs_of, stats, truncated, written_to
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.results import records
+from rooflines.results.tables import write_parquet
+from rooflines.results.write_errors import unwritable
+from rooflines.run import foreign, guard
+from rooflines.run.jobs import write_skipped
+from rooflines.run.lock import STATE, ActiveRun, RunLock
+from rooflines.run.stale import FileCache, stale_outputs
+
+
+def recorded_file(folder: Path, name: str = "skipped.csv") -> tuple[Path, str]:
+    """A file with a record, in a folder of results, and its spec."""
+    (folder / records.FOLDER).mkdir(exist_ok=True)
+    spec = json.dumps({"rows": [], "sweeps": []})
+    write_skipped(spec, folder / name)
+    return folder / name, spec
+
+
+def stale(folder: Path, specs: dict[str, str], cache: FileCache | None = None) -> list[str]:
+    """The stale outputs, each with the reason."""
+    cache = cache or FileCache(folder / "known")
+    outputs = stale_outputs(folder, specs, cache, lambda _: None)
+    return [f"{output.path.name} {output.reason}" for output in outputs]
+
+
+def test_a_file_that_nobody_touched_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read once, then cached, for the next process too; touched, it is read again."""
+    path, spec = recorded_file(tmp_path)
+    read: list[Path] = []
+    digest = records.digest_of
+
+    def reading(file: Path) -> str:
+        read.append(file)
+        return digest(file)
+
+    monkeypatch.setattr(records, "digest_of", reading)
+    for reads in (1, 1, 1):
+        assert stale(tmp_path, {path.name: spec}) == []
+        assert len(read) == reads
+    path.touch()
+    assert stale(tmp_path, {path.name: spec}) == []
+    assert len(read) == 2
+
+
+def test_a_changed_bit_shows_although_size_and_time_are_as_before(tmp_path: Path) -> None:
+    """The time of the change cannot be put back."""
+    path, spec = recorded_file(tmp_path)
+    assert stale(tmp_path, {path.name: spec}) == []
+    times = path.stat()
+    flipped(path)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert stale(tmp_path, {path.name: spec}) == ["skipped.csv has other content than was written"]
+
+
+def test_an_output_of_another_config_is_stale(tmp_path: Path) -> None:
+    """An intact file that is not what the plan asks for."""
+    path, _ = recorded_file(tmp_path)
+    assert stale(tmp_path, {path.name: '{"sweeps": [1]}'}) == [
+        "skipped.csv was made from another config or by another version"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (
+            lambda home, path: truncated(records.record_file(home, path)),
+            "has no record of what made it",
+        ),
+        (
+            lambda home, path: records.record_file(home, path).write_text(
+                "[" * 10**5 + "]" * 10**5
+            ),
+            "has no record of what made it",
+        ),
+        (
+            lambda home, path: records.record_file(home, path).write_text(
+                '{"files": {".": [1e999, ""]}}'
+            ),
+            "has no record of what made it",
+        ),
+        (
+            lambda home, path: records.record_file(home, path).write_bytes(b"\xff\x00"),
+            "has no record of what made it",
+        ),
+        (lambda _, path: path.write_text("sweep,unit\n"), "bytes, and"),
+    ],
+    ids=[
+        "record truncated",
+        "record nested deep",
+        "record with an infinite size",
+        "record in no encoding",
+        "file edited",
+    ],
+)
+def test_a_file_or_record_that_was_changed_is_stale(
+    tmp_path: Path, change: Callable[[Path, Path], object], reason: str
+) -> None:
+    """A file with other content than recorded, or with an unreadable record."""
+    path, spec = recorded_file(tmp_path)
+    change(tmp_path, path)
+    (message,) = stale(tmp_path, {path.name: spec})
+    assert reason in message
+
+
+def results_of_others(home: Path) -> dict[str, str]:
+    """A folder with a file and two folders of ours, and harmless files of others; the specs."""
+    _, spec = recorded_file(home)
+    for name in ("bundle", "charts/roofline"):
+        with records.recording(spec={}), records.atomic_folder(home / name) as aside:
+            (aside / "index.json").write_text("[]")
+    for name in (
+        "notes.txt",
+        "tables/t/README",
+        "charts/mine/figure.png",
+        ".notes.a1b2c3d4.tmp",
+        "bundle/.DS_Store",
+    ):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("mine")
+    more = (
+        "thresholds.csv",
+        "thresholds.parquet",
+        "tables/t/part-00000.parquet",
+        "tables/index.csv",
+    )
+    return {"skipped.csv": spec, "bundle": "{}", "charts/roofline": "{}"} | dict.fromkeys(
+        more, "{}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (written_to("bundle/thesis.tex"), "bundle/thesis.tex"),
+        (written_to("bundle/chapters/one.tex"), "bundle/chapters/one.tex"),
+        (lambda home: (home / "bundle/data").symlink_to(home), "bundle/data"),
+        (written_to("charts/roofline/mine.png"), "charts/roofline/mine.png"),
+        (written_to("thresholds.csv"), "thresholds.csv"),
+        (written_to("thresholds.parquet"), "thresholds.parquet"),
+        (
+            lambda home: pl.DataFrame({"x": [1]}).write_parquet(
+                home / "tables/t/part-00000.parquet"
+            ),
+            "tables/t/part-00000.parquet",
+        ),
+        (written_to("tables/index.csv"), "tables/index.csv"),
+        (written_to("thresholds.csv/mine"), "thresholds.csv"),
+        (lambda home: (home / "thresholds.csv").symlink_to(home / "notes.txt"), "thresholds.csv"),
+        (lambda home: (home / "thresholds.csv").symlink_to("nowhere"), "thresholds.csv"),
+        (lambda home: os.mkfifo(home / "thresholds.csv"), "thresholds.csv"),
+        (lambda home: records.record_file(home, home / "skipped.csv").unlink(), "skipped.csv"),
+        (lambda home: records.record_file(home, home / "bundle").unlink(), "bundle"),
+        (lambda home: records.record_file(home, home / "bundle").write_text("[]"), "bundle"),
+        (
+            lambda home: shutil.rmtree(home / records.FOLDER),
+            "skipped.csv, {home}/bundle, {home}/charts/roofline",
+        ),
+        (
+            lambda home: ((home / "skipped.csv").unlink(), (home / "skipped.csv").mkdir()),
+            "skipped.csv",
+        ),
+    ],
+)
+def test_files_of_others_are_never_deleted_or_overwritten(
+    tmp_path: Path, change: Callable[[Path], object], named: str
+) -> None:
+    """One message names the file that is in the way, and nothing in the folder changes."""
+    expected = results_of_others(tmp_path)
+    change(tmp_path)
+    before = stats(tmp_path)
+    with pytest.raises(RooflinesError) as error:
+        stale(tmp_path, expected)
+    first, fix = str(error.value).splitlines()
+    assert first.startswith(f"{tmp_path}/{named.format(home=tmp_path)} w")
+    assert "not made by this program" in first
+    assert fix.startswith(f"  fix: move it out of {tmp_path}, or put results elsewhere")
+    assert stats(tmp_path) == before
+
+
+def test_files_of_others_beside_outputs_are_left_alone(tmp_path: Path) -> None:
+    """They stop no run; temporary files are removed only if they are an output's."""
+    expected = results_of_others(tmp_path)
+    assert stale(tmp_path, expected) == []
+    left = [
+        tmp_path / name
+        for name in (
+            "bundle.a1b2c3d4.tmp",
+            ".bundle.a1b2c3d4.tmp",
+            ".made/.skipped.csv.json.00000042.tmp",
+        )
+    ]
+    for path in left:
+        path.write_text("half")
+    assert set(foreign.temporary_outputs(tmp_path, expected)) == set(left[1:])
+
+
+def test_a_table_whose_record_was_lost_is_made_again(tmp_path: Path) -> None:
+    """Its metadata says that it is ours."""
+    (tmp_path / records.FOLDER).mkdir()
+    write_parquet(pl.LazyFrame({"a": [1]}), tmp_path / "thresholds.parquet", {"version": "0"})
+    assert stale(tmp_path, {"thresholds.parquet": "{}"}) == [
+        "thresholds.parquet has no record of what made it"
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["results", "results/tables", "results/tables/t", "results/.made", "results/charts"]
+)
+def test_every_folder_of_results_is_looked_at(name: str, tmp_path: Path) -> None:
+    """A file in place of any of them would end a run halfway."""
+    written_to(name)(tmp_path)
+    outputs = [
+        tmp_path / "results" / output
+        for output in ("tables/t/part-00000.parquet", "charts/roofline", "bundle")
+    ]
+    assert foreign.in_the_way(tmp_path / "results", outputs) == [tmp_path / name]
+
+
+@pytest.mark.parametrize("name", [".snakemake", ".snakemake/rooflines"])
+def test_a_file_in_place_of_the_state_folder_is_explained(name: str, tmp_path: Path) -> None:
+    """The message names the file in the way, not the folder to be made in it."""
+    written_to(name)(tmp_path)
+    message = "is not a folder, and a run needs one there.\n  fix: move it away"
+    with pytest.raises(SystemExit, match=re.escape(f"{tmp_path}/{name} {message}")):
+        guard.require_writable(tmp_path / STATE)
+
+
+def test_a_damaged_journal_only_costs_reading(tmp_path: Path) -> None:
+    """What it lacks is read from the records."""
+    path, spec = recorded_file(tmp_path)
+    (tmp_path / "known").write_bytes(b"\xff\xfe 1234 \n\nabc")
+    assert stale(tmp_path, {path.name: spec}) == []
+    truncated(tmp_path / "known")
+    assert stale(tmp_path, {path.name: spec}) == []
+
+
+def test_the_check_of_a_hundred_cached_files_takes_no_time(tmp_path: Path) -> None:
+    """Less than 20 ms of CPU time, so that an idle run stays fast."""
+    paths = [recorded_file(tmp_path, f"{number}.csv") for number in range(100)]
+    expected = {path.name: spec for path, spec in paths}
+    assert stale(tmp_path, expected) == []
+    cache = FileCache(tmp_path / "known")
+    started_s = time.process_time()
+    assert stale(tmp_path, expected, cache) == []
+    assert time.process_time() - started_s < 0.02
+
+
+def test_a_job_that_outlives_its_run_does_not_publish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once another run has taken over, a job of the old one changes and leaves no file."""
+    path, _ = recorded_file(tmp_path)
+    before = path.read_bytes()
+    run = tmp_path / "run"
+    run.write_text("second 1 host then\n")
+    monkeypatch.setenv(records.RUN, f"{run}:first")
+    with pytest.raises(RooflinesError, match="is being made by a later run"):
+        write_skipped('{"rows": [], "sweeps": [], "by": "first"}', path)
+    assert path.read_bytes() == before
+    assert not list(tmp_path.glob(records.LEFTOVER))
+    monkeypatch.setenv(records.RUN, f"{run}:second")
+    write_skipped('{"rows": [], "sweeps": []}', path)
+
+
+def test_only_one_run_holds_the_lock(tmp_path: Path) -> None:
+    """The lock excludes others, and ends with its process."""
+    first = RunLock(tmp_path)
+    assert (first.exclusive, first.local) == (True, True)
+    second = RunLock(tmp_path)
+    assert not second.exclusive
+    first.close()
+    second.close()
+    third = RunLock(tmp_path)
+    assert third.exclusive
+    third.close()
+    (tmp_path / "alive").write_text("another-machine\n")
+    fourth = RunLock(tmp_path)
+    assert not fourth.local, "what another machine does cannot be seen from here"
+    fourth.close()
+    (tmp_path / "alive").write_bytes(b"\xff\x00\xfe")
+    fifth = RunLock(tmp_path)
+    assert (fifth.exclusive, fifth.local) == (True, False), (
+        "a garbled file may have named another machine"
+    )
+    fifth.close()
+
+
+def test_the_advice_ends_a_run_that_is_suspended() -> None:
+    """The command as printed ends a run and the job it waits for, both stopped as by Ctrl-Z."""
+    with subprocess.Popen(
+        ["/bin/sh", "-c", "trap 'wait; exit 3' TERM; sleep 1 & wait"], start_new_session=True
+    ) as run:
+        while not jobs_of(run.pid):
+            time.sleep(0.01)
+        os.killpg(run.pid, signal.SIGSTOP)
+        try:
+            subprocess.run(
+                ["/bin/sh", "-c", ActiveRun(run.pid, os.getpgid(run.pid), "here", "now").stop],
+                check=True,
+            )
+            assert run.wait(20) == 3
+        finally:
+            run.kill()
+
+
+def test_a_file_that_may_not_grow_is_explained(tmp_path: Path) -> None:
+    """One message, for writes of Python and of polars; no temporary file stays."""
+    code = (
+        "import resource, sys, polars as pl; from rooflines.results.tables import write_parquet\n"
+        "from rooflines.results.records import atomic_file\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
+        "def text(path):\n"
+        "    with atomic_file(path) as aside: aside.write_bytes(bytes(100_000))\n"
+        "frame = pl.LazyFrame({'a': range(100_000)}).with_columns(b=pl.col('a').hash())\n"
+        "def table(path): write_parquet(frame, path, {})\n"
+        "for write in (text, table):\n"
+        "    try: write(sys.argv[1])\n"
+        "    except ValueError as error: print(error)\n"
+    )
+    target = tmp_path / "file.parquet"
+    done = subprocess.run(
+        [sys.executable, "-c", code, target], capture_output=True, text=True, check=True
+    )
+    assert (
+        done.stdout.count(f"{target} cannot be written: a file may not grow that large.\n  fix: ")
+        == 2
+    ), done.stdout + done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_errors_are_not_taken_for_a_full_disk() -> None:
+    """Only errors that the user can fix are explained."""
+    assert unwritable("x", FileNotFoundError(2, "No such file")) is None
+    assert unwritable("x", ValueError("wrong")) is None
