@@ -1,4 +1,4 @@
-"""The default config as plain YAML, put together as the package does, but apart from it: what whole tables are checked against."""
+"""The default config as plain YAML, assembled without the package, to check tables against."""
 
 from __future__ import annotations
 
