@@ -248,11 +248,11 @@ def test_the_rule_of_thumb_counts_tiles_shares_and_exact_flops() -> None:
         "D": pytest.approx(64 / 30),
         "F": pytest.approx(32 / 30),
     }  # the same tiles, on twice as many chips
-    halves = {
+    in_two = {
         row["axis"]: row["critical_rule"]
         for row in rules("matmul", "bf16", 2.5e14, sharding="contracting/all-reduce", shards=[2])
     }
-    assert halves == {"B": 250, "D": 500, "F": 250}  # 250 of D on each of two chips
+    assert in_two == {"B": 250, "D": 500, "F": 250}  # 250 of D on each of two chips
 
 
 def rules(operation: str, dtypes: str, peak: float, **more: object) -> list[dict[str, Any]]:

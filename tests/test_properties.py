@@ -200,7 +200,7 @@ sizes = st.one_of(small, round_sizes, huge)
 
 @st.composite
 def axes(draw: st.DrawFn, most: int) -> int | list[int] | dict[str, Any]:
-    """Draw the grid entry of one dimension, of at most so many sizes."""
+    """Draw the grid entry of one dimension, of at most `most` sizes."""
     kind = draw(st.sampled_from(["one", "list", "list", "factor", "count", "step", "tokens"]))
     if kind == "one":
         size: int = draw(sizes)

@@ -15,7 +15,7 @@ CONFIG = Path(__file__).parents[2] / "config"
 
 
 @cache
-def plain(name: str) -> Any:  # noqa: ANN401, whatever stands there
+def plain(name: str) -> Any:  # noqa: ANN401, any YAML
     """Return one of the data files."""
     return load((CONFIG / name).read_text(encoding="utf-8"), Loader)  # noqa: S506, plain data
 

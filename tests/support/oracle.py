@@ -247,7 +247,7 @@ class Link:
     hop_s: Fraction
 
     def bytes_per_s(self, chips: int) -> Fraction:
-        """Return what one chip sends per second in a collective of so many chips."""
+        """Return what one chip sends per second in a collective of N chips."""
         if self.topology == "switch":
             return self.rate * self.links
         if self.topology == "mesh":

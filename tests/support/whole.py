@@ -20,7 +20,7 @@ import oracle
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 ROW_TOLERANCE = 1e-12
 REAL_TOLERANCE = 1e-9
@@ -143,7 +143,7 @@ class Whole:
         shape = (len(self.leads), len(variants), len(self.leads[0]))
         assert frame.height == math.prod(shape), (chip, memory, frame.height, shape)
         columns = {name: column_of(frame[name]).reshape(shape) for name in frame.columns}
-        indices = range(len(variants))
+        indices: Sequence[int] = range(len(variants))
         if most is not None:
             indices = random.sample(indices, min(most, len(indices)))
         for index in indices:
