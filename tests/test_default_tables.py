@@ -1,6 +1,6 @@
-"""The default config's tables against exact arithmetic: for every sweep the rows of a chip in a few scenarios, and some thresholds.
+"""The default config against exact arithmetic: some rows and thresholds of every sweep.
 
-`make verify` does the same for every row, every column and every threshold.
+`make verify` checks every row, column and threshold.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from whole import Critical
 import rooflines
 from rooflines.sweep.rows import sweep_rows
 
-MOST_SCENARIOS, MOST_THRESHOLDS = 2, 60
+MOST_VARIANTS, MOST_THRESHOLDS = 2, 60
 CONFIG = rooflines.load_config()
 
 
 @pytest.mark.parametrize("name", CONFIG.sweeps)
 def test_rows_of_the_default_config_are_the_exact_ones(name: str) -> None:
-    """All columns of a chip and a few of its dtypes and shardings, drawn anew every time; nulls and ranges of all its rows."""
+    """All columns of a random chip and a few of its variants; nulls and ranges of all its rows."""
     whole, sweep = defaults.sweeps()[name], CONFIG.sweep(name)
-    start, blocks = 0, []
-    for chip, memory in whole.blocks():
-        rows = len(whole.points) * len(whole.served(chip, memory))
-        blocks += [(chip, memory, start, rows)] if rows else []
+    start, slices = 0, []
+    for chip, memory in whole.levels():
+        rows = len(whole.points) * len(whole.supported(chip, memory))
+        slices += [(chip, memory, start, rows)] if rows else []
         start += rows
     assert start == sweep.rows
-    chip, memory, start, rows = random.choice(blocks)  # noqa: S311, a choice of what to check
+    chip, memory, start, rows = random.choice(slices)  # noqa: S311, a choice of what to check
     frame = sweep_rows(sweep, start, start + rows).collect()
     predicates.check_table(frame, sweep)
-    assert whole.check_block(chip, memory, frame, MOST_SCENARIOS) == rows * frame.width
+    assert whole.check_level(chip, memory, frame, MOST_VARIANTS) == rows * frame.width
 
 
 @pytest.mark.parametrize("name", [name for name, sweep in CONFIG.sweeps.items() if sweep.solved])
 def test_thresholds_of_the_default_config_are_the_exact_ones(name: str) -> None:
-    """Of a few thresholds drawn anew every time: compute-bound there, and not one size or chip further."""
-    chip = random.choice([block.chip for block in CONFIG.sweep(name).by_chip])  # noqa: S311, a choice of what to check
+    """Random thresholds: compute-bound there, and not one size or chip further."""
+    chip = random.choice([chip_rows.chip for chip_rows in CONFIG.sweep(name).by_chip])  # noqa: S311, a choice of what to check
     sweep = {**CONFIG.sweep(name).config, "chips": [chip]}
     critical = Critical(defaults.sweeps()[name])
     frame = rooflines.thresholds(
@@ -54,7 +54,7 @@ def test_thresholds_of_the_default_config_are_the_exact_ones(name: str) -> None:
 
 
 def plain(sweep: dict[str, object]) -> dict[str, object]:
-    """Return a sweep's config without what nobody gave."""
+    """Return a sweep's config without keys that are not set."""
     return {key: value for key, value in sweep.items() if value is not None}
 
 
@@ -67,13 +67,13 @@ def own_chips(chip: str) -> dict[str, object]:
     }
 
 
-def test_the_check_of_a_block_notices_a_wrong_number() -> None:
-    """A last digit but three, another bound, another key: each is found."""
+def test_the_check_of_rows_notices_a_wrong_number() -> None:
+    """A relative error of 1e-11, another bound, another key: each is noticed."""
     whole, sweep = defaults.sweeps()["book-matmul"], CONFIG.sweep("book-matmul")
-    chip, memory = next(whole.blocks())
+    chip, memory = next(whole.levels())
     frame = sweep_rows(sweep, 0, len(whole.points)).collect()
-    whole.check_block(chip, memory, frame)
-    place = pl.int_range(pl.len()) == 17
+    whole.check_level(chip, memory, frame)
+    one_row = pl.int_range(pl.len()) == 17
     for name in (
         "flops",
         "memory_bytes",
@@ -84,10 +84,10 @@ def test_the_check_of_a_block_notices_a_wrong_number() -> None:
         "attained_flops_per_s",
     ):
         wrong = frame.with_columns(
-            pl.when(place).then(pl.col(name) * (1 + 1e-11)).otherwise(name).alias(name)
+            pl.when(one_row).then(pl.col(name) * (1 + 1e-11)).otherwise(name).alias(name)
         )
         with pytest.raises(AssertionError, match=name):
-            whole.check_block(chip, memory, wrong)
+            whole.check_level(chip, memory, wrong)
     for name, value in {
         "dtypes": "fp8",
         "shards": 2,
@@ -103,16 +103,16 @@ def test_the_check_of_a_block_notices_a_wrong_number() -> None:
             else frame[name].dtype,
         )
         with pytest.raises(AssertionError):
-            whole.check_block(
+            whole.check_level(
                 chip,
                 memory,
-                frame.with_columns(pl.when(place).then(new).otherwise(name).alias(name)),
+                frame.with_columns(pl.when(one_row).then(new).otherwise(name).alias(name)),
             )
 
 
 @pytest.mark.parametrize("name", ["book-matmul", "across-nodes", "book-q2-int8-weights"])
 def test_the_check_of_a_threshold_notices_a_wrong_number(name: str) -> None:
-    """One size or chip more or less, another limit, a missing one: each is found."""
+    """One size or chip more or less, another limit, a missing one: each is noticed."""
     critical = Critical(defaults.sweeps()[name])
     for row in rooflines.thresholds(CONFIG, name).head(40).iter_rows(named=True):
         critical.check(row)

@@ -1,6 +1,6 @@
-"""Sweeps that between them take every turn of the formulas, row by row and threshold by threshold against exact arithmetic.
+"""Fixed sweeps that reach every branch of the formulas, against exact arithmetic.
 
-`test_properties` draws such sweeps at random; these are always the same.
+`test_properties` draws such sweeps at random.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def test_thresholds_are_the_same_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where few are solved at once."""
+    """Thresholds do not depend on the size of a slice."""
     monkeypatch.setattr(solving, "ROWS_AT_ONCE", 7)
     for name in ("of a tie", "counted exactly"):
         assert threshold_differences(config_of(SWEEPS[name])) == []
@@ -43,7 +43,7 @@ def test_thresholds_are_the_same_in_slices(monkeypatch: pytest.MonkeyPatch) -> N
 # ---------------------------------------------------------------- ties
 
 SIDE = 3**20
-"""A size whose square and cube no Float64 holds, so that equal times are not equal as they are computed."""
+"""A size whose square and cube are not exact in Float64, so equal times are computed unequal."""
 
 AT, AROUND = dict.fromkeys("BDF", SIDE), [SIDE - 1, SIDE, SIDE + 1]
 TIED = ("math memory", "math network", "memory network", "math memory network")
@@ -57,7 +57,10 @@ TIES: list[tuple[str, int, str, dict[str, int]]] = [
 
 
 def tied_chips(spec: str, shards: int, tied: str, tile: dict[str, int]) -> dict[str, Any]:
-    """Return chips on which some times are equal at `AT`, the others a hundredth; and where math is longer or shorter by 1.4e-16."""
+    """Return chips on which some times tie at `AT`, or nearly: math longer or shorter by 1.4e-16.
+
+    The other times are a hundredth.
+    """
     setting = oracle.plain_matmul(spec, tile)
     work = setting.work(AT, shards)
     rates = {
@@ -77,10 +80,10 @@ def tied_chips(spec: str, shards: int, tied: str, tile: dict[str, int]) -> dict[
 
 
 @pytest.mark.parametrize(("spec", "shards", "tied", "tile"), TIES)
-def test_a_tie_and_what_is_almost_one_are_told_apart(
+def test_a_tie_and_a_near_tie_differ(
     spec: str, shards: int, tied: str, tile: dict[str, int]
 ) -> None:
-    """Bounds and thresholds are those of exact arithmetic where Float64 cannot tell."""
+    """Bounds and thresholds are those of exact arithmetic where Float64 cannot decide."""
     chips = tied_chips(spec, shards, tied, tile)
     sweep: dict[str, Any] = {
         "operation": "matmul",
@@ -102,8 +105,8 @@ def test_a_tie_and_what_is_almost_one_are_told_apart(
     assert threshold_differences(config_of(solved, chips)) == []
 
 
-def test_a_latency_that_is_almost_a_tie_is_told_apart() -> None:
-    """Math takes exactly as long as a hop, or shorter by 4 * 10^-16 of it."""
+def test_a_latency_that_nearly_ties_is_no_tie() -> None:
+    """Math takes as long as a hop, or 4 * 10^-16 of it more or less."""
     chips = {
         f"more-{more}": made_up(
             2**51 + more, 1e15, {"bytes_per_s": 1e15, "topology": "switch", "hop_latency_s": 1}
@@ -125,13 +128,13 @@ def test_a_latency_that_is_almost_a_tie_is_told_apart() -> None:
 
 
 def slow_chip(short: int) -> dict[str, Any]:
-    """Return a chip whose math gains on its memory, along B, by so many parts of 5 * 10^15."""
+    """Return a chip whose t_math outgrows its t_memory along B by `short` parts in 5 * 10^15."""
     return made_up(2**19 * 10**10 - short, 1e10)
 
 
 @pytest.mark.parametrize("tile", [{}, {"B": 3}, {"B": 1024, "D": 2}])
 def test_a_threshold_may_be_as_large_as_its_column_holds(tile: dict[str, int]) -> None:
-    """From 2^62 on there is none, but for the real one."""
+    """A whole threshold is below 2^62; beyond that only the real one is given."""
     chips = {
         f"short-{short}": slow_chip(short)
         for short in (-1, 0, 1, 2, 10, 300, 596, 597, 1000, 10**5, 3 * 10**5, 10**6, 10**9, 10**15)
@@ -148,7 +151,7 @@ def test_a_threshold_may_be_as_large_as_its_column_holds(tile: dict[str, int]) -
 
 
 def test_from_two_to_the_62_on_there_is_no_threshold() -> None:
-    """Where it is that exactly, and where it is more than any column of whole numbers holds."""
+    """For exactly 2^62, and for more than an Int64 can hold."""
     chips = {
         name: made_up(2**50, 0.25 + more) for name, more in {"just": 2**-12, "far": 2**-24}.items()
     }
@@ -170,7 +173,7 @@ def test_from_two_to_the_62_on_there_is_no_threshold() -> None:
 
 
 def test_a_threshold_in_tiles_may_be_as_large_as_its_column_holds() -> None:
-    """The last tile below 2^62 is the last, though it ends there; also where the number of tiles is one that Float64 is sure of."""
+    """The last tile starts below 2^62, also when Float64 decides the number of tiles."""
     size, tile, rate = 2**52, 2**36, 2
     tiles = {f"from-{whole}": Fraction(2 * whole - 1, 2) for whole in range(2**26 - 2, 2**26 + 3)}
     chips = {
@@ -210,13 +213,13 @@ RULES: dict[tuple[str, str], dict[str, float | None]] = {
 def test_the_rule_of_thumb_is_the_ridge_by_the_bits_of_what_lacks_the_dimension(
     operation: str, dtypes: str
 ) -> None:
-    """At 250 FLOP/byte; none where every byte grows with the dimension, or where memory grows faster than math."""
+    """At 250 FLOP/byte; null if all bytes scale with the dimension, or memory outgrows math."""
     rule = RULES[operation, dtypes]
     assert {row["axis"]: row["critical_rule"] for row in rules(operation, dtypes, 2.5e14)} == rule
 
 
 def test_the_rule_of_thumb_counts_tiles_shares_and_exact_flops() -> None:
-    """By hand, where the operands without the dimension are not the only ones."""
+    """Values by hand, for memory traffic that partly scales with the dimension."""
     every = {row["axis"]: row["critical_rule"] for row in rules("per-example-matmul", "int8", 1e12)}
     assert every == {"B": None, "D": 1.0, "F": 1.0}  # 2 n >= n + 1
     exact = {
@@ -245,11 +248,11 @@ def test_the_rule_of_thumb_counts_tiles_shares_and_exact_flops() -> None:
         "D": pytest.approx(64 / 30),
         "F": pytest.approx(32 / 30),
     }  # the same tiles, on twice as many chips
-    halves = {
+    in_two = {
         row["axis"]: row["critical_rule"]
         for row in rules("matmul", "bf16", 2.5e14, sharding="contracting/all-reduce", shards=[2])
     }
-    assert halves == {"B": 250, "D": 500, "F": 250}  # 250 of D on each of two chips
+    assert in_two == {"B": 250, "D": 500, "F": 250}  # 250 of D on each of two chips
 
 
 def rules(operation: str, dtypes: str, peak: float, **more: object) -> list[dict[str, Any]]:
@@ -276,7 +279,7 @@ def rules(operation: str, dtypes: str, peak: float, **more: object) -> list[dict
 
 
 def check_rows(config: dict[str, Any]) -> None:
-    """Check the rows of a config's sweep as they are scanned, and as they are written to a table; whole work is whole."""
+    """Check the rows of a config's sweep, as scanned and as written; whole works are whole."""
     frame, sweep = table_of(config), rooflines.load_config(config).sweep("case")
     truth = [row.values() for row in expected_rows(config) if row.setting is not None]
     assert len(truth) > 1
@@ -302,7 +305,7 @@ def check_rows(config: dict[str, Any]) -> None:
 
 
 def check_written(frame: pl.DataFrame, sweep: Sweep) -> None:
-    """Check that what is written to a table is a frame, whatever is asked of it afterwards."""
+    """Check that written rows equal a frame under filters, slices and selections."""
     rows = whole_rows(sweep, frame.columns, 0, sweep.rows)
     assert {name: rows.collect_schema()[name] for name in TEXTS} == {
         name: pl.Enum(sorted(set(frame[name].drop_nulls()))) for name in TEXTS
@@ -333,12 +336,12 @@ def test_every_row_is_the_exact_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_every_threshold_is_the_exact_one(name: str) -> None:
-    """Equal to the integer, for every axis and resource, with what limits below them."""
+    """Equal to the integer, for every axis and resource, with the bottleneck below them."""
     assert threshold_differences(config_of(SWEEPS[name])) == []
 
 
-def test_thresholds_of_several_sweeps_stand_below_each_other() -> None:
-    """A dimension that an operation lacks is null in its rows; a sweep that solves for nothing has no row, but all columns."""
+def test_thresholds_of_several_sweeps_are_concatenated() -> None:
+    """A missing dimension is null; a sweep without thresholds has no row, but all columns."""
     sweeps = {
         "a": SWEEPS["of vectors"],
         "b": {**SWEEPS["on one chip"], "thresholds": []},
@@ -358,7 +361,7 @@ def test_thresholds_of_several_sweeps_stand_below_each_other() -> None:
 
 
 @pytest.mark.parametrize("link", LINKS)
-def test_every_split_ends_where_trying_ends(link: str) -> None:
-    """The critical number of chips is the largest that trying finds, on every interconnect and for every collective."""
+def test_every_split_ends_where_a_search_ends(link: str) -> None:
+    """The critical number of chips equals that of a search, for every link and collective."""
     chips = splitters(LINKS[link])
     assert threshold_differences(config_of(split_sweep(chips), chips)) == []

@@ -1,4 +1,4 @@
-"""Laws that hold between tables: what a change of the config changes in its rows and thresholds, and what it leaves alone."""
+"""Laws between tables: what a change of the config changes in rows and thresholds, and what not."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ def plain(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def assert_same_rows(one: pl.DataFrame, other: pl.DataFrame) -> None:
-    """Check that two frames have the same rows, to the last bit, in whatever order."""
+    """Check that two frames have the same rows to the last bit, in any order."""
     assert_frame_equal(plain(one), plain(other), check_row_order=False, check_exact=True)
 
 
 def assert_same_thresholds(one: pl.DataFrame, other: pl.DataFrame) -> None:
-    """Check that two frames have the same thresholds in whatever order, whole numbers exactly, real ones but for the last bits."""
+    """Check that two frames have the same thresholds in any order, real ones to 1e-12."""
     assert_frame_equal(
         plain(one), plain(other), check_row_order=False, check_exact=False, rel_tol=1e-12, abs_tol=0
     )
 
 
 def assert_close(one: pl.Series, other: pl.Series) -> None:
-    """Check that two columns are equal but for the last bits, nulls at the same places."""
+    """Check that two columns are equal up to a few roundings, with nulls in the same rows."""
     assert one.is_null().equals(other.is_null())
     assert ((one - other).abs() <= other.abs() * ULPS).all()
 
@@ -70,7 +70,7 @@ def times(value: float | str, factor: str) -> str:
 
 
 def rates_times(config: dict[str, Any], factor: str) -> dict[str, Any]:
-    """Return a config with every rate of every chip times a factor, and every time of a chip divided by it."""
+    """Return a config with all rates of chips times a factor, and all times divided by it."""
     scaled = copy.deepcopy(config)
     inverse = format(1 / Decimal(factor), "f")
 
@@ -93,7 +93,7 @@ def rates_times(config: dict[str, Any], factor: str) -> dict[str, Any]:
 def test_a_doubled_bandwidth_halves_its_time_and_nothing_else(
     config: dict[str, Any], data: st.DataObject
 ) -> None:
-    """Of a memory level or an interconnect: rows of other chips and levels, works and the other times stay as they are."""
+    """Of a memory level or interconnect: other levels, works and times do not change."""
     own = {name: chip for name, chip in config["chips"].items() if "base" not in chip}
     chip = data.draw(st.sampled_from(sorted(own)))
     places = [("memory", level) for level in own[chip]["memory"]]
@@ -151,7 +151,10 @@ def test_a_doubled_bandwidth_halves_its_time_and_nothing_else(
 def test_a_calibration_gives_an_estimate_and_nothing_else(
     config: dict[str, Any], shares: dict[str, float]
 ) -> None:
-    """No time, bound or threshold moves; the estimate is at least the nominal bound and the overhead, and no efficiency enters it."""
+    """Times, bounds and thresholds do not change; the estimate ignores efficiency.
+
+    It is at least the nominal lower bound plus the overhead.
+    """
     nominal, calibrated = copy.deepcopy(config), copy.deepcopy(config)
     for name, chip in config["chips"].items():
         if "base" not in chip:
@@ -174,10 +177,10 @@ def test_a_calibration_gives_an_estimate_and_nothing_else(
 
 @check(25)
 @given(config=configs(), data=st.data())
-def test_the_order_of_what_is_listed_decides_the_order_of_rows_and_nothing_else(
+def test_the_order_of_lists_decides_the_order_of_rows_and_nothing_else(
     config: dict[str, Any], data: st.DataObject
 ) -> None:
-    """Chips, dtypes, shardings, shards, levels, shapes, sizes, and the dimensions of the grid, in any order."""
+    """For chips, dtypes, shardings, shards, levels, shapes, sizes, and dimensions of the grid."""
     _, sweep = sweep_of(config)
     shuffled = {
         key: data.draw(st.permutations(value))
@@ -195,8 +198,8 @@ def test_the_order_of_what_is_listed_decides_the_order_of_rows_and_nothing_else(
 
 @check(25)
 @given(config=configs(), data=st.data())
-def test_the_order_of_the_grid_is_no_matter(config: dict[str, Any], data: st.DataObject) -> None:
-    """Rows stand in the order of the operation's letters, whatever the order of the keys."""
+def test_the_order_of_the_grid_does_not_matter(config: dict[str, Any], data: st.DataObject) -> None:
+    """Rows are in the order of the operation's letters, for any order of the keys."""
     _, sweep = sweep_of(config)
     grid = dict(data.draw(st.permutations(list((sweep.get("grid") or {}).items()))))
     turned = dict(
@@ -207,10 +210,8 @@ def test_the_order_of_the_grid_is_no_matter(config: dict[str, Any], data: st.Dat
 
 @check(25)
 @given(config=configs(), data=st.data())
-def test_a_sweep_in_two_halves_has_the_same_rows(
-    config: dict[str, Any], data: st.DataObject
-) -> None:
-    """Whatever list is cut in two: the rows of both halves are those of the whole, to the last bit."""
+def test_a_sweep_cut_in_two_has_the_same_rows(config: dict[str, Any], data: st.DataObject) -> None:
+    """Any list may be cut: the rows of both sweeps are those of the whole, to the last bit."""
     _, sweep = sweep_of(config)
     lists: dict[tuple[str, ...], list[Any]] = {
         (key,): value
@@ -226,28 +227,32 @@ def test_a_sweep_in_two_halves_has_the_same_rows(
     assume(len(lists[path]) > 1)
     cut = data.draw(st.integers(1, len(lists[path]) - 1))
     rows, solutions = [], []
-    for half in (lists[path][:cut], lists[path][cut:]):
+    for values in (lists[path][:cut], lists[path][cut:]):
         part = with_sweep(
             config,
-            **({path[0]: half} if len(path) == 1 else {"grid": {**sweep["grid"], path[1]: half}}),
+            **(
+                {path[0]: values}
+                if len(path) == 1
+                else {"grid": {**sweep["grid"], path[1]: values}}
+            ),
         )
         try:
             rows.append(table_of(part))
             solutions.append(thresholds_of(part))
         except rooflines.RooflinesError as error:
-            assert "is left with no rows" in str(error)  # noqa: PT017, only this half may have none
+            assert "is left with no rows" in str(error)  # noqa: PT017, one of them may have none
     assert_same_rows(pl.concat(map(plain, rows)), table_of(config))
     found = pl.concat(map(plain, solutions))
     keys = found.columns[: found.columns.index("critical_exact")]
     assert_same_thresholds(
         found.unique(keys), thresholds_of(config)
-    )  # an axis that is solved for has the same in both halves
+    )  # if an axis with thresholds is cut, both have the same ones
 
 
 @check(25)
 @given(config=configs(), factor=st.sampled_from(["1000", "0.001", "1000000"]))
 def test_units_scale(config: dict[str, Any], factor: str) -> None:
-    """With every rate a thousand times larger every time is a thousandth, and no ratio, bound or threshold changes."""
+    """With rates times a factor, times are divided by it; ratios, bounds and thresholds stay."""
     before, after = table_of(config), table_of(rates_times(config, factor))
     for name in before.columns:
         if name.startswith("t_"):
@@ -270,7 +275,7 @@ def test_units_scale(config: dict[str, Any], factor: str) -> None:
 @check(25)
 @given(config=configs())
 def test_more_chips_never_take_longer_to_multiply(config: dict[str, Any]) -> None:
-    """Of rows that differ in the number of chips alone, those with more have at most the same t_math, flops and footprint."""
+    """Rows that differ only in more chips have at most the same t_math, works and footprint."""
     table = plain(table_of(config))
     _, sweep = sweep_of(config)
     fixed = [
@@ -288,7 +293,7 @@ def test_more_chips_never_take_longer_to_multiply(config: dict[str, Any]) -> Non
 def disagreements(
     table: pl.DataFrame, thresholds: pl.DataFrame, axis: str, dims: list[str]
 ) -> pl.DataFrame:
-    """Return the rows of a table whose bound is not what the thresholds along an axis say."""
+    """Return the rows of a table whose bound contradicts the thresholds along an axis."""
     fixed = [name for name in (*KEYS, *dims) if name != axis]
     names = (*fixed, axis, "bound", "critical", "limit")
     found = plain(table).join(
@@ -316,7 +321,7 @@ def disagreements(
 @check(40)
 @given(config=configs())
 def test_thresholds_agree_with_the_rows_of_the_table(config: dict[str, Any]) -> None:
-    """A row is compute-bound from the critical size on and never before; and not on more chips than the critical number."""
+    """A row is compute-bound exactly from the critical size on, and up to the critical chips."""
     _, sweep = sweep_of(config)
     table, thresholds = table_of(config), thresholds_of(config)
     for axis in sweep["thresholds"]:
@@ -329,7 +334,7 @@ def test_thresholds_agree_with_the_rows_of_the_table(config: dict[str, Any]) -> 
 def test_a_null_means_what_the_dictionary_says_and_numbers_are_finite(
     config: dict[str, Any],
 ) -> None:
-    """No NaN, no infinity, no negative zero; nulls where the dictionary says, and nowhere else."""
+    """No NaN, infinity or negative zero; nulls exactly where the dictionary says."""
     read = rooflines.load_config(config)
     predicates.check_table(table_of(config), read.sweep("random"))
     predicates.check_thresholds(rooflines.thresholds(read), read.sweep("random"))
@@ -343,7 +348,7 @@ def test_a_null_means_what_the_dictionary_says_and_numbers_are_finite(
 
 
 def test_a_wrong_number_is_noticed() -> None:
-    """The predicates hear what they are there for."""
+    """The predicates refuse every kind of wrong number."""
     config = rooflines.load_config(LAWFUL)
     table, thresholds = rooflines.rows(config, "one").collect(), rooflines.thresholds(config)
     predicates.check_table(table, config.sweep("one"))

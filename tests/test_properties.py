@@ -1,6 +1,6 @@
-"""Random sweeps on random chips agree with the model worked out a second time in exact rational arithmetic.
+"""Random sweeps on random chips against an independent model in exact rational arithmetic.
 
-``HYPOTHESIS_PROFILE=thorough`` tries twenty times as many.
+``HYPOTHESIS_PROFILE=thorough`` draws twenty times as many.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ KEYS = ("operation", "chip", "unit", "memory", "network", "dtypes", "sharding", 
 
 
 def check(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return the settings of one property: its number of examples, and a blob that repeats a failure."""
+    """Return the settings of a property: its number of examples, and a blob to repeat a failure."""
     return settings(
         max_examples=examples * EFFORT,
         deadline=None,
@@ -81,12 +81,12 @@ def check(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]
     )
 
 
-# ---------------------------------------------------------------- what is drawn
+# ---------------------------------------------------------------- strategies
 
 
 @st.composite
 def rates(draw: st.DrawFn, low: int, high: int) -> float | str:
-    """Draw a rate between two powers of ten: round, so that exact ties occur, or ragged; as a number or as text."""
+    """Draw a rate between two powers of ten, as number or text; often round, for exact ties."""
     exponent = draw(st.integers(low, high))
     if draw(st.booleans()):
         value = float(
@@ -170,7 +170,7 @@ def operations(draw: st.DrawFn) -> str:
 
 
 def shardings_of(operation: oracle.Operation) -> list[str | dict[str, str]]:
-    """Return every sharding that makes sense for an operation, by name where a name says it and in long form."""
+    """Return every valid sharding of an operation, by name if it has one, and in long form."""
     x, w, out = set(operation.x), set(operation.w), set(operation.out)
     found: list[str | dict[str, str]] = ["none"]
     if len((x & w) - out) == 1:
@@ -200,7 +200,7 @@ sizes = st.one_of(small, round_sizes, huge)
 
 @st.composite
 def axes(draw: st.DrawFn, most: int) -> int | list[int] | dict[str, Any]:
-    """Draw what a grid may say of one dimension, at most so many sizes of it."""
+    """Draw the grid entry of one dimension, of at most `most` sizes."""
     kind = draw(st.sampled_from(["one", "list", "list", "factor", "count", "step", "tokens"]))
     if kind == "one":
         size: int = draw(sizes)
@@ -234,7 +234,7 @@ def axes(draw: st.DrawFn, most: int) -> int | list[int] | dict[str, Any]:
 
 @st.composite
 def combinations(draw: st.DrawFn) -> str | dict[str, str]:
-    """Draw a named combination or four dtypes of one's own."""
+    """Draw a named combination or four dtypes."""
     if draw(st.booleans()):
         return draw(st.sampled_from(NAMED_COMBINATIONS))
     return {
@@ -250,7 +250,7 @@ def named(combination: str | dict[str, str]) -> str:
 
 @st.composite
 def grids(draw: st.DrawFn, operation: oracle.Operation) -> dict[str, Any]:
-    """Draw the sizes of every dimension, as a grid, with a tie at times, and as shapes."""
+    """Draw the sizes of every dimension, as a grid, sometimes with a tie, and as shapes."""
     most = {1: 6, 2: 4, 3: 3}.get(len(operation.dims), 2)
     grid: dict[str, Any] = {d: draw(axes(most)) for d in operation.dims}
     if len(grid) > 1 and draw(st.booleans()):
@@ -288,15 +288,15 @@ def splits(draw: st.DrawFn, operation: oracle.Operation) -> dict[str, Any]:
 
 @st.composite
 def counts(draw: st.DrawFn, operation: oracle.Operation) -> dict[str, Any]:
-    """Draw how FLOPs and bytes are counted: not said, leading, exact, or in tiles."""
-    how = draw(st.sampled_from(["unsaid", "leading", "exact", "tile"]))
+    """Draw how FLOPs and bytes are counted: by default, leading, exact, or in tiles."""
+    how = draw(st.sampled_from(["default", "leading", "exact", "tile"]))
     if how == "tile":
         tiled = sorted(draw(st.sets(st.sampled_from(operation.dims))))
         return {
             "flops": "leading",
             "tile": {d: draw(st.sampled_from([1, 16, 100, 128, 256])) for d in tiled},
         }
-    return {} if how == "unsaid" else {"flops": how}
+    return {} if how == "default" else {"flops": how}
 
 
 @st.composite
@@ -334,10 +334,10 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
     }
     if splits_of != {None} and not splits_of & set(sweep.get("tile", {})) and draw(st.booleans()):
         sweep["thresholds"].append("shards")
-    asked = list(oracle.rows(sweep, own, DTYPES))
-    assume(any(row.setting is not None for row in asked))
+    requested = list(oracle.rows(sweep, own, DTYPES))
+    assume(any(row.setting is not None for row in requested))
     if oracle.exactly(sweep) and operation.contracted:
-        assume(all(fewest_elements(row) >= row.keys["shards"] for row in asked))
+        assume(all(fewest_elements(row) >= row.keys["shards"] for row in requested))
     return {"sweeps": {"random": sweep}, "chips": own, "charts": []}
 
 
@@ -346,11 +346,11 @@ def fewest_elements(row: oracle.Row) -> int:
     return min(row.sizes[d] for d in oracle.operation_of(row.keys["operation"]).contracted)
 
 
-# ---------------------------------------------------------------- how it is compared
+# ---------------------------------------------------------------- comparison
 
 
 def same(found: float | None, expected: Fraction | None) -> bool:
-    """Say whether a float is an exact number to 1e-12 of it, null where that is null."""
+    """Say whether a float equals an exact number to a relative 1e-12, or both are null."""
     if found is None or expected is None:
         return found is None and expected is None
     return math.isfinite(found) and abs(Fraction(found) - expected) <= ROW_TOLERANCE * abs(expected)
@@ -364,13 +364,13 @@ def table_of(config: dict[str, Any]) -> pl.DataFrame:
 
 
 def expected_rows(config: Mapping[str, Any]) -> list[oracle.Row]:
-    """Return every row that a config's one sweep asks for."""
+    """Return every requested row of a config's one sweep."""
     ((_, sweep),) = config["sweeps"].items()
     return list(oracle.rows(sweep, config["chips"], DTYPES))
 
 
 def differences(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> list[str]:
-    """Return what differs between the rows of two tables, in words."""
+    """Describe the differences between the rows of two tables."""
     if len(found) != len(expected):
         return [f"{len(found)} rows where {len(expected)} are expected"]
     wrong = []
@@ -383,13 +383,13 @@ def differences(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> 
     return wrong
 
 
-# ---------------------------------------------------------------- the claims
+# ---------------------------------------------------------------- claims
 
 
 @check(60)
 @given(config=configs())
 def test_every_row_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) -> None:
-    """Keys, sizes, order, bound and fits are equal, every metric to 1e-12; what is unsupported is skipped."""
+    """Keys, sizes, order, bound and fits are equal, metrics to 1e-12; the rest is skipped."""
     truth = expected_rows(config)
     table = table_of(config)
     assert (
@@ -403,7 +403,7 @@ def test_every_row_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) ->
 @check(40)
 @given(config=configs())
 def test_whole_numbers_below_two_to_the_53_are_whole(config: dict[str, Any]) -> None:
-    """FLOPs and bytes that are whole numbers on one chip come out as these numbers, not near them."""
+    """FLOPs and bytes that are whole numbers on one chip are exact."""
     truth = [row for row in expected_rows(config) if row.setting is not None]
     for row, found in zip(truth, table_of(config).iter_rows(named=True), strict=True):
         exact = row.values()
@@ -419,7 +419,7 @@ def test_whole_numbers_below_two_to_the_53_are_whole(config: dict[str, Any]) -> 
 @check(60)
 @given(config=configs())
 def test_every_threshold_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) -> None:
-    """The critical sizes are equal to the integer, for every axis and resource, with what limits below them."""
+    """Equal to the integer, for every axis and resource, with the bottleneck below them."""
     assume(config["sweeps"]["random"]["thresholds"])
     assert threshold_differences(config) == []
 
@@ -429,14 +429,14 @@ REAL = ("critical_exact", "limit_intensity")
 
 
 def close(found: float | None, exact: Fraction | None) -> bool:
-    """Say whether a float is a real number to 1e-9 of it, null where that is null."""
+    """Say whether a float equals an exact number to a relative 1e-9, or both are null."""
     if found is None or exact is None:
         return found is None and exact is None
     return math.isclose(found, exact, rel_tol=REAL_TOLERANCE)
 
 
 def threshold_differences(config: dict[str, Any]) -> list[str]:
-    """Return what differs between the thresholds of a config's one sweep and the exact ones, in words."""
+    """Describe the differences between the thresholds of a config's one sweep and exact ones."""
     ((name, sweep),) = config["sweeps"].items()
     frame = rooflines.thresholds(rooflines.load_config(config), name)
     keys = [*KEYS, "axis", *oracle.operation_of(sweep["operation"]).dims]
@@ -446,9 +446,8 @@ def threshold_differences(config: dict[str, Any]) -> list[str]:
         for row in oracle.thresholds(sweep, config["chips"], DTYPES)
     }
     if len(found) != frame.height or found.keys() != expected.keys():
-        return [
-            f"{frame.height} thresholds where {len(expected)} are expected, alike in {len(found.keys() & expected)}"
-        ]
+        common = len(found.keys() & expected)
+        return [f"{frame.height} thresholds where {len(expected)} are expected, {common} in common"]
     wrong = []
     for key, truth in expected.items():
         for column in truth.keys() & {*WHOLE, *REAL}:
@@ -467,8 +466,8 @@ def test_critical_is_compute_bound_and_the_size_before_is_not(
     ((name, sweep),) = config["sweeps"].items()
     operation = oracle.operation_of(sweep["operation"])
     axis = data.draw(st.sampled_from(operation.dims))
-    asked = {**config, "sweeps": {name: {**sweep, "thresholds": [axis]}}}
-    frame = rooflines.thresholds(rooflines.load_config(asked), name)
+    requested = {**config, "sweeps": {name: {**sweep, "thresholds": [axis]}}}
+    frame = rooflines.thresholds(rooflines.load_config(requested), name)
     frame = frame.filter(pl.col("critical").is_not_null() & (pl.col("critical") < EXACT_INTEGER))
     assume(frame.height)
     for row in frame.head(4).iter_rows(named=True):
@@ -498,7 +497,7 @@ def test_critical_is_compute_bound_and_the_size_before_is_not(
 
 @st.composite
 def ties(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
-    """Draw a config whose rates make two or three times exactly equal at one size; and the bound that size must get."""
+    """Draw a config in which two or three times tie at one size, and the bound there."""
     text = draw(st.sampled_from(["matmul", "sequence-matmul", "per-example-matmul", "BD,DF->BF"]))
     operation = oracle.operation_of(text)
     base = {
@@ -533,7 +532,7 @@ def ties(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
         tied = ["math", "memory"]
     rates_of = {
         r: scale * amount * (1 if r in tied else 100) for r, amount in work.items()
-    }  # what is not tied is faster
+    }  # the others are faster
     assume(all(rate.denominator == 1 and rate < EXACT_INTEGER for rate in rates_of.values()))
     chip: dict[str, Any] = {
         "name": "A chip",
@@ -567,7 +566,7 @@ def ties(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
 @check(80)
 @given(tie=ties())
 def test_an_exact_tie_goes_to_compute_and_then_to_memory(tie: tuple[dict[str, Any], str]) -> None:
-    """Where rates are chosen so that times are equal, the rule gives the bound; beside it, the larger time does."""
+    """At a tie the rule gives the bound; one size before and after it, the larger time."""
     config, expected = tie
     truth = [row.values() for row in expected_rows(config)]
     assert truth[1]["bound"] == expected
@@ -577,7 +576,7 @@ def test_an_exact_tie_goes_to_compute_and_then_to_memory(tie: tuple[dict[str, An
 @check(60)
 @given(tie=ties())
 def test_a_threshold_that_is_a_whole_number_is_that_number(tie: tuple[dict[str, Any], str]) -> None:
-    """Where compute ties with what limits it, the critical size is the size of the tie, not the next."""
+    """Where compute ties with a bottleneck, the critical size is that of the tie, not the next."""
     config, _ = tie
     sweep = config["sweeps"]["tie"]
     sweep["grid"] = {
@@ -588,7 +587,7 @@ def test_a_threshold_that_is_a_whole_number_is_that_number(tie: tuple[dict[str, 
 
 @st.composite
 def reaches(draw: st.DrawFn, topology: str, ring_multiple: int | None) -> dict[str, Any]:
-    """Draw a split matmul on a chip whose rates let it go about so many chips far, by its memory and by its network."""
+    """Draw a split matmul on a chip whose memory and network end the split at drawn numbers."""
     spec = draw(
         st.sampled_from(
             [
@@ -663,16 +662,16 @@ FABRICS = [
 @pytest.mark.parametrize(("topology", "ring_multiple"), FABRICS)
 @check(30)
 @given(data=st.data())
-def test_how_far_an_operation_can_be_split_is_found_by_trying_every_number(
+def test_the_most_chips_of_a_split_are_those_of_a_search(
     topology: str, ring_multiple: int | None, data: st.DataObject
 ) -> None:
-    """The critical number of chips is the largest that trying finds, whatever the ring, the domain and the hops."""
+    """The critical number of chips equals that of a search, for any ring, domain and latency."""
     assert threshold_differences(data.draw(reaches(topology, ring_multiple))) == []
 
 
 @pytest.mark.parametrize("sizes_of_all", [(512, 1000, 65536), (65536, 1000, 512)])
 def test_a_tie_on_one_chip_is_one_chip(sizes_of_all: tuple[int, int, int]) -> None:
-    """Where math and memory take exactly as long on one chip, one is the number of chips, also where rounding says none."""
+    """If math and memory tie on one chip, critical is 1, even if rounding gives none."""
     chip = {
         "source": "made up",
         "units": {"matrix": {"bf16": {"flops_per_s": 1e14}}},
@@ -698,7 +697,7 @@ def test_a_tie_on_one_chip_is_one_chip(sizes_of_all: tuple[int, int, int]) -> No
 def test_the_next_number_of_chips_is_not_compute_bound(
     topology: str, ring_multiple: int | None, data: st.DataObject
 ) -> None:
-    """In a table over the critical number of chips and the next one, the bound changes from compute to the limit."""
+    """From the critical number of chips to the next, the bound changes from compute to `limit`."""
     config = data.draw(reaches(topology, ring_multiple))
     frame = rooflines.thresholds(rooflines.load_config(config))
     critical, limit = frame["critical"].item(), frame["limit"].item()
@@ -713,7 +712,7 @@ def test_the_next_number_of_chips_is_not_compute_bound(
 def test_rule_of_thumb_is_the_exact_threshold_of_endless_other_dimensions(
     config: dict[str, Any], rates_of: tuple[Any, Any]
 ) -> None:
-    """For a matmul the rule is bits/16 of the operand without the dimension times the critical intensity."""
+    """For a matmul it is bits/16 of the operand without the dimension times critical intensity."""
     ((name, sweep),) = config["sweeps"].items()
     chip = {
         "name": "A chip",
@@ -722,7 +721,7 @@ def test_rule_of_thumb_is_the_exact_threshold_of_endless_other_dimensions(
         "units": {"matrix": {compute: {"flops_per_s": rates_of[0]} for compute in COMPUTE}},
         "memory": {"hbm": {"bytes_per_s": rates_of[1]}},
     }
-    asked = {
+    requested = {
         "operation": "matmul",
         "grid": {"B": 64, "D": 512, "F": 2048},
         "dtypes": sweep["dtypes"],
@@ -731,10 +730,10 @@ def test_rule_of_thumb_is_the_exact_threshold_of_endless_other_dimensions(
         "thresholds": ["B", "D", "F"],
     }
     frame = rooflines.thresholds(
-        rooflines.load_config({"sweeps": {name: asked}, "chips": {"one": chip}, "charts": []})
+        rooflines.load_config({"sweeps": {name: requested}, "chips": {"one": chip}, "charts": []})
     )
     lacks = {"B": "w", "D": "out", "F": "x"}
-    efficiency = {r: oracle.exact(asked["efficiency"].get(r, 1)) for r in oracle.RESOURCES}
+    efficiency = {r: oracle.exact(requested["efficiency"].get(r, 1)) for r in oracle.RESOURCES}
     ridge = (
         oracle.exact(rates_of[0])
         * efficiency["math"]
@@ -804,14 +803,14 @@ def test_sizes_far_past_an_integer_product_keep_their_bound_and_threshold(expone
 )
 @check(60)
 def test_a_range_ends_where_exact_arithmetic_ends(start: int, factor: str, steps: int) -> None:
-    """A range by factor reaches its end where the end is a power of the factor, however often it is multiplied."""
+    """A range by factor reaches its end if the end is a power of the factor, after any steps."""
     last = min(math.floor(start * Fraction(factor) ** steps), EXACT_INTEGER)
     assert_sizes({"from": start, "to": last, "factor": float(factor)})
 
 
 @pytest.mark.parametrize("end", [1024, 1024 * (1 + 2e-10), 1024 * (1 - 2e-10)])
 def test_a_geometric_range_keeps_its_end(end: float) -> None:
-    """A factor is a rounded number, so that its last power misses the end by a little; the end is a size all the same."""
+    """A factor is rounded, so its last power misses the end slightly; the end is still a size."""
     root = {"from": 1, "to": end, "factor": 1.4142135623730951}
     assert Sizes(root).values()[-3:] == (512, 724, 1024)
     assert Sizes({**root, "to": 1023.9}).values()[-2:] == (512, 724)
@@ -824,12 +823,12 @@ def test_a_geometric_range_keeps_its_end(end: float) -> None:
 def test_a_range_by_count_has_both_ends_and_equal_factors_between(
     lowest: float, sizes: tuple[int, ...]
 ) -> None:
-    """Six sizes are asked for, as many as there are where none of them are rounded to the same."""
+    """Six sizes are requested; equal ones after rounding are kept once."""
     assert Sizes({"from": lowest, "to": 32, "count": 6}).values() == sizes
 
 
 def test_a_range_by_count_rounds_a_half_up_and_keeps_a_size_once() -> None:
-    """3.5 is the middle of 1 and 12.25; from 1 to 3 there are three sizes, however many are asked for."""
+    """3.5 is the middle of 1 and 12.25; from 1 to 3 there are three sizes, for any count."""
     assert Sizes({"from": 1, "to": 12.25, "count": 3}).values() == (1, 4, 12)
     assert Sizes({"from": 1, "to": 3, "count": 100}).values() == (1, 2, 3)
     assert Sizes({"from": 7, "to": 7, "count": 1}).values() == (7,)
@@ -838,13 +837,13 @@ def test_a_range_by_count_rounds_a_half_up_and_keeps_a_size_once() -> None:
 @pytest.mark.parametrize("last", [600, 3000])
 @pytest.mark.parametrize("factor", [1.01, 1.013, 1.0125])
 def test_a_long_range_has_the_sizes_of_exact_arithmetic(factor: float, last: int) -> None:
-    """Hundreds of terms and thousands: rounded like the exact powers, the largest ones too."""
+    """Hundreds or thousands of terms are rounded like the exact powers, up to the largest."""
     spec = {"from": 1, "to": min(factor**last, 2.0**53), "factor": factor}
     assert list(Sizes(spec).values()) == oracle.sizes_of(spec)
 
 
 def test_a_range_by_count_is_the_range_by_its_factor() -> None:
-    """Forms that mean the same sizes give the same sizes, also where the factor has no exact decimal."""
+    """Equivalent forms give the same sizes, even if the factor has no exact decimal."""
     by_count = Sizes({"from": 1, "to": 2**20, "count": 601}).values()
     assert by_count == Sizes({"from": 1, "to": 2**20, "factor": 2 ** (1 / 30)}).values()
     assert list(by_count) == oracle.sizes_of({"from": 1, "to": 2**20, "count": 601})
@@ -855,7 +854,7 @@ def test_a_range_by_count_is_the_range_by_its_factor() -> None:
     [(10**9, 1.5), (10**9 + 1, 1.0000001), (10**12, 1.00000000001), (2**53, 1.1)],
 )
 def test_only_the_end_of_a_range_is_moved(last: int, factor: float) -> None:
-    """Sizes that are closer to the end than it may be missed by stay where they are."""
+    """Sizes within the tolerance of the end are not moved."""
     spec = {"from": last - 700, "to": last, "factor": factor}
     assert list(Sizes(spec).values()) == oracle.sizes_of(spec)
     assert len(Sizes(spec).values()) <= Sizes(spec).count

@@ -1,4 +1,4 @@
-"""A table is an index space: any slice of it can be made anywhere, and slices put together are the whole."""
+"""A table is an index space: slices are computed independently and add up to the whole."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ def _whole() -> pl.DataFrame:
 
 @settings(deadline=None)
 @given(cuts=st.lists(st.integers(0, SWEEP.rows), max_size=4))
-def test_slices_put_together_are_the_whole(whole: pl.DataFrame, cuts: list[int]) -> None:
-    """However a table is cut, its parts are the whole, row for row."""
+def test_slices_add_up_to_the_whole(whole: pl.DataFrame, cuts: list[int]) -> None:
+    """For any cuts, the parts concatenated are the whole, row for row."""
     edges = sorted({0, SWEEP.rows, *cuts})
     parts = [sweep_rows(SWEEP, start, stop).collect() for start, stop in pairwise(edges)]
     assert_frame_equal(pl.concat(parts), whole)
 
 
-def test_rows_stand_in_the_order_that_is_promised(whole: pl.DataFrame) -> None:
-    """Slowest first: chip, memory, the first dimension, dtypes, sharding, shards, shape, the other dimensions."""
+def test_rows_are_in_the_documented_order(whole: pl.DataFrame) -> None:
+    """Slowest first: chip, memory, first size, dtypes, sharding, shards, shape, other sizes."""
     order = ["chip", "memory", "B", "dtypes", "sharding", "shards", "shape", "S"]
     lists = {
         "chip": ["tpu-v5e", "a100-sxm-80gb", "h100-sxm"],
@@ -77,11 +77,11 @@ def test_a_config_gives_the_same_rows_every_time(whole: pl.DataFrame) -> None:
     assert_frame_equal(again, whole)
 
 
-def test_what_no_chip_can_do_is_counted() -> None:
-    """Rows in the table and rows skipped are together what was asked for."""
+def test_unsupported_rows_are_counted() -> None:
+    """Rows in the table plus rows skipped are the rows requested."""
     skipped = rooflines.skipped(rooflines.load_config(CONFIG))
-    asked = 3 * 2 * SWEEP.points * 2 * (1 + 3)
-    assert skipped["rows"].sum() + SWEEP.rows == asked
+    requested = 3 * 2 * SWEEP.points * 2 * (1 + 3)
+    assert skipped["rows"].sum() + SWEEP.rows == requested
     assert set(skipped["reason"]) >= {
         "no fp8 peak of its matrix unit",
         "8 chips at most on one nvlink",
@@ -89,8 +89,8 @@ def test_what_no_chip_can_do_is_counted() -> None:
 
 
 @pytest.mark.parametrize("start", [0, 2**32 - 10, 2**32 - 5, 2**40 - 10])
-def test_an_index_beyond_32_bits_is_decoded_right(start: int) -> None:
-    """Row i is i written in the mixed base of the axes, however large i is."""
+def test_an_index_beyond_32_bits_is_decoded(start: int) -> None:
+    """Row i is i in the mixed base of the axes, for any i."""
     axes = [
         {name: pl.Series(range(count))} for name, count in (("a", 2**10), ("b", 1000), ("c", 2**21))
     ]
@@ -100,10 +100,10 @@ def test_an_index_beyond_32_bits_is_decoded_right(start: int) -> None:
     ].to_list() == list(range(start, start + 10))
 
 
-def test_steps_and_panels_are_the_product_of_axes(
+def test_blocked_evaluation_does_not_depend_on_the_block(
     whole: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However few rows a panel has, with the scenarios in it or before it, the table is the same one."""
+    """The table is the same for every size of a block, with variants inside or outside of it."""
     for rows in (1, 4, 10, 10**6):
         monkeypatch.setattr(blocked, "BLOCK_ROWS", rows)
         assert_frame_equal(
@@ -115,15 +115,15 @@ def test_steps_and_panels_are_the_product_of_axes(
         )
 
 
-def test_a_slice_is_made_of_steps_and_rows_of_the_panel() -> None:
-    """Of three products at most, none of them empty, whose rows are those of the slice, in order."""
+def test_a_slice_is_at_most_three_products() -> None:
+    """Of outer points and rows of the block: none empty, and together the slice, in order."""
     for rows, start in product(range(1, 6), range(12)):
         for stop in range(start + 1, 13):
             pieces = list(_pieces(start, stop, rows))
             assert [
-                step * rows + row
+                point * rows + row
                 for first, last, low, high in pieces
-                for step in range(first, last)
+                for point in range(first, last)
                 for row in range(low, high)
             ] == [*range(start, stop)]
             assert len(pieces) <= 3

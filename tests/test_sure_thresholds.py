@@ -1,4 +1,4 @@
-"""Thresholds that Float64 is called sure of are the exact ones, and exact arithmetic, which gives the others, is right by itself."""
+"""Thresholds that Float64 decides are the exact ones; exact arithmetic alone gives all of them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 ZERO = Fraction(0)
 THIRTY_ROUNDINGS = Fraction(33, 10**16)
-"""What a number may be off by after so many roundings, relative to it [1]."""
+"""The relative error of a number after thirty roundings [1]."""
 
 ANY_DIMENSION: Any = types.SimpleNamespace(tile={})
-"""As much of a sweep as thresholds need where the lines of its times are given."""
+"""The part of a sweep that thresholds need if the lines of its times are given."""
 
 
 def rounded(chance: random.Random, value: Fraction) -> float:
-    """Return a number as it may come out of thirty roundings."""
+    """Return a number with the error of thirty roundings."""
     return float(
         value
         * (
@@ -46,7 +46,7 @@ def rounded(chance: random.Random, value: Fraction) -> float:
 
 
 def near(chance: random.Random, value: Fraction) -> Fraction:
-    """Return a number or one so near that roundings may or may not hide the difference."""
+    """Return a number, or one so close that roundings may hide the difference."""
     return value * (
         1
         + chance.choice([-1, 0, 1]) * Fraction(chance.randint(1, 99), 10 ** chance.randint(11, 19))
@@ -54,7 +54,7 @@ def near(chance: random.Random, value: Fraction) -> Fraction:
 
 
 def almost_tied_lines(chance: random.Random) -> dict[str, Fraction]:
-    """Draw slopes and constants of three times: slopes are often alike, and so are thresholds, which are often whole numbers."""
+    """Draw slopes and constants of three times; often slopes or whole thresholds nearly tie."""
     math = Fraction(chance.randint(10**5, 10**7), 10**12)
     lines = {"#a_math": math, "#b_math": -math / 3 * chance.choice([0, 0, 1])}
     again, slope = (
@@ -111,8 +111,8 @@ def exact_thresholds(lines: dict[str, Fraction]) -> dict[str, Any]:
     }
 
 
-def test_a_threshold_that_is_called_sure_is_the_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However thirty roundings fall: what is not left to exact arithmetic is right, also next to a tie."""
+def test_a_threshold_that_float64_decides_is_the_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For any thirty roundings, also next to a tie."""
     chance = random.Random(7)  # noqa: S311, examples
     truth = [almost_tied_lines(chance) for _ in range(1_500)]
     columns = {name: [rounded(chance, lines[name]) for lines in truth] for name in truth[0]}
@@ -127,7 +127,7 @@ def test_a_threshold_that_is_called_sure_is_the_exact_one(monkeypatch: pytest.Mo
 
 
 def almost_tied_splits(chance: random.Random) -> dict[str, Fraction]:
-    """Draw N times three times as lines in N, on one chip, several and rings, that often meet at a whole N, or next to it."""
+    """Draw three times N as lines in N, on each piece, that often meet at or near a whole N."""
     at, half = chance.choice([1, 2, 3, 8, 40, 1000, 10**6]), Fraction(1, 2)
     math0 = Fraction(chance.randint(10**5, 10**7), 10**12)
     math1 = -math0 / (at + 1) * chance.choice([ZERO, ZERO, Fraction(1, 3)])
@@ -138,9 +138,7 @@ def almost_tied_splits(chance: random.Random) -> dict[str, Fraction]:
     sent = near(chance, (math0 + math1 * at) / max(at - 1, 1)) * chance.choice(
         [ZERO, half, 2 * half, 2 * half]
     )
-    if (
-        chance.random() < 0.3
-    ):  # memory ends the split, and one chip further the network takes as long as it
+    if chance.random() < 0.3:  # memory ends the split, and ties with the network one chip further
         after = math0 * Fraction(2 * at + 2, 2 * at + 1)
         math1, memory0, memory1, sent = ZERO, ZERO, after / (at + 1), near(chance, after / at)
     elif chance.random() < 0.2:  # rings end where they tie with math
@@ -176,7 +174,7 @@ def times_of_split(lines: dict[str, Fraction], chips: Fraction) -> list[Fraction
 
 
 def exact_splits(lines: dict[str, Fraction]) -> dict[str, Any]:
-    """Return how far a split goes, against memory, the network and both, and what ends it."""
+    """Return the most chips of a split, against memory, the network and both, and its limit."""
 
     def most(*others: int) -> int:
         def good(chips: int) -> bool:
@@ -199,10 +197,10 @@ def exact_splits(lines: dict[str, Fraction]) -> dict[str, Any]:
     }
 
 
-def test_a_number_of_chips_that_is_called_sure_is_the_exact_one(
+def test_a_number_of_chips_that_float64_decides_is_the_exact_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """However thirty roundings fall, and the real one is right to 1e-9."""
+    """For any thirty roundings, and the real number is right to 1e-9."""
     chance = random.Random(7)  # noqa: S311, examples
     truth = [almost_tied_splits(chance) for _ in range(1_500)]
     columns = LineColumns(len(truth))
@@ -229,8 +227,8 @@ def test_a_number_of_chips_that_is_called_sure_is_the_exact_one(
                 assert (times[0] >= max(times)) is holds, (lines, real)
 
 
-def test_exact_arithmetic_is_asked_for_nothing_but_ties(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes thousands of times as long."""
+def test_exact_arithmetic_is_used_only_for_ties(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes thousands of times as long as Float64."""
     for module in (critical_sizes, critical_shards):
         monkeypatch.setattr(
             module, "solve_exactly", lambda *row: pytest.fail(f"{row[-1]} is no tie")
@@ -259,8 +257,10 @@ def test_exact_arithmetic_is_asked_for_nothing_but_ties(monkeypatch: pytest.Monk
 
 
 def unsure(solve: Any) -> Any:  # noqa: ANN401, of either kind of threshold
-    """Return what solves with no row sure."""
-    return lambda *given: solve(*given).with_columns(pl.lit(value=True).alias(solving.UNSURE))
+    """Return a solver that leaves all rows to exact arithmetic."""
+    return lambda *arguments: solve(*arguments).with_columns(
+        pl.lit(value=True).alias(solving.UNSURE)
+    )
 
 
 SOME_LINKS = (
@@ -281,7 +281,7 @@ SOME_LINKS = (
 def test_exact_arithmetic_alone_gives_the_same_thresholds(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ties aside, it and Float64 are two ways to one table."""
+    """Exact arithmetic and Float64 give the same table."""
     chips = CHIPS if name in SWEEPS else splitters(LINKS[name])
     config = rooflines.load_config(
         config_of(SWEEPS[name] if name in SWEEPS else split_sweep(chips), chips)
@@ -296,7 +296,7 @@ TENDS = {"compute": 0.75, "memory": 0.25, "network": 0.5}
 
 
 def fabric(link: dict[str, Any]) -> tuple[Any, Any]:
-    """Return as much of a sweep, and of what serves it, as exact arithmetic needs where the times are given."""
+    """Return the parts of a sweep and of its variant that exact arithmetic needs besides times."""
     sweep = types.SimpleNamespace(
         op=types.SimpleNamespace(dims=()), chips={"one": {"networks": {"fabric": link}}}
     )
@@ -304,7 +304,7 @@ def fabric(link: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def exact_split(link: dict[str, Any], times: Callable[[int], list[int]]) -> dict[str, Any]:
-    """Return how far exact arithmetic finds a split to go, of which N times the three times are given for N chips."""
+    """Return the exact thresholds of a split from N times its three times for N chips."""
     sweep, chip_variant = fabric(link)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
@@ -322,7 +322,7 @@ def exact_split(link: dict[str, Any], times: Callable[[int], list[int]]) -> dict
 
 
 def drawn_times(chance: random.Random, ring: int | None) -> Callable[[int], list[int]]:
-    """Draw N times the times of math, of memory, which grows with N, and of a network on which rings may take longer or shorter."""
+    """Draw N times three times: memory grows with N, rings may be faster or slower."""
     own, grows, opened, closed = (chance.randint(0, most) for most in (12, 3, 20, 6))
     math = 12 + chance.choice([0, 0, opened])
 
@@ -333,8 +333,8 @@ def drawn_times(chance: random.Random, ring: int | None) -> Callable[[int], list
     return times
 
 
-def test_exact_arithmetic_goes_as_far_as_trying_every_number() -> None:
-    """On lines and rings within a domain, with times that are often equal."""
+def test_exact_arithmetic_gives_the_number_of_a_search() -> None:
+    """On lines and rings within a domain, with frequent ties."""
     chance = random.Random(7)  # noqa: S311, examples
     for _ in range(400):
         ring, domain = chance.choice([None, 1, 2, 3, 4]), chance.choice([1, 2, 3, 4, 5, 9, 13])
@@ -369,35 +369,35 @@ def test_exact_arithmetic_goes_as_far_as_trying_every_number() -> None:
 @pytest.mark.parametrize("ring", [None, 1, 4])
 @pytest.mark.parametrize("short", [-1, 0, 1, 2, 3, 4])
 def test_chips_are_counted_to_two_to_the_53(ring: int | None, short: int) -> None:
-    """A split that goes farther has no end, and nothing limits it."""
+    """A split that goes further has no largest number and no limit."""
     last = ENDLESS - short
     found = exact_split(
         {"topology": "torus", "ring_multiple": ring}, lambda chips: [last, chips, 0]
     )
-    known = last if short > 0 else None
+    critical = last if short > 0 else None
     assert [found[name] for name in ("critical", "critical_memory", "critical_network")] == [
-        known,
-        known,
+        critical,
+        critical,
         None,
     ]
-    assert found["limit"] == ("memory" if known else None)
+    assert found["limit"] == ("memory" if critical else None)
 
 
 @pytest.mark.parametrize(
     ("ring", "critical", "real"),
     [(None, 2, 2.25), (1, 3, 3.5), (2, 2, 2.25), (3, 3, 3.5), (4, 2, 2.25)],
 )
-def test_a_pair_is_no_ring(
+def test_a_pair_is_not_a_ring(
     ring: int | None, critical: int, real: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two chips are a line, also where all even numbers close rings, and the real number behind two is that of the line."""
+    """Two chips are a line, even if all even numbers close rings, with the line's real number."""
     link = {"bytes_per_s": 1e9, "topology": "torus", **({"ring_multiple": ring} if ring else {})}
     chip = made_up(1e12, 1e15, link)
     grid = {
         "B": 64,
         "D": 2500,
         "F": 64,
-    }  # N times 2 B D F / N FLOPs take as long as 1.25 times 4 B F bytes
+    }  # 2 B D F FLOPs take as long as 1.25 times 4 B F bytes
     sweep = {
         "operation": "matmul",
         "grid": grid,
@@ -417,8 +417,8 @@ def test_a_pair_is_no_ring(
         assert row == (critical, pytest.approx(real), critical, "network")
 
 
-def test_hops_take_longer_than_fewer_and_fewer_flops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """N times the exact FLOPs of a contracted dimension shrink with N, while N times the latency grows with its square."""
+def test_hops_outgrow_exact_flops_on_more_chips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """N times the exact FLOPs of a contraction shrink with N, N times the latency grows as N^2."""
     chip = made_up(
         2**20 * 10**8, 1e18, {"bytes_per_s": 1e18, "topology": "switch", "hop_latency_s": 1e-8}
     )
@@ -443,10 +443,8 @@ def test_hops_take_longer_than_fewer_and_fewer_flops(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("hop", [1e-12, 1e-18, 1e-30])
-def test_hops_that_take_next_to_no_time_move_no_threshold(
-    hop: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """N times the exact FLOPs lose a second with every chip, and N times the latency gains a tiny part of one."""
+def test_a_tiny_latency_moves_no_threshold(hop: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Per chip, N times the FLOPs lose a second, and N times the latency gains next to nothing."""
     chip = made_up(1e12, 1e15, {"bytes_per_s": 1e15, "topology": "switch", "hop_latency_s": hop})
     sweep = {
         "operation": "matmul",
@@ -473,7 +471,7 @@ def test_hops_that_take_next_to_no_time_move_no_threshold(
 
 
 def test_a_split_beside_tiles_counts_whole_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A result is written once however many tiles of the contracted dimension it sums, so they matter to where a split ends."""
+    """Outputs are written once for any number of contracted tiles, so tiles move the threshold."""
     chip = made_up(1e14, 1e12, {"bytes_per_s": 1e18, "topology": "switch"})
     grid = {"B": 4096, "D": [100, 1000], "F": 4096}
     sweep = {
@@ -498,8 +496,8 @@ def test_a_split_beside_tiles_counts_whole_tiles(monkeypatch: pytest.MonkeyPatch
         assert found == pytest.approx([4096 / 100 - 1 - 4096 / 128, 4096 / 100 - 1 - 4096 / 1024])
 
 
-def test_a_tie_for_ever_has_no_end() -> None:
-    """Where math takes as long as memory however far it is split, no number of chips is the last, and no real one either."""
+def test_a_tie_on_every_number_has_no_largest_one() -> None:
+    """If math ties with memory on any number of chips, there is no largest, whole or real."""
     chip = made_up(1e12, 2e12, {"bytes_per_s": 1e9, "topology": "switch"})
     grid = {"B": 1, "D": 2, "F": 2}  # 8 FLOPs, 16 bytes
     sweep = {

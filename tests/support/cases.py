@@ -1,4 +1,4 @@
-"""Sweeps that between them take every turn of the formulas: always the same, small and quick, so that `make mutate` can rely on them."""
+"""Small fixed sweeps that together reach every branch of the formulas; `make mutate` uses them."""
 
 from typing import Any
 
@@ -72,7 +72,7 @@ CHIPS: dict[str, Any] = {
 ALL = list(CHIPS)
 JOINED = ALL[:-1]
 CHIPS["hardly-bound"] = {
-    "source": "a chip whose memory is nearly as fast as its math, so that thresholds are one, two and three",
+    "source": "made up: memory nearly as fast as math, so that thresholds are one, two and three",
     "units": {"matrix": {"bf16": {"flops_per_s": 3e12}}},
     "memory": {"hbm": {"bytes_per_s": 2e12}},
     "networks": {"fabric": {"bytes_per_s": 2e12, "topology": "switch"}},

@@ -1,4 +1,4 @@
-"""The default config as plain YAML, put together as the package does, but apart from it: what whole tables are checked against."""
+"""The default config as plain YAML, assembled without the package, to check tables against."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONFIG = Path(__file__).parents[2] / "config"
 
 
 @cache
-def plain(name: str) -> Any:  # noqa: ANN401, whatever stands there
+def plain(name: str) -> Any:  # noqa: ANN401, any YAML
     """Return one of the data files."""
     return load((CONFIG / name).read_text(encoding="utf-8"), Loader)  # noqa: S506, plain data
 

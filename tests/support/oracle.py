@@ -1,37 +1,42 @@
-"""The model a second time, in exact rational arithmetic: one row at a time, plain, slow, apart from the package.
+"""An independent implementation of the model in exact rational arithmetic: row by row, and slow.
 
-Everything is a :class:`fractions.Fraction`. A number in a config means its decimal value: ``0.1`` is 1/10 and
-``8.19e11`` is 819000000000, never the binary number nearby. Thresholds are found without a closed form: each is the
-first size at which an evaluated difference of two times turns non-negative, found by doubling and halving; that a
-difference is affine (so that it turns at most once) is the one thing taken from the model.
+Everything is a :class:`fractions.Fraction`. A number in a config means its decimal value: ``0.1``
+is 1/10 and ``8.19e11`` is 819000000000, never the nearest binary number. Thresholds are found
+without a closed form: each is the first size at which the difference of two evaluated times is not
+negative, found by doubling and bisection. The only assumption is that the difference is affine, so
+that its sign changes at most once.
 
-Where the model leaves room, the conventions are these:
+Conventions, where the model leaves a choice:
 
-- Dimensions are ordered by first appearance in the einsum. An einsum that is written like a named operation is that
-  one.
-- Rows run, slowest first: chip, memory, the first dimension (where it is a grid axis of its own), dtypes, sharding,
-  shards, shape, the other dimensions. A dimension that is tied to another, or that the shapes give, is no axis.
-- ``none`` goes with one chip only, which ``shards`` must then name; every other sharding with every entry of
-  ``shards``.
-- A range runs in exact steps up to and including ``to``, is rounded half up, and keeps the first of equal values.
-- A network is needed from two chips on. On one chip it is null where the chip has none, or none of the name asked
-  for.
-- In a mesh a chip sends over N-1 links, but never over more than it has; where its domain is not given, it joins one
-  chip more than a chip has links.
-- Tiles: flops, memory and network count whole tiles of the local sizes, the footprint counts the sizes themselves; a
-  dimension without a tile is one tile of its own local size. ``critical_exact`` is the real number of tiles times the
-  tile, times the chips where the dimension is the one that is split.
-- Efficiency of a resource: the sweep's, else the chip's own, else 1. It applies to rates, not to the latency of a hop.
-- A calibration gives ``t_estimate`` and nothing else: the overhead, plus the largest of the nominal times (efficiency
-  1) over the fitted shares; a share that is left out is 1.
-- A resource without work takes no time, so it is beaten from the first size on: its critical is 1.
-- ``limit``: below ``critical``, the resource whose own critical is largest (never counts as infinite, among several
-  that are never beaten the one that takes longest as the size grows without end; memory before network); null where
-  ``critical`` is 1. A critical of 2^62 or more is null, only ``critical_exact`` tells it.
-- Along ``shards`` there is nothing to solve for ``none`` and on a chip without a network; where the dimension that is
-  split is tiled, solving is refused. ``critical`` is the largest number of chips allowed that is compute-bound (null
-  with a ``limit``: not even one chip; null without: there is no largest); ``limit`` is what binds at the next number
-  of chips, null where ``critical`` is all that the domain holds.
+- Dimensions are ordered by first appearance in the einsum. An einsum that is written like a named
+  operation is that operation.
+- The order of rows, slowest first: chip, memory, the first dimension (where it is a grid axis of
+  its own), dtypes, sharding, shards, shape, the other dimensions. A dimension that is tied to
+  another, or that the shapes give, is no axis.
+- ``none`` is combined with one chip only, which ``shards`` must then contain; every other sharding
+  with every entry of ``shards``.
+- A range has exact steps up to and including ``to``; its values are rounded half up, without
+  duplicates.
+- A network is needed from two chips on. On one chip it is null if the chip has none, or none of the
+  given name.
+- In a mesh a chip sends over N-1 links, at most over all it has; without a given domain it joins
+  one chip more than a chip has links.
+- Tiles: flops, memory and network count whole tiles of the local sizes, the footprint counts the
+  sizes themselves; a dimension without a tile is one tile of its local size. ``critical_exact`` is
+  the real number of tiles times the tile, times the number of chips if the dimension is split.
+- Efficiency of a resource: the sweep's, else the chip's own, else 1. It applies to rates, not to
+  the latency of a hop.
+- A calibration gives ``t_estimate`` and nothing else: the overhead, plus the largest of the nominal
+  times (efficiency 1) over the fitted shares; a missing share is 1.
+- A resource without work takes no time: its critical is 1.
+- ``limit``: below ``critical``, the resource whose own critical is largest (never counts as
+  infinite; among several that are never reached the one that takes longest as the size goes to
+  infinity; memory before network); null if ``critical`` is 1. A critical of 2^62 or more is null,
+  and only ``critical_exact`` has it.
+- Along ``shards`` there are no thresholds for ``none`` and on a chip without a network; if the
+  split dimension is tiled, they are refused. ``critical`` is the largest joined number of chips
+  that is compute-bound (null with a ``limit``: not even one chip; null without: no largest number);
+  ``limit`` is the bottleneck on the next number of chips, null if ``critical`` is the whole domain.
 """
 
 from __future__ import annotations
@@ -53,9 +58,9 @@ NAMED = {
 Sizes = int | float | str | list[Any] | Mapping[str, Any]
 RESOURCES = ("math", "memory", "network")
 LABEL = {"math": "compute", "memory": "memory", "network": "network"}
-ENDLESS = 2**53  # the largest size and number of chips that there is
-LARGEST = 2**62  # from here on a column of whole sizes is null
-FAR = 2**400  # a size so large that only what grows fastest still counts
+ENDLESS = 2**53  # the largest size and number of chips
+LARGEST = 2**62  # a whole size from here on is null
+FAR = 2**400  # a size so large that only the fastest growing term counts
 
 
 def exact(value: float | str | Fraction) -> Fraction:
@@ -106,7 +111,7 @@ def operation_of(text: str) -> Operation:
     einsum = NAMED.get(text, text).replace(" ", "")
     operands, out = einsum.split("->")
     x, w = operands.split(",")
-    name = next((name for name, known in NAMED.items() if known == einsum), einsum)
+    name = next((name for name, form in NAMED.items() if form == einsum), einsum)
     return Operation(name, x, w, out)
 
 
@@ -201,7 +206,7 @@ def sizes_of(spec: Sizes) -> list[int]:
 
 
 def nearest_mean(first: Fraction, last: Fraction, step: int, steps: int) -> int:
-    """Return the whole number nearest to first * (last / first)^(step / steps), a half upwards, by powers of whole numbers alone."""
+    """Return first * (last / first)^(step / steps) rounded half up, by powers of whole numbers."""
     if not steps:
         return math.floor(first + Fraction(1, 2))
     power = first ** (steps - step) * last**step
@@ -226,7 +231,7 @@ def stored_bits(formats: Mapping[str, Any], name: str) -> Fraction:
     return exact(entry["bits"])
 
 
-# ---------------------------------------------------------------- one setting: everything but sizes and number of chips
+# ------------------------------------------------ one setting: all but sizes and number of chips
 
 
 @dataclass(frozen=True)
@@ -242,7 +247,7 @@ class Link:
     hop_s: Fraction
 
     def bytes_per_s(self, chips: int) -> Fraction:
-        """Return what one chip sends per second in a collective of so many chips."""
+        """Return what one chip sends per second in a collective of N chips."""
         if self.topology == "switch":
             return self.rate * self.links
         if self.topology == "mesh":
@@ -253,7 +258,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Setting:
-    """One operation on one chip with one sharding; what is missing is how large and on how many chips."""
+    """One operation on one chip with one sharding, without sizes and the number of chips."""
 
     operation: Operation
     sharding: Sharding
@@ -275,7 +280,7 @@ class Setting:
         }
 
     def tiles(self, sizes: Mapping[str, int], chips: int) -> dict[str, tuple[int, Fraction]]:
-        """Return for each dimension how many tiles cover it on one chip, and how large one tile is."""
+        """Return for each dimension the number of its tiles on one chip, and the size of a tile."""
         local = self.local(sizes, chips)
         return {
             d: (math.ceil(size / self.tile[d]), Fraction(self.tile[d]))
@@ -295,7 +300,7 @@ class Setting:
         return 2 * math.prod((size[d] for d in self.operation.dims), start=Fraction(1))
 
     def memory_bytes(self, sizes: Mapping[str, int], chips: int) -> Fraction:
-        """Return the bytes one chip moves: x and w once per output tile and contracted tile, out once."""
+        """Return the bytes one chip moves: x, w once per output and contracted tile, out once."""
         tiles = self.tiles(sizes, chips)
         total = Fraction(0)
         for operand in ("x", "w", "out"):
@@ -324,7 +329,7 @@ class Setting:
         )
 
     def payload_bytes(self, operand: str, sizes: Mapping[str, int], chips: int) -> Fraction:
-        """Return the bytes of an operand as one chip holds it for its collective, in whole tiles."""
+        """Return the bytes of an operand on one chip for its collective, in whole tiles."""
         size = {d: count * tile for d, (count, tile) in self.tiles(sizes, chips).items()}
         return (
             math.prod((size[d] for d in self.operation.letters(operand)), start=Fraction(1))
@@ -351,7 +356,7 @@ class Setting:
         )
 
     def work(self, sizes: Mapping[str, int], chips: int) -> dict[str, Fraction]:
-        """Return the work asked of each resource."""
+        """Return the work of each resource."""
         return {
             "math": self.flops(sizes, chips),
             "memory": self.memory_bytes(sizes, chips),
@@ -394,7 +399,7 @@ class Setting:
         )
 
     def row(self, sizes: Mapping[str, int], chips: int) -> dict[str, Any]:
-        """Return every column of a table that is computed."""
+        """Return every computed column of a row."""
         work, times = self.work(sizes, chips), self.times(sizes, chips)
         lower, footprint = max(times.values()), self.footprint_bytes(sizes, chips)
         return {
@@ -422,7 +427,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Row:
-    """One row that was asked for: its keys, and either its setting or the reason why there is none."""
+    """One requested row: its keys, and its setting or the reason why it is not supported."""
 
     keys: Mapping[str, Any]
     sizes: Mapping[str, int]
@@ -436,7 +441,7 @@ class Row:
 
 
 class Case(NamedTuple):
-    """What a sweep combines on one chip, sizes apart."""
+    """What a sweep combines on one chip, without sizes."""
 
     memory: str
     dtypes: Mapping[str, str]
@@ -502,7 +507,7 @@ def setting_of(
 
 
 def plain_matmul(sharding: str, tile: Mapping[str, int] | None = None) -> Setting:
-    """Return a matmul of 16-bit operands where every rate is one: for its work, from which a test makes rates of its own."""
+    """Return a matmul of 16-bit operands with rates of one, for tests that derive rates."""
     operation, one = operation_of("matmul"), Fraction(1)
     bits, efficiency = dict.fromkeys(("x", "w", "out"), Fraction(16)), dict.fromkeys(RESOURCES, one)
     return Setting(
@@ -526,7 +531,7 @@ def most_joined(network: Mapping[str, Any]) -> int | None:
 
 
 def exactly(sweep: Mapping[str, Any]) -> bool:
-    """Say whether a sweep counts FLOPs exactly, as a dot product does where nothing else is said."""
+    """Say whether a sweep counts FLOPs exactly, which is the default of a dot product."""
     how: str = sweep.get(
         "flops", "exact" if operation_of(sweep["operation"]).name == "dot" else "leading"
     )
@@ -548,7 +553,7 @@ def combination_of(
 
 
 def points(sweep: Mapping[str, Any]) -> list[list[tuple[str | None, dict[str, int]]]]:
-    """Return the sizes of a sweep in order: for each size of the first dimension (where it is an axis of its own) all others."""
+    """Return the sizes of a sweep in order, a list per size of the first dimension."""
     operation = operation_of(sweep["operation"])
     grid: Mapping[str, Any] = sweep.get("grid") or {}
     shapes: list[Mapping[str, Any] | None] = list(sweep.get("shapes") or []) or [None]
@@ -560,19 +565,19 @@ def points(sweep: Mapping[str, Any]) -> list[list[tuple[str | None, dict[str, in
     for lead in product(*(sizes_of(grid[d]) for d in first)):
         others: list[tuple[str | None, dict[str, int]]] = []
         for shape, sizes in product(shapes, product(*(sizes_of(grid[d]) for d in rest))):
-            known = dict(zip(first, lead, strict=True)) | dict(zip(rest, sizes, strict=True))
+            of_dim = dict(zip(first, lead, strict=True)) | dict(zip(rest, sizes, strict=True))
             if shape is not None:
-                known |= {d: whole(size) for d, size in shape.items() if d != "name"}
-            while len(known) < len(operation.dims):
-                known |= {d: known[other] for d, other in ties.items() if other in known}
+                of_dim |= {d: whole(size) for d, size in shape.items() if d != "name"}
+            while len(of_dim) < len(operation.dims):
+                of_dim |= {d: of_dim[other] for d, other in ties.items() if other in of_dim}
             others.append(
-                (None if shape is None else shape["name"], {d: known[d] for d in operation.dims})
+                (None if shape is None else shape["name"], {d: of_dim[d] for d in operation.dims})
             )
         found.append(others)
     return found
 
 
-def scenarios(sweep: Mapping[str, Any]) -> list[tuple[Sharding, int]]:
+def splits(sweep: Mapping[str, Any]) -> list[tuple[Sharding, int]]:
     """Return every sharding of a sweep with every number of chips that goes with it."""
     operation = operation_of(sweep["operation"])
     return [
@@ -591,14 +596,14 @@ def scenarios(sweep: Mapping[str, Any]) -> list[tuple[Sharding, int]]:
 def rows(
     sweep: Mapping[str, Any], chips: Mapping[str, Any], dtypes: Mapping[str, Any]
 ) -> Iterator[Row]:
-    """Yield every row that a sweep asks for, in order, unsupported ones included."""
+    """Yield every requested row in order, including unsupported ones."""
     operation = operation_of(sweep["operation"])
     resolved = resolve_chips(chips)
     for chip, memory, lead, spec in product(
         as_list(sweep["chips"]), as_list(sweep.get("memory", "hbm")), points(sweep), sweep["dtypes"]
     ):
         name, combination = combination_of(spec, dtypes["combinations"])
-        for sharding, count in scenarios(sweep):
+        for sharding, count in splits(sweep):
             case = Case(memory, combination, dtypes["formats"], sharding, count)
             setting, reason, network = setting_of(sweep, resolved[chip], case)
             keys = {
@@ -621,9 +626,10 @@ def rows(
 
 
 def first_size(difference: Callable[[int], Fraction], step: int) -> int | None:
-    """Return the first whole size from 1 on at which a difference is not negative; None where there is none.
+    """Return the first whole size from 1 on at which a difference is not negative; None: never.
 
-    The difference is affine in the number of steps, a step being the sizes that cost the same (1, or a tile).
+    The difference is affine in the number of steps; sizes within a step (1, or a tile) cost the
+    same.
     """
     if difference(1) >= 0:
         return 1
@@ -640,7 +646,7 @@ def first_size(difference: Callable[[int], Fraction], step: int) -> int | None:
 
 
 def real_size(difference: Callable[[int], Fraction], step: int) -> Fraction:
-    """Return where the straight line through two evaluated points is zero, in sizes; 0 where it is level."""
+    """Return where the line through two evaluated points is zero, in sizes; 0 if it is constant."""
     one, two = difference(step), difference(2 * step)
     return Fraction(0) if one == two else step * (1 - one / (two - one))
 
@@ -648,7 +654,7 @@ def real_size(difference: Callable[[int], Fraction], step: int) -> Fraction:
 def thresholds_along(
     setting: Setting, axis: str, sizes: Mapping[str, int], chips: int
 ) -> dict[str, Any]:
-    """Return the thresholds of one setting along one dimension, the other dimensions and the chips being given."""
+    """Return the thresholds of one setting along one dimension, at the sizes of the others."""
     step = setting.tile.get(axis, 1) * (
         chips if axis == setting.sharding.split and axis in setting.tile else 1
     )
@@ -682,25 +688,26 @@ def thresholds_along(
         growth = far[limit] - near[limit]
         tends_to = (far["math"] - near["math"]) / growth if growth else None
     return {
-        "critical": told(critical),
+        "critical": stored_size(critical),
         "critical_exact": None if never else max(real.values()),
-        "critical_memory": told(found["memory"]),
-        "critical_network": told(found["network"]),
+        "critical_memory": stored_size(found["memory"]),
+        "critical_network": stored_size(found["network"]),
         "limit": limit,
         "limit_intensity": tends_to,
     }
 
 
-def told(size: int | None) -> int | None:
-    """Return a whole size as the column holds it: null from 2^62 on, where there is no such size."""
+def stored_size(size: int | None) -> int | None:
+    """Return a whole size as its column has it: null from 2^62 on."""
     return size if size is not None and size < LARGEST else None
 
 
 def most_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Any]:
-    """Return how many chips an operation can be split over and stay compute-bound, and what binds at the next number.
+    """Return the most chips on which a split operation is compute-bound, and the next bottleneck.
 
-    A finite domain is tried number by number. Without one, chips whose links work alike (an open line, a closed ring)
-    are followed as far as they stay compute-bound: once split too far, splitting further never helps them.
+    In a finite domain every number is tried. Otherwise numbers of chips with the same link rate
+    (open lines, closed rings) are searched by bisection: on these, once an operation is split too
+    far, it stays so.
     """
 
     def compute_bound(chips: int) -> bool:
@@ -737,7 +744,7 @@ def most_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Any]:
 
 
 def limit_of_split(setting: Setting, sizes: Mapping[str, int], limit: str | None) -> dict[str, Any]:
-    """Return what limits a split, and what its intensity tends to: nothing where N times its work grows with the chips, N."""
+    """Return what limits a split, and what its intensity tends to: 0 if N times its work grows."""
     if limit is None:
         return {"limit": None, "limit_intensity": None}
     two, three = (
@@ -751,7 +758,7 @@ def limit_of_split(setting: Setting, sizes: Mapping[str, int], limit: str | None
 
 
 def real_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Fraction | None]:
-    """Return the real number of chips up to which compute binds, where the links work alike for any number."""
+    """Return the real number of chips up to which compute binds, if links have one rate for any."""
     assert setting.link is not None
     if setting.link.topology != "switch" or setting.link.hop_s:
         return {}
@@ -769,7 +776,7 @@ def real_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Fraction
 
 
 def families(link: Link) -> list[Callable[[int], int]]:
-    """Return the numbers of chips, each family counted from 1 on, within which the links of a chip work alike."""
+    """Return families of numbers of chips, counted from 1, in which links have one rate."""
     ring = link.ring_multiple if link.topology == "torus" else None
     if ring is None or ring == 1:
         return [lambda k: k + 1]
@@ -777,7 +784,7 @@ def families(link: Link) -> list[Callable[[int], int]]:
 
 
 def last_good(family: Callable[[int], int], good: Callable[[int], bool]) -> int | None:
-    """Return the last member of a family that is good, 0 where its first is not, None where there is no end."""
+    """Return the last good member of a family; 0: none; None: there is no last one."""
     if not good(family(1)):
         return 0
     high = 2
@@ -795,7 +802,7 @@ def last_good(family: Callable[[int], int], good: Callable[[int], bool]) -> int 
 def thresholds(
     sweep: Mapping[str, Any], chips: Mapping[str, Any], dtypes: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the thresholds of a sweep: for each axis, one row for each supported combination of everything else."""
+    """Yield the thresholds of a sweep: for each axis, a row for each supported combination."""
     operation = operation_of(sweep["operation"])
     supported = [row for row in rows(sweep, chips, dtypes) if row.setting is not None]
     for axis in sweep["thresholds"]:

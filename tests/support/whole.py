@@ -1,7 +1,8 @@
-"""Whole tables against the exact model of `oracle`: every row and every column, with whole numbers in place of fractions.
+"""Checks of whole tables against `oracle`: every row and column, in whole numbers.
 
-What an operation asks for depends on dtypes, sharding and sizes and on no chip, so each of it is worked out once as an exact fraction;
-what a chip makes of it is a comparison of, or a division between, whole numbers of any length, which Python rounds correctly.
+Works depend on dtypes, sharding and sizes and on no chip, so each is computed once, as an exact
+fraction. The metrics of a chip are comparisons and quotients of whole numbers of any length, which
+Python rounds correctly.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import oracle
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 ROW_TOLERANCE = 1e-12
 REAL_TOLERANCE = 1e-9
@@ -29,12 +30,12 @@ KEYS = ("operation", "chip", "unit", "memory", "network", "dtypes", "sharding", 
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One (dtypes, sharding, chips) of a sweep: what its rows ask for, in order, as whole numbers over one denominator each.
+class Works:
+    """The works of one (dtypes, sharding, chips), row by row, over a common denominator.
 
     Attributes:
-        dtypes, sharding, shards: Which.
-        work: Numerators by `math`, `memory`, `network` and `footprint`.
+        dtypes, sharding, shards: The combination.
+        work: Numerators, an array by `math`, `memory`, `network` and `footprint`.
         over: Their denominators.
     """
 
@@ -46,7 +47,7 @@ class Asked:
 
 
 class Whole:
-    """A sweep of a config whose table is checked.
+    """A sweep of a config, to check its table.
 
     Args:
         sweep: Its config.
@@ -65,33 +66,33 @@ class Whole:
         self.unit = sweep.get("unit") or oracle.default_unit(sweep)
         self.leads = oracle.points(sweep)
         self.points = [point for lead in self.leads for point in lead]
-        self.asked = cache(self._asked)
+        self.cached_works: dict[tuple[str, str, int], Works] = {}
 
     def setting(
         self,
         chip: str,
         memory: str,
-        spec: Any,
+        spec: str | Mapping[str, str],
         sharding: oracle.Sharding,
         count: int,
     ) -> tuple[oracle.Setting | None, str | None]:
-        """Return the setting of rows, None where the chip cannot do them, and the network."""
+        """Return the setting of rows, None if the chip does not support them, and the network."""
         combination = oracle.combination_of(spec, self.dtypes["combinations"])[1]
         case = oracle.Case(memory, combination, self.dtypes["formats"], sharding, count)
         setting, _, network = oracle.setting_of(self.sweep, self.chips[chip], case)
         return setting, network
 
-    def blocks(self) -> Iterator[tuple[str, str]]:
+    def levels(self) -> Iterator[tuple[str, str]]:
         """Yield every chip and memory level, in order."""
         yield from product(self.sweep["chips"], oracle.as_list(self.sweep.get("memory", "hbm")))
 
-    def served(
+    def supported(
         self, chip: str, memory: str
     ) -> list[tuple[str, oracle.Sharding, int, oracle.Setting, str | None]]:
-        """Return what a chip can do, in order: dtypes, sharding, chips, the setting and the network."""
+        """Return supported combinations in order: dtypes, sharding, chips, setting and network."""
         found = []
         for spec, (sharding, count) in product(
-            oracle.as_list(self.sweep["dtypes"]), oracle.scenarios(self.sweep)
+            oracle.as_list(self.sweep["dtypes"]), oracle.splits(self.sweep)
         ):
             setting, network = self.setting(chip, memory, spec, sharding, count)
             if setting is not None:
@@ -106,7 +107,7 @@ class Whole:
                 )
         return found
 
-    def _asked(self, dtypes: str, sharding: str, count: int, setting: oracle.Setting) -> Asked:
+    def _count(self, dtypes: str, sharding: str, count: int, setting: oracle.Setting) -> Works:
         works: dict[str, list[Fraction]] = {
             "math": [],
             "memory": [],
@@ -125,20 +126,29 @@ class Whole:
             name: whole_numbers([int(amount * over[name]) for amount in amounts])
             for name, amounts in works.items()
         }
-        return Asked(dtypes, sharding, count, work, over)
+        return Works(dtypes, sharding, count, work, over)
 
-    def check_block(
+    def check_level(
         self, chip: str, memory: str, frame: pl.DataFrame, most: int | None = None
     ) -> int:
-        """Check the rows of a chip and a memory level, of at most so many scenarios; return how many numbers were compared."""
-        served = self.served(chip, memory)
-        shape = (len(self.leads), len(served), len(self.leads[0]))
+        """Check the rows of a chip and memory level, and return how many numbers were compared.
+
+        Args:
+            chip: The chip.
+            memory: The memory level.
+            frame: Their rows.
+            most: Combinations to check at most, drawn at random; all by default.
+        """
+        variants = self.supported(chip, memory)
+        shape = (len(self.leads), len(variants), len(self.leads[0]))
         assert frame.height == math.prod(shape), (chip, memory, frame.height, shape)
         columns = {name: column_of(frame[name]).reshape(shape) for name in frame.columns}
-        places = range(len(served))
-        for place in places if most is None else random.sample(places, min(most, len(places))):
-            dtypes, sharding, count, setting, network = served[place]
-            found = {name: values[:, place, :].reshape(-1) for name, values in columns.items()}
+        indices: Sequence[int] = range(len(variants))
+        if most is not None:
+            indices = random.sample(indices, min(most, len(indices)))
+        for index in indices:
+            dtypes, sharding, count, setting, network = variants[index]
+            found = {name: values[:, index, :].reshape(-1) for name, values in columns.items()}
             keys = (
                 self.operation.name,
                 chip,
@@ -163,29 +173,22 @@ class Whole:
             assert found["shape"].tolist() == [shape for shape, _ in self.points]
             for dim in self.operation.dims:
                 assert found[dim].tolist() == [sizes[dim] for _, sizes in self.points], (chip, dim)
-            # a setting of another chip asks for the same: only what it asks for is looked up
-            asked = self.asked_of(dtypes, sharding.name, count, setting)
-            expected = exact_columns(asked, setting)
+            works = self.works_of(dtypes, sharding.name, count, setting)
+            expected = exact_columns(works, setting)
             for name, truth in expected.items():
                 wrong = differing(found[name], truth)
-                assert not wrong.any(), told(
+                assert not wrong.any(), difference(
                     name, found, truth, wrong, (chip, memory, dtypes, sharding.name, count)
                 )
-            check_whole(found, asked)
+            check_whole(found, works)
         return frame.height * frame.width
 
-    def asked_of(self, dtypes: str, sharding: str, count: int, setting: oracle.Setting) -> Asked:
-        """Return what is asked for, worked out once for all chips."""
+    def works_of(self, dtypes: str, sharding: str, count: int, setting: oracle.Setting) -> Works:
+        """Return the works of a combination, computed once for all chips."""
         key = (dtypes, sharding, count)
-        if key not in self.known:
-            self.known[key] = self._asked(*key, setting)
-        return self.known[key]
-
-    @property
-    def known(self) -> dict[tuple[str, str, int], Asked]:
-        """What was worked out already."""
-        remembered: dict[tuple[str, str, int], Asked] = self.__dict__.setdefault("_known", {})
-        return remembered
+        if key not in self.cached_works:
+            self.cached_works[key] = self._count(*key, setting)
+        return self.cached_works[key]
 
 
 def chain_of(chips: Mapping[str, Any], names: list[str]) -> list[str]:
@@ -206,7 +209,7 @@ def whole_numbers(values: list[int]) -> Ints:
 
 
 def column_of(series: pl.Series) -> Any:  # noqa: ANN401, an array of numbers, or of objects where there may be nulls
-    """Return a column as an array: numbers where there is no null, else objects, None for null."""
+    """Return a column as an array: of numbers if it has no nulls, else of objects with None."""
     if series.dtype in (pl.Float64, pl.Int64) and not series.null_count():
         return series.to_numpy()
     array = np.empty(len(series), dtype=object)
@@ -219,46 +222,46 @@ def column_of(series: pl.Series) -> Any:  # noqa: ANN401, an array of numbers, o
 
 
 def exact_times(
-    asked: Asked, setting: oracle.Setting, *, calibrated: bool = False
+    works: Works, setting: oracle.Setting, *, calibrated: bool = False
 ) -> tuple[dict[str, Ints], int]:
-    """Return the time of every resource as whole numbers, and how many of them are a second."""
+    """Return the time of every resource as whole numbers of ticks, and the ticks per second."""
     share = setting.efficiency
     per_s = {"math": setting.peak, "memory": setting.memory_rate, "network": Fraction(1)}
     latency = Fraction(0)
-    if asked.work["network"].any():
+    if works.work["network"].any():
         assert setting.link is not None
-        per_s["network"] = setting.link.bytes_per_s(asked.shards)
-        latency = setting.hops(asked.shards) * setting.link.hop_s
+        per_s["network"] = setting.link.bytes_per_s(works.shards)
+        latency = setting.hops(works.shards) * setting.link.hop_s
     if calibrated:
         assert setting.calibration is not None
         share = setting.calibration
         latency /= share["network"]
-    seconds = {name: 1 / (asked.over[name] * rate * share[name]) for name, rate in per_s.items()}
+    seconds = {name: 1 / (works.over[name] * rate * share[name]) for name, rate in per_s.items()}
     second = math.lcm(*(each.denominator for each in (*seconds.values(), latency)))
-    times = {name: asked.work[name] * int(each * second) for name, each in seconds.items()}
+    times = {name: works.work[name] * int(each * second) for name, each in seconds.items()}
     times["network"] = np.where(
-        asked.work["network"] > 0, np.maximum(times["network"], int(latency * second)), 0
+        works.work["network"] > 0, np.maximum(times["network"], int(latency * second)), 0
     )
     return times, second
 
 
-def exact_estimate(asked: Asked, setting: oracle.Setting) -> Any:  # noqa: ANN401, an array, or None without a calibration
+def exact_estimate(works: Works, setting: oracle.Setting) -> Any:  # noqa: ANN401, an array, or None without a calibration
     """Return the calibrated times."""
     if setting.calibration is None:
         return None
-    times, second = exact_times(asked, setting, calibrated=True)
+    times, second = exact_times(works, setting, calibrated=True)
     overhead = setting.calibration["overhead_s"]
     return (
         reduce(np.maximum, times.values()) * overhead.denominator + overhead.numerator * second
     ) / (second * overhead.denominator)
 
 
-def exact_columns(asked: Asked, setting: oracle.Setting) -> dict[str, Any]:
+def exact_columns(works: Works, setting: oracle.Setting) -> dict[str, Any]:
     """Return every computed column of the rows: exact numbers rounded once, or None."""
     flops, memory, network, footprint = (
-        asked.work[name] for name in ("math", "memory", "network", "footprint")
+        works.work[name] for name in ("math", "memory", "network", "footprint")
     )
-    times, second = exact_times(asked, setting)
+    times, second = exact_times(works, setting)
     lower = reduce(np.maximum, times.values())
     bound = np.where(times["network"] == lower, "network", "none")
     for name, label in (
@@ -267,19 +270,19 @@ def exact_columns(asked: Asked, setting: oracle.Setting) -> dict[str, Any]:
     ):  # a tie goes to the earlier resource
         bound = np.where(times[name] == lower, label, bound)
     capacity = setting.capacity
-    attained = flops * second, lower * asked.over["math"]
+    attained = flops * second, lower * works.over["math"]
     peak = setting.peak
     return {
-        "flops": flops / asked.over["math"],
-        "memory_bytes": memory / asked.over["memory"],
-        "network_bytes": network / asked.over["network"],
-        "footprint_bytes": footprint / asked.over["footprint"],
+        "flops": flops / works.over["math"],
+        "memory_bytes": memory / works.over["memory"],
+        "network_bytes": network / works.over["network"],
+        "footprint_bytes": footprint / works.over["footprint"],
         **{f"t_{name}_s": time / second for name, time in times.items()},
         "t_lower_s": lower / second,
         "t_upper_s": reduce(np.add, times.values()) / second,
-        "t_estimate_s": exact_estimate(asked, setting),
-        "memory_intensity": flops * asked.over["memory"] / (memory * asked.over["math"]),
-        "network_intensity": flops * asked.over["network"] / (network * asked.over["math"])
+        "t_estimate_s": exact_estimate(works, setting),
+        "memory_intensity": flops * works.over["memory"] / (memory * works.over["math"]),
+        "network_intensity": flops * works.over["network"] / (network * works.over["math"])
         if network.all()
         else None,
         "attained_flops_per_s": attained[0] / attained[1],
@@ -287,12 +290,12 @@ def exact_columns(asked: Asked, setting: oracle.Setting) -> dict[str, Any]:
         "bound": bound,
         "fits": None
         if capacity is None
-        else footprint * capacity.denominator <= capacity.numerator * asked.over["footprint"],
+        else footprint * capacity.denominator <= capacity.numerator * works.over["footprint"],
     }
 
 
 def differing(found: Any, truth: Any) -> Any:  # noqa: ANN401, arrays
-    """Return where a column is not the exact one: numbers to 1e-12, all else to the letter."""
+    """Return where a column differs from the exact one; numbers may differ by 1e-12."""
     if truth is None:
         return np.array([value is not None for value in found])
     if truth.dtype == object and isinstance(truth[0], float):
@@ -303,20 +306,21 @@ def differing(found: Any, truth: Any) -> Any:  # noqa: ANN401, arrays
     return np.array(found != truth, dtype=bool)
 
 
-def check_whole(found: Mapping[str, Any], asked: Asked) -> None:
+def check_whole(found: Mapping[str, Any], works: Works) -> None:
     """Check that FLOPs and bytes that are whole numbers of one chip are these numbers."""
     names = {"flops": "math", "memory_bytes": "memory", "footprint_bytes": "footprint"}
-    for column, name in names.items() if asked.shards == 1 else ():
-        if asked.over[name] == 1:
-            small = asked.work[name] < EXACT_INTEGER
-            assert (found[column][small] == asked.work[name][small].astype(float)).all(), column
+    for column, name in names.items() if works.shards == 1 else ():
+        if works.over[name] == 1:
+            small = works.work[name] < EXACT_INTEGER
+            assert (found[column][small] == works.work[name][small].astype(float)).all(), column
 
 
-def told(name: str, found: Mapping[str, Any], truth: Any, wrong: Any, where: object) -> str:  # noqa: ANN401, arrays
-    """Return in words what differs first."""
-    place = int(np.argmax(wrong))
-    row = {column: values[place] for column, values in found.items()}
-    return f"{name}: {found[name][place]!r} where {None if truth is None else truth[place]!r} is exact, in {where}: {row}"
+def difference(name: str, found: Mapping[str, Any], truth: Any, wrong: Any, where: object) -> str:  # noqa: ANN401, arrays
+    """Describe the first difference."""
+    index = int(np.argmax(wrong))
+    row = {column: values[index] for column, values in found.items()}
+    exact = None if truth is None else truth[index]
+    return f"{name}: {found[name][index]!r} where {exact!r} is exact, in {where}: {row}"
 
 
 # ---------------------------------------------------------------- thresholds
@@ -329,13 +333,13 @@ class Line:
     one: Fraction
     slope: Fraction
 
-    def at(self, place: int) -> Fraction:
+    def at(self, step: int) -> Fraction:
         """Return its value."""
-        return self.one + self.slope * (place - 1)
+        return self.one + self.slope * (step - 1)
 
 
 class Critical:
-    """The thresholds of a sweep, each held against its meaning: compute-bound there, and not one size or chip further.
+    """Checks thresholds by their meaning: compute-bound there, and not one size or chip further.
 
     Args:
         whole: The sweep.
@@ -344,18 +348,18 @@ class Critical:
     def __init__(self, whole: Whole) -> None:
         self.whole = whole
         self.lines = cache(self._lines)
-        self.scenario = cache(self._scenario)
+        self.setting_of = cache(self._setting_of)
         self.split = cache(self._split)
         self.works: dict[Any, tuple[dict[str, Line], dict[str, Line]]] = {}
 
-    def _scenario(
+    def _setting_of(
         self, chip: str, memory: str, dtypes: str, sharding: str, count: int
     ) -> oracle.Setting:
         spec = next(
             s for s in oracle.as_list(self.whole.sweep["dtypes"]) if self._name(s) == dtypes
         )
         scheme = next(
-            scheme for scheme, _ in oracle.scenarios(self.whole.sweep) if scheme.name == sharding
+            scheme for scheme, _ in oracle.splits(self.whole.sweep) if scheme.name == sharding
         )
         setting, _ = self.whole.setting(chip, memory, spec, scheme, count)
         assert setting is not None
@@ -381,7 +385,7 @@ class Critical:
         sizes: Mapping[str, int],
         count: int,
     ) -> dict[str, Line]:
-        """Return the works along an axis, which are the same on every chip, and straight."""
+        """Return the works along an axis, which are lines and the same on every chip."""
         if key not in self.works:
             step = self._step(setting, axis, count)
             at = [setting.work({**sizes, axis: step * place}, count) for place in (1, 2, 7)]
@@ -397,11 +401,11 @@ class Critical:
         )
 
     def _lines(
-        self, scenario: tuple[Any, ...], axis: str, sizes: tuple[tuple[str, int], ...]
+        self, variant: tuple[Any, ...], axis: str, sizes: tuple[tuple[str, int], ...]
     ) -> tuple[dict[str, list[Line]], dict[str, Line], int]:
-        """Return how far t_math is ahead of each term of the other resources, along the steps of an axis; the works; the step."""
-        setting, count = self.scenario(*scenario), scenario[-1]
-        works = self._work_lines(setting, (*scenario[2:], axis, sizes), axis, dict(sizes), count)
+        """Return t_math minus each term of other resources along an axis; the works; the step."""
+        setting, count = self.setting_of(*variant), variant[-1]
+        works = self._work_lines(setting, (*variant[2:], axis, sizes), axis, dict(sizes), count)
         math_s = setting.peak * setting.efficiency["math"]
         memory_s = setting.memory_rate * setting.efficiency["memory"]
         terms = {"memory": [Line(works["memory"].one / memory_s, works["memory"].slope / memory_s)]}
@@ -424,9 +428,9 @@ class Critical:
 
     def _problem_of_size(self, row: Mapping[str, Any]) -> str:
         axis = row["axis"]
-        scenario = tuple(row[key] for key in ("chip", "memory", "dtypes", "sharding", "shards"))
+        variant = tuple(row[key] for key in ("chip", "memory", "dtypes", "sharding", "shards"))
         sizes = tuple((dim, row[dim]) for dim in self.whole.operation.dims if dim != axis)
-        ahead, works, step = self.lines(scenario, axis, sizes)
+        ahead, works, step = self.lines(variant, axis, sizes)
         every = [line for lines in ahead.values() for line in lines]
         groups = {
             "critical": every,
@@ -463,11 +467,11 @@ class Critical:
     # along the number of chips
 
     def _split(
-        self, scenario: tuple[Any, ...], sizes: tuple[tuple[str, int], ...]
+        self, variant: tuple[Any, ...], sizes: tuple[tuple[str, int], ...]
     ) -> tuple[oracle.Setting, dict[str, Line]]:
-        """Return the setting, and N times the works, which are straight in N."""
-        setting = self.scenario(*scenario, 1)
-        key = (*scenario[2:], "shards", sizes)
+        """Return the setting, and N times the works, which are lines in N."""
+        setting = self.setting_of(*variant, 1)
+        key = (*variant[2:], "shards", sizes)
         if key not in self.works:
             at = {
                 n: {name: n * amount for name, amount in setting.work(dict(sizes), n).items()}
@@ -479,25 +483,25 @@ class Critical:
         return setting, self.works[key][0]
 
     def _problem_of_shards(self, row: Mapping[str, Any]) -> str:
-        scenario = tuple(row[key] for key in ("chip", "memory", "dtypes", "sharding"))
+        variant = tuple(row[key] for key in ("chip", "memory", "dtypes", "sharding"))
         sizes = tuple((dim, row[dim]) for dim in self.whole.operation.dims)
-        setting, works = self.split(scenario, sizes)
+        setting, works = self.split(variant, sizes)
         link = setting.link
         assert link is not None
-        known: dict[int, dict[str, Fraction]] = {}
+        cached: dict[int, dict[str, Fraction]] = {}
 
         def times(chips: int) -> dict[str, Fraction]:
-            if chips not in known:
+            if chips not in cached:
                 at = {name: line.at(chips) for name, line in works.items()}
-                known[chips] = {
+                cached[chips] = {
                     "math": at["math"] / (setting.peak * setting.efficiency["math"]),
                     "memory": at["memory"] / (setting.memory_rate * setting.efficiency["memory"]),
                     "network": Fraction(0),
                 }
                 if chips > 1 and at["network"]:
                     sent = at["network"] / (link.bytes_per_s(chips) * setting.efficiency["network"])
-                    known[chips]["network"] = max(sent, chips * setting.hops(chips) * link.hop_s)
-            return known[chips]
+                    cached[chips]["network"] = max(sent, chips * setting.hops(chips) * link.hop_s)
+            return cached[chips]
 
         wrong = []
         for column, others in (
@@ -528,7 +532,7 @@ class Critical:
 
 
 def first(lines: list[Line], size: int | None, step: int) -> bool:
-    """Say whether a size is the first from which on no line is below zero; None: there is none below 2^62."""
+    """Say whether a size is the first with no line below zero; None: none below 2^62."""
     if size is None:
         return endless(lines) or any(
             line.at(-(-(oracle.LARGEST - 1) // step)) < 0 for line in lines
@@ -539,26 +543,26 @@ def first(lines: list[Line], size: int | None, step: int) -> bool:
 
 
 def endless(lines: list[Line]) -> bool:
-    """Say whether some line stays below zero for ever."""
+    """Say whether some line is below zero at every size."""
     return any(line.slope <= 0 and line.one < 0 for line in lines)
 
 
 def root(line: Line) -> Fraction:
-    """Return the step at which a line is zero; 0 where it is level."""
+    """Return the step at which a line is zero; 0 if it is constant."""
     return 1 - line.one / line.slope if line.slope else Fraction(0)
 
 
 def close(found: float | None, exact: Fraction | None) -> bool:
-    """Say whether a float is a real number to 1e-9 of it, null where that is null."""
+    """Say whether a float equals an exact number to a relative 1e-9, or both are null."""
     if found is None or exact is None:
         return found is None and exact is None
     return math.isclose(found, exact, rel_tol=REAL_TOLERANCE)
 
 
 def last(link: oracle.Link, chips: int | None, good: Any) -> bool:  # noqa: ANN401, a condition on a number of chips
-    """Say whether a number of chips is the last that is good, among those whose links work alike no later one being good.
+    """Say whether a number of chips is the last good one, looking at the next of every family.
 
-    None: not even one chip is good, or there is no end.
+    None: not even one chip is good, or there is no last one.
     """
     top = oracle.ENDLESS if link.domain is None else link.domain
     if chips is None:

@@ -1,16 +1,17 @@
-"""Changes the formulas one by one, to see whether a test notices: `make mutate`.
+"""Mutation tests of the formulas: changes them one by one and checks that a test fails.
 
-mutmut makes the changes. It would try each of them in a fork of its own, but polars does not survive a fork of a process that has
-computed, and importing everything anew takes longer than the tests. So one process collects the tests once and tries change after
-change: each is chosen by a variable that the changed modules look at in every call. A process that a change has hung or broken is
-replaced by a new one. Results are kept in mutants/, also of a run that was ended, and only what has none is tried: `mutmut results` and
-`mutmut show <name>` tell more.
+Run by `make mutate`. mutmut generates the mutants. It would fork for each of them, but polars does
+not survive a fork of a process that has computed, and a fresh import takes longer than the tests.
+So one process collects the tests once and tries mutant after mutant: an environment variable, read
+in every call, selects it. A process that a mutant has hung or broken is replaced. Results are kept
+in mutants/, also after an interruption, and mutants with a result are skipped. `mutmut results` and
+`mutmut show <name>` print details.
 
-    python tests/verify/mutate.py                        what has no result yet, against all chosen tests
-    python tests/verify/mutate.py 'rooflines.sweep.space*'     the same, of these
-    python tests/verify/mutate.py --budget 4             each only against the tests that come first and together take four seconds
-    python tests/verify/mutate.py --survivors            once more what no test has noticed, what ran out of time included
-    python tests/verify/mutate.py --again NAME...        these once more, whatever became of them
+    python tests/verify/mutate.py                           mutants without a result
+    python tests/verify/mutate.py 'rooflines.sweep.space*'  the same, of these mutants
+    python tests/verify/mutate.py --budget 4                only the first tests that take 4 s
+    python tests/verify/mutate.py --survivors               again those that survived or timed out
+    python tests/verify/mutate.py --again NAME...           again, with any result
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "mutants"
-ASKED, FOUND, CLEAN = FOLDER / "asked.json", FOLDER / "found.jsonl", FOLDER / "clean.json"
+REQUESTED, FOUND, CLEAN = FOLDER / "requested.json", FOLDER / "found.jsonl", FOLDER / "clean.json"
 LOG = FOLDER / "worker.log"
 VARIABLE = "MUTANT_UNDER_TEST"
 
@@ -50,27 +51,27 @@ KILLED, SURVIVED, NO_TEST, TIMEOUT, CRASHED = 1, 0, 33, 36, -11
 """As mutmut notes them."""
 
 OFTEN = 10
-"""How often a test that notices changes is run without one, to see whether it still passes."""
+"""Kills between checks that the killing test still passes without a mutant [1]."""
 
 LEFTOVER = 9
-"""How a process ends in which a change left something behind."""
+"""Exit code of a process in which a mutant left state behind."""
 
 PATIENCE_S = 15.0
-"""A test that takes this and five times as long as usual does not end: an endless loop. Time of the processor, however busy it is."""
+"""CPU time, plus five times the usual one, after which a test counts as an endless loop."""
 
 SILENCE_S = 120.0
-"""A process that has begun no test for so long is stuck where Python cannot interrupt it, as in a loop that polars calls."""
+"""Time without a new test after which a process is stuck where Python cannot interrupt it."""
 
 MEMORY_BYTES = 6 * 2**30
-"""What an endless loop may fill."""
+"""Memory that an endless loop may fill."""
 
 
 class TimeUpError(BaseException):
-    """A test takes too long. No Exception, so that nothing on the way catches it."""
+    """A test takes too long. Not an Exception, so that nothing between catches it."""
 
 
 class Trial:
-    """A pytest session that tries changes instead of running its tests once."""
+    """A pytest session that tries mutants instead of running its tests once."""
 
     def __init__(self, names: list[str], budget: float) -> None:
         self.names = names
@@ -82,9 +83,9 @@ class Trial:
         self.noticed: Counter[pytest.Item] = Counter()
         self.killers: dict[str, set[pytest.Item]] = defaultdict(set)
 
-    def run(self, item: pytest.Item, changed: str, limit: float = 600.0) -> bool:
-        """Whether a test passes with a change."""
-        os.environ[VARIABLE] = changed
+    def run(self, item: pytest.Item, mutant: str, limit: float = 600.0) -> bool:
+        """Whether a test passes with a mutant."""
+        os.environ[VARIABLE] = mutant
         random.seed(0)
         pl.set_random_seed(0)
         self.late = False
@@ -105,7 +106,7 @@ class Trial:
         raise TimeUpError
 
     def pytest_sessionstart(self) -> None:
-        """Draw the same examples every time, and make no failing one smaller, which takes long."""
+        """Draw the same examples every time, and do not shrink failing ones, which is slow."""
         from hypothesis import Phase, settings  # noqa: PLC0415, pytest wants to be the first to import it
 
         settings.register_profile(
@@ -114,7 +115,7 @@ class Trial:
         settings.load_profile("mutating")
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """See what each test calls and how long it takes, then try the changes."""
+        """Measure what each test calls and how long it takes, then try the mutants."""
         signal.signal(signal.SIGPROF, self.ring)
         clean = json.loads(CLEAN.read_text(encoding="utf-8")) if CLEAN.exists() else {}
         for item in session.items:
@@ -129,26 +130,30 @@ class Trial:
         with FOUND.open("a", encoding="utf-8") as out:
             for name in self.names:
                 start = time.perf_counter()
-                code, by = self.attempt(name, calls[name.partition("__mutmut_")[0]])
+                code, killer = self.attempt(name, calls[name.partition("__mutmut_")[0]])
                 print(
-                    json.dumps([name, code, round(time.perf_counter() - start, 3), by]),
+                    json.dumps([name, code, round(time.perf_counter() - start, 3), killer]),
                     file=out,
                     flush=True,
                 )
         return True
 
     def clean(self, item: pytest.Item) -> tuple[float, list[str]]:
-        """How long the processor takes for a test as it is, and what it calls."""
+        """The CPU time of a test without a mutant [s], and the functions that it calls."""
         from mutmut.state import state  # noqa: PLC0415, here the changed package is in front
 
         state()._stats.clear()  # noqa: SLF001, where the changed modules note what is called
         start = time.process_time()
         if not self.run(item, "stats"):
-            raise RuntimeError(f"{item.nodeid} fails as it is")
+            raise RuntimeError(f"{item.nodeid} fails without a mutant")
         return time.process_time() - start, sorted(state()._stats)  # noqa: SLF001
 
     def attempt(self, name: str, items: list[pytest.Item]) -> tuple[int, str]:
-        """What becomes of a change: what notices most for its time comes first; what noticed others of its function is run."""
+        """The result of a mutant, and the test that killed it.
+
+        Tests that kill most for their time come first; those that killed other mutants of the
+        function always run.
+        """
         killers = self.killers[name.partition("__mutmut_")[0]]
         price = {
             item: self.durations[item.nodeid] * (2 + self.tried[item]) / (1 + self.noticed[item])
@@ -165,37 +170,35 @@ class Trial:
             self.tried[item] += 1
             if self.run(item, name, limit):
                 continue
-            late, known = self.late, item in killers
+            late, seen = self.late, item in killers
             killers.add(item)
             self.noticed[item] += 1
             self.kills += 1
-            if (not known or self.kills % OFTEN == 0) and not self.run(item, ""):
-                os._exit(LEFTOVER)  # a change left something behind: once more, in a new process
+            if (not seen or self.kills % OFTEN == 0) and not self.run(item, ""):
+                os._exit(LEFTOVER)  # a mutant left state behind: again, in a new process
             return TIMEOUT if late else KILLED, item.nodeid
         return (SURVIVED if items else NO_TEST), ""
 
 
 def work(budget: float) -> int:
-    """Try what is asked for, in the folder of changed modules."""
+    """Try the requested mutants, in the folder of changed modules."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     from mutmut.configuration import config  # noqa: PLC0415, as above
 
     tests = config().pytest_add_cli_args_test_selection
-    trial = Trial(json.loads(ASKED.read_text(encoding="utf-8")), budget)
-    told = [
-        "--assert=plain",
-        "--tb=native",
-    ]  # pytest's own words for a failure take longer than most tests: changed modules are long
+    trial = Trial(json.loads(REQUESTED.read_text(encoding="utf-8")), budget)
+    # reports of pytest take longer than most tests: mutated modules are long
+    options = ["--assert=plain", "--tb=native", "-p", "no:xdist", "-p", "no:cacheprovider"]
     return int(
         pytest.main(
-            ["--rootdir=.", "-q", *told, "-p", "no:xdist", "-p", "no:cacheprovider", *tests],
+            ["--rootdir=.", "-q", *options, *tests],
             plugins=[trial],
         )
     )
 
 
 def generate() -> dict[str, SourceFileMutationData]:
-    """Make the changes that are not made yet; the data of each file."""
+    """Generate missing mutants, and return the data of each file."""
     from mutmut.__main__ import create_mutants  # noqa: PLC0415, looks at the folder it is imported in
     from mutmut.configuration import config  # noqa: PLC0415
     from mutmut.mutation.data import SourceFileMutationData  # noqa: PLC0415
@@ -210,7 +213,7 @@ def generate() -> dict[str, SourceFileMutationData]:
         create_mutants(1)
     if CLEAN.exists() and any(
         path.stat().st_mtime > CLEAN.stat().st_mtime
-        for path in [*ROOT.glob("rooflines/*.py"), *ROOT.glob("tests/*.py")]
+        for path in [*ROOT.glob("rooflines/**/*.py"), *ROOT.glob("tests/**/*.py")]
     ):
         CLEAN.unlink()
     found = {}
@@ -221,8 +224,8 @@ def generate() -> dict[str, SourceFileMutationData]:
 
 
 def worked(left: list[str], budget: float) -> Generator[tuple[str, int, float], None, int]:
-    """What a process finds out about changes, which leave the list, until it ends; how it ended."""
-    ASKED.write_text(json.dumps(left), encoding="utf-8")
+    """Results of a process, whose mutants leave the list, until it ends; returns its exit code."""
+    REQUESTED.write_text(json.dumps(left), encoding="utf-8")
     FOUND.write_text("", encoding="utf-8")
     environment = {**os.environ, VARIABLE: "", "PYTHONPATH": str(FOLDER), "POLARS_MAX_THREADS": "1"}
     with LOG.open("w", encoding="utf-8") as log:
@@ -251,18 +254,14 @@ def worked(left: list[str], budget: float) -> Generator[tuple[str, int, float], 
 
 
 def tried(names: list[str], budget: float) -> Iterator[tuple[str, int, float]]:
-    """The changes, each with what became of it; one that ends its process twice is tried no more."""
+    """The mutants with their results; one that ends its process twice is not tried again."""
     left, last = list(names), ""
     while left:
         code = yield from worked(left, budget)
         if not left or last != left[0]:
             last = left[0] if left else ""
         elif code == LEFTOVER:
-            yield (
-                left.pop(0),
-                KILLED,
-                0.0,
-            )  # in a process of its own it fails a test, which passed before
+            yield left.pop(0), KILLED, 0.0  # alone in a process it fails a test that passed before
         elif code < 0:
             yield left.pop(0), CRASHED, 0.0
         else:
@@ -270,39 +269,38 @@ def tried(names: list[str], budget: float) -> Iterator[tuple[str, int, float]]:
 
 
 def main() -> int:
-    """Try what is asked for, and say what no test noticed."""
+    """Try the requested mutants, and print the survivors."""
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
     parser.add_argument("--budget", type=float, default=float("inf"))
     parser.add_argument("--survivors", action="store_true")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--worker", action="store_true")
-    given = parser.parse_args()
-    if given.worker:
-        return work(given.budget)
+    options = parser.parse_args()
+    if options.worker:
+        return work(options.budget)
     os.chdir(ROOT)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the worker ends too
     files = generate()
-    of_name = {name: data for data in files.values() for name in data.exit_code_by_key}
-    asked = [
+    by_mutant = {name: data for data in files.values() for name in data.exit_code_by_key}
+    matching = [
         name
-        for name in of_name
-        if not given.names or any(fnmatch.fnmatch(name, pattern) for pattern in given.names)
+        for name in by_mutant
+        if not options.names or any(fnmatch.fnmatch(name, pattern) for pattern in options.names)
     ]
-    again = (SURVIVED, NO_TEST, TIMEOUT) if given.survivors else ()
+    again = (SURVIVED, NO_TEST, TIMEOUT) if options.survivors else ()
     names = [
         name
-        for name in asked
-        if given.again or of_name[name].exit_code_by_key[name] in (None, *again)
+        for name in matching
+        if options.again or by_mutant[name].exit_code_by_key[name] in (None, *again)
     ]
-    print(f"{len(of_name)} changes, {len(names)} to try", flush=True)
-    for name, code, seconds in tried(names, given.budget):
-        data = of_name[name]
+    print(f"{len(by_mutant)} mutants, {len(names)} to try", flush=True)
+    for name, code, seconds in tried(names, options.budget):
+        data = by_mutant[name]
         data.exit_code_by_key[name] = code
         data.durations_by_key[name] = seconds
-        signal.pthread_sigmask(
-            signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT]
-        )  # a file half written would lose all results in it
+        # a half-written file would lose all its results
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
         data.save()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM, signal.SIGINT])
         if code != KILLED:
@@ -310,7 +308,7 @@ def main() -> int:
     for path, data in files.items():
         codes = Counter(data.exit_code_by_key.values())
         if codes:
-            print(f"{path}: {sum(codes.values())} changes, {dict(codes)}")
+            print(f"{path}: {sum(codes.values())} mutants, {dict(codes)}")
     return 0
 
 
