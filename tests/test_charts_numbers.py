@@ -8,7 +8,7 @@ import pytest
 
 import rooflines
 from rooflines import charts
-from rooflines.charts.frames import Results
+from rooflines.charts.results import Results
 from rooflines.charts.kit.labels import chip_label, seconds, si
 from rooflines.charts.kit.render import spec_of
 

@@ -12,7 +12,7 @@ import pytest
 
 import rooflines
 from rooflines import charts
-from rooflines.charts.chips import EVERY
+from rooflines.charts.comparing import EVERY
 from rooflines.charts.families import fitted, unchecked
 from rooflines.charts.kit.labels import chip_label, seconds, significant
 
@@ -205,7 +205,7 @@ def _drawn(name: str) -> tuple[Case, ...]:
     found = []
     for chart in config.charts:
         with unchecked():
-            spec = fitted(results, chart.plain())[1]
+            spec = fitted(results, chart)[1]
         findings = next(p["value"] for p in spec["params"] if p["name"] == "findings")
         names = list(spec["usermeta"]["choices"])
         for key, said in findings.items():

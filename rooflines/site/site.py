@@ -24,6 +24,7 @@ from rooflines.basics.version import __version__
 from rooflines.charts.kit.themes import SIZES, config
 from rooflines.results.records import appearing_folder, recording
 from rooflines.results.tables import csv_text, metadata_of
+from rooflines.charts.registry import headings
 from rooflines.site.packing import packed_rows
 from rooflines.site.pages import pages
 from rooflines.site.text import as_json
@@ -40,18 +41,6 @@ HERE = Path(__file__).parent
 
 VEGA_LITE = "6.4"
 EXPORTS = "window.vegaEmbed = vegaEmbed;"
-
-HEADINGS = {
-    "roofline": "Roofline of a chip",
-    "chips": "Chips on one roofline",
-    "attained": "Attained FLOP/s",
-    "critical": "Critical batch size",
-    "shards": "Splitting over chips",
-    "compared": "Chips compared",
-    "time": "Where the time goes",
-    "bounds": "What binds",
-}
-"""What the list calls the families of charts; any other by its own name."""
 
 FILES = {
     "PNG, light": "-light.png",
@@ -150,7 +139,7 @@ def _charts(folder: Path) -> list[dict[str, Any]]:
             "id": chart["id"],
             "family": family,
             "heading": chart.get("heading")
-            or HEADINGS.get(family)
+            or headings().get(family)
             or family.replace("-", " ").capitalize(),
             "title": chart["title"],
             "subtitle": chart["subtitle"],

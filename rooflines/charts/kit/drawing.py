@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-import altair as alt
-import polars as pl
-
 from rooflines.basics.errors import check_known, placed
 from rooflines.charts.kit.labels import Place, chip_label, shorten
+from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.themes import CHIP_SLOTS, SIZES, SLOTS_OF, Margins, looks_of, plot_size
 
 if TYPE_CHECKING:
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
 __all__ = [
     "LAYOUTS",
     "SHORT_LABEL",
-    "Chart",
     "Choice",
     "assemble",
     "binary_axis",
@@ -37,9 +34,6 @@ __all__ = [
     "ticks_between",
     "zoom",
 ]
-
-Chart = alt.LayerChart
-"""What every chart function gives."""
 
 LAYOUTS = {"wide": SIZES["slide"], "narrow": SIZES["paper"]}
 """The layouts that labels are placed in; a slide and a page have the same one."""
@@ -275,7 +269,7 @@ def assemble(
     choices: Sequence[Choice],
     margins: Margins,
     parameters: Sequence[Any] = (),
-) -> Chart:
+) -> alt.LayerChart:
     """Layers as a chart: with the reader's choices, title and subtitle that follow them, and the numbers every look needs.
 
     Args:
@@ -329,7 +323,7 @@ def assemble(
             },
         )
     )
-    return cast("Chart", chart)
+    return cast("alt.LayerChart", chart)
 
 
 def wrapped(text: str, most: float) -> list[str]:

@@ -14,10 +14,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PIL import ImageFont
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from PIL import ImageFont
 
 __all__ = [
     "FONTS",
@@ -73,6 +73,8 @@ PROPER = {
 
 @cache
 def _face(*, bold: bool) -> ImageFont.FreeTypeFont:
+    from PIL import ImageFont  # noqa: PLC0415, reading a config does not wait for Pillow
+
     return ImageFont.truetype(str(FONTS / FACES[bold]), MEASURED_AT)
 
 
