@@ -269,7 +269,7 @@ def test_models_are_guessed_from_the_names_of_shapes() -> None:
 
 def test_models_that_shapes_state_are_not_guessed() -> None:
     """Whatever the names are; without a layer it is the rest of the name."""
-    shapes = [
+    shapes: list[dict[str, Any]] = [
         {"name": "one-q", "model": "first", "layer": "query"},
         {"name": "two-q", "model": "two"},
         {"name": "three-q", "model": None, "layer": None},

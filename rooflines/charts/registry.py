@@ -57,4 +57,5 @@ def modules_of(family: str) -> tuple[str, ...]:
 
 def public_names() -> dict[str, ModuleType]:
     """What `rooflines.charts` offers of the charts' files, and the module of each name."""
-    return {name: module for module in _modules().values() for name in module.__all__}
+    modules = [module for module in _modules().values() if any(_charts_in(module))]
+    return {name: module for module in modules for name in module.__all__}
