@@ -35,7 +35,7 @@ def values(column: pl.Series) -> pl.Series:
     """A column in a form that compares by value: categories as text, floats as bits."""
     if column.dtype in (pl.Categorical, pl.Enum):
         return column.cast(pl.String)
-    bits = {pl.Float64: pl.UInt64, pl.Float32: pl.UInt32}.get(column.dtype.base_type())
+    bits = {"Float64": pl.UInt64, "Float32": pl.UInt32}.get(str(column.dtype))
     return column.reinterpret(dtype=bits) if bits else column
 
 

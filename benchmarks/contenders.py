@@ -211,7 +211,7 @@ def rooflines_written(
     import polars as pl  # noqa: PLC0415, the others do without
 
     from rooflines.model.columns import table_columns  # noqa: PLC0415
-    from rooflines.results.tables import PAGE_BYTES, ROW_GROUP_ROWS
+    from rooflines.results.tables import PAGE_BYTES, ROW_GROUP_ROWS  # noqa: PLC0415
     from rooflines.run.jobs import ROWS_AT_ONCE  # noqa: PLC0415
     from rooflines.sweep.rows import whole_rows  # noqa: PLC0415
     from rooflines.sweep.table import as_stored  # noqa: PLC0415

@@ -34,7 +34,7 @@ from rooflines.settings.schema import ConfigFile, SweepConfig
 from rooflines.sweep.sweep import Sweep
 
 if TYPE_CHECKING:
-    from rooflines.charts.choice import Spec
+    from rooflines.charts.chart import Spec
     from rooflines.model.resources import JSON
 
 __all__ = ["DEFAULT_CONFIG", "Config", "load_config"]

@@ -44,7 +44,7 @@ def frame_of(config: dict[str, Any], chart: str) -> pl.DataFrame:
     loaded = rooflines.load_config(config)
     (spec,) = [spec for spec in loaded.charts if spec.chart == chart]
     with unchecked():
-        return fitted(charts.of_config(loaded), spec.plain())[0]
+        return fitted(charts.of_config(loaded), spec)[0]
 
 
 def grid(*sizes: int) -> dict[str, Any]:

@@ -1,16 +1,25 @@
-"""Which charts a config gets: those that fit its axes, or those it lists, and what it is told where that makes no sense."""
+"""Which charts a config gets: those that fit its axes, or those it lists; and error messages."""
 
-from typing import Any, NamedTuple
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from charted import ALWAYS
+from documents import config_schema
+from test_charts_titles import CLAIMS
 
 import rooflines
 from rooflines import RooflinesError
-from rooflines.charts.choice import models_of
-from rooflines.charts.needs import NEEDS
-from rooflines.run.plan import plan
-from rooflines.settings.charts import KINDS, MODULES
-from rooflines.settings.schema import ConfigFile
+from rooflines.charts.models import models_of
+from rooflines.charts.registry import charts, headings, modules_of
+from rooflines.run.plan import DRAWING, plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SWEEP: dict[str, Any] = {
     "operation": "matmul",
@@ -35,16 +44,60 @@ def kinds(**changes: Any) -> list[str]:  # noqa: ANN401, whatever a config holds
     ]
 
 
-def test_every_chart_has_a_family_a_condition_and_a_place_in_the_schema() -> None:
-    """The lists agree."""
-    assert set(KINDS) == set(NEEDS)
-    assert set(KINDS.values()) == set(MODULES)
-    schema = ConfigFile.model_json_schema()["properties"]["charts"]["anyOf"][1]["items"]
-    assert schema["properties"]["chart"]["enum"] == list(KINDS)
+def listed_in_schema() -> list[str]:
+    """The charts that the JSON Schema of a config allows."""
+    schema = config_schema()["properties"]["charts"]["anyOf"][1]["items"]
+    names: list[str] = schema["properties"]["chart"]["enum"]
+    return names
+
+
+def test_every_chart_has_a_heading_a_place_in_the_schema_and_tests() -> None:
+    """Titles are checked against claims, frames for missing values."""
+    assert len(charts()) > 11
+    assert set(headings()) == {chart.family for chart in charts().values()}
+    assert listed_in_schema() == list(charts())
+    assert set(CLAIMS) == set(charts())
+    assert set(ALWAYS) == set(charts())
+
+
+def test_the_digest_of_a_family_covers_all_that_its_charts_import(repository: Path) -> None:
+    """A chart's own files and the shared ones, but no file of another family."""
+    package = repository / "rooflines"
+    for family in headings():
+        own = modules_of(family)
+        assert own
+        for file in own:
+            imports = [
+                node.module or ""
+                for node in ast.parse((package / file).read_text(encoding="utf-8")).body
+                if isinstance(node, ast.ImportFrom)
+            ]
+            drawing = {
+                f"{name.removeprefix('rooflines.').replace('.', '/')}.py"
+                for name in imports
+                if name.startswith("rooflines.charts.") and name not in NO_DRAWING
+            }
+            shared = {name for name in drawing if not name.startswith(("charts/kit/", *own))}
+            assert shared <= set(DRAWING), file
+
+
+NO_DRAWING = {"rooflines.charts.chart", "rooflines.charts.needs"}
+"""What decides which charts there are: that is in a job's spec."""
+
+
+def test_reading_and_planning_a_config_imports_no_library_for_charts() -> None:
+    """Not Altair, polars or Pillow: each would take longer than all the rest."""
+    program = (
+        "import rooflines, sys; from rooflines.run.plan import plan; plan(rooflines.load_config());"
+        "print([name for name in ('altair.vegalite', 'polars.dataframe', 'PIL', 'vl_convert')"
+        " if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+    assert done.stdout.split() == [b"[]"]
 
 
 def test_a_sweep_gets_the_charts_that_fit_its_axes() -> None:
-    """Curves over B; a map where D and F are free; shards where there are some; layers where there are shapes."""
+    """Curves over B; maps over D and F; shards and layers if the sweep has them."""
     shapes = [{"name": "m-up", "D": 1024, "F": 4096}, {"name": "m-down", "D": 4096, "F": 1024}]
     grid = {"B": SWEEP["grid"]["B"]}
     assert kinds() == ["roofline", "chips", "attained", "ridges", "per-dollar"]
@@ -195,8 +248,8 @@ def test_a_family_depends_on_what_it_draws_and_on_nothing_else() -> None:
     assert {family for family in before if before[family] != after[family]} == {"compared"}
 
 
-def test_models_are_read_off_the_names_of_shapes() -> None:
-    """The longest ending that two names share is the layer; sizes such as 27b stay with the model."""
+def test_models_are_guessed_from_the_names_of_shapes() -> None:
+    """The longest ending that two names share is the layer; `27b` stays with the model."""
     names = [
         "gemma-2-27b-q",
         "gemma-2-27b-up",
@@ -206,9 +259,23 @@ def test_models_are_read_off_the_names_of_shapes() -> None:
         "gpt-oss-q",
         "odd",
     ]
-    assert models_of(names) == {
+    assert models_of([{"name": name} for name in names]) == {
         "gemma-2-27b": {"q": "gemma-2-27b-q", "up": "gemma-2-27b-up"},
         "gemma-3-27b": {"q": "gemma-3-27b-q", "up": "gemma-3-27b-up"},
         "gpt-oss": {"q": "gpt-oss-q", "expert-up": "gpt-oss-expert-up"},
         "": {"odd": "odd"},
+    }
+
+
+def test_models_that_shapes_state_are_not_guessed() -> None:
+    """Whatever the names are; without a layer it is the rest of the name."""
+    shapes: list[dict[str, Any]] = [
+        {"name": "one-q", "model": "first", "layer": "query"},
+        {"name": "two-q", "model": "two"},
+        {"name": "three-q", "model": None, "layer": None},
+    ]
+    assert models_of(shapes) == {
+        "": {"three-q": "three-q"},
+        "first": {"query": "one-q"},
+        "two": {"q": "two-q"},
     }

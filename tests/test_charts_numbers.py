@@ -8,9 +8,10 @@ import pytest
 
 import rooflines
 from rooflines import charts
-from rooflines.charts.frames import Results
-from rooflines.charts.kit.labels import chip_label, seconds, si
+from rooflines.basics.text import seconds, si
 from rooflines.charts.kit.render import spec_of
+from rooflines.charts.kit.text import chip_label
+from rooflines.charts.results import Results
 
 MODEL = "llama-3-70b-up"
 

@@ -12,9 +12,10 @@ import pytest
 
 import rooflines
 from rooflines import charts
-from rooflines.charts.chips import EVERY
+from rooflines.basics.text import seconds, significant
+from rooflines.charts.comparing import EVERY
 from rooflines.charts.families import fitted, unchecked
-from rooflines.charts.kit.labels import chip_label, seconds, significant
+from rooflines.charts.kit.text import chip_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -205,7 +206,7 @@ def _drawn(name: str) -> tuple[Case, ...]:
     found = []
     for chart in config.charts:
         with unchecked():
-            spec = fitted(results, chart.plain())[1]
+            spec = fitted(results, chart)[1]
         findings = next(p["value"] for p in spec["params"] if p["name"] == "findings")
         names = list(spec["usermeta"]["choices"])
         for key, said in findings.items():
@@ -238,7 +239,7 @@ def known_rows(config: rooflines.Config, chart: Any) -> pl.DataFrame:  # noqa: A
 
 def _known(
     config: rooflines.Config,
-    chart: Any,
+    chart: Spec,
     what: str,
     computed: Callable[[], pl.LazyFrame],
 ) -> pl.DataFrame:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CHART_FUNCTIONS = {
     name
     for name in charts.__all__
-    if inspect.signature(getattr(charts, name)).return_annotation == "Chart"
+    if inspect.signature(getattr(charts, name)).return_annotation == "alt.LayerChart"
 }
 """What makes a chart of a frame."""
 

@@ -12,7 +12,7 @@ from rooflines import RooflinesError, charts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rooflines.charts.frames import Selection
+    from rooflines.charts.results import Selection
 
 SHORT = 1_500
 """Characters of a `repr` that anybody reads."""

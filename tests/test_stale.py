@@ -17,6 +17,7 @@ from trials import flipped, jobs_of, stats, truncated, written_to
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.results import records
+from rooflines.results.atomic import LEFTOVER, atomic_folder
 from rooflines.results.tables import write_parquet
 from rooflines.results.write_errors import unwritable
 from rooflines.run import foreign, guard
@@ -126,7 +127,7 @@ def results_of_others(home: Path) -> dict[str, str]:
     """A folder with a file and two folders of ours, and harmless files of others; the specs."""
     _, spec = recorded_file(home)
     for name in ("bundle", "charts/roofline"):
-        with records.recording(spec={}), records.atomic_folder(home / name) as aside:
+        with records.recording(spec={}), atomic_folder(home / name) as aside:
             (aside / "index.json").write_text("[]")
     for name in (
         "notes.txt",
@@ -277,7 +278,7 @@ def test_a_job_that_outlives_its_run_does_not_publish(
     with pytest.raises(RooflinesError, match="is being made by a later run"):
         write_skipped('{"rows": [], "sweeps": [], "by": "first"}', path)
     assert path.read_bytes() == before
-    assert not list(tmp_path.glob(records.LEFTOVER))
+    assert not list(tmp_path.glob(LEFTOVER))
     monkeypatch.setenv(records.RUN, f"{run}:second")
     write_skipped('{"rows": [], "sweeps": []}', path)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rooflines.catalogue.entries import Chip
+from rooflines.charts.registry import charts
 from rooflines.model.columns import SKIPPED, Column, table_columns, threshold_columns
 from rooflines.settings.schema import BY_NAME, ConfigFile, SweepConfig
 
@@ -22,6 +23,13 @@ def config_schema() -> dict[str, Any]:
     """The JSON Schema of a config, for editors and validators."""
     schema, sweep, chip = (form.model_json_schema() for form in (ConfigFile, SweepConfig, Chip))
     forms = sweep.pop("$defs") | {"SweepConfig": sweep} | chip.pop("$defs") | {"Chip": chip}
+    chart = schema["properties"]["charts"]["anyOf"][1]["items"]["properties"]["chart"]
+    schema["properties"]["charts"]["anyOf"][1]["items"]["properties"]["chart"] = {
+        "description": chart["description"],
+        "enum": list(charts()),
+        "title": chart["title"],
+        "type": "string",
+    }
     reference = {"$ref": "#/$defs/SweepConfig"}
     schema["properties"]["sweeps"]["patternProperties"] = dict.fromkeys(
         BY_NAME["patternProperties"], reference

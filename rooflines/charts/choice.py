@@ -1,86 +1,42 @@
-"""Which charts are drawn, and of what: as the config lists them, or those that fit the axes of its sweeps."""
+"""Which charts are drawn, and of what: those a config lists, or those that fit its sweeps."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import Mistakes, RooflinesError, check_known, placed, quote
-from rooflines.basics.numbers import whole
-from rooflines.charts.needs import (
-    TWO,
-    absent,
-    check_asked,
-    chips_for,
-    lacking,
-    map_dims,
-    shape_names,
-    sizes_of,
+from rooflines.basics.errors import (
+    Mistakes,
+    RooflinesError,
+    check_known,
+    close_to,
+    quote,
 )
+from rooflines.basics.numbers import whole
+from rooflines.charts.chart import Spec
+from rooflines.charts.models import models_of
+from rooflines.charts.needs import absent, chips_for, lacking
+from rooflines.charts.offers import TWO, check_asked, map_dims, shape_names, sizes_of
+from rooflines.charts.registry import charts as all_charts
 from rooflines.model.sharding import SHARDS
-from rooflines.settings.charts import KINDS, ChartConfig
+from rooflines.settings.charts import ChartConfig
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from rooflines.charts.chart import Chart
+    from rooflines.model.resources import JSON
     from rooflines.sweep.sweep import Sweep, Variant
 
-__all__ = ["Spec", "choose", "models_of"]
-
-MOST_CHIPS, MOST_DTYPES = 7, 3
-"""What the selectors of a chart offer, where a sweep has more."""
+__all__ = ["choose"]
 
 BY_NAME = 12
-"""A sweep of more chips than this names none of them in particular."""
+"""Most chips of a sweep that counts as naming them; the names of larger sweeps are not counted."""
 
-DTYPES_OF = {"bounds": 2, "critical-map": 2, "time": 2, "ridges": 8}
-"""The same for charts that are large with each of them, and for the one that shows them side by side."""
-
-MOST_OF_A_KIND = {"attained": 4, "shards": 3, "bounds": 2}
-"""Charts of a kind that `auto` draws; one of the others."""
-
-BY_COLOUR = ("chips", "shards", "ridges", "per-dollar", "per-watt")
-"""Charts in which colour is the chip."""
-
-MAP_CHIPS = 4
-"""Chips of a map, which has a cell for every pair of sizes of each."""
-
-
-@dataclass(frozen=True)
-class Spec:
-    """One chart to draw, nothing left open.
-
-    Attributes:
-        chart, id, family: What it is, what its files are called, and which job draws it.
-        sweep, chips, dtypes: What it shows.
-        title: In place of the finding.
-        shape, model, sharding, up, sizes, shards: What else it shows, where the chart asks for it.
-        shapes: Named shapes with their D and F, for the map.
-        palette: The chips that have colours in any chart of the config, with their vendors: a chip has one colour in all of them.
-        auto: Whether nobody asked for it in particular; then it may show fewer chips where all of them are too many.
-    """
-
-    chart: str
-    id: str
-    family: str
-    sweep: str
-    chips: tuple[str, ...]
-    dtypes: tuple[str, ...]
-    title: str | None = None
-    shape: str | None = None
-    model: str | None = None
-    sharding: str | None = None
-    up: str | None = None
-    sizes: tuple[int, ...] = ()
-    shards: tuple[int, ...] = ()
-    shapes: tuple[tuple[str, int, int], ...] = ()
-    palette: tuple[tuple[str, str], ...] = ()
-    auto: bool = False
-
-    def plain(self) -> dict[str, Any]:
-        """As plain data."""
-        return asdict(self)
+MOST_SPLITS = 4
+"""Numbers of chips that a chart shows where the config does not say which."""
 
 
 def choose(
@@ -91,7 +47,7 @@ def choose(
     """The charts of a config.
 
     Args:
-        charts: `auto`, or what the config lists; None in the place of a chart that was refused.
+        charts: `auto`, or what the config lists, with None in place of a chart that was refused.
         sweeps: The config's sweeps.
         refused: Names of sweeps that were refused; charts of them are left out.
 
@@ -101,18 +57,23 @@ def choose(
     Raises:
         RooflinesError: A chart asks for what its sweep does not have; key paths start at the list.
     """
-    liked = _Liked(sweeps)
+    popular = _Popular(sweeps)
     if isinstance(charts, str):
-        return _coloured(list(_fitting(sweeps, liked)), sweeps)
+        return _with_palette(list(_fitting(sweeps, popular)), sweeps)
     specs: list[Spec] = []
     with Mistakes() as mistakes:
-        for index, given in enumerate(charts):
-            with mistakes.at(f"[{index}]"):
-                if given is None or given.sweep in refused:
+        for index, config in enumerate(charts):
+            with mistakes.at(f"[{index}]") as part:
+                if config is None:
                     continue
-                with placed("sweep"):
-                    check_known(given.sweep, [*sweeps, *refused], "no sweep of this config")
-                spec = _listed(given, sweeps, liked)
+                with part.at("chart"):
+                    _check_name(config.chart)
+                if config.sweep in refused:
+                    continue
+                with part.at("sweep"):
+                    check_known(config.sweep, [*sweeps, *refused], "no sweep of this config")
+                part.check()
+                spec = _listed(config, sweeps, popular)
                 if spec.id in {other.id for other in specs}:
                     raise RooflinesError(
                         "id",
@@ -120,167 +81,159 @@ def choose(
                         "give it an id of its own",
                     )
                 specs.append(spec)
-    return _coloured(specs, sweeps)
+    return _with_palette(specs, sweeps)
 
 
-def _coloured(specs: Sequence[Spec], sweeps: Mapping[str, Sweep]) -> tuple[Spec, ...]:
-    """The charts with the palette that those of them share which tell chips by colour."""
+def _check_name(name: object) -> None:
+    """Refuse a name that no chart has; the schema accepts any value."""
+    names = list(all_charts())
+    if name not in names:
+        raise RooflinesError(
+            "",
+            f"is {quote(name)}, which is no chart",
+            f"use one of {', '.join(names)}",
+            close=close_to(name, names),
+        )
+
+
+def _with_palette(specs: Sequence[Spec], sweeps: Mapping[str, Sweep]) -> tuple[Spec, ...]:
+    """The charts, with one palette for all of those in which colour is the chip."""
+    coloured = [spec for spec in specs if all_charts()[spec.chart].chip_colours]
     chips = {
-        (chip, str(sweeps[s.sweep].chips[chip].get("vendor") or ""))
-        for s in specs
-        if s.chart in BY_COLOUR
-        for chip in s.chips
+        (chip, str(sweeps[spec.sweep].chips[chip].get("vendor") or ""))
+        for spec in coloured
+        for chip in spec.chips
     }
     palette = tuple(sorted(chips))
-    return tuple(
-        replace(spec, palette=palette) if spec.chart in BY_COLOUR else spec for spec in specs
-    )
+    return tuple(replace(spec, palette=palette) if spec in coloured else spec for spec in specs)
 
 
-class _Liked:
-    """What a config names most often: the chips, dtypes and models that stand for all of a large sweep."""
+def _shapes(sweep: Sweep) -> list[JSON]:
+    """A sweep's shapes."""
+    return sweep.config["shapes"] or []
+
+
+class _Popular:
+    """What a config names most often: chips, dtypes and models, to choose some of a large sweep."""
 
     def __init__(self, sweeps: Mapping[str, Sweep]) -> None:
         self.chips: Counter[str] = Counter()
         self.dtypes: Counter[str] = Counter()
         self.models: Counter[str] = Counter()
-        named = models_of(
-            list(dict.fromkeys(name for sweep in sweeps.values() for name in shape_names(sweep)))
-        )
-        model_of = {shape: model for model, layers in named.items() for shape in layers.values()}
+        shapes = {shape["name"]: shape for sweep in sweeps.values() for shape in _shapes(sweep)}
+        models = models_of(list(shapes.values()))
+        model_of = {shape: model for model, layers in models.items() for shape in layers.values()}
         for sweep in sweeps.values():
-            self.chips.update(
-                sweep.config["chips"] if len(sweep.config["chips"]) <= BY_NAME else ()
-            )
+            chips = sweep.config["chips"]
+            self.chips.update(chips if len(chips) <= BY_NAME else ())
             self.dtypes.update(list(sweep.combinations))
             self.models.update({model_of[name] for name in shape_names(sweep)} - {""})
 
-    def chips_of(self, kind: str, sweep: Sweep, most: int) -> tuple[str, ...]:
-        found = _liked(
-            list(dict.fromkeys(chip_rows.chip for chip_rows in sweep.by_chip)), self.chips, most
-        )
-        able = chips_for(kind, sweep)
-        return (
-            found
-            if len(set(found) & set(able)) >= min(TWO, len(found))
-            else _liked(able, self.chips, most)
-        )
+    def chips_of(self, chart: Chart, sweep: Sweep) -> tuple[str, ...]:
+        """The chips of a sweep to show: if too few of them suit the chart, those that do."""
+        chips = list(dict.fromkeys(chip_rows.chip for chip_rows in sweep.by_chip))
+        first = _most_common(chips, self.chips, chart.most_chips)
+        able = chips_for(chart, sweep)
+        enough = len(set(first) & set(able)) >= min(TWO, len(first))
+        return first if enough else _most_common(able, self.chips, chart.most_chips)
 
-    def dtypes_of(self, sweep: Sweep, chips: Sequence[str], most: int) -> tuple[str, ...]:
-        served = {variant.dtypes for variant in _served(sweep, chips, None)}
-        return _liked([name for name in sweep.combinations if name in served], self.dtypes, most)
+    def dtypes_of(self, chart: Chart, sweep: Sweep, chips: Sequence[str]) -> tuple[str, ...]:
+        """The dtype combinations to show, of those that the chips support."""
+        supported = {variant.dtypes for variant in _variants(sweep, chips, None)}
+        names = [name for name in sweep.combinations if name in supported]
+        return _most_common(names, self.dtypes, chart.most_dtypes)
 
     def model_of(self, sweep: Sweep) -> str:
-        found = models_of(shape_names(sweep))
-        return max(found, key=lambda model: (self.models[model], len(found[model]) > 1), default="")
+        """The model to show."""
+        models = models_of(_shapes(sweep))
+        return max(models, key=lambda name: (self.models[name], len(models[name]) > 1), default="")
 
 
-def _liked(names: Sequence[str], counts: Counter[str], most: int) -> tuple[str, ...]:
+def _most_common(names: Sequence[str], counts: Counter[str], most: int) -> tuple[str, ...]:
     """The names counted most often, in their own order."""
     kept = sorted(names, key=lambda name: (-counts[name], names.index(name)))[:most]
     return tuple(name for name in names if name in kept)
 
 
-def _fitting(sweeps: Mapping[str, Sweep], liked: _Liked) -> Iterator[Spec]:
-    """The charts that fit the sweeps' axes: at most a few of each kind, in the order of families and sweeps."""
-    drawn: Counter[str] = Counter()
-    for kind in KINDS:
-        for sweep in _best_first(kind, sweeps):
-            if (
-                drawn[kind] < MOST_OF_A_KIND.get(kind, 1)
-                and not lacking(kind, sweep, auto=True)
-                and not absent(kind, sweep)
-            ):
-                drawn[kind] += 1
-                given = ChartConfig.model_validate({"chart": kind, "sweep": sweep.name})
-                yield replace(_spec(kind, sweep, sweeps, liked, given), auto=True)
-
-
-def _best_first(kind: str, sweeps: Mapping[str, Sweep]) -> Iterable[Sweep]:
-    """Sweeps in their order; for charts that need only chips the one with most of them, and with named shapes."""
-    if kind in ("roofline", "chips", "ridges", "per-dollar", "per-watt"):
-        return sorted(
-            sweeps.values(),
-            key=lambda s: (
-                s.unit != "matrix",
-                -len({b.chip for b in s.by_chip}),
-                not s.config["shapes"],
-            ),
+def _fitting(sweeps: Mapping[str, Sweep], popular: _Popular) -> Iterator[Spec]:
+    """The charts that fit the sweeps: at most a few of each kind, in the order of the registry."""
+    for chart in all_charts().values():
+        ranked = (
+            sorted(sweeps.values(), key=chart.preferred) if chart.preferred else sweeps.values()
         )
-    if kind in ("time", "shards", "bounds"):
-        return sorted(
-            sweeps.values(), key=lambda s: (-len(s.config[SHARDS]), not s.config["shapes"])
-        )
-    return sweeps.values()
+        fitting = (s for s in ranked if not lacking(chart, s, auto=True) and not absent(chart, s))
+        for sweep in islice(fitting, chart.most):
+            config = ChartConfig.model_validate({"chart": chart.name, "sweep": sweep.name})
+            yield replace(_spec(chart, sweep, sweeps, popular, config), auto=True)
 
 
-def _listed(given: ChartConfig, sweeps: Mapping[str, Sweep], liked: _Liked) -> Spec:
+def _listed(config: ChartConfig, sweeps: Mapping[str, Sweep], popular: _Popular) -> Spec:
     """A chart that the config lists, checked against its sweep."""
-    sweep = sweeps[given.sweep]
-    if what := lacking(given.chart, sweep):
+    sweep, chart = sweeps[config.sweep], all_charts()[config.chart]
+    if what := lacking(chart, sweep):
         fix = "choose another sweep or chart, or give the sweep what it needs"
         raise RooflinesError(
-            "chart", f"is {given.chart}, which needs {what}; sweep {sweep.name} lacks that", fix
+            "chart", f"is {chart.name}, which needs {what}; sweep {sweep.name} lacks that", fix
         )
-    missing = absent(given.chart, sweep)
+    missing = absent(chart, sweep)
     if missing:
         fix = f"add {', '.join(missing)} to the sweep's `columns`"
         raise RooflinesError(
             "chart",
-            f"is {given.chart}, which reads columns that sweep {sweep.name} does not store",
+            f"is {chart.name}, which reads columns that sweep {sweep.name} does not store",
             fix,
         )
+    variants = _check_choices(config, chart, sweep)
+    if not variants:
+        chips = ", ".join(config.chips or ()) or "its chips"
+        raise RooflinesError(
+            "dtypes",
+            f"are {', '.join(config.dtypes or ())}, of which {chips} can do none",
+            "name a dtype combination that one of the chips can do",
+        )
+    return _spec(chart, sweep, sweeps, popular, config)
+
+
+def _check_choices(config: ChartConfig, chart: Chart, sweep: Sweep) -> set[Variant]:
+    """Refuse choices that the sweep does not offer; return the variants chosen."""
+    variants: set[Variant] = set()
     with Mistakes() as mistakes:
         check_asked(
             sweep,
-            chips=given.chips,
-            dtypes=given.dtypes,
-            shape=given.shape,
-            up=given.up,
-            sizes=given.sizes,
+            chips=config.chips,
+            dtypes=config.dtypes,
+            shape=config.shape,
+            up=config.up,
+            sizes=config.sizes,
         )
         with mistakes.at("model"):
-            check_known(
-                given.model,
-                list(models_of(shape_names(sweep))),
-                f"no model among the shapes of sweep {sweep.name}",
+            models = list(models_of(_shapes(sweep)))
+            check_known(config.model, models, f"no model among the shapes of sweep {sweep.name}")
+        able = chips_for(chart, sweep)
+        if config.chips and not set(config.chips) & set(able):
+            numbers = f"none of which has the numbers that {chart.name} compares"
+            raise RooflinesError(
+                "chips",
+                f"are {', '.join(config.chips)}, {numbers}",
+                f"add some of {', '.join(able)}",
             )
-        able = chips_for(given.chart, sweep)
-        if given.chips and not set(given.chips) & set(able):
-            problem = f"are {', '.join(given.chips)}, none of which has the numbers that {given.chart} compares"
-            raise RooflinesError("chips", problem, f"add some of {', '.join(able)}")
-        if served := _served(sweep, given.chips, given.dtypes):
+        if variants := _variants(sweep, config.chips, config.dtypes):
+            shardings = _shardings(sweep, variants)
             with mistakes.at("sharding"):
-                check_known(
-                    given.sharding,
-                    _shardings(sweep, served),
-                    f"no sharding of sweep {sweep.name} that these chips can do",
-                )
+                what = f"no sharding of sweep {sweep.name} that these chips can do"
+                check_known(config.sharding, shardings, what)
             with mistakes.at("shards"):
-                shards = {
-                    s.shards
-                    for s in served
-                    if s.sharding == (given.sharding or _first_split(sweep, served))
-                }
-                check_known(
-                    given.shards,
-                    sorted(shards),
-                    f"no number of chips that sweep {sweep.name} has for this split",
-                )
-    if not served:
-        chips, dtypes = ", ".join(given.chips or ()) or "its chips", ", ".join(given.dtypes or ())
-        raise RooflinesError(
-            "dtypes",
-            f"are {dtypes}, of which {chips} can do none",
-            "name a dtype combination that one of the chips can do",
-        )
-    return _spec(given.chart, sweep, sweeps, liked, given)
+                sharding = config.sharding or _first_split(sweep, variants)
+                shards = sorted({v.shards for v in variants if v.sharding == sharding})
+                what = f"no number of chips that sweep {sweep.name} has for this split"
+                check_known(config.shards, shards, what)
+    return variants
 
 
-def _served(
+def _variants(
     sweep: Sweep, chips: Sequence[str] | None, dtypes: Sequence[str] | None
 ) -> set[Variant]:
-    """What some chips, or all of them, can do in some dtype combinations, or in all."""
+    """The variants of some chips, or of all, in some dtype combinations, or in all."""
     by_chip = (chip_rows for chip_rows in sweep.by_chip if not chips or chip_rows.chip in chips)
     return {
         variant
@@ -290,57 +243,60 @@ def _served(
     }
 
 
-def _shardings(sweep: Sweep, served: Iterable[Variant]) -> list[str]:
-    """The shardings among some scenarios, in the sweep's order."""
-    found = {variant.sharding for variant in served}
-    return [name for name in sweep.shardings if name in found]
+def _shardings(sweep: Sweep, variants: Iterable[Variant]) -> list[str]:
+    """The shardings among some variants, in the sweep's order."""
+    names = {variant.sharding for variant in variants}
+    return [name for name in sweep.shardings if name in names]
 
 
-def _first_split(sweep: Sweep, served: Iterable[Variant]) -> str | None:
-    """The first sharding that splits something; None where nothing is split."""
-    return next((name for name in _shardings(sweep, served) if sweep.shardings[name].split), None)
+def _first_split(sweep: Sweep, variants: Iterable[Variant]) -> str | None:
+    """The first sharding that splits something; None if nothing is split."""
+    names = _shardings(sweep, variants)
+    return next((name for name in names if sweep.shardings[name].split), None)
 
 
 def _spec(
-    kind: str, sweep: Sweep, sweeps: Mapping[str, Sweep], liked: _Liked, given: ChartConfig
+    chart: Chart,
+    sweep: Sweep,
+    sweeps: Mapping[str, Sweep],
+    popular: _Popular,
+    config: ChartConfig,
 ) -> Spec:
-    """A chart with everything it needs."""
-    most = MAP_CHIPS if kind in ("bounds", "critical", "critical-map") else MOST_CHIPS
-    chips = tuple(given.chips or liked.chips_of(kind, sweep, most))
-    dtypes = tuple(given.dtypes or liked.dtypes_of(sweep, chips, DTYPES_OF.get(kind, MOST_DTYPES)))
-    served = _served(sweep, chips, dtypes)
-    sharding = given.sharding or _first_split(sweep, served)
-    splits = {variant.shards for variant in served if sharding in (None, variant.sharding)}
-    models = models_of(shape_names(sweep))
-    model = given.model if given.model is not None else liked.model_of(sweep)
-    layers = models.get(model, {})
-    shape = given.shape or (
-        _typical(layers) if layers and kind in ("roofline", "shards", "bounds") else None
-    )
+    """A chart with a value for every choice that it has."""
+    fills = chart.fills
+    chips = tuple(config.chips or popular.chips_of(chart, sweep))
+    dtypes = tuple(config.dtypes or popular.dtypes_of(chart, sweep, chips))
+    variants = _variants(sweep, chips, dtypes)
+    sharding = config.sharding or _first_split(sweep, variants)
+    splits = {variant.shards for variant in variants if sharding in (None, variant.sharding)}
+    model = config.model if config.model is not None else popular.model_of(sweep)
+    layers = models_of(_shapes(sweep)).get(model, {})
+    shape = config.shape or (_typical(layers) if layers and "shape" in fills else None)
+    sizes, shards = config.sizes or [], config.shards or []
+    if "sizes" in fills:
+        sizes = sizes or _some(sizes_of(sweep, sweep.op.dims[0]))
+    if "shards" in fills:
+        shards = shards or [n for n in sweep.config[SHARDS] if n in splits][:MOST_SPLITS]
     return Spec(
-        chart=kind,
-        id=given.id or f"{kind}-{sweep.name}",
-        family=KINDS[kind],
+        chart=chart.name,
+        id=config.id or f"{chart.name}-{sweep.name}",
+        family=chart.family,
         sweep=sweep.name,
         chips=chips,
         dtypes=dtypes,
-        title=given.title,
+        title=config.title,
         shape=shape,
-        model=model if layers and kind in ("layers", "time") else None,
-        sharding=sharding if kind in ("time", "shards", "bounds") else None,
-        up=(given.up or map_dims(sweep)[0]) if kind == "bounds" else None,
-        sizes=tuple(
-            given.sizes or (_some(sizes_of(sweep, sweep.op.dims[0])) if kind == "time" else ())
-        ),
-        shards=tuple(given.shards or [n for n in sweep.config[SHARDS] if n in splits][:4])
-        if kind == "time"
-        else (),
-        shapes=tuple(_published(sweeps)) if kind == "critical-map" else (),
+        model=model if layers and "model" in fills else None,
+        sharding=sharding if "sharding" in fills else None,
+        up=(config.up or map_dims(sweep)[0]) if "up" in fills else None,
+        sizes=tuple(sizes),
+        shards=tuple(shards) if "shards" in fills else (),
+        shapes=tuple(_published(sweeps)) if "shapes" in fills else (),
     )
 
 
 def _typical(layers: Mapping[str, str]) -> str:
-    """The layer that stands for a model: the way down in its MLP, else the last."""
+    """The layer shown of a model: the way down in its MLP, else the last."""
     return next(
         (layers[name] for name in ("down", "expert-down") if name in layers),
         list(layers.values())[-1],
@@ -348,61 +304,21 @@ def _typical(layers: Mapping[str, str]) -> str:
 
 
 def _some(values: Sequence[int]) -> list[int]:
-    """Three sizes of a longer axis, from its first, second and third quarter."""
+    """Three sizes of a longer axis, at a quarter, a half and three quarters of it."""
     return sorted({values[round((len(values) - 1) * share)] for share in (0.25, 0.5, 0.75)})
 
 
 def _published(sweeps: Mapping[str, Sweep]) -> Iterator[tuple[str, int, int]]:
-    """One matrix for each model that any sweep names with D and F: that from its width to its widest."""
+    """Name, D and F of one shape per model: that from its width to its widest layer."""
     seen: set[str] = set()
     for sweep in sweeps.values():
-        shapes = {
-            shape["name"]: shape
-            for shape in sweep.config["shapes"] or []
-            if {"D", "F"} <= set(shape)
-        }
-        for model, layers in models_of(list(shapes)).items():
+        shapes = {shape["name"]: shape for shape in _shapes(sweep) if {"D", "F"} <= set(shape)}
+        for model, layers in models_of(list(shapes.values())).items():
             layer = next(
                 (name for name in ("up", "expert-up") if name in layers), next(iter(layers))
             )
             name = model or layers[layer]
             if name not in seen:
                 seen.add(name)
-                yield name, whole(shapes[layers[layer]]["D"]), whole(shapes[layers[layer]]["F"])
-
-
-def models_of(names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Shapes by model and layer, read off their names: `llama-3-8b-up` is the layer `up` of `llama-3-8b`.
-
-    Args:
-        names: Of shapes.
-
-    Returns:
-        For every model its layers and the shapes they are. A layer is the longest ending that two names share; names without one are all
-        of one model, which has no name.
-    """
-    endings = Counter(ending for name in names for _, ending in _cuts(name))
-    models: dict[str, dict[str, str]] = {}
-    for name in names:
-        model, layer = next(
-            ((model, ending) for model, ending in _cuts(name) if endings[ending] > 1), ("", name)
-        )
-        models.setdefault(model, {})[layer] = name
-    for model in sorted(models, key=len, reverse=True):
-        parent = next((m for m in models if m and m != model and model.startswith(f"{m}-")), None)
-        if parent and len(models[model]) <= len(models[parent]):
-            models[parent] |= {
-                f"{model[len(parent) + 1 :]}-{layer}": name
-                for layer, name in models.pop(model).items()
-            }
-    return models
-
-
-def _cuts(name: str) -> list[tuple[str, str]]:
-    """Where a name may be cut into model and layer: before a word that begins with a letter, so that `27b` stays with its model."""
-    words = name.split("-")
-    return [
-        ("-".join(words[:cut]), "-".join(words[cut:]))
-        for cut in range(1, len(words))
-        if words[cut][:1].isalpha()
-    ]
+                shape = shapes[layers[layer]]
+                yield name, whole(shape["D"]), whole(shape["F"])

@@ -247,7 +247,7 @@ def _unrecorded(path: Path, digest: str, verdict: str) -> Origin:
     unknown = Origin(path, verdict, whole=False, sha256=digest)
     if path.suffix != ".parquet" or not path.is_file():
         return unknown
-    from rooflines.results.tables import metadata_of
+    from rooflines.results.tables import metadata_of  # noqa: PLC0415 - a record alone does not wait for polars
 
     try:
         about = metadata_of(path)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from rooflines.basics.errors import RooflinesError, placed
 from rooflines.basics.version import __version__
-from rooflines.settings.charts import MODULES, OF_ROWS
+from rooflines.charts import registry
 from rooflines.sweep.recipes import recipe_of, skipped_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from rooflines.charts.choice import Spec
+    from rooflines.charts.chart import Spec
     from rooflines.config import Config
     from rooflines.sweep.sweep import Sweep
 
@@ -33,7 +33,17 @@ THRESHOLDS = (*ROWS, "critical")
 WRITING = ("run/jobs.py", "results/tables.py")
 """The modules that put numbers into files."""
 
-DRAWING = ("charts/kit", "charts/families.py", "results/tables.py")
+DRAWING = (
+    "charts/kit",
+    "charts/cells.py",
+    "charts/comparing.py",
+    "charts/families.py",
+    "charts/frames.py",
+    "charts/models.py",
+    "charts/offers.py",
+    "charts/results.py",
+    "results/tables.py",
+)
 """What makes pictures of charts and writes their files."""
 
 ROWS_TOGETHER = 4_000_000
@@ -168,7 +178,8 @@ class Plan:
     def family_parts(self, wildcards: FamilyWildcards) -> list[str]:
         """The parts of tables that the charts of a family read; many read thresholds alone."""
         charts = json.loads(self.family_specs[wildcards.family])["charts"]
-        sweeps = {chart["sweep"] for chart in charts if chart["chart"] in OF_ROWS}
+        kinds = registry.charts()
+        sweeps = {chart["sweep"] for chart in charts if kinds[chart["chart"]].reads}
         return [part.name for part in self.parts if part.sweep in sweeps]
 
     def family_spec(self, wildcards: FamilyWildcards) -> str:
@@ -231,7 +242,7 @@ def _family_specs(config: Config) -> dict[str, str]:
         recipes = [as_param(recipe_of(config.sweep(c.sweep), c.chips)) for c in charts]
         specs[family] = as_param(
             {
-                "code": [code_digest(*MODULES[family], *DRAWING), *numbers],
+                "code": [code_digest(*registry.modules_of(family), *DRAWING), *numbers],
                 "data": hashlib.sha256("".join(recipes).encode()).hexdigest()[:16],
                 "charts": [chart.plain() for chart in charts],
             }

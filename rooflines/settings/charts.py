@@ -1,57 +1,15 @@
-"""The `charts:` of a config, typed: which charts there are, and what a user may say of each."""
+"""The `charts:` of a config, typed: the choices that a user has for each chart."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
-from rooflines.basics.errors import Mistakes, RooflinesError, close_to, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, quote
 from rooflines.catalogue.entries import Count, Entry, Name, Text, understood
 
-__all__ = ["KINDS", "MODULES", "OF_ROWS", "ChartConfig", "Charts", "understood_chart"]
-
-KINDS = {
-    "roofline": "roofline",
-    "chips": "chips",
-    "attained": "attained",
-    "critical": "critical",
-    "critical-map": "critical",
-    "shards": "shards",
-    "ridges": "compared",
-    "layers": "compared",
-    "per-dollar": "compared",
-    "per-watt": "compared",
-    "time": "time",
-    "bounds": "bounds",
-}
-"""Every chart and the family it belongs to; a family is drawn by one job."""
-
-OF_ROWS = frozenset({"roofline", "attained", "time", "bounds"})
-"""The charts that read rows of tables; the others need thresholds alone."""
-
-MODULES = {
-    "roofline": ("charts/roofs.py", "charts/frames.py"),
-    "chips": ("charts/chips.py", "charts/frames.py"),
-    "attained": ("charts/curves.py", "charts/frames.py"),
-    "critical": ("charts/maps.py", "charts/frames_sizes.py"),
-    "shards": ("charts/shards.py", "charts/frames_sizes.py"),
-    "compared": ("charts/compared.py", "charts/frames.py", "charts/frames_sizes.py"),
-    "time": ("charts/times.py", "charts/frames_sizes.py"),
-    "bounds": ("charts/bounds.py", "charts/frames_sizes.py"),
-}
-"""The modules that draw each family: it is drawn anew when one of them changes, or what they import."""
-
-
-def _kind(value: object) -> object:
-    if not isinstance(value, str) or value not in KINDS:
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which is no chart",
-            f"use one of {', '.join(KINDS)}",
-            close=close_to(value, KINDS),
-        )
-    return value
+__all__ = ["ChartConfig", "Charts", "understood_chart"]
 
 
 def _names(value: object) -> object:
@@ -61,26 +19,14 @@ def _names(value: object) -> object:
 Names = Annotated[list[str] | None, BeforeValidator(_names)]
 
 
+ChartName = Annotated[str, PlainValidator(lambda value: value), WithJsonSchema({"type": "string"})]
+"""The name of a chart, as it is written: `charts.choice` checks it against the charts there are."""
+
+
 class ChartConfig(Entry):
     """One chart."""
 
-    chart: Annotated[
-        Literal[
-            "roofline",
-            "chips",
-            "attained",
-            "critical",
-            "critical-map",
-            "shards",
-            "ridges",
-            "layers",
-            "per-dollar",
-            "per-watt",
-            "time",
-            "bounds",
-        ],
-        BeforeValidator(_kind),
-    ] = Field(description="which chart")
+    chart: ChartName = Field(description="which chart")
     sweep: Name = Field(description="the sweep that its numbers come from")
     id: Name | None = Field(
         None, description="the name of its files; null: made of the chart and the sweep"
@@ -88,11 +34,13 @@ class ChartConfig(Entry):
     title: Text | None = Field(None, description="in place of the finding")
     chips: Names = Field(
         None,
-        description="which of the sweep's chips, the first one shown first; null: those the config names most often",
+        description="which of the sweep's chips, the first one shown first; "
+        "null: those the config names most often",
     )
     dtypes: Names = Field(
         None,
-        description="which of the sweep's dtype combinations; null: those the config names most often",
+        description="which of the sweep's dtype combinations; "
+        "null: those the config names most often",
     )
     shape: Text | None = Field(
         None, description="which of the sweep's shapes, for charts of one shape"
@@ -117,14 +65,14 @@ def _charts(value: object) -> object:
     return value
 
 
-def understood_chart(given: object, mistakes: Mistakes) -> ChartConfig | None:
-    """A chart with what is right of it; None where it cannot be checked any further.
+def understood_chart(entry: object, mistakes: Mistakes) -> ChartConfig | None:
+    """A chart without its wrong keys; None if these are needed for all further checks.
 
     Args:
-        given: What the config says.
-        mistakes: Collects what is wrong with it; key paths start at the chart.
+        entry: The chart as the config has it.
+        mistakes: Collects the errors; key paths start at the chart.
     """
-    chart = understood(ChartConfig, given, mistakes)
+    chart = understood(ChartConfig, entry, mistakes)
     return (
         None if chart.refused & {"chart", "sweep", "id"} else ChartConfig.model_construct(**chart)
     )
@@ -134,4 +82,4 @@ CHARTS_SCHEMA: Any = {
     "anyOf": [{"const": "auto"}, {"type": "array", "items": ChartConfig.model_json_schema()}]
 }
 Charts = Annotated[Any, BeforeValidator(_charts), WithJsonSchema(CHARTS_SCHEMA)]
-"""`auto`, or a list of charts, not yet understood."""
+"""`auto`, or a list of charts that are not yet validated."""

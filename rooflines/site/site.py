@@ -22,6 +22,7 @@ import vl_convert as vlc
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.version import __version__
 from rooflines.charts.kit.themes import SIZES, config
+from rooflines.charts.registry import headings
 from rooflines.results.atomic import atomic_folder
 from rooflines.results.records import recording
 from rooflines.results.tables import csv_text, metadata_of
@@ -41,18 +42,6 @@ HERE = Path(__file__).parent
 
 VEGA_LITE = "6.4"
 EXPORTS = "window.vegaEmbed = vegaEmbed;"
-
-HEADINGS = {
-    "roofline": "Roofline of a chip",
-    "chips": "Chips on one roofline",
-    "attained": "Attained FLOP/s",
-    "critical": "Critical batch size",
-    "shards": "Splitting over chips",
-    "compared": "Chips compared",
-    "time": "Where the time goes",
-    "bounds": "What binds",
-}
-"""Headings of the families in the list; a family without one is listed by its name."""
 
 FILES = {
     "PNG, light": "-light.png",
@@ -141,7 +130,7 @@ def _charts(folder: Path) -> list[ListedChart]:
                 "use letters, digits and hyphens",
             )
     family = folder.name
-    heading = HEADINGS.get(family) or family.replace("-", " ").capitalize()
+    heading = headings().get(family) or family.replace("-", " ").capitalize()
     return [
         {
             "id": chart["id"],

@@ -14,10 +14,10 @@ import rooflines
 from rooflines import RooflinesError, charts
 from rooflines.charts.families import fitted, unchecked
 from rooflines.charts.kit.render import png
-from rooflines.settings.charts import KINDS
+from rooflines.charts.registry import charts as all_charts
 
 if TYPE_CHECKING:
-    from rooflines.charts.choice import Spec
+    from rooflines.charts.chart import Spec
 
 MATMUL = oracle.operation_of("matmul")
 
@@ -143,7 +143,7 @@ def drawn(config: dict[str, Any], *, listed: bool = False, pictures: bool = Fals
         pictures: Whether to hold each specification against Vega-Lite's schema, too, and to render it.
     """
     (sweep, *_) = config["sweeps"]
-    asked = ["auto", *([{"chart": kind, "sweep": sweep}] for kind in KINDS if listed)]
+    asked = ["auto", *([{"chart": kind, "sweep": sweep}] for kind in all_charts() if listed)]
     return [
         kind for chosen in asked for kind in _drawn({**config, "charts": chosen}, pictures=pictures)
     ]
@@ -157,7 +157,7 @@ def _drawn(config: dict[str, Any], *, pictures: bool) -> list[str]:
     results = charts.of_config(loaded)
     for chart in loaded.charts:
         with unchecked():
-            frame, spec = fitted(results, chart.plain())
+            frame, spec = fitted(results, chart)
         assert wrong(chart, frame) == []
         if pictures:
             alt.LayerChart.from_dict({**spec, "usermeta": {}}, validate=True)

@@ -49,7 +49,7 @@ def main(folder: Path) -> None:
         results.thresholds(name).collect().write_parquet(folder / f"{name}-thresholds.parquet")
     domains = {}
     for chart in loaded.charts:
-        frame, spec = fitted(results, chart.plain())
+        frame, spec = fitted(results, chart)
         frame.write_parquet(folder / f"{chart.id}.parquet")
         layers = (
             layer["encoding"].get("color", {}).get("scale", {})

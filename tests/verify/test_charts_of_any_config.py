@@ -11,7 +11,7 @@ import pytest
 from charted import charted, drawn
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from rooflines.settings.charts import KINDS
+from rooflines.charts.registry import charts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ def kinds() -> Iterator[Counter[str]]:
     """The charts drawn in all batches of a process: every kind is among them."""
     found: Counter[str] = Counter()
     yield found
-    assert set(found) == set(KINDS)
+    assert set(found) == set(charts())
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))

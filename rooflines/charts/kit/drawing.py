@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-import altair as alt
-import polars as pl
-
 from rooflines.basics.errors import check_known, placed
+from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.place import LAYOUTS, places_of
 from rooflines.charts.kit.text import chip_label, shorten, wrapped
 from rooflines.charts.kit.themes import CHIP_SLOTS, SIZES, SLOTS_OF, Margins, plot_size, sizes_of
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = [
     "LAYOUTS",
     "SHORT_LABEL",
-    "Chart",
     "Choice",
     "assemble",
     "binary_axis",
@@ -39,8 +36,6 @@ __all__ = [
     "zoom",
 ]
 
-Chart = alt.LayerChart
-"""What every chart function gives."""
 
 BASE_TWO = 2
 FEW_TICKS = 2
@@ -257,7 +252,7 @@ def assemble(
     choices: Sequence[Choice],
     margins: Margins,
     parameters: Sequence[Any] = (),
-) -> Chart:
+) -> alt.LayerChart:
     """Layers as a chart: with the reader's choices, title and subtitle that follow them, and the numbers every look needs.
 
     Args:
@@ -311,4 +306,4 @@ def assemble(
             },
         )
     )
-    return cast("Chart", chart)
+    return cast("alt.LayerChart", chart)

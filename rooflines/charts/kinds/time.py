@@ -1,37 +1,99 @@
-"""Where the time goes: what each layer of a model waits for."""
+"""Where the time goes: the time of each resource in each layer of a model."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
-import polars as pl
-
-from rooflines.charts.kit.drawing import Chart, Choice, assemble, chosen, data, starting
-from rooflines.charts.kit.labels import chip_label, on_chips, seconds, shorten, split_text
+from rooflines.basics.text import seconds
+from rooflines.charts.chart import Chart
+from rooflines.charts.frames import TIMES, first_shown
+from rooflines.charts.kit.drawing import Choice, assemble, chosen, data, starting
+from rooflines.charts.kit.lazy import alt, pl
+from rooflines.charts.kit.text import chip_label, on_chips, shorten, split_text
 from rooflines.charts.kit.themes import Margins
-from rooflines.model.resources import RESOURCES
+from rooflines.charts.models import models_of
+from rooflines.charts.needs import BY_SHAPE, by_shards, need
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["BOUNDS", "where_the_time_goes"]
+    from rooflines.charts.chart import Spec
+    from rooflines.charts.results import Selection
 
-BOUNDS = [resource.bound for resource in RESOURCES]
+__all__ = ["time_frame", "where_the_time_goes"]
+
+BOUNDS = list(TIMES)
 MARGINS = Margins(left=8.6, right=7.0, bottom=4.4)
 NAME_ROOM = 7.8
+
 THICK = 0.78 / len(BOUNDS)
-"""Of a row's height, for one bar."""
+"""Thickness of a bar, as a share of the row's height."""
 
 CROWDED = 5
-"""Rows from which on only the bar that binds has its time beside it."""
+"""With more rows than this only the bottleneck's bar has its time beside it."""
 
 TIME_LABEL = (
     "datum.value == 0 ? '0' : datum.value >= 1 ? format(datum.value, '~r') + ' s'"
     " : datum.value >= 1e-3 ? format(datum.value * 1e3, '~r') + ' ms'"
-    " : datum.value >= 1e-6 ? format(datum.value * 1e6, '~r') + ' µs' : format(datum.value * 1e9, '~r') + ' ns'"
+    " : datum.value >= 1e-6 ? format(datum.value * 1e6, '~r') + ' µs'"
+    " : format(datum.value * 1e9, '~r') + ' ns'"
 )
+
+
+def time_frame(
+    of: Selection,
+    shapes: Mapping[str, str],
+    sizes: Sequence[int],
+    shards: Sequence[int],
+    sharding: str | None = None,
+) -> pl.DataFrame:
+    """Where the time of a model's layers goes.
+
+    Args:
+        of: The chips and combinations, from `Results.of`, of a sweep with shapes.
+        shapes: The shapes to show, by the names of their layers.
+        sizes: Of the operation's first dimension.
+        shards: Numbers of chips.
+        sharding: What is split; the sweep's first by default.
+
+    Returns:
+        `chip`, `dtypes`, `sharding`, `link` (the interconnect), `B` (the first dimension's size),
+        `shards`, `layer`, `resource` (compute, memory or network), `seconds` [s], `bound` (whether
+        the resource is the bottleneck), `t_lower_s` [s], and `fits` if the sweep stores it.
+    """
+    need(
+        CHART,
+        of.sweep,
+        shapes=list(shapes.values()),
+        sizes=sizes,
+        shards=shards,
+        sharding=sharding,
+    )
+    lead = of.dims[0]
+    layers = pl.DataFrame(
+        {"shape": list(shapes.values()), "layer": list(shapes)},
+        schema={"shape": pl.String, "layer": pl.String},
+    )
+    rows = of.rows()
+    rows = rows.filter(pl.col("shards").is_in(list(shards)), pl.col(lead).is_in(list(sizes)))
+    rows = rows.filter(
+        pl.col("sharding") == (pl.lit(sharding) if sharding else pl.col("sharding").first())
+    )
+    fits = ["fits"] if "fits" in rows.collect_schema() else []
+    keys = ("chip", "dtypes", "sharding", "link", "B", "shards", "layer")
+    index = [*keys, "bound", "t_lower_s", *fits]
+    rows = rows.join(layers.lazy(), on="shape", maintain_order="right")
+    rows = rows.with_columns(pl.col("network").alias("link"), pl.col(lead).alias("B"))
+    rows = rows.select(*index, **TIMES)
+    tall = rows.unpivot(
+        list(TIMES), index=index, variable_name="resource", value_name="seconds"
+    ).collect()
+    order = {chip: position for position, chip in enumerate(of.chips)}
+    tall = tall.with_columns(
+        bound=pl.col("bound") == pl.col("resource"), position=pl.col("chip").replace_strict(order)
+    )
+    return tall.sort("position", "dtypes", "B", "shards", maintain_order=True).drop("position")
 
 
 def where_the_time_goes(
@@ -41,15 +103,15 @@ def where_the_time_goes(
     size: str = "B",
     first: Mapping[str, Any] | None = None,
     title: str | None = None,
-) -> Chart:
-    """The times of compute, memory and network for each layer, the one that binds in full colour.
+) -> alt.LayerChart:
+    """The times of compute, memory and network per layer, the bottleneck in full colour.
 
     Args:
-        frame: From `frames_sizes.time_frame`: `seconds` [s] by layer and resource.
+        frame: From `time_frame`: `seconds` [s] by layer and resource.
         model: What the subtitle calls the model.
         size: What the first dimension is called.
-        first: What is shown first, by the names of the parameters; the first of the frame by default.
-        title: In place of the finding.
+        first: The initial choices by parameter; the first of the frame by default.
+        title: Replaces the finding.
 
     Returns:
         A chart with the parameters `chip`, `dtypes`, `size` and `shards`.
@@ -84,7 +146,8 @@ def where_the_time_goes(
     return assemble(marks, findings, starting(choices, first), MARGINS)
 
 
-def _layers(rows: pl.DataFrame, layers: Sequence[str]) -> list[alt.Chart]:
+def _layer_axis(layers: Sequence[str]) -> dict[str, Any]:
+    """Scale and axis with a row for each layer."""
     names = [shorten(layer, NAME_ROOM, tail=True) for layer in layers]
     axis = alt.Axis(
         values=list(range(len(names))),
@@ -94,10 +157,13 @@ def _layers(rows: pl.DataFrame, layers: Sequence[str]) -> list[alt.Chart]:
         ticks=False,
         domain=False,
     )
-    down: dict[str, Any] = {
-        "scale": alt.Scale(domain=[len(names) - 0.5, -0.5], nice=False, zero=False),
-        "axis": axis,
-    }
+    scale = alt.Scale(domain=[len(names) - 0.5, -0.5], nice=False, zero=False)
+    return {"scale": scale, "axis": axis}
+
+
+def _layers(rows: pl.DataFrame, layers: Sequence[str]) -> list[alt.Chart]:
+    """A bar for each layer and resource, with its time."""
+    down = _layer_axis(layers)
     x = alt.X(
         "seconds:Q",
         axis=alt.Axis(
@@ -156,7 +222,7 @@ def _layers(rows: pl.DataFrame, layers: Sequence[str]) -> list[alt.Chart]:
 
 
 def _finding(case: pl.DataFrame, model: str, size: str, title: str | None) -> tuple[str, str]:
-    """Title and subtitle: what most of the matmuls wait for, what they are, and which of them do not fit."""
+    """Title and subtitle: the commonest bottleneck, the total time, and layers that do not fit."""
     row = case.row(0, named=True)
     binding = case.filter("bound")
     counts = (
@@ -165,11 +231,11 @@ def _finding(case: pl.DataFrame, model: str, size: str, title: str | None) -> tu
         .sort("len", descending=True, maintain_order=True)
     )
     resource, times = counts.row(0)
-    known = {
+    verbs = {
         "compute": ("is compute-bound", "are compute-bound"),
         "network": ("waits for the network", "wait for the network"),
     }
-    verb = known.get(resource, (f"waits for {resource}", f"wait for {resource}"))[times > 1]
+    verb = verbs.get(resource, (f"waits for {resource}", f"wait for {resource}"))[times > 1]
     matmuls = f"{binding.height} matmuls" if binding.height > 1 else "matmul"
     what = (
         f"{times} of {matmuls} {verb}"
@@ -183,8 +249,48 @@ def _finding(case: pl.DataFrame, model: str, size: str, title: str | None) -> tu
     each = (
         f"{matmuls[0].upper()}{matmuls[1:]}{f' of {chip_label(model)}' if model else ''}, each once"
     )
-    subtitle = f"{each}, in {row['dtypes']} on {on_chips(row['chip'], [row['shards']])}{split}. Full colour binds and adds up to {total}."
+    subtitle = (
+        f"{each}, in {row['dtypes']} on {on_chips(row['chip'], [row['shards']])}{split}."
+        f" Full colour binds and adds up to {total}."
+    )
     unfit = binding.filter(~pl.col("fits"))["layer"].to_list() if "fits" in binding.columns else []
     if unfit:
         subtitle += f" More than the memory of a chip: {', '.join(unfit)}."
     return title or f"At {size} = {row['B']:,}, {what}", subtitle
+
+
+def _frame(of: Selection, spec: Spec) -> pl.DataFrame:
+    """The frame of a spec."""
+    layers = models_of(of.sweep.config["shapes"])[spec.model or ""]
+    return time_frame(of, layers, spec.sizes, spec.shards, spec.sharding)
+
+
+def _draw(frame: pl.DataFrame, of: Selection, spec: Spec) -> alt.LayerChart:
+    """The chart of a spec, first shown at the middle one of its sizes and numbers of chips."""
+    first: dict[str, Any] = {}
+    if frame.height:
+        first = first_shown(frame, spec, "chip", "dtypes")
+        for name, column in (("size", "B"), ("shards", "shards")):
+            values = frame[column].unique().sort().to_list()
+            first[name] = values[len(values) // 2]
+    return where_the_time_goes(
+        frame, model=spec.model or "", size=of.dims[0], first=first, title=spec.title
+    )
+
+
+CHART = Chart(
+    name="time",
+    family="time",
+    heading="Where the time goes",
+    caption=(
+        "The time each resource takes by itself. The longest, in full colour, is its lower bound."
+    ),
+    order=110,
+    needs=(BY_SHAPE,),
+    reads=(*TIMES.values(), "t_lower_s", "bound"),
+    preferred=by_shards,
+    fills=frozenset({"model", "sharding", "sizes", "shards"}),
+    most_dtypes=2,
+    frame=_frame,
+    draw=_draw,
+)

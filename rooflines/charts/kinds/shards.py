@@ -1,50 +1,94 @@
-"""Thresholds over the number of chips that share the work: where splitting stops paying."""
+"""Thresholds over the number of chips that share the work: from where on splitting does not pay."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
-import polars as pl
-
-from rooflines.charts.chips import EVERY, at_right_edge, end_places, told_apart
-from rooflines.charts.frames import highest, lowest
+from rooflines.basics.text import count
+from rooflines.charts.chart import Chart, Need
+from rooflines.charts.comparing import EVERY, at_right_edge, end_places, highlight
+from rooflines.charts.frames import at_largest, first_shown, highest, lowest
 from rooflines.charts.kit.drawing import (
-    LAYOUTS,
     SHORT_LABEL,
-    Chart,
     Choice,
     assemble,
     binary_axis,
     data,
     palette_of,
     placed_text,
-    places_of,
     starting,
     ticks_between,
 )
-from rooflines.charts.kit.labels import (
-    Place,
-    chip_label,
-    count,
-    part_name,
-    shorten,
-    sizes_text,
-    split_on,
-)
+from rooflines.charts.kit.lazy import alt, pl
+from rooflines.charts.kit.place import LAYOUTS, Place, places_of
+from rooflines.charts.kit.text import chip_label, part_name, shorten, sizes_text, split_on
 from rooflines.charts.kit.themes import Margins, plot_size
+from rooflines.charts.needs import by_shards, need
+from rooflines.charts.offers import SHORT_AXIS
+from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["critical_over_shards"]
+    from rooflines.charts.chart import Spec
+    from rooflines.charts.results import Selection
+
+__all__ = ["critical_over_shards", "shards_frame"]
 
 MARGINS = Margins(left=4.6, right=12.5)
 NAME_ROOM = 11.6
+
 LANE = 0.05
-MOST_LANES = 8
 """Share of the plot's height that one chip's row has in the area of never."""
+
+MOST_LANES = 8
+"""Rows in the area of never; more chips share them."""
+
+
+def shards_frame(of: Selection, axis: str | None = None, shape: str | None = None) -> pl.DataFrame:
+    """The critical size over the number of chips that share the work.
+
+    Args:
+        of: The chips and combinations, from `Results.of`, of a sweep with several numbers of
+            shards.
+        axis: The size solved for; the first that the thresholds have.
+        shape: Which of its shapes; without shapes the largest sizes.
+
+    Returns:
+        `chip`, `vendor`, `dtypes`, `sharding`, `network`, `shards` [1], `critical` [1] (null:
+        never), `limit`, and `most`: the largest number of chips that is still compute-bound at some
+        size [1], null for none; `setting`: what is held fixed.
+    """
+    need(CHART, of.sweep, axis=axis, shape=shape)
+    dims = of.dims
+    axis = axis or _solved_axis(of)
+    rows = of.thresholds().filter(pl.col("axis") == axis)
+    frame = at_largest(
+        (rows.filter(shape=shape) if shape else rows).collect(),
+        [dim for dim in dims if dim != axis],
+    )
+    frame = frame.filter(pl.col("shards") > 1) if 1 not in of.sweep.config[SHARDS] else frame
+    vendors = {chip: of.sweep.chips[chip].get("vendor") or "" for chip in of.by_chip}
+    frame = frame.with_columns(
+        vendor=pl.col("chip").replace_strict(vendors, default="", return_dtype=pl.String)
+    )
+    frame = frame.select(
+        "chip", "vendor", "dtypes", "sharding", "network", "shards", "critical", "limit", "setting"
+    )
+    still = (
+        frame.filter(pl.col("critical").is_not_null())
+        .group_by("chip", "dtypes", "sharding")
+        .agg(most=pl.col("shards").max())
+    )
+    return frame.join(still, on=["chip", "dtypes", "sharding"], how="left").sort(
+        "sharding", "dtypes", "chip", "shards"
+    )
+
+
+def _solved_axis(of: Selection) -> str:
+    """The first dimension that the sweep has thresholds of."""
+    return next(name for name in of.sweep.solved if name in of.dims)
 
 
 def critical_over_shards(
@@ -54,18 +98,18 @@ def critical_over_shards(
     first: Mapping[str, Any] | None = None,
     title: str | None = None,
     palette: Mapping[str, str] | None = None,
-) -> Chart:
-    """The smallest compute-bound size over the number of chips, a line for each chip; never is an area of its own.
+) -> alt.LayerChart:
+    """The smallest compute-bound size over the number of chips; never is an area of its own.
 
     Args:
-        frame: From `frames_sizes.shards_frame`: `critical` [1] over `shards` [1].
+        frame: From `shards_frame`: `critical` [1] over `shards` [1].
         size: What is solved for.
-        first: What is shown first, by the names of the parameters; the first of the frame by default.
-        title: In place of the finding.
-        palette: Chips with their vendors, where several charts are to share colours.
+        first: The initial choices by parameter; the first of the frame by default.
+        title: Replaces the finding.
+        palette: Chips with their vendors, if several charts share colours.
 
     Returns:
-        A chart with the parameters `dtypes`, `sharding`, and `chip` for the one to tell from the others.
+        A chart with the parameters `dtypes`, `sharding`, and `chip` for the one to highlight.
     """
     chips, combinations, shardings = (
         frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes", "sharding")
@@ -76,15 +120,8 @@ def critical_over_shards(
         room = _Room(case)
         lines.append(room.placed(case))
         ends.append(_ends(lines[-1], room))
-        bands.append(
-            {
-                "dtypes": combination,
-                "sharding": split,
-                "left": span[0],
-                "right": span[1],
-                **room.band(),
-            }
-        )
+        choice = {"dtypes": combination, "sharding": split}
+        bands.append({**choice, "left": span[0], "right": span[1], **room.band()})
         edges[f"{combination}|{split}"] = {
             "low": room.low,
             "high": room.high,
@@ -94,13 +131,28 @@ def critical_over_shards(
             findings[f"{chip}|{combination}|{split}"] = _finding(
                 lines[-1], str(combination), str(split), size, title
             )
-    placed = pl.concat(lines)
-    known = [
-        alt.param(name="edges", value=edges),
-        alt.param(
-            name="span", expr="edges[dtypes + '|' + sharding] || {low: 1, high: 10, ticks: []}"
-        ),
+    now = "edges[dtypes + '|' + sharding] || {low: 1, high: 10, ticks: []}"
+    color = alt.Color("chip:N", legend=None, scale=palette_of(frame, palette))
+    layers = _layers(pl.concat(lines), pl.DataFrame(bands), pl.concat(ends), (span, size), color)
+    choices = [
+        Choice("chip", [EVERY, *chips]),
+        Choice("dtypes", combinations),
+        Choice("sharding", shardings, "Split"),
     ]
+    parameters = [alt.param(name="edges", value=edges), alt.param(name="span", expr=now)]
+    return assemble(layers, findings, starting(choices, first), MARGINS, parameters)
+
+
+def _layers(
+    placed: pl.DataFrame,
+    bands: pl.DataFrame,
+    ends: pl.DataFrame,
+    axes: tuple[tuple[float, float], str],
+    color: alt.Color,
+) -> list[alt.Chart]:
+    """The area of never, lines and points, crosses for never, and names at the ends of lines."""
+    span, size = axes
+    now = "datum.dtypes == dtypes && datum.sharding == sharding"
     x = alt.X("shards:Q", **binary_axis(*span, "Chips that share the work"))
     axis = alt.Axis(
         values=alt.expr("span.ticks"), labelExpr=SHORT_LABEL, title=f"Smallest compute-bound {size}"
@@ -109,8 +161,6 @@ def critical_over_shards(
         type="log", domainMin=alt.expr("span.low"), domainMax=alt.expr("span.high"), nice=False
     )
     y = alt.Y("y:Q", scale=scale, axis=axis)
-    color = alt.Color("chip:N", legend=None, scale=palette_of(frame, palette))
-    now = "datum.dtypes == dtypes && datum.sharding == sharding"
     tooltip = [
         "chip:N",
         "link:N",
@@ -119,10 +169,8 @@ def critical_over_shards(
         "limit:N",
     ]
     base = alt.Chart(data(placed.drop("setting"))).transform_filter(now)
-    encoding = {"x": x, "y": y, "color": color, "opacity": told_apart(), "tooltip": tooltip}
-    ground = alt.Chart(data(pl.DataFrame(bands))).transform_filter(
-        f"{now} && datum.high > datum.never"
-    )
+    encoding = {"x": x, "y": y, "color": color, "opacity": highlight(), "tooltip": tooltip}
+    ground = alt.Chart(data(bands)).transform_filter(f"{now} && datum.high > datum.never")
     layers: list[alt.Chart] = [
         ground.mark_rect(style="never", opacity=0.55).encode(
             x=alt.X("left:Q"), x2="right:Q", y=alt.Y("never:Q"), y2="high:Q"
@@ -142,7 +190,7 @@ def critical_over_shards(
         .mark_point(style="dot", filled=True, shape="cross", size=alt.expr("em * em * 0.62"))
         .encode(**encoding),
         *placed_text(
-            pl.concat(ends),
+            ends,
             "value",
             now,
             halo=False,
@@ -150,19 +198,14 @@ def critical_over_shards(
             x=at_right_edge(),
             y=alt.Y("y:Q"),
             color=color,
-            opacity=told_apart(),
+            opacity=highlight(),
         ),
     ]
-    choices = [
-        Choice("chip", [EVERY, *chips]),
-        Choice("dtypes", combinations),
-        Choice("sharding", shardings, "Split"),
-    ]
-    return assemble(layers, findings, starting(choices, first), MARGINS, known)
+    return layers
 
 
 class _Room:
-    """The heights of one choice: from the least critical size to the largest, and rows for never above them."""
+    """The vertical scale of one choice: critical sizes, and above them the rows of never."""
 
     def __init__(self, case: pl.DataFrame) -> None:
         chips = case["chip"].unique(maintain_order=True).to_list()
@@ -177,7 +220,7 @@ class _Room:
         }
 
     def placed(self, case: pl.DataFrame) -> pl.DataFrame:
-        """With the height of every point, `y`, and the interconnect as one reads it."""
+        """With the height `y` of every point, and the label of the interconnect."""
         lane = pl.col("chip").replace_strict(self.lane, return_dtype=pl.Float64)
         links = {name: part_name(name) for name in case["network"].drop_nulls().unique()}
         return case.with_columns(
@@ -189,7 +232,7 @@ class _Room:
         )
 
     def band(self) -> dict[str, float]:
-        """The heights themselves."""
+        """The edges of the plot and of the area of never."""
         return {
             "low": self.low,
             "never": self.never,
@@ -198,7 +241,7 @@ class _Room:
         }
 
     def at(self, y: float) -> float:
-        """A height as a share of the plot's, from above."""
+        """A height as a share of the plot's, from the top."""
         return 1 - math.log(y / self.low) / math.log(self.high / self.low)
 
 
@@ -228,7 +271,7 @@ def _ends(case: pl.DataFrame, room: _Room) -> pl.DataFrame:
 def _finding(
     case: pl.DataFrame, combination: str, split: str, size: str, title: str | None
 ) -> tuple[str, str]:
-    """Title and subtitle: what the largest number of chips needs, or where the chip with the least reach never is compute-bound."""
+    """Title and subtitle: what most chips need, or the chip that is never compute-bound first."""
     setting = case["setting"][0]
     subtitle = (
         f"{combination}, split {split}{', ' + setting if setting else ''}. Every byte counted."
@@ -253,7 +296,43 @@ def _finding(
     most = highest(case, "shards")
     needed = case.filter(pl.col("shards") == most)["critical"]
     chips = "1 chip needs" if most == 1 else f"{count(most)} chips need"
-    return (
-        f"{chips} {sizes_text(size, needed.drop_nulls())}{', by type' if needed.n_unique() > 1 else ''}",
-        subtitle,
+    by_type = ", by type" if needed.n_unique() > 1 else ""
+    return f"{chips} {sizes_text(size, needed.drop_nulls())}{by_type}", subtitle
+
+
+def _draw(frame: pl.DataFrame, of: Selection, spec: Spec) -> alt.LayerChart:
+    """The chart of a spec."""
+    return critical_over_shards(
+        frame,
+        size=_solved_axis(of),
+        first=first_shown(frame, spec, "dtypes", "sharding"),
+        title=spec.title,
+        palette=dict(spec.palette),
     )
+
+
+CHART = Chart(
+    name="shards",
+    family="shards",
+    heading="Splitting over chips",
+    caption=(
+        "The smallest compute-bound size over the number of chips, against memory and network. "
+        "Crosses are never compute-bound."
+    ),
+    order=60,
+    needs=(
+        Need("`thresholds` of a dimension", lambda s: any(axis in s.op.dims for axis in s.solved)),
+        Need("several numbers of chips in `shards`", lambda s: len(s.config[SHARDS]) > 1),
+        Need(
+            f"{SHORT_AXIS} numbers of chips in `shards`",
+            lambda s: len(s.config[SHARDS]) >= SHORT_AXIS,
+            auto=True,
+        ),
+    ),
+    preferred=by_shards,
+    fills=frozenset({"shape", "sharding"}),
+    most=3,
+    chip_colours=True,
+    frame=lambda of, spec: shards_frame(of, _solved_axis(of), spec.shape),
+    draw=_draw,
+)

@@ -1,0 +1,162 @@
+"""What maps of critical sizes share: coloured cells with numbers, and axes of two sizes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.text import count
+from rooflines.charts.kit.drawing import BINARY_LABEL, data, placed_text
+from rooflines.charts.kit.lazy import alt, pl
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["CELL_HEIGHT", "cell_marks", "lowest_sizes", "middles", "numbered", "size_axes"]
+
+SPREAD = 16.0
+"""Above this multiple of the smallest number the colour does not change."""
+
+DARK_FROM = 0.55
+"""Share of the colour scale from which on numbers are written in the other colour."""
+
+CELL_HEIGHT = 1.05
+"""Height of a cell from which on a number fits in it [em]."""
+
+STYLES = ("cell-low", "cell-high", "cell-never")
+"""Styles of numbers: on a pale cell, on a dark one, and where there is no number."""
+
+MEANING = {"D": "D (contracting dimension)", "F": "F (output dimension)"}
+
+
+def size_axes(
+    span: tuple[float, float, float, float],
+    dims: tuple[str, str],
+    ticks: tuple[Sequence[float], Sequence[float]],
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Scales and axes of two sizes: from and to across, from and to up."""
+    axes: list[dict[str, Any]] = []
+    for low, high, dim, values in zip(span[::2], span[1::2], dims, ticks, strict=True):
+        axis = alt.Axis(
+            values=list(values),
+            labelExpr=BINARY_LABEL,
+            title=MEANING.get(dim, dim),
+            grid=False,
+            domain=False,
+            ticks=False,
+        )
+        scale = alt.Scale(type="log", base=2, domain=[low, high], nice=False)
+        axes.append({"scale": scale, "axis": axis})
+    return axes[0], axes[1]
+
+
+def middles() -> dict[str, pl.Expr]:
+    """The middles of cells on logarithmic axes."""
+    return {
+        f"middle_{axis}": (pl.col(f"{axis}_low") * pl.col(f"{axis}_high")).sqrt() for axis in "xy"
+    }
+
+
+def numbered(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Cells with the `text` of their numbers and its `style`, by the colour of the cell.
+
+    Args:
+        frame: With `critical`, null for never.
+        by: The columns of what a reader chooses: colours begin at the smallest number of a choice.
+    """
+    low = pl.col("critical").min().over(by).cast(pl.Float64)
+    share = (pl.col("critical").cast(pl.Float64) / low).log() / math.log(SPREAD)
+    texts = [count(value) if value is not None else "never" for value in frame["critical"]]
+    return frame.with_columns(
+        text=pl.Series(texts, dtype=pl.String),
+        style=pl.when(pl.col("critical").is_null())
+        .then(pl.lit("cell-never"))
+        .when(share > DARK_FROM)
+        .then(pl.lit("cell-high"))
+        .otherwise(pl.lit("cell-low")),
+    )
+
+
+def lowest_sizes(frame: pl.DataFrame, by: Sequence[str]) -> list[alt.Parameter]:
+    """Parameters of the colour scale: its lower end for every choice, and for the present one."""
+    lows = frame.group_by(by, maintain_order=True).agg(pl.col("critical").min())
+    values = {"|".join(key): rounded_down(float(low)) for *key, low in lows.iter_rows() if low}
+    key = " + '|' + ".join(by)
+    return [
+        alt.param(name="lows", value=values),
+        alt.param(name="lowest", expr=f"lows[{key}] || 1"),
+    ]
+
+
+def rounded_down(value: float) -> float:
+    """The number rounded down to two digits, the start of a legend."""
+    power = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return max(math.floor(value / power) * power, 1.0)
+
+
+def _color(size: str) -> alt.Color:
+    """The colour of a critical size, on a scale that begins at the smallest one shown."""
+    steps = ", ".join(f"lowest * {2**i}" for i in range(int(math.log2(SPREAD)) + 1))
+    label = f"(datum.value >= lowest * {SPREAD:g} ? '≥ ' : '') + format(datum.value, ',d')"
+    legend = alt.Legend(
+        title=f"Critical {size}",
+        values=alt.expr(f"[{steps}]"),
+        labelExpr=label,
+        gradientLength=alt.expr("height * 0.72"),
+    )
+    scale = alt.Scale(
+        type="log",
+        domainMin=alt.expr("lowest"),
+        domainMax=alt.expr(f"lowest * {SPREAD:g}"),
+        clamp=True,
+        range="heatmap",
+        nice=False,
+    )
+    return alt.Color("critical:Q", scale=scale, legend=legend)
+
+
+def cell_marks(
+    cells: pl.DataFrame,
+    now: str,
+    size: str,
+    position: Mapping[str, Any],
+    **encoding: Any,  # noqa: ANN401, handed on to Altair
+) -> list[alt.Chart]:
+    """Cells in the colours of their critical sizes; never is grey.
+
+    Args:
+        cells: With `critical`, null for never.
+        now: A filter on what the reader chose.
+        size: What is solved for.
+        position: The encoding of the four edges, with `tooltip`.
+        encoding: More for the cells that have a colour.
+    """
+    base = alt.Chart(data(cells.drop("sharding", "shards"))).transform_filter(now)
+    return [
+        base.transform_filter("datum.critical == null")
+        .mark_rect(style=["cell", "never"])
+        .encode(**position),
+        base.transform_filter("datum.critical != null")
+        .mark_rect(style="cell")
+        .encode(**position, color=_color(size), **encoding),
+    ]
+
+
+def number_marks(
+    cells: pl.DataFrame, now: str, columns: Sequence[str], x: alt.X, y: alt.Y
+) -> list[alt.Chart]:
+    """The numbers of cells at their places.
+
+    Args:
+        cells: With `style` and the columns of `places_of`.
+        now: A filter on what the reader chose.
+        columns: Those that the texts need.
+        x: The middles of the cells.
+        y: The same.
+    """
+    layers: list[alt.Chart] = []
+    for style in STYLES:
+        part = cells.filter(style=style).select(columns)
+        if part.height:
+            layers += placed_text(part, style, now, halo=False, x=x, y=y)
+    return layers

@@ -1,0 +1,110 @@
+"""What a chart is: one value with its name and caption, its needs, its frame and its drawing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import altair as alt
+    import polars as pl
+
+    from rooflines.charts.results import Selection
+    from rooflines.model.resources import JSON
+    from rooflines.sweep.sweep import Sweep
+
+__all__ = ["Chart", "Need", "Spec"]
+
+
+class Need(NamedTuple):
+    """A condition that a sweep meets or not.
+
+    Attributes:
+        what: The condition, as a message names it after "needs".
+        met: Whether a sweep meets it.
+        auto: Whether only `auto` asks for it: without it the chart can be drawn, but shows little.
+    """
+
+    what: str
+    met: Callable[[Sweep], bool]
+    auto: bool = False
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One chart to draw, with every choice made.
+
+    Attributes:
+        chart, id, family: Which chart, the name of its files, and the job that draws it.
+        sweep, chips, dtypes: What it shows.
+        title: Replaces the finding.
+        shape, model, sharding, up, sizes, shards: Choices that only some charts have.
+        shapes: Named shapes with their D and F, for the map.
+        palette: The chips that have colours in any chart of the config, with their vendors: a chip
+            has the same colour in all of them.
+        auto: Whether `auto` chose it; then it may show fewer chips where all are too many.
+    """
+
+    chart: str
+    id: str
+    family: str
+    sweep: str
+    chips: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    title: str | None = None
+    shape: str | None = None
+    model: str | None = None
+    sharding: str | None = None
+    up: str | None = None
+    sizes: tuple[int, ...] = ()
+    shards: tuple[int, ...] = ()
+    shapes: tuple[tuple[str, int, int], ...] = ()
+    palette: tuple[tuple[str, str], ...] = ()
+    auto: bool = False
+
+    def plain(self) -> dict[str, Any]:
+        """The spec as plain data, for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """One chart; its file defines it as `CHART`.
+
+    Attributes:
+        name: What a config calls it.
+        family: The charts that one job draws; they share a folder.
+        caption: What it shows, in a sentence or two below the picture.
+        frame: Its rows, from the selected chips and dtypes of a sweep.
+        draw: The picture of that frame.
+        order: Its position among all charts, lowest first.
+        heading: What the site calls the family; only its first chart has one.
+        needs: Conditions on the sweep, the first unmet one is reported.
+        reads: Columns of the sweep's table that it reads, beside the keys; empty if thresholds and
+            the catalogue are enough.
+        compares: Whether a chip has the numbers that the chart compares; None if any chip has.
+        preferred: Sort key of sweeps, best first, for `auto`; None keeps the config's order.
+        fills: The fields of `Spec` that get a value where the config gives none.
+        most: Charts of this kind that `auto` draws.
+        most_chips, most_dtypes: Chips and dtype combinations shown of a sweep with more.
+        chip_colours: Whether colour is the chip.
+    """
+
+    name: str
+    family: str
+    caption: str
+    frame: Callable[[Selection, Spec], pl.DataFrame]
+    draw: Callable[[pl.DataFrame, Selection, Spec], alt.LayerChart]
+    order: int = 1000
+    heading: str = ""
+    needs: tuple[Need, ...] = ()
+    reads: tuple[str, ...] = ()
+    compares: Callable[[JSON], bool] | None = None
+    preferred: Callable[[Sweep], tuple[int, ...]] | None = None
+    fills: frozenset[str] = frozenset()
+    most: int = 1
+    most_chips: int = 7
+    most_dtypes: int = 3
+    chip_colours: bool = False

@@ -1,0 +1,125 @@
+"""What charts that compare chips share: the selected chip, rows of chips, labels at line ends."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.text import significant
+from rooflines.charts.kit.lazy import alt, pl
+from rooflines.charts.kit.place import Place, dodge
+from rooflines.charts.kit.text import chip_label, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = [
+    "CHIP_MARGIN",
+    "EVERY",
+    "at_right_edge",
+    "chip_axis",
+    "end_places",
+    "evenly",
+    "heading",
+    "highlight",
+    "ridges_compared",
+    "row_of",
+    "shown_of",
+]
+
+EVERY = "all"
+"""The choice that highlights no chip."""
+
+GAP = 1.35
+"""From one label to the next below it [em]."""
+
+MOST_ROWS = 16
+"""Rows that a picture has room for; of more chips an even selection is shown."""
+
+CHIP_MARGIN, NAME_ROOM = 10.4, 9.5
+"""Room left of the plot for the names of chips, and the width that a name may have [em]."""
+
+
+def at_right_edge() -> Any:  # noqa: ANN401, Altair does not type its values
+    """The right edge of the plot, at any width."""
+    return alt.value(alt.expr("width"))
+
+
+def highlight() -> Any:  # noqa: ANN401, Altair does not type its conditions
+    """Opacity: full for the selected chip, or for all if none is selected."""
+    return (
+        alt.when(f"chip == '{EVERY}' || datum.chip == chip")
+        .then(alt.value(1))
+        .otherwise(alt.value(0.18))
+    )
+
+
+def end_places(at: Sequence[float], down: float, gap: float = GAP) -> list[Place | None]:
+    """Places right of the plot for labels of lines that end at these heights [em].
+
+    If there is no room for all, an even selection of them has places.
+    """
+    room = int(down / gap) + 1
+    kept = list(range(len(at)))
+    if len(at) > room:
+        kept = sorted({round(i * (len(at) - 1) / (room - 1)) for i in range(room)})
+    placed = dict(zip(kept, dodge([at[i] for i in kept], gap, 0.0, down), strict=True))
+    return [
+        Place(0.6, placed[i] - height, "left") if i in placed else None
+        for i, height in enumerate(at)
+    ]
+
+
+def ridges_compared(part: pl.DataFrame, dtype: str) -> str:
+    """The largest ridge over the smallest, of chips with one row each; or the ridge they share."""
+    rows = part.sort("ridge").to_dicts()
+    least, most = rows[0], rows[-1]
+    times = significant(most["ridge"] / least["ridge"])
+    if times == "1":
+        chips = f"{part.height} chips" if part.height > 1 else chip_label(least["chip"])
+        return f"The {dtype} ridge of {chips} is {significant(least['ridge'])} FLOP per byte"
+    more, less = chip_label(most["chip"]), chip_label(least["chip"])
+    return f"In {dtype} {more} needs {times} times the intensity of {less}"
+
+
+def evenly(chips: Sequence[str], most: int = MOST_ROWS) -> list[str]:
+    """Chips evenly selected from a list that is longer than there is room for."""
+    if len(chips) <= most:
+        return list(chips)
+    return [chips[round(i * (len(chips) - 1) / (most - 1))] for i in range(most)]
+
+
+def row_of(chips: Sequence[str]) -> pl.Expr:
+    """The row of each chip, counted from the top."""
+    rows = {chip: row for row, chip in enumerate(chips)}
+    return pl.col("chip").replace_strict(rows, return_dtype=pl.Float64)
+
+
+def chip_axis(chips: Sequence[str] | Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Scale and axis with one row per chip; the order may depend on the dtype combination."""
+    orders = {"": chips} if not isinstance(chips, dict) else chips
+    names = {
+        key: [shorten(chip_label(chip), NAME_ROOM, tail=True) for chip in order]
+        for key, order in orders.items()
+    }
+    chosen = "dtypes" if isinstance(chips, dict) else "''"
+    rows = max(len(order) for order in orders.values())
+    label = f"({json.dumps(names)}[{chosen}] || [])[datum.value] || ''"
+    axis = alt.Axis(
+        values=list(range(rows)), labelExpr=label, title=None, grid=False, ticks=False, domain=False
+    )
+    return {"scale": alt.Scale(domain=[rows - 0.5, -0.5], nice=False, zero=False), "axis": axis}
+
+
+def shown_of(shown: Sequence[str], chips: Sequence[str]) -> str:
+    """What a subtitle says if not all chips are shown."""
+    return "" if len(shown) == len(chips) else f" {len(shown)} of {len(chips)} chips."
+
+
+def heading(text: str) -> alt.Chart:
+    """The name of the values, where other charts have the title of their y axis."""
+    base = alt.Chart(pl.DataFrame({"text": [text]}))
+    drawn: alt.Chart = base.mark_text(
+        style="strong", align="left", clip=False, x=0, y=alt.expr("em * -1.35")
+    ).encode(text="text:N")
+    return drawn

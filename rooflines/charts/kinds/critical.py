@@ -1,0 +1,201 @@
+"""The critical size over two others: a map with numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.text import count
+from rooflines.charts.cells import (
+    CELL_HEIGHT,
+    cell_marks,
+    lowest_sizes,
+    middles,
+    number_marks,
+    numbered,
+    size_axes,
+)
+from rooflines.charts.chart import Chart
+from rooflines.charts.frames import (
+    CELL_COLUMNS,
+    apart,
+    first_shown,
+    highest,
+    span_of,
+    unsharded,
+    with_edges,
+)
+from rooflines.charts.kit.drawing import Choice, assemble, chosen, starting
+from rooflines.charts.kit.lazy import alt, pl
+from rooflines.charts.kit.place import LAYOUTS, Place, places_of
+from rooflines.charts.kit.text import on_chips, sizes_text, split_text, width_em
+from rooflines.charts.kit.themes import Margins, plot_size
+from rooflines.charts.needs import BOTH_FREE, SOLVED_LEAD, TWO_OTHERS, need
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflines.charts.results import Selection
+
+__all__ = ["critical", "critical_frame"]
+
+MARGINS = Margins(left=4.2, right=8.6)
+
+BY = ("chip", "dtypes")
+"""What a reader chooses."""
+
+
+def critical_frame(of: Selection) -> pl.DataFrame:
+    """The critical batch over the two other sizes of an operation.
+
+    Args:
+        of: The chips and combinations, from `Results.of`, of a sweep with thresholds of its first
+            dimension.
+
+    Returns:
+        `chip`, `dtypes`, `sharding` and `shards`, the sizes `x` and `y` with the edges of their
+        cells (`x_low`, `x_high`, ...), `critical` [1] (null: never), `exact` [1], `rule` [1], and
+        `limit_intensity` [FLOP/byte].
+    """
+    need(CHART, of.sweep)
+    _, across, up = of.dims
+    frame = unsharded(of).collect()
+    for dim in (across, up):
+        frame = frame.filter(pl.col(dim).is_in(apart(sorted(frame[dim].unique().to_list()))))
+    frame = with_edges(frame, x=across, y=up)
+    kept = ("chip", "dtypes", "sharding", "shards", *CELL_COLUMNS, "critical", "limit_intensity")
+    return frame.select(*kept, exact="critical_exact", rule="critical_rule")
+
+
+def critical(
+    frame: pl.DataFrame,
+    *,
+    dims: Sequence[str] = ("D", "F"),
+    size: str = "B",
+    first: Mapping[str, Any] | None = None,
+    title: str | None = None,
+) -> alt.LayerChart:
+    """The smallest compute-bound batch over two sizes, with numbers; never is an area of its own.
+
+    Args:
+        frame: From `critical_frame`: `critical` [1] for every pair of sizes, null for never.
+        dims: The names of the sizes across and up.
+        size: What is solved for.
+        first: The initial choices by parameter; the first of the frame by default.
+        title: Replaces the finding.
+
+    Returns:
+        A chart with the parameters `chip` and `dtypes`.
+    """
+    chips, combinations = (frame[name].unique(maintain_order=True).to_list() for name in BY)
+    span = span_of(frame)
+    cells = numbered(frame, BY).with_columns(**middles())
+    findings = {
+        f"{chip}|{dtypes}": _finding(case, str(chip), str(dtypes), (dims, size), title)
+        for (chip, dtypes), case in frame.group_by(BY, maintain_order=True)
+    }
+    xs, ys = sorted(frame["x"].unique().to_list()), sorted(frame["y"].unique().to_list())
+    across, up = size_axes(span, (dims[0], dims[1]), (xs, ys))
+    now = chosen(*BY)
+    position = {
+        "x": alt.X("x_low:Q", **across),
+        "x2": "x_high:Q",
+        "y": alt.Y("y_low:Q", **up),
+        "y2": "y_high:Q",
+        "tooltip": [
+            "chip:N",
+            "dtypes:N",
+            alt.Tooltip("x:Q", title=dims[0], format=",d"),
+            alt.Tooltip("y:Q", title=dims[1], format=",d"),
+            alt.Tooltip("text:N", title=f"critical {size}"),
+            alt.Tooltip("exact:Q", title="exactly", format=",.2f"),
+            alt.Tooltip("rule:Q", title="rule of thumb", format=",.1f"),
+        ],
+    }
+    places = places_of(
+        {layout: _fits(cells, plot_size(look, MARGINS), span) for layout, look in LAYOUTS.items()}
+    )
+    columns = ("chip", "dtypes", "text", "middle_x", "middle_y", *places.columns)
+    numbers = number_marks(
+        cells.with_columns(places), now, columns, alt.X("middle_x:Q"), alt.Y("middle_y:Q")
+    )
+    return assemble(
+        [*cell_marks(cells, now, size, position), *numbers],
+        findings,
+        starting([Choice("chip", chips), Choice("dtypes", combinations)], first),
+        MARGINS,
+        lowest_sizes(cells, BY),
+    )
+
+
+def _fits(
+    cells: pl.DataFrame, plot: tuple[float, float], span: tuple[float, float, float, float]
+) -> list[Place | None]:
+    """Places in the middle of the cells that have room for their numbers."""
+    places: list[Place | None] = []
+    for row in cells.to_dicts():
+        wide = math.log(row["x_high"] / row["x_low"]) / math.log(span[1] / span[0]) * plot[0]
+        tall = math.log(row["y_high"] / row["y_low"]) / math.log(span[3] / span[2]) * plot[1]
+        places.append(
+            Place(0.0, 0.0, "center")
+            if width_em(row["text"]) * 0.9 < wide - 0.25 and tall > CELL_HEIGHT
+            else None
+        )
+    return places
+
+
+def _finding(
+    case: pl.DataFrame,
+    chip: str,
+    combination: str,
+    sizes: tuple[Sequence[str], str],
+    title: str | None,
+) -> tuple[str, str]:
+    """Title and subtitle: what the sizes shown need, or which of them are never compute-bound."""
+    dims, size = sizes
+    rule = case["rule"].drop_nulls()
+    limit = f" Large matrices: {count(math.ceil(rule[0]))}." if len(rule) else ""
+    shards = case["shards"].unique().to_list()
+    split = split_text(str(case["sharding"][0]), shards, None)
+    name = on_chips(chip, shards)
+    subtitle = (
+        f"Smallest compute-bound {size} for {combination} on {name}{split}, every byte counted."
+        f"{limit}"
+    )
+    never = case.filter(pl.col("critical").is_null())
+    if title:
+        return title, subtitle
+    if never.height == case.height:
+        return f"None of these sizes is ever compute-bound on {name}", subtitle
+    if not never.height:
+        by_size = ", by size" if case["critical"].n_unique() > 1 else ""
+        return f"{name} needs {sizes_text(size, case['critical'])}{by_size}", subtitle
+    square = never.filter(pl.col("x") == pl.col("y"))
+    if square.height:
+        return (
+            f"{dims[0]} = {dims[1]} = {highest(square, 'x'):,.0f} is never compute-bound on {name}",
+            subtitle,
+        )
+    return f"{never.height:,} of {case.height:,} sizes are never compute-bound on {name}", subtitle
+
+
+CHART = Chart(
+    name="critical",
+    family="critical",
+    heading="Critical batch size",
+    caption=(
+        "The smallest compute-bound size for every pair of the other two, exact to the last "
+        "integer. Grey is never."
+    ),
+    order=40,
+    needs=(TWO_OTHERS, SOLVED_LEAD, BOTH_FREE),
+    most_chips=4,
+    frame=lambda of, _: critical_frame(of),
+    draw=lambda frame, of, spec: critical(
+        frame,
+        dims=of.dims[1:],
+        size=of.dims[0],
+        first=first_shown(frame, spec, "chip", "dtypes"),
+        title=spec.title,
+    ),
+)

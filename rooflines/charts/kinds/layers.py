@@ -1,0 +1,233 @@
+"""The critical batch of a model's layers, a row for each chip."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from rooflines.charts.cells import (
+    CELL_HEIGHT,
+    cell_marks,
+    lowest_sizes,
+    number_marks,
+    numbered,
+)
+from rooflines.charts.chart import Chart, Need
+from rooflines.charts.comparing import (
+    CHIP_MARGIN,
+    EVERY,
+    chip_axis,
+    evenly,
+    heading,
+    highlight,
+    row_of,
+    shown_of,
+)
+from rooflines.charts.frames import first_shown, unsharded
+from rooflines.charts.kit.drawing import Choice, assemble, starting
+from rooflines.charts.kit.lazy import alt, pl
+from rooflines.charts.kit.place import LAYOUTS, Place, places_of
+from rooflines.charts.kit.text import chip_label, shorten, sizes_text, split_text, width_em
+from rooflines.charts.kit.themes import Margins, plot_size
+from rooflines.charts.models import models_of
+from rooflines.charts.needs import BY_SHAPE, OTHER_DIMS, SOLVED_LEAD, need
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflines.charts.results import Selection
+
+__all__ = ["critical_of_layers", "layer_frame"]
+
+MARGINS = Margins(left=CHIP_MARGIN, right=8.6)
+
+
+def layer_frame(of: Selection, shapes: Mapping[str, str]) -> pl.DataFrame:
+    """The critical batch of a model's layers by chip.
+
+    Args:
+        of: The chips and combinations, from `Results.of`, of a sweep with shapes and
+            thresholds of its first dimension.
+        shapes: The shapes to show, by the names of their layers.
+
+    Returns:
+        `chip`, `dtypes`, `sharding` and `shards`, `layer`, the sizes as text, `critical` [1] (null:
+        never), `exact` [1].
+    """
+    need(CHART, of.sweep, shapes=list(shapes.values()))
+    dims = of.dims[1:]
+    layers = pl.DataFrame(
+        {"shape": list(shapes.values()), "layer": list(shapes)},
+        schema={"shape": pl.String, "layer": pl.String},
+    )
+    rows = unsharded(of).join(layers.lazy(), on="shape", maintain_order="right_left")
+    sizes = pl.concat_str([pl.format(f"{dim} = {{}}", pl.col(dim)) for dim in dims], separator=", ")
+    kept = ("chip", "dtypes", "sharding", "shards", "layer", "critical")
+    return rows.select(*kept, sizes=sizes, exact="critical_exact").collect()
+
+
+def critical_of_layers(
+    frame: pl.DataFrame,
+    *,
+    model: str = "",
+    size: str = "B",
+    first: Mapping[str, Any] | None = None,
+    title: str | None = None,
+) -> alt.LayerChart:
+    """The critical batch of a model's layers, a row for each chip.
+
+    Args:
+        frame: From `layer_frame`: `critical` [1] by chip and layer, null for never.
+        model: What the subtitle calls the model.
+        size: What is solved for.
+        first: The initial choices by parameter; the first of the frame by default.
+        title: Replaces the finding.
+
+    Returns:
+        A chart with the parameters `dtypes`, and `chip` for the one to highlight.
+    """
+    order = frame["chip"].unique(maintain_order=True).to_list()
+    layers = frame["layer"].unique(maintain_order=True).to_list()
+    by_rank = (
+        frame.group_by("chip", maintain_order=True)
+        .agg(pl.col("critical").mean())
+        .sort("critical", nulls_last=True)["chip"]
+        .to_list()
+    )
+    chips = evenly(by_rank)
+    column = pl.col("layer").replace_strict(
+        {layer: column for column, layer in enumerate(layers)}, return_dtype=pl.Float64
+    )
+    rows = frame.filter(pl.col("chip").is_in(chips)).with_columns(row=row_of(chips), column=column)
+    combinations = rows["dtypes"].unique(maintain_order=True).to_list()
+    cells = numbered(rows, ["dtypes"]).with_columns(
+        low=pl.col("row") - 0.5,
+        high=pl.col("row") + 0.5,
+        left=pl.col("column") - 0.5,
+        right=pl.col("column") + 0.5,
+    )
+    findings: dict[str, tuple[str, str]] = {}
+    for combination in combinations:
+        finding, subtitle = _finding(cells.filter(dtypes=combination), model, combination, size)
+        findings |= {
+            f"{chip}|{combination}": (title or finding, subtitle + shown_of(chips, order))
+            for chip in (EVERY, *order)
+        }
+    return assemble(
+        _marks(cells, chips, _layer_axis(layers, model), size),
+        findings,
+        starting([Choice("chip", [EVERY, *order]), Choice("dtypes", combinations)], first),
+        MARGINS,
+        lowest_sizes(rows, ["dtypes"]),
+    )
+
+
+def _room(layers: int) -> dict[str, float]:
+    """Width of a cell in each layout [em]."""
+    return {layout: plot_size(look, MARGINS)[0] / layers - 0.3 for layout, look in LAYOUTS.items()}
+
+
+def _layer_axis(layers: Sequence[str], model: str) -> dict[str, Any]:
+    """Scale and axis with a column for each layer."""
+    names = {
+        layout: json.dumps([shorten(name, room, tail=True) for name in layers])
+        for layout, room in _room(len(layers)).items()
+    }
+    axis = alt.Axis(
+        values=list(range(len(layers))),
+        labelExpr=f"(narrow ? {names['narrow']} : {names['wide']})[datum.value]",
+        title=f"Layers of {chip_label(model)}" if model else "Layers",
+        grid=False,
+        ticks=False,
+        domain=False,
+    )
+    scale = alt.Scale(domain=[-0.5, len(layers) - 0.5], nice=False, zero=False)
+    return {"scale": scale, "axis": axis}
+
+
+def _marks(
+    cells: pl.DataFrame, chips: Sequence[str], across: Mapping[str, Any], size: str
+) -> list[alt.Chart]:
+    """Cells, and the numbers of those that have room."""
+    now, down = "datum.dtypes == dtypes", chip_axis(chips)
+    position = {
+        "x": alt.X("left:Q", **across),
+        "x2": "right:Q",
+        "y": alt.Y("low:Q", **down),
+        "y2": "high:Q",
+        "tooltip": [
+            "chip:N",
+            "layer:N",
+            "sizes:N",
+            alt.Tooltip("text:N", title=f"critical {size}"),
+            alt.Tooltip("exact:Q", title="exactly", format=",.2f"),
+        ],
+    }
+    fits: dict[str, list[Place | None]] = {}
+    for layout, room in _room(cells["layer"].n_unique()).items():
+        tall = plot_size(LAYOUTS[layout], MARGINS)[1] / len(chips) > CELL_HEIGHT
+        fits[layout] = [
+            Place(0, 0, "center") if width_em(text) * 0.9 < room and tall else None
+            for text in cells["text"]
+        ]
+    places = places_of(fits)
+    columns = ("chip", "dtypes", "row", "column", "text", *places.columns)
+    return [
+        *cell_marks(cells, now, size, position, opacity=highlight()),
+        heading(f"Smallest compute-bound {size}"),
+        *number_marks(
+            cells.hstack(places),
+            now,
+            columns,
+            alt.X("column:Q", **across),
+            alt.Y("row:Q", **down),
+        ),
+    ]
+
+
+def _finding(case: pl.DataFrame, model: str, combination: str, size: str) -> tuple[str, str]:
+    """Title and subtitle: what the layers need, or how many are never compute-bound."""
+    never, needed = case["critical"].null_count(), case["critical"].drop_nulls()
+    split = split_text(case["sharding"][0], case["shards"], None)
+    subtitle = (
+        f"{chip_label(model) or 'Layers'} in {combination}: the smallest {size} at which each"
+        f" matmul is compute-bound{split}."
+    )
+    if never == case.height:
+        return f"No {size} makes these layers compute-bound", subtitle
+    if never:
+        return (
+            f"{never:,} of {case.height:,} pairs of chip and layer are never compute-bound",
+            subtitle,
+        )
+    by_case = ", by layer and chip" if needed.n_unique() > 1 else ""
+    subject = f"{chip_label(model)} needs" if model else "These layers need"
+    return f"{subject} {sizes_text(size, needed)}{by_case}", subtitle
+
+
+def layers_of(of: Selection, model: str | None) -> dict[str, str]:
+    """The shapes of a model of the sweep by layer."""
+    return models_of(of.sweep.config["shapes"])[model or ""]
+
+
+CHART = Chart(
+    name="layers",
+    family="compared",
+    caption="The smallest compute-bound size of each layer's matmul on each chip. Grey is never.",
+    order=80,
+    needs=(
+        OTHER_DIMS,
+        SOLVED_LEAD,
+        BY_SHAPE,
+        Need("several shapes", lambda s: len(s.config["shapes"] or ()) > 1, auto=True),
+    ),
+    fills=frozenset({"model"}),
+    frame=lambda of, spec: layer_frame(of, layers_of(of, spec.model)),
+    draw=lambda frame, of, spec: critical_of_layers(
+        frame,
+        model=spec.model or "",
+        size=of.dims[0],
+        first=first_shown(frame, spec, "dtypes"),
+        title=spec.title,
+    ),
+)

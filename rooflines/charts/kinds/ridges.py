@@ -1,0 +1,170 @@
+"""Ridge points of chips, a row for each chip."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rooflines.basics.text import significant
+from rooflines.charts.chart import Chart
+from rooflines.charts.comparing import (
+    CHIP_MARGIN,
+    EVERY,
+    chip_axis,
+    evenly,
+    heading,
+    highlight,
+    ridges_compared,
+    row_of,
+    shown_of,
+)
+from rooflines.charts.frames import highest, lowest, ridge_frame
+from rooflines.charts.kit.drawing import (
+    SHORT_LABEL,
+    Choice,
+    assemble,
+    data,
+    log_axis,
+    palette_of,
+    placed_text,
+    ticks_between,
+)
+from rooflines.charts.kit.lazy import alt, pl
+from rooflines.charts.kit.place import LAYOUTS, Spot, place, places_of
+from rooflines.charts.kit.themes import Margins, plot_size
+from rooflines.charts.needs import by_chips, has_bandwidth, two_chips
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["ridges"]
+
+MARGINS = Margins(left=CHIP_MARGIN, right=3.0)
+SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")
+
+TALL_ROW = 2.1
+"""Height of a row from which on a label fits above its point [em]."""
+
+
+def ridges(
+    frame: pl.DataFrame, *, title: str | None = None, palette: Mapping[str, str] | None = None
+) -> alt.LayerChart:
+    """Ridge points of chips by the dtype they compute in.
+
+    Args:
+        frame: From `ridge_frame`: `ridge` [FLOP/byte].
+        title: Replaces the finding.
+        palette: Chips with their vendors, if several charts share colours.
+
+    Returns:
+        A chart with the parameter `chip` for the one to highlight.
+    """
+    points = frame.unique(["chip", "compute"], keep="first", maintain_order=True)
+    points = points.group_by(
+        "chip", "vendor", "ridge", "flops_per_s", "bytes_per_s", maintain_order=True
+    ).agg(compute=pl.col("compute").str.join(", "), first=pl.col("compute").first())
+    computes = points["first"].unique(maintain_order=True).to_list()
+    order = (
+        points.group_by("chip", maintain_order=True)
+        .agg(pl.col("ridge").min())
+        .sort("ridge")["chip"]
+        .to_list()
+    )
+    chips = evenly(order)
+    rows = points.filter(pl.col("chip").is_in(chips)).with_columns(row=row_of(chips))
+    shown = frame.filter(pl.col("chip").is_in(chips))
+    compute = shown["compute"][0]
+    subtitle = (
+        "Dense peak over main-memory bandwidth: the FLOP per byte from which a chip is"
+        f" compute-bound.{shown_of(chips, order)}"
+    )
+    finding = title or ridges_compared(shown.filter(compute=compute).unique("chip"), compute)
+    return assemble(
+        _layers(rows, chips, computes, palette_of(frame, palette)),
+        dict.fromkeys((EVERY, *order), (finding, subtitle)),
+        [Choice("chip", [EVERY, *order])],
+        MARGINS,
+    )
+
+
+def _layers(
+    rows: pl.DataFrame, chips: Sequence[str], computes: Sequence[str], colors: alt.Scale
+) -> list[alt.Chart]:
+    """A rule from the lowest ridge of a chip to the highest, points, and labels."""
+    low, high = lowest(rows, "ridge") / 1.35, highest(rows, "ridge") * 1.35
+    x = alt.X(
+        "ridge:Q",
+        **log_axis(
+            low,
+            high,
+            "Ridge point (FLOP per byte of main memory)",
+            SHORT_LABEL,
+            values=ticks_between(low, high),
+        ),
+    )
+    y = alt.Y("row:Q", **chip_axis(chips))
+    color = alt.Color("chip:N", legend=None, scale=colors)
+    shapes = [SHAPES[index % len(SHAPES)] for index in range(len(computes))]
+    shape = alt.Shape("first:N", legend=None, scale=alt.Scale(domain=list(computes), range=shapes))
+    tooltip = [
+        "chip:N",
+        "compute:N",
+        alt.Tooltip("ridge:Q", title="FLOP/byte", format=".4~s"),
+        alt.Tooltip("flops_per_s:Q", title="peak FLOP/s", format=".4~s"),
+        alt.Tooltip("bytes_per_s:Q", title="byte/s", format=".4~s"),
+    ]
+    spans = rows.group_by("chip", "row", maintain_order=True).agg(
+        low=pl.col("ridge").min(), high=pl.col("ridge").max()
+    )
+    labels = _labels(rows, (low, high), len(chips))
+    return [
+        alt.Chart(data(spans)).mark_rule(style="rule").encode(x=alt.X("low:Q"), x2="high:Q", y=y),
+        alt.Chart(data(rows))
+        .mark_point(style="dot", filled=True)
+        .encode(x=x, y=y, color=color, shape=shape, opacity=highlight(), tooltip=tooltip),
+        *placed_text(labels, "value", halo=True, x=x, y=y, color=color, opacity=highlight()),
+        heading("Ridge point by compute dtype"),
+    ]
+
+
+def _labels(rows: pl.DataFrame, span: tuple[float, float], height: int) -> pl.DataFrame:
+    """Dtype and number beside each point."""
+    low, high = span
+    records = rows.to_dicts()
+    texts = [f"{row['compute']} {significant(row['ridge'])}" for row in records]
+    places = {}
+    for layout, look in LAYOUTS.items():
+        plot = plot_size(look, MARGINS)
+        step = plot[1] / height
+        sides = ("t", "r", "l", "b") if step > TALL_ROW else ("r", "l")
+        spots = [
+            Spot(
+                math.log(row["ridge"] / low) / math.log(high / low) * plot[0],
+                (row["row"] + 0.5) * step,
+                text,
+                bold=True,
+                sides=sides,
+                distance=0.45,
+            )
+            for row, text in zip(records, texts, strict=True)
+        ]
+        places[layout] = place(spots, plot)
+    return rows.select("chip", "row", "ridge", text=pl.Series(texts, dtype=pl.String)).hstack(
+        places_of(places)
+    )
+
+
+CHART = Chart(
+    name="ridges",
+    family="compared",
+    heading="Chips compared",
+    caption="Dense peak over main-memory bandwidth, by the dtype computed in.",
+    order=70,
+    needs=(two_chips(has_bandwidth, "a known bandwidth of the main memory"),),
+    compares=has_bandwidth,
+    preferred=by_chips,
+    most_dtypes=8,
+    chip_colours=True,
+    frame=lambda of, _: ridge_frame(of),
+    draw=lambda frame, _, spec: ridges(frame, title=spec.title, palette=dict(spec.palette)),
+)

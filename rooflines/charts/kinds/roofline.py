@@ -1,0 +1,310 @@
+"""The roofline of a chip: what it attains at every intensity, per memory level and interconnect."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from rooflines.charts.chart import Chart, Need
+from rooflines.charts.frames import TIMES, first_shown
+from rooflines.charts.kinds.roofline_labels import labels_of
+from rooflines.charts.kinds.roofline_roof import MARGINS, REGIONS, Plane, Roof
+from rooflines.charts.kit.drawing import (
+    SHORT_LABEL,
+    Choice,
+    assemble,
+    chosen,
+    data,
+    log_axis,
+    placed_text,
+    starting,
+    zoom,
+)
+from rooflines.charts.kit.lazy import alt, pl
+from rooflines.charts.needs import by_chips, need
+from rooflines.model.resources import math_rate, memory_rate, network_rate
+from rooflines.model.sharding import chips_joined
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.charts.results import Selection
+    from rooflines.model.resources import Target
+
+__all__ = ["roofline", "roofline_frame"]
+
+PAIR = 2
+"""Chips that the slope of an interconnect is for: one and its neighbour."""
+
+
+COLUMNS = {
+    "chip": str,
+    "dtypes": str,
+    "kind": str,
+    "name": str,
+    "flops_per_s": float,
+    "bytes_per_s": float,
+    "intensity": float,
+    "B": int,
+    "shape": str,
+}
+"""The columns of `roofline_frame`."""
+
+
+def roofline_frame(
+    of: Selection, shape: str | None = None, sizes: Sequence[int] = ()
+) -> pl.DataFrame:
+    """Ceilings, slopes and operating points of chips.
+
+    Args:
+        of: The chips and combinations, from `Results.of`; the sweep's rows are operating points.
+        shape: Which of its shapes; without shapes the largest sizes of the grid.
+        sizes: Sizes of the operation's first dimension to mark; powers of eight by default.
+
+    Returns:
+        A row for everything drawn. `kind` is `memory` or `network` (`name` with its `bytes_per_s`
+        [byte/s], the peak `flops_per_s` [FLOP/s] and the ridge between the two, `intensity`
+        [FLOP/byte]; the sweep's memory level first), `ceiling` (`name` is a compute dtype of the
+        chip, with its peak), or `point` (a row of the table: its `intensity` and what it attains,
+        `flops_per_s`).
+    """
+    need(CHART, of.sweep, shape=shape, sizes=sizes)
+    records: list[dict[str, Any]] = []
+    for chip, group in groupby(of.targets(), key=lambda target: target[0]):
+        targets = list(group)
+        target = targets[0][2]
+        records += [
+            {
+                "chip": chip,
+                "kind": "ceiling",
+                "name": compute,
+                "flops_per_s": float(math_rate(replace(target, compute=compute)).per_s),
+            }
+            for compute in target.chip["units"][target.unit]
+        ]
+        records += [
+            {"chip": chip, "dtypes": name, **line}
+            for _, name, target in targets
+            for line in _bandwidths(target)
+        ]
+    lines = pl.DataFrame(records, schema=COLUMNS, orient="row").with_columns(
+        intensity=pl.col("flops_per_s") / pl.col("bytes_per_s")
+    )
+    return pl.concat([lines, _operating_points(of, shape, sizes)])
+
+
+def _bandwidths(target: Target) -> Iterator[dict[str, Any]]:
+    """Memory levels, the target's own first, and interconnects to a neighbour, with their rates."""
+    peak = float(math_rate(target).per_s)
+    levels = target.chip["memory"]
+    for name in sorted(levels, key=lambda level: level != target.memory):
+        if levels[name].get("bytes_per_s"):
+            rate = memory_rate(replace(target, memory=name))
+            yield {
+                "kind": "memory",
+                "name": name,
+                "flops_per_s": peak,
+                "bytes_per_s": float(rate.per_s),
+            }
+    for name, link in target.chip["networks"].items():
+        between = network_rate(replace(target, network=name, shards=PAIR))
+        if (
+            between
+            and chips_joined(link["topology"], link.get("links", 1), link.get("domain")) != 1
+        ):
+            yield {
+                "kind": "network",
+                "name": name,
+                "flops_per_s": peak,
+                "bytes_per_s": float(between.per_s),
+            }
+
+
+def _operating_points(of: Selection, shape: str | None, sizes: Sequence[int]) -> pl.DataFrame:
+    """Rows of one chip and one shape as points, at several sizes of the first dimension."""
+    lead, *others = of.dims
+    rows = of.rows().filter(shards=1)
+    largest = [pl.col(dim) == pl.col(dim).max() for dim in others]
+    rows = rows.filter(*([pl.col("shape") == shape] if shape is not None else largest))
+    wanted = list(sizes) or [8**power for power in range(14)]
+    return (
+        rows.filter(pl.col(lead).is_in(wanted))
+        .select(
+            "chip",
+            "dtypes",
+            kind=pl.lit("point"),
+            name=pl.lit(lead),
+            flops_per_s="attained_flops_per_s",
+            bytes_per_s=pl.lit(None, dtype=pl.Float64),
+            intensity="memory_intensity",
+            B=lead,
+            shape="shape",
+        )
+        .unique(["chip", "dtypes", "B"], keep="first", maintain_order=True)
+        .collect()
+    )
+
+
+def roofline(
+    frame: pl.DataFrame, *, first: Mapping[str, Any] | None = None, title: str | None = None
+) -> alt.LayerChart:
+    """The roofline of one chip, chosen among those of the frame.
+
+    Args:
+        frame: From `roofline_frame`: peaks [FLOP/s], bandwidths [byte/s], ridges [FLOP/byte] and
+            operating points.
+        first: The initial choices by parameter; the first of the frame by default.
+        title: Replaces the finding.
+
+    Returns:
+        A chart with the parameters `chip` and `dtypes`.
+    """
+    plane = Plane(frame)
+    chips = frame["chip"].unique(maintain_order=True).to_list()
+    combinations = frame["dtypes"].drop_nulls().unique(maintain_order=True).to_list()
+    pieces: dict[str, list[dict[str, Any]]] = {
+        name: [] for name in ("roof", "slope", "ceiling", "region", "ridge", "point", "word")
+    }
+    labels: dict[str, list[pl.DataFrame]] = {
+        style: [] for style in ("strong", "label", "note", *REGIONS)
+    }
+    findings = {}
+    for key, of_chip in _cases(frame, chips, combinations):
+        roof = Roof(plane, of_chip, *key)
+        for name, rows in roof.pieces().items():
+            pieces[name] += rows
+        for style, frame_of_style in labels_of(roof).items():
+            labels[style].append(frame_of_style)
+        finding = roof.finding()
+        findings["|".join(key)] = (title or finding[0], finding[1])
+    x = alt.X(
+        "x:Q",
+        **log_axis(
+            plane.low, plane.high, "Arithmetic intensity (FLOP per byte moved)", SHORT_LABEL
+        ),
+    )
+    y = alt.Y("y:Q", **log_axis(plane.bottom, plane.top, "Attainable FLOP/s"))
+    layers = [*_marks(pieces, x, y), *_texts(labels, x, y, plane.turn)]
+    return assemble(
+        layers,
+        findings,
+        starting([Choice("chip", chips), Choice("dtypes", combinations)], first),
+        MARGINS,
+    )
+
+
+def _cases(
+    frame: pl.DataFrame, chips: Sequence[str], combinations: Sequence[str]
+) -> list[tuple[tuple[str, str], pl.DataFrame]]:
+    """Chip, combination and their rows, for all combinations that a chip supports."""
+    cases = []
+    for chip in chips:
+        for combination in combinations:
+            rows = frame.filter(
+                (pl.col("chip") == chip)
+                & ((pl.col("dtypes") == combination) | pl.col("dtypes").is_null())
+            )
+            if rows.filter(kind="memory").height:
+                cases.append(((chip, combination), rows))
+    return cases
+
+
+def _marks(pieces: Mapping[str, list[dict[str, Any]]], x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """Regions, then lines, then points."""
+    now = chosen("chip", "dtypes")
+    frames = {
+        name: data(pl.DataFrame(rows, infer_schema_length=None))
+        for name, rows in pieces.items()
+        if rows
+    }
+
+    def layer(name: str) -> alt.Chart:
+        return alt.Chart(frames[name]).transform_filter(now)
+
+    region = alt.Color(
+        "region:N", legend=None, scale=alt.Scale(domain=list(TIMES), range="ordinal")
+    )
+    rate = alt.Tooltip("bytes_per_s:Q", title="byte/s", format=".3~s")
+    layers = [
+        layer("region")
+        .mark_area(style="region")
+        .encode(x=x, y=y, y2="y2:Q", color=region, detail="region:N"),
+        layer("ceiling")
+        .mark_line(style="context")
+        .encode(
+            x=x,
+            y=y,
+            detail="line:N",
+            tooltip=["name:N", alt.Tooltip("peak:Q", title="peak FLOP/s", format=".4~s")],
+        ),
+        layer("slope")
+        .mark_line(style="context")
+        .encode(
+            x=x,
+            y=y,
+            detail="line:N",
+            tooltip=[
+                "name:N",
+                rate,
+                alt.Tooltip("ridge:Q", title="ridge, FLOP/byte", format=".4~s"),
+            ],
+        ),
+        layer("ridge").mark_rule(style="rule").encode(x=x, y=y, y2="y2:Q"),
+        layer("roof").mark_line(style="roof").encode(x=x, y=y).add_params(zoom("x", "y")),
+    ]
+    if "point" in frames:
+        tooltip = [
+            alt.Tooltip("shape:N"),
+            alt.Tooltip("at:Q", title="size", format=",d"),
+            alt.Tooltip("x:Q", title="FLOP/byte", format=".4~s"),
+            alt.Tooltip("y:Q", title="attained FLOP/s", format=".4~s"),
+        ]
+        layers.append(
+            layer("point")
+            .mark_point(style="ink-dot", filled=True)
+            .encode(x=x, y=y, tooltip=tooltip)
+        )
+    return layers
+
+
+def _texts(
+    labels: Mapping[str, list[pl.DataFrame]], x: alt.X, y: alt.Y, turn: str
+) -> list[alt.Chart]:
+    """Every label; those of slopes are turned by the slopes' angle."""
+    layers = []
+    for style, frames in labels.items():
+        frame = pl.concat(frames, how="diagonal")
+        slopes = pl.col("role") == "slope"
+        for part, angle in ((frame.filter(slopes), turn), (frame.filter(~slopes), "0")):
+            if part.height:
+                plain = part.drop("role", "span", "end", strict=False)
+                layers += placed_text(plain, style, chosen("chip", "dtypes"), angle=angle, x=x, y=y)
+    return layers
+
+
+CHART = Chart(
+    name="roofline",
+    family="roofline",
+    heading="Roofline of a chip",
+    caption=(
+        "Attainable FLOP/s over arithmetic intensity. The thick line is the roof from main "
+        "memory, thin ones are other memory levels, interconnects (two chips) and compute dtypes. "
+        "On one chip all left of the ridge is memory-bound, all right of it compute-bound."
+    ),
+    order=10,
+    needs=(
+        Need(
+            "the vector unit for an operation of one dimension",
+            lambda s: s.op.dims != ("D",) or s.unit == "vector",
+            auto=True,
+        ),
+    ),
+    reads=("memory_intensity", "attained_flops_per_s"),
+    preferred=by_chips,
+    fills=frozenset({"shape"}),
+    frame=lambda of, spec: roofline_frame(of, spec.shape, spec.sizes),
+    draw=lambda frame, _, spec: roofline(
+        frame, first=first_shown(frame, spec, "chip", "dtypes"), title=spec.title
+    ),
+)

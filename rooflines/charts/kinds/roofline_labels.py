@@ -1,0 +1,245 @@
+"""Labels of a roofline: at the foot, beside the ridge, above ceilings, at points, along slopes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import pairwise, product
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.text import count, si, significant
+from rooflines.charts.kinds.roofline_roof import MARGINS, REGIONS, Roof
+from rooflines.charts.kit.lazy import pl
+from rooflines.charts.kit.place import LAYOUTS, Box, Place, Spot, dodge, place, places_of
+from rooflines.charts.kit.text import part_name, width_em
+from rooflines.charts.kit.themes import plot_size
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["labels_of"]
+
+FOOT = 1.1
+"""Height of the words at the foot of the regions [em]."""
+
+
+CLEAR = 0.8
+"""Room left before and after a label [em]."""
+
+
+OFF_SLOPE = 0.75
+"""From a slope to the middle of its name [em]."""
+
+
+ALONG = (0.42, 0.5, 0.34, 0.58, 0.26, 0.66, 0.18, 0.74, 0.82)
+"""Places for its name along a slope, best first."""
+
+
+SQUARES = 9
+"""Boxes that a turned text is approximated by [1]."""
+
+
+POINT_SIDES = ("tl", "br", "b", "t", "r", "l")
+
+
+LIFTED = 0.9
+"""How far a ceiling's label may be from its place above the line [em]."""
+
+
+def labels_of(roof: Roof) -> dict[str, pl.DataFrame]:
+    """Every label of a roof with its places in both layouts, by style."""
+    labels = _Labels(roof)
+    texts = labels.texts()
+    places = {
+        layout: labels.placed(plot_size(size, MARGINS), texts) for layout, size in LAYOUTS.items()
+    }
+    frame = pl.DataFrame([{**roof.key, **text} for text in texts]).hstack(places_of(places))
+    return {
+        style: frame.filter(pl.col("style") == style).drop("style")
+        for style in ("strong", "label", "note", *REGIONS)
+    }
+
+
+class _Labels:
+    """The labels of one roof: their texts, then their places in each layout."""
+
+    def __init__(self, roof: Roof) -> None:
+        self.roof, self.plane = roof, roof.plane
+
+    def texts(self) -> list[dict[str, Any]]:
+        """Text and position of every label; earlier ones take their places first."""
+        bottom = self.plane.bottom
+        cuts = [x for x, _ in self.roof.path(self.roof.main["bytes_per_s"], self.roof.peak)]
+        texts: list[dict[str, Any]] = [
+            {
+                "role": "foot",
+                "style": region,
+                "text": f"{region}-bound",
+                "x": math.sqrt(left * right),
+                "y": bottom,
+                "span": (left, right),
+            }
+            for region, (left, right) in zip(REGIONS, pairwise(cuts), strict=True)
+        ]
+        texts.append(
+            {
+                "role": "ridge",
+                "style": "strong",
+                "text": f"ridge · {significant(self.roof.main['intensity'])} FLOP/byte",
+                "x": self.roof.main["intensity"],
+                "y": bottom,
+            }
+        )
+        for peak, names in self.roof.ceilings.items():
+            style = "strong" if peak == self.roof.peak else "note"
+            texts.append(
+                {
+                    "role": "ceiling",
+                    "style": style,
+                    "text": f"{', '.join(names)} · {si(peak, 'FLOP/s')}",
+                    "x": self.plane.high,
+                    "y": peak,
+                }
+            )
+        texts += [
+            {
+                "role": "point",
+                "style": "label",
+                "text": f"{point['name']} = {count(point['B'])}",
+                "x": point["intensity"],
+                "y": point["flops_per_s"],
+            }
+            for point in self.roof.points
+        ]
+        for slope in self.roof.slopes:
+            style = "strong" if slope is self.roof.main else "note"
+            text = f"{part_name(slope['name'])} · {si(slope['bytes_per_s'], 'B/s')}"
+            corners = self.roof.path(slope["bytes_per_s"], self.roof.peak)
+            texts.append(
+                {
+                    "role": "slope",
+                    "style": style,
+                    "text": text,
+                    "x": corners[0][0],
+                    "y": corners[0][1],
+                    "end": corners[1],
+                }
+            )
+        return texts
+
+    def placed(self, plot: tuple[float, float], texts: list[dict[str, Any]]) -> list[Place | None]:
+        """Places of all labels in one layout."""
+        lines = [
+            (*self.plane.at(plot, *a), *self.plane.at(plot, *b))
+            for slope in self.roof.slopes
+            for a, b in [self.roof.path(slope["bytes_per_s"], self.roof.peak)[:2]]
+        ]
+        lines += [
+            (
+                *self.plane.at(plot, peak / self.roof.main["bytes_per_s"], peak),
+                *self.plane.at(plot, self.plane.high, peak),
+            )
+            for peak in self.roof.ceilings
+        ]
+        ridge_x = self.plane.at(plot, self.roof.main["intensity"], self.roof.peak)[0]
+        lines.append((ridge_x, self.plane.at(plot, 1, self.roof.peak)[1], ridge_x, plot[1]))
+        done: list[Place | None] = []
+        taken: list[Box] = []
+        for role in ("foot", "ridge", "ceiling", "point", "slope"):
+            group = [text for text in texts if text["role"] == role]
+            spots = [self._spot(text, plot) for text in group]
+            places: list[Place | None]
+            if role == "foot":
+                places = self._at_foot(group, spots, plot)
+            elif role == "ridge":
+                places = [_beside_ridge(spot, plot) for spot in spots]
+            elif role == "ceiling":
+                places = _above_ceilings(spots, plot)
+            elif role == "point":
+                places = place(
+                    [replace(spot, sides=POINT_SIDES) for spot in spots],
+                    plot,
+                    boxes=taken,
+                    segments=lines,
+                )
+            else:
+                places = self._along_slopes(group, spots, plot, taken)
+            taken += [p.box(s) for p, s in zip(places, spots, strict=True) if p and role != "slope"]
+            done += places
+        return done
+
+    def _spot(self, text: Mapping[str, Any], plot: tuple[float, float]) -> Spot:
+        x, y = self.plane.at(plot, text["x"], text["y"])
+        return Spot(x, y, text["text"], bold=text["style"] not in ("label", "note"))
+
+    def _at_foot(
+        self, group: Sequence[Mapping[str, Any]], spots: Sequence[Spot], plot: tuple[float, float]
+    ) -> list[Place | None]:
+        """The names of regions that are wide enough."""
+        places: list[Place | None] = []
+        for text, spot in zip(group, spots, strict=True):
+            left, right = (self.plane.at(plot, x, self.plane.bottom)[0] for x in text["span"])
+            places.append(
+                Place(0.0, -FOOT, "center")
+                if right - left > width_em(spot.text, bold=True) + CLEAR
+                else None
+            )
+        return places
+
+    def _along_slopes(
+        self,
+        group: Sequence[Mapping[str, Any]],
+        spots: Sequence[Spot],
+        plot: tuple[float, float],
+        taken: Sequence[Box],
+    ) -> list[Place | None]:
+        """Bandwidths along their slopes, turned like them, if the turned text overlaps nothing."""
+        places: list[Place | None] = []
+        occupied = list(taken)
+        for text, spot in zip(group, spots, strict=True):
+            end = self.plane.at(plot, *text["end"])
+            angle = math.atan2(spot.y - end[1], end[0] - spot.x)
+            length = math.hypot(end[0] - spot.x, spot.y - end[1])
+            half = width_em(spot.text, bold=spot.bold) / 2
+            best = None
+            for share, off in product(ALONG, (-OFF_SLOPE, OFF_SLOPE)):
+                along = length * share
+                if along - half < CLEAR or along + half > length - CLEAR:
+                    continue
+                boxes = _turned(spot, along, off, angle)
+                if not any(box.meets(other) for box in boxes for other in occupied):
+                    best = Place(along, off, "center")
+                    occupied += boxes
+                    break
+            places.append(best)
+        return places
+
+
+def _beside_ridge(spot: Spot, plot: tuple[float, float]) -> Place:
+    """The ridge's number beside its line, on the side that has room."""
+    right = spot.x + width_em(spot.text, bold=True) + CLEAR < plot[0]
+    return Place(0.5, -FOOT - 1.7, "left") if right else Place(-0.5, -FOOT - 1.7, "right")
+
+
+def _above_ceilings(spots: Sequence[Spot], plot: tuple[float, float]) -> list[Place | None]:
+    """Names above the right ends of their ceilings, pushed apart, but not too far from them."""
+    wanted = [spot.y - 0.75 for spot in spots]
+    heights = dodge(wanted, 1.32, 0.4, plot[1])
+    return [
+        Place(-0.2, y - spot.y, "right") if abs(y - w) < LIFTED else None
+        for y, spot, w in zip(heights, spots, wanted, strict=True)
+    ]
+
+
+def _turned(spot: Spot, along: float, off: float, angle: float) -> list[Box]:
+    """The area of a text along a slope, as a row of squares."""
+    wide = width_em(spot.text, bold=spot.bold)
+    boxes = []
+    for step in range(SQUARES):
+        way = along + (step / (SQUARES - 1) - 0.5) * wide
+        x, y = (
+            spot.x + way * math.cos(angle) + off * math.sin(angle),
+            spot.y - way * math.sin(angle) + off * math.cos(angle),
+        )
+        boxes.append(Box(x - OFF_SLOPE, y - OFF_SLOPE, x + OFF_SLOPE, y + OFF_SLOPE))
+    return boxes

@@ -1,0 +1,152 @@
+"""The plane of a roofline, and the roof of one chip in one dtype combination."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.text import si, significant
+from rooflines.charts.frames import highest, lowest
+from rooflines.charts.kit.lazy import pl
+from rooflines.charts.kit.text import chip_label, part_name
+from rooflines.charts.kit.themes import Margins
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["MARGINS", "REGIONS", "Plane", "Roof"]
+
+MARGINS = Margins(left=4.2, right=1.6, bottom=4.4)
+
+REGIONS = ("memory", "compute")
+"""The bottleneck left and right of the ridge; styles of the same names write it."""
+
+
+class Plane:
+    """The plot: log-log, the same decades for every chip."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        ridges = frame.filter(pl.col("kind").is_in(["memory", "network"]))
+        points = frame.filter(kind="point")
+        main = ridges.filter(kind="memory").unique(["chip", "dtypes"], keep="first")
+        least = [ridges["intensity"].min(), points["intensity"].min()]
+        lowest_shown = min(float(v) for v in least if v is not None)  # type: ignore[arg-type]
+        self.low = 10.0 ** math.floor(math.log10(lowest_shown * 0.55)) * 3
+        most = [ridges["intensity"].max(), points["intensity"].max()]
+        self.high = max(float(v) for v in most if v is not None) * 4  # type: ignore[arg-type]
+        self.top = highest(frame, "flops_per_s") * 1.9
+        slow = lowest(main, "bytes_per_s") * self.low
+        self.bottom = min(slow / 1.6, self.top / 1e4)
+
+    @property
+    def turn(self) -> str:
+        """The angle of a slope as an expression of the plot's size [degree]."""
+        up, across = math.log10(self.top / self.bottom), math.log10(self.high / self.low)
+        return f"-atan2(height / {up:.6g}, width / {across:.6g}) * 180 / PI"
+
+    def at(self, size: tuple[float, float], x: float, y: float) -> tuple[float, float]:
+        """A point in em, y downwards."""
+        across = math.log(x / self.low) / math.log(self.high / self.low)
+        up = math.log(y / self.bottom) / math.log(self.top / self.bottom)
+        return across * size[0], (1 - up) * size[1]
+
+
+class Roof:
+    """One chip in one dtype combination."""
+
+    def __init__(self, plane: Plane, frame: pl.DataFrame, chip: str, dtypes: str) -> None:
+        self.plane, self.key = plane, {"chip": chip, "dtypes": dtypes}
+        self.slopes = (
+            frame.filter(pl.col("kind").is_in(["memory", "network"]))
+            .sort("bytes_per_s", descending=True)
+            .to_dicts()
+        )
+        self.points = frame.filter(kind="point").sort("B").to_dicts()
+        main = frame.filter(kind="memory")["name"][0]
+        self.main = next(
+            slope for slope in self.slopes if slope["kind"] == "memory" and slope["name"] == main
+        )
+        self.peak = self.main["flops_per_s"]
+        grouped: dict[float, list[str]] = {}
+        for row in frame.filter(kind="ceiling").to_dicts():
+            grouped.setdefault(row["flops_per_s"], []).append(row["name"])
+        self.ceilings = dict(sorted(grouped.items(), reverse=True))
+        self.highest = max(self.ceilings, default=self.peak)
+
+    def path(self, bytes_per_s: float, peak: float) -> list[tuple[float, float]]:
+        """The corners of the roof of a bandwidth and a peak [FLOP/byte, FLOP/s]."""
+        low, high = self.plane.low, self.plane.high
+        start = max(low, self.plane.bottom / bytes_per_s)
+        return [(start, start * bytes_per_s), (peak / bytes_per_s, peak), (high, peak)]
+
+    def pieces(self) -> dict[str, list[dict[str, Any]]]:
+        """The rows of every layer."""
+        main = self.main
+        rows: dict[str, list[dict[str, Any]]] = {
+            "roof": self._corners(self.path(main["bytes_per_s"], self.peak), "roof"),
+            "slope": [],
+            "ceiling": [],
+            "region": self._regions(),
+            "ridge": [
+                {**self.key, "x": main["intensity"], "y": self.plane.bottom, "y2": self.peak}
+            ],
+            "point": [
+                {
+                    **self.key,
+                    "x": p["intensity"],
+                    "y": p["flops_per_s"],
+                    "at": p["B"],
+                    "shape": p["shape"] or "",
+                }
+                for p in self.points
+            ],
+        }
+        for slope in self.slopes:
+            corners = self.path(
+                slope["bytes_per_s"], self.highest if slope["kind"] == "memory" else self.peak
+            )[:2]
+            about = {
+                "name": part_name(slope["name"]),
+                "bytes_per_s": slope["bytes_per_s"],
+                "ridge": slope["intensity"],
+            }
+            rows["slope"] += [row | about for row in self._corners(corners, slope["name"])]
+        fastest = max(s["bytes_per_s"] for s in self.slopes if s["kind"] == "memory")
+        for peak, names in self.ceilings.items():
+            corners = [(peak / fastest, peak), (self.plane.high, peak)]
+            rows["ceiling"] += [
+                row | {"name": ", ".join(names), "peak": peak}
+                for row in self._corners(corners, names[0])
+            ]
+        return rows
+
+    def _corners(self, corners: Sequence[tuple[float, float]], line: str) -> list[dict[str, Any]]:
+        return [{**self.key, "line": line, "x": x, "y": y} for x, y in corners]
+
+    def _regions(self) -> list[dict[str, Any]]:
+        """The areas under the main roof: memory-bound left of the ridge, else compute-bound."""
+        corners = self.path(self.main["bytes_per_s"], self.peak)
+        return [
+            {**self.key, "region": region, "x": x, "y": y, "y2": self.plane.bottom}
+            for region, ends in zip(REGIONS, pairwise(corners), strict=True)
+            for x, y in ends
+        ]
+
+    def finding(self) -> tuple[str, str]:
+        """Title and subtitle: the ridge, and the numbers that it follows from."""
+        name, combination = chip_label(self.key["chip"]), self.key["dtypes"]
+        level = part_name(self.main["name"])
+        shape = next((point["shape"] for point in self.points if point["shape"]), None)
+        title = (
+            f"The {level} ridge of {name} is {significant(self.main['intensity'])} FLOP per byte"
+        )
+        points = (
+            f" Dots: {shape} at several {self.points[0]['name']}."
+            if shape
+            else " Dots: the largest matrices of the sweep."
+            if self.points
+            else ""
+        )
+        rates = f"{si(self.peak, 'FLOP/s')}, {level} at {si(self.main['bytes_per_s'], 'B/s')}"
+        return title, f"{combination} at {rates}.{points}"

@@ -1,0 +1,67 @@
+"""Models and their layers, from the shapes of a sweep."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["models_of"]
+
+
+def models_of(shapes: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """Shapes by model and layer.
+
+    A shape's keys `model` and `layer` say which layer it is; without `layer` that is the rest of
+    its name after the model. The model and layer of a shape without `model` are guessed from its
+    name: `llama-3-8b-up` is the layer `up` of `llama-3-8b`. The guess stays for one version.
+
+    Args:
+        shapes: With `name`, and `model` and `layer` if they are stated.
+
+    Returns:
+        For every model its layers, and the name of each layer's shape. Shapes that belong to no
+        model are listed under "".
+    """
+    stated = [shape for shape in shapes if shape.get("model")]
+    models = _guessed([shape["name"] for shape in shapes if not shape.get("model")])
+    for shape in stated:
+        model, name = shape["model"], shape["name"]
+        layer = shape.get("layer") or name.removeprefix(f"{model}-")
+        models.setdefault(model, {})[layer] = name
+    return models
+
+
+def _guessed(names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Models and layers by name: a layer is the longest ending that two names share.
+
+    A model that has no more layers than one whose name it extends is part of that one:
+    `gpt-oss-expert` is of `gpt-oss`.
+    """
+    endings = Counter(ending for name in names for _, ending in _cuts(name))
+    models: dict[str, dict[str, str]] = {}
+    for name in names:
+        model, layer = next(
+            ((model, ending) for model, ending in _cuts(name) if endings[ending] > 1), ("", name)
+        )
+        models.setdefault(model, {})[layer] = name
+    for model in sorted(models, key=len, reverse=True):
+        parent = next((m for m in models if m and m != model and model.startswith(f"{m}-")), None)
+        if parent and len(models[model]) <= len(models[parent]):
+            models[parent] |= {
+                f"{model[len(parent) + 1 :]}-{layer}": name
+                for layer, name in models.pop(model).items()
+            }
+    return models
+
+
+def _cuts(name: str) -> list[tuple[str, str]]:
+    """All ways to cut a name into model and layer; a layer begins with a letter, unlike `27b`."""
+    words = name.split("-")
+    return [
+        ("-".join(words[:cut]), "-".join(words[cut:]))
+        for cut in range(1, len(words))
+        if words[cut][:1].isalpha()
+    ]

@@ -1,0 +1,96 @@
+"""What a sweep offers to charts: sizes, shapes, and what else a reader can choose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.errors import Mistakes, check_known
+from rooflines.model.sharding import SHARDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflines.sweep.sweep import Sweep
+
+__all__ = [
+    "LONG_AXIS",
+    "MAP_AXIS",
+    "SHORT_AXIS",
+    "TWO",
+    "check_asked",
+    "has_axis",
+    "map_dims",
+    "shape_names",
+    "sizes_of",
+    "tall",
+]
+
+TWO = 2
+
+LONG_AXIS, SHORT_AXIS, MAP_AXIS = 8, 3, 4
+"""Fewest sizes of an axis for a curve, for a series over shards, and for the side of a map [1]."""
+
+
+def sizes_of(sweep: Sweep, dim: str) -> list[int]:
+    """The sizes that a dimension takes."""
+    return sorted(
+        {value for axis in (*sweep.leading, *sweep.inner) for value in axis.columns.get(dim, ())}
+    )
+
+
+def has_axis(sweep: Sweep, dim: str) -> bool:
+    """Whether a dimension has an axis of its own."""
+    return any(set(axis.columns) == {dim} for axis in (*sweep.leading, *sweep.inner))
+
+
+def tall(sweep: Sweep, up: str) -> bool:
+    """Whether a bound map with this vertical axis has more than a few rows."""
+    return (
+        len(sweep.config[SHARDS]) >= SHORT_AXIS
+        if up == SHARDS
+        else len(sizes_of(sweep, up)) >= MAP_AXIS
+    )
+
+
+def map_dims(sweep: Sweep) -> list[str]:
+    """What can be the vertical axis of a bound map of a sweep, those with most rows first."""
+    shards = [SHARDS] if len(sweep.config[SHARDS]) > 1 else []
+    return sorted(
+        [*shards, *(dim for dim in sweep.op.dims[1:] if has_axis(sweep, dim))],
+        key=lambda up: not tall(sweep, up),
+    )
+
+
+def shape_names(sweep: Sweep) -> list[str]:
+    """The names of a sweep's shapes."""
+    return [shape["name"] for shape in sweep.config["shapes"] or []]
+
+
+def check_asked(sweep: Sweep, **asked: str | Sequence[Any] | None) -> None:
+    """Refuse choices of a chart that its sweep does not offer.
+
+    Args:
+        sweep: The sweep.
+        asked: A name, or a list of names or numbers; None is no choice.
+
+    Raises:
+        RooflinesError: The sweep does not offer one; key paths are the names of the arguments.
+    """
+    offered: Mapping[str, tuple[Sequence[Any], str]] = {
+        "chips": (list(sweep.rows_by_chip()), "no chip of"),
+        "dtypes": (list(sweep.combinations), "no dtype combination of"),
+        **dict.fromkeys(("shape", "shapes"), (shape_names(sweep), "no shape of")),
+        "sharding": (list(sweep.shardings), "no sharding of"),
+        "shards": (sweep.config[SHARDS], "no number of chips of"),
+        "sizes": (sizes_of(sweep, sweep.op.dims[0]), f"no size of {sweep.op.dims[0]} in"),
+        "up": (map_dims(sweep), "nothing that has an axis in"),
+        "axis": (
+            [axis for axis in sweep.solved if axis != SHARDS],
+            "no dimension among the `thresholds` of",
+        ),
+    }
+    with Mistakes() as mistakes:
+        for name, values in asked.items():
+            with mistakes.at(name):
+                known, what = offered[name]
+                check_known(values, known, f"{what} sweep {sweep.name}")

@@ -1,0 +1,214 @@
+"""Where charts take their numbers from: the files of a run, or a config computed on demand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from rooflines.basics.errors import RooflinesError, check_known, placed
+from rooflines.basics.text import abridged, counted
+from rooflines.charts.kit.lazy import pl
+from rooflines.charts.offers import check_asked
+from rooflines.critical.thresholds import sweep_thresholds
+from rooflines.results.tables import metadata_of, scan
+from rooflines.sweep.recipes import sweep_of
+from rooflines.sweep.sweep import Variant
+from rooflines.sweep.table import table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rooflines.model.resources import Target
+    from rooflines.sweep.sweep import ChipRows, Sweep
+
+__all__ = ["Results", "Selection", "of_config", "on_disk"]
+
+
+class Understood(Protocol):
+    """The part of a config that charts read."""
+
+    @property
+    def file(self) -> str:
+        """Its name in messages."""
+
+    @property
+    def sweeps(self) -> Mapping[str, Sweep]:
+        """Its sweeps by name."""
+
+    def sweep(self, name: str) -> Sweep:
+        """One of them."""
+
+
+@dataclass(frozen=True, repr=False)
+class Results:
+    """The numbers of a config or of a run.
+
+    Attributes:
+        rows: The table of a sweep.
+        thresholds: The thresholds of a sweep.
+        sweep: A sweep itself: its rates, costs and axes.
+        place: The folder or the config they come from.
+        names: The sweeps.
+    """
+
+    rows: Callable[[str], pl.LazyFrame]
+    thresholds: Callable[[str], pl.LazyFrame]
+    sweep: Callable[[str], Sweep]
+    place: str
+    names: tuple[str, ...]
+
+    def of(self, sweep: str, chips: Sequence[str], dtypes: Sequence[str]) -> Selection:
+        """Some chips and dtype combinations of a sweep, in this order.
+
+        Raises:
+            RooflinesError: There is no such sweep, it has no such chip or combination, or none of
+                the chips supports one of them.
+        """
+        selection = Selection(self, self.sweep(sweep), tuple(chips), tuple(dtypes))
+        check_asked(selection.sweep, chips=selection.chips, dtypes=selection.dtypes)
+        if not selection.targets():
+            names, asked = ", ".join(chips) or "no chip", ", ".join(dtypes) or "none"
+            problem = f"are {asked}, of which {names} can do none"
+            raise RooflinesError(
+                "dtypes", problem, "name a dtype combination that one of the chips can do"
+            )
+        return selection
+
+    def __repr__(self) -> str:
+        """The source and its sweeps, one per line."""
+        return abridged(
+            f"<Results of {self.place}: {counted(len(self.names), 'sweep')}>", self.names
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Selection:
+    """Some chips and dtype combinations of a sweep, made by `Results.of`."""
+
+    results: Results
+    sweep: Sweep
+    chips: tuple[str, ...]
+    dtypes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """What it selects."""
+        return (
+            f"<Selection of {self.sweep.name}: {', '.join(self.chips)}; {', '.join(self.dtypes)}>"
+        )
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The dimensions of the sweep's operation, the first one first."""
+        return self.sweep.op.dims
+
+    @cached_property
+    def by_chip(self) -> Mapping[str, ChipRows]:
+        """The rows of each chip, from the first of the sweep's memory levels that it has."""
+        by_chip = {chip_rows.chip: chip_rows for chip_rows in reversed(self.sweep.by_chip)}
+        return {chip: by_chip[chip] for chip in self.chips if chip in by_chip}
+
+    @cached_property
+    def fewest(self) -> tuple[str, int]:
+        """The sharding and number of chips of charts that show one: the fewest chips.
+
+        Of several shardings of so many chips it is the sweep's first.
+        """
+        order = list(self.sweep.shardings)
+        variants = {
+            variant
+            for chip_rows in self.by_chip.values()
+            for variant in chip_rows.variants
+            if variant.dtypes in self.dtypes
+        }
+        first = min(variants, key=lambda v: (v.shards, order.index(v.sharding)), default=None)
+        return (first.sharding, first.shards) if first else (order[0], 1)
+
+    def served(self) -> list[tuple[ChipRows, Variant]]:
+        """The rows and variant of each chip and combination on the fewest chips, if supported."""
+        wanted = [
+            (chip_rows, Variant(name, *self.fewest))
+            for chip_rows in self.by_chip.values()
+            for name in self.dtypes
+        ]
+        return [
+            (chip_rows, variant) for chip_rows, variant in wanted if variant in chip_rows.variants
+        ]
+
+    def targets(self) -> list[tuple[str, str, Target]]:
+        """Chip, combination and target, for all combinations that the chips support."""
+        targets = []
+        for chip_rows in self.by_chip.values():
+            first = {variant.dtypes: variant for variant in reversed(chip_rows.variants)}
+            targets += [
+                (chip_rows.chip, name, self.sweep.target(chip_rows, first[name]))
+                for name in self.dtypes
+                if name in first
+            ]
+        return targets
+
+    def rows(self) -> pl.LazyFrame:
+        """Their rows of the table."""
+        return self._kept(self.results.rows(self.sweep.name))
+
+    def thresholds(self) -> pl.LazyFrame:
+        """Their thresholds."""
+        return self._kept(self.results.thresholds(self.sweep.name))
+
+    def on_fewest(self) -> pl.Expr:
+        """Whether a row has the sharding and the number of chips of `fewest`."""
+        sharding, shards = self.fewest
+        return (pl.col("sharding") == sharding) & (pl.col("shards") == shards)
+
+    def _kept(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        levels = {chip: chip_rows.memory for chip, chip_rows in self.by_chip.items()}
+        level = pl.col("chip").replace_strict(levels, default=None, return_dtype=pl.String)
+        return frame.filter(
+            pl.col("chip").is_in(self.chips),
+            pl.col("dtypes").is_in(self.dtypes),
+            pl.col("memory") == level,
+        )
+
+
+def on_disk(results: str | Path) -> Results:
+    """The results that a run of the workflow wrote.
+
+    Args:
+        results: The folder that holds `tables/` and `thresholds.parquet`.
+    """
+    path = Path(results) / "thresholds.parquet"
+    recipes = {recipe["sweep"]: recipe for recipe in metadata_of(path)["made_from"]}
+
+    @cache
+    def sweep_on_disk(sweep: str) -> Sweep:
+        with placed(file=str(results)):
+            check_known(sweep, recipes, "no sweep of these results")
+        return sweep_of(recipes[sweep])
+
+    return Results(
+        rows=lambda sweep: plain(scan(results, sweep)),
+        thresholds=lambda sweep: plain(pl.scan_parquet(path).filter(pl.col("sweep") == sweep)),
+        sweep=sweep_on_disk,
+        place=str(results),
+        names=tuple(recipes),
+    )
+
+
+def of_config(config: Understood) -> Results:
+    """The results of a config, computed on demand, without the workflow."""
+    return Results(
+        rows=lambda sweep: plain(table(config.sweep(sweep))),
+        thresholds=lambda sweep: plain(sweep_thresholds(config.sweep(sweep)).lazy()),
+        sweep=config.sweep,
+        place=config.file,
+        names=tuple(config.sweeps),
+    )
+
+
+def plain(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Names as text and floats as Float64, so that frames of several files can be joined."""
+    kinds = pl.selectors
+    return frame.with_columns(
+        (kinds.categorical() | kinds.enum()).cast(pl.String), kinds.float().cast(pl.Float64)
+    )
