@@ -18,7 +18,6 @@ from rooflines.charts.needs import (
     shape_names,
     sizes_of,
 )
-from rooflines.model.sharding import SHARDS
 from rooflines.settings.charts import KINDS, ChartConfig
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ def choose(
 def _coloured(specs: Sequence[Spec], sweeps: Mapping[str, Sweep]) -> tuple[Spec, ...]:
     """The charts with the palette that those of them share which tell chips by colour."""
     chips = {
-        (chip, str(sweeps[s.sweep].chips[chip].get("vendor") or ""))
+        (chip, sweeps[s.sweep].chips[chip].vendor or "")
         for s in specs
         if s.chart in BY_COLOUR
         for chip in s.chips
@@ -149,9 +148,7 @@ class _Liked:
         )
         model_of = {shape: model for model, layers in named.items() for shape in layers.values()}
         for sweep in sweeps.values():
-            self.chips.update(
-                sweep.config["chips"] if len(sweep.config["chips"]) <= BY_NAME else ()
-            )
+            self.chips.update(sweep.config.chips if len(sweep.config.chips) <= BY_NAME else ())
             self.dtypes.update(list(sweep.combinations))
             self.models.update({model_of[name] for name in shape_names(sweep)} - {""})
 
@@ -204,13 +201,11 @@ def _best_first(kind: str, sweeps: Mapping[str, Sweep]) -> Iterable[Sweep]:
             key=lambda s: (
                 s.unit != "matrix",
                 -len({b.chip for b in s.by_chip}),
-                not s.config["shapes"],
+                not s.config.shapes,
             ),
         )
     if kind in ("time", "shards", "bounds"):
-        return sorted(
-            sweeps.values(), key=lambda s: (-len(s.config[SHARDS]), not s.config["shapes"])
-        )
+        return sorted(sweeps.values(), key=lambda s: (-len(s.config.shards), not s.config.shapes))
     return sweeps.values()
 
 
@@ -332,7 +327,7 @@ def _spec(
         sizes=tuple(
             given.sizes or (_some(sizes_of(sweep, sweep.op.dims[0])) if kind == "time" else ())
         ),
-        shards=tuple(given.shards or [n for n in sweep.config[SHARDS] if n in splits][:4])
+        shards=tuple(given.shards or [n for n in sweep.config.shards if n in splits][:4])
         if kind == "time"
         else (),
         shapes=tuple(_published(sweeps)) if kind == "critical-map" else (),
@@ -357,9 +352,9 @@ def _published(sweeps: Mapping[str, Sweep]) -> Iterator[tuple[str, int, int]]:
     seen: set[str] = set()
     for sweep in sweeps.values():
         shapes = {
-            shape["name"]: shape
-            for shape in sweep.config["shapes"] or []
-            if {"D", "F"} <= set(shape)
+            shape.name: shape.sizes
+            for shape in sweep.config.shapes or []
+            if {"D", "F"} <= set(shape.sizes)
         }
         for model, layers in models_of(list(shapes)).items():
             layer = next(

@@ -79,7 +79,7 @@ Drawn = tuple["pl.DataFrame", "Chart"]
 
 def _layers(of: Selection, spec: Mapping[str, Any]) -> dict[str, str]:
     """The shapes of the chart's model by layer."""
-    found: dict[str, str] = models_of([shape["name"] for shape in of.sweep.config["shapes"]])[
+    found: dict[str, str] = models_of([shape.name for shape in of.sweep.config.shapes or ()])[
         spec["model"] or ""
     ]
     return found

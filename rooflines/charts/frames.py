@@ -16,7 +16,6 @@ from rooflines.basics.text import abridged, counted
 from rooflines.charts.needs import MAIN_MEMORY, TIMES, check_asked, has_bandwidth, need, shape_names
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.model.resources import MATH, math_rate, memory_rate, network_rate
-from rooflines.model.sharding import chips_joined
 from rooflines.results.tables import metadata_of, scan
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.sweep import Variant
@@ -25,7 +24,8 @@ from rooflines.sweep.table import table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from rooflines.model.resources import Target
+    from rooflines.catalogue.entries import Chip
+    from rooflines.model.target import Target
     from rooflines.sweep.sweep import ChipRows, Sweep
 
 __all__ = ["Results", "of_config", "on_disk"]
@@ -264,19 +264,20 @@ def roofline_frame(
     for chip, group in groupby(of.targets(), key=lambda found: found[0]):
         served = list(group)
         target = served[0][2]
+        entry, unit = of.sweep.chips[chip], of.sweep.unit
         records += [
             {
                 "chip": chip,
                 "kind": "ceiling",
                 "name": compute,
-                "flops_per_s": float(math_rate(replace(target, compute=compute)).per_s),
+                "flops_per_s": float(math_rate(replace(target, peak=peak.exact())).per_s),
             }
-            for compute in target.chip["units"][target.unit]
+            for compute, peak in entry.units[unit].items()
         ]
         records += [
             {"chip": chip, "dtypes": name, **line}
             for _, name, target in served
-            for line in bandwidths(target)
+            for line in bandwidths(entry, of.by_chip[chip].memory, target)
         ]
     lines = pl.DataFrame(records, schema=ROOFLINE, orient="row").with_columns(
         intensity=pl.col("flops_per_s") / pl.col("bytes_per_s")
@@ -284,25 +285,22 @@ def roofline_frame(
     return pl.concat([lines, operating_points(of, shape, sizes)])
 
 
-def bandwidths(target: Target) -> Iterator[dict[str, Any]]:
+def bandwidths(chip: Chip, memory: str, target: Target) -> Iterator[dict[str, Any]]:
     """What feeds a chip's unit: its memory levels, the one read from first, and its interconnects to one neighbour; with rate and peak."""
     peak = float(math_rate(target).per_s)
-    levels = target.chip["memory"]
-    for name in sorted(levels, key=lambda level: level != target.memory):
-        if levels[name].get("bytes_per_s"):
-            rate = memory_rate(replace(target, memory=name))
+    for name in sorted(chip.memory, key=lambda level: level != memory):
+        if chip.memory[name].bytes_per_s:
+            rate = memory_rate(replace(target, level=chip.memory[name].exact()))
             yield {
                 "kind": "memory",
                 "name": name,
                 "flops_per_s": peak,
                 "bytes_per_s": float(rate.per_s),
             }
-    for name, link in target.chip["networks"].items():
-        between = network_rate(replace(target, network=name, shards=PAIR))
-        if (
-            between
-            and chips_joined(link["topology"], link.get("links", 1), link.get("domain")) != 1
-        ):
+    for name, network in chip.networks.items():
+        link = network.exact()
+        between = network_rate(replace(target, link=link, shards=PAIR))
+        if between and link.chips_joined != 1:
             yield {
                 "kind": "network",
                 "name": name,
@@ -349,26 +347,24 @@ def ridge_frame(of: Selection) -> pl.DataFrame:
     """
     records = []
     for chip, combination, target in of.targets():
-        entry = target.chip
-        prices = sorted(
-            entry.get("prices") or [], key=lambda found: str(found["date"]), reverse=True
-        )
-        price: Mapping[str, Any] = min(
-            prices, key=lambda found: float(found["usd_per_hour"]), default={}
-        )
+        entry = of.sweep.chips[chip]
+        prices = sorted(entry.prices or [], key=lambda price: price.date, reverse=True)
+        price = min(prices, key=lambda price: price.usd_per_hour, default=None)
         if has_bandwidth(entry):
             records.append(
                 {
                     "chip": chip,
-                    "vendor": entry.get("vendor") or "",
+                    "vendor": entry.vendor or "",
                     "dtypes": combination,
-                    "compute": target.compute,
+                    "compute": of.sweep.combinations[combination].compute,
                     "flops_per_s": float(math_rate(target).per_s),
-                    "bytes_per_s": float(memory_rate(replace(target, memory=MAIN_MEMORY)).per_s),
-                    "watts": (entry.get("power") or {}).get("watts"),
-                    "usd_per_hour": price.get("usd_per_hour"),
-                    "provider": price.get("provider"),
-                    "date": price.get("date"),
+                    "bytes_per_s": float(
+                        memory_rate(replace(target, level=entry.memory[MAIN_MEMORY].exact())).per_s
+                    ),
+                    "watts": entry.power and entry.power.watts,
+                    "usd_per_hour": price and price.usd_per_hour,
+                    "provider": price and price.provider,
+                    "date": price and price.date,
                 }
             )
     texts = ("chip", "vendor", "dtypes", "compute", "provider", "date")

@@ -11,7 +11,6 @@ import polars as pl
 
 from rooflines.charts.needs import TIMES, need, sizes_of
 from rooflines.critical.sizes import settle
-from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -240,8 +239,8 @@ def shards_frame(of: Selection, axis: str | None = None, shape: str | None = Non
         (found.filter(shape=shape) if shape else found).collect(),
         [dim for dim in dims if dim != axis],
     )
-    frame = frame.filter(pl.col("shards") > 1) if 1 not in of.sweep.config[SHARDS] else frame
-    vendors = {chip: of.sweep.chips[chip].get("vendor") or "" for chip in of.by_chip}
+    frame = frame.filter(pl.col("shards") > 1) if 1 not in of.sweep.config.shards else frame
+    vendors = {chip: of.sweep.chips[chip].vendor or "" for chip in of.by_chip}
     frame = frame.with_columns(
         vendor=pl.col("chip").replace_strict(vendors, default="", return_dtype=pl.String)
     )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.errors import Mistakes, RooflinesError, check_known
-from rooflines.model.resources import JSON, MATH, RESOURCES
+from rooflines.model.resources import MATH, RESOURCES
 from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from rooflines.catalogue.entries import Chip
     from rooflines.sweep.sweep import Sweep
 
 __all__ = [
@@ -49,16 +50,16 @@ class Need(NamedTuple):
     auto: bool = False
 
 
-def has_bandwidth(entry: JSON) -> bool:
+def has_bandwidth(entry: Chip) -> bool:
     """Whether the bandwidth of a chip's main memory is known."""
-    return bool(entry["memory"].get(MAIN_MEMORY, {}).get("bytes_per_s"))
+    return MAIN_MEMORY in entry.memory and bool(entry.memory[MAIN_MEMORY].bytes_per_s)
 
 
-COMPARED: Mapping[str, Callable[[JSON], bool]] = {
+COMPARED: Mapping[str, Callable[[Chip], bool]] = {
     "chips": has_bandwidth,
     "ridges": has_bandwidth,
-    "per-dollar": lambda entry: has_bandwidth(entry) and bool(entry.get("prices")),
-    "per-watt": lambda entry: has_bandwidth(entry) and bool(entry.get("power")),
+    "per-dollar": lambda entry: has_bandwidth(entry) and bool(entry.prices),
+    "per-watt": lambda entry: has_bandwidth(entry) and bool(entry.power),
 }
 """What a chart that compares chips reads of each."""
 
@@ -84,7 +85,7 @@ def _free(sweep: Sweep, dim: str) -> bool:
 def _by_shape(sweep: Sweep) -> bool:
     """Whether shapes give one size to every dimension but the first, which has its own."""
     return (
-        bool(sweep.config["shapes"])
+        bool(sweep.config.shapes)
         and sweep.lead is not None
         and all("shape" in a.columns or a.count == 1 for a in sweep.inner)
     )
@@ -93,7 +94,7 @@ def _by_shape(sweep: Sweep) -> bool:
 def _tall(sweep: Sweep, up: str) -> bool:
     """Whether a bound map has some rows with this upwards."""
     return (
-        len(sweep.config[SHARDS]) >= SHORT_AXIS
+        len(sweep.config.shards) >= SHORT_AXIS
         if up == SHARDS
         else len(sizes_of(sweep, up)) >= MAP_AXIS
     )
@@ -101,7 +102,7 @@ def _tall(sweep: Sweep, up: str) -> bool:
 
 def map_dims(sweep: Sweep) -> list[str]:
     """What a bound map of a sweep can have upwards, what shows most first."""
-    shards = [SHARDS] if len(sweep.config[SHARDS]) > 1 else []
+    shards = [SHARDS] if len(sweep.config.shards) > 1 else []
     return sorted(
         [*shards, *(dim for dim in sweep.op.dims[1:] if _free(sweep, dim))],
         key=lambda up: not _tall(sweep, up),
@@ -142,9 +143,9 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
         OWN_LEAD,
         SOLVED_LEAD,
         LONG_LEAD,
-        Need("no shapes", lambda s: not s.config["shapes"], auto=True),
-        Need("rows of one chip alone", lambda s: min(s.config[SHARDS]) == 1),
-        Need("no other numbers of chips", lambda s: max(s.config[SHARDS]) == 1, auto=True),
+        Need("no shapes", lambda s: not s.config.shapes, auto=True),
+        Need("rows of one chip alone", lambda s: min(s.config.shards) == 1),
+        Need("no other numbers of chips", lambda s: max(s.config.shards) == 1, auto=True),
     ),
     "critical": (TWO_OTHERS, SOLVED_LEAD, BOTH_FREE),
     "critical-map": (
@@ -155,10 +156,10 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     ),
     "shards": (
         Need("`thresholds` of a dimension", lambda s: any(axis in s.op.dims for axis in s.solved)),
-        Need("several numbers of chips in `shards`", lambda s: len(s.config[SHARDS]) > 1),
+        Need("several numbers of chips in `shards`", lambda s: len(s.config.shards) > 1),
         Need(
             f"{SHORT_AXIS} numbers of chips in `shards`",
-            lambda s: len(s.config[SHARDS]) >= SHORT_AXIS,
+            lambda s: len(s.config.shards) >= SHORT_AXIS,
             auto=True,
         ),
     ),
@@ -167,7 +168,7 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
         OTHER_DIMS,
         SOLVED_LEAD,
         BY_SHAPE,
-        Need("several shapes", lambda s: len(s.config["shapes"] or ()) > 1, auto=True),
+        Need("several shapes", lambda s: len(s.config.shapes or ()) > 1, auto=True),
     ),
     "per-dollar": (_two_chips("per-dollar", "a dated price"),),
     "per-watt": (_two_chips("per-watt", "a design power"),),
@@ -215,7 +216,7 @@ def lacking(chart: str, sweep: Sweep, *, auto: bool = False) -> str | None:
 
 def absent(chart: str, sweep: Sweep) -> list[str]:
     """The columns that a chart reads and the sweep does not store."""
-    stored = sweep.config["columns"]
+    stored = sweep.config.columns
     return (
         [] if stored == "all" else [name for name in COLUMNS.get(chart, ()) if name not in stored]
     )
@@ -223,7 +224,7 @@ def absent(chart: str, sweep: Sweep) -> list[str]:
 
 def shape_names(sweep: Sweep) -> list[str]:
     """The names of a sweep's shapes."""
-    return [shape["name"] for shape in sweep.config["shapes"] or []]
+    return [shape.name for shape in sweep.config.shapes or []]
 
 
 def check_asked(sweep: Sweep, **asked: str | Sequence[Any] | None) -> None:
@@ -241,7 +242,7 @@ def check_asked(sweep: Sweep, **asked: str | Sequence[Any] | None) -> None:
         "dtypes": (list(sweep.combinations), "no dtype combination of"),
         **dict.fromkeys(("shape", "shapes"), (shape_names(sweep), "no shape of")),
         "sharding": (list(sweep.shardings), "no sharding of"),
-        "shards": (sweep.config[SHARDS], "no number of chips of"),
+        "shards": (sweep.config.shards, "no number of chips of"),
         "sizes": (sizes_of(sweep, sweep.op.dims[0]), f"no size of {sweep.op.dims[0]} in"),
         "up": (map_dims(sweep), "nothing that has an axis in"),
         "axis": (

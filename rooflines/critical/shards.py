@@ -21,7 +21,7 @@ import polars as pl
 from rooflines.critical.solving import PRECISE, ROUNDING, solved
 from rooflines.model.costs import evaluate, extent
 from rooflines.model.resources import MATH, RESOURCES, Resource
-from rooflines.model.sharding import chips_joined
+from rooflines.model.target import Link
 from rooflines.sweep.quotient import quotient
 from rooflines.sweep.rows import exact_time, work
 from rooflines.sweep.space import VARIANT, Served, axis_columns, keys_of
@@ -63,23 +63,21 @@ def pieces(sweep: Sweep, served: Served) -> list[Piece]:
     return found
 
 
-def link_of(sweep: Sweep, served: Served) -> Mapping[str, Any]:
+def link_of(sweep: Sweep, served: Served) -> Link:
     """The interconnect of a chip that has one."""
     chip_rows = served[0]
-    found: Mapping[str, Any] = sweep.chips[chip_rows.chip]["networks"][chip_rows.network]
-    return found
+    return sweep.chips[chip_rows.chip].networks[str(chip_rows.network)].exact()
 
 
 def domain_of(sweep: Sweep, served: Served) -> int | None:
     """The most chips that a chip's interconnect joins; None where no limit is known [1]."""
-    link = link_of(sweep, served)
-    return chips_joined(link["topology"], link.get("links", 1), link.get("domain"))
+    return link_of(sweep, served).chips_joined
 
 
 def ring_multiple(sweep: Sweep, served: Served) -> int | None:
     """Where a torus closes into rings; None where it never does [1]."""
     link = link_of(sweep, served)
-    return link.get("ring_multiple") if link["topology"] == "torus" else None
+    return link.ring_multiple if link.topology == "torus" else None
 
 
 def on(served: Served, shards: int) -> Served:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from rooflines.model.resources import JSON
+    from rooflines.basics.yaml_file import JSON
 
 __all__ = ["rows_of", "write_part", "write_skipped", "write_thresholds"]
 
@@ -69,7 +69,7 @@ def write_part(spec: str, path: str | Path) -> None:
     print(f"{rows[1] - rows[0]:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
         write_parquet(
-            frame, path, about([recipe], columns, rows=rows), TEXTS, sweep.config["compression"]
+            frame, path, about([recipe], columns, rows=rows), TEXTS, sweep.config.compression
         )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, quote
-from rooflines.catalogue.entries import Count, Entry, Name, Text, understood
+from rooflines.catalogue.forms import Count, Entry, Name, Text, understood
 
 __all__ = ["KINDS", "MODULES", "OF_ROWS", "ChartConfig", "Charts", "understood_chart"]
 
@@ -125,9 +125,9 @@ def understood_chart(given: object, mistakes: Mistakes) -> ChartConfig | None:
         mistakes: Collects what is wrong with it; key paths start at the chart.
     """
     chart = understood(ChartConfig, given, mistakes)
-    return (
-        None if chart.refused & {"chart", "sweep", "id"} else ChartConfig.model_construct(**chart)
-    )
+    if chart.refused & {"chart", "sweep", "id"}:
+        return None
+    return ChartConfig.model_construct(**chart.__dict__)
 
 
 CHARTS_SCHEMA: Any = {

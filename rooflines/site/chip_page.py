@@ -10,7 +10,7 @@ from rooflines.site.text import escaped, link, quantity
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rooflines.model.resources import JSON
+    from rooflines.basics.yaml_file import JSON
 
 __all__ = ["chip_sections", "source_list", "summary_rows"]
 

@@ -15,7 +15,7 @@ from rooflines.site.text import escaped, filled, link
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.model.resources import JSON
+    from rooflines.basics.yaml_file import JSON
 
 __all__ = ["POLICY", "pages"]
 

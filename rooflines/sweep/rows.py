@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.numbers import exact
 from rooflines.model.columns import TEXTS, table_columns
 from rooflines.model.costs import evaluate, extent
 from rooflines.model.resources import MATH, RESOURCES, Resource
@@ -304,11 +303,11 @@ def metrics(
     idle = [resource for resource in RESOURCES if resource not in asked]
     always = {resource for resource in asked if busy(coefficients[resource.work], constants)}
     times = [pl.col(f"t_{resource.name}_s") for resource in asked]
-    capacity = sweep.chips[chip_rows.chip]["memory"][chip_rows.memory].get("capacity_bytes")
+    capacity = sweep.level(chip_rows).capacity_bytes
     fits = (
         pl.lit(None, dtype=pl.Boolean)
         if capacity is None
-        else pl.col("footprint_bytes") <= float(exact(capacity))
+        else pl.col("footprint_bytes") <= float(capacity)
     )
     estimate = pl.lit(None, dtype=pl.Float64)
     if "#overhead" in constants:

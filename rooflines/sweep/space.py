@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rooflines.model.costs import COSTS
-from rooflines.model.resources import RESOURCES, estimate_rate, peak
+from rooflines.model.resources import RESOURCES, estimate_rate
 from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
     from rooflines.model.costs import Workload
-    from rooflines.model.resources import Rate, Target
+    from rooflines.model.resources import Rate
+    from rooflines.model.target import Target
     from rooflines.sweep.axes import Axis
     from rooflines.sweep.sweep import ChipRows, Sweep, Variant
 
@@ -149,9 +150,9 @@ def scenario_columns(
     coefficients, columns = coefficient_columns(cases)
     for resource in RESOURCES:
         columns |= rate_columns(resource.name, [resource.rate(target) for target in targets])
-    columns["#peak"] = [float(peak(target)) for target in targets]
+    columns["#peak"] = [float(target.peak) for target in targets]
     series = {name: pl.Series(values, dtype=pl.Float64) for name, values in columns.items()}
-    series |= estimate_columns(sweep, targets)
+    series |= estimate_columns(sweep, served, targets)
     for dim, tile in sweep.tile.items():
         series[f"#span_{dim}"] = pl.Series(
             [tile * case.share(dim) for case in cases], dtype=pl.Int64
@@ -168,9 +169,11 @@ def rate_columns(
     return columns | ({f"#{of}latency_{resource}": latencies} if any(latencies) else {})
 
 
-def estimate_columns(sweep: Sweep, targets: Sequence[Target]) -> dict[str, pl.Series]:
+def estimate_columns(
+    sweep: Sweep, served: Sequence[Served], targets: Sequence[Target]
+) -> dict[str, pl.Series]:
     """The calibrated rates, latencies and overheads of scenarios; nothing where no chip is calibrated, null where one is not."""
-    fitted = [sweep.calibration(target) for target in targets]
+    fitted = [sweep.calibration(*each) for each in served]
     if not any(fitted):
         return {}
     columns: dict[str, Sequence[float | None]] = {
