@@ -529,9 +529,9 @@ def test_no_network_and_no_other_chip_are_no_rate(network: str | None, shards: i
         }
     )
     target = Target(
-        chip.units["matrix"]["bf16"].exact(),
-        chip.memory["hbm"].exact(),
-        chip.networks[network].exact() if network else None,
+        chip.units["matrix"]["bf16"].exact,
+        chip.memory["hbm"].exact,
+        chip.networks[network].exact if network else None,
         Sharding("F/x", "F", "x"),
         shards,
         dict.fromkeys(oracle.RESOURCES, HALF),

@@ -95,6 +95,7 @@ class Peak(Sourced):
         default=False, description="whether flops_per_s is half of the printed with-sparsity figure"
     )
 
+    @cached_property
     def exact(self) -> Fraction:
         """As formulas read it [FLOP/s]."""
         return exact(self.flops_per_s)
@@ -109,6 +110,7 @@ class Level(Sourced):
     capacity_bytes: Positive | None = Field(None, description="capacity [byte]")
     technology: Text | None = Field(None, description="what it is made of, such as HBM3e or GDDR7")
 
+    @cached_property
     def exact(self) -> target.Level:
         """As formulas read it; its bandwidth is published."""
         capacity = self.capacity_bytes
@@ -149,6 +151,7 @@ class Network(Sourced):
             )
         return self
 
+    @cached_property
     def exact(self) -> target.Link:
         """As formulas read it."""
         return target.Link(
@@ -204,6 +207,7 @@ class Calibration(Efficiency):
         0, description="fixed time that every operation takes on top [s]"
     )
 
+    @cached_property
     def exact(self) -> resources.Calibration:
         """As formulas read it."""
         return resources.Calibration(shares_of(self), exact(self.overhead_s))

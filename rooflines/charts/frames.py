@@ -270,7 +270,7 @@ def roofline_frame(
                 "chip": chip,
                 "kind": "ceiling",
                 "name": compute,
-                "flops_per_s": float(math_rate(replace(target, peak=peak.exact())).per_s),
+                "flops_per_s": float(math_rate(replace(target, peak=peak.exact)).per_s),
             }
             for compute, peak in entry.units[unit].items()
         ]
@@ -290,7 +290,7 @@ def bandwidths(chip: Chip, memory: str, target: Target) -> Iterator[dict[str, An
     peak = float(math_rate(target).per_s)
     for name in sorted(chip.memory, key=lambda level: level != memory):
         if chip.memory[name].bytes_per_s:
-            rate = memory_rate(replace(target, level=chip.memory[name].exact()))
+            rate = memory_rate(replace(target, level=chip.memory[name].exact))
             yield {
                 "kind": "memory",
                 "name": name,
@@ -298,7 +298,7 @@ def bandwidths(chip: Chip, memory: str, target: Target) -> Iterator[dict[str, An
                 "bytes_per_s": float(rate.per_s),
             }
     for name, network in chip.networks.items():
-        link = network.exact()
+        link = network.exact
         between = network_rate(replace(target, link=link, shards=PAIR))
         if between and link.chips_joined != 1:
             yield {
@@ -359,7 +359,7 @@ def ridge_frame(of: Selection) -> pl.DataFrame:
                     "compute": of.sweep.combinations[combination].compute,
                     "flops_per_s": float(math_rate(target).per_s),
                     "bytes_per_s": float(
-                        memory_rate(replace(target, level=entry.memory[MAIN_MEMORY].exact())).per_s
+                        memory_rate(replace(target, level=entry.memory[MAIN_MEMORY].exact)).per_s
                     ),
                     "watts": entry.power and entry.power.watts,
                     "usd_per_hour": price and price.usd_per_hour,

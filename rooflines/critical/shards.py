@@ -66,7 +66,7 @@ def pieces(sweep: Sweep, served: Served) -> list[Piece]:
 def link_of(sweep: Sweep, served: Served) -> Link:
     """The interconnect of a chip that has one."""
     chip_rows = served[0]
-    return sweep.chips[chip_rows.chip].networks[str(chip_rows.network)].exact()
+    return sweep.chips[chip_rows.chip].networks[str(chip_rows.network)].exact
 
 
 def domain_of(sweep: Sweep, served: Served) -> int | None:

@@ -203,6 +203,10 @@ class LongSharding(Entry):
     )
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
 class Shape(Entry):
     """A named point: sizes for some of the dimensions."""
 
@@ -213,6 +217,12 @@ class Shape(Entry):
         BeforeValidator(_shape_name),
         WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 200}),
     ]
+    model: Text | None = Field(
+        None, description="the model that it is a layer of, for charts", exclude_if=_is_none
+    )
+    layer: Text | None = Field(
+        None, description="the layer of that model, for charts", exclude_if=_is_none
+    )
 
     @property
     def sizes(self) -> JSON:

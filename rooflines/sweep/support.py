@@ -182,5 +182,5 @@ def _network(asked: Asked, chip: str) -> tuple[str | None, int | None, str]:
     if not networks:
         return None, 1, "no interconnect"
     name = wanted or next(iter(networks))
-    most = networks[name].exact().chips_joined
+    most = networks[name].exact.chips_joined
     return name, most, f"{most} chips at most on one {name}"

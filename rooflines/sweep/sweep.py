@@ -209,19 +209,19 @@ class Sweep:
 
     def level(self, chip_rows: ChipRows) -> Level:
         """The memory level of a chip's rows."""
-        return self.chips[chip_rows.chip].memory[chip_rows.memory].exact()
+        return self.chips[chip_rows.chip].memory[chip_rows.memory].exact
 
     def link(self, chip_rows: ChipRows) -> Link | None:
         """The interconnect of a chip's rows; None where the chip has none."""
         network = chip_rows.network
-        return None if network is None else self.chips[chip_rows.chip].networks[network].exact()
+        return None if network is None else self.chips[chip_rows.chip].networks[network].exact
 
     def target(self, chip_rows: ChipRows, variant: Variant) -> Target:
         """What a variant's rows run on."""
         chip, compute = self.chips[chip_rows.chip], self.combinations[variant.dtypes].compute
         nominal = {resource.name: Fraction(1) for resource in RESOURCES}
         return Target(
-            chip.units[self.unit][compute].exact(),
+            chip.units[self.unit][compute].exact,
             self.level(chip_rows),
             self.link(chip_rows),
             self.shardings[variant.sharding],
@@ -233,7 +233,7 @@ class Sweep:
         """The chip's calibration for the compute dtype; None where it has none."""
         by_dtype = self.chips[chip_rows.chip].calibration or {}
         fitted = by_dtype.get(self.combinations[variant.dtypes].compute)
-        return fitted.exact() if fitted else None
+        return fitted.exact if fitted else None
 
     @property
     def leading(self) -> tuple[Axis, ...]:

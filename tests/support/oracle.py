@@ -54,6 +54,7 @@ Sizes = int | float | str | list[Any] | Mapping[str, Any]
 RESOURCES = ("math", "memory", "network")
 LABEL = {"math": "compute", "memory": "memory", "network": "network"}
 ENDLESS = 2**53  # the largest size and number of chips that there is
+ABOUT_SHAPE = ("name", "model", "layer")
 LARGEST = 2**62  # from here on a column of whole sizes is null
 FAR = 2**400  # a size so large that only what grows fastest still counts
 
@@ -562,7 +563,7 @@ def points(sweep: Mapping[str, Any]) -> list[list[tuple[str | None, dict[str, in
         for shape, sizes in product(shapes, product(*(sizes_of(grid[d]) for d in rest))):
             known = dict(zip(first, lead, strict=True)) | dict(zip(rest, sizes, strict=True))
             if shape is not None:
-                known |= {d: whole(size) for d, size in shape.items() if d != "name"}
+                known |= {d: whole(size) for d, size in shape.items() if d not in ABOUT_SHAPE}
             while len(known) < len(operation.dims):
                 known |= {d: known[other] for d, other in ties.items() if other in known}
             others.append(
