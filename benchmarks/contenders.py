@@ -8,6 +8,7 @@ compare the formulas alone.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import time
@@ -20,7 +21,7 @@ import numpy as np
 
 from benchmarks.grids import DTYPES, SHARDINGS, SHARDS, SIZES, config
 from rooflines import load_config
-from rooflines.model.resources import RESOURCES, peak
+from rooflines.model.resources import RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -53,7 +54,7 @@ def variants(sweep: Sweep) -> Arrays:
                 "math_rate": math_rate,
                 "memory_rate": memory_rate,
                 "network_rate": network_rate,
-                "peak": float(peak(target)),
+                "peak": float(target.peak),
                 "network": chip_rows.network,
             }
         )
@@ -216,7 +217,7 @@ def rooflines_written(
     from rooflines.sweep.rows import whole_rows  # noqa: PLC0415
     from rooflines.sweep.table import as_stored  # noqa: PLC0415
 
-    wanted = replace(sweep, config={**sweep.config, "floats": floats})
+    wanted = replace(sweep, config=sweep.config.model_copy(update={"floats": floats}))
     frame = as_stored(
         wanted,
         whole_rows(wanted, [column.name for column in table_columns(sweep.op.dims)], 0, sweep.rows),
@@ -452,7 +453,7 @@ def main(name: str, rows: str, path: str) -> None:
     given = load_config(config(float(rows)))
     sweep, capacity = (
         given.sweep("bench"),
-        float(given.chips["chip-00"]["memory"]["hbm"]["capacity_bytes"]),
+        given.chips["chip-00"].memory["hbm"].capacity_bytes or math.inf,
     )
     started_s = time.process_time()
     sums = CONTENDERS[name](sweep, capacity, Path(path))

@@ -73,13 +73,13 @@ def chips(config: Config | None = None) -> pl.DataFrame:
     records = [
         {
             "chip": chip,
-            "name": entry.get("name"),
-            "vendor": entry.get("vendor"),
-            "base": entry.get("base"),
+            "name": entry.name,
+            "vendor": entry.vendor,
+            "base": entry.base,
             **number,
         }
         for chip, entry in entries.items()
-        for number in _numbers(entry)
+        for number in _numbers(entry.plain)
     ]
     texts = ("chip", "name", "vendor", "base", "path", "source", "confidence", "note")
     kinds = {
@@ -137,14 +137,17 @@ def _numbers(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def dtypes() -> pl.DataFrame:
     """The dtype combinations: `dtypes` (the name), `x`, `w`, `out`, `compute` (formats), `x_bits`, `w_bits`, `out_bits` [bit], `note`."""
     catalogue = dtype_entries()
-    combinations = combinations_of(list(catalogue["combinations"]), catalogue)
+    combinations = combinations_of(list(catalogue.combinations), catalogue)
     return pl.DataFrame(
         [
             {
                 "dtypes": name,
-                **{key: catalogue["combinations"][name][key] for key in (*OPERANDS, "compute")},
+                **{
+                    key: getattr(catalogue.combinations[name], key)
+                    for key in (*OPERANDS, "compute")
+                },
                 **{f"{operand}_bits": float(bits) for operand, bits in combination.bits.items()},
-                "note": catalogue["combinations"][name].get("note"),
+                "note": catalogue.combinations[name].note,
             }
             for name, combination in combinations.items()
         ],

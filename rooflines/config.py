@@ -21,21 +21,21 @@ from rooflines.basics.text import abridged, counted
 from rooflines.basics.yaml_file import Lines, in_file, read_yaml
 from rooflines.catalogue.chips import (
     CONFIG_DIR,
-    base_chips,
     chip_entries,
     dtype_entries,
     resolve_chips,
 )
-from rooflines.catalogue.entries import checked_name, understood
+from rooflines.catalogue.forms import checked_name, understood
 from rooflines.catalogue.plausibility import doubts
 from rooflines.charts.choice import choose
 from rooflines.settings.charts import ChartConfig, understood_chart
 from rooflines.settings.schema import ConfigFile, SweepConfig
-from rooflines.sweep.sweep import Sweep
+from rooflines.sweep.checks import checked_sweep
 
 if TYPE_CHECKING:
+    from rooflines.catalogue.entries import Chip
     from rooflines.charts.chart import Spec
-    from rooflines.model.resources import JSON
+    from rooflines.sweep.sweep import Sweep
 
 __all__ = ["DEFAULT_CONFIG", "Config", "load_config"]
 
@@ -52,13 +52,13 @@ class Config:
     Attributes:
         file: What messages call it.
         sweeps: The sweeps by name.
-        chips: All chips by id as plain data, those of the catalogue and the config's own.
+        chips: All chips by id, those of the catalogue and the config's own.
         charts: What to draw, nothing left open.
     """
 
     file: str
     sweeps: Mapping[str, Sweep]
-    chips: JSON
+    chips: Mapping[str, Chip]
     charts: tuple[Spec, ...]
 
     def __repr__(self) -> str:
@@ -133,35 +133,31 @@ def _understood(file: str, given: object) -> tuple[Config, list[RooflinesError]]
         top = understood(ConfigFile, given, mistakes)
         chips, unlikely = _all_chips(top, mistakes)
         with mistakes.at("sweeps") as part:
-            for name, sweep in top["sweeps"].items():
+            for name, sweep in top.sweeps.items():
                 with part.at(str(name)) as own:
                     with own.at():
                         checked_name(name)
-                    plain = understood(SweepConfig, sweep, own)
-                    if plain.get("chips") == "all":
-                        plain["chips"] = base_chips()
+                    config = understood(SweepConfig, sweep, own)
                     if "chips" in top.refused:
-                        plain.refuse("chips")
-                    checked = Sweep.of(name, plain, chips, dtype_entries())
-                    _check_thresholds(
-                        sum(known.solutions() for known in (*sweeps.values(), checked))
-                    )
+                        config = config.refusing("chips")
+                    checked = checked_sweep(name, config, chips, dtype_entries())
+                    _check_thresholds(sum(each.solutions() for each in (*sweeps.values(), checked)))
                     own.check()
                     sweeps[name] = checked
         with mistakes.at("charts") as part:
-            charts = _understood_charts(top["charts"], part)
-            refused = [name for name in top["sweeps"] if name not in sweeps]
+            charts = _understood_charts(top.charts, part)
+            refused = [name for name in top.sweeps if name not in sweeps]
             specs = choose(charts, sweeps, refused)
     return Config(file, sweeps, chips, specs), unlikely
 
 
-def _all_chips(top: Partial, mistakes: Mistakes) -> tuple[Partial, list[RooflinesError]]:
+def _all_chips(top: ConfigFile, mistakes: Mistakes) -> tuple[Partial[Chip], list[RooflinesError]]:
     """The chips of the catalogue and those of the config that are right, and what looks like a slip in the latter."""
     catalogue = chip_entries()
-    own = Partial({}, ())
+    own: Partial[Chip] = Partial({}, ())
     unlikely: list[RooflinesError] = []
     with mistakes.at("chips") as part:
-        for chip in top["chips"]:
+        for chip in top.chips:
             with part.at(str(chip)):
                 if chip in catalogue:
                     raise RooflinesError(
@@ -169,12 +165,12 @@ def _all_chips(top: Partial, mistakes: Mistakes) -> tuple[Partial, list[Roofline
                         "is a chip of the catalogue already",
                         f"choose another id and write `base: {chip}` for a variant of it",
                     )
-        own = resolve_chips(top["chips"], catalogue, part)
+        own = resolve_chips(top.chips, catalogue, part)
         for chip, entry in own.items():
             with part.at(chip):
                 unlikely += [
                     doubt.within(f"chips.{chip}")
-                    for doubt in doubts(top["chips"][chip], entry, {**catalogue, **own})
+                    for doubt in doubts(top.chips[chip], entry, {**catalogue, **own})
                 ]
     return Partial({**catalogue, **own}, own.refused), unlikely
 

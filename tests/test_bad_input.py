@@ -29,7 +29,8 @@ import rooflines
 from rooflines.basics.spreadsheet import is_formula
 from rooflines.basics.yaml_file import LARGEST_FILE
 from rooflines.catalogue import chips as catalogue
-from rooflines.catalogue.entries import Level, Network, Peak, Power, numbers_of
+from rooflines.catalogue.entries import Level, Network, Peak, Power
+from rooflines.catalogue.forms import numbers_of
 from rooflines.results.table_index import write_index
 from rooflines.results.tables import csv_text, write_csv
 from rooflines.run import plan as parts
@@ -335,7 +336,7 @@ def test_a_number_that_yaml_reads_as_another_one_is_refused(
 def test_text_in_the_form_of_such_a_number_is_text_in_quotes(text: str, tmp_path: Path) -> None:
     """A name of that form is a name; where a number is expected it is none."""
     (tmp_path / FILE).write_text(VALID.replace("My chip", f"'{text}'"), encoding="utf-8")
-    assert rooflines.load_config(tmp_path / FILE).chips["mine"]["name"] == text
+    assert rooflines.load_config(tmp_path / FILE).chips["mine"].name == text
     (tmp_path / FILE).unlink()
     message = message_of(VALID.replace("D: 512", f"D: '{text}'"), tmp_path)
     assert f"sweeps.mlp.grid.D is '{text}', which is no number." in message
@@ -511,7 +512,7 @@ def test_a_variant_may_set_a_number_that_its_base_lacks(path: str) -> None:
         {**FULL, "chips": {**FULL["chips"], "bare": BARE, "variant": variant}}
     )
     *steps, last = path.split(".")
-    place: Any = reduce(lambda inside, step: inside[step], steps, config.chips["variant"])
+    place: Any = reduce(lambda inside, step: inside[step], steps, config.chips["variant"].plain)
     assert (place[last], catalogue.source_of(place, last)) == (SETTABLE[path], "measured")
     numbers = [
         set(
@@ -544,11 +545,11 @@ def test_a_variant_may_say_that_a_hop_takes_no_time() -> None:
         }
     )
     ours, base = (
-        config.chips["v"]["networks"]["nvlink"],
-        config.chips["h100-sxm"]["networks"]["nvlink"],
+        config.chips["v"].networks["nvlink"],
+        config.chips["h100-sxm"].networks["nvlink"],
     )
-    assert ours.get("hop_latency_s", 0) == 0
-    assert {**ours, "source": None} == {**base, "source": None}
+    assert ours.hop_latency_s == 0
+    assert ours.model_copy(update={"source": None}) == base.model_copy(update={"source": None})
 
 
 def test_a_variant_may_have_parts_that_its_base_lacks() -> None:
@@ -576,7 +577,7 @@ def test_a_variant_may_have_parts_that_its_base_lacks() -> None:
     sources = dict(rooflines.chips(config).filter(chip="variant").select("path", "source").rows())
     assert sources["memory.l3.bytes_per_s"] == sources["memory.l3.capacity_bytes"] == "measured"
     assert sources["networks.net.bytes_per_s"] == "a quote"
-    assert list(config.chips["variant"]["networks"]) == ["ici", "net"]
+    assert list(config.chips["variant"].networks) == ["ici", "net"]
 
 
 def test_what_a_variant_says_of_sparsity_is_kept() -> None:
@@ -595,8 +596,8 @@ def test_what_a_variant_says_of_sparsity_is_kept() -> None:
         "both": {"base": "bare", **own},
     }
     resolved = rooflines.load_config({**FULL, "chips": chips}).chips
-    assert resolved["plain"]["units"]["matrix"]["bf16"].keys() == {"flops_per_s", "source"}
-    assert resolved["both"]["units"]["matrix"]["bf16"]["printed_with_sparsity"] == 6e14
+    assert resolved["plain"].plain["units"]["matrix"]["bf16"].keys() == {"flops_per_s", "source"}
+    assert resolved["both"].units["matrix"]["bf16"].printed_with_sparsity == 6e14
 
 
 def test_a_mistake_in_a_catalogue_is_placed_in_that_file(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from rooflines import RooflinesError
 from rooflines.charts.models import models_of
 from rooflines.charts.registry import charts, headings, modules_of
 from rooflines.run.plan import DRAWING, plan
+from rooflines.settings.schema import Shape
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -259,7 +260,7 @@ def test_models_are_guessed_from_the_names_of_shapes() -> None:
         "gpt-oss-q",
         "odd",
     ]
-    assert models_of([{"name": name} for name in names]) == {
+    assert models_of([Shape.model_validate({"name": name}) for name in names]) == {
         "gemma-2-27b": {"q": "gemma-2-27b-q", "up": "gemma-2-27b-up"},
         "gemma-3-27b": {"q": "gemma-3-27b-q", "up": "gemma-3-27b-up"},
         "gpt-oss": {"q": "gpt-oss-q", "expert-up": "gpt-oss-expert-up"},
@@ -269,10 +270,10 @@ def test_models_are_guessed_from_the_names_of_shapes() -> None:
 
 def test_models_that_shapes_state_are_not_guessed() -> None:
     """Whatever the names are; without a layer it is the rest of the name."""
-    shapes: list[dict[str, Any]] = [
-        {"name": "one-q", "model": "first", "layer": "query"},
-        {"name": "two-q", "model": "two"},
-        {"name": "three-q", "model": None, "layer": None},
+    shapes = [
+        Shape.model_validate({"name": "one-q", "model": "first", "layer": "query"}),
+        Shape.model_validate({"name": "two-q", "model": "two"}),
+        Shape.model_validate({"name": "three-q"}),
     ]
     assert models_of(shapes) == {
         "": {"three-q": "three-q"},

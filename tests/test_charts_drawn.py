@@ -34,9 +34,7 @@ from rooflines.charts.registry import charts as all_charts
 
 EVIL = "</script><script>alert(1)</script>"
 LONG = "a-very-long-name-of-a-shape-that-somebody-thought-would-say-everything-there-is-to-say-about-this-one"
-MODERN = [
-    chip for chip in base_chips() if "bf16" in chip_entries()[chip]["units"].get("matrix", {})
-]
+MODERN = [chip for chip in base_chips() if "bf16" in chip_entries()[chip].units.get("matrix", {})]
 
 
 def sweeps(chips: list[str]) -> dict[str, Any]:

@@ -20,6 +20,8 @@ from rooflines.charts.kit.text import chip_label
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rooflines.charts.chart import Spec
+
     Claim = tuple[str, Callable[["Case", re.Match[str]], bool]]
 
 B = {"from": 1, "to": 65536, "factor": 8}
@@ -248,7 +250,7 @@ def _known(
         frame = computed().with_columns(pl.col(TEXTS).cast(pl.String))
         mine = pl.col("chip").is_in(chart.chips) & pl.col("dtypes").is_in(chart.dtypes)
         KNOWN[key] = frame.filter(
-            mine, memory=config.sweeps[chart.sweep].config["memory"][0]
+            mine, memory=config.sweeps[chart.sweep].config.memory[0]
         ).collect()
     return KNOWN[key]
 
@@ -380,7 +382,7 @@ def shapes_on_map(case: Case) -> list[int | None]:
         for i, shape in enumerate(shapes)
     ]
     sweep = {
-        **case.config.sweeps[case.chart.sweep].config,
+        **case.config.sweeps[case.chart.sweep].config_json,
         "grid": {"B": 1},
         "shapes": named,
         "chips": [case.choice["chip"]],
@@ -413,7 +415,7 @@ def split_cases(case: Case) -> pl.DataFrame:
     found = case.at(case.thresholds(), case.subtitle)
     return (
         found.filter(pl.col("shards") > 1)
-        if 1 not in case.config.sweeps[case.chart.sweep].config["shards"]
+        if 1 not in case.config.sweeps[case.chart.sweep].config.shards
         else found
     )
 
@@ -511,16 +513,17 @@ def most_per(case: Case, match: re.Match[str]) -> bool:
 def bought(case: Case) -> dict[str, float]:
     """The peak of every chip drawn over its lowest price or its power."""
     sweep = case.config.sweeps[case.chart.sweep]
-    compute = sweep.dtypes["combinations"][case.choice["dtypes"]]["compute"]
+    compute = sweep.dtypes.combinations[case.choice["dtypes"]].compute
     found = {}
     for chip in case.data("value", "about").filter(dtypes=case.choice["dtypes"])["chip"].unique():
         entry = sweep.chips[chip]
         cost = (
-            min(p["usd_per_hour"] for p in entry["prices"])
+            min(price.usd_per_hour for price in entry.prices or ())
             if case.chart.chart == "per-dollar"
-            else entry["power"]["watts"]
+            else entry.power and entry.power.watts
         )
-        found[chip] = float(entry["units"]["matrix"][compute]["flops_per_s"]) / float(cost)
+        assert cost
+        found[chip] = entry.units["matrix"][compute].flops_per_s / cost
     return found
 
 
@@ -784,7 +787,7 @@ def test_bands_of_a_roofline_mean_one_thing_on_every_chip() -> None:
     chips = [
         chip
         for chip in dict.fromkeys(chip_rows.chip for chip_rows in sweep.by_chip)
-        if "bf16" in sweep.chips[chip]["units"]["matrix"]
+        if "bf16" in sweep.chips[chip].units["matrix"]
     ]
     frame = charts.roofline_frame(
         charts.of_config(config).of("model-shapes", chips, ["bf16"]), "llama-3-70b-down"

@@ -380,9 +380,10 @@ def test_shape_names_are_unique(sweeps: dict[str, dict[str, Any]]) -> None:
 
 
 def test_shape_sizes(sweeps: dict[str, dict[str, Any]]) -> None:
-    """Shapes have a name and whole positive sizes."""
+    """Shapes are layers of a model, named after both, and have whole positive sizes."""
     for shape in sweeps["model-shapes"]["shapes"]:
-        assert set(shape) == {"name", "D", "F"}
+        assert set(shape) == {"name", "model", "layer", "D", "F"}
+        assert shape["name"] == f"{shape['model']}-{shape['layer']}"
         assert type(shape["D"]) is int
         assert type(shape["F"]) is int
         assert min(shape["D"], shape["F"]) > 0
@@ -407,7 +408,7 @@ def test_shapes_have_sources(shapes: dict[str, tuple[int, int]]) -> None:
             source = found.group(1).lower().replace(".", "-")
         elif line.lstrip().startswith("#"):
             source = None
-        elif (shape := re.search(r"\{name: ([a-z0-9-]+), D: ", line)) and source:
+        elif (shape := re.search(r"\{name: ([a-z0-9-]+), model: ", line)) and source:
             cited[shape.group(1)] = source
     assert set(cited) == set(shapes)
     families = {name: re.match(r"[a-z]+", name) for name in cited}

@@ -40,7 +40,7 @@ def test_rows_of_the_default_config_are_the_exact_ones(name: str) -> None:
 def test_thresholds_of_the_default_config_are_the_exact_ones(name: str) -> None:
     """Random thresholds: compute-bound there, and not one size or chip further."""
     chip = random.choice([chip_rows.chip for chip_rows in CONFIG.sweep(name).by_chip])  # noqa: S311, a choice of what to check
-    sweep = {**CONFIG.sweep(name).config, "chips": [chip]}
+    sweep = {**CONFIG.sweep(name).config_json, "chips": [chip]}
     critical = Critical(defaults.sweeps()[name])
     frame = rooflines.thresholds(
         rooflines.load_config(

@@ -18,10 +18,12 @@ from test_properties import BITS, combinations, networks, operations, rates, sha
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import exact, number, whole
+from rooflines.catalogue.entries import Chip
 from rooflines.model.costs import COSTS, Workload, evaluate, extent
 from rooflines.model.operation import NAMED, operation
-from rooflines.model.resources import MATH, RESOURCES, Target, peak
-from rooflines.model.sharding import Sharding, chips_joined, links_used, sharding
+from rooflines.model.resources import MATH, RESOURCES
+from rooflines.model.sharding import Sharding, sharding
+from rooflines.model.target import Level, Link, Target
 
 HALF, ZERO = Fraction(1, 2), Fraction(0)
 
@@ -360,27 +362,24 @@ def test_what_collectives_send() -> None:
 
 def test_how_many_chips_an_interconnect_joins() -> None:
     """A mesh one more than a chip has links, unless said; the others as many as said."""
-    assert [
-        chips_joined("mesh", 7, None),
-        chips_joined("mesh", 7, 4),
-        chips_joined("switch", 7, None),
-        chips_joined("torus", 4, 64),
-    ] == [
-        8,
-        4,
-        None,
-        64,
-    ]
+    rate = Fraction(1)
+    assert Link(rate, "mesh", 7).chips_joined == 8
+    assert Link(rate, "mesh", 7, domain=4).chips_joined == 4
+    assert Link(rate, "switch", 7).chips_joined is None
+    assert Link(rate, "torus", 4, domain=64).chips_joined == 64
 
 
 def test_how_many_links_a_collective_uses() -> None:
     """All on a switch, one to each other chip in a mesh, one way along a line and two ways around a ring of three or more."""
-    assert [links_used("switch", 18, n, None) for n in (1, 2, 8, 100)] == [18] * 4
-    assert [links_used("mesh", 7, n, None) for n in (1, 2, 3, 8, 9)] == [1, 1, 2, 7, 7]
-    assert [links_used("torus", 6, n, None) for n in (1, 2, 4, 16)] == [1] * 4
-    assert [links_used("torus", 6, n, 4) for n in (1, 2, 4, 6, 8)] == [1, 1, 2, 1, 2]
-    assert [links_used("torus", 6, n, 1) for n in (1, 2, 3, 4)] == [1, 1, 2, 2]
-    assert [links_used("torus", 6, n, 2) for n in (2, 3, 4)] == [1, 1, 2]
+    rate = Fraction(1)
+    switch, mesh = Link(rate, "switch", 18), Link(rate, "mesh", 7)
+    line, *rings = (Link(rate, "torus", 6, ring_multiple=n) for n in (None, 4, 1, 2))
+    assert [switch.links_used(n) for n in (1, 2, 8, 100)] == [18] * 4
+    assert [mesh.links_used(n) for n in (1, 2, 3, 8, 9)] == [1, 1, 2, 7, 7]
+    assert [line.links_used(n) for n in (1, 2, 4, 16)] == [1] * 4
+    assert [rings[0].links_used(n) for n in (1, 2, 4, 6, 8)] == [1, 1, 2, 1, 2]
+    assert [rings[1].links_used(n) for n in (1, 2, 3, 4)] == [1, 1, 2, 2]
+    assert [rings[2].links_used(n) for n in (2, 3, 4)] == [1, 1, 2]
 
 
 # ---------------------------------------------------------------- work and rates
@@ -411,26 +410,23 @@ def settings_and_cases(
         name: draw(st.sampled_from([Fraction(1), HALF, Fraction(19, 20), Fraction(1, 3)]))
         for name in oracle.RESOURCES
     }
-    entry: dict[str, Any] = {
-        "units": {"matrix": {"bf16": {"flops_per_s": draw(rates(12, 16))}}},
-        "memory": {"hbm": {"bytes_per_s": draw(rates(10, 13))}},
-        "networks": {"fabric": link},
-    }
+    peak, memory_rate = (oracle.exact(draw(rates(*powers))) for powers in ((12, 16), (10, 13)))
+    link_rate, hop_s = (oracle.exact(link.get(key, 0)) for key in ("bytes_per_s", "hop_latency_s"))
     setting = oracle.Setting(
         operation=truth,
         sharding=scheme,
         bits=bits,
-        peak=oracle.exact(entry["units"]["matrix"]["bf16"]["flops_per_s"]),
-        memory_rate=oracle.exact(entry["memory"]["hbm"]["bytes_per_s"]),
+        peak=peak,
+        memory_rate=memory_rate,
         capacity=None,
         link=oracle.Link(
             name="fabric",
-            rate=oracle.exact(link["bytes_per_s"]),
+            rate=link_rate,
             links=link["links"],
             topology=link["topology"],
             domain=None,
             ring_multiple=link.get("ring_multiple"),
-            hop_s=oracle.exact(link.get("hop_latency_s", 0)),
+            hop_s=hop_s,
         ),
         efficiency=efficiency,
         exact_flops=exactly,
@@ -445,7 +441,14 @@ def settings_and_cases(
     )
     split = sharding(form, operation(text))
     case = Workload(operation(text), bits, split, shards, tile, "exact" if exactly else "leading")
-    target = Target(entry, "matrix", "bf16", "hbm", "fabric", split, shards, efficiency)
+    fabric = Link(
+        link_rate,
+        link["topology"],
+        link["links"],
+        ring_multiple=link.get("ring_multiple"),
+        hop_latency_s=hop_s,
+    )
+    target = Target(peak, Level(memory_rate), fabric, split, shards, efficiency)
     return setting, case, target, shards, at
 
 
@@ -477,7 +480,7 @@ def test_work_rates_and_times_are_exactly_the_models(
     names = {"flops": "math", "memory_bytes": "memory", "network_bytes": "network"}
     assert {name: total(case, work, at) for work, name in names.items()} == truth
     assert total(case, "footprint_bytes", at) == setting.footprint_bytes(at, shards)
-    assert peak(target) == setting.peak
+    assert target.peak == setting.peak
     for resource in RESOURCES:
         rate = resource.rate(target)
         if rate is None:
@@ -517,18 +520,18 @@ def test_the_resources_are_math_memory_and_network() -> None:
 
 @pytest.mark.parametrize(("network", "shards"), list(product([None, "fabric"], [1, 2])))
 def test_no_network_and_no_other_chip_are_no_rate(network: str | None, shards: int) -> None:
-    """The rest of the chip serves as ever; a link without a number of links has one, without a latency none."""
-    entry = {
-        "units": {"matrix": {"bf16": {"flops_per_s": "1e14"}}},
-        "memory": {"hbm": {"bytes_per_s": 1e12}},
-        "networks": {"fabric": {"bytes_per_s": 3e9, "topology": "switch"}},
-    }
+    """The other rates stay; a link without a number of links has one, without a latency none."""
+    chip = Chip.model_validate(
+        {
+            "units": {"matrix": {"bf16": {"flops_per_s": "1e14"}}},
+            "memory": {"hbm": {"bytes_per_s": 1e12}},
+            "networks": {"fabric": {"bytes_per_s": 3e9, "topology": "switch"}},
+        }
+    )
     target = Target(
-        entry,
-        "matrix",
-        "bf16",
-        "hbm",
-        network,
+        chip.units["matrix"]["bf16"].exact,
+        chip.memory["hbm"].exact,
+        chip.networks[network].exact if network else None,
         Sharding("F/x", "F", "x"),
         shards,
         dict.fromkeys(oracle.RESOURCES, HALF),

@@ -109,3 +109,19 @@ def test_a_chart_refuses_what_its_sweep_lacks(
     """A shape, a size, a number of chips, a split, an axis, and what is to be shown first."""
     with pytest.raises(RooflinesError, match=message):
         draw(split)
+
+
+def test_the_model_and_layer_of_a_shape_are_no_columns_and_no_sizes() -> None:
+    """Charts read them; the table is the same without, and what a job is handed keeps them."""
+    shape = {"name": "up", "D": 4096, "F": 14336}
+    about = {"model": "llama-3-8b", "layer": "up"}
+    sweep = {"operation": "matmul", "grid": {"B": 1}, "dtypes": "bf16", "chips": "h100-sxm"}
+    plain, named = (
+        rooflines.load_config({"sweeps": {"one": {**sweep, "shapes": [each]}}})
+        for each in (shape, shape | about)
+    )
+    tables = [rooflines.rows(config, "one").collect() for config in (plain, named)]
+    assert tables[0].equals(tables[1])
+    (kept,) = named.sweep("one").config_json["shapes"]
+    assert kept == shape | about
+    assert plain.sweep("one").config_json["shapes"] == [shape]

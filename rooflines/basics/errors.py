@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from datetime import date
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +23,7 @@ __all__ = [
     "check_known",
     "circle",
     "close_to",
+    "one_of",
     "placed",
     "printable",
     "quote",
@@ -205,26 +206,24 @@ class Part(Mistakes):
         return None
 
 
-class Partial(dict[str, Any]):
-    """Plain data some of which was refused: asking for that raises an error without mistakes, since its mistake is collected already.
+Value = TypeVar("Value")
+
+
+class Partial(dict[str, Value]):
+    """Entries by name, some of them refused: asking for one of these raises an error without mistakes, since its mistake is collected already.
 
     Args:
         values: What was accepted.
         refused: Keys of what was not; these count as present.
     """
 
-    def __init__(self, values: Mapping[str, Any], refused: Collection[str]) -> None:
+    def __init__(self, values: Mapping[str, Value], refused: Collection[str]) -> None:
         super().__init__(values)
         self.refused = frozenset(refused)
 
     def __contains__(self, key: object) -> bool:
         """Whether the key was given, accepted or not."""
         return key in self.refused or super().__contains__(key)
-
-    def refuse(self, key: str) -> None:
-        """Count a key as refused."""
-        self.pop(key, None)
-        self.refused |= {key}
 
     def __missing__(self, key: str) -> NoReturn:
         """What was refused has no value."""
@@ -284,23 +283,46 @@ def shortened(text: str) -> str:
     return text if len(text) <= LONGEST_QUOTE else f"{text[: LONGEST_QUOTE - 3]}..."
 
 
-def check_known(values: Sequence[Any] | str | None, known: Collection[Any], what: str) -> None:
+def one_of(value: object, known: Collection[Any], what: str, fix: str = "") -> None:
+    """Refuse a value that is not among the known ones.
+
+    Args:
+        value: A name or a number; a value of any other type is refused.
+        known: The values there are.
+        what: Ends the message "is 'h100', which is ...": "no chip of sweep mlp".
+        fix: What to do about it; by default, use one of the known ones.
+
+    Raises:
+        RooflinesError: It is unknown.
+    """
+    if isinstance(value, str | int) and value in known:
+        return
+    names = [str(name) for name in known]
+    if not fix:
+        fix = f"use one of {', '.join(names)}" if names else "leave it out"
+    raise RooflinesError(
+        "", f"is {quote(value)}, which is {what}", fix, close=close_to(value, names)
+    )
+
+
+def check_known(
+    values: Sequence[Any] | str | None, known: Collection[Any], what: str, fix: str = ""
+) -> None:
     """Refuse a value, or those of a list, that is not among the known ones.
 
     Args:
         values: A name, or a list of names or numbers; None is none.
-        known: What there is.
-        what: What a value is that is not among them: "no chip of sweep mlp".
+        known: The values there are.
+        what: What an unknown value is, as in `one_of`.
+        fix: What to do about it, as in `one_of`.
 
     Raises:
         RooflinesError: At least one is unknown; key paths are the places in a list.
     """
+    if isinstance(values, str):
+        one_of(values, known, what, fix)
+        return
     with Mistakes() as mistakes:
-        for index, value in enumerate([values] if isinstance(values, str) else values or ()):
-            with mistakes.at("" if isinstance(values, str) else f"[{index}]"):
-                if value not in known:
-                    names = [str(name) for name in known]
-                    fix = f"use one of {', '.join(names)}" if names else "leave it out"
-                    raise RooflinesError(
-                        "", f"is {quote(value)}, which is {what}", fix, close=close_to(value, names)
-                    )
+        for index, value in enumerate(values or ()):
+            with mistakes.at(f"[{index}]"):
+                one_of(value, known, what, fix)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import islice
@@ -15,9 +16,12 @@ from rooflines.basics.errors import RooflinesError, placed, quote, shortened
 from rooflines.basics.numbers import DECIMAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-__all__ = ["Lines", "in_file", "read_yaml"]
+__all__ = ["JSON", "Lines", "in_file", "read_yaml"]
+
+JSON = Mapping[str, Any]
+"""Data as YAML or JSON holds it."""
 
 LARGEST_FILE = 2 * 2**20
 """Bytes of a config or catalogue [byte]; a larger one is a mistake."""

@@ -1,4 +1,4 @@
-"""The catalogues: what chips can do, and what dtypes there are; read from YAML, variants resolved, checked entry by entry."""
+"""The catalogues of chips and dtypes: read from YAML, variants resolved, checked entry by entry."""
 
 from __future__ import annotations
 
@@ -16,31 +16,20 @@ from rooflines.basics.errors import (
     RooflinesError,
     circle,
     close_to,
+    one_of,
     placed,
     quote,
 )
 from rooflines.basics.numbers import number
 from rooflines.basics.yaml_file import in_file, read_yaml
-from rooflines.catalogue.entries import (
-    Chip,
-    Entry,
-    Format,
-    Name,
-    NamedCombination,
-    Sourced,
-    checked_name,
-    is_entry,
-    is_source,
-    numbers_of,
-    parts_of,
-    readable,
-)
+from rooflines.catalogue.entries import Chip, DtypeFile, Sourced, is_source
+from rooflines.catalogue.forms import checked_name, is_entry, numbers_of, parts_of, readable
 from rooflines.model.operation import OPERANDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rooflines.model.resources import JSON
+    from rooflines.basics.yaml_file import JSON
 
 __all__ = [
     "CHIPS_FILE",
@@ -73,48 +62,37 @@ PARTS = ("units", "memory", "networks")
 """What of a chip a variant cannot replace in one piece: most of it would be lost."""
 
 
-class DtypeFile(Entry):
-    """The dtype catalogue."""
-
-    formats: dict[Name, Format]
-    combinations: dict[Name, NamedCombination]
-
-
 @cache
-def dtype_entries() -> JSON:
-    """The dtype catalogue as plain data: `formats` and `combinations`.
+def dtype_entries() -> DtypeFile:
+    """The dtype catalogue.
 
     Raises:
         RooflinesError: The file is wrong.
     """
     with in_file(DTYPES_FILE):
         try:
-            dtypes = DtypeFile.model_validate(read_yaml(DTYPES_FILE)).model_dump(exclude_none=True)
+            dtypes = DtypeFile.model_validate(read_yaml(DTYPES_FILE))
         except ValidationError as error:
             raise readable(error) from None
         _check_dtype_entries(dtypes)
     return dtypes
 
 
-def _check_dtype_entries(dtypes: JSON) -> None:
+def _check_dtype_entries(dtypes: DtypeFile) -> None:
     with Mistakes() as mistakes:
-        for name, form in dtypes["formats"].items():
+        for name, form in dtypes.formats.items():
             with mistakes.at(f"formats.{name}"):
-                if ("block" in form) != ("scale_bits" in form):
+                if (form.block is None) != (form.scale_bits is None):
                     raise RooflinesError(
                         "",
                         "has one of scale_bits and block without the other",
                         "give both or neither",
                     )
-        for name, combination in dtypes["combinations"].items():
+        fix = "use one of its formats, or add the format"
+        for name, combination in dtypes.combinations.items():
             for key in (*OPERANDS, "compute"):
                 with mistakes.at(f"combinations.{name}.{key}"):
-                    if combination[key] not in dtypes["formats"]:
-                        problem = f"is {quote(combination[key])}, which is no format in this file"
-                        close = close_to(combination[key], dtypes["formats"])
-                        raise RooflinesError(
-                            "", problem, "use one of its formats, or add the format", close=close
-                        )
+                    one_of(getattr(combination, key), dtypes.formats, "no format in this file", fix)
 
 
 @cache
@@ -133,8 +111,8 @@ def chip_sources() -> JSON:
 
 
 @cache
-def chip_entries() -> JSON:
-    """The chip catalogue as plain data, variants resolved.
+def chip_entries() -> Partial[Chip]:
+    """The chip catalogue by id, variants resolved.
 
     Raises:
         RooflinesError: The file is wrong.
@@ -146,10 +124,12 @@ def chip_entries() -> JSON:
 
 def base_chips() -> list[str]:
     """The chips of the catalogue that are no variants of another."""
-    return [chip for chip, entry in chip_entries().items() if "base" not in entry]
+    return [chip for chip, entry in chip_entries().items() if entry.base is None]
 
 
-def resolve_chips(given: Mapping[str, Any], known: JSON, mistakes: Mistakes) -> Partial:
+def resolve_chips(
+    given: Mapping[str, Any], known: Mapping[str, Chip], mistakes: Mistakes
+) -> Partial[Chip]:
     """Chip entries with their variants spelt out.
 
     Args:
@@ -158,14 +138,14 @@ def resolve_chips(given: Mapping[str, Any], known: JSON, mistakes: Mistakes) -> 
         mistakes: Collects what is wrong with entries; key paths start at the chip's id.
 
     Returns:
-        The entries of `given` that are right, as plain data.
+        The entries of `given` that are right.
 
     Raises:
         RooflinesError: It is no mapping.
     """
     if not isinstance(given, Mapping):
         raise RooflinesError("", f"is {quote(given)}, which is no mapping", "write chips by id")
-    done: dict[str, Any] = {}
+    done: dict[str, Chip] = {}
     for chip in given:
         with mistakes.at():
             _resolve(chip, given, known, done, ())
@@ -173,11 +153,14 @@ def resolve_chips(given: Mapping[str, Any], known: JSON, mistakes: Mistakes) -> 
 
 
 def _resolve(
-    chip: str, given: Mapping[str, Any], known: JSON, done: dict[str, Any], trail: tuple[str, ...]
-) -> JSON:
+    chip: str,
+    given: Mapping[str, Any],
+    known: Mapping[str, Chip],
+    done: dict[str, Chip],
+    trail: tuple[str, ...],
+) -> Chip:
     if chip in done:
-        known_entry: JSON = done[chip]
-        return known_entry
+        return done[chip]
     if chip in trail:
         names = circle(trail[trail.index(chip) :], given)
         raise RooflinesError(
@@ -189,12 +172,9 @@ def _resolve(
     over = None
     if isinstance(entry, Mapping) and "base" in entry:
         base = entry["base"]
-        if not isinstance(base, str) or (base not in given and base not in known):
-            close = close_to(base, [*given, *known])
-            fix = "name a chip of the catalogue or of `chips:`"
-            raise RooflinesError(
-                f"{chip}.base", f"is {quote(base)}, which is no chip", fix, close=close
-            )
+        fix = "name a chip of the catalogue or of `chips:`"
+        with placed(f"{chip}.base"):
+            one_of(base, {**given, **known}, "no chip", fix)
         over = (
             known[base] if base not in given else _resolve(base, given, known, done, (*trail, chip))
         )
@@ -207,15 +187,13 @@ def _resolve(
             checked = Chip.model_validate(spelt_out)
         except ValidationError as error:
             raise readable(error) from None
-    plain: dict[str, Any] = checked.model_dump(exclude_none=True, exclude_defaults=True)
-    plain.setdefault("networks", {})
-    done[chip] = plain
-    return plain
+    done[chip] = checked
+    return checked
 
 
 def _check_dtypes(chip: object, mistakes: Mistakes) -> None:
     """Refuse names that are no dtypes, whatever else is wrong with the chip."""
-    formats = dtype_entries()["formats"]
+    formats = dtype_entries().formats
     entry = _mapping(chip)
     tables = {
         **{f"units.{unit}": peaks for unit, peaks in _mapping(entry.get("units")).items()},
@@ -238,9 +216,9 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _override(base: JSON, variant: Mapping[str, Any], mistakes: Mistakes) -> dict[str, Any]:
+def _override(base: Chip, variant: Mapping[str, Any], mistakes: Mistakes) -> dict[str, Any]:
     """A variant's entry spelt out: the base with the numbers replaced that its dotted paths name."""
-    entry = copy.deepcopy(dict(base))
+    entry = copy.deepcopy(base.plain)
     for key in ("aliases", "note", "source", "confidence", "estimate", "measured"):
         entry.pop(key, None)
     sourced = variant if is_source(variant.get("source")) else {**variant, "source": None}
@@ -306,5 +284,5 @@ def _no_number(
 def source_of(entry: JSON, key: str) -> str | list[str] | None:
     """Where one number of an entry comes from."""
     source = entry.get("source")
-    found: str | list[str] | None = source.get(key) if isinstance(source, Mapping) else source
-    return found
+    of_key: str | list[str] | None = source.get(key) if isinstance(source, Mapping) else source
+    return of_key

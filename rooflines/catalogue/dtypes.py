@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import Mistakes, RooflinesError, close_to, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, one_of, quote
 from rooflines.basics.numbers import exact
 from rooflines.model.operation import OPERANDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflines.model.resources import JSON
+    from rooflines.catalogue.entries import DtypeFile, NamedCombination
 
 __all__ = ["Combination", "combinations_of"]
 
@@ -33,55 +33,40 @@ class Combination:
     compute: str
 
 
-def combinations_of(wanted: Sequence[Any], dtypes: JSON) -> dict[str, Combination]:
+def combinations_of(
+    wanted: Sequence[str | NamedCombination], dtypes: DtypeFile
+) -> dict[str, Combination]:
     """The dtype combinations of a sweep by name, each with the bits it stores."""
-    found: dict[str, Combination] = {}
+    by_name: dict[str, Combination] = {}
     with Mistakes() as mistakes:
-        for index, given in enumerate(wanted):
+        for index, form in enumerate(wanted):
             with mistakes.at(f"[{index}]"):
-                combination = _combination(given, dtypes)
-                if combination.name in found:
+                combination = _combination(form, dtypes)
+                if combination.name in by_name:
                     raise RooflinesError(
                         "",
-                        f"is {quote(combination.name)}, which stands there twice",
+                        f"is {quote(combination.name)}, which is listed twice",
                         "name every combination once",
                     )
-                found[combination.name] = combination
-    return found
+                by_name[combination.name] = combination
+    return by_name
 
 
-def _combination(given: Any, dtypes: JSON) -> Combination:  # noqa: ANN401, a name or a mapping, as its form has checked
-    formats, named = dtypes["formats"], dtypes["combinations"]
-    if isinstance(given, str):
-        if given not in named:
-            fix = (
-                "use one of the names in the dtype catalogue, or write {x: , w: , out: , compute: }"
-            )
-            raise RooflinesError(
-                "",
-                f"is {quote(given)}, which is no dtype combination",
-                fix,
-                close=close_to(given, named),
-            )
-        name, parts = given, named[given]
+def _combination(form: str | NamedCombination, dtypes: DtypeFile) -> Combination:
+    if isinstance(form, str):
+        fix = "use one of the names in the dtype catalogue, or write {x: , w: , out: , compute: }"
+        one_of(form, dtypes.combinations, "no dtype combination", fix)
+        name, parts = form, dtypes.combinations[form]
     else:
-        parts = given
+        parts = form
         with Mistakes() as mistakes:
             for key in (*OPERANDS, "compute"):
                 with mistakes.at(key):
-                    if parts[key] not in formats:
-                        fix = f"use one of {', '.join(formats)}"
-                        raise RooflinesError(
-                            "",
-                            f"is {quote(parts[key])}, which is no dtype",
-                            fix,
-                            close=close_to(parts[key], formats),
-                        )
-        name = f"{parts['x']},{parts['w']}->{parts['out']}@{parts['compute']}"
-    bits = {}
-    for operand in OPERANDS:
-        form = formats[parts[operand]]
-        bits[operand] = exact(form["bits"]) + Fraction(
-            form.get("scale_bits") or 0, form.get("block") or 1
-        )
-    return Combination(name, bits, parts["compute"])
+                    one_of(getattr(parts, key), dtypes.formats, "no dtype")
+        name = f"{parts.x},{parts.w}->{parts.out}@{parts.compute}"
+    formats = {operand: dtypes.formats[getattr(parts, operand)] for operand in OPERANDS}
+    bits = {
+        operand: exact(form.bits) + Fraction(form.scale_bits or 0, form.block or 1)
+        for operand, form in formats.items()
+    }
+    return Combination(name, bits, parts.compute)

@@ -6,14 +6,17 @@ A variant is compared with its base, a chip of its own with the catalogue. Nothi
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, quote
+from rooflines.catalogue.entries import Network, Peak
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from rooflines.model.resources import JSON
+    from rooflines.basics.yaml_file import JSON
+    from rooflines.catalogue.entries import Chip
 
 __all__ = ["doubts"]
 
@@ -45,12 +48,12 @@ SPANS = {
 """The numbers that are checked, and the least and most of them that a chip has, in SI units; the catalogue keeps well within."""
 
 
-def doubts(given: JSON, entry: JSON, known: JSON) -> list[RooflinesError]:
+def doubts(given: JSON, entry: Chip, known: Mapping[str, Chip]) -> list[RooflinesError]:
     """What looks like a slip in one of the config's own chips.
 
     Args:
         given: What the config says of the chip.
-        entry: The chip as plain data, its base spelt out.
+        entry: The chip, its base spelt out.
         known: All chips by id.
 
     Returns:
@@ -90,10 +93,10 @@ def doubts(given: JSON, entry: JSON, known: JSON) -> list[RooflinesError]:
     return found
 
 
-def _numbers(entry: JSON) -> Iterator[tuple[str, float]]:
-    """The numbers of a chip that are checked, by their dotted paths."""
+def _numbers(entry: Chip) -> Iterator[tuple[str, float]]:
+    """The numbers of a chip that are checked, by their dotted paths; none that are zero."""
     for tree, key in SPANS:
-        parts: Mapping[str, Any] = entry.get(tree, {})
+        parts: Mapping[str, Any] = getattr(entry, tree)
         if tree == "units":
             parts = {
                 f"{unit}.{dtype}": peak
@@ -101,41 +104,48 @@ def _numbers(entry: JSON) -> Iterator[tuple[str, float]]:
                 for dtype, peak in peaks.items()
             }
         for name, part in {"": parts}.items() if tree == "power" else parts.items():
-            if key in part:
-                yield ".".join(step for step in (tree, name, key) if step), part[key]
+            if value := getattr(part, key, None):
+                yield ".".join(step for step in (tree, name, key) if step), value
 
 
-def _part(entry: JSON, path: str) -> Mapping[str, Any]:
-    """The part of a chip that a number belongs to."""
-    part: Any = entry
+def _part(entry: Chip, path: str) -> object:
+    """The part of a chip that a number belongs to; None where the chip has no such part."""
+    part: object = entry
     for step in path.split(".")[:-1]:
-        part = part.get(step, {})
-    found: Mapping[str, Any] = part
-    return found
+        part = part.get(step) if isinstance(part, Mapping) else getattr(part, step, None)
+    return part
 
 
-def _slip(path: str, value: float, base: str, entry: JSON) -> str | None:
+def _with_sparsity(part: object) -> float | None:
+    return part.printed_with_sparsity if isinstance(part, Peak) else None
+
+
+def _links(part: object) -> int:
+    return part.links if isinstance(part, Network) else 1
+
+
+def _slip(path: str, value: float, base: str, entry: Chip) -> str | None:
     """The slip that explains how a variant's number differs from its base's."""
     tree, *_, key = path.split(".")
     part = _part(entry, path)
-    if math.isclose(value, part.get("printed_with_sparsity", 0), rel_tol=TOLERANCE):
+    if math.isclose(value, _with_sparsity(part) or 0, rel_tol=TOLERANCE):
         return f"the figure with sparsity that is printed for {base}"
     factors = dict(PREFIXES)
     if key in ("flops_per_s", "bytes_per_s"):
         factors |= {**BINARY, 2: TWICE[tree]}
-    links = part.get("links", 1)
+    links = _links(part)
     if tree == "networks" and key == "bytes_per_s" and links > 1:
         factors |= {
             links: f"all {links} links together",
             2 * links: f"all {links} links in both directions",
         }
     for factor, cause in factors.items():
-        if math.isclose(value, factor * part[key], rel_tol=TOLERANCE):
+        if math.isclose(value, factor * getattr(part, key), rel_tol=TOLERANCE):
             return f"{factor:.5g} times that of {base}, as {cause} would be"
     return None
 
 
-def _outlier(path: str, value: float, entry: JSON, known: JSON) -> str | None:
+def _outlier(path: str, value: float, entry: Chip, known: Mapping[str, Chip]) -> str | None:
     """The slip that explains a number which the catalogue makes unlikely."""
     tree, *_, key = path.split(".")
     least, most = SPANS[tree, key]
@@ -143,20 +153,17 @@ def _outlier(path: str, value: float, entry: JSON, known: JSON) -> str | None:
         return f"{'less' if value < least else 'more'} than any chip has, as a figure with a prefix would be"
     part = _part(entry, path)
     if key == "flops_per_s":
-        if value == part.get("printed_with_sparsity"):
+        if value == _with_sparsity(part):
             return "its own figure with sparsity"
         rounded = value == float(
             f"{value:.2e}"
         )  # figures of up to three digits are shared by chance
         for chip, other in known.items():
-            if not rounded and value == _part(other, path).get("printed_with_sparsity"):
+            if not rounded and value == _with_sparsity(_part(other, path)):
                 return f"the figure with sparsity that is printed for {chip}"
-    memory, links = (
-        entry["memory"].get("hbm", {}).get("bytes_per_s", math.inf),
-        part.get("links", 1),
-    )
-    if (tree, key) == ("networks", "bytes_per_s") and SPANS["memory", key][
-        0
-    ] <= memory < value * links:
+    main, links = entry.memory.get("hbm"), _links(part)
+    memory = (main.bytes_per_s if main else None) or math.inf
+    slowest, _ = SPANS["memory", "bytes_per_s"]
+    if (tree, key) == ("networks", "bytes_per_s") and slowest <= memory < value * links:
         return f"which over {links} links is more than the main memory has, as a figure of all links or of both directions would be"
     return None

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     import altair as alt
     import polars as pl
 
+    from rooflines.catalogue.entries import Chip
     from rooflines.charts.results import Selection
-    from rooflines.model.resources import JSON
     from rooflines.sweep.sweep import Sweep
 
 __all__ = ["Chart", "Need", "Spec"]
@@ -101,7 +101,7 @@ class Chart:
     heading: str = ""
     needs: tuple[Need, ...] = ()
     reads: tuple[str, ...] = ()
-    compares: Callable[[JSON], bool] | None = None
+    compares: Callable[[Chip], bool] | None = None
     preferred: Callable[[Sweep], tuple[int, ...]] | None = None
     fills: frozenset[str] = frozenset()
     most: int = 1

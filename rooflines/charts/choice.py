@@ -20,14 +20,13 @@ from rooflines.charts.models import models_of
 from rooflines.charts.needs import absent, chips_for, lacking
 from rooflines.charts.offers import TWO, check_asked, map_dims, shape_names, sizes_of
 from rooflines.charts.registry import charts as all_charts
-from rooflines.model.sharding import SHARDS
 from rooflines.settings.charts import ChartConfig
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from rooflines.charts.chart import Chart
-    from rooflines.model.resources import JSON
+    from rooflines.settings.schema import Shape
     from rooflines.sweep.sweep import Sweep, Variant
 
 __all__ = ["choose"]
@@ -100,7 +99,7 @@ def _with_palette(specs: Sequence[Spec], sweeps: Mapping[str, Sweep]) -> tuple[S
     """The charts, with one palette for all of those in which colour is the chip."""
     coloured = [spec for spec in specs if all_charts()[spec.chart].chip_colours]
     chips = {
-        (chip, str(sweeps[spec.sweep].chips[chip].get("vendor") or ""))
+        (chip, sweeps[spec.sweep].chips[chip].vendor or "")
         for spec in coloured
         for chip in spec.chips
     }
@@ -108,9 +107,9 @@ def _with_palette(specs: Sequence[Spec], sweeps: Mapping[str, Sweep]) -> tuple[S
     return tuple(replace(spec, palette=palette) if spec in coloured else spec for spec in specs)
 
 
-def _shapes(sweep: Sweep) -> list[JSON]:
+def _shapes(sweep: Sweep) -> list[Shape]:
     """A sweep's shapes."""
-    return sweep.config["shapes"] or []
+    return sweep.config.shapes or []
 
 
 class _Popular:
@@ -120,11 +119,11 @@ class _Popular:
         self.chips: Counter[str] = Counter()
         self.dtypes: Counter[str] = Counter()
         self.models: Counter[str] = Counter()
-        shapes = {shape["name"]: shape for sweep in sweeps.values() for shape in _shapes(sweep)}
+        shapes = {shape.name: shape for sweep in sweeps.values() for shape in _shapes(sweep)}
         models = models_of(list(shapes.values()))
         model_of = {shape: model for model, layers in models.items() for shape in layers.values()}
         for sweep in sweeps.values():
-            chips = sweep.config["chips"]
+            chips = sweep.config.chips
             self.chips.update(chips if len(chips) <= BY_NAME else ())
             self.dtypes.update(list(sweep.combinations))
             self.models.update({model_of[name] for name in shape_names(sweep)} - {""})
@@ -276,7 +275,7 @@ def _spec(
     if "sizes" in fills:
         sizes = sizes or _some(sizes_of(sweep, sweep.op.dims[0]))
     if "shards" in fills:
-        shards = shards or [n for n in sweep.config[SHARDS] if n in splits][:MOST_SPLITS]
+        shards = shards or [n for n in sweep.config.shards if n in splits][:MOST_SPLITS]
     return Spec(
         chart=chart.name,
         id=config.id or f"{chart.name}-{sweep.name}",
@@ -312,7 +311,7 @@ def _published(sweeps: Mapping[str, Sweep]) -> Iterator[tuple[str, int, int]]:
     """Name, D and F of one shape per model: that from its width to its widest layer."""
     seen: set[str] = set()
     for sweep in sweeps.values():
-        shapes = {shape["name"]: shape for shape in _shapes(sweep) if {"D", "F"} <= set(shape)}
+        shapes = {shape.name: shape for shape in _shapes(sweep) if {"D", "F"} <= set(shape.sizes)}
         for model, layers in models_of(list(shapes.values())).items():
             layer = next(
                 (name for name in ("up", "expert-up") if name in layers), next(iter(layers))
@@ -320,5 +319,5 @@ def _published(sweeps: Mapping[str, Sweep]) -> Iterator[tuple[str, int, int]]:
             name = model or layers[layer]
             if name not in seen:
                 seen.add(name)
-                shape = shapes[layers[layer]]
-                yield name, whole(shape["D"]), whole(shape["F"])
+                sizes = shapes[layers[layer]].sizes
+                yield name, whole(sizes["D"]), whole(sizes["F"])

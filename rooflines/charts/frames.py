@@ -12,7 +12,7 @@ from rooflines.charts.needs import MAIN_MEMORY, has_bandwidth
 from rooflines.model.resources import RESOURCES, math_rate, memory_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from rooflines.charts.chart import Spec
     from rooflines.charts.results import Selection
@@ -149,22 +149,24 @@ def ridge_frame(of: Selection) -> pl.DataFrame:
     """
     records = []
     for chip, combination, target in of.targets():
-        entry = target.chip
-        prices = sorted(entry.get("prices") or [], key=lambda p: str(p["date"]), reverse=True)
-        price: Mapping[str, Any] = min(prices, key=lambda p: float(p["usd_per_hour"]), default={})
+        entry = of.sweep.chips[chip]
+        prices = sorted(entry.prices or [], key=lambda price: price.date, reverse=True)
+        price = min(prices, key=lambda price: price.usd_per_hour, default=None)
         if has_bandwidth(entry):
             records.append(
                 {
                     "chip": chip,
-                    "vendor": entry.get("vendor") or "",
+                    "vendor": entry.vendor or "",
                     "dtypes": combination,
-                    "compute": target.compute,
+                    "compute": of.sweep.combinations[combination].compute,
                     "flops_per_s": float(math_rate(target).per_s),
-                    "bytes_per_s": float(memory_rate(replace(target, memory=MAIN_MEMORY)).per_s),
-                    "watts": (entry.get("power") or {}).get("watts"),
-                    "usd_per_hour": price.get("usd_per_hour"),
-                    "provider": price.get("provider"),
-                    "date": price.get("date"),
+                    "bytes_per_s": float(
+                        memory_rate(replace(target, level=entry.memory[MAIN_MEMORY].exact)).per_s
+                    ),
+                    "watts": entry.power and entry.power.watts,
+                    "usd_per_hour": price and price.usd_per_hour,
+                    "provider": price and price.provider,
+                    "date": price and price.date,
                 }
             )
     texts = ("chip", "vendor", "dtypes", "compute", "provider", "date")

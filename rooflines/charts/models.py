@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    from rooflines.settings.schema import Shape
 
 __all__ = ["models_of"]
 
 
-def models_of(shapes: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+def models_of(shapes: Sequence[Shape]) -> dict[str, dict[str, str]]:
     """Shapes by model and layer.
 
     A shape's keys `model` and `layer` say which layer it is; without `layer` that is the rest of
@@ -25,11 +27,12 @@ def models_of(shapes: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
         For every model its layers, and the name of each layer's shape. Shapes that belong to no
         model are listed under "".
     """
-    stated = [shape for shape in shapes if shape.get("model")]
-    models = _guessed([shape["name"] for shape in shapes if not shape.get("model")])
-    for shape in stated:
-        model, name = shape["model"], shape["name"]
-        layer = shape.get("layer") or name.removeprefix(f"{model}-")
+    models = _guessed([shape.name for shape in shapes if not shape.model])
+    for shape in shapes:
+        model, name = shape.model, shape.name
+        if not model:
+            continue
+        layer = shape.layer or name.removeprefix(f"{model}-")
         models.setdefault(model, {})[layer] = name
     return models
 

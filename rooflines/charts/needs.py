@@ -14,13 +14,12 @@ from rooflines.charts.offers import (
     has_axis,
     sizes_of,
 )
-from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rooflines.catalogue.entries import Chip
     from rooflines.charts.chart import Chart
-    from rooflines.model.resources import JSON
     from rooflines.sweep.sweep import Sweep
 
 __all__ = [
@@ -46,12 +45,12 @@ MAIN_MEMORY = "hbm"
 """The memory level whose bandwidth compares chips."""
 
 
-def has_bandwidth(entry: JSON) -> bool:
+def has_bandwidth(entry: Chip) -> bool:
     """Whether the catalogue has the bandwidth of a chip's main memory."""
-    return bool(entry["memory"].get(MAIN_MEMORY, {}).get("bytes_per_s"))
+    return MAIN_MEMORY in entry.memory and bool(entry.memory[MAIN_MEMORY].bytes_per_s)
 
 
-def _chips_with(sweep: Sweep, compares: Callable[[JSON], bool] | None) -> list[str]:
+def _chips_with(sweep: Sweep, compares: Callable[[Chip], bool] | None) -> list[str]:
     """The chips of a sweep that have rows, and the numbers that are compared."""
     chips = dict.fromkeys(chip_rows.chip for chip_rows in sweep.by_chip)
     return [chip for chip in chips if compares is None or compares(sweep.chips[chip])]
@@ -65,7 +64,7 @@ def chips_for(chart: Chart, sweep: Sweep) -> list[str]:
 def _by_shape(sweep: Sweep) -> bool:
     """Whether shapes set every dimension but the first, which has an axis of its own."""
     return (
-        bool(sweep.config["shapes"])
+        bool(sweep.config.shapes)
         and sweep.lead is not None
         and all("shape" in a.columns or a.count == 1 for a in sweep.inner)
     )
@@ -90,7 +89,7 @@ BOTH_FREE = Need(
 BY_SHAPE = Need("shapes that give every size but that of the first dimension", _by_shape)
 
 
-def two_chips(compares: Callable[[JSON], bool], what: str) -> Need:
+def two_chips(compares: Callable[[Chip], bool], what: str) -> Need:
     """The need for two chips that have the numbers compared."""
     return Need(f"two chips with {what}", lambda s: len(_chips_with(s, compares)) >= TWO)
 
@@ -98,12 +97,12 @@ def two_chips(compares: Callable[[JSON], bool], what: str) -> Need:
 def by_chips(sweep: Sweep) -> tuple[int, ...]:
     """Sort key: matrix units first, then most chips, then named shapes."""
     chips = len({chip_rows.chip for chip_rows in sweep.by_chip})
-    return sweep.unit != "matrix", -chips, not sweep.config["shapes"]
+    return sweep.unit != "matrix", -chips, not sweep.config.shapes
 
 
 def by_shards(sweep: Sweep) -> tuple[int, ...]:
     """Sort key: most numbers of chips first, then named shapes."""
-    return -len(sweep.config[SHARDS]), not sweep.config["shapes"]
+    return -len(sweep.config.shards), not sweep.config.shapes
 
 
 def lacking(chart: Chart, sweep: Sweep, *, auto: bool = False) -> str | None:
@@ -120,7 +119,7 @@ def lacking(chart: Chart, sweep: Sweep, *, auto: bool = False) -> str | None:
 
 def absent(chart: Chart, sweep: Sweep) -> list[str]:
     """The columns that a chart reads and the sweep does not store."""
-    stored = sweep.config["columns"]
+    stored = sweep.config.columns
     return [] if stored == "all" else [name for name in chart.reads if name not in stored]
 
 

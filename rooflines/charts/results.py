@@ -20,7 +20,7 @@ from rooflines.sweep.table import table
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rooflines.model.resources import Target
+    from rooflines.model.target import Target
     from rooflines.sweep.sweep import ChipRows, Sweep
 
 __all__ = ["Results", "Selection", "of_config", "on_disk"]

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rooflines.model.resources import RESOURCES, Resource
-from rooflines.model.sharding import chips_joined
 from rooflines.sweep.sweep import Sweep, Variant
 
 if TYPE_CHECKING:
+    from rooflines.model.target import Link
     from rooflines.sweep.space import ChipVariant
 
 __all__ = [
@@ -75,23 +75,21 @@ def pieces(sweep: Sweep, chip_variant: ChipVariant) -> list[Piece]:
     ]
 
 
-def link_of(sweep: Sweep, chip_variant: ChipVariant) -> Mapping[str, Any]:
+def link_of(sweep: Sweep, chip_variant: ChipVariant) -> Link:
     """The interconnect of a chip that has one."""
     chip_rows = chip_variant[0]
-    link: Mapping[str, Any] = sweep.chips[chip_rows.chip]["networks"][chip_rows.network]
-    return link
+    return sweep.chips[chip_rows.chip].networks[str(chip_rows.network)].exact
 
 
 def domain_of(sweep: Sweep, chip_variant: ChipVariant) -> int | None:
     """The most chips that the interconnect joins [1]; None: no published limit."""
-    link = link_of(sweep, chip_variant)
-    return chips_joined(link["topology"], link.get("links", 1), link.get("domain"))
+    return link_of(sweep, chip_variant).chips_joined
 
 
 def ring_multiple(sweep: Sweep, chip_variant: ChipVariant) -> int | None:
     """The number whose multiples close a torus into rings [1]; None: it never closes."""
     link = link_of(sweep, chip_variant)
-    return link.get("ring_multiple") if link["topology"] == "torus" else None
+    return link.ring_multiple if link.topology == "torus" else None
 
 
 def on_chips(chip_variant: ChipVariant, shards: int) -> ChipVariant:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 from rooflines.basics.errors import RooflinesError, close_to, quote
 
-__all__ = ["NAMED", "OPERANDS", "Operation", "operation"]
+__all__ = ["NAMED", "OPERANDS", "Flops", "Operation", "Unit", "operation"]
 
 OPERANDS = ("x", "w", "out")
 """The three tensors of an operation, in the order of the einsum."""
+
+Unit = Literal["matrix", "vector"]
+Flops = Literal["leading", "exact"]
 
 
 @dataclass(frozen=True)
@@ -29,8 +33,8 @@ class Operation:
     x: str
     w: str
     out: str
-    unit: str = "matrix"
-    flops: str = "leading"
+    unit: Unit = "matrix"
+    flops: Flops = "leading"
 
     @cached_property
     def dims(self) -> tuple[str, ...]:

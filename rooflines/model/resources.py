@@ -6,16 +6,14 @@ say what it does to a row by one more entry in `RESOURCES` and, if its work is n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
-
-from rooflines.basics.numbers import exact
-from rooflines.model.sharding import Sharding, links_used
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from rooflines.model.target import Target
 
 __all__ = [
     "MATH",
@@ -23,14 +21,11 @@ __all__ = [
     "Calibration",
     "Rate",
     "Resource",
-    "Target",
     "estimate_rate",
-    "peak",
+    "math_rate",
+    "memory_rate",
+    "network_rate",
 ]
-
-
-JSON = Mapping[str, Any]
-"""Data as YAML or JSON holds it."""
 
 
 @dataclass(frozen=True)
@@ -46,57 +41,24 @@ class Rate:
     latency_s: Fraction = Fraction(0)
 
 
-@dataclass(frozen=True)
-class Target:
-    """What serves a row: a chip and which of its parts, with the efficiency of each resource.
-
-    Attributes:
-        chip: The catalogue entry, as plain data.
-        unit, compute: The compute unit and the dtype it computes in.
-        memory, network: The memory level and the interconnect; None where the chip has no interconnect.
-        sharding, shards: The split and its N chips.
-        efficiency: Share of the nominal rate that each resource reaches, 0..1, by resource name.
-    """
-
-    chip: Mapping[str, Any]
-    unit: str
-    compute: str
-    memory: str
-    network: str | None
-    sharding: Sharding
-    shards: int
-    efficiency: Mapping[str, Fraction]
-
-
-def peak(target: Target) -> Fraction:
-    """The unit's nominal dense peak in the compute dtype [FLOP/s]."""
-    return exact(target.chip["units"][target.unit][target.compute]["flops_per_s"])
-
-
 def math_rate(target: Target) -> Rate:
     """FLOP/s of the compute unit in the compute dtype."""
-    return Rate(peak(target) * target.efficiency["math"])
+    return Rate(target.peak * target.efficiency["math"])
 
 
 def memory_rate(target: Target) -> Rate:
     """Bytes/s between the memory level and the unit."""
-    return Rate(
-        exact(target.chip["memory"][target.memory]["bytes_per_s"]) * target.efficiency["memory"]
-    )
+    return Rate(target.level.bytes_per_s * target.efficiency["memory"])
 
 
 def network_rate(target: Target) -> Rate | None:
     """Bytes/s out of one chip over the links that the collective can use at once; the latency is that of all its hops."""
-    if target.network is None or target.shards == 1:
+    link = target.link
+    if link is None or target.shards == 1:
         return None
-    link = target.chip["networks"][target.network]
-    links = links_used(
-        link["topology"], link.get("links", 1), target.shards, link.get("ring_multiple")
-    )
-    hops = target.sharding.hops(target.shards)
     return Rate(
-        exact(link["bytes_per_s"]) * links * target.efficiency["network"],
-        hops * exact(link.get("hop_latency_s", 0)),
+        link.bytes_per_s * link.links_used(target.shards) * target.efficiency["network"],
+        target.sharding.hops(target.shards) * link.hop_latency_s,
     )
 
 

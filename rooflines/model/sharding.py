@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rooflines.model.operation import Operation
 
-__all__ = ["NAMED", "SHARDS", "Sharding", "chips_joined", "links_used", "sharding"]
+__all__ = ["NAMED", "SHARDS", "Sharding", "sharding"]
 
 SHARDS = "shards"
 """The name of the number of chips, as a key, a column and an axis to solve for."""
@@ -171,28 +171,3 @@ def sharding(given: str | Mapping[str, object], op: Operation) -> Sharding:
         problem = f"is {quote(name)}, which leaves partial sums of the result on every chip"
         raise RooflinesError("", problem, f"add `then: {REDUCTIONS[0]}` or `then: {REDUCTIONS[1]}`")
     return Sharding(name, split, first, then)
-
-
-def chips_joined(topology: str, links: int, domain: int | None) -> int | None:
-    """The most chips that one interconnect joins [1]; None where no limit is known. A mesh has a link to every other chip."""
-    return links + 1 if domain is None and topology == "mesh" else domain
-
-
-def links_used(topology: str, links: int, shards: int, ring_multiple: int | None) -> int:
-    """Links over which one chip can send at once in a collective of N chips [1].
-
-    Args:
-        topology: `switch` (every link reaches every chip), `mesh` (a link to each other chip) or `torus` (a line or a ring).
-        links: Links of one chip [1].
-        shards: N, chips in the collective [1].
-        ring_multiple: On a torus, the axis closes into a ring where N is a multiple of this; None where it never does [1].
-
-    Returns:
-        All of them on a switch; N-1 in a mesh; on a torus 2 where N closes the axis into a ring, else 1.
-    """
-    if topology == "switch":
-        return links
-    if topology == "mesh":
-        return min(links, max(shards - 1, 1))
-    closed = ring_multiple is not None and shards > 2 and shards % ring_multiple == 0  # noqa: PLR2004, two chips are a pair
-    return 2 if closed else 1

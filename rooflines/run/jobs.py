@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from rooflines.model.resources import JSON
+    from rooflines.basics.yaml_file import JSON
 
 __all__ = ["rows_of", "write_part", "write_skipped", "write_thresholds"]
 
@@ -62,7 +62,7 @@ def write_part(spec: str, path: str | Path) -> None:
     metadata = about([recipe], columns, rows=[recipe["row"], recipe["row"] + stop - start])
     print(f"{stop - start:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
-        write_parquet(as_stored(sweep, rows), path, metadata, TEXTS, sweep.config["compression"])
+        write_parquet(as_stored(sweep, rows), path, metadata, TEXTS, sweep.config.compression)
 
 
 @recorded

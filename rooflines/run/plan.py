@@ -208,7 +208,7 @@ def plan(config: Config) -> Plan:
             _bounded(part for sweep in config.sweeps.values() for part in _parts_of(sweep))
         )
     sweeps = list(config.sweeps.values())
-    recipes = [recipe_of(sweep, sweep.config["chips"]) for sweep in sweeps]
+    recipes = [recipe_of(sweep, sweep.config.chips) for sweep in sweeps]
     thresholds = as_param({"code": code_digest(*THRESHOLDS, *WRITING), "sweeps": recipes})
     skipped = as_param(
         {"code": code_digest(*ROWS, *WRITING), "rows": skipped_records(sweeps), "sweeps": recipes}
@@ -252,7 +252,7 @@ def _family_specs(config: Config) -> dict[str, str]:
 
 def _parts_of(sweep: Sweep) -> Iterator[Part]:
     """The parts of one sweep."""
-    for number, (start, stop, chips) in enumerate(_cuts(sweep, sweep.config["rows_per_part"])):
+    for number, (start, stop, chips) in enumerate(_cuts(sweep, sweep.config.rows_per_part)):
         first = offset_of(sweep, chips[0])
         recipe = {
             "code": code_digest(*ROWS, *WRITING),

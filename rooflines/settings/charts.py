@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from rooflines.basics.errors import Mistakes, RooflinesError, quote
-from rooflines.catalogue.entries import Count, Entry, Name, Text, understood
+from rooflines.catalogue.forms import Count, Entry, Name, Text, understood
 
 __all__ = ["ChartConfig", "Charts", "understood_chart"]
 
@@ -73,9 +73,9 @@ def understood_chart(entry: object, mistakes: Mistakes) -> ChartConfig | None:
         mistakes: Collects the errors; key paths start at the chart.
     """
     chart = understood(ChartConfig, entry, mistakes)
-    return (
-        None if chart.refused & {"chart", "sweep", "id"} else ChartConfig.model_construct(**chart)
-    )
+    if chart.refused & {"chart", "sweep", "id"}:
+        return None
+    return ChartConfig.model_construct(**chart.__dict__)
 
 
 CHARTS_SCHEMA: Any = {

@@ -7,19 +7,26 @@ where they come together, in `sweep`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, quote
 from rooflines.basics.numbers import whole
 from rooflines.basics.spreadsheet import is_formula
-from rooflines.catalogue.entries import Efficiency, Entry, Name, NamedCombination, Text
+from rooflines.catalogue.chips import base_chips
+from rooflines.catalogue.entries import Efficiency, NamedCombination
+from rooflines.catalogue.forms import Entry, Name, Text
 from rooflines.model.columns import METRICS
 from rooflines.model.operation import NAMED as OPERATIONS
+from rooflines.model.operation import Flops, Unit
 from rooflines.model.sharding import NAMED as SHARDINGS
 from rooflines.model.sharding import SHARDS
 from rooflines.settings.charts import Charts  # noqa: TC001, pydantic reads it at run time
+
+if TYPE_CHECKING:
+    from rooflines.basics.yaml_file import JSON
 
 __all__ = ["ConfigFile", "SweepConfig"]
 
@@ -79,7 +86,7 @@ def _names(value: object) -> object:
 
 
 def _chips(value: object) -> object:
-    return value if value == "all" else _names(_listed(value))
+    return base_chips() if value == "all" else _names(_listed(value))
 
 
 def _solved(value: object) -> object:
@@ -110,24 +117,22 @@ def _grid(value: object) -> object:
     return value
 
 
-def _combination(value: object) -> object:
-    if not isinstance(value, str | Mapping):
+def _combination(value: object) -> str | Combination:
+    if isinstance(value, str | Combination):
+        return value
+    if not isinstance(value, Mapping):
         fix = "write a name of the dtype catalogue, or {x: , w: , out: , compute: }"
         raise RooflinesError("", f"is {quote(value)}, which is no dtype combination", fix)
-    return (
-        value
-        if isinstance(value, str)
-        else Combination.model_validate(value).model_dump(exclude={"note"})
-    )
+    return Combination.model_validate(value)
 
 
-def _sharding(value: object) -> object:
-    if isinstance(value, str):
+def _sharding(value: object) -> str | LongSharding:
+    if isinstance(value, str | LongSharding):
         return value
     if not isinstance(value, Mapping):
         fix = f"use one of {', '.join(SHARDINGS)}, or {{split: , first: , then: }}"
         raise RooflinesError("", f"is {quote(value)}, which is no sharding", fix)
-    return LongSharding.model_validate(value).model_dump()
+    return LongSharding.model_validate(value)
 
 
 def _shape_name(value: object) -> str:
@@ -183,7 +188,7 @@ def _part(value: object) -> int:
 class Combination(NamedCombination):
     """A dtype combination written out."""
 
-    note: None = None
+    note: None = Field(None, exclude=True)
 
 
 class LongSharding(Entry):
@@ -198,6 +203,10 @@ class LongSharding(Entry):
     )
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
 class Shape(Entry):
     """A named point: sizes for some of the dimensions."""
 
@@ -208,6 +217,17 @@ class Shape(Entry):
         BeforeValidator(_shape_name),
         WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 200}),
     ]
+    model: Text | None = Field(
+        None, description="the model that it is a layer of, for charts", exclude_if=_is_none
+    )
+    layer: Text | None = Field(
+        None, description="the layer of that model, for charts", exclude_if=_is_none
+    )
+
+    @property
+    def sizes(self) -> JSON:
+        """Sizes by dimension, as they are written."""
+        return self.model_extra or {}
 
 
 COUNT_SCHEMA: Any = {"type": "integer", "minimum": 1}
@@ -239,8 +259,8 @@ def one_or_many(item: dict[str, Any]) -> dict[str, Any]:
 
 
 GridSizes = Annotated[Any, WithJsonSchema(SIZES_SCHEMA)]
-Dtypes = Annotated[Any, BeforeValidator(_combination)]
-Shardings = Annotated[Any, BeforeValidator(_sharding)]
+Dtypes = Annotated[str | Combination, BeforeValidator(_combination)]
+Shardings = Annotated[str | LongSharding, BeforeValidator(_sharding)]
 COMBINATION_SCHEMA = {"anyOf": [{"type": "string"}, NamedCombination.model_json_schema()]}
 SHARDING_SCHEMA = {"anyOf": [{"enum": list(SHARDINGS)}, LongSharding.model_json_schema()]}
 
@@ -261,7 +281,7 @@ class SweepConfig(Entry):
         description="dtype combinations: names of the dtype catalogue, or {x: , w: , out: , compute: }"
     )
     chips: Annotated[
-        Any,
+        list[str],
         BeforeValidator(_chips),
         WithJsonSchema({"anyOf": [{"const": "all"}, one_or_many({"type": "string"})]}),
     ] = Field(
@@ -286,10 +306,10 @@ class SweepConfig(Entry):
         list[Name], BeforeValidator(_listed), WithJsonSchema(one_or_many({"type": "string"}))
     ] = Field(["hbm"], description="the memory level that feeds the unit, one or several")
     network: Name | None = Field(None, description="the interconnect; null: each chip's first")
-    unit: Literal["matrix", "vector"] | None = Field(
+    unit: Unit | None = Field(
         None, description="the compute unit; null: the operation's, vector for dot, else matrix"
     )
-    flops: Literal["leading", "exact"] | None = Field(
+    flops: Flops | None = Field(
         None,
         description="how FLOPs are counted: leading is 2 * all dimensions; null: the operation's, exact for dot, else leading",
     )
@@ -311,7 +331,7 @@ class SweepConfig(Entry):
         description=f"what to solve for: dimensions, and {SHARDS}; [] for nothing; null: the operation's first dimension, B for a matmul",
     )
     columns: Annotated[
-        Any,
+        list[str] | Literal["all"],
         BeforeValidator(_metrics),
         WithJsonSchema(
             {
@@ -340,6 +360,11 @@ class SweepConfig(Entry):
         "float64",
         description="how the table stores metrics; float32 keeps 7 digits and takes a third less time and bytes; bounds stay exact",
     )
+
+    @cached_property
+    def plain(self) -> dict[str, Any]:
+        """The sweep as JSON, defaults filled in."""
+        return self.model_dump()
 
 
 BY_NAME: Any = {"type": "object", "patternProperties": {"^[a-z0-9][a-z0-9-]*$": {}}}

@@ -11,7 +11,7 @@ from rooflines.site.text import quantity
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rooflines.model.resources import JSON
+    from rooflines.basics.yaml_file import JSON
 
 __all__ = ["ChipView", "DocumentView", "NumberView", "chip_views", "document_views", "used_sources"]
 

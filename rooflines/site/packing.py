@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflines.model.resources import JSON
+    from rooflines.basics.yaml_file import JSON
 
 __all__ = ["Packed", "packed", "packed_rows"]
 

@@ -17,7 +17,7 @@ from rooflines.site.chip_page import chip_views, document_views, used_sources
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rooflines.model.resources import JSON
+    from rooflines.basics.yaml_file import JSON
 
 __all__ = ["PAGES", "POLICY", "TEMPLATES", "ListedChart", "pages"]
 

@@ -34,7 +34,7 @@ from rooflines.site.threshold_data import tables
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rooflines.model.resources import JSON
+    from rooflines.basics.yaml_file import JSON
 
 __all__ = ["site_files", "write_bundle"]
 

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import Mistakes, RooflinesError, circle, close_to, placed, quote
+from rooflines.basics.errors import (
+    Mistakes,
+    RooflinesError,
+    circle,
+    close_to,
+    one_of,
+    placed,
+    quote,
+)
 from rooflines.basics.numbers import whole
 from rooflines.settings.sizes import LONGEST_AXIS, Sizes
 
@@ -15,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.model.operation import Operation
-    from rooflines.model.resources import JSON
+    from rooflines.settings.schema import Shape, SweepConfig
 
 __all__ = ["MOST_PARTS", "Axis", "axes_of", "sizes_of"]
 
@@ -47,7 +55,7 @@ class Axis:
         return Axis(dict(zip(rest, zip(*points, strict=True), strict=True)))
 
 
-def sizes_of(grid: JSON) -> dict[str, Sizes]:
+def sizes_of(grid: Mapping[str, object]) -> dict[str, Sizes]:
     """What a grid says of the sizes of each dimension."""
     found = {}
     with Mistakes() as mistakes:
@@ -57,18 +65,18 @@ def sizes_of(grid: JSON) -> dict[str, Sizes]:
     return found
 
 
-def axes_of(config: JSON, op: Operation) -> tuple[Axis | None, tuple[Axis, ...]]:
+def axes_of(config: SweepConfig, op: Operation) -> tuple[Axis | None, tuple[Axis, ...]]:
     """The axes of sizes: the operation's first dimension, if it is one of its own; then shapes; then the other dimensions."""
     with Mistakes() as mistakes:
         with mistakes.at():
             _check_dims(config, op)
         with mistakes.at():
-            shaped = _shape_columns(config["shapes"] or [], op)
+            shaped = _shape_columns(config.shapes or [], op)
         with mistakes.at("grid"):
-            roots, grid = _roots(config["grid"] or {}, op)
-    shapes = config["shapes"] or []
+            roots, grid = _roots(config.grid or {}, op)
+    shapes = config.shapes or []
     own = [dim for dim in op.dims if roots[dim] == dim and dim in grid]
-    _check_length(own, grid, shapes, config["rows_per_part"])
+    _check_length(own, grid, shapes, config.rows_per_part)
     axes = {}
     for dim in own:
         values = grid[dim].values()
@@ -76,15 +84,15 @@ def axes_of(config: JSON, op: Operation) -> tuple[Axis | None, tuple[Axis, ...]]
     lead = axes.pop(op.dims[0], None)
     if shaped:
         tied = {dim: shaped[roots[dim]] for dim in op.dims if roots[dim] in shaped}
-        names = {"shape": tuple(shape["name"] for shape in shapes)}
+        names = {"shape": tuple(shape.name for shape in shapes)}
         return lead, (Axis({**names, **tied}), *axes.values())
     return lead, tuple(axes.values())
 
 
-def _check_dims(config: JSON, op: Operation) -> None:
+def _check_dims(config: SweepConfig, op: Operation) -> None:
     """Every dimension of the operation gets sizes once, from the grid or from the shapes, and no other is given any."""
-    grid, shapes = config["grid"] or {}, config["shapes"] or []
-    shaped = {dim for shape in shapes for dim in shape}
+    grid = config.grid or {}
+    shaped = {dim for shape in config.shapes or [] for dim in shape.sizes}
     with Mistakes() as mistakes:
         for dim in grid:
             with mistakes.at(f"grid.{dim}"):
@@ -92,7 +100,7 @@ def _check_dims(config: JSON, op: Operation) -> None:
                     raise RooflinesError(
                         "",
                         f"is no dimension of {op.name}",
-                        _dims_of(op),
+                        of_dims(op),
                         close=close_to(dim, op.dims),
                     )
                 if dim in shaped:
@@ -102,17 +110,18 @@ def _check_dims(config: JSON, op: Operation) -> None:
                         f"leave {dim} out of one of them",
                     )
     missing = [dim for dim in op.dims if dim not in grid and dim not in shaped]
-    if missing and shaped <= {"name", *op.dims}:
+    if missing and shaped <= {*op.dims}:
         fix = f"add {', '.join(f'{dim}:' for dim in missing)} to the grid, or to every one of the shapes"
         raise RooflinesError("grid", f"gives no sizes to {', '.join(missing)}", fix)
 
 
-def _dims_of(op: Operation) -> str:
+def of_dims(op: Operation) -> str:
+    """The fix for a dimension that an operation does not have."""
     return f"use the dimensions of {op.name}: {', '.join(op.dims)}"
 
 
 def _check_length(
-    own: Sequence[str], grid: Mapping[str, Sizes], shapes: Sequence[JSON], rows_per_part: int
+    own: Sequence[str], grid: Mapping[str, Sizes], shapes: Sequence[Shape], rows_per_part: int
 ) -> None:
     """Refuse a grid that no table can hold, before anything of it is spelt out."""
     rows = math.prod(grid[dim].count for dim in own) * max(len(shapes), 1)
@@ -131,7 +140,7 @@ def _check_length(
         raise RooflinesError("grid", problem, "choose fewer sizes, or raise `rows_per_part`")
 
 
-def _roots(given: JSON, op: Operation) -> tuple[dict[str, str], dict[str, Sizes]]:
+def _roots(given: Mapping[str, object], op: Operation) -> tuple[dict[str, str], dict[str, Sizes]]:
     """The dimension whose sizes each one repeats, in the end, and what the grid says of sizes."""
     roots, grid = {}, {}
     with Mistakes() as mistakes:
@@ -146,14 +155,8 @@ def _roots(given: JSON, op: Operation) -> tuple[dict[str, str], dict[str, Sizes]
 def _root(dim: str, grid: Mapping[str, Sizes], op: Operation) -> str:
     seen = [dim]
     while seen[-1] in grid and (same := grid[seen[-1]].same_as):
-        if same not in op.dims:
-            fix = f"use one of {', '.join(op.dims)}"
-            raise RooflinesError(
-                seen[-1],
-                f"is {quote(same)}, which is no dimension of {op.name}",
-                fix,
-                close=close_to(same, op.dims),
-            )
+        with placed(seen[-1]):
+            one_of(same, op.dims, f"no dimension of {op.name}")
         if same in seen:
             names = circle(seen[seen.index(same) :], op.dims)
             raise RooflinesError(
@@ -165,11 +168,11 @@ def _root(dim: str, grid: Mapping[str, Sizes], op: Operation) -> str:
     return seen[-1]
 
 
-def _shape_columns(shapes: Sequence[JSON], op: Operation) -> dict[str, tuple[int, ...]]:
+def _shape_columns(shapes: Sequence[Shape], op: Operation) -> dict[str, tuple[int, ...]]:
     """The sizes that named shapes give to dimensions, as columns."""
     if not shapes:
         return {}
-    dims = [dim for dim in op.dims if dim in shapes[0]]
+    dims = [dim for dim in op.dims if dim in shapes[0].sizes]
     names: set[str] = set()
     with placed("shapes"), Mistakes() as mistakes:
         for index, shape in enumerate(shapes):
@@ -177,34 +180,34 @@ def _shape_columns(shapes: Sequence[JSON], op: Operation) -> dict[str, tuple[int
                 _check_shape(shape, dims, names, op)
         if not dims:
             raise RooflinesError("[0]", "gives no sizes", f"add some of {', '.join(op.dims)}")
-    return {dim: tuple(whole(shape[dim]) for shape in shapes) for dim in dims}
+    return {dim: tuple(whole(shape.sizes[dim]) for shape in shapes) for dim in dims}
 
 
-def _check_shape(shape: JSON, dims: Sequence[str], names: set[str], op: Operation) -> None:
+def _check_shape(shape: Shape, dims: Sequence[str], names: set[str], op: Operation) -> None:
     """Refuse a shape with the name of one before it, or with other dimensions than the first."""
     with Mistakes() as mistakes:
         with mistakes.at("name"):
-            if shape["name"] in names:
+            if shape.name in names:
                 raise RooflinesError(
                     "",
-                    f"is {quote(shape['name'])}, which stands there twice",
+                    f"is {quote(shape.name)}, which is listed twice",
                     "give every shape a name of its own",
                 )
-            names.add(shape["name"])
-        unknown = [key for key in shape if key != "name" and key not in op.dims]
+            names.add(shape.name)
+        unknown = [key for key in shape.sizes if key not in op.dims]
         for key in unknown:
             mistakes.add(
                 RooflinesError(
                     str(key),
                     f"is no dimension of {op.name}",
-                    _dims_of(op),
+                    of_dims(op),
                     close=close_to(key, op.dims),
                 )
             )
-        if not unknown and [dim for dim in op.dims if dim in shape] != dims:
+        if not unknown and [dim for dim in op.dims if dim in shape.sizes] != dims:
             problem = f"does not give the same dimensions as shapes[0], {', '.join(dims)}"
             mistakes.add(RooflinesError("", problem, "let all shapes give the same dimensions"))
         for dim in op.dims:
             with mistakes.at(dim):
-                if dim in shape:
-                    whole(shape[dim])
+                if dim in shape.sizes:
+                    whole(shape.sizes[dim])

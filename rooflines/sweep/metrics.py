@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.numbers import exact
 from rooflines.model.resources import MATH, RESOURCES, Resource
 from rooflines.sweep.ties import CONTENDED, contended, likely_bound
 
@@ -179,7 +178,7 @@ def estimate(used: Iterable[Resource], constants: AxisColumns) -> pl.Expr:
 
 def fits(sweep: Sweep, chip_rows: ChipRows) -> pl.Expr:
     """Whether the footprint fits into the memory level; null if its capacity is not published."""
-    capacity = sweep.chips[chip_rows.chip]["memory"][chip_rows.memory].get("capacity_bytes")
+    capacity = sweep.level(chip_rows).capacity_bytes
     if capacity is None:
         return pl.lit(None, dtype=pl.Boolean)
-    return pl.col("footprint_bytes") <= float(exact(capacity))
+    return pl.col("footprint_bytes") <= float(capacity)

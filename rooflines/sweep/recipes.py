@@ -1,50 +1,61 @@
-"""Recipes: all that decides some rows of a sweep, as plain data that a job is handed and builds the sweep from."""
+"""Recipes: all that decides some rows of a sweep, as JSON that a job is handed and rebuilds the sweep from."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from rooflines.catalogue.entries import Chip, DtypeFile
 from rooflines.model.operation import OPERANDS
-from rooflines.sweep.sweep import Sweep
+from rooflines.settings.schema import SweepConfig
+from rooflines.sweep.checks import checked_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rooflines.model.resources import JSON
+    from rooflines.basics.yaml_file import JSON
+    from rooflines.sweep.sweep import Sweep
 
 __all__ = ["recipe_of", "skipped_records", "sweep_of"]
 
 
 def recipe_of(sweep: Sweep, chips: Sequence[str]) -> dict[str, Any]:
-    """All that decides some chips' rows of a sweep, as plain data."""
-    combinations = {
-        name: sweep.dtypes["combinations"][name]
-        for name in sweep.config["dtypes"]
-        if isinstance(name, str)
+    """All that decides some chips' rows of a sweep, as JSON."""
+    named = {
+        form: sweep.dtypes.combinations[form]
+        for form in sweep.config.dtypes
+        if isinstance(form, str)
     }
-    written_out = [given for given in sweep.config["dtypes"] if not isinstance(given, str)]
+    written_out = [form for form in sweep.config.dtypes if not isinstance(form, str)]
     used = {
-        parts[key]
-        for parts in (*combinations.values(), *written_out)
+        getattr(form, key)
+        for form in (*named.values(), *written_out)
         for key in (*OPERANDS, "compute")
     }
-    formats = {name: form for name, form in sweep.dtypes["formats"].items() if name in used}
+    formats = {name: form for name, form in sweep.dtypes.formats.items() if name in used}
     return {
         "sweep": sweep.name,
-        "config": {**sweep.config, "chips": list(chips)},
-        "chips": {chip: sweep.chips[chip] for chip in chips},
-        "dtypes": {"formats": formats, "combinations": combinations},
+        "config": {**sweep.config_json, "chips": list(chips)},
+        "chips": {chip: sweep.chips[chip].plain for chip in chips},
+        "dtypes": {
+            kind: {name: entry.model_dump(exclude_none=True) for name, entry in entries.items()}
+            for kind, entries in (("formats", formats), ("combinations", named))
+        },
     }
 
 
 def sweep_of(recipe: JSON) -> Sweep:
     """The sweep that a recipe describes."""
-    return Sweep.of(recipe["sweep"], recipe["config"], recipe["chips"], recipe["dtypes"])
+    return checked_sweep(
+        recipe["sweep"],
+        SweepConfig.model_validate(recipe["config"]),
+        {chip: Chip.model_validate(entry) for chip, entry in recipe["chips"].items()},
+        DtypeFile.model_validate(recipe["dtypes"]),
+    )
 
 
 def skipped_records(sweeps: Iterable[Sweep]) -> list[dict[str, Any]]:
-    """What sweeps ask for and no chip can do: a record of the columns of `dictionary.SKIPPED` for each chip and reason."""
+    """What sweeps ask for and no chip can do: a record of the columns of `columns.SKIPPED` for each chip and reason."""
     return [
         {"sweep": sweep.name, "unit": sweep.unit, **asdict(skipped)}
         for sweep in sweeps

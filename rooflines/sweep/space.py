@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.model.costs import COSTS
-from rooflines.model.resources import RESOURCES, estimate_rate, peak
+from rooflines.model.resources import RESOURCES, estimate_rate
 from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
     from rooflines.model.costs import Workload
-    from rooflines.model.resources import Rate, Target
+    from rooflines.model.resources import Rate
+    from rooflines.model.target import Target
     from rooflines.sweep.axes import Axis
     from rooflines.sweep.sweep import ChipRows, Sweep, Variant
 
@@ -154,9 +155,9 @@ def variant_columns(
     coefficients, columns = coefficient_columns(workloads)
     for resource in RESOURCES:
         columns |= rate_columns(resource.name, [resource.rate(target) for target in targets])
-    columns["#peak"] = [float(peak(target)) for target in targets]
+    columns["#peak"] = [float(target.peak) for target in targets]
     series = {name: pl.Series(values, dtype=pl.Float64) for name, values in columns.items()}
-    series |= estimate_columns(sweep, targets)
+    series |= estimate_columns(sweep, variants, targets)
     for dim, tile in sweep.tile.items():
         spans = [tile * workload.share(dim) for workload in workloads]
         series[f"#span_{dim}"] = pl.Series(spans, dtype=pl.Int64)
@@ -175,12 +176,14 @@ def rate_columns(
     return columns | ({f"#{prefix}latency_{resource}": latencies} if any(latencies) else {})
 
 
-def estimate_columns(sweep: Sweep, targets: Sequence[Target]) -> dict[str, pl.Series]:
+def estimate_columns(
+    sweep: Sweep, variants: Sequence[ChipVariant], targets: Sequence[Target]
+) -> dict[str, pl.Series]:
     """The calibrated rates, latencies and overheads of variants; null without a calibration.
 
     No columns at all if no chip is calibrated.
     """
-    calibrations = [sweep.calibration(target) for target in targets]
+    calibrations = [sweep.calibration(chip_rows, variant) for chip_rows, variant in variants]
     if not any(calibrations):
         return {}
     columns: dict[str, Sequence[float | None]] = {
@@ -197,7 +200,7 @@ def estimate_columns(sweep: Sweep, targets: Sequence[Target]) -> dict[str, pl.Se
 
 def keys_of(sweep: Sweep, variants: Sequence[ChipVariant]) -> dict[str, pl.Series]:
     """The keys of every variant, and its index in the list."""
-    keys: dict[str, list[str] | list[str | None]] = {
+    keys: dict[str, Sequence[str | None]] = {
         "operation": [sweep.op.name] * len(variants),
         "chip": [chip_rows.chip for chip_rows, _ in variants],
         "unit": [sweep.unit] * len(variants),

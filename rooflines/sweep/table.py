@@ -13,7 +13,7 @@ from rooflines.sweep.rows import sweep_rows
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rooflines.model.resources import JSON
+    from rooflines.basics.yaml_file import JSON
     from rooflines.sweep.sweep import Sweep
 
 __all__ = ["as_stored", "skipped_frame", "skipped_rows", "stored_columns", "table"]
@@ -43,7 +43,7 @@ def skipped_frame(records: Sequence[JSON]) -> pl.DataFrame:
 
 def stored_columns(sweep: Sweep) -> list[Column]:
     """The columns that a sweep's table stores: keys always, metrics as its config chooses."""
-    chosen = sweep.config["columns"]
+    chosen = sweep.config.columns
     return [
         c
         for c in table_columns(sweep.op.dims)
@@ -55,6 +55,6 @@ def as_stored(sweep: Sweep, rows: pl.LazyFrame) -> pl.LazyFrame:
     """Rows with their metrics as a sweep's table stores them, rounded last of all."""
     return (
         rows.with_columns(pl.selectors.float().cast(pl.Float32))
-        if sweep.config["floats"] == "float32"
+        if sweep.config.floats == "float32"
         else rows
     )

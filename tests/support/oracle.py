@@ -58,6 +58,7 @@ NAMED = {
 Sizes = int | float | str | list[Any] | Mapping[str, Any]
 RESOURCES = ("math", "memory", "network")
 LABEL = {"math": "compute", "memory": "memory", "network": "network"}
+ABOUT_SHAPE = ("name", "model", "layer")
 ENDLESS = 2**53  # the largest size and number of chips
 LARGEST = 2**62  # a whole size from here on is null
 FAR = 2**400  # a size so large that only the fastest growing term counts
@@ -567,7 +568,7 @@ def points(sweep: Mapping[str, Any]) -> list[list[tuple[str | None, dict[str, in
         for shape, sizes in product(shapes, product(*(sizes_of(grid[d]) for d in rest))):
             of_dim = dict(zip(first, lead, strict=True)) | dict(zip(rest, sizes, strict=True))
             if shape is not None:
-                of_dim |= {d: whole(size) for d, size in shape.items() if d != "name"}
+                of_dim |= {d: whole(size) for d, size in shape.items() if d not in ABOUT_SHAPE}
             while len(of_dim) < len(operation.dims):
                 of_dim |= {d: of_dim[other] for d, other in ties.items() if other in of_dim}
             others.append(

@@ -44,25 +44,23 @@ def check_table(frame: pl.DataFrame, sweep: Sweep) -> None:
         assert column.null or frame[name].null_count() == 0, (
             f"{name} has a null, which the dictionary does not define"
         )
-    networks = {chip: set(sweep.chips[chip]["networks"]) for chip in sweep.config["chips"]}
-    levels = {chip: sweep.chips[chip]["memory"] for chip in sweep.config["chips"]}
-    wanted = sweep.config["network"]
+    networks = {chip: set(sweep.chips[chip].networks) for chip in sweep.config.chips}
+    levels = {chip: sweep.chips[chip].memory for chip in sweep.config.chips}
+    wanted = sweep.config.network
     for chip, network, shape in frame.select("chip", "network", "shape").unique().iter_rows():
         has = wanted in networks[chip] if wanted else bool(networks[chip])
         assert (network is None) is not has, (chip, network)
-        assert (shape is None) is not bool(sweep.config["shapes"]), shape
+        assert (shape is None) is not bool(sweep.config.shapes), shape
     kept = [name for name in ("t_estimate_s", "fits") if name in frame.columns]
     nulls = frame.group_by("chip", "memory", "dtypes").agg(
         pl.len(), *(pl.col(name).null_count() for name in kept)
     )
     for row in nulls.iter_rows(named=True):
         chip, memory, dtypes = row["chip"], row["memory"], row["dtypes"]
-        calibrated = sweep.combinations[dtypes].compute in (
-            sweep.chips[chip].get("calibration") or {}
-        )
+        calibrated = sweep.combinations[dtypes].compute in (sweep.chips[chip].calibration or {})
         there = {
             "t_estimate_s": calibrated,
-            "fits": levels[chip][memory].get("capacity_bytes") is not None,
+            "fits": levels[chip][memory].capacity_bytes is not None,
         }
         for name in kept:
             assert row[name] == (0 if there[name] else row["len"]), (name, chip, memory, dtypes)

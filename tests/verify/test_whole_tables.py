@@ -73,7 +73,7 @@ def check_sides(name: str, axis: str, row: dict[str, object]) -> None:
     critical = row["critical"]
     assert isinstance(critical, int)
     kept = {
-        key: sweep.config[key]
+        key: sweep.config_json[key]
         for key in ("operation", "network", "unit", "flops", "tile", "efficiency")
     }
     single = {
@@ -83,12 +83,12 @@ def check_sides(name: str, axis: str, row: dict[str, object]) -> None:
         "memory": row["memory"],
         "dtypes": [
             spec
-            for spec in sweep.config["dtypes"]
+            for spec in sweep.config_json["dtypes"]
             if not isinstance(spec, str) or spec == row["dtypes"]
         ],
         "sharding": [
             spec
-            for spec in sweep.config["sharding"]
+            for spec in sweep.config_json["sharding"]
             if not isinstance(spec, str) or spec == row["sharding"]
         ],
         "shards": [row["shards"]],

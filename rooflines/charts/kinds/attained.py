@@ -25,7 +25,6 @@ from rooflines.charts.kit.text import chip_label, sizes_text
 from rooflines.charts.needs import LONG_LEAD, OTHER_DIMS, OWN_LEAD, SOLVED_LEAD, need
 from rooflines.charts.offers import shape_names
 from rooflines.model.resources import MATH, math_rate
-from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -365,9 +364,9 @@ CHART = Chart(
         OWN_LEAD,
         SOLVED_LEAD,
         LONG_LEAD,
-        Need("no shapes", lambda s: not s.config["shapes"], auto=True),
-        Need("rows of one chip alone", lambda s: min(s.config[SHARDS]) == 1),
-        Need("no other numbers of chips", lambda s: max(s.config[SHARDS]) == 1, auto=True),
+        Need("no shapes", lambda s: not s.config.shapes, auto=True),
+        Need("rows of one chip alone", lambda s: min(s.config.shards) == 1),
+        Need("no other numbers of chips", lambda s: max(s.config.shards) == 1, auto=True),
     ),
     reads=(MATH.work, *TIMES.values()),
     most=4,

@@ -129,8 +129,7 @@ def solved(sweep: Sweep, served: ChipVariant, axis: str, **sizes: int | Fraction
     """The exact size along an axis from which on a case is compute-bound [1]; None for never."""
     from rooflines.critical.sizes import solve_exactly  # noqa: PLC0415, it imports polars
 
-    size: float | None = solve_exactly(sweep, served, axis, sizes)["critical_exact"]
-    return size
+    return solve_exactly(sweep, served, axis, sizes).critical_exact
 
 
 def nice_levels(rule: float) -> list[float]:

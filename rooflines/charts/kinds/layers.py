@@ -207,7 +207,7 @@ def _finding(case: pl.DataFrame, model: str, combination: str, size: str) -> tup
 
 def layers_of(of: Selection, model: str | None) -> dict[str, str]:
     """The shapes of a model of the sweep by layer."""
-    return models_of(of.sweep.config["shapes"])[model or ""]
+    return models_of(of.sweep.config.shapes or ())[model or ""]
 
 
 CHART = Chart(
@@ -219,7 +219,7 @@ CHART = Chart(
         OTHER_DIMS,
         SOLVED_LEAD,
         BY_SHAPE,
-        Need("several shapes", lambda s: len(s.config["shapes"] or ()) > 1, auto=True),
+        Need("several shapes", lambda s: len(s.config.shapes or ()) > 1, auto=True),
     ),
     fills=frozenset({"model"}),
     frame=lambda of, spec: layer_frame(of, layers_of(of, spec.model)),

@@ -25,9 +25,9 @@ from rooflines.charts.needs import by_chips, has_bandwidth, two_chips
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rooflines.catalogue.entries import Chip
     from rooflines.charts.chart import Spec
     from rooflines.charts.results import Selection
-    from rooflines.model.resources import JSON
 
 __all__ = ["per_unit"]
 
@@ -200,8 +200,8 @@ def _finding(rows: pl.DataFrame, combination: str, unit: str) -> tuple[str, str]
 def _chart(name: str, unit: str, number: str, order: int, caption: str) -> Chart:
     """The chart of one unit; `number` is the catalogue's key for what the peak is divided by."""
 
-    def compares(entry: JSON) -> bool:
-        return has_bandwidth(entry) and bool(entry.get(number))
+    def compares(entry: Chip) -> bool:
+        return has_bandwidth(entry) and bool(getattr(entry, number))
 
     def draw(frame: pl.DataFrame, _: Selection, spec: Spec) -> alt.LayerChart:
         return per_unit(

@@ -24,13 +24,13 @@ from rooflines.charts.kit.drawing import (
 from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.needs import by_chips, need
 from rooflines.model.resources import math_rate, memory_rate, network_rate
-from rooflines.model.sharding import chips_joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflines.catalogue.entries import Chip
     from rooflines.charts.results import Selection
-    from rooflines.model.resources import Target
+    from rooflines.model.target import Target
 
 __all__ = ["roofline", "roofline_frame"]
 
@@ -74,19 +74,20 @@ def roofline_frame(
     for chip, group in groupby(of.targets(), key=lambda target: target[0]):
         targets = list(group)
         target = targets[0][2]
+        entry = of.sweep.chips[chip]
         records += [
             {
                 "chip": chip,
                 "kind": "ceiling",
                 "name": compute,
-                "flops_per_s": float(math_rate(replace(target, compute=compute)).per_s),
+                "flops_per_s": float(math_rate(replace(target, peak=peak.exact)).per_s),
             }
-            for compute in target.chip["units"][target.unit]
+            for compute, peak in entry.units[of.sweep.unit].items()
         ]
         records += [
             {"chip": chip, "dtypes": name, **line}
             for _, name, target in targets
-            for line in _bandwidths(target)
+            for line in _bandwidths(entry, of.by_chip[chip].memory, target)
         ]
     lines = pl.DataFrame(records, schema=COLUMNS, orient="row").with_columns(
         intensity=pl.col("flops_per_s") / pl.col("bytes_per_s")
@@ -94,25 +95,22 @@ def roofline_frame(
     return pl.concat([lines, _operating_points(of, shape, sizes)])
 
 
-def _bandwidths(target: Target) -> Iterator[dict[str, Any]]:
+def _bandwidths(chip: Chip, memory: str, target: Target) -> Iterator[dict[str, Any]]:
     """Memory levels, the target's own first, and interconnects to a neighbour, with their rates."""
     peak = float(math_rate(target).per_s)
-    levels = target.chip["memory"]
-    for name in sorted(levels, key=lambda level: level != target.memory):
-        if levels[name].get("bytes_per_s"):
-            rate = memory_rate(replace(target, memory=name))
+    for name in sorted(chip.memory, key=lambda level: level != memory):
+        if chip.memory[name].bytes_per_s:
+            rate = memory_rate(replace(target, level=chip.memory[name].exact))
             yield {
                 "kind": "memory",
                 "name": name,
                 "flops_per_s": peak,
                 "bytes_per_s": float(rate.per_s),
             }
-    for name, link in target.chip["networks"].items():
-        between = network_rate(replace(target, network=name, shards=PAIR))
-        if (
-            between
-            and chips_joined(link["topology"], link.get("links", 1), link.get("domain")) != 1
-        ):
+    for name, network in chip.networks.items():
+        link = network.exact
+        between = network_rate(replace(target, link=link, shards=PAIR))
+        if between and link.chips_joined != 1:
             yield {
                 "kind": "network",
                 "name": name,

@@ -26,7 +26,6 @@ from rooflines.charts.kit.text import chip_label, part_name, shorten, sizes_text
 from rooflines.charts.kit.themes import Margins, plot_size
 from rooflines.charts.needs import by_shards, need
 from rooflines.charts.offers import SHORT_AXIS
-from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,8 +67,8 @@ def shards_frame(of: Selection, axis: str | None = None, shape: str | None = Non
         (rows.filter(shape=shape) if shape else rows).collect(),
         [dim for dim in dims if dim != axis],
     )
-    frame = frame.filter(pl.col("shards") > 1) if 1 not in of.sweep.config[SHARDS] else frame
-    vendors = {chip: of.sweep.chips[chip].get("vendor") or "" for chip in of.by_chip}
+    frame = frame.filter(pl.col("shards") > 1) if 1 not in of.sweep.config.shards else frame
+    vendors = {chip: of.sweep.chips[chip].vendor or "" for chip in of.by_chip}
     frame = frame.with_columns(
         vendor=pl.col("chip").replace_strict(vendors, default="", return_dtype=pl.String)
     )
@@ -322,10 +321,10 @@ CHART = Chart(
     order=60,
     needs=(
         Need("`thresholds` of a dimension", lambda s: any(axis in s.op.dims for axis in s.solved)),
-        Need("several numbers of chips in `shards`", lambda s: len(s.config[SHARDS]) > 1),
+        Need("several numbers of chips in `shards`", lambda s: len(s.config.shards) > 1),
         Need(
             f"{SHORT_AXIS} numbers of chips in `shards`",
-            lambda s: len(s.config[SHARDS]) >= SHORT_AXIS,
+            lambda s: len(s.config.shards) >= SHORT_AXIS,
             auto=True,
         ),
     ),

@@ -261,7 +261,7 @@ def _finding(case: pl.DataFrame, model: str, size: str, title: str | None) -> tu
 
 def _frame(of: Selection, spec: Spec) -> pl.DataFrame:
     """The frame of a spec."""
-    layers = models_of(of.sweep.config["shapes"])[spec.model or ""]
+    layers = models_of(of.sweep.config.shapes or ())[spec.model or ""]
     return time_frame(of, layers, spec.sizes, spec.shards, spec.sharding)
 
 

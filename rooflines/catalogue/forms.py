@@ -1,0 +1,365 @@
+"""Forms of what a user writes: mappings with known keys, checked values, and their mistakes in our own words.
+
+Validators raise `RooflinesError` with the problem and its fix; `readable` turns what pydantic collects into one of these.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Self,
+    TypeGuard,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ValidationError,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
+
+from rooflines.basics.errors import (
+    MOST_COLLECTED,
+    Mistakes,
+    RooflinesError,
+    close_to,
+    quote,
+)
+from rooflines.basics.numbers import number, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pydantic_core import ErrorDetails
+
+__all__ = [
+    "Bits",
+    "Count",
+    "Entry",
+    "Name",
+    "NotNegative",
+    "Positive",
+    "Share",
+    "Text",
+    "checked_name",
+    "is_entry",
+    "numbers_of",
+    "parts_of",
+    "readable",
+    "understood",
+]
+
+SMALLEST, LARGEST = 1e-30, 1e30
+"""Rates, capacities and prices beyond these are slips; within them no time overflows or underflows."""
+
+LEAST_BITS, MOST_BITS = 0.1, 2**20
+"""Of one element of a tensor [bit]."""
+
+LEAST_SHARE = 1e-6
+"""The least share of a peak that anybody reaches [1]."""
+
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
+
+
+class Entry(BaseModel):
+    """A mapping with known keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """A refused field has no value; its mistake is collected already."""
+            if name in type(self).model_fields:
+                raise RooflinesError.of(())
+            return super().__getattr__(name)
+
+    @property
+    def refused(self) -> set[str]:
+        """The fields that were given and refused; see `understood`."""
+        return type(self).model_fields.keys() - self.__dict__.keys()
+
+    def refusing(self, *fields: str) -> Self:
+        """The same entry with some fields refused."""
+        refused = self.model_copy()
+        for name in fields:
+            refused.__dict__.pop(name, None)
+        return refused
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, given: Any) -> Any:  # noqa: ANN401, whatever stands in the file
+        if isinstance(given, cls):
+            return given
+        fields = [field.alias or name for name, field in cls.model_fields.items()]
+        if not isinstance(given, Mapping):
+            raise RooflinesError(
+                "",
+                f"is {quote(given)}, which is no mapping",
+                f"write it with keys: {', '.join(fields)}",
+            )
+        unknown = (
+            [key for key in given if key not in fields]
+            if cls.model_config.get("extra") == "forbid"
+            else []
+        )
+        if not unknown:
+            return given
+        problem = f"is no key here; known are {', '.join(fields)}"
+        refused = {
+            str(key): RooflinesError(
+                "", problem, "correct or remove it", close=close_to(key, fields)
+            )
+            for key in unknown[:MOST_COLLECTED]
+        }
+        return {**{key: given[key] for key in fields if key in given}, **refused}
+
+
+def _positive(value: object) -> int | float:
+    given = number(value)
+    if given <= 0:
+        raise RooflinesError(
+            "",
+            f"is {quote(value)}, which is not above zero",
+            "write a number above zero, in SI units without prefix",
+        )
+    if not SMALLEST <= given <= LARGEST:
+        raise RooflinesError(
+            "",
+            f"is {quote(value)}, which no part of a chip has",
+            f"write a number from {SMALLEST:g} to {LARGEST:g}",
+        )
+    return given
+
+
+def _not_negative(value: object) -> int | float:
+    given = number(value)
+    if given and not SMALLEST <= given <= LARGEST:
+        raise RooflinesError(
+            "",
+            f"is {quote(value)}, which no time is",
+            f"write 0, or a number from {SMALLEST:g} to {LARGEST:g}",
+        )
+    return given
+
+
+def _bits(value: object) -> int | float:
+    given = number(value)
+    if not LEAST_BITS <= given <= MOST_BITS:
+        raise RooflinesError(
+            "",
+            f"is {quote(value)}, which no element takes",
+            f"write a number from {LEAST_BITS:g} to {MOST_BITS:,}",
+        )
+    return given
+
+
+def _share(value: object) -> int | float:
+    given = number(value)
+    if not LEAST_SHARE <= given <= 1:
+        raise RooflinesError(
+            "",
+            f"is {quote(value)}, which is no share of a peak",
+            f"write a number from {LEAST_SHARE:f} to 1",
+        )
+    return given
+
+
+def _count(value: object) -> int:
+    return whole(value)
+
+
+def checked_name(value: object) -> str:
+    """A name, which may become a part of a path."""
+    if not isinstance(value, str) or not NAME.fullmatch(value):
+        raise RooflinesError(
+            "",
+            f"is {quote(value)}, which is no name",
+            "use lower-case letters, digits and hyphens, no hyphen first",
+        )
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or (not value.isprintable() and "\n" not in value):
+        raise RooflinesError("", f"is {quote(value)}, which is no text", "write text")
+    return value
+
+
+NUMBER_SCHEMA = {
+    "anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^[0-9.]+[eE][+-]?[0-9]+$"}]
+}
+
+Positive = Annotated[
+    float, BeforeValidator(_positive), WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0})
+]
+NotNegative = Annotated[
+    float, BeforeValidator(_not_negative), WithJsonSchema({**NUMBER_SCHEMA, "minimum": 0})
+]
+Bits = Annotated[
+    float,
+    BeforeValidator(_bits),
+    WithJsonSchema({**NUMBER_SCHEMA, "minimum": LEAST_BITS, "maximum": MOST_BITS}),
+]
+Share = Annotated[
+    float,
+    BeforeValidator(_share),
+    WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0, "maximum": 1}),
+]
+Count = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
+Name = Annotated[
+    str,
+    BeforeValidator(checked_name),
+    WithJsonSchema({"type": "string", "pattern": "^[a-z0-9][a-z0-9-]*$"}),
+]
+Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string"})]
+
+
+def plain_type(annotation: Any) -> Any:  # noqa: ANN401, Python has no type of types that covers unions
+    """The type of a field without None and without what validates it."""
+    if get_origin(annotation) is Annotated:
+        return plain_type(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        kinds = [plain_type(kind) for kind in get_args(annotation) if kind is not NoneType]
+        return kinds[0] if len(kinds) == 1 else annotation
+    return annotation
+
+
+def parts_of(kind: type[Entry]) -> dict[str, Any]:
+    """The types of the entries, and of the mappings of entries, that a kind of entry can have, by key."""
+    types = {name: plain_type(field.annotation) for name, field in kind.model_fields.items()}
+    return {name: of for name, of in types.items() if get_origin(of) is dict or is_entry(of)}
+
+
+def is_entry(kind: object) -> TypeGuard[type[Entry]]:
+    """Whether a type is a kind of entry."""
+    return isinstance(kind, type) and issubclass(kind, Entry)
+
+
+def numbers_of(kind: type[Entry]) -> list[str]:
+    """The keys of the numbers that a kind of entry can have."""
+    return [
+        name
+        for name, field in kind.model_fields.items()
+        if plain_type(field.annotation) in (int, float)
+    ]
+
+
+def path_of(location: tuple[str | int, ...]) -> str:
+    """A key path such as `sweeps.mlp.chips[1]`."""
+    path = ""
+    for step in location:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
+    return path
+
+
+def readable(error: ValidationError) -> RooflinesError:
+    """What pydantic found, as mistakes of ours."""
+    mistakes = Mistakes()
+    found = error.errors(include_url=False)
+    misspelt = _misspelt(found)
+    missing: dict[str, list[str]] = {}
+    for single in found:
+        if single["type"] != "missing":
+            mistakes.add(_readable(single))
+        elif single["loc"] not in misspelt:
+            missing.setdefault(path_of(single["loc"][:-1]), []).append(str(single["loc"][-1]))
+    for place, keys in missing.items():
+        mistakes.add(
+            RooflinesError(
+                place, f"lacks {', '.join(keys)}", f"add {', '.join(f'{key}:' for key in keys)}"
+            )
+        )
+    return RooflinesError.of(mistakes.found.values())
+
+
+Form = TypeVar("Form", bound=Entry)
+
+
+def understood(form: type[Form], given: object, mistakes: Mistakes) -> Form:
+    """An entry, as far as it is right.
+
+    Args:
+        form: What it should be.
+        given: What stands there.
+        mistakes: Collects what is wrong with it.
+
+    Returns:
+        The fields that are right, and defaults for those left out; reading another field raises an error without mistakes.
+
+    Raises:
+        RooflinesError: It is no mapping.
+    """
+    try:
+        return form.model_validate(given)
+    except ValidationError as error:
+        if not isinstance(given, Mapping):
+            raise readable(error) from None
+        mistakes.add(readable(error))
+        found = error.errors(include_url=False)
+    wrong = {str(single["loc"][0]) for single in found}
+    refused = wrong | {
+        str(location[0])
+        for location in _misspelt(found)
+        if len(location) == 1 and location[0] not in given
+    }
+    right: dict[str, Any] = {
+        name: (field.annotation, field)
+        for name, field in form.model_fields.items()
+        if name not in refused
+    }
+    part = create_model(form.__name__, __base__=Entry, **right)
+    accepted = part.model_validate({key: given[key] for key in right if key in given})
+    return form.model_construct(**dict(accepted)).refusing(*refused)
+
+
+def _misspelt(found: Sequence[ErrorDetails]) -> set[tuple[str | int, ...]]:
+    """Where the keys would be that unknown keys may have been meant for."""
+    return {
+        (*single["loc"][:-1], name)
+        for single in found
+        if single["type"] == "extra_forbidden"
+        for name in single["input"].close
+    }
+
+
+def _readable(found: ErrorDetails) -> RooflinesError:
+    place = path_of(tuple(step for step in found["loc"] if step != "[key]"))
+    ours = (
+        found["input"] if found["type"] == "extra_forbidden" else found.get("ctx", {}).get("error")
+    )
+    if isinstance(ours, RooflinesError):
+        return ours.within(place)
+    value = found["input"]
+    if found["type"] == "literal_error":
+        expected = found["ctx"]["expected"]
+        return RooflinesError(
+            place,
+            f"is {quote(value)}",
+            f"use {expected}",
+            close=close_to(value, re.findall(r"'([^']*)'", expected)),
+        )
+    kinds = {
+        "dict_type": "a mapping",
+        "list_type": "a list",
+        "string_type": "text",
+        "bool_type": "true or false",
+    }
+    wanted = kinds.get(found["type"])
+    if wanted:
+        return RooflinesError(place, f"is {quote(value)}, which is not {wanted}", f"write {wanted}")
+    return RooflinesError(
+        place, f"is {quote(value)}: {found['msg']}", "correct it as config/README.md describes"
+    )

@@ -1,0 +1,209 @@
+"""Checks of a sweep as a whole, made before anything is computed."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed
+from rooflines.basics.numbers import LARGEST_COUNT
+from rooflines.model.resources import RESOURCES
+from rooflines.model.sharding import SHARDS
+from rooflines.sweep.axes import MOST_PARTS, of_dims, sizes_of
+from rooflines.sweep.support import check_chips
+from rooflines.sweep.sweep import Sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflines.catalogue.entries import Chip, DtypeFile
+    from rooflines.settings.schema import SweepConfig
+
+__all__ = ["checked_sweep"]
+
+LARGEST_PRODUCT = {"float64": 10**100, "float32": 10**24}
+"""The largest product of a sweep's sizes, or tiles, and its number of chips [1], by how metrics are
+stored. With the rates, times and bits that entries may have, works, times and thresholds of Float64
+then stay far from its limits, 2.2e-308 and 1.8e308."""
+
+FLOAT32_RATES = (1, 10**20)
+LONGEST_FLOAT32_WAIT = 10**36
+"""Rates within these [FLOP/s or byte/s], and hops of at most this multiple of the smallest t_math [1],
+keep metrics far from the limits of Float32, 1.2e-38 and 3.4e38."""
+
+
+def check_sizes(sweep: Sweep) -> None:
+    """Check sizes even where the operation is refused, and its dimensions are unknown."""
+    grid = sweep.config.grid or {}
+    dims = tuple(grid)
+    with suppress(RooflinesError):
+        dims = sweep.op.dims
+    with placed("grid"):
+        sizes_of({dim: grid[dim] for dim in dims if dim in grid})
+
+
+def check_tile(sweep: Sweep) -> None:
+    """Refuse tiles of other dimensions than the operation's."""
+    op = sweep.op
+    with placed("tile"), Mistakes() as mistakes:
+        for dim in sweep.config.tile or {}:
+            with mistakes.at(dim):
+                if dim not in op.dims:
+                    problem = f"is the tile of a dimension that {op.name} does not have"
+                    raise RooflinesError("", problem, of_dims(op), close=close_to(dim, op.dims))
+
+
+def check_thresholds(sweep: Sweep) -> None:
+    """Refuse to solve for anything but dimensions and, where something is split, shards."""
+    known = (*sweep.op.dims, SHARDS)
+    with Mistakes() as mistakes:
+        for index, axis in enumerate(sweep.solved):
+            where = f"thresholds[{index}]"
+            with mistakes.at():
+                if axis == SHARDS:
+                    _check_solved_shards(sweep, where)
+                fix = f"solve for one of {', '.join(known)}, or for nothing with []"
+                with placed(where):
+                    one_of(axis, known, f"no dimension of {sweep.op.name}", fix)
+
+
+def _check_solved_shards(sweep: Sweep, where: str) -> None:
+    split = {s.split for s in sweep.shardings.values()}
+    if split == {None}:
+        raise RooflinesError(
+            where,
+            "asks for shards, but nothing is split",
+            "give the sweep a `sharding`, or leave shards out",
+        )
+    if split & set(sweep.tile):
+        tiled = ", ".join(sorted(str(dim) for dim in split & set(sweep.tile)))
+        fix = f"leave {tiled} out of `tile`, or shards out of `thresholds`"
+        raise RooflinesError(
+            where,
+            "asks for shards of a dimension that is also tiled, which has no closed form",
+            fix,
+        )
+
+
+def check_parts(sweep: Sweep) -> None:
+    """Refuse more parts than a folder can hold."""
+    most, rows = sweep.config.rows_per_part, sweep.rows
+    if rows > MOST_PARTS * most:
+        problem = f"makes {rows:,} rows, in more than {MOST_PARTS:,} parts of {most:,}"
+        raise RooflinesError(
+            "rows_per_part", problem, "choose a larger number, or fewer sizes, chips or dtypes"
+        )
+
+
+def check_floats(sweep: Sweep) -> None:
+    """Refuse sizes and rates whose metrics could overflow or underflow their floats."""
+    columns = sweep.size_columns
+    largest = [max(sweep.tile.get(dim, 1), *columns[dim]) for dim in sweep.op.dims]
+    product = math.prod(largest) * max(sweep.config.shards)
+    reached = f"reach sizes whose product is 1e{math.log10(product):.0f}"
+    limit = LARGEST_PRODUCT["float64"]
+    if product > limit:
+        raise RooflinesError(
+            "grid" if sweep.config.grid else "shapes",
+            f"must not {reached}: beyond 1e{math.log10(limit):.0f} results could leave Float64",
+            "choose smaller sizes, or fewer dimensions",
+        )
+    if sweep.config.floats == "float32":
+        fix = "leave `floats` out, which stores float64"
+        if product > LARGEST_PRODUCT["float32"]:
+            raise RooflinesError("floats", f"is float32, which may not {reached}", fix)
+        _check_float32_rates(sweep, fix)
+
+
+def _check_float32_rates(sweep: Sweep, fix: str) -> None:
+    least, most = FLOAT32_RATES
+    for chip_rows, variant in (
+        (each, variant) for each in sweep.by_chip for variant in each.variants
+    ):
+        target = sweep.target(chip_rows, variant)
+        rates = [rate for resource in RESOURCES if (rate := resource.rate(target))]
+        longest = LONGEST_FLOAT32_WAIT / (rates[0].per_s * variant.shards)
+        beyond = [
+            f"rates of {float(rate.per_s):.1e} per second"
+            for rate in rates
+            if not least <= rate.per_s <= most
+        ]
+        beyond += [
+            f"hops of {float(rate.latency_s):.1e} seconds"
+            for rate in rates
+            if rate.latency_s > longest
+        ]
+        if beyond:
+            raise RooflinesError(
+                "floats",
+                f"is float32, which may not reach as far as {beyond[0]} on {chip_rows.chip}",
+                fix,
+            )
+
+
+def check_spans(sweep: Sweep) -> None:
+    """Refuse tiles that span more elements of a split dimension than can be counted."""
+    most = max(sweep.config.shards)
+    for dim in sorted({str(scheme.split) for scheme in sweep.shardings.values()} & set(sweep.tile)):
+        if sweep.tile[dim] * most > LARGEST_COUNT:
+            more = f"more than {LARGEST_COUNT:,} elements on {most:,} chips"
+            problem = f"is {sweep.tile[dim]:,}, which is {more}"
+            raise RooflinesError(f"tile.{dim}", problem, "choose a smaller tile, or fewer chips")
+
+
+def check_exact_flops(sweep: Sweep) -> None:
+    """Refuse exact FLOPs of a contraction over less than one element: they would be negative."""
+    if sweep.flops != "exact":
+        return
+    most = max(sweep.config.shards)
+    for split in (scheme.split for scheme in sweep.shardings.values()):
+        if split not in sweep.op.contracted or split in sweep.tile:
+            continue
+        least = min(sweep.size_columns[split])
+        if least < most:
+            each = f"{split} = {least} split over {most} chips, less than one element each"
+            raise RooflinesError(
+                "flops",
+                f"counts exact FLOPs of {each}",
+                "count `leading` FLOPs, or use sizes of at least the number of chips",
+            )
+
+
+CHECKS = (
+    check_sizes,
+    check_tile,
+    check_spans,
+    check_thresholds,
+    check_exact_flops,
+    check_parts,
+    check_floats,
+)
+"""Checks of a sweep, in the order of their messages."""
+
+
+def checked_sweep(
+    name: str, config: SweepConfig, chips: Mapping[str, Chip], dtypes: DtypeFile
+) -> Sweep:
+    """The sweep that a config describes.
+
+    Args:
+        name: Its name.
+        config: Its keys.
+        chips: Catalogue entries by id, variants resolved.
+        dtypes: The dtype catalogue.
+
+    Raises:
+        RooflinesError: What is asked for makes no sense; key paths are relative to the sweep.
+    """
+    sweep = Sweep(name, config, chips, dtypes)
+    with Mistakes() as mistakes:
+        for part in ("op", "combinations", "tile", "shardings", "axes", "served"):
+            with mistakes.at():
+                getattr(sweep, part)
+        with mistakes.at():
+            check_chips(config, chips)
+        for check in CHECKS:
+            with mistakes.at():
+                check(sweep)
+    return sweep
