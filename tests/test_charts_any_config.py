@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from charted import charted, drawn
 from hypothesis import given
-from test_properties import check
+from random_sweeps import check
 
 import rooflines
 from rooflines import RooflinesError, charts

@@ -11,7 +11,7 @@ import defaults
 import polars as pl
 import predicates
 import pytest
-from whole import Critical
+from whole_thresholds import Critical
 
 import rooflines
 from rooflines.sweep.rows import sweep_rows

@@ -12,8 +12,7 @@ import oracle
 import polars as pl
 import pytest
 from cases import CHIPS, LINKS, SWEEPS, config_of, made_up, split_sweep, splitters
-from polars.testing import assert_frame_equal
-from test_properties import (
+from comparison import (
     EXACT_INTEGER,
     METRICS,
     differences,
@@ -21,6 +20,7 @@ from test_properties import (
     table_of,
     threshold_differences,
 )
+from polars.testing import assert_frame_equal
 
 import rooflines
 from rooflines.critical import solving

@@ -14,7 +14,7 @@ import oracle
 import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
-from test_properties import BITS, combinations, networks, operations, rates, shardings_of, sizes
+from random_sweeps import BITS, combinations, networks, operations, rates, shardings_of, sizes
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import exact, number, whole

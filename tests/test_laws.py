@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import oracle
 import polars as pl
 import predicates
+from comparison import KEYS, table_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from test_properties import check, configs, table_of
+from random_sweeps import check, configs
 
 import rooflines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-KEYS = ("operation", "chip", "unit", "memory", "network", "dtypes", "sharding", "shards", "shape")
 ULPS = 1e-15
 """A few roundings."""
 

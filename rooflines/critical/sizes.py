@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.numbers import LARGEST_COUNT
-from rooflines.critical.solving import OTHERS, PRECISE, ROUNDING, Solution, solve_in_slices
+from rooflines.critical.solving import (
+    OTHERS,
+    PRECISE,
+    ROUNDING,
+    UNSURE,
+    Solution,
+    solve_in_slices,
+)
 from rooflines.model.costs import evaluate, extent
 from rooflines.model.resources import MATH, RESOURCES, Rate, Resource
 from rooflines.sweep.metrics import quotient, work
@@ -173,7 +180,7 @@ def solve(
         .with_columns(
             limit=limit,
             **{
-                "#unsure": unsure | unsure_limit,
+                UNSURE: unsure | unsure_limit,
                 "#real": pl.when(~never).then(pl.max_horizontal(reals)),
             },
         )

@@ -1,6 +1,11 @@
 """Small fixed sweeps that together reach every branch of the formulas; `make mutate` uses them."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 TORUS = {
     "bytes_per_s": 45e9,
@@ -300,12 +305,15 @@ def split_sweep(chips: dict[str, Any]) -> dict[str, Any]:
 
 
 def made_up(
-    flops_per_s: float, bytes_per_s: float, link: dict[str, Any] | None = None
+    flops_per_s: float | str,
+    bytes_per_s: float | str,
+    link: dict[str, Any] | None = None,
+    dtypes: Iterable[str] = ("bf16",),
 ) -> dict[str, Any]:
-    """Return a chip that has one peak, one memory, and an interconnect where one is given."""
+    """Return a chip with one peak for all dtypes, one memory and, if given, an interconnect."""
     return {
         "source": "made up",
-        "units": {"matrix": {"bf16": {"flops_per_s": flops_per_s}}},
+        "units": {"matrix": {dtype: {"flops_per_s": flops_per_s} for dtype in dtypes}},
         "memory": {"hbm": {"bytes_per_s": bytes_per_s}},
         "networks": {"fabric": link} if link else {},
     }

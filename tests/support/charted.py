@@ -8,7 +8,7 @@ import altair as alt
 import oracle
 import polars as pl
 from hypothesis import strategies as st
-from test_properties import axes, configs, counts, round_sizes, splits
+from random_sweeps import axes, configs, counts, round_sizes, splits
 
 import rooflines
 from rooflines import RooflinesError, charts

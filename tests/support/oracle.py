@@ -6,6 +6,8 @@ without a closed form: each is the first size at which the difference of two eva
 negative, found by doubling and bisection. The only assumption is that the difference is affine, so
 that its sign changes at most once.
 
+The file is long on purpose: the whole model, independent of the package, to be read in one piece.
+
 Conventions, where the model leaves a choice:
 
 - Dimensions are ordered by first appearance in the einsum. An einsum that is written like a named

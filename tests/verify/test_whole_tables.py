@@ -9,7 +9,7 @@ import polars as pl
 import predicates
 import pytest
 from test_laws import disagreements
-from whole import Critical
+from whole_thresholds import Critical
 
 import rooflines
 

@@ -1,0 +1,112 @@
+"""Comparison of rows and thresholds with those of `oracle`."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import oracle
+import polars as pl
+from random_sweeps import DTYPES
+
+import rooflines
+from rooflines.critical import solving
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROW_TOLERANCE = Fraction(1, 10**12)
+EXACT_INTEGER = 2**53
+REAL_TOLERANCE = 1e-9
+
+METRICS = (
+    "flops",
+    "memory_bytes",
+    "network_bytes",
+    "footprint_bytes",
+    "t_math_s",
+    "t_memory_s",
+    "t_network_s",
+    "t_lower_s",
+    "t_upper_s",
+    "t_estimate_s",
+    "memory_intensity",
+    "network_intensity",
+    "attained_flops_per_s",
+    "utilization",
+)
+KEYS = ("operation", "chip", "unit", "memory", "network", "dtypes", "sharding", "shards", "shape")
+
+WHOLE = ("critical", "critical_memory", "critical_network", "limit")
+REAL = ("critical_exact", "limit_intensity")
+
+
+def same(found: float | None, expected: Fraction | None) -> bool:
+    """Say whether a float equals an exact number to a relative 1e-12, or both are null."""
+    if found is None or expected is None:
+        return found is None and expected is None
+    return math.isfinite(found) and abs(Fraction(found) - expected) <= ROW_TOLERANCE * abs(expected)
+
+
+def table_of(config: dict[str, Any]) -> pl.DataFrame:
+    """Return the table of a config's one sweep."""
+    (sweep,) = config["sweeps"]
+    frame: pl.DataFrame = rooflines.rows(rooflines.load_config(config), sweep).collect()
+    return frame
+
+
+def expected_rows(config: Mapping[str, Any]) -> list[oracle.Row]:
+    """Return every requested row of a config's one sweep."""
+    ((_, sweep),) = config["sweeps"].items()
+    return list(oracle.rows(sweep, config["chips"], DTYPES))
+
+
+def differences(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> list[str]:
+    """Describe the differences between the rows of two tables."""
+    if len(found) != len(expected):
+        return [f"{len(found)} rows where {len(expected)} are expected"]
+    wrong = []
+    for number, (row, truth) in enumerate(zip(found, expected, strict=True)):
+        for column, value in truth.items():
+            if not (same(row[column], value) if column in METRICS else row[column] == value):
+                wrong.append(
+                    f"row {number}, {column}: {row[column]!r} where {value!r} is exact, in {truth}"
+                )
+    return wrong
+
+
+def close(found: float | None, exact: Fraction | None) -> bool:
+    """Say whether a float equals an exact number to a relative 1e-9, or both are null."""
+    if found is None or exact is None:
+        return found is None and exact is None
+    return math.isclose(found, exact, rel_tol=REAL_TOLERANCE)
+
+
+def threshold_differences(config: dict[str, Any]) -> list[str]:
+    """Describe the differences between the thresholds of a config's one sweep and exact ones."""
+    ((name, sweep),) = config["sweeps"].items()
+    frame = rooflines.thresholds(rooflines.load_config(config), name)
+    keys = [*KEYS, "axis", *oracle.operation_of(sweep["operation"]).dims]
+    found = {tuple(row[key] for key in keys): row for row in frame.iter_rows(named=True)}
+    expected = {
+        tuple(row[key] for key in keys): row
+        for row in oracle.thresholds(sweep, config["chips"], DTYPES)
+    }
+    if len(found) != frame.height or found.keys() != expected.keys():
+        common = len(found.keys() & expected)
+        return [f"{frame.height} thresholds where {len(expected)} are expected, {common} in common"]
+    wrong = []
+    for key, truth in expected.items():
+        for column in truth.keys() & {*WHOLE, *REAL}:
+            value, exact = found[key][column], truth[column]
+            if not (value == exact if column in WHOLE else close(value, exact)):
+                wrong.append(f"{column}: {value} where {exact} is exact, at {key}")
+    return wrong
+
+
+def never_sure(solve: Any) -> Any:  # noqa: ANN401, of either kind of threshold
+    """Return a solver that leaves all rows to exact arithmetic."""
+    return lambda *arguments: solve(*arguments).with_columns(
+        pl.lit(value=True).alias(solving.UNSURE)
+    )

@@ -1,0 +1,318 @@
+"""Random sweeps on random chips, as Hypothesis strategies.
+
+``HYPOTHESIS_PROFILE=thorough`` draws twenty times as many.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import oracle
+from hypothesis import HealthCheck, assume, settings
+from hypothesis import strategies as st
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EFFORT = 20 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 1
+
+BITS: dict[str, Any] = {
+    "fp32": {"bits": 32},
+    "bf16": {"bits": 16},
+    "fp8": {"bits": 8},
+    "int8": {"bits": 8},
+    "int4": {"bits": 4},
+    "mxfp8": {"bits": 8, "scale_bits": 8, "block": 32},
+    "mxfp4": {"bits": 4, "scale_bits": 8, "block": 32},
+    "nvfp4": {"bits": 4, "scale_bits": 8, "block": 16},
+}
+COMPUTE = ("fp32", "bf16", "fp8", "int8")
+DTYPES: dict[str, Any] = {
+    "formats": BITS,
+    "combinations": {
+        "bf16": {"x": "bf16", "w": "bf16", "out": "bf16", "compute": "bf16"},
+        "int8": {"x": "int8", "w": "int8", "out": "int8", "compute": "int8"},
+        "w8a16": {"x": "bf16", "w": "int8", "out": "bf16", "compute": "bf16"},
+    },
+}
+NAMED_COMBINATIONS = ("bf16", "int8", "w8a16")
+
+
+def check(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the settings of a property: its number of examples, and a blob to repeat a failure."""
+    return settings(
+        max_examples=examples * EFFORT,
+        deadline=None,
+        print_blob=True,
+        database=None,
+        suppress_health_check=[
+            HealthCheck.too_slow,
+            HealthCheck.data_too_large,
+            HealthCheck.filter_too_much,
+        ],
+    )
+
+
+@st.composite
+def rates(draw: st.DrawFn, low: int, high: int) -> float | str:
+    """Draw a rate between two powers of ten, as number or text; often round, for exact ties."""
+    exponent = draw(st.integers(low, high))
+    if draw(st.booleans()):
+        value = float(
+            f"{draw(st.sampled_from([1, 1.25, 1.5, 2, 2.5, 3, 3.2, 4, 5, 6.4, 8]))}e{exponent}"
+        )
+    else:
+        value = float(
+            f"{draw(st.integers(1_000_000_000_000_000, 9_999_999_999_999_999))}e{exponent - 15}"
+        )
+    return repr(value) if draw(st.integers(0, 3)) == 0 else value
+
+
+fractions_of_one = st.sampled_from([1, 1.0, 0.95, 0.8, 0.5, 0.82, 0.333, 0.1, 0.7071067811865476])
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw an interconnect."""
+    topology = draw(st.sampled_from(["switch", "mesh", "torus"]))
+    entry: dict[str, Any] = {"bytes_per_s": draw(rates(9, 12)), "topology": topology}
+    entry["links"] = draw(st.sampled_from([1, 3, 4, 7, 15, 18]))
+    if draw(st.booleans()):
+        entry["domain"] = draw(st.sampled_from([4, 8, 16, 72]))
+    if topology == "mesh" and "domain" in entry:
+        entry["links"] = entry["domain"] - 1
+    if topology == "torus" and draw(st.booleans()):
+        entry["ring_multiple"] = draw(st.sampled_from([2, 4, 16]))
+    if draw(st.integers(0, 3)) == 0:
+        entry["hop_latency_s"] = draw(st.sampled_from([1e-6, 5e-7, 2.5e-5]))
+    return entry
+
+
+@st.composite
+def chips(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a chip that may lack a dtype, with one or two memory levels and interconnects."""
+
+    def peaks() -> dict[str, Any]:
+        kinds = draw(st.lists(st.sampled_from(COMPUTE), min_size=1, max_size=4, unique=True))
+        return {kind: {"flops_per_s": draw(rates(12, 16))} for kind in kinds}
+
+    chip: dict[str, Any] = {
+        "name": "A chip",
+        "vendor": "Nobody",
+        "source": "made up",
+        "units": {"matrix": peaks(), "vector": peaks()},
+        "memory": {
+            "hbm": {"bytes_per_s": draw(rates(10, 13)), "capacity_bytes": draw(rates(4, 12))}
+        },
+        "networks": {"fabric": draw(networks())},
+    }
+    if draw(st.booleans()):
+        chip["memory"]["l2"] = {"bytes_per_s": draw(rates(11, 13))}
+    if draw(st.booleans()):
+        chip["networks"]["second"] = draw(networks())
+    if draw(st.integers(0, 3)) == 0:
+        chip["efficiency"] = {
+            r: draw(fractions_of_one) for r in draw(st.sets(st.sampled_from(oracle.RESOURCES)))
+        }
+    if draw(st.integers(0, 3)) == 0:
+        chip["calibration"] = {
+            draw(st.sampled_from(COMPUTE)): {
+                **{r: draw(fractions_of_one) for r in oracle.RESOURCES},
+                "overhead_s": draw(st.sampled_from([0, 3e-6, 1.25e-5])),
+            }
+        }
+    return chip
+
+
+@st.composite
+def operations(draw: st.DrawFn) -> str:
+    """Draw one of the four named operations or an einsum of up to five letters in any order."""
+    if draw(st.booleans()):
+        return draw(st.sampled_from(list(oracle.NAMED)))
+    letters = draw(st.lists(st.sampled_from("BDFSTGHKMN"), min_size=1, max_size=5, unique=True))
+    places = {d: draw(st.sampled_from(["xw", "xo", "wo", "xwo"])) for d in letters}
+    operands = [
+        "".join(d for d in draw(st.permutations(letters)) if place in places[d]) for place in "xwo"
+    ]
+    assume(operands[0] and operands[1])
+    return f"{operands[0]},{operands[1]}->{operands[2]}"
+
+
+def shardings_of(operation: oracle.Operation) -> list[str | dict[str, str]]:
+    """Return every valid sharding of an operation, by name if it has one, and in long form."""
+    x, w, out = set(operation.x), set(operation.w), set(operation.out)
+    found: list[str | dict[str, str]] = ["none"]
+    if len((x & w) - out) == 1:
+        found += ["contracting/all-reduce", "contracting/reduce-scatter"]
+    if len((w & out) - x) == 1:
+        found += ["column", "column/gather-x"]
+    if len(x & out) == 1 and not x & out & w:
+        found += ["batch", "batch/gather-w"]
+    for d in operation.dims:
+        if d not in out:
+            found += [{"split": d, "then": "all-reduce"}, {"split": d, "then": "reduce-scatter"}]
+        else:
+            found += [{"split": d}]
+            found += [
+                {"split": d, "first": f"all-gather {o}"}
+                for o in "xw"
+                if d not in operation.letters(o)
+            ]
+    return found
+
+
+small = st.integers(1, 300)
+round_sizes = st.sampled_from([2**k for k in range(15)] + [96, 192, 384, 1536, 11008, 14336])
+huge = st.one_of(st.integers(1, 2**40), st.sampled_from([2**k for k in range(15, 41)]))
+sizes = st.one_of(small, round_sizes, huge)
+
+
+@st.composite
+def axes(draw: st.DrawFn, most: int) -> int | list[int] | dict[str, Any]:
+    """Draw the grid entry of one dimension, of at most `most` sizes."""
+    kind = draw(st.sampled_from(["one", "list", "list", "factor", "count", "step", "tokens"]))
+    if kind == "one":
+        size: int = draw(sizes)
+        return size
+    if kind == "list":
+        return draw(st.lists(sizes, min_size=1, max_size=most, unique=True))
+    start = draw(st.integers(1, 5000))
+    if kind == "factor":
+        factor, steps = (
+            draw(st.sampled_from(["2", "3", "1.1", "1.7", "10"])),
+            draw(st.integers(0, most - 1)),
+        )
+        to = math.floor(start * Fraction(factor) ** steps)
+        return {"from": start, "to": to, "factor": draw(st.sampled_from([factor, float(factor)]))}
+    if kind == "count":
+        return {
+            "from": start,
+            "to": draw(st.integers(start + 1, 10**6)),
+            "count": draw(st.integers(2, max(most, 2))),
+        }
+    if kind == "step":
+        step = draw(st.integers(1, 1000))
+        return {"from": start, "to": start + draw(st.integers(0, (most - 1) * step)), "step": step}
+    replicas = draw(st.sampled_from([1, 2, 128]))
+    return {
+        "sequences": draw(st.integers(1, 512)) * replicas,
+        "tokens_per_sequence": draw(st.sampled_from([1, 2048, 4096])),
+        "replicas": replicas,
+    }
+
+
+@st.composite
+def combinations(draw: st.DrawFn) -> str | dict[str, str]:
+    """Draw a named combination or four dtypes."""
+    if draw(st.booleans()):
+        return draw(st.sampled_from(NAMED_COMBINATIONS))
+    return {
+        **{operand: draw(st.sampled_from(list(BITS))) for operand in ("x", "w", "out")},
+        "compute": draw(st.sampled_from(COMPUTE)),
+    }
+
+
+def named(combination: str | dict[str, str]) -> str:
+    """Return the name of a combination."""
+    return oracle.combination_of(combination, DTYPES["combinations"])[0]
+
+
+@st.composite
+def grids(draw: st.DrawFn, operation: oracle.Operation) -> dict[str, Any]:
+    """Draw the sizes of every dimension, as a grid, sometimes with a tie, and as shapes."""
+    most = {1: 6, 2: 4, 3: 3}.get(len(operation.dims), 2)
+    grid: dict[str, Any] = {d: draw(axes(most)) for d in operation.dims}
+    if len(grid) > 1 and draw(st.booleans()):
+        tied, other = draw(st.permutations(operation.dims))[:2]
+        grid[tied] = other
+    if draw(st.integers(0, 2)):
+        return {"grid": grid}
+    free = [d for d in operation.dims if not isinstance(grid[d], str)]
+    moved = draw(st.lists(st.sampled_from(free), min_size=1, max_size=2, unique=True))
+    names = ["up", "down"][: draw(st.integers(1, 2))]
+    shapes = [{"name": name, **{d: draw(sizes) for d in moved}} for name in names]
+    return {"grid": {d: grid[d] for d in grid if d not in moved}, "shapes": shapes}
+
+
+@st.composite
+def splits(draw: st.DrawFn, operation: oracle.Operation) -> dict[str, Any]:
+    """Draw one or two shardings and the numbers of chips."""
+    specs = shardings_of(operation)
+    chosen = draw(st.lists(st.integers(0, len(specs) - 1), min_size=1, max_size=2, unique=True))
+    sharding = [specs[number] for number in chosen]
+    if sharding == ["none"]:
+        return draw(
+            st.sampled_from([{}, {"sharding": "none"}, {"sharding": ["none"], "shards": [1]}])
+        )
+    shards = draw(
+        st.lists(st.sampled_from([1, 2, 3, 4, 7, 8, 16, 48]), min_size=1, max_size=2, unique=True)
+    )
+    if "none" in sharding:
+        shards = [1, *(count for count in shards if count > 1)]
+    return {
+        "sharding": sharding[0] if len(sharding) == 1 and draw(st.booleans()) else sharding,
+        "shards": shards,
+    }
+
+
+@st.composite
+def counts(draw: st.DrawFn, operation: oracle.Operation) -> dict[str, Any]:
+    """Draw how FLOPs and bytes are counted: by default, leading, exact, or in tiles."""
+    how = draw(st.sampled_from(["default", "leading", "exact", "tile"]))
+    if how == "tile":
+        tiled = sorted(draw(st.sets(st.sampled_from(operation.dims))))
+        return {
+            "flops": "leading",
+            "tile": {d: draw(st.sampled_from([1, 16, 100, 128, 256])) for d in tiled},
+        }
+    return {} if how == "default" else {"flops": how}
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a config of one sweep, at least one row of which some chip supports."""
+    text = draw(operations())
+    operation = oracle.operation_of(text)
+    own = {f"chip-{number}": draw(chips()) for number in range(draw(st.integers(1, 2)))}
+    if draw(st.integers(0, 3)) == 0:
+        own["chip-0-fast"] = {
+            "base": "chip-0",
+            "memory.hbm.bytes_per_s": draw(rates(10, 13)),
+            "networks.fabric.bytes_per_s": draw(rates(9, 12)),
+            "source": "made up",
+        }
+    sweep: dict[str, Any] = {
+        "operation": text,
+        **draw(grids(operation)),
+        "dtypes": draw(st.lists(combinations(), min_size=1, max_size=2, unique_by=named)),
+        "chips": draw(st.permutations(list(own))),
+        **draw(splits(operation)),
+        **draw(counts(operation)),
+        "thresholds": draw(st.lists(st.sampled_from(operation.dims), max_size=2, unique=True)),
+    }
+    optional: dict[str, st.SearchStrategy[Any]] = {
+        "unit": st.sampled_from(["matrix", "vector"]),
+        "memory": st.sampled_from(["hbm", ["l2", "hbm"], "l2"]),
+        "network": st.sampled_from([None, "fabric", "second"]),
+        "efficiency": st.dictionaries(st.sampled_from(oracle.RESOURCES), fractions_of_one),
+    }
+    sweep |= {key: draw(values) for key, values in optional.items() if draw(st.booleans())}
+    splits_of = {
+        oracle.sharding_of(operation, spec).split
+        for spec in oracle.as_list(sweep.get("sharding", "none"))
+    }
+    if splits_of != {None} and not splits_of & set(sweep.get("tile", {})) and draw(st.booleans()):
+        sweep["thresholds"].append("shards")
+    requested = list(oracle.rows(sweep, own, DTYPES))
+    assume(any(row.setting is not None for row in requested))
+    if oracle.exactly(sweep) and operation.contracted:
+        assume(all(fewest_elements(row) >= row.keys["shards"] for row in requested))
+    return {"sweeps": {"random": sweep}, "chips": own, "charts": []}
+
+
+def fewest_elements(row: oracle.Row) -> int:
+    """Return the size of the smallest contracted dimension of a row."""
+    return min(row.sizes[d] for d in oracle.operation_of(row.keys["operation"]).contracted)
