@@ -1,4 +1,4 @@
-"""What is made of the code is in step with it: the JSON Schema, and the key tables of config/README.md."""
+"""Generated documents are current: the JSON Schema, README's pictures, config/README.md's keys."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ CHART_FUNCTIONS = {
     for name in charts.__all__
     if inspect.signature(getattr(charts, name)).return_annotation == "alt.LayerChart"
 }
-"""What makes a chart of a frame."""
+"""Functions that draw a chart of a frame."""
 
 MOST_BYTES = 500_000
-"""Of all pictures in the repository."""
+"""Size of all pictures in the repository [byte]."""
 
 
 @pytest.fixture(scope="module")
 def validator() -> jsonschema.Draft202012Validator:
-    """A validator of the schema in the repository."""
+    """A validator for the schema in the repository."""
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
 
 
 def test_the_schema_in_the_repository_is_the_one_of_the_types() -> None:
-    """`python docs/build/documents.py` would change nothing."""
+    """`python docs/build` would change nothing."""
     assert json.loads(SCHEMA.read_text(encoding="utf-8")) == config_schema()
 
 
 def test_the_pictures_are_those_of_the_snippet() -> None:
-    """README shows every chart that its snippet makes, as it would be drawn now; `python docs/build/documents.py` draws them."""
+    """README shows every chart of its snippet as drawn now; `python docs/build` draws them."""
     readme = README.read_text(encoding="utf-8")
     specs = charts_of(readme)
     assert {function for function, _ in specs.values()} == CHART_FUNCTIONS
@@ -57,7 +57,7 @@ def test_the_pictures_are_those_of_the_snippet() -> None:
 def test_the_default_config_is_valid_by_the_schema(
     repository: Path, validator: jsonschema.Draft202012Validator
 ) -> None:
-    """An editor finds nothing wrong with the default config."""
+    """An editor shows no error in the default config."""
     assert not [
         error.message
         for error in validator.iter_errors(read_yaml(repository / "config" / "config.yaml"))
@@ -95,13 +95,13 @@ def test_the_default_config_is_valid_by_the_schema(
 def test_a_wrong_config_is_invalid_by_the_schema(
     wrong: object, validator: jsonschema.Draft202012Validator
 ) -> None:
-    """An editor marks what the package would refuse."""
+    """An editor marks what the package refuses."""
     assert not validator.is_valid(wrong)
 
 
 @pytest.mark.parametrize("model", [ConfigFile, SweepConfig, Chip, Peak, Network])
 def test_every_key_is_explained(model: type[ConfigFile], repository: Path) -> None:
-    """config/README.md names every key of the typed config, and every key has a description for editors."""
+    """config/README.md names every key of the config; every key has a description for editors."""
     text = (repository / "config" / "README.md").read_text(encoding="utf-8")
     assert not [
         name

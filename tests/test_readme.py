@@ -131,7 +131,7 @@ def test_the_example_config_runs_with_the_command_below_it(
 
 
 def test_the_column_tables_are_those_of_the_dictionary() -> None:
-    """README's tables of columns are what the column dictionary says; `python docs/build/documents.py` writes them."""
+    """README's tables of columns are what the column dictionary says; `python docs/build` writes them."""
     assert with_tables(TEXT) == TEXT
     assert "`critical_rule`" in TEXT
 

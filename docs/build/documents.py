@@ -1,8 +1,7 @@
-"""Documents that are made of the code: the config's JSON Schema, README's column tables and pictures. `python docs/build/documents.py`."""
+"""Text generated from the code: the config's JSON Schema and README's column tables."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +55,7 @@ def column_table(columns: tuple[Column, ...]) -> str:
 
 
 def with_tables(text: str) -> str:
-    """A README with the tables between its markers `<!-- columns: ... -->` and `<!-- end -->` as the dictionary has them now."""
+    """A README with current tables between `<!-- columns: ... -->` and `<!-- end -->`."""
     tables = {
         "table": table_columns(("B", "D", "F")),
         "thresholds": threshold_columns(("B", "D", "F")),
@@ -68,21 +67,3 @@ def with_tables(text: str) -> str:
         _, _, after = rest.partition(end)
         text = f"{before}{start}\n{column_table(columns)}\n{end}{after}"
     return text
-
-
-def main() -> None:
-    """Write the schema, README's tables and its pictures."""
-    import gallery  # noqa: PLC0415, whoever only asks for a table does not wait for what draws
-
-    SCHEMA.parent.mkdir(parents=True, exist_ok=True)
-    SCHEMA.write_text(
-        json.dumps(config_schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
-    readme = gallery.with_gallery(with_tables(README.read_text(encoding="utf-8")))
-    README.write_text(readme, encoding="utf-8")
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    gallery.draw(readme, PICTURES)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,4 @@
-"""The pictures of README: of the charts that its snippet makes, and a table that shows them.
-
-`python docs/build/documents.py` draws them.
-"""
+"""README's pictures: the charts that its snippet makes, and the table that shows them."""
 
 from __future__ import annotations
 
@@ -31,19 +28,21 @@ ON_DISK, COMPUTED = 'charts.on_disk("results")', "charts.of_config(rooflines.loa
 
 
 def charts_of(readme: str) -> dict[str, tuple[str, dict[str, Any]]]:
-    """The charts that README's snippet makes, of the default config: by name the function that draws each, and its specification.
+    """Charts that README's snippet makes of the default config: function and specification by name.
 
     Args:
-        readme: README's text; the snippet is the one that reads results for charts.
+        readme: README's text.
     """
-    snippet, drawn = _snippet(readme)
+    snippet, functions = _snippet(readme)
     made: dict[str, Any] = {"rooflines": rooflines}
-    exec(snippet.replace(ON_DISK, COMPUTED), made)  # noqa: S102, README's own text, which a test runs too
-    return {name: (function, charts.spec_of(made[name], name)) for name, function in drawn.items()}
+    exec(snippet.replace(ON_DISK, COMPUTED), made)  # noqa: S102, README's own code, which a test runs too
+    return {
+        name: (function, charts.spec_of(made[name], name)) for name, function in functions.items()
+    }
 
 
 def _snippet(readme: str) -> tuple[str, dict[str, str]]:
-    """README's snippet that makes charts, and by the name of each chart the function that makes it."""
+    """README's snippet that makes charts, and the function of each chart by its name."""
     (snippet,) = [
         code
         for code in re.findall(r"^```python\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
@@ -55,7 +54,7 @@ def _snippet(readme: str) -> tuple[str, dict[str, str]]:
 
 
 def digests(specs: Mapping[str, tuple[str, dict[str, Any]]]) -> dict[str, str]:
-    """A digest of all that decides each picture."""
+    """A digest of everything that determines each picture."""
     return {
         name: hashlib.sha256(
             dumps(
@@ -67,25 +66,25 @@ def digests(specs: Mapping[str, tuple[str, dict[str, Any]]]) -> dict[str, str]:
 
 
 def draw(readme: str, folder: Path) -> None:
-    """Draw the pictures, and write what decided them beside them.
+    """Draw the pictures, and write their digests beside them.
 
     Args:
         readme: README's text.
-        folder: Where they go; pictures of charts that are no longer in the snippet are removed.
+        folder: Where they are written; pictures of charts no longer in the snippet are removed.
     """
     specs = charts_of(readme)
     for old in folder.glob("*.png"):
         old.unlink()
     for name, (_, spec) in specs.items():
         (folder / f"{name}.png").write_bytes(encoded(image(spec, SMALL_SIZE, scale=SCALE), COLOURS))
-    for look in ("light", "dark"):
-        hero = image(specs[HERO][1], HERO_SIZE, dark=look == "dark", scale=1)
-        (folder / f"hero-{look}.png").write_bytes(encoded(hero, COLOURS * 2))
+    for theme in ("light", "dark"):
+        hero = image(specs[HERO][1], HERO_SIZE, dark=theme == "dark", scale=1)
+        (folder / f"hero-{theme}.png").write_bytes(encoded(hero, COLOURS * 2))
     (folder / DIGESTS).write_text(json.dumps(digests(specs), indent=1) + "\n", encoding="utf-8")
 
 
 def with_gallery(text: str) -> str:
-    """A README with the table of pictures between its markers as the snippet has them now."""
+    """A README with the current table of pictures between its markers."""
     before, _, rest = text.partition(START)
     _, _, after = rest.partition(END)
     cells = [_cell(name, function) for name, function in _snippet(text)[1].items()]
@@ -100,6 +99,6 @@ def with_gallery(text: str) -> str:
 
 
 def _cell(name: str, function: str) -> str:
-    """A picture, and what its function says of itself."""
-    said = (inspect.getdoc(getattr(charts, function)) or "").splitlines()[0].rstrip(".")
-    return f"![{said}](docs/pictures/{name}.png)<br>`{name}`: {said}"
+    """A picture with the summary of its function's docstring."""
+    summary = (inspect.getdoc(getattr(charts, function)) or "").splitlines()[0].rstrip(".")
+    return f"![{summary}](docs/pictures/{name}.png)<br>`{name}`: {summary}"

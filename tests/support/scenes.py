@@ -1,32 +1,142 @@
-"""What is drawn of a chart, read from its scenegraph: every text with the room it takes."""
+"""Specifications of the default and of hostile configs, and the texts that a chart draws.
+
+Texts come from the scenegraph, each with the rectangle it takes.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
-from rooflines.charts.kit.render import scenegraph
+import altair as alt
+from jsonschema import ValidationError
+
+import rooflines
+from rooflines import charts
+from rooflines.catalogue.chips import base_chips, chip_entries
+from rooflines.charts.families import fitted, unchecked
+from rooflines.charts.kit.render import MOST_BYTES, MOST_ROWS, dumps, scenegraph
 from rooflines.charts.kit.text import width_em
-from rooflines.charts.kit.themes import SIZES
+from rooflines.charts.kit.themes import SIZES, theme
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    import polars as pl
+
+CONFIGS = ("default", "one chip", "forty chips", "long names")
+"""Configs whose charts are drawn: the default and those that a chart could fail on."""
+
+EVIL = "</script><script>alert(1)</script>"
+LONG = (
+    "a-very-long-name-of-a-shape-that-somebody-thought-would-say-everything"
+    "-there-is-to-say-about-this-one"
+)
+MODERN = [chip for chip in base_chips() if "bf16" in chip_entries()[chip].units.get("matrix", {})]
+
+
+def sweeps(chips: list[str]) -> dict[str, Any]:
+    """Sweeps with every kind of axis that a chart needs, over some chips."""
+    sizes = {"from": 1, "to": 65536, "factor": 4}
+    shapes = [
+        {"name": EVIL, "D": 4096, "F": 14336},
+        {"name": LONG, "D": 8192, "F": 28672},
+        {"name": "x", "D": 512, "F": 512},
+    ]
+    common = {"operation": "matmul", "dtypes": ["bf16", "w8a16"], "chips": chips}
+    return {
+        "split": {
+            **common,
+            "grid": {"B": sizes},
+            "shapes": shapes,
+            "sharding": ["column/gather-x"],
+            "shards": [1, 2, 4, 8],
+        },
+        "grid": {
+            **common,
+            "grid": {"B": sizes, "D": [128, 1024, 4096, 8192], "F": [256, 1024, 8192]},
+        },
+    }
+
+
+def hostile(name: str) -> dict[str, Any]:
+    """A config that a chart could fail on, by its name in `CONFIGS`."""
+    if name == "one chip":
+        return {"sweeps": sweeps(["tpu-v5e"])}
+    if name == "forty chips":
+        kinds = ("chips", "ridges", "per-watt", "per-dollar", "layers", "shards")
+        return {
+            "sweeps": sweeps(MODERN[:40]),
+            "charts": [{"chart": c, "sweep": "split", "chips": MODERN[:40]} for c in kinds],
+        }
+    own = {
+        f"h100-{'very-long-variant-name-' * 3}{i}": {
+            "base": "h100-sxm",
+            "memory.hbm.bytes_per_s": 3e12 + i * 1e11,
+            "source": "a test",
+        }
+        for i in range(5)
+    }
+    return {"sweeps": sweeps(list(own)), "chips": own}
+
+
+READ: set[str] = set()
+"""Kinds of charts that read rows of tables while they were drawn."""
+
+
+@cache
+def config_of(name: str) -> rooflines.Config:
+    """A config by its name in `CONFIGS`."""
+    return rooflines.load_config(None if name == "default" else hostile(name))
+
+
+@cache
+def _results(name: str) -> charts.Results:
+    return charts.of_config(config_of(name))
+
+
+@cache
+def spec(config: str, chart: str) -> dict[str, Any]:
+    """The specification of one chart of a config, by its id."""
+    (listed,) = (one for one in config_of(config).charts if one.id == chart)
+    results = _results(config)
+
+    def rows(sweep: str, kind: str) -> pl.LazyFrame:
+        READ.add(kind)
+        return results.rows(sweep)
+
+    with unchecked():
+        watched = replace(results, rows=partial(rows, kind=listed.chart))
+        return fitted(watched, listed)[1]
+
+
+def one_per_kind(config: str) -> dict[str, dict[str, Any]]:
+    """The first chart of every kind of a config, by its id."""
+    first = {chart.chart: chart.id for chart in reversed(config_of(config).charts)}
+    return {chart: spec(config, chart) for chart in first.values()}
+
+
+def drawn(config: str) -> dict[str, dict[str, Any]]:
+    """All charts of a config, by id."""
+    return {chart.id: spec(config, chart.id) for chart in config_of(config).charts}
+
+
 TALL = 0.95
-"""Height of a line of digits and letters, without the room between lines, in its own size."""
+"""Height of a line of digits and letters, without line spacing [em]."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """A line of text as it is drawn.
+    """A line of text as drawn.
 
     Attributes:
-        text: What it says.
-        corners: The four corners of the room it takes [px].
-        role: What Vega calls the mark: `axis-label`, `mark`, `title-text`, ...
+        text: The text.
+        corners: Corners of the rectangle it takes, which may be turned [px].
+        role: Vega's role of the mark: `axis-label`, `mark`, `title-text`, ...
     """
 
     text: str
@@ -34,7 +144,7 @@ class Text:
     role: str
 
     def meets(self, other: Text) -> bool:
-        """Whether the two rectangles overlap, turned as they are: no line along one of their sides goes between them."""
+        """Whether the two rectangles overlap: no line along a side separates them."""
         for corners in (self.corners, other.corners):
             for (x1, y1), (x2, y2) in ((corners[0], corners[1]), (corners[1], corners[2])):
                 mine, theirs = (
@@ -48,9 +158,9 @@ class Text:
 
 
 def texts(spec: Mapping[str, Any], size: str, *, dark: bool = False) -> list[Text]:
-    """Every visible text of a chart in one look, halos left out."""
-    found = scenegraph(spec, size, dark=dark)
-    return list(dict.fromkeys(_walk(found["scenegraph"], 0.0, 0.0, "")))
+    """Every visible text of a chart in one size and theme, without halos."""
+    graph = scenegraph(spec, size, dark=dark)
+    return list(dict.fromkeys(_walk(graph["scenegraph"], 0.0, 0.0, "")))
 
 
 def _walk(node: Mapping[str, Any], x: float, y: float, role: str) -> Iterator[Text]:
@@ -118,16 +228,16 @@ def _lines(item: Mapping[str, Any], x: float, y: float, role: str) -> Iterator[T
 
 
 def overlaps(spec: Mapping[str, Any], size: str, *, dark: bool = False) -> list[tuple[str, str]]:
-    """Pairs of texts of a chart that lie on one another."""
+    """Pairs of texts of a chart that overlap."""
     return [
         (a.text, b.text) for a, b in combinations(texts(spec, size, dark=dark), 2) if a.meets(b)
     ]
 
 
 def outside(spec: Mapping[str, Any], size: str) -> list[str]:
-    """Texts that go beyond the picture's edge."""
-    look = spec["usermeta"]["looks"][size]
-    left, top = look["padding"]["left"], look["padding"]["top"]
+    """Texts that extend beyond the picture."""
+    padding = spec["usermeta"]["looks"][size]["padding"]
+    left, top = padding["left"], padding["top"]
     wide, tall = SIZES[size].width, SIZES[size].height
     return [
         t.text
@@ -137,7 +247,7 @@ def outside(spec: Mapping[str, Any], size: str) -> list[str]:
 
 
 def chosen(spec: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same chart after a reader's choice."""
+    """The chart after a reader's choice."""
     params = [
         {**p, "value": values[p["name"]]} if p.get("name") in values else p for p in spec["params"]
     ]
@@ -145,5 +255,79 @@ def chosen(spec: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]
 
 
 def says(spec: Mapping[str, Any], size: str, pattern: str) -> bool:
-    """Whether any text of the chart matches."""
+    """Whether any text of the chart matches a pattern."""
     return any(re.search(pattern, t.text) for t in texts(spec, size))
+
+
+def misfits(specs: Mapping[str, Mapping[str, Any]], size: str) -> dict[str, Any]:
+    """Charts with texts that overlap or extend beyond the picture, and the first such texts."""
+    wrong = {
+        name: (overlaps(spec, size)[:3], outside(spec, size)[:3]) for name, spec in specs.items()
+    }
+    return {name: texts for name, texts in wrong.items() if texts != ([], [])}
+
+
+def choices(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every combination of what a reader can choose; of several splits with one chip only."""
+    options = {
+        p["name"]: p["bind"]["options"] for p in spec["params"] if isinstance(p.get("bind"), dict)
+    }
+    options |= {"chip": options["chip"][:1]} if "sharding" in options else {}
+    for values in product(*options.values()):
+        yield dict(zip(options, values, strict=True))
+
+
+def ill_titled(specs: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Findings with a title or subtitle that is cut, or with more than two lines below the title.
+
+    Args:
+        specs: Specifications by id.
+
+    Returns:
+        Ids of charts with the key of a choice; with "none" for a chart without findings.
+    """
+    wrong = []
+    for name, spec in specs.items():
+        findings = next(p["value"] for p in spec["params"] if p["name"] == "findings")
+        wrong += [] if findings else [(name, "none")]
+        wrong += [
+            (name, key)
+            for key, shown in findings.items()
+            if "…" in "".join([shown["title"], *shown["subtitle"]]) or len(shown["subtitle"]) > 2
+        ]
+    return wrong
+
+
+def fetching_or_themed(specs: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Charts whose specification has an address besides the schema's, a config, or a colour."""
+    texts = {
+        name: dumps({key: value for key, value in spec.items() if key != "$schema"})
+        for name, spec in specs.items()
+    }
+    ink = theme(dark=False).ink
+    return [
+        name
+        for name, text in texts.items()
+        if "http" in text or "config" in specs[name] or ink in text
+    ]
+
+
+def oversized(specs: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Charts with more rows or bytes than a page can draw."""
+    return [
+        name
+        for name, spec in specs.items()
+        if sum(len(rows) for rows in spec["datasets"].values()) > MOST_ROWS
+        or len(dumps(spec)) > MOST_BYTES
+    ]
+
+
+def invalid(specs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Charts that Vega-Lite's schema refuses, with the reason."""
+    wrong = {}
+    for name, spec in specs.items():
+        try:
+            alt.LayerChart.validate({**spec, "usermeta": {}})
+        except ValidationError as error:
+            wrong[name] = str(error)
+    return wrong

@@ -1,1 +1,1 @@
-"""What charts are put together from: text and label placement, themes, drawing and rendering."""
+"""The chart kit: text, label placement, themes, drawing and rendering, shared by all charts."""

@@ -1,4 +1,7 @@
-"""What all charts are put together from: parameters, filters, text with a halo, axes of decades and of powers of two, and the frame."""
+"""Parts of every chart: parameters, filters, labels with a halo, logarithmic axes, and assembly.
+
+A chart is layers of marks plus what `assemble` adds: parameters, title, subtitle and dimensions.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,6 @@ __all__ = [
     "chosen",
     "data",
     "decades",
-    "finding_key",
     "haloed",
     "log_axis",
     "palette_of",
@@ -37,25 +39,31 @@ __all__ = [
 ]
 
 
-BASE_TWO = 2
 FEW_TICKS = 2
+"""Ticks of an axis that are too few [1]."""
 
 LONGEST_TITLE, LONGEST_SUBTITLE = 34.0, 56.0
-"""Widths of the title and of a line below it, in their own size [em]."""
+"""Widths of the title and of a line of the subtitle, in their own size [em]."""
+
+NOTHING = "{title: 'No numbers for this choice', subtitle: ['Choose another chip or data type.']}"
+"""Title and subtitle of a choice without data, as an expression."""
 
 SI_LABEL = "replace(format(datum.value, '~s'), regexp('([kMGTPE])$'), ' $1')"
 SHORT_LABEL = "format(datum.value, '~s')"
-BINARY_LABEL = "datum.value >= 1024 && datum.value % 1024 == 0 ? format(datum.value / 1024, ',d') + 'k' : format(datum.value, ',d')"
+BINARY_LABEL = (
+    "datum.value >= 1024 && datum.value % 1024 == 0 "
+    "? format(datum.value / 1024, ',d') + 'k' : format(datum.value, ',d')"
+)
 COUNT_LABEL = "datum.value >= 1000000 ? format(datum.value, '~s') : format(datum.value, ',d')"
 
 
 class Choice:
-    """A parameter that a reader sets: a Vega parameter with a list of options, and a selector where the page offers one.
+    """A parameter that the reader sets: one of several options, with a selector on the page.
 
     Args:
-        name: Of the parameter: `chip` and `dtypes` mean the same in every chart.
-        options: Its values.
-        title: What the selector is called.
+        name: The parameter's name; `chip` and `dtypes` mean the same in every chart.
+        options: Its values; the first is shown first.
+        title: The selector's label.
     """
 
     def __init__(self, name: str, options: Sequence[Any], title: str = "") -> None:
@@ -78,23 +86,27 @@ class Choice:
 
 
 def starting(choices: Sequence[Choice], first: Mapping[str, Any] | None) -> list[Choice]:
-    """The choices with what is shown first.
+    """Set what choices show first.
+
+    Args:
+        choices: What the reader can choose.
+        first: Values by the names of choices; the other choices keep their first option.
 
     Raises:
-        RooflinesError: There is no such choice, or it does not have that option.
+        RooflinesError: A choice or option does not exist.
     """
     options = {choice.name: choice for choice in choices}
     with placed("first"):
         check_known(list(first or {}), options, "nothing to choose in this chart")
-        for name, wanted in (first or {}).items():
+        for name, value in (first or {}).items():
             with placed(name):
-                check_known([wanted], options[name].options, "not among what this chart shows")
-            options[name].value = wanted
+                check_known([value], options[name].options, "not among what this chart shows")
+            options[name].value = value
     return list(choices)
 
 
 def data(frame: pl.DataFrame) -> pl.DataFrame:
-    """A frame as Altair takes it: names as text, numbers to six significant digits but whole ones whole."""
+    """A frame for Altair: categories as text, floats to seven significant digits."""
     names = [
         name
         for name, dtype in frame.schema.items()
@@ -106,22 +118,17 @@ def data(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def chosen(*names: str) -> str:
-    """A filter: rows of what the reader chose, by parameters and columns of the same names."""
+    """A filter expression: rows whose columns equal the parameters of the same names."""
     return " && ".join(f"datum.{name} == {name}" for name in names)
 
 
-def finding_key(names: Sequence[str]) -> str:
-    """The expression that looks up what is said of the present choice."""
-    return " + '|' + ".join(names)
-
-
 def haloed(chart: alt.Chart, style: str, **mark: Any) -> list[alt.Chart]:  # noqa: ANN401, handed on to Altair
-    """Text with a halo: two layers, because a stroke painted over a fill eats the letters."""
+    """Text with a halo: two layers, since a stroke drawn over the fill would cover the letters."""
     return [chart.mark_text(style=[style, "halo"], **mark), chart.mark_text(style=style, **mark)]
 
 
 def zoom(*axes: Literal["x", "y"]) -> alt.Parameter:
-    """Zooming with the wheel and the shift key held, and moving about; not in pictures, where it would clip every layer at a cost."""
+    """Zooming by Shift and the wheel, and panning; pictures drop it: it would clip every layer."""
     return alt.selection_interval(
         name="zoom", bind="scales", encodings=list(axes), zoom="wheel![event.shiftKey]"
     )
@@ -137,16 +144,16 @@ def placed_text(  # noqa: PLR0913, all but the first two have a default
     angle: str = "0",
     **encoding: Any,  # noqa: ANN401, handed on to Altair
 ) -> list[alt.Chart]:  # fmt: skip
-    """Labels at the places of `places_of`, as layers.
+    """Layers of labels at the places of `places_of`.
 
     Args:
-        frame: With the columns of `places_of` and `text`.
+        frame: Labels, with the columns of `places_of` and `text`.
         style: The text's style.
-        where: A filter on what the reader chose.
+        where: A filter expression for the reader's choice.
         halo: Whether the text has a halo.
-        clip: Whether it ends where the plot ends; only of charts that one can zoom into by default.
-        angle: By how much it is turned, an expression [degree].
-        encoding: x, y and more.
+        clip: Whether it is clipped at the plot's edge; by default only in charts with a zoom.
+        angle: The text's angle, as an expression [degree].
+        encoding: x, y and further channels.
     """
     shown = "(narrow ? datum.on_narrow : datum.on)" + (f" && {where}" if where else "")
     base = alt.Chart(data(frame)).transform_filter(shown).encode(text="text:N", **encoding)
@@ -172,22 +179,18 @@ def decades(low: float, high: float) -> list[float]:
 
 
 def ticks_between(low: float, high: float) -> list[float]:
-    """Ticks of a logarithmic axis: powers of ten, or 1, 2 and 5 of every decade, or every digit, where that gives too few."""
-    found = decades(low, high)
+    """Ticks of a logarithmic axis: powers of ten, or more per decade where those are too few."""
+    ticks = decades(low, high)
     for digits in ((1, 2, 5), range(1, 10), [d / 4 for d in range(4, 40)]):
-        if len(found) > FEW_TICKS:
+        if len(ticks) > FEW_TICKS:
             break
-        found = [
-            digit * 10.0**power
-            for power in range(-3, 16)
-            for digit in digits
-            if low <= digit * 10.0**power <= high
-        ]
-    return found
+        every = [digit * 10.0**power for power in range(-3, 16) for digit in digits]
+        ticks = [tick for tick in every if low <= tick <= high]
+    return ticks
 
 
 def powers_of_two(low: float, high: float, most: int = 12) -> list[int]:
-    """Powers of two in a range, every second or fourth of them where they are many."""
+    """Powers of two in a range; every n-th of them where there are more than `most`."""
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
     step = max(1, -(-(last - first + 1) // most))
     return (
@@ -200,7 +203,7 @@ def powers_of_two(low: float, high: float, most: int = 12) -> list[int]:
 def log_axis(
     low: float, high: float, title: str, label: str = SI_LABEL, values: Sequence[float] = ()
 ) -> dict[str, Any]:
-    """Scale and axis of decades, or of given values."""
+    """Scale and axis with ticks at powers of ten, or at the values."""
     axis = alt.Axis(values=list(values) or decades(low, high), labelExpr=label, title=title)
     return {"scale": alt.Scale(type="log", domain=[low, high], nice=False), "axis": axis}
 
@@ -208,10 +211,10 @@ def log_axis(
 def binary_axis(
     low: float, high: float, title: str, *, grid: bool = False, label: str = COUNT_LABEL
 ) -> dict[str, Any]:
-    """Scale and axis of powers of two."""
+    """Scale and axis with ticks at powers of two."""
     axis = alt.Axis(values=powers_of_two(low, high), labelExpr=label, title=title, grid=grid)
     return {
-        "scale": alt.Scale(type="log", base=BASE_TWO, domain=[low, high], nice=False),
+        "scale": alt.Scale(type="log", base=2, domain=[low, high], nice=False),
         "axis": axis,
     }
 
@@ -222,11 +225,11 @@ def si_axis(title: str) -> alt.Axis:
 
 
 def palette_of(frame: pl.DataFrame, palette: Mapping[str, str] | None = None) -> alt.Scale:
-    """The colour of every chip: the same in all charts that share a palette; a vendor's chips look alike.
+    """The colour of every chip; chips of a vendor have similar colours.
 
     Args:
-        frame: With `chip` and `vendor`.
-        palette: The vendors of all chips that have colours; those of the frame by default.
+        frame: Rows with `chip` and `vendor`.
+        palette: Vendors by chip; charts that share it give a chip the same colour.
     """
     vendors = dict(frame.select("chip", "vendor").unique(maintain_order=True).iter_rows()) | dict(
         palette or {}
@@ -235,10 +238,10 @@ def palette_of(frame: pl.DataFrame, palette: Mapping[str, str] | None = None) ->
     free = list(range(CHIP_SLOTS))
     names = sorted(vendors)
     for chip in names:
-        wanted = [slot for slot in SLOTS_OF.get(vendors[chip], SLOTS_OF[""]) if slot in free]
+        preferred = [slot for slot in SLOTS_OF.get(vendors[chip], SLOTS_OF[""]) if slot in free]
         if not free:
             break
-        slot = wanted[0] if wanted else free[-1]
+        slot = preferred[0] if preferred else free[-1]
         slots[slot] = chip
         free.remove(slot)
     return alt.Scale(
@@ -253,35 +256,33 @@ def assemble(
     margins: Margins,
     parameters: Sequence[Any] = (),
 ) -> alt.LayerChart:
-    """Layers as a chart: with the reader's choices, title and subtitle that follow them, and the numbers every look needs.
+    """A chart of layers, with parameters, a title and subtitle that follow them, and its sizes.
 
     Args:
         layers: The chart's marks.
-        findings: Title and subtitle by the values chosen, joined by `|`; the key is empty where there is nothing to choose.
+        findings: Title and subtitle by the chosen values joined by `|`; by "" without choices.
         choices: What the reader can choose.
         margins: Room around the plot.
         parameters: Further parameters.
     """
-    room = sum(plot_size(SIZES["slide"], margins)[:1]) + margins.right - 1.5
-    said = {
+    width = plot_size(SIZES["slide"], margins)[0] + margins.right - 1.5
+    shown = {
         key: {
-            "title": shorten(title, min(LONGEST_TITLE, room / 1.6), bold=True),
-            "subtitle": wrapped(subtitle, min(LONGEST_SUBTITLE, room)),
+            "title": shorten(title, min(LONGEST_TITLE, width / 1.6), bold=True),
+            "subtitle": wrapped(subtitle, min(LONGEST_SUBTITLE, width)),
         }
         for key, (title, subtitle) in findings.items()
     }
     sizes = sizes_of(margins)
     names = [choice.name for choice in choices]
-    nothing = (
-        "{title: 'No numbers for this choice', subtitle: ['Choose another chip or data type.']}"
-    )
-    found = f"(findings[{finding_key(names)}] || {nothing})" if names else "findings['']"
-    said_now = [
-        alt.param(name="findings", value=said),
-        alt.param(name="headline", expr=f"{found}.title"),
-        alt.param(name="subline", expr=f"{found}.subtitle"),
+    key = " + '|' + ".join(names)
+    current = f"(findings[{key}] || {NOTHING})" if names else "findings['']"
+    titles = [
+        alt.param(name="findings", value=shown),
+        alt.param(name="headline", expr=f"{current}.title"),
+        alt.param(name="subline", expr=f"{current}.subtitle"),
     ]
-    below = alt.Chart(pl.DataFrame({"subtitle": [""]})).mark_text(
+    subtitle = alt.Chart(pl.DataFrame({"subtitle": [""]})).mark_text(
         style="subtitle",
         text=alt.expr("narrow ? '' : subline"),
         x=0,
@@ -290,16 +291,17 @@ def assemble(
         baseline="top",
         clip=False,
     )
-    known = [alt.param(name="em", value=sizes["web"]["em"]), alt.param(name="narrow", value=False)]
+    web = sizes["web"]
+    layout = [alt.param(name="em", value=web["em"]), alt.param(name="narrow", value=False)]
     chart = (
-        alt.layer(*layers, below)
-        .add_params(*known, *(choice.parameter() for choice in choices), *said_now, *parameters)
+        alt.layer(*layers, subtitle)
+        .add_params(*layout, *(choice.parameter() for choice in choices), *titles, *parameters)
         .properties(
             title=alt.TitleParams(text=alt.expr("headline")),
             autosize="none",
-            padding=sizes["web"]["padding"],
-            width=sizes["web"]["width"],
-            height=sizes["web"]["height"],
+            padding=web["padding"],
+            width=web["width"],
+            height=web["height"],
             usermeta={
                 "looks": sizes,
                 "choices": {choice.name: choice.labels for choice in choices},

@@ -1,4 +1,4 @@
-"""From a chart to files: pictures, the specification, and its data."""
+"""Rendering: a chart as specification, PNG, SVG, PDF and scenegraph."""
 
 from __future__ import annotations
 
@@ -38,43 +38,39 @@ __all__ = [
 ]
 
 MOST_ROWS = 5_000
-"""Rows of all data of a chart; a browser draws them in a second."""
+"""Rows of all data of a chart that a browser draws within a second [1]."""
 
 MOST_BYTES = 500_000
-"""Bytes of a chart's specification, data and all."""
+"""Size of a chart's specification with its data [byte]."""
 
 VEGA_LITE = "6.4"
 PNG_SCALE = 1.5
-CELL = 4
-"""Levels of a colour that Pillow does not tell apart when it looks for the nearest of a palette [1]."""
-
-Colour = tuple[int, int, int]
-
 COLOURS, FEW_COLOURS = 256, 64
-"""Colours of a picture, and of one in a list [1]."""
+"""Colours of a picture, and of a thumbnail [1]."""
 
 TITLE = (Margins().top - UNTITLED_TOP) * SIZES["slide"].em / SIZES["slide"].height
-"""The part of a slide's height that its title takes [1]."""
+"""Share of a slide's height that its title takes [1]."""
 
 SMALLER = 5
-"""By how much a picture in a list is smaller: 1920 pixels become 384, four for each of the 96 that it has there [1]."""
+"""Scale of a thumbnail [1]: 1920 pixels become 384, four for each of the 96 that it is shown at."""
 
 
 @cache
 def register_fonts() -> None:
-    """Make the vendored fonts known to the renderer; it would draw nothing at all in a font that it does not know."""
+    """Register the vendored fonts; the renderer draws no text in a font that is not registered."""
     vlc.register_font_directory(str(FONTS.resolve()))
 
 
 def enable_theme(size: str = "web", *, dark: bool = False) -> None:
-    """Draw all Altair charts from now on in this package's look, in a notebook for example.
+    """Make this package's theme the default of Altair, for example in a notebook.
 
     Args:
-        size: `slide`, `web` or `paper`; charts have the size of `web` until they are drawn by `png`, `svg` or `pdf`.
+        size: `slide`, `web` or `paper`, for text and lines; the chart itself has the size of `web`
+            unless `png`, `svg` or `pdf` draws it.
         dark: Whether the background is dark.
     """
-    found = cast("alt.theme.ThemeConfig", {"config": config(SIZES[size], dark=dark)})
-    alt.theme.register("rooflines", enable=True)(lambda: found)
+    settings = cast("alt.theme.ThemeConfig", {"config": config(SIZES[size], dark=dark)})
+    alt.theme.register("rooflines", enable=True)(lambda: settings)
 
 
 def spec_of(chart: alt.TopLevelMixin, name: str) -> dict[str, Any]:
@@ -82,33 +78,33 @@ def spec_of(chart: alt.TopLevelMixin, name: str) -> dict[str, Any]:
 
     Args:
         chart: From one of the chart functions.
-        name: What a message calls it.
+        name: Its name in messages.
 
     Raises:
-        RooflinesError: It holds more rows or bytes than a page can draw.
+        RooflinesError: It has more rows or bytes than a page can draw.
     """
     with alt.theme.enable("none"), alt.data_transformers.enable("default", max_rows=None):
         spec: dict[str, Any] = chart.to_dict(validate=False)
     spec["datasets"] = {
         name: [finite(row) for row in rows] for name, rows in spec.get("datasets", {}).items()
     }
-    rows = sum(len(values) for values in spec.get("datasets", {}).values())
-    if rows > MOST_ROWS:
-        fix = "draw fewer chips, dtypes or sizes: name them under `charts:`"
-        raise RooflinesError(
-            f"charts: {name}", f"has {rows:,} rows to draw, more than {MOST_ROWS:,}", fix
-        )
+    rows = sum(len(values) for values in spec["datasets"].values())
     size = len(dumps(spec))
-    if size > MOST_BYTES:
+    problem = (
+        f"has {rows:,} rows to draw, more than {MOST_ROWS:,}"
+        if rows > MOST_ROWS
+        else f"takes {size:,} bytes, more than {MOST_BYTES:,}"
+        if size > MOST_BYTES
+        else None
+    )
+    if problem:
         fix = "draw fewer chips, dtypes or sizes: name them under `charts:`"
-        raise RooflinesError(
-            f"charts: {name}", f"takes {size:,} bytes, more than {MOST_BYTES:,}", fix
-        )
+        raise RooflinesError(f"charts: {name}", problem, fix)
     return spec
 
 
 def finite(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with null where it has no finite number: JSON knows no other."""
+    """A row with null for infinities and NaN, which JSON does not have."""
     return {
         key: None if isinstance(value, float) and not math.isfinite(value) else value
         for key, value in row.items()
@@ -116,7 +112,7 @@ def finite(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def dumps(spec: Mapping[str, Any] | list[Any]) -> str:
-    """A specification as text, the same every time."""
+    """A specification as compact JSON, its keys sorted: equal for equal specifications."""
     return json.dumps(
         spec, ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False
     )
@@ -125,14 +121,14 @@ def dumps(spec: Mapping[str, Any] | list[Any]) -> str:
 def png(
     spec: Mapping[str, Any], size: str = "slide", *, dark: bool = False, scale: float = PNG_SCALE
 ) -> bytes:
-    """A picture, in as few colours as one does not see."""
+    """A picture as PNG, its colours reduced to a palette without a visible difference."""
     return encoded(image(spec, size, dark=dark, scale=scale))
 
 
 def image(
     spec: Mapping[str, Any], size: str = "slide", *, dark: bool = False, scale: float = PNG_SCALE
 ) -> Image.Image:
-    """A picture as pixels."""
+    """A picture as pixels, in all its colours."""
     register_fonts()
     drawn = vlc.vegalite_to_png(
         themed(spec, SIZES[size], dark=dark),
@@ -144,41 +140,22 @@ def image(
 
 
 def encoded(picture: Image.Image, colours: int = COLOURS) -> bytes:
-    """A picture as PNG in few colours: areas keep theirs, the blends at the edges of letters and steps of a scale take one close to it."""
-    counted: Any = picture.getcolors(picture.width * picture.height)
-    by_cell: dict[
-        Colour, Colour
-    ] = {}  # of the colours that Pillow cannot tell apart the most frequent
-    for _, colour in sorted(counted, key=lambda one: (-one[0], one[1])):
-        by_cell.setdefault(_corner(colour), colour)
-    found = list(by_cell.values())
-    kept, rare = found[: colours // 2], found[colours // 2 :]
-    if rare:
-        blends = Image.new("RGB", (len(rare), 1))
-        blends.putdata(rare)
-        levels = blends.quantize(colours - len(kept)).getpalette() or []
-        kept += [(levels[i], levels[i + 1], levels[i + 2]) for i in range(0, len(levels), 3)]
-    palette = Image.new("P", (1, 1))
-    palette.putpalette([level for colour in kept for level in _corner(colour)])
-    small = picture.quantize(palette=palette, dither=Image.Dither.NONE)
-    small.putpalette([level for colour in kept for level in colour])
+    """A picture as PNG with a palette; backgrounds and areas keep their exact colours.
+
+    Args:
+        picture: In RGB.
+        colours: Size of the palette [1].
+    """
     written = io.BytesIO()
-    small.save(written, "PNG", compress_level=9)
+    picture.quantize(colours, dither=Image.Dither.NONE).save(written, "PNG", compress_level=9)
     return written.getvalue()
 
 
-def _corner(colour: Colour) -> Colour:
-    """The colour that Pillow takes for this one when it looks for the nearest of a palette: the lowest of its cell."""
-    red, green, blue = (level // CELL * CELL for level in colour)
-    return red, green, blue
-
-
 def thumbnail(picture: Image.Image) -> bytes:
-    """A small copy of a slide, without its title, which stands beside it in a list."""
-    small = picture.crop((0, round(picture.height * TITLE), picture.width, picture.height)).reduce(
-        SMALLER
-    )
-    return encoded(small, FEW_COLOURS)
+    """A small copy of a slide without its title, which the list shows as text beside it."""
+    top = round(picture.height * TITLE)
+    plot = picture.crop((0, top, picture.width, picture.height))
+    return encoded(plot.reduce(SMALLER), FEW_COLOURS)
 
 
 def svg(spec: Mapping[str, Any], size: str = "web", *, dark: bool = False) -> str:
@@ -192,7 +169,7 @@ def svg(spec: Mapping[str, Any], size: str = "web", *, dark: bool = False) -> st
 
 
 def pdf(spec: Mapping[str, Any], size: str = "paper", *, dark: bool = False) -> bytes:
-    """A picture as PDF, its fonts embedded. Its bytes differ from run to run."""
+    """A picture as PDF with embedded fonts; its bytes differ from run to run."""
     register_fonts()
     return bytes(
         vlc.vegalite_to_pdf(
@@ -202,15 +179,15 @@ def pdf(spec: Mapping[str, Any], size: str = "paper", *, dark: bool = False) -> 
 
 
 def scenegraph(spec: Mapping[str, Any], size: str = "web", *, dark: bool = False) -> dict[str, Any]:
-    """Every mark where it is drawn, for checks."""
+    """All marks with their positions, for tests."""
     register_fonts()
-    found: dict[str, Any] = vlc.vegalite_to_scenegraph(
+    graph: dict[str, Any] = vlc.vegalite_to_scenegraph(
         themed(spec, SIZES[size], dark=dark), vl_version=VEGA_LITE, allowed_base_urls=[]
     )
-    return found
+    return graph
 
 
 def write_bytes(path: str | Path, content: bytes | str) -> None:
-    """Write a file that appears whole or not at all."""
+    """Write a file atomically."""
     with atomic_file(path) as aside:
         aside.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -1,9 +1,10 @@
-"""Looks: three sizes and two themes that one chart is drawn in.
+"""Themes: light and dark, each in three sizes, for one specification.
 
-A chart's specification holds no colour, font or size of its own: it names styles and ranges, and gives offsets in em. A size says how
-many pixels the picture and one em have, a theme fills in styles and ranges. `themed` puts the three together; a page does the same by
-setting `width`, `height`, `padding` and the parameters `em` and `narrow` to what the specification has under `usermeta.looks`, and by
-handing `config(size, dark=...)` to Vega-Embed.
+A chart's specification has no colours, fonts or sizes of its own: it names styles and ranges, and
+its offsets are in em. A size defines the picture and one em in pixels; a theme defines styles and
+ranges. `themed` combines the three. A page does the same: it sets `width`, `height`, `padding` and
+the parameters `em` and `narrow` from `usermeta.looks` of the specification, and gives
+`config(size, dark=...)` to Vega-Embed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 FONT = "Inter, 'Liberation Sans', Arial, sans-serif"
-"""Inter comes with the package; the generic family at the end keeps text visible where no named one is found."""
+"""Inter is vendored; the generic family at the end is the fallback."""
 
 BOLD = 600
 
@@ -53,10 +54,10 @@ class Size:
     """A size of the whole picture.
 
     Attributes:
-        width, height: Of the picture [px].
-        em: The size of plain text, and the unit of every offset [px].
-        narrow: Whether labels stand as they were placed for the narrow layout.
-        titled: Whether title and subtitle are drawn; in a paper they belong into the caption.
+        width, height: Dimensions of the picture [px].
+        em: Font size of plain text, and the unit of every offset [px].
+        narrow: Whether labels are at their places of the narrow layout.
+        titled: Whether title and subtitle are drawn; in a paper the caption has them.
     """
 
     width: int
@@ -71,10 +72,10 @@ SIZES = {
     "web": Size(896, 504, 14),
     "paper": Size(460, 300, 10, narrow=True, titled=False),
 }
-"""A slide to be seen from the back, a page, and a column of a paper. The first two are alike but for their scale."""
+"""A slide, a web page, and a column of a paper; the first two differ in scale only."""
 
 UNTITLED_TOP = 2.6
-"""Room above a plot without title: the name of the y axis stands there [em]."""
+"""Room above a plot without a title, for the name of the y axis [em]."""
 
 
 def plot_size(size: Size, margins: Margins) -> tuple[float, float]:
@@ -87,7 +88,7 @@ def plot_size(size: Size, margins: Margins) -> tuple[float, float]:
 
 
 def sizes_of(margins: Margins) -> dict[str, dict[str, Any]]:
-    """What `usermeta.looks` of a specification holds: for every size the numbers that make the plot fit it."""
+    """The plot's dimensions in every size, as `usermeta.looks` of a specification has them."""
     sizes = {}
     for name, size in SIZES.items():
         across, down = plot_size(size, margins)
@@ -105,7 +106,7 @@ def sizes_of(margins: Margins) -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours, by what they say."""
+    """Colours by their meaning."""
 
     background: str
     ink: str
@@ -125,10 +126,10 @@ class Theme:
 
 
 CHIP_SLOTS = 10
-"""Colours for chips; more chips than that share them, so labels name every line."""
+"""Colours for chips [1]; more chips share them, so every line has a label."""
 
 SLOTS_OF = {"Google": (0, 1, 2), "NVIDIA": (3, 4, 5), "AMD": (6, 7), "": (8, 9)}
-"""The slots that a vendor's chips take first: Google's are blue, NVIDIA's warm, AMD's violet."""
+"""Slots preferred for a vendor's chips: Google's are blue, NVIDIA's warm, AMD's violet."""
 
 LIGHT = Theme(
     background="#FFFFFF",
@@ -202,15 +203,16 @@ def config(size: Size, *, dark: bool) -> dict[str, Any]:
         dark: Whether the background is dark.
 
     Returns:
-        A config object: fonts and sizes, styles (`label`, `value`, `note`, `halo`, `curve`, ...) and ranges. `category` has the chips,
-        `ordinal` the resources, `heatmap` a magnitude, `ramp` the steps of a size.
+        A config object: fonts, sizes, styles (`label`, `value`, `note`, `halo`, `curve`, ...) and
+        ranges: `category` for chips, `ordinal` for resources, `heatmap` for a magnitude, `ramp` for
+        steps of a size.
     """
-    em, look = size.em, theme(dark=dark)
+    em, colours = size.em, theme(dark=dark)
     return {
-        "background": look.background,
+        "background": colours.background,
         "font": FONT,
         "view": {"stroke": None},
-        "axis": _axis(em, look),
+        "axis": _axis(em, colours),
         "axisX": {"titlePadding": 0.75 * em},
         "axisY": {
             "titleAngle": 0,
@@ -228,12 +230,12 @@ def config(size: Size, *, dark: bool) -> dict[str, Any]:
             "frame": "group",
             "fontSize": 1.6 * em,
             "fontWeight": BOLD,
-            "color": look.ink,
+            "color": colours.ink,
             "offset": 0.75 * em,
         },
         "legend": {
-            "labelColor": look.muted,
-            "titleColor": look.ink,
+            "labelColor": colours.muted,
+            "titleColor": colours.ink,
             "labelFontSize": 0.95 * em,
             "titleFontSize": 0.95 * em,
             "titleFontWeight": BOLD,
@@ -247,110 +249,110 @@ def config(size: Size, *, dark: bool) -> dict[str, Any]:
             "rowPadding": 0.5 * em,
         },
         "range": {
-            "category": list(look.chips),
-            "ordinal": list(look.resources[: len(RESOURCES)]),
-            "heatmap": list(look.heat),
-            "ramp": list(look.steps),
+            "category": list(colours.chips),
+            "ordinal": list(colours.resources[: len(RESOURCES)]),
+            "heatmap": list(colours.heat),
+            "ramp": list(colours.steps),
         },
-        "style": _styles(em, look),
+        "style": _styles(em, colours),
     }
 
 
-def _axis(em: float, look: Theme) -> dict[str, Any]:
+def _axis(em: float, colours: Theme) -> dict[str, Any]:
     return {
-        "labelColor": look.muted,
+        "labelColor": colours.muted,
         "labelFontSize": em,
         "labelPadding": 0.45 * em,
         "labelFlush": False,
         "labelLimit": 0,
-        "titleColor": look.ink,
+        "titleColor": colours.ink,
         "titleFontSize": em,
         "titleFontWeight": BOLD,
         "titleLimit": 0,
-        "gridColor": look.grid,
+        "gridColor": colours.grid,
         "gridWidth": 0.06 * em,
-        "domainColor": look.axis,
+        "domainColor": colours.axis,
         "domainWidth": 0.07 * em,
-        "tickColor": look.axis,
+        "tickColor": colours.axis,
         "tickWidth": 0.07 * em,
     }
 
 
-def _styles(em: float, look: Theme) -> dict[str, Any]:
-    """Named styles. They say `color`, never `fill` or `stroke`: those lose to the default colour of a mark."""
+def _styles(em: float, colours: Theme) -> dict[str, Any]:
+    """Named styles. They set `color`: a mark's default colour overrides `fill` and `stroke`."""
     text = {"fontSize": em, "font": FONT, "baseline": "middle"}
     small = {**text, "fontSize": 0.9 * em}
     return {
-        "label": {**text, "color": look.ink},
-        "strong": {**text, "color": look.ink, "fontWeight": BOLD},
-        "note": {**text, "color": look.muted},
-        "subtitle": {**text, "baseline": "top", "lineHeight": 1.3 * em, "color": look.muted},
-        "small": {**small, "color": look.muted},
+        "label": {**text, "color": colours.ink},
+        "strong": {**text, "color": colours.ink, "fontWeight": BOLD},
+        "note": {**text, "color": colours.muted},
+        "subtitle": {**text, "baseline": "top", "lineHeight": 1.3 * em, "color": colours.muted},
+        "small": {**small, "color": colours.muted},
         "value": {**text, "fontWeight": BOLD},
         "halo": {
-            "stroke": look.background,
-            "color": look.background,
+            "stroke": colours.background,
+            "color": colours.background,
             "strokeWidth": 0.34 * em,
             "strokeJoin": "round",
         },
-        "cell-low": {**small, "color": theme(dark=False).ink if look is LIGHT else look.ink},
-        "cell-high": {**small, "color": look.on_heat},
-        "on-resource": {**small, "color": look.on_resource, "fontWeight": BOLD},
-        "cell-never": {**small, "color": look.muted},
-        "memory": {**text, "fontWeight": BOLD, "color": look.region_words[0]},
-        "compute": {**text, "fontWeight": BOLD, "color": look.region_words[1]},
-        "region": {"opacity": look.region_opacity},
-        "never": {"color": look.never},
+        "cell-low": {**small, "color": theme(dark=False).ink if colours is LIGHT else colours.ink},
+        "cell-high": {**small, "color": colours.on_heat},
+        "on-resource": {**small, "color": colours.on_resource, "fontWeight": BOLD},
+        "cell-never": {**small, "color": colours.muted},
+        "memory": {**text, "fontWeight": BOLD, "color": colours.region_words[0]},
+        "compute": {**text, "fontWeight": BOLD, "color": colours.region_words[1]},
+        "region": {"opacity": colours.region_opacity},
+        "never": {"color": colours.never},
         "curve": {"strokeWidth": 0.19 * em, "strokeCap": "round", "strokeJoin": "round"},
         "thin-curve": {"strokeWidth": 0.09 * em},
-        "roof": {"strokeWidth": 0.2 * em, "color": look.ink, "strokeJoin": "round"},
-        "context": {"strokeWidth": 0.11 * em, "color": look.context},
+        "roof": {"strokeWidth": 0.2 * em, "color": colours.ink, "strokeJoin": "round"},
+        "context": {"strokeWidth": 0.11 * em, "color": colours.context},
         "rule": {
             "strokeWidth": 0.08 * em,
-            "color": look.context,
+            "color": colours.context,
             "strokeDash": [0.3 * em, 0.25 * em],
         },
         "stem": {"strokeWidth": 0.08 * em, "strokeDash": [0.3 * em, 0.25 * em]},
-        "contour": {"strokeWidth": 0.1 * em, "color": look.ink, "opacity": 0.65},
+        "contour": {"strokeWidth": 0.1 * em, "color": colours.ink, "opacity": 0.65},
         "dot": {
             "size": (0.62 * em) ** 2,
-            "stroke": look.background,
+            "stroke": colours.background,
             "strokeWidth": 0.14 * em,
             "opacity": 1,
         },
         "ink-dot": {
             "size": (0.62 * em) ** 2,
-            "color": look.ink,
-            "stroke": look.background,
+            "color": colours.ink,
+            "stroke": colours.background,
             "strokeWidth": 0.14 * em,
             "opacity": 1,
         },
-        "cell": {"stroke": look.background, "strokeWidth": 0.08 * em},
+        "cell": {"stroke": colours.background, "strokeWidth": 0.08 * em},
         "bar": {"cornerRadius": 0.12 * em},
     }
 
 
 def themed(spec: Mapping[str, Any], size: Size, *, dark: bool) -> dict[str, Any]:
-    """A chart's specification in one look, ready to be drawn.
+    """A chart's specification in one size and theme, ready to draw.
 
     Args:
-        spec: The specification without theme, as the charts of this package give it.
+        spec: The specification of a chart of this package, without a theme.
         size: One of `SIZES`.
         dark: Whether the background is dark.
 
     Returns:
-        A copy with the sizes of the look and its config.
+        A copy with dimensions and config, without title where the size has none, and without zoom.
     """
     drawn = deepcopy(dict(spec))
-    name = next(name for name, known in SIZES.items() if known == size)
-    look = drawn["usermeta"]["looks"][name]
-    drawn |= {key: look[key] for key in ("width", "height", "padding")}
+    (name,) = (name for name, of_name in SIZES.items() if of_name == size)
+    dimensions = drawn["usermeta"]["looks"][name]
+    drawn |= {key: dimensions[key] for key in ("width", "height", "padding")}
     drawn["params"] = [
         parameter for parameter in drawn["params"] if parameter.get("bind") != "scales"
     ]
     for parameter in drawn["params"]:
         if parameter["name"] in ("em", "narrow"):
-            parameter["value"] = look[parameter["name"]]
+            parameter["value"] = dimensions[parameter["name"]]
     if not size.titled:
         drawn.pop("title", None)
     drawn["config"] = config(size, dark=dark)
