@@ -15,7 +15,6 @@ from rooflines.site.pages import PAGES
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no browser: apt-get install chromium")
 
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1360, "height": 900}
-SERIOUS = ("serious", "critical")
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +237,7 @@ def test_axe_finds_nothing_serious(visit: Visits, address: str, theme: str) -> N
     assert [
         (one["id"], [node["html"][:200] for node in one["nodes"][:3]])
         for one in violations
-        if one["impact"] in SERIOUS
+        if one["impact"] in ("serious", "critical")
     ] == []
 
 
