@@ -1,4 +1,4 @@
-"""`python -m rooflines.provenance`: where a file comes from; see `rooflines.results.provenance_command`."""
+"""`python -m rooflines.provenance`; see `rooflines.results.provenance_command`."""
 
 from rooflines.results.provenance_command import command
 

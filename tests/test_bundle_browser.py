@@ -1,40 +1,33 @@
-"""The bundle in a browser, opened from its folder as by double click, and served under a strict policy."""
+"""The site in a browser: opened from its folder, and served with a strict security policy."""
 
-import functools
-import http.server
-import json
 import re
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from bundles import CHIPS, HOSTILE, made_bundle
-from playwright.sync_api import Browser, Page, expect, sync_playwright
-from visits import CHROMIUM, LAUNCH, Strict, Visit
+from bundles import CHARTS, CHIPS, HOSTILE, made_bundle
+from playwright.sync_api import Browser, expect
+from visits import CHROMIUM, Visit, chromium, drawn, line, serving
+
+from rooflines.site.pages import PAGES
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no browser: apt-get install chromium")
 
-CHARTS = [f"{family}-{number}" for family in ("roofline", "compared") for number in range(2)]
-PAGES = ("index.html", "thresholds.html", "chips.html", "model.html")
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1360, "height": 900}
-SERIOUS = ("serious", "critical")
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle, not to be changed."""
+    """A site, not to be changed."""
     return made_bundle(tmp_path_factory.mktemp("bundle"))
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Debian's Chromium."""
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=list(LAUNCH))
-        yield chromium
-        chromium.close()
+    with chromium() as started:
+        yield started
 
 
 Visits = Callable[..., Visit]
@@ -42,7 +35,7 @@ Visits = Callable[..., Visit]
 
 @pytest.fixture
 def visit(browser: Browser, site: Path) -> Iterator[Visits]:
-    """A visit to the folder, with a window and a system's theme; no request may leave the page, and no error may be told."""
+    """Start a visit; at the end no visit may have an error or a request to another host."""
     contexts, visits = [], []
 
     def start(viewport: dict[str, int] = DESK, theme: str = "light", base: str = "") -> Visit:
@@ -63,16 +56,6 @@ def visit(browser: Browser, site: Path) -> Iterator[Visits]:
     assert [fault for one in visits for fault in one.faults] == []
 
 
-def drawn(page: Page, chart: str, theme: str = "light") -> None:
-    """Wait until a chart is drawn in a theme."""
-    page.wait_for_selector(f"#stage[data-drawn='{chart} {theme}']:not([aria-busy])")
-
-
-def line(page: Page) -> str:
-    """The path of the line that is drawn."""
-    return page.locator("#plot .mark-line path").first.get_attribute("d") or ""
-
-
 # ---------------------------------------------------------------- charts
 
 
@@ -87,13 +70,11 @@ def test_every_chart_is_drawn(visit: Visits) -> None:
         assert page.locator("#title").inner_text()
         assert page.locator("#setting").inner_text()
         assert page.locator("#files a").count() == 7
-        assert (
-            page.locator(f"#charts a[data-chart={chart}]").get_attribute("aria-current") == "true"
-        )
+        assert page.locator(f"#charts a[data-chart={chart}][aria-current=true]").count() == 1
 
 
-def test_the_first_chart_stands_there_without_a_state(visit: Visits) -> None:
-    """And the list has them all, with pictures that are loaded."""
+def test_the_first_chart_is_shown_without_a_state(visit: Visits) -> None:
+    """The list has all charts, and their pictures are loaded."""
     page = visit().open("index.html")
     drawn(page, CHARTS[0])
     assert page.locator("#charts a").count() == len(CHARTS)
@@ -118,7 +99,7 @@ def test_the_menus_filter_the_chart(visit: Visits) -> None:
 
 
 def test_what_a_chip_lacks_cannot_be_chosen(visit: Visits) -> None:
-    """A format without a line is disabled; a chip that lacks the format chosen takes one it has, and the page says so."""
+    """Missing formats are disabled; a chip without the chosen one falls back with a note."""
     page = visit().open(f"index.html#chart={CHARTS[0]}&chip=h100-sxm&dtypes=fp8")
     assert page.locator("[data-param=dtypes] option[disabled]").all_inner_texts() == ["int8"]
     page.get_by_label("Chip").select_option("tpu-v5e")
@@ -161,12 +142,12 @@ def test_a_link_brings_the_state_back(visit: Visits) -> None:
     ],
 )
 def test_a_state_that_makes_no_sense_shows_the_first_chart(visit: Visits, state: str) -> None:
-    """Old links must not break the page."""
+    """A link from an older site does not break the page."""
     drawn(visit().open(f"index.html#{state}"), CHARTS[0])
 
 
 def test_tooltips_have_text_and_no_markup(visit: Visits) -> None:
-    """A name that tries to be code is shown as it is."""
+    """A hostile name is shown as text."""
     page = visit().open("index.html")
     page.locator("#plot .mark-symbol path").nth(1).hover()
     page.wait_for_selector("#vg-tooltip-element.visible")
@@ -190,7 +171,7 @@ def test_the_chart_fills_the_room_it_has(visit: Visits) -> None:
 
 
 def test_the_rows_behind_a_chart_are_shown_as_a_table(visit: Visits) -> None:
-    """For whoever cannot see the picture."""
+    """For readers who cannot see the picture."""
     page = visit().open("index.html")
     page.locator("#behind summary").click()
     assert page.locator("#rows tbody tr").count() == 3 * sum(len(peaks) for peaks in CHIPS.values())
@@ -207,11 +188,11 @@ def test_the_view_can_be_saved_as_it_is(visit: Visits, tmp_path: Path) -> None:
         assert (tmp_path / "file").read_bytes().startswith(start)
 
 
-# ---------------------------------------------------------------- the look
+# ---------------------------------------------------------------- the theme
 
 
-def test_the_look_follows_the_system_until_one_chooses(visit: Visits) -> None:
-    """The button turns it round, the address keeps it, other pages take it along, and the chart and its pictures are in it."""
+def test_the_theme_follows_the_system_until_one_is_chosen(visit: Visits) -> None:
+    """The button switches it, the address keeps it, other pages, charts and pictures follow it."""
     page = visit(theme="dark").open("index.html")
     drawn(page, CHARTS[0], "dark")
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -221,7 +202,7 @@ def test_the_look_follows_the_system_until_one_chooses(visit: Visits) -> None:
     page.emulate_media(color_scheme="light")
     drawn(page, CHARTS[0], "light")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != ground
-    page.get_by_role("button", name="Use the dark look").click()
+    page.get_by_role("button", name="Use the dark theme").click()
     drawn(page, CHARTS[0], "dark")
     assert "theme=dark" in page.url
     page.get_by_role("link", name="Model").click()
@@ -248,15 +229,15 @@ def test_no_page_is_wider_than_the_window(
     "address", [*PAGES, f"index.html#chart={CHARTS[2]}", "chips.html#chip=h100-sxm"]
 )
 def test_axe_finds_nothing_serious(visit: Visits, address: str, theme: str) -> None:
-    """Names, roles, contrast and order, in both looks."""
+    """Names, roles, contrast and order, in both themes."""
     page = visit(theme=theme).open(address)
     for details in page.locator("details:not([hidden])").all()[:3]:
         details.evaluate("(element) => { element.open = true; }")
-    found = Axe().run(page, options={"preload": False}).response["violations"]
+    violations = Axe().run(page, options={"preload": False}).response["violations"]
     assert [
         (one["id"], [node["html"][:200] for node in one["nodes"][:3]])
-        for one in found
-        if one["impact"] in SERIOUS
+        for one in violations
+        if one["impact"] in ("serious", "critical")
     ] == []
 
 
@@ -297,34 +278,24 @@ def test_arrow_keys_go_through_the_charts(visit: Visits) -> None:
 
 
 def test_the_focus_goes_through_the_page_in_reading_order(visit: Visits) -> None:
-    """Top, list, pager, menus, chart, files; and wherever it is, one sees it."""
+    """Top, list, pager, menus, chart, files."""
     page = visit().open("index.html")
-    places = ".skip, .top, #charts, .pager, #controls, #plot, .files, .behind, footer"
-    place = f"document.activeElement.closest('{places}') ?? document.body"
-    name = f"(({{ id, classList, localName }}) => id || classList[0] || localName)({place})"
+    areas = ".skip, .top, #charts, .pager, #controls, #plot, .files, .behind, footer"
+    area = f"document.activeElement.closest('{areas}') ?? document.body"
+    name = f"(({{ id, classList, localName }}) => id || classList[0] || localName)({area})"
     order = []
     for _ in range(40):
         page.keyboard.press("Tab")
         order.append(page.evaluate(name))
-    seen = list(dict.fromkeys(place for place in order if place != "body"))
-    assert seen == [
-        "skip",
-        "top",
-        "charts",
-        "pager",
-        "controls",
-        "plot",
-        "files",
-        "behind",
-        "footer",
-    ]
+    seen = list(dict.fromkeys(area for area in order if area != "body"))
+    assert " ".join(seen) == "skip top charts pager controls plot files behind footer"
 
 
 # ---------------------------------------------------------------- thresholds and chips
 
 
-def test_the_table_is_sorted_filtered_and_turned(visit: Visits) -> None:
-    """A long table: the chip is chosen, rows are counted, a page has fifty, sorting puts the smallest first and then the largest."""
+def test_the_table_is_sorted_filtered_and_paged(visit: Visits) -> None:
+    """Fifty rows a page; a click sorts a column ascending, a second one descending."""
     page = visit().open("thresholds.html#table=long.B")
     assert page.locator("#count").inner_text() == "3,000 of 3,000 rows."
     assert page.locator("#body tr").count() == 50
@@ -333,10 +304,10 @@ def test_the_table_is_sorted_filtered_and_turned(visit: Visits) -> None:
     expect(page.locator("#page")).to_have_text("Page 2 of 60")
 
     def answers() -> list[int]:
-        place = page.locator("#head th").all_inner_texts().index("critical")
+        column = page.locator("#head th").all_inner_texts().index("critical")
         return [
             int(text.replace(",", ""))
-            for text in page.locator(f"#body td:nth-child({place + 1})").all_inner_texts()
+            for text in page.locator(f"#body td:nth-child({column + 1})").all_inner_texts()
         ]
 
     page.get_by_role("button", name="critical", exact=True).click()
@@ -394,20 +365,13 @@ def test_chips_are_found_sorted_and_opened(visit: Visits) -> None:
 
 @pytest.fixture
 def served(site: Path) -> Iterator[str]:
-    """The folder on a web server with a strict policy: its address."""
-    server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(Strict, directory=str(site))
-    )
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    """The address of a web server with a strict policy that serves the site."""
+    with serving(site) as address:
+        yield address
 
 
 def test_a_strict_policy_of_a_web_server_holds(visit: Visits, served: str) -> None:
-    """Everything is drawn, filtered and sorted, and nothing is refused: no eval, no inline script, no style in an element."""
+    """Everything is drawn, filtered and sorted without eval, inline scripts or inline styles."""
     one = visit(base=served)
     for chart in CHARTS:
         drawn(one.open(f"index.html#chart={chart}"), chart)
@@ -434,4 +398,3 @@ def test_names_of_a_config_run_nowhere(visit: Visits) -> None:
         assert page.title() != "ran"
         assert page.locator("img[src=x]").count() == 0
         assert "<script>" in page.locator("main").inner_text() or "model" in address
-    assert json.dumps(HOSTILE)  # the name itself is harmless as data

@@ -1,4 +1,4 @@
-"""The bundle that the workflow makes of a user's sweep with a name that tries to be code: every chart in a browser, in every state."""
+"""The site of a workflow run with a hostile name: every chart in a browser, in every state."""
 
 import json
 import re
@@ -10,8 +10,8 @@ import pytest
 import yaml
 from bundles import HOSTILE
 from conftest import Snakemake
-from playwright.sync_api import Browser, Page, sync_playwright
-from visits import CHROMIUM, LAUNCH, Visit
+from playwright.sync_api import Browser, Page
+from visits import CHROMIUM, Visit, chromium
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no browser: apt-get install chromium")
 
@@ -56,32 +56,31 @@ def site(tmp_path_factory: pytest.TempPathFactory, repository: Path, snakemake: 
 
 @pytest.fixture(scope="module")
 def charts(site: Path) -> list[dict[str, Any]]:
-    """What the page knows of its charts."""
+    """The charts that the page lists."""
     text = re.fullmatch(
         r'ROOFLINES\.put\("charts",(.*)\);\n',
         (site / "assets" / "charts-data.js").read_text(),
         re.DOTALL,
     )
     assert text
-    found: list[dict[str, Any]] = json.loads(text[1])["charts"]
-    return found
+    listed: list[dict[str, Any]] = json.loads(text[1])["charts"]
+    return listed
 
 
 @pytest.fixture
 def browser() -> Iterator[Browser]:
     """Debian's Chromium."""
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=list(LAUNCH))
-        yield chromium
-        chromium.close()
+    with chromium() as started:
+        yield started
 
 
 def choices(page: Page) -> list[tuple[str, str]]:
-    """What can be chosen in the menus of a chart."""
-    found: list[tuple[str, str]] = page.evaluate(
-        "[...document.querySelectorAll('[data-param] option:enabled')].map((o) => [o.closest('[data-param]').dataset.param, o.value])"
+    """The enabled options of a chart's menus: parameter and value."""
+    options: list[tuple[str, str]] = page.evaluate(
+        "[...document.querySelectorAll('[data-param] option:enabled')]"
+        ".map((option) => [option.closest('[data-param]').dataset.param, option.value])"
     )
-    return found
+    return options
 
 
 @pytest.mark.parametrize(
@@ -89,10 +88,10 @@ def choices(page: Page) -> list[tuple[str, str]]:
     [("light", 1360), ("dark", 1360), ("light", 390)],
     ids=["light", "dark", "phone"],
 )
-def test_every_chart_is_drawn_whatever_is_chosen(
+def test_every_chart_is_drawn_for_every_choice(
     browser: Browser, site: Path, charts: list[dict[str, Any]], theme: str, width: int
 ) -> None:
-    """With marks and text, a title, no error, no request, and no name that runs; on a phone no page is wider than the window."""
+    """Marks, text, a title; no error, request or executed name; no page wider than its window."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)  # type: ignore[arg-type]
     visit = Visit(context, site.as_uri())
     assert {chart["family"] for chart in charts} >= {"roofline", "chips", "critical", "compared"}
@@ -112,9 +111,7 @@ def test_every_chart_is_drawn_whatever_is_chosen(
     assert visit.faults == []
 
 
-def test_a_click_tells_a_chip_from_the_others_and_another_takes_that_back(
-    browser: Browser, site: Path
-) -> None:
+def test_a_click_highlights_a_chip_and_another_resets_it(browser: Browser, site: Path) -> None:
     """On the dot of its ridge; the address keeps it."""
     page = Visit(browser.new_context(), site.as_uri()).open("index.html#chart=chips-decode")
     dot = page.locator("#plot .mark-symbol path[aria-label*='tpu-v5e']").first
@@ -125,14 +122,14 @@ def test_a_click_tells_a_chip_from_the_others_and_another_takes_that_back(
     page.wait_for_function("!location.hash.includes('chip=')")
 
 
-def test_specifications_have_no_number_that_json_does_not_know(site: Path) -> None:
-    """A specification is read by other programs too."""
+def test_specifications_are_strict_json(site: Path) -> None:
+    """No NaN and no infinity, which other programs cannot read."""
     for path in (site / "charts").glob("*.vl.json"):
         assert not re.findall(r"[:,\[](?:NaN|-?Infinity)", path.read_text()), path.name
 
 
 def test_the_manifest_lists_every_file(site: Path) -> None:
-    """Whoever copies the folder can check it."""
+    """A copy of the folder can be checked."""
     named = set(json.loads((site / "manifest.json").read_text())["sha256"])
     files = {
         path.relative_to(site).as_posix()

@@ -1,4 +1,4 @@
-"""Files appear whole or not at all, and say what made them."""
+"""Files are written atomically, and tables say what made them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
-    """While it is written nothing stands under its name; when writing fails nothing is left."""
+def test_a_file_is_written_atomically(tmp_path: Path) -> None:
+    """No file under its name before; after a failure no temporary file."""
     target = tmp_path / "new" / "file.txt"
     with atomic_file(target) as temporary:
         temporary.write_text("half", encoding="utf-8")
@@ -66,7 +66,7 @@ def part(tmp_path: Path) -> Path:
 
 
 def test_a_table_says_what_made_it(part: Path) -> None:
-    """Version, sweep, config, chips with their sources, dtypes and columns stand in the file."""
+    """Version, sweep, config, chips with sources, dtypes and columns are in its metadata."""
     about = metadata_of(part)
     (recipe,) = about["made_from"]
     assert about["version"] == rooflines.__version__
@@ -81,8 +81,8 @@ def test_a_table_says_what_made_it(part: Path) -> None:
     assert json.loads(pl.read_parquet_metadata(part)[METADATA_KEY]) == about
 
 
-def test_a_table_stores_the_columns_that_are_asked_for(part: Path) -> None:
-    """Keys and dimensions always, of the metrics those of `columns:`, in the order of the dictionary."""
+def test_a_table_stores_the_configured_columns(part: Path) -> None:
+    """All keys and dimensions, and the metrics of `columns:`, in the order of the dictionary."""
     names = pl.read_parquet(part).columns
     assert names[-2:] == ["t_lower_s", "bound"]
     assert names[:9] == [
@@ -100,20 +100,20 @@ def test_a_table_stores_the_columns_that_are_asked_for(part: Path) -> None:
 
 
 def test_a_table_on_disk_is_the_one_of_the_config(part: Path) -> None:
-    """What the workflow writes and what Python computes is the same."""
+    """The workflow writes what Python computes."""
     config = rooflines.load_config(CONFIG)
     on_disk = rooflines.scan(part.parent.parent.parent, "small").collect()
     assert on_disk.equals(rooflines.rows(config, "small").collect())
 
 
 def test_a_missing_table_is_named(part: Path) -> None:
-    """Asking for a table that is not there says which there are."""
+    """The error lists the tables there are."""
     with pytest.raises(rooflines.RooflinesError, match="close to it: small"):
         rooflines.scan(part.parent.parent.parent, "smal")
 
 
-def test_a_foreign_file_is_none_of_ours(tmp_path: Path) -> None:
-    """A Parquet file without our metadata, and one that is none, are refused in words."""
+def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
+    """A Parquet file without our metadata, and a file that is not Parquet."""
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "foreign.parquet")
     (tmp_path / "none.parquet").write_bytes(b"PAR1")
     with pytest.raises(rooflines.RooflinesError, match="does not say what made it"):
@@ -123,8 +123,8 @@ def test_a_foreign_file_is_none_of_ours(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])
-def test_a_table_is_compressed_as_is_asked_for(compression: str, tmp_path: Path) -> None:
-    """And holds the same rows."""
+def test_a_table_has_the_configured_compression(compression: str, tmp_path: Path) -> None:
+    """The rows do not depend on it."""
     sweep = {**CONFIG["sweeps"]["small"], "compression": compression}
     config = rooflines.load_config({**CONFIG, "sweeps": {"small": sweep}})
     (part,) = plan(config).parts
@@ -137,7 +137,7 @@ def test_a_table_is_compressed_as_is_asked_for(compression: str, tmp_path: Path)
 
 
 def test_a_table_in_float32_is_the_other_one_rounded(tmp_path: Path) -> None:
-    """Metrics alone, each to the nearest number; whatever is decided by them was decided before."""
+    """Only metrics are rounded; bounds are decided before."""
     sweep = {**CONFIG["sweeps"]["small"], "floats": "float32"}
     config = rooflines.load_config({**CONFIG, "sweeps": {"small": sweep}})
     (part,) = plan(config).parts
@@ -151,8 +151,8 @@ def test_a_table_in_float32_is_the_other_one_rounded(tmp_path: Path) -> None:
     assert read.schema["t_lower_s"] == pl.Float32
 
 
-def test_float32_keeps_every_metric_where_it_is_let() -> None:
-    """At both ends of the sizes and rates that it may be asked for, nothing becomes infinite, and nothing but 0 becomes 0."""
+def test_float32_keeps_every_metric_in_its_range() -> None:
+    """At the limits of sizes and rates nothing becomes infinite, and only 0 becomes 0."""
     chips: dict[str, Any] = {
         f"chip-{number}": {
             "base": "h100-sxm",
@@ -172,23 +172,23 @@ def test_float32_keeps_every_metric_where_it_is_let() -> None:
         "floats": "float32",
     }
     split = {"sharding": ["none", "batch/gather-w", "contracting/all-reduce"], "shards": [1, 2, 8]}
-    given: dict[str, Any] = {"chips": chips, "sweeps": {"ends": {**sweep, **split}}}
-    stored = rooflines.rows(rooflines.load_config(given), "ends").collect()
-    given["sweeps"]["ends"]["floats"] = "float64"
-    exact = rooflines.rows(rooflines.load_config(given), "ends").collect()
+    raw: dict[str, Any] = {"chips": chips, "sweeps": {"ends": {**sweep, **split}}}
+    stored = rooflines.rows(rooflines.load_config(raw), "ends").collect()
+    raw["sweeps"]["ends"]["floats"] = "float64"
+    exact = rooflines.rows(rooflines.load_config(raw), "ends").collect()
     for name in exact.select(pl.col(pl.Float64)).columns:
         assert stored[name].is_null().equals(exact[name].is_null())
         near = (
             (stored[name].cast(pl.Float64) - exact[name]).abs() <= 2.0**-24 * exact[name]
         ).drop_nulls()
         assert near.all(), name
-    given["sweeps"]["ends"]["floats"] = "float32"
-    given["chips"]["chip-7"]["memory.hbm.bytes_per_s"] = 2e20
+    raw["sweeps"]["ends"]["floats"] = "float32"
+    raw["chips"]["chip-7"]["memory.hbm.bytes_per_s"] = 2e20
     with pytest.raises(
         rooflines.RooflinesError,
         match=r"sweeps\.ends\.floats is float32, which .* rates of 2\.0e\+20 .*chip-7",
     ):
-        rooflines.load_config(given)
+        rooflines.load_config(raw)
 
 
 def test_float32_is_refused_where_hops_take_endlessly_longer_than_flops() -> None:
@@ -200,7 +200,7 @@ def test_float32_is_refused_where_hops_take_endlessly_longer_than_flops() -> Non
         "dtypes": "bf16",
         "chips": "slow",
     }
-    given: dict[str, Any] = {
+    raw: dict[str, Any] = {
         "chips": {"slow": chip},
         "sweeps": {
             "ends": {**sweep, "shards": [1, 2], "sharding": "column/gather-x", "floats": "float32"}
@@ -210,14 +210,14 @@ def test_float32_is_refused_where_hops_take_endlessly_longer_than_flops() -> Non
         rooflines.RooflinesError,
         match=r"sweeps\.ends\.floats is float32, which .* hops of 1\.0e\+30 seconds on slow",
     ):
-        rooflines.load_config(given)
-    given["sweeps"]["ends"]["shards"] = [1]
-    assert rooflines.rows(rooflines.load_config(given), "ends").collect()["utilization"].item() > 0
+        rooflines.load_config(raw)
+    raw["sweeps"]["ends"]["shards"] = [1]
+    assert rooflines.rows(rooflines.load_config(raw), "ends").collect()["utilization"].item() > 0
 
 
 @pytest.mark.parametrize(("flops", "hop"), [("leading", 1e30), ("exact", 1e-30)])
-def test_the_ends_of_what_may_be_written_are_in_the_range_of_floats(flops: str, hop: float) -> None:
-    """With the smallest and largest rates, sizes and numbers of chips: no metric and no threshold is infinite, NaN or below zero."""
+def test_the_limits_of_a_config_are_in_the_range_of_floats(flops: str, hop: float) -> None:
+    """No metric and no threshold is infinite, NaN or negative at the limits of all inputs."""
     chips = {
         f"chip-{number}": {
             "source": "none",
@@ -269,7 +269,7 @@ def test_the_ends_of_what_may_be_written_are_in_the_range_of_floats(flops: str, 
 def test_parts_that_hold_different_names_are_read_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Text is Categorical in every part, however many names, and each row group says which of them it holds."""
+    """Text is Categorical in every part, and each row group has the range of its names."""
     monkeypatch.setattr(tables, "ROW_GROUP_ROWS", 600)
     chips = {f"chip-{number:03}": {"base": "h100-sxm"} for number in range(300)}
     sweep = {

@@ -20,7 +20,7 @@ __all__ = ["LEFTOVER", "atomic_file", "atomic_folder", "target_of"]
 SUFFIX = ".tmp"
 
 LEFTOVER = f".*.????????{SUFFIX}"
-"""The pattern of names of temporary files and folders."""
+"""Glob of temporary files and folders."""
 
 
 def target_of(temporary: Path) -> Path:

@@ -1,4 +1,7 @@
-"""Where a file comes from, and whether it is unchanged: from its record, or by digest for a copy."""
+"""Where a file comes from, and whether it is as it was written.
+
+A file in a results folder has a record. A copy elsewhere is found by its digest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of finished files: size, digest, and what made them.
+"""Provenance records of outputs: size, SHA-256, and what made them.
 
 A results folder with a folder `.made` is recorded: each output of a job has a file there, under
 its own path. A record is written before its output is renamed to its target, so no finished output
@@ -52,7 +52,10 @@ FOLDER = ".made"
 """The folder of the records, at the top of the results."""
 
 RUN = "ROOFLINES_RUN"
-"""The environment variable that names a run to its jobs: `<path of its lock>:<number>`."""
+"""The environment variable that names a run to its jobs: `<file>:<number>`.
+
+The file begins with the number of the current run, so a job notices that a later run took over.
+"""
 
 MADE_WITH = ("polars", "altair", "vl-convert-python")
 """Packages whose versions are recorded."""
@@ -85,7 +88,7 @@ class Record:
     Attributes:
         made_with: Versions of this package and of those it computes and draws with, by name.
         spec: What the job depends on, as the plan states it.
-        recipes: The sweeps of its numbers, with catalogue entries and sources, if `spec` lacks them.
+        recipes: The sweeps of its numbers, with their catalogue entries, if `spec` lacks them.
         inputs: Digests of the outputs that it was made from, by their path in the results.
         files: Size [byte] and SHA-256 of its files, by their path in it; "." for an output that is
             a file.
@@ -281,11 +284,12 @@ def write_record(written: Path, target: Path) -> None:
     Raises:
         RooflinesError: A later run has taken over from the run of this job.
     """
-    lock, _, number = os.environ.get(RUN, "").rpartition(":")
+    file_name, _, number = os.environ.get(RUN, "").rpartition(":")
+    current = Path(file_name)
     if (
-        lock
-        and Path(lock).exists()
-        and Path(lock).read_text(encoding="utf-8").split()[:1] != [number]
+        file_name
+        and current.exists()
+        and current.read_text(encoding="utf-8").split()[:1] != [number]
     ):
         raise RooflinesError(
             "", "is being made by a later run", "leave it to that", file=str(target)

@@ -1,4 +1,4 @@
-"""Columns packed for a page: repeated values become codes, run lengths or a cycle."""
+"""Columns packed for a page: dictionary, run-length or cycle encoding."""
 
 from __future__ import annotations
 

@@ -102,11 +102,11 @@ def site_files(families: Sequence[Path], thresholds: Path) -> Iterator[tuple[str
     folders = {family.name: family for family in families}
     charts = [chart for family in families for chart in _charts(family)]
     _check_unique([chart["id"] for chart in charts])
-    # The executor is shut down on every exit: a live thread would keep an interrupted process alive.
+    # The executor is shut down on every exit: a live thread would keep the process from ending.
     with ThreadPoolExecutor(1) as executor:
         vega = executor.submit(_vega)  # takes seconds; the rest is read and packed meanwhile
         yield from _assets()
-        yield "assets/charts-data.js", _script("charts", {"charts": charts, "looks": _themes()})
+        yield "assets/charts-data.js", _script("charts", {"charts": charts, "themes": _themes()})
         for chart in charts:
             yield from _chart_files(chart, folders[chart["family"]])
         about = metadata_of(thresholds)

@@ -99,7 +99,7 @@ def tables(thresholds: pl.DataFrame) -> Iterator[Table]:
 
 
 def _columns(rows: pl.DataFrame) -> dict[str, Packed]:
-    """The columns of a file, packed; those that are null throughout are left out, but `critical`."""
+    """The columns of a file, packed; without those that are null throughout, except `critical`."""
     return {
         column.name: packed(
             (column.round_sig_figs(DIGITS) if column.dtype.is_float() else column).to_list()

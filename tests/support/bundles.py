@@ -1,4 +1,4 @@
-"""A small bundle for tests: two families of charts written by hand, thresholds of a small config, and names that try to be code."""
+"""A small site for tests: two families of charts, thresholds of a small config, hostile names."""
 
 from __future__ import annotations
 
@@ -17,14 +17,18 @@ from rooflines.site.site import write_bundle
 if TYPE_CHECKING:
     from pathlib import Path
 
-HOSTILE = '</script><script>document.title="ran"</script><img src=x onerror=\'document.title="ran"\'>"&amp;'
-"""A name that runs as code wherever it is not taken as text."""
+HOSTILE = (
+    '</script><script>document.title="ran"</script>'
+    """<img src=x onerror='document.title="ran"'>"&amp;"""
+)
+"""A name that runs as code wherever it is not escaped."""
 
 CHIPS = {
     "tpu-v5e": {"bf16": (1.97e14, 8.19e11), "int8": (3.94e14, 8.19e11)},
     "h100-sxm": {"bf16": (9.89e14, 3.35e12), "fp8": (1.979e15, 3.35e12)},
 }
 DTYPES = ["bf16", "int8", "fp8"]
+CHARTS = [f"{family}-{number}" for family in ("roofline", "compared") for number in range(2)]
 
 CONFIG: dict[str, Any] = {
     "sweeps": {
@@ -60,14 +64,14 @@ CONFIG: dict[str, Any] = {
         }
     },
 }
-"""One table of the page in one file, and one cut by chip."""
+"""One table of the page fits in one file, the other is split by chip."""
 
 
 def made_bundle(folder: Path) -> Path:
-    """Write charts, thresholds and the bundle of both.
+    """Write charts, thresholds, and the site of both.
 
     Args:
-        folder: Where.
+        folder: The folder to write them to.
 
     Returns:
         The folder to publish.
@@ -125,8 +129,8 @@ def write_family(folder: Path) -> None:
     (folder / "index.json").write_text(json.dumps(listed))
 
 
-def looks() -> dict[str, Any]:
-    """The numbers of each size of a chart."""
+def layouts() -> dict[str, Any]:
+    """Sizes of a chart by layout."""
     padding = {"left": 60, "right": 20, "top": 80, "bottom": 50}
     return {
         "web": {
@@ -149,7 +153,7 @@ def looks() -> dict[str, Any]:
 
 
 def filtered_chart() -> tuple[dict[str, Any], pl.DataFrame]:
-    """A line for every chip and dtype, of which one is shown."""
+    """A line for each chip and dtype; menus choose the one that is shown."""
     frame = pl.DataFrame(
         [
             {
@@ -203,7 +207,7 @@ def filtered_chart() -> tuple[dict[str, Any], pl.DataFrame]:
         },
         "autosize": {"type": "none", "contains": "padding"},
         "usermeta": {
-            "looks": looks(),
+            "looks": layouts(),
             "choices": {"chip": ["TPU v5e", "H100 SXM"], "dtypes": DTYPES},
         },
     }
@@ -211,7 +215,7 @@ def filtered_chart() -> tuple[dict[str, Any], pl.DataFrame]:
 
 
 def plain_chart() -> tuple[dict[str, Any], pl.DataFrame]:
-    """Bars, with nothing to choose."""
+    """Bars, without menus."""
     frame = pl.DataFrame(
         [
             {"name": chip, "ridge": peaks["bf16"][0] / peaks["bf16"][1]}
@@ -230,6 +234,21 @@ def plain_chart() -> tuple[dict[str, Any], pl.DataFrame]:
             "y": {"field": "name", "type": "nominal"},
         },
         "autosize": {"type": "none", "contains": "padding"},
-        "usermeta": {"looks": looks(), "choices": {}},
+        "usermeta": {"looks": layouts(), "choices": {}},
     }
     return spec, frame
+
+
+def unpacked(form: dict[str, list[Any]]) -> list[Any]:
+    """A packed column as the page unpacks it."""
+    if "values" in form:
+        return form["values"]
+    if "codes" in form:
+        return [form["levels"][code] for code in form["codes"]]
+    if "cycle" in form:
+        return [
+            form["levels"][form["cycle"][row % len(form["cycle"])]]
+            for row in range(int(str(form["rows"])))
+        ]
+    runs = iter(form["runs"])
+    return [form["levels"][code] for code in runs for _ in range(next(runs))]

@@ -1,40 +1,48 @@
-"""Looking at a bundle in a browser: from its folder or from a web server, noting whatever goes wrong."""
+"""Visits to a site in a browser, from a folder or a web server; errors are collected."""
 
 from __future__ import annotations
 
+import functools
 import http.server
 import re
 import shutil
+import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from playwright.sync_api import sync_playwright
 
 from rooflines.site.pages import POLICY
 
 if TYPE_CHECKING:
-    from playwright.sync_api import BrowserContext, Page, Route
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, BrowserContext, Page, Route
 
 CHROMIUM = next(
     (
-        found
+        path
         for name in ("chromium", "chromium-browser", "google-chrome")
-        if (found := shutil.which(name))
+        if (path := shutil.which(name))
     ),
     None,
 )
-"""The browser that is there, if any."""
+"""The installed browser, if any."""
 
 LAUNCH = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
-"""What it is started with: as root, without a screen, and without calling home."""
+"""Its options: for root, without a screen, without requests of its own."""
 
 STRICT = POLICY + "; connect-src 'none'; frame-ancestors 'none'"
-"""A policy as careful web servers have it."""
+"""The content security policy of a careful web server."""
 
 
 class Visit:
-    """A page that is looked at, and what went wrong meanwhile.
+    """A page in a browser, and its errors, warnings, dialogs and requests to other hosts.
 
     Args:
-        context: Where it is opened.
-        base: The address of the folder.
+        context: The browser context to open it in.
+        base: The address of the site.
     """
 
     def __init__(self, context: BrowserContext, base: str) -> None:
@@ -58,7 +66,7 @@ class Visit:
             route.abort()
 
     def open(self, address: str) -> Page:
-        """Go to a page, and wait until what it draws is there."""
+        """Go to a page, and wait until it is drawn."""
         self.page.goto("about:blank")
         self.page.goto(f"{self.base}/{address}")
         if address.startswith("index"):
@@ -68,13 +76,45 @@ class Visit:
         return self.page
 
 
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Start Debian's Chromium."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(LAUNCH))
+        yield browser
+        browser.close()
+
+
+def drawn(page: Page, chart: str, theme: str = "light") -> None:
+    """Wait until a chart is drawn in a theme."""
+    page.wait_for_selector(f"#stage[data-drawn='{chart} {theme}']:not([aria-busy])")
+
+
+def line(page: Page) -> str:
+    """The path of the line that is drawn."""
+    return page.locator("#plot .mark-line path").first.get_attribute("d") or ""
+
+
 class Strict(http.server.SimpleHTTPRequestHandler):
-    """Files of a folder, each with a policy that allows nothing but them."""
+    """A file server with a strict content security policy."""
 
     def end_headers(self) -> None:
-        """Add the policy."""
+        """Add the policy to a response."""
         self.send_header("Content-Security-Policy", STRICT)
         super().end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """Serve a folder on loopback with a strict content security policy; yields its address."""
+    handler = functools.partial(Strict, directory=str(folder))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()

@@ -1,4 +1,4 @@
-"""What the workflow writes for the cases whose values are known beforehand: run once, read by whoever asks."""
+"""The workflow's output for the worked cases: one run, read by all tests that need it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONFIG = ROOT / "tests" / "cases" / "worked.yaml"
 
 @functools.cache
 def results(base: Path) -> Path:
-    """Run the workflow in a new folder below another, once, and return the folder of its results."""
+    """Run the workflow once in a new folder below `base`, and return its results folder."""
     folder = base / "worked-values"
     folder.mkdir(exist_ok=True)
     command: list[str | Path] = [
@@ -43,38 +43,38 @@ class Written:
     """The files of one run."""
 
     def __init__(self, folder: Path) -> None:
-        """Remember the folder of the results."""
+        """Take the results folder."""
         self.folder = folder
 
     def table(self, sweep: str) -> pl.DataFrame:
-        """Return the table of a sweep, all its parts."""
+        """The table of a sweep, all its parts."""
         return pl.read_parquet(self.folder / "tables" / sweep / "part-*.parquet")
 
     def row(self, sweep: str, **keys: str | int) -> dict[str, Any]:
-        """Return the one row of a table that has these keys."""
+        """The only row of a table with these keys."""
         return only(self.table(sweep), keys)
 
     def thresholds(self) -> pl.DataFrame:
-        """Return all thresholds."""
+        """All thresholds."""
         return pl.read_parquet(self.folder / "thresholds.parquet")
 
     def threshold(self, sweep: str, **keys: str | int) -> dict[str, Any]:
-        """Return the one row of thresholds.parquet with these keys, which thresholds.csv must have alike."""
-        found = only(self.thresholds(), {"sweep": sweep, **keys})
+        """The only threshold with these keys, which thresholds.csv must have too."""
+        row = only(self.thresholds(), {"sweep": sweep, **keys})
         text = only(
             pl.read_csv(self.folder / "thresholds.csv", infer_schema_length=None),
             {"sweep": sweep, **keys},
         )
-        assert {column: found[column] for column in text} == text
-        return found
+        assert {column: row[column] for column in text} == text
+        return row
 
     def skipped(self) -> pl.DataFrame:
-        """Return what was left out."""
+        """The combinations that were skipped."""
         return pl.read_csv(self.folder / "skipped.csv", infer_schema_length=None)
 
 
 def only(frame: pl.DataFrame, keys: dict[str, str | int]) -> dict[str, Any]:
-    """Return the row that has these keys, of which there is one."""
+    """The only row with these keys."""
     rows = frame.filter(**keys)
     assert rows.height == 1, f"{rows.height} rows with {keys}"
     return rows.row(0, named=True)

@@ -90,7 +90,7 @@ const ROOFLINES = (() => {
     if (asked()) root.dataset.theme = asked();
     else delete root.dataset.theme;
     const toggle = document.getElementById("theme");
-    if (toggle) toggle.setAttribute("aria-label", `Use the ${theme() === "dark" ? "light" : "dark"} look`);
+    if (toggle) toggle.setAttribute("aria-label", `Use the ${theme() === "dark" ? "light" : "dark"} theme`);
     for (const image of document.querySelectorAll("img[data-dark]")) {
       const source = theme() === "dark" ? image.dataset.dark : image.dataset.light;
       if (image.getAttribute("src") !== source) image.setAttribute("src", source);

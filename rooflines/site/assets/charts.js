@@ -3,13 +3,13 @@
 
 document.addEventListener("DOMContentLoaded", async () => {
   const { load, unpacked, make, menu, state, go, theme, follow } = ROOFLINES;
-  const { charts, looks } = await load("charts", "assets/charts-data.js");
+  const { charts, themes } = await load("charts", "assets/charts-data.js");
   const $ = (id) => document.getElementById(id);
   const links = [...document.querySelectorAll("#charts a")];
   if (!charts.length) return;
 
   const LABELS = { chip: "Chip", dtypes: "Data types" };
-  const EVERY = "all"; // what the menu of a chart that shows all chips stands at
+  const EVERY = "all"; // the value of the chip menu that shows all chips
   const ROWS_SHOWN = 200;
   const NARROW = 620; // pixels below which a chart takes its narrow layout
   let shown = null; // the chart, theme and view on the stage
@@ -17,21 +17,21 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   const current = () => charts.find((chart) => chart.id === state().get("chart")) ?? charts[0];
 
-  /** What a menu of a chart stands at: the address's value where the chart has it, or else the chart's own. */
+  /** The value of a menu: the one in the address if the chart has it, or else the chart's default. */
   function valueOf(param) {
     const asked = state().get(param.name);
     return param.options.find((option) => String(option) === asked) ?? param.value;
   }
 
-  /** Which choices a chart has something to draw for, by its own list of what it says of each; null where it has none. */
+  /** The keys of the choices that a chart has a finding for; null if it lists no findings. */
   function choicesOf(chart, spec) {
     const findings = spec.params?.find((param) => param.name === "findings")?.value;
-    const known = findings && new Set(Object.keys(findings));
-    return known?.has(keyOf(chart, new Map(chart.params.map((param) => [param.name, param.value])))) ? known : null;
+    const available = findings && new Set(Object.keys(findings));
+    return available?.has(keyOf(chart, new Map(chart.params.map((param) => [param.name, param.value])))) ? available : null;
   }
   const keyOf = (chart, values) => chart.params.map((param) => values.get(param.name)).join("|");
 
-  /** The rows in a spec that have what is asked for; the longest list there is. */
+  /** The longest list of rows in a spec whose rows satisfy `has`. */
   function rowsOf(spec, has = () => true) {
     const lists = Object.values(spec.datasets ?? {});
     if (Array.isArray(spec.data?.values)) lists.push(spec.data.values);
@@ -39,24 +39,24 @@ document.addEventListener("DOMContentLoaded", async () => {
     return fitting.sort((a, b) => b.length - a.length)[0] ?? [];
   }
 
-  /** The values of all menus; where the chart has nothing for them together, those nearest to what was asked for. */
-  function valuesOf(chart, known) {
+  /** The values of all menus; the nearest available ones if the chart has no finding for them. */
+  function valuesOf(chart, available) {
     const values = new Map(chart.params.map((param) => [param.name, valueOf(param)]));
-    if (!known || known.has(keyOf(chart, values))) return values;
+    if (!available || available.has(keyOf(chart, values))) return values;
     const asked = chart.params.filter((param) => state().has(param.name)).map((param) => param.name);
     const keep = [...new Set(["chip", ...asked, ...values.keys()])].filter((name) => values.has(name));
     const all = chart.params.reduce((lists, param) => lists.flatMap((list) => param.options.map((option) => [...list, option])), [[]]);
-    const fitting = all.map((list) => new Map(list.map((value, i) => [chart.params[i].name, value]))).filter((one) => known.has(keyOf(chart, one)));
+    const fitting = all.map((list) => new Map(list.map((value, i) => [chart.params[i].name, value]))).filter((one) => available.has(keyOf(chart, one)));
     const worth = (one) => keep.reduce((sum, name, i) => sum + (one.get(name) === values.get(name) ? 2 ** (keep.length - i) : 0), 0);
     return fitting.reduce((best, one) => (worth(one) > worth(best) ? one : best), fitting[0] ?? values);
   }
 
-  function showMenus(chart, spec, known, values) {
+  function showMenus(chart, spec, available, values) {
     const focused = document.activeElement?.closest("[data-param]")?.dataset.param;
     const named = (name) => LABELS[name] ?? (spec.params?.find((one) => one.name === name)?.bind?.name?.trim() || name);
     const menus = chart.params.map((param) => {
       const words = param.labels ?? param.options.map(String);
-      const lacks = (option) => param.name !== "chip" && known && !known.has(keyOf(chart, new Map(values).set(param.name, option)));
+      const lacks = (option) => param.name !== "chip" && available && !available.has(keyOf(chart, new Map(values).set(param.name, option)));
       const options = param.options.map((option, i) => [String(option), words[i], lacks(option)]);
       const control = menu(named(param.name), options, String(values.get(param.name)), (value) => go({ [param.name]: value }));
       control.dataset.param = param.name;
@@ -111,38 +111,38 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("behind").hidden = !rows.length;
   }
 
-  /** The layout and size of text that fill the room there is: everything in a chart is in multiples of its text. */
+  /** The layout and text size that fill the width; all lengths in a chart are multiples of its text size. */
   function sizeFor(spec) {
     const room = $("plot").clientWidth;
     const layout = room < NARROW ? "paper" : "web";
-    const look = spec.usermeta?.looks?.[layout];
-    const ems = Object.keys(looks.light[layout]).map(Number).sort((a, b) => a - b);
-    const across = look ? (look.width + look.padding.left + look.padding.right) / look.em : 0;
+    const drawn = spec.usermeta?.looks?.[layout];
+    const ems = Object.keys(themes.light[layout]).map(Number).sort((a, b) => a - b);
+    const across = drawn ? (drawn.width + drawn.padding.left + drawn.padding.right) / drawn.em : 0;
     return { layout, em: ems.findLast((em) => em * across <= room) ?? ems[0] };
   }
 
-  /** A spec as this page shows it: in the size that fits, with title and menus in the page. */
+  /** A spec for this page: in the size that fits, without title and menus, which the page has. */
   function forPage(spec, chart, { layout, em }, values) {
     const own = structuredClone(spec);
-    const look = own.usermeta?.looks?.[layout];
-    if (look) {
-      const scale = em / look.em;
-      const padding = { ...look.padding, top: own.usermeta.looks.paper.padding.top / own.usermeta.looks.paper.em * look.em };
-      own.width = look.width * scale;
-      own.height = look.height * scale;
+    const drawn = own.usermeta?.looks?.[layout];
+    if (drawn) {
+      const scale = em / drawn.em;
+      const padding = { ...drawn.padding, top: own.usermeta.looks.paper.padding.top / own.usermeta.looks.paper.em * drawn.em };
+      own.width = drawn.width * scale;
+      own.height = drawn.height * scale;
       own.padding = Object.fromEntries(Object.entries(padding).map(([side, pixels]) => [side, pixels * scale]));
     }
     delete own.title;
     for (const param of own.params ?? []) {
-      if (chart.params.some((known) => known.name === param.name)) delete param.bind;
+      if (chart.params.some((one) => one.name === param.name)) delete param.bind;
       if (values.has(param.name)) param.value = values.get(param.name);
-      if (param.name === "em" && look) param.value = em;
-      if (param.name === "narrow" && look) param.value = look.narrow;
+      if (param.name === "em" && drawn) param.value = em;
+      if (param.name === "narrow" && drawn) param.value = drawn.narrow;
     }
     return own;
   }
 
-  /** Title and setting follow what is chosen, where the chart says something of each choice. */
+  /** Set title and setting to the finding of the current choice, if the chart has one. */
   function showFinding(chart, view) {
     const said = (name) => { try { return view.signal(name); } catch { return undefined; } };
     const title = said("headline") ?? chart.title;
@@ -154,13 +154,13 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("live").textContent = title;
   }
 
-  /** Tell one chip from the others by a click on its line or its name, and no one by another click, where the chart shows all of them. */
+  /** Highlight a chip by a click on its line or name in a chart of all chips; another click resets it. */
   function pick(chart, chip) {
     const [every, ...chips] = chart.params.find((param) => param.name === "chip")?.options ?? [];
     if (every === EVERY && chips.includes(chip)) go({ chip: state().get("chip") === chip ? null : chip });
   }
 
-  async function draw(chart, look) {
+  async function draw(chart, mode) {
     const mine = ++turn;
     $("stage").setAttribute("aria-busy", "true");
     try {
@@ -168,11 +168,11 @@ document.addEventListener("DOMContentLoaded", async () => {
       for (const [name, packed] of Object.entries(columns)) spec.datasets[name] ??= unpacked(packed);
       await document.fonts.load("500 13px Inter"); // labels are measured when they are drawn
       if (mine !== turn) return;
-      const known = choicesOf(chart, spec);
-      const values = valuesOf(chart, known);
+      const available = choicesOf(chart, spec);
+      const values = valuesOf(chart, available);
       const size = sizeFor(spec);
       const own = forPage(spec, chart, size, values);
-      const config = looks[look][size.layout][size.em];
+      const config = themes[mode][size.layout][size.em];
       const plot = make("div");
       shown?.view.finalize();
       $("bindings").replaceChildren();
@@ -189,12 +189,12 @@ document.addEventListener("DOMContentLoaded", async () => {
         tooltip: { disableDefaultStyle: true, theme: "page" },
       });
       if (mine !== turn) return view.finalize();
-      shown = { chart, look, size, view, spec, known };
+      shown = { chart, mode, size, view, spec, available };
       view.addEventListener("click", (_, item) => pick(chart, item?.datum?.chip));
-      showMenus(chart, spec, known, values);
+      showMenus(chart, spec, available, values);
       showRows(spec);
       showFinding(chart, view);
-      $("stage").dataset.drawn = `${chart.id} ${look}`;
+      $("stage").dataset.drawn = `${chart.id} ${mode}`;
     } catch (error) {
       if (mine !== turn) return;
       shown = null;
@@ -207,17 +207,17 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   async function apply() {
     const chart = current();
-    const look = theme();
+    const mode = theme();
     showText(chart);
-    if (shown?.chart !== chart || shown.look !== look) {
+    if (shown?.chart !== chart || shown.mode !== mode) {
       $("title").textContent = chart.title;
       $("setting").textContent = chart.subtitle;
-      return draw(chart, look);
+      return draw(chart, mode);
     }
-    const values = valuesOf(chart, shown.known);
+    const values = valuesOf(chart, shown.available);
     for (const [name, value] of values) shown.view.signal(name, value);
     await shown.view.runAsync();
-    showMenus(chart, shown.spec, shown.known, values);
+    showMenus(chart, shown.spec, shown.available, values);
     showFinding(chart, shown.view);
   }
 
@@ -259,7 +259,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   $("view-svg").addEventListener("click", () => saveView("svg"));
   $("copy").addEventListener("click", async () => {
     // A page opened from a folder may be refused the clipboard; the address bar has the same.
-    const values = shown ? valuesOf(shown.chart, shown.known) : [];
+    const values = shown ? valuesOf(shown.chart, shown.available) : [];
     go({ chart: current().id, ...Object.fromEntries(values) });
     const said = await navigator.clipboard?.writeText(location.href).then(() => "Copied", () => null);
     $("copy").textContent = said ?? "The link is in the address bar";
@@ -270,7 +270,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     clearTimeout(resized);
     resized = setTimeout(() => {
       const size = shown && sizeFor(shown.spec);
-      if (size && (size.em !== shown.size.em || size.layout !== shown.size.layout)) draw(shown.chart, shown.look);
+      if (size && (size.em !== shown.size.em || size.layout !== shown.size.layout)) draw(shown.chart, shown.mode);
     }, 150);
   });
   follow(apply);

@@ -1,0 +1,116 @@
+"""Values in the pages of the site: packed columns, numbers as text, escaping."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from bundles import HOSTILE, unpacked
+
+from rooflines.site import pages
+from rooflines.site.packing import packed, packed_rows
+from rooflines.site.pages import PAGES, TEMPLATES
+from rooflines.site.text import as_json, quantity
+from rooflines.site.threshold_data import MOST_ROWS, tables
+
+# ---------------------------------------------------------------- packed columns
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["a", "b"],
+        ["a"] * 50,
+        ["a", "b"] * 50,
+        ["a", "b", "a"] * 9 + ["a"],
+        ["a", "b", "c"] * 20 + ["b"],
+        [True, False] * 3,
+        [],
+        [None] * 9,
+        [1, None, None, 1],
+        [1.5, 2.5, None],
+        list(range(100)),
+        [HOSTILE, None, HOSTILE],
+        [2**53],
+    ],
+)
+def test_a_packed_column_unpacks_to_itself(values: list[Any]) -> None:
+    """In each of the four forms."""
+    assert unpacked(json.loads(as_json(packed(values)))) == values
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[], [{}], [{"a": 1}, {"b": 1}], [{"a": 1}, {"a": "x"}], [{"a": True}, {"a": 1}], [{"a": [1]}]],
+)
+def test_rows_that_cannot_be_columns_stay_rows(rows: list[dict[str, object]]) -> None:
+    """Rows with different keys, or columns of mixed kinds."""
+    assert packed_rows(rows) is None
+
+
+def test_a_table_that_is_too_long_for_one_file_is_cut() -> None:
+    """The part states both counts; the download has all rows."""
+    long = pl.DataFrame(
+        {
+            "sweep": "s",
+            "axis": "B",
+            "chip": "c",
+            "critical": range(MOST_ROWS + 7),
+            "critical_memory": 1,
+            "critical_network": 1,
+        }
+    )
+    [table] = tables(long)
+    [part] = table.parts
+    assert (part.chip, part.rows, part.all_rows) == ("c", MOST_ROWS, MOST_ROWS + 7)
+
+
+# ---------------------------------------------------------------- text and templates
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (9.89e14, "FLOP/s", "989 TFLOP/s"),
+        (1.979e15, "FLOP/s", "1.979 PFLOP/s"),
+        (8.19e11, "B/s", "819 GB/s"),
+        (34_603_008.0, "B", "34.6 MB"),
+        (999.96e9, "B/s", "1 TB/s"),
+        (1.0, "s", "1 s"),
+        (3e-6, "s", "3e-06 s"),
+        (0.0, "s", "0 s"),
+        (16.0, "", "16"),
+    ],
+)
+def test_numbers_are_written_with_prefix_and_unit(value: float, unit: str, text: str) -> None:
+    """At most four digits."""
+    assert quantity(value, unit) == text
+
+
+def test_only_addresses_of_the_web_become_links() -> None:
+    """Any text may be the address of a source."""
+    render = TEMPLATES.from_string(
+        '{% from "macros.html" import link %}{{ link(url, text) }}'
+    ).render
+    assert render(url="javascript:alert(1)", text="x<y") == "x&lt;y"
+    assert render(url=None, text="x") == "x"
+    assert (
+        render(url='https://a/"onclick=', text="x")
+        == '<a href="https://a/&#34;onclick=" rel="noopener noreferrer">x</a>'
+    )
+    assert TEMPLATES.from_string("{{ value }}").render(value=None) == ""
+
+
+@pytest.mark.parametrize("page", [*PAGES, "layout.html", "macros.html"])
+def test_no_template_turns_escaping_off(page: str) -> None:
+    """Templates have no `safe` filter and no `autoescape` block."""
+    source = (Path(pages.__file__).parent / "templates" / page).read_text()
+    assert not re.search(r"safe|autoescape|Markup", source)
+    assert TEMPLATES.autoescape is True
+
+
+def test_every_template_is_tested() -> None:
+    """Pages, their layout and macros."""
+    assert set(TEMPLATES.list_templates()) == {*PAGES, "layout.html", "macros.html"}

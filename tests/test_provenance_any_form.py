@@ -1,0 +1,261 @@
+"""Provenance of any file: records, metadata and Parquet files of wrong forms, hostile names."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+from unittest.mock import Mock
+
+import polars as pl
+import pytest
+
+from rooflines.results import provenance
+from rooflines.results.provenance_command import main
+from rooflines.results.records import FOLDER, record_file, recording
+from rooflines.results.tables import METADATA_KEY, write_parquet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+DEEP = "[" * 10_000 + "]" * 10_000
+NESTED = "[" * 300 + "]" * 300
+RECIPE = '{"sweep": "s", "config": {"a": 1}, "chips": {"c": {}}, "dtypes": []}'
+RECIPES = [
+    *(
+        "null",
+        "7",
+        '"text"',
+        "{}",
+        "[]",
+        "[null]",
+        "[7]",
+        '["text"]',
+        "[[]]",
+        "[{}]",
+        '[{"sweep": []}]',
+        DEEP,
+        f"[{NESTED}]",
+    ),
+    *(
+        RECIPE.join("[]").replace(part, odd)
+        for part in ('{"a": 1}', '{"c": {}}')
+        for odd in ("null", "7", '"text"', "[1]", NESTED)
+    ),
+    *(RECIPE.join("[]").replace("[]", odd) for odd in (NESTED, "1e999", '"\\u001b[31m\\ud800"')),
+]
+"""Recipes as JSON: of wrong types, incomplete, nested deep, with infinities and escapes."""
+
+
+def record(
+    files: str = "{}",
+    made_with: str = "{}",
+    spec: str = "1",
+    recipes: str = "[]",
+    inputs: str = "{}",
+) -> str:
+    """A record of the right form, except for the parts given."""
+    return (
+        f'{{"files": {files}, "made_with": {made_with}, "spec": {spec}, '
+        f'"recipes": {recipes}, "inputs": {inputs}}}'
+    )
+
+
+RECORDS = [
+    *("", "null", "7", "[]", '"text"', "{", "\0", DEEP, "9" * 5000),
+    *(
+        record(files=odd)
+        for odd in (
+            "null",
+            "7",
+            '{".": 7}',
+            '{".": [1e999, 2]}',
+            '{"..": [1, "x"], "/etc/passwd": [1, "x"]}',
+        )
+    ),
+    *(record(made_with=odd) for odd in ("null", "7", '["a"]', NESTED)),
+    *(
+        record(spec=odd)
+        for odd in (
+            '{"charts": 7}',
+            '{"charts": [7]}',
+            '{"sweeps": 7}',
+            '{"sweep": 7}',
+            "[7]",
+            '[{"path": "/"}]',
+        )
+    ),
+    *(record(inputs=odd) for odd in ("7", '["a"]')),
+    *(record(recipes=odd) for odd in RECIPES),
+]
+"""Records of wrong forms."""
+
+
+def status(arguments: Sequence[object], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """The exit status of the command, and its output, which has no control characters."""
+    code = main([str(argument) for argument in arguments])
+    printed = "".join(capsys.readouterr())
+    assert all(letter.isprintable() or letter == "\n" for letter in printed), printed
+    return code, printed
+
+
+@pytest.mark.parametrize("text", RECORDS, ids=range(len(RECORDS)))
+def test_a_record_of_any_form_is_answered(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For a file and for the folder: the status is 1, and nothing else is raised."""
+    home = tmp_path / "results"
+    (home / FOLDER).mkdir(parents=True)
+    for name in ("thresholds.csv", "bundle"):
+        record_file(home, home / name).write_text(text)
+    (home / "thresholds.csv").write_text("a,b\n")
+    (home / "bundle").mkdir()
+    for asked in (
+        [home / "thresholds.csv"],
+        [home / "thresholds.csv", "--check"],
+        [home / "thresholds.csv", "--results", home],
+        [home],
+    ):
+        assert status(asked, capsys)[0] == 1
+    assert status([home / "bundle"], capsys)[0] in (0, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [*("null", "7", "[]", '"text"', "{", "", DEEP, NESTED, "{}", '{"version": 7}'), *RECIPES],
+    ids=repr,
+)
+def test_metadata_of_any_form_are_answered(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A Parquet file without a record has an unknown origin."""
+    if not text.startswith("{"):
+        text = f'{{"version": "0", "made_from": {text or "[]"}, "chart": {text or "7"}}}'
+    pl.DataFrame({"x": [1]}).write_parquet(tmp_path / "x.parquet", metadata={METADATA_KEY: text})
+    code, printed = status([tmp_path / "x.parquet"], capsys)
+    assert code == 1
+    assert "has no record of what made it" in printed
+
+
+def piped(path: Path) -> Path:
+    """A pipe without a writer: opening it blocks."""
+    os.mkfifo(path)
+    return path
+
+
+def damaged(written: bytes) -> dict[str, bytes]:
+    """Damaged forms of a Parquet file."""
+    foot = len(written) - 12
+    return {
+        "empty": b"",
+        "one byte": b"P",
+        "begin": written[:100],
+        "no end": written[:-1],
+        "no footer": written[:4] + written[-8:],
+        "footer too long": written[:-8] + b"\xff\xff\xff\x7fPAR1",
+        "footer garbled": written[: foot - 200] + bytes(200) + written[foot:],
+        "text": b"PAR1 is a text PAR1",
+    }
+
+
+@pytest.mark.parametrize("kind", damaged(bytes(1000)))
+def test_a_damaged_table_is_answered(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With and without a folder to look in."""
+    home, path = tmp_path / "results", tmp_path / "x.parquet"
+    (home / FOLDER).mkdir(parents=True)
+    with recording(spec={}):
+        write_parquet(pl.LazyFrame({"x": range(1000)}), home / "thresholds.parquet", {"about": 1})
+    path.write_bytes(damaged((home / "thresholds.parquet").read_bytes())[kind])
+    assert status([path], capsys)[0] == 1
+    assert status([path, "--results", home], capsys)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "expected", "said"),
+    [
+        (lambda path: path.mkdir(), 1, "has no record"),
+        (piped, 2, "is neither a file nor a folder"),
+        (lambda path: path.symlink_to("/dev/zero"), 2, "is neither a file nor a folder"),
+        (lambda path: path.symlink_to(path), 2, "does not exist"),
+        (lambda path: path.symlink_to("nowhere"), 2, "does not exist"),
+        (lambda path: (path.mkdir(), (path / FOLDER).write_text("")), 1, "has no record"),
+        (
+            lambda path: ((path / FOLDER).mkdir(parents=True), (path / FOLDER / "x.json").mkdir()),
+            1,
+            "is not there and was written",
+        ),
+        (
+            lambda path: (
+                (path / FOLDER).mkdir(parents=True),
+                piped(path / FOLDER / "x.json"),
+                (path / "x").mkdir(),
+            ),
+            1,
+            "cannot be read",
+        ),
+    ],
+    ids=[
+        "folder",
+        "pipe",
+        "device",
+        "loop",
+        "nowhere",
+        "records as a file",
+        "a record as a folder",
+        "a record as a pipe",
+    ],
+)
+def test_what_is_no_file_is_answered(
+    make: Callable[[Path], object],
+    expected: int,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nothing blocks, and nothing endless is read."""
+    path = tmp_path / "x.parquet"
+    make(path)
+    code, printed = status([path], capsys)
+    assert code == expected
+    assert said in printed
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "a/" * 3000])
+def test_an_impossible_path_is_answered(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Too long, or with a null byte."""
+    assert status([tmp_path / name], capsys)[0] == 2
+
+
+def test_a_file_that_may_not_be_read_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the reason of the system."""
+    (tmp_path / "x.csv").write_text("a\n")
+    monkeypatch.setattr(
+        provenance, "digest_of", Mock(side_effect=PermissionError(13, "Permission denied"))
+    )
+    code, printed = status([tmp_path / "x.csv"], capsys)
+    assert (code, "x.csv cannot be read: Permission denied.\n  fix: " in printed) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "name", [b"\x1b[2J\x1b]0;title\x07.csv", b"\xff\xfe.csv", "a\u202eb.csv".encode(), b"a\nb.csv"]
+)
+def test_names_are_printed_with_escapes(
+    name: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Control characters and invalid bytes, for a file, a folder and wrong arguments."""
+    home = tmp_path / "results"
+    (home / FOLDER).mkdir(parents=True)
+    (home / "tables").mkdir()
+    path = home / "tables" / os.fsdecode(name)
+    path.write_text("a\n")
+    for asked in ([path, "--check"], [home]):
+        code, printed = status(asked, capsys)
+        assert (code, "\\" in printed) == (1, True)
+    assert status([path], capsys)[0] == 1
+    assert status([f"{path}x"], capsys)[0] == 2
