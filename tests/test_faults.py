@@ -18,7 +18,7 @@ from trials import (
     emptied,
     flipped,
     may_unshare,
-    outlives,
+    recovers,
     replaced,
     stats,
     truncated,
@@ -85,10 +85,10 @@ def test_a_run_writes_nothing_elsewhere(clean: Clean) -> None:
     }
 
 
-# ---------------------------------------------------------------- runs that are struck
+# ---------------------------------------------------------------- killed runs
 
 
-def test_a_run_that_is_killed_is_outlived(
+def test_the_next_run_completes_a_killed_one(
     clean: Clean, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The next run takes over while jobs of the dead one still work; no partial file is seen."""
@@ -99,7 +99,7 @@ def test_a_run_that_is_killed_is_outlived(
             f"(ROOFLINES_SEED={SEED}: killed after {moment_s:.2f} of {clean.work_s:.2f} CPU s) ",
             end="",
         )
-    outlives(Trial(tmp_path), clean.contents, "snakemake is killed (SIGKILL)", moment_s, chance)
+    recovers(Trial(tmp_path), clean.contents, "snakemake is killed (SIGKILL)", moment_s, chance)
 
 
 # ---------------------------------------------------------------- files that something else changed

@@ -46,7 +46,7 @@ def test_a_part_begins_where_a_chip_begins(
 
 
 def large(chips: int, sizes: int) -> rooflines.Config:
-    """A sweep of so many chips, each with a thousand rows for each of so many sizes."""
+    """A sweep with a thousand rows per chip and size."""
     grid = {
         "B": {"from": 1, "to": 1000, "step": 1},
         "D": {"from": 1, "to": sizes, "step": 1},
@@ -74,7 +74,7 @@ def test_chips_share_a_part_only_while_it_is_small(
 
 
 def asked_for(sizes: int) -> list[tuple[int, int]]:
-    """Threads and memory of the jobs of one chip with so many thousand rows."""
+    """Threads and memory of the jobs of one chip with `sizes` thousand rows."""
     work = plan(large(1, sizes))
     jobs = [SimpleNamespace(sweep=part.sweep, part=f"{part.number:05d}") for part in work.parts]
     return [(work.part_threads(job), work.part_memory_mb(job)) for job in jobs]

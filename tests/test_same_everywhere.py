@@ -105,7 +105,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[list[list[object]]]:
     """The same config in several environments, each with several sizes of parts."""
     outputs = []
     for environment in ENVIRONMENTS + [{"LC_ALL": name} for name in comma_locales()]:
-        folder = tmp_path_factory.mktemp("place")
+        folder = tmp_path_factory.mktemp("environment")
         run = subprocess.run(
             [sys.executable, "-c", SCRIPT, json.dumps(CONFIG), folder, "1000000,999,101"],
             env={**os.environ, **environment},
@@ -123,14 +123,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[list[list[object]]]:
 
 
 def comma_locales() -> list[str]:
-    """Locales of this machine that write 1,5 for one and a half; there may be none."""
-    known = subprocess.run(
+    """Locales of this machine with a decimal comma; there may be none."""
+    names = subprocess.run(
         ["locale", "-a"],  # noqa: S607
         capture_output=True,
         text=True,
         check=False,
     ).stdout.split()
-    return [name for name in known if name.startswith(("de_DE", "fr_FR", "tr_TR"))][:2]
+    return [name for name in names if name.startswith(("de_DE", "fr_FR", "tr_TR"))][:2]
 
 
 def test_the_environments_differ(runs: list[list[list[object]]]) -> None:

@@ -211,7 +211,7 @@ def test_files_of_others_beside_outputs_are_left_alone(tmp_path: Path) -> None:
         )
     ]
     for path in left:
-        path.write_text("half")
+        path.write_text("partial")
     assert set(foreign.temporary_outputs(tmp_path, expected)) == set(left[1:])
 
 

@@ -50,10 +50,10 @@ SEED = int(os.environ.get("ROOFLINES_SEED", time.time_ns() % 1_000_000))
 
 SIGNALS = {
     "snakemake is killed (SIGKILL)": ("run", signal.SIGKILL),
-    "snakemake is told to end (SIGTERM)": ("run", signal.SIGTERM),
+    "snakemake is asked to end (SIGTERM)": ("run", signal.SIGTERM),
     "Ctrl-C": ("all", signal.SIGINT),
     "a job is killed (SIGKILL), as for memory": ("job", signal.SIGKILL),
-    "a job is told to end (SIGTERM)": ("job", signal.SIGTERM),
+    "a job is asked to end (SIGTERM)": ("job", signal.SIGTERM),
 }
 """Faults of a run: the receiver of the signal, and the signal."""
 
@@ -222,24 +222,24 @@ class Watcher:
     def __init__(self, trial: Trial, clean: Mapping[str, str]) -> None:
         self._trial, self._clean = trial, clean
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._look)
+        self._thread = threading.Thread(target=self._poll)
         self._seen: dict[str, tuple[int, int, int]] = {}
-        self.looks = 0
+        self.polls = 0
         self.faults: list[str] = []
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         while not self._stop.wait(0.004):
-            self.looks += 1
+            self.polls += 1
             for name, path in self._trial.published():
                 try:
                     stat = path.stat()
-                    look = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
-                    if self._seen.get(name) == look:
+                    mark = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+                    if self._seen.get(name) == mark:
                         continue
                     content = hashlib.sha256(path.read_bytes()).hexdigest()
                 except FileNotFoundError:
                     continue
-                self._seen[name] = look
+                self._seen[name] = mark
                 if content != self._clean.get(name):
                     self.faults.append(f"{name} with {stat.st_size} bytes")
 
@@ -339,7 +339,7 @@ def work_of(pid: int) -> Work:
     return Work(all_s, all_s - sum(run.cpu_times()[:2]))
 
 
-def struck(trial: Trial, kind: str, moment_s: float, chance: random.Random) -> bool:
+def killed(trial: Trial, kind: str, moment_s: float, chance: random.Random) -> bool:
     """Start a run and send it a signal; wait for its end, not for jobs that outlive it.
 
     Args:
@@ -371,19 +371,19 @@ def struck(trial: Trial, kind: str, moment_s: float, chance: random.Random) -> b
     return bool(victims)
 
 
-def outlives(
+def recovers(
     trial: Trial, clean: Mapping[str, str], kind: str, moment_s: float, chance: random.Random
 ) -> bool:
     """Kill a run, run again, and assert what must hold; whether there was something to kill."""
     shutil.rmtree(trial.results, ignore_errors=True)
     shutil.rmtree(trial.path / ".snakemake", ignore_errors=True)
     with Watcher(trial, clean) as watcher:
-        hit = struck(trial, kind, moment_s, chance)
+        hit = killed(trial, kind, moment_s, chance)
         before = trial.finished()
         done = trial.run()
     assert done.returncode == 0, done.stdout
     assert watcher.faults == []
-    assert watcher.looks > 10
+    assert watcher.polls > 10
     after = trial.finished()
     assert {name for name, made in before.items() if after.get(name) != made} == set(), (
         "finished and made again"

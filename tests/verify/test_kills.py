@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from trials import CONFIG, SEED, SIGNALS, Trial, Work, outlives
+from trials import CONFIG, SEED, SIGNALS, Trial, Work, recovers
 
 MOMENTS = 20
 """For each of the five ways [1]."""
@@ -50,7 +50,7 @@ def tally(request: pytest.FixtureRequest) -> Iterator[list[bool]]:
 
 @pytest.mark.parametrize("number", range(MOMENTS))
 @pytest.mark.parametrize("kind", SIGNALS)
-def test_a_run_that_is_struck_is_outlived(
+def test_the_next_run_completes_a_killed_one(
     kind: str, number: int, cleans: list[Clean], tally: list[bool], tmp_path: Path
 ) -> None:
     """The next run completes; no partial file was visible, no finished one is remade."""
@@ -60,5 +60,5 @@ def test_a_run_that_is_struck_is_outlived(
     moment_s = chance.uniform(0.0, 0.9) * work_s
     print(f"ROOFLINES_SEED={SEED}: {kind} after {moment_s:.2f} of {work_s:.2f} CPU s")
     tally.append(
-        outlives(Trial(tmp_path, CONFIG, *clean.targets), clean.contents, kind, moment_s, chance)
+        recovers(Trial(tmp_path, CONFIG, *clean.targets), clean.contents, kind, moment_s, chance)
     )
