@@ -1,4 +1,4 @@
-"""Whatever a config or a catalogue looks like, it ends in a valid table or in one message; and bombs and traps are refused at once."""
+"""Any config or catalogue gives a valid table or one message; bombs are refused at once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @pytest.fixture(autouse=True)
 def _own_catalogue() -> Iterator[None]:
-    """What a mutated catalogue left behind is gone afterwards."""
+    """Restore the real catalogues afterwards."""
     with fuzzing.real_catalogues():
         yield
 
@@ -62,20 +62,20 @@ def _own_catalogue() -> Iterator[None]:
 )
 @given(case=mutations.cases())
 def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(case: mutations.Case) -> None:
-    """Configs and catalogues that went wrong: no other exception, no hang, no memory beyond 2 GiB, no file outside the results."""
+    """No other exception, no hang, at most 2 GiB of memory, no file outside the results."""
     with tempfile.TemporaryDirectory() as folder, fuzzing.little_memory():
         assert fuzzing.outcome(case, Path(folder)) in ("table", "message")
 
 
 @pytest.mark.parametrize("config", mutations.CONFIGS)
 def test_what_is_mutated_is_valid(config: str, tmp_path: Path) -> None:
-    """The configs and catalogues that mutations start from make tables."""
+    """The configs and catalogues that are mutated give tables."""
     assert fuzzing.outcome(mutations.Case(config.encode()), tmp_path) == "table"
 
 
 @pytest.mark.parametrize("event", ["open", "mkdir", "Popen"])
 def test_a_file_outside_and_a_program_are_noticed(event: str, tmp_path: Path) -> None:
-    """The watch over files and programs hears what it is there for."""
+    """The audit hook notices files and programs."""
     (tmp_path / "results").mkdir()
 
     def trespass() -> None:
@@ -111,7 +111,7 @@ def test_a_hang_and_a_bomb_are_noticed() -> None:
 )
 @pytest.mark.parametrize("place", ["sweep", "chip", "memory", "network", "chart"])
 def test_a_name_cannot_climb_out_of_its_folder(place: str, name: str) -> None:
-    """What becomes part of a path, or of a column of names, is lower-case letters, digits and hyphens."""
+    """Names in paths and columns consist of lower-case letters, digits and hyphens."""
     sweep: dict[str, Any] = {
         "operation": "matmul",
         "grid": {"B": 1, "D": 1, "F": 1},
@@ -178,7 +178,7 @@ MISFITS = (
 
 @pytest.mark.parametrize("value", [*TAGS, *MISFITS])
 def test_yaml_builds_plain_data_alone(value: str, tmp_path: Path) -> None:
-    """A tag that asks for an object, a set or bytes, or for a kind that its value is not, is refused where it stands."""
+    """Tags of objects, sets or bytes, and tags that do not fit their value, are refused."""
     message = message_of(VALID.replace("D: 512", f"D: {value}"), tmp_path)
     assert_form(message, FILE)
     assert "line 6" in message
@@ -221,14 +221,15 @@ BOMBS = {
     ),
     "thresholds without end": VALID.replace("D: 512", "D: {from: 1, to: 1000000, step: 1}").replace(
         "dtypes: [bf16]",
-        "dtypes: [bf16, w8a16, w4a16, {x: bf16, w: fp8, out: bf16, compute: bf16}, w-mxfp4-x-bf16, w-nvfp4-x-bf16]",
+        "dtypes: [bf16, w8a16, w4a16, {x: bf16, w: fp8, out: bf16, compute: bf16}, "
+        "w-mxfp4-x-bf16, w-nvfp4-x-bf16]",
     ),
 }
 
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_is_refused_before_it_goes_off(name: str, tmp_path: Path) -> None:
-    """Within seconds, and without a quarter of a gibibyte, in one message."""
+    """One message within 5 s and 256 MiB."""
     start = time.perf_counter()
     with fuzzing.little_memory(2**28):
         message = message_of(BOMBS[name], tmp_path)
@@ -238,7 +239,7 @@ def test_a_bomb_is_refused_before_it_goes_off(name: str, tmp_path: Path) -> None
 
 
 def test_a_config_of_100_megabytes_is_refused_before_it_is_read(tmp_path: Path) -> None:
-    """No more than the largest config is read of it."""
+    """At most the size of the largest config is read."""
     path = tmp_path / FILE
     with path.open("wb") as file:
         file.truncate(100 * 2**20)
@@ -250,7 +251,7 @@ def test_a_config_of_100_megabytes_is_refused_before_it_is_read(tmp_path: Path) 
 
 
 def test_a_config_may_have_two_mebibytes(tmp_path: Path) -> None:
-    """The last byte that is allowed is read, the one after it is not."""
+    """The last allowed byte is read, the next one is not."""
     path = tmp_path / FILE
     path.write_text(VALID.ljust(LARGEST_FILE, "#"), encoding="utf-8")
     assert list(rooflines.load_config(path).sweeps) == ["mlp"]
@@ -260,7 +261,7 @@ def test_a_config_may_have_two_mebibytes(tmp_path: Path) -> None:
 
 
 def test_a_device_without_end_is_refused() -> None:
-    """It has no size that would tell; it is read as far as a config may go."""
+    """Its size is unknown; it is read up to the size of the largest config."""
     with (
         pytest.raises(rooflines.RooflinesError, match="/dev/zero has more than 2,097,152 bytes"),
         fuzzing.little_memory(2**25),
@@ -270,7 +271,7 @@ def test_a_device_without_end_is_refused() -> None:
 
 @pytest.mark.parametrize("command", [["cat", FILE], ["yes"]], ids=["a config", "without end"])
 def test_a_pipe_is_a_config_if_it_ends(command: list[str], tmp_path: Path) -> None:
-    """As in `python analysis.py <(make-config)`: what comes out of it is read like a file, and refused where it does not end."""
+    """As in `python analysis.py <(make-config)`: read like a file, and refused if it has no end."""
     (tmp_path / FILE).write_text(VALID, encoding="utf-8")
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -286,7 +287,7 @@ def test_a_pipe_is_a_config_if_it_ends(command: list[str], tmp_path: Path) -> No
 
 @pytest.mark.parametrize("source", ["pipe", "/dev/zero"])
 def test_a_run_refuses_a_config_that_can_be_read_once_only(source: str, tmp_path: Path) -> None:
-    """Snakemake reads it again after the check, and so do its jobs."""
+    """Snakemake and its jobs read the config again after the check."""
     if source == "pipe":
         source = str(tmp_path / source)
         os.mkfifo(source)
@@ -312,7 +313,7 @@ AMBIGUOUS = dict(
         *("1__0=10", "1_=1", "1__0e3=10000.0", "1_.5=1.5", "0x_1f=31"),
     )
 )
-"""Numbers by YAML 1.1 that people do not mean, and what it takes them for."""
+"""Text that YAML 1.1 reads as an unexpected number, and that number."""
 
 
 @pytest.mark.parametrize("text", AMBIGUOUS)
@@ -320,21 +321,21 @@ AMBIGUOUS = dict(
 def test_a_number_that_yaml_reads_as_another_one_is_refused(
     text: str, place: str, tmp_path: Path
 ) -> None:
-    """Wherever it is, in a size, a name or a key: with its line and column, and with what YAML 1.1 takes it for."""
+    """In a size, a name or a key: the message has line, column and the number YAML reads."""
     found = f"  {text}:" if place == "  mlp:" else f"{place.partition(':')[0]}: {text}"
     message = message_of(VALID.replace(place, found, 1), tmp_path)
     assert_form(message, FILE)
     column = VALID.split(place)[0].rpartition("\n")[2] + found
     line = VALID.split(place)[0].count("\n") + 1
     assert (
-        f"line {line}, column {column.rindex(text) + 1} has {text}, which YAML reads as {AMBIGUOUS[text]}."
-        in message
+        f"line {line}, column {column.rindex(text) + 1} has {text}, "
+        f"which YAML reads as {AMBIGUOUS[text]}." in message
     )
 
 
 @pytest.mark.parametrize("text", AMBIGUOUS)
 def test_text_in_the_form_of_such_a_number_is_text_in_quotes(text: str, tmp_path: Path) -> None:
-    """A name of that form is a name; where a number is expected it is none."""
+    """Quoted, it is a valid name, and an invalid number."""
     (tmp_path / FILE).write_text(VALID.replace("My chip", f"'{text}'"), encoding="utf-8")
     assert rooflines.load_config(tmp_path / FILE).chips["mine"].name == text
     (tmp_path / FILE).unlink()
@@ -347,7 +348,7 @@ def test_text_in_the_form_of_such_a_number_is_text_in_quotes(text: str, tmp_path
     [("0x10", 16), ("0b11", 3), ("+512", 512), ("5_1_2", 512), ("5.12e02", 512), ("'1_000'", 1000)],
 )
 def test_a_number_that_can_be_read_in_one_way_is_read(text: str, size: int, tmp_path: Path) -> None:
-    """Hexadecimal and binary numbers say what they are, and single underscores are only between digits."""
+    """Hexadecimal and binary numbers and single underscores between digits are unambiguous."""
     (tmp_path / FILE).write_text(VALID.replace("D: 512", f"D: {text}"), encoding="utf-8")
     assert rooflines.rows(rooflines.load_config(tmp_path / FILE), "mlp").collect()[
         "D"
@@ -357,7 +358,7 @@ def test_a_number_that_can_be_read_in_one_way_is_read(text: str, size: int, tmp_
 def test_the_description_of_parts_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every part describes its whole sweep; many shapes in many parts are refused before the descriptions fill the memory."""
+    """Each part has the description of its sweep; too many shapes times parts are refused."""
     assert parts.MOST_CHARACTERS <= fuzzing.MEMORY / 8
     monkeypatch.setattr(parts, "MOST_CHARACTERS", 10**6)
     shapes = ", ".join(f"{{name: s{number}, F: {number + 1}}}" for number in range(500))
@@ -374,7 +375,7 @@ def test_the_description_of_parts_is_bounded(
 
 @pytest.fixture(scope="module")
 def hostile_run(tmp_path_factory: pytest.TempPathFactory, snakemake: Snakemake) -> Path:
-    """A folder with the results of a config whose texts mean something to Snakemake and to HTML; not to be changed."""
+    """Results of a config whose texts are special in Snakemake and HTML; do not modify."""
     folder = tmp_path_factory.mktemp("hostile")
     (folder / "my.yaml").write_text(yaml.safe_dump(fuzzing.config_of_texts()), encoding="utf-8")
     done = snakemake("--snakefile", ROOT / "Snakefile", "--configfile", "my.yaml", cwd=folder)
@@ -383,7 +384,7 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory, snakemake: Snakemake) 
 
 
 def test_names_notes_and_sources_pass_through_snakemake_unchanged(hostile_run: Path) -> None:
-    """Braces, dollars, percent signs, quotes, backslashes and tags are text, in tables, in records and in a chart's title."""
+    """Special characters and tags stay text in tables, records and titles."""
     config = fuzzing.config_of_texts()
     names = {shape["name"] for shape in config["sweeps"]["texts"]["shapes"]}
     results = hostile_run / "results"
@@ -401,7 +402,7 @@ def test_names_notes_and_sources_pass_through_snakemake_unchanged(hostile_run: P
 def test_a_report_runs_no_script_of_a_config(
     hostile_run: Path, tmp_path: Path, snakemake: Snakemake
 ) -> None:
-    """The title of a chart is in the report's page, and every `<` of it is escaped there."""
+    """The report has the title of the chart, with every `<` escaped."""
     done = snakemake(
         "--snakefile",
         ROOT / "Snakefile",
@@ -426,11 +427,11 @@ def test_a_report_runs_no_script_of_a_config(
     ] == []
 
 
-# ---------------------------------------------------------------- what is handed over in Python
+# ---------------------------------------------------------------- mappings from Python
 
 
 def test_a_config_is_left_as_it_was_given() -> None:
-    """Reading a mapping changes nothing in it."""
+    """Loading a mapping does not modify it."""
     given = {**FULL, "sweeps": {"mlp": {**FULL["sweeps"]["mlp"], "shards": ["1", 2.0]}}}
     rooflines.load_config(given)
     assert given["sweeps"]["mlp"]["shards"] == ["1", 2.0]
@@ -441,14 +442,14 @@ def test_a_config_is_left_as_it_was_given() -> None:
     "value", [b"abc", bytearray(b"abc"), memoryview(b"abc"), range(1, 4), {1, 2}, object(), 1 + 2j]
 )
 def test_sizes_are_no_bytes(value: object) -> None:
-    """A sequence of numbers that is no list is no list of sizes."""
+    """Only a list is a list of sizes, not any other sequence."""
     grid = {**FULL["sweeps"]["mlp"]["grid"], "D": value}
     with pytest.raises(rooflines.RooflinesError, match=r"sweeps\.mlp\.grid\.D"):
         rooflines.load_config({**FULL, "sweeps": {"mlp": {**FULL["sweeps"]["mlp"], "grid": grid}}})
 
 
 def test_nesting_without_end_is_refused_in_python_too() -> None:
-    """A mapping from Python may nest deeper than any file."""
+    """A mapping from Python can nest deeper than any file."""
     deep: Any = 1
     for _ in range(50_000):
         deep = [deep]
@@ -460,7 +461,7 @@ def test_nesting_without_end_is_refused_in_python_too() -> None:
 
 @pytest.mark.parametrize("value", [{"from": 1}, ["roofline"], {1}, None, 7])
 def test_a_chart_that_is_no_name_is_refused(value: object) -> None:
-    """A mapping or a list in the place of a name is a mistake like another."""
+    """A mapping or a list in place of a name gives the usual message."""
     with pytest.raises(
         rooflines.RooflinesError, match=r"charts\[0\]\.chart is .*, which is no chart"
     ):
@@ -468,7 +469,7 @@ def test_a_chart_that_is_no_name_is_refused(value: object) -> None:
 
 
 def test_the_numbers_of_a_chip_whose_sources_stand_apart_are_listed() -> None:
-    """A chip may name sources for some of its numbers; the others have none."""
+    """A chip can name sources for some of its numbers; the others have none."""
     peaks = {"matrix": {"bf16": {"flops_per_s": 1e14}}}
     mine = {
         "source": {"bytes_per_s": "notes"},
@@ -486,7 +487,7 @@ BARE = {
     "memory": {"hbm": {"bytes_per_s": 1e12}},
     "networks": {"ici": {"bytes_per_s": 1e10, "topology": "torus"}},
 }
-"""A chip with no number that it could be without."""
+"""A chip with required numbers only."""
 
 SETTABLE: dict[str, float] = {
     "units.matrix.bf16.flops_per_s": 2e14,
@@ -506,7 +507,7 @@ SETTABLE: dict[str, float] = {
 
 @pytest.mark.parametrize("path", SETTABLE)
 def test_a_variant_may_set_a_number_that_its_base_lacks(path: str) -> None:
-    """The number has the variant's source; the others of its part keep theirs."""
+    """The number gets the source of the variant; the others keep theirs."""
     variant = {"base": "bare", "source": "measured", path: SETTABLE[path]}
     config = rooflines.load_config(
         {**FULL, "chips": {**FULL["chips"], "bare": BARE, "variant": variant}}
@@ -527,14 +528,14 @@ def test_a_variant_may_set_a_number_that_its_base_lacks(path: str) -> None:
 
 
 def test_every_number_of_a_part_can_be_set() -> None:
-    """The list above has all numbers that the types of entries have."""
+    """The list above has all optional numbers of the entry types."""
     assert {path.rpartition(".")[2] for path in SETTABLE} == {
         name for part in (Peak, Level, Network, Power) for name in numbers_of(part)
     }
 
 
 def test_a_variant_may_say_that_a_hop_takes_no_time() -> None:
-    """Zero is a number like another, and nothing else changes."""
+    """Zero is a valid value, and nothing else changes."""
     config = rooflines.load_config(
         {
             **FULL,
@@ -553,7 +554,7 @@ def test_a_variant_may_say_that_a_hop_takes_no_time() -> None:
 
 
 def test_a_variant_may_have_parts_that_its_base_lacks() -> None:
-    """A memory level and a network are written whole, with the variant's source or their own, and serve sweeps like any other."""
+    """A new memory level or network is complete, with the variant's source or its own."""
     parts = {
         "memory.l3": {"bytes_per_s": 1e13},
         "memory.l3.capacity_bytes": 1e9,
@@ -581,7 +582,7 @@ def test_a_variant_may_have_parts_that_its_base_lacks() -> None:
 
 
 def test_what_a_variant_says_of_sparsity_is_kept() -> None:
-    """A new peak drops the figures that its base's peak was derived from, but none of the variant's own."""
+    """A new peak drops the printed figures of the base's peak, but keeps the variant's own."""
     base = {
         **BARE,
         "units": {
@@ -601,7 +602,7 @@ def test_what_a_variant_says_of_sparsity_is_kept() -> None:
 
 
 def test_a_mistake_in_a_catalogue_is_placed_in_that_file(tmp_path: Path) -> None:
-    """The dtypes are read while a chip is; a mistake in them is not said to be the chip's."""
+    """Dtypes are read during the check of a chip; their mistakes name the dtypes file."""
     (tmp_path / "dtypes.yaml").write_text(
         mutations.DTYPES.replace("{bits: 16", "{bits: many"), encoding="utf-8"
     )
@@ -615,7 +616,7 @@ def test_a_mistake_in_a_catalogue_is_placed_in_that_file(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("bits", ["1.0e+30", "1.0e-30", "0"])
 def test_an_element_has_a_sensible_number_of_bits(bits: str, tmp_path: Path) -> None:
-    """Other numbers would lead out of the range of floats with sizes and rates that are sensible."""
+    """Other numbers would overflow floats for realistic sizes and rates."""
     (tmp_path / "dtypes.yaml").write_text(
         mutations.DTYPES.replace("bits: 16", f"bits: {bits}"), encoding="utf-8"
     )
@@ -649,7 +650,7 @@ HARMLESS = ["a=1", "1-2", "llama-3-8b", "a+b", "me@there", "", "x;y", "7b"]
 
 @pytest.mark.parametrize("text", FORMULAS)
 def test_no_cell_of_a_csv_file_starts_a_formula(text: str) -> None:
-    """Text that a spreadsheet would run has an apostrophe before it, whatever the column's type; it comes back as text."""
+    """Formulas get an apostrophe in every type of column, and are read back as text."""
     assert is_formula(text)
     for dtype in (pl.String, pl.Categorical, pl.Enum([text, "x"])):
         written = csv_text(
@@ -664,7 +665,7 @@ def test_no_cell_of_a_csv_file_starts_a_formula(text: str) -> None:
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_other_text_stands_in_a_csv_file_as_it_is(text: str) -> None:
-    """A name is not changed for a hyphen or a plus inside."""
+    """A hyphen or a plus inside a name changes nothing."""
     assert not is_formula(text)
     assert pl.read_csv(io.StringIO(csv_text(pl.DataFrame({"a": [text], "b": [1]}))))[
         "a"
@@ -673,14 +674,14 @@ def test_other_text_stands_in_a_csv_file_as_it_is(text: str) -> None:
 
 @pytest.mark.parametrize("text", [text for text in FORMULAS if text.isprintable()])
 def test_a_shape_that_is_a_formula_is_refused(text: str) -> None:
-    """The one name that may be any text is none that a spreadsheet runs."""
+    """The name of a shape can be any text but a formula."""
     sweep = {**FULL["sweeps"]["mlp"], "shapes": [{"name": text, "F": 512}]}
     with pytest.raises(rooflines.RooflinesError, match="spreadsheet would run"):
         rooflines.load_config({**FULL, "sweeps": {"mlp": sweep}})
 
 
 def test_csv_files_are_written_in_one_place() -> None:
-    """What keeps formulas out of cells stands before every CSV file there is."""
+    """One function writes all CSV files, and it escapes formulas."""
     package = ROOT / "rooflines"
     writers = {
         path.relative_to(package).as_posix()
@@ -691,11 +692,11 @@ def test_csv_files_are_written_in_one_place() -> None:
             re.MULTILINE,
         )
     }
-    assert writers == {"tables.py"}
+    assert writers == {"results/tables.py"}
 
 
 def test_the_list_of_tables_is_safe(tmp_path: Path) -> None:
-    """Also a list that no config could lead to."""
+    """Even for a list that no config can produce."""
     write_index('[{"sweep": "=1", "part": -1, "rows": 3, "path": "@x"}]', tmp_path / "index.csv")
     assert (tmp_path / "index.csv").read_text(
         encoding="utf-8"
@@ -703,14 +704,14 @@ def test_the_list_of_tables_is_safe(tmp_path: Path) -> None:
 
 
 def test_a_csv_file_appears_whole(tmp_path: Path) -> None:
-    """It is what its text says."""
+    """The value of a number is that of its text."""
     frame = pl.DataFrame({"a": ["x", "-y"], "b": [1, -2]})
     write_csv(frame, tmp_path / "new" / "file.csv")
     assert (tmp_path / "new" / "file.csv").read_text(encoding="utf-8") == "a,b\nx,1\n'-y,-2\n"
 
 
 def test_a_sweep_as_long_as_it_may_be_stays_within_the_memory() -> None:
-    """An axis of a million sizes, the most there may be, is planned and its ends are computed in half a gibibyte."""
+    """The longest axis, a million sizes, is planned, and its ends computed, in 512 MiB."""
     longest = {"from": 1, "to": 2**20, "step": 1}
     sweep = {
         "operation": "matmul",

@@ -1,6 +1,6 @@
-"""The chip catalogue: every number of config/chips.yaml held against units and laws.
+"""The chip catalogue: every number of config/chips.yaml is checked against units and laws.
 
-The tests read the file itself, not the package, so that a mistake in it shows here before it shows in a table.
+The tests read the file without the package, so that a mistake shows here before it reaches a table.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ GIB = 2**30
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML with numbers as YAML 1.2 writes them (9.89e14) and without keys that silently replace an earlier one."""
+    """YAML with the numbers of YAML 1.2 (9.89e14), and without duplicate keys."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: ANN401, FBT001, FBT002
-        """A mapping whose keys all differ."""
+        """A mapping with unique keys."""
         keys = [key.value for key, _ in node.value]
         twice = sorted({key for key in keys if keys.count(key) > 1})
         if twice:
@@ -54,9 +54,9 @@ OVERRIDES: dict[str, dict[str, float]] = {
 
 
 def resolved(name: str) -> dict[str, Any]:
-    """A chip with every number in place: itself, or its base with the overrides of the variant.
+    """A chip, or the base of a variant with its overrides.
 
-    What a variant gets wrong is left out here and found by the tests of variants below.
+    Mistakes of a variant are ignored here; the tests of variants below find them.
     """
     if name in CHIPS:
         return CHIPS[name]
@@ -71,7 +71,7 @@ def resolved(name: str) -> dict[str, Any]:
 
 
 class Item(NamedTuple):
-    """One entry of one chip: a peak, a memory level, a network, a power, a price or a measurement."""
+    """An entry of a chip: a peak, memory level, network, power, price or measurement."""
 
     chip: str
     path: str
@@ -79,7 +79,7 @@ class Item(NamedTuple):
 
 
 def _items(chips: list[str], section: str) -> list[Item]:
-    """All entries of a section of these chips, variants resolved."""
+    """All entries of a section of these chips, with variants resolved."""
     found = []
     for name in chips:
         part = resolved(name).get(section, {})
@@ -147,12 +147,12 @@ CONFIDENCES = {"vendor", "vendor-quoted", "book", "secondary", "derived", "measu
 
 
 def _label(case: object) -> str:
-    """What an offender is called: chip and entry, or the case itself."""
+    """Label of a case: chip and entry, or the case itself."""
     return f"{case.chip}:{case.path}" if isinstance(case, Item) else str(case)
 
 
 def each(cases: Collection[Any]) -> Callable[[Callable[..., None]], Callable[[], None]]:
-    """A claim that holds for every case, as one test that lists all offenders."""
+    """A claim about every case, as one test that lists all offenders."""
 
     def over_all(claim: Callable[..., None]) -> Callable[[], None]:
         def test() -> None:
@@ -197,18 +197,18 @@ def test_no_chip_or_variant_was_lost() -> None:
 
 @each(["groq", "apple", "cerebras", "sparse"])
 def test_nothing_without_a_dense_peak_is_listed(name: str) -> None:
-    """Chips whose dense peak nobody states, and sparse figures as peaks, are left out."""
+    """Chips without a published dense peak are not listed."""
     assert [chip for chip in DOCUMENT["chips"] if name in chip] == []
 
 
 @each(DOCUMENT["chips"])
 def test_ids_are_lower_case_letters_digits_and_hyphens(name: str) -> None:
-    """A chip's id can be written in a config, a path and a URL."""
+    """An id is valid in a config, a path and a URL."""
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
 
 
 def test_aliases_are_nobodys_id() -> None:
-    """An alias names one chip only."""
+    """An alias names one chip."""
     aliases = [alias for chip in CHIPS.values() for alias in chip.get("aliases", [])]
     assert len(aliases) == len(set(aliases))
     assert set(aliases).isdisjoint(DOCUMENT["chips"])
@@ -216,7 +216,7 @@ def test_aliases_are_nobodys_id() -> None:
 
 @each(CHIPS)
 def test_a_chip_says_who_made_it_and_when(name: str) -> None:
-    """Name, vendor, year and status are there, and no key is unknown."""
+    """Name, vendor, year and status are given; no key is unknown."""
     chip = CHIPS[name]
     required = {"name", "vendor", "year", "status", "units", "memory"}
     assert required <= set(chip)
@@ -227,7 +227,7 @@ def test_a_chip_says_who_made_it_and_when(name: str) -> None:
 
 @each(KEYS)
 def test_no_entry_has_an_unknown_key(section: str) -> None:
-    """A typo in a key would drop a number without a word."""
+    """A typo in a key would silently drop a number."""
     unknown = {
         _label(item): set(item.entry) - KEYS[section] for item in _items(list(CHIPS), section)
     }
@@ -236,7 +236,7 @@ def test_no_entry_has_an_unknown_key(section: str) -> None:
 
 @each([*PEAKS, *LEVELS, *NETWORKS, *POWERS, *PRICES, *MEASURED])
 def test_numbers_are_numbers(item: Item) -> None:
-    """Positive, finite and not text: 9.89e14 read by YAML 1.1 rules would be a string."""
+    """Positive, finite and no text: by the rules of YAML 1.1, 9.89e14 is a string."""
     numbers = {
         key: value
         for key, value in item.entry.items()
@@ -263,7 +263,7 @@ def test_units_are_matrix_and_vector(name: str) -> None:
 
 @each([*CHIPS, *VARIANTS])
 def test_half_precision_peak_has_the_right_prefix(name: str) -> None:
-    """Between 1e12 and 1e16 FLOP/s: a peak in GFLOP/s or in EFLOP/s would fall out."""
+    """Between 1e12 and 1e16 FLOP/s: a peak in GFLOP/s or EFLOP/s is outside."""
     assert 1e12 <= peak(name, half_precision(name)) <= 1e16
 
 
@@ -275,7 +275,7 @@ def test_every_peak_is_plausible(item: Item) -> None:
 
 @each([item for item in PEAKS if "printed_with_sparsity" in item.entry])
 def test_a_sparse_figure_is_never_the_dense_peak(item: Item) -> None:
-    """Dense is half of what is printed with sparsity, and three quarters for the FP4 of Blackwell Ultra."""
+    """Dense is 1/2 of the figure with sparsity, and 3/4 for the FP4 of Blackwell Ultra."""
     assert (
         0.45 * item.entry["printed_with_sparsity"]
         <= item.entry["flops_per_s"]
@@ -285,7 +285,7 @@ def test_a_sparse_figure_is_never_the_dense_peak(item: Item) -> None:
 
 @each([item for item in PEAKS if {"halved", "printed_with_sparsity"} & set(item.entry)])
 def test_halved_means_half(item: Item) -> None:
-    """`halved` goes with the printed figure, is exact to 0.1 %, and stands wherever the peak is just the half of it."""
+    """With `halved` the printed figure is twice the peak to 0.1 %; no exact half lacks it."""
     half = item.entry["printed_with_sparsity"] / 2
     if "halved" in item.entry:
         assert item.entry["halved"] is True
@@ -299,7 +299,7 @@ HOPPER_AND_LATER = [name for name in CHIPS if re.match(r"h[12]00|gh200|g?b[123]0
 
 @each(HOPPER_AND_LATER)
 def test_where_nvidia_prints_sparse_rates_the_print_is_kept(name: str) -> None:
-    """Each 16- and 8-bit tensor peak since Hopper shows the sparse figure it must not be taken for."""
+    """Each 16- and 8-bit tensor peak since Hopper also has the sparse figure."""
     peaks = CHIPS[name]["units"]["matrix"]
     assert [
         dtype
@@ -308,7 +308,7 @@ def test_where_nvidia_prints_sparse_rates_the_print_is_kept(name: str) -> None:
     ] == []
 
 
-# To bf16, or fp16 where there is none. A mix-up of dense and sparse is a factor of two; rounding stays within 3 %.
+# Relative to bf16 (or fp16). A sparse figure is off by a factor of two; rounding is within 3 %.
 RATIOS: dict[str, set[float]] = {
     "tf32": {0.5},
     "fp16": {1},
@@ -345,7 +345,7 @@ UNUSUAL_RATIOS: dict[tuple[str, str], tuple[float, str]] = {
 
 @each([item for item in PEAKS if item.path.removeprefix("matrix.") in RATIOS])
 def test_ratio_to_half_precision_is_a_known_one(item: Item) -> None:
-    """Rates of the matrix unit are 1/2, 1, 2 or 4 times the 16-bit one, with exceptions that have a reason."""
+    """Rates of the matrix unit are 1/2, 1, 2 or 4 times the 16-bit rate, with listed exceptions."""
     dtype = item.path.removeprefix("matrix.")
     ratio = item.entry["flops_per_s"] / peak(item.chip, half_precision(item.chip))
     if (item.chip, dtype) in UNUSUAL_RATIOS:
@@ -356,31 +356,31 @@ def test_ratio_to_half_precision_is_a_known_one(item: Item) -> None:
 
 @each(UNUSUAL_RATIOS)
 def test_an_unusual_ratio_is_one(name: str, dtype: str) -> None:
-    """The list of exceptions holds nothing that the rule already allows."""
+    """No exception is within the rule."""
     ratio = peak(name, dtype) / peak(name, half_precision(name))
     assert not any(math.isclose(ratio, usual, rel_tol=0.03) for usual in RATIOS[dtype])
 
 
 @each([item for item in PEAKS if item.path in {"matrix.fp32", "matrix.fp64"}])
 def test_wide_formats_are_slower(item: Item) -> None:
-    """Matrix fp32 and fp64 run at no more than a quarter of the 16-bit rate, give or take the rounding."""
+    """Matrix fp32 and fp64 run at most at a quarter of the 16-bit rate, up to rounding."""
     assert item.entry["flops_per_s"] <= 0.275 * peak(item.chip, half_precision(item.chip))
 
 
 @each([item for item in PEAKS if item.path in {"matrix.mxfp4", "matrix.mxfp8"}])
 def test_block_scaled_formats_run_at_the_rate_of_their_elements(item: Item) -> None:
     """mxfp4 equals nvfp4 and mxfp8 equals fp8 on every chip that has both."""
-    twin = {"mxfp4": "nvfp4", "mxfp8": "fp8"}[item.path.removeprefix("matrix.")]
+    same_rate = {"mxfp4": "nvfp4", "mxfp8": "fp8"}[item.path.removeprefix("matrix.")]
     vendor = CHIPS[item.chip]["vendor"]
-    if twin == "fp8" or vendor == "NVIDIA":
-        assert item.entry["flops_per_s"] == peak(item.chip, twin)
+    if same_rate == "fp8" or vendor == "NVIDIA":
+        assert item.entry["flops_per_s"] == peak(item.chip, same_rate)
     else:
         assert "nvfp4" not in CHIPS[item.chip]["units"]["matrix"], "NVFP4 is NVIDIA's format"
 
 
 @each([item for item in PEAKS_AND_VARIANTS if item.path.startswith("vector.")])
 def test_the_vector_unit_is_no_faster_than_the_matrix_unit(item: Item) -> None:
-    """In the same dtype where the matrix unit has it, and in any case not faster than its 16-bit rate."""
+    """At most the matrix rate in the same dtype, if there is one, and the 16-bit matrix rate."""
     dtype = item.path.removeprefix("vector.")
     peaks = resolved(item.chip)["units"]["matrix"]
     bound = peaks.get(dtype, peaks[half_precision(item.chip)])["flops_per_s"]
@@ -431,7 +431,7 @@ PRINTED_IN_GIB = {"trainium1", "inferentia2", "tpu-v5e-gcp-800gib"}
 
 @each(MAIN_MEMORIES)
 def test_main_bandwidth_is_decimal_and_plausible(item: Item) -> None:
-    """Between 0.1 and 100 TB/s, a whole number of 1e8 bytes/s, and no multiple of 2^30 unless printed in GiB/s."""
+    """0.1 to 100 TB/s, a multiple of 1e8 bytes/s; of 2^30 only if it is printed in GiB/s."""
     rate = item.entry["bytes_per_s"]
     assert 1e11 <= rate <= 1e14
     if item.chip in PRINTED_IN_GIB:
@@ -453,7 +453,7 @@ def test_main_capacity_is_a_size_that_is_sold(item: Item) -> None:
 
 @each([item for item in LEVELS if item.path == "hbm"])
 def test_a_capacity_is_the_printed_label_to_the_byte(item: Item) -> None:
-    """A binary capacity quotes its label; where a label is quoted, it and the bytes are the same number."""
+    """A binary capacity quotes its label; a quoted label equals the bytes."""
     label = re.search(r"printed as (\d+) (GiB|GB)\b", item.entry.get("note", ""))
     if label:
         assert item.entry["capacity_bytes"] == int(label[1]) * {"GiB": GIB, "GB": 10**9}[label[2]]
@@ -463,7 +463,7 @@ def test_a_capacity_is_the_printed_label_to_the_byte(item: Item) -> None:
 
 @each([item for item in LEVELS if item.path not in {"hbm", "host"}])
 def test_on_chip_levels_are_smaller_and_faster_than_main_memory(item: Item) -> None:
-    """Below 1 GB, in whole KiB (or the 134e6 of Google's code), and with more bandwidth where one is known."""
+    """Below 1 GB, in whole KiB (or the 134e6 of Google's code), with more bandwidth, if known."""
     size = item.entry["capacity_bytes"]
     assert 2**18 <= size < 1e9
     assert size % 1024 == 0 or size == 1.34e8
@@ -478,7 +478,7 @@ def test_host_memory_is_larger_and_slower(item: Item) -> None:
 
 
 def test_memory_levels_have_familiar_names() -> None:
-    """One name for one thing over all chips."""
+    """All chips use the same names."""
     names = {item.path for item in LEVELS}
     assert names == {
         "hbm",
@@ -498,7 +498,7 @@ def test_memory_levels_have_familiar_names() -> None:
 
 @each(CHIPS)
 def test_critical_intensity_is_between_30_and_700(name: str) -> None:
-    """16-bit peak over main bandwidth: a factor of 1000 in either number would be far outside."""
+    """16-bit peak / main bandwidth: an error by 1000 in either number is far outside."""
     assert 30 < peak(name, half_precision(name)) / main_bandwidth(name) < 700
 
 
@@ -580,7 +580,7 @@ RINGS = {"tpu-v3": 32, "tpu-v4": 4, "tpu-v5e": 16, "tpu-v5p": 4, "tpu-v6e": 16, 
 
 @each(KNOWN_LINKS)
 def test_links_are_one_way(name: str, network: str) -> None:
-    """NVLink 4 is 4.5e11 out of a GPU, not the 900 GB/s that are printed for both directions; likewise the others."""
+    """NVLink 4 sends 4.5e11 per GPU, not the 900 GB/s printed for both directions; others alike."""
     entry = CHIPS[name]["networks"][network]
     per_link, links, total = KNOWN_LINKS[name, network]
     assert (entry["bytes_per_s"], entry["links"]) == (per_link, links)
@@ -603,7 +603,7 @@ def test_a_network_is_slower_than_main_memory(item: Item) -> None:
 
 @each(NETWORKS)
 def test_topology_and_domain_fit_each_other(item: Item) -> None:
-    """A mesh has a link for every other chip, only a torus closes into rings, counts are whole numbers."""
+    """A mesh has a link per other chip, only a torus closes into rings, counts are integers."""
     entry = item.entry
     assert entry["topology"] in TOPOLOGIES[item.path]
     assert all(type(entry[key]) is int for key in STRUCTURE & set(entry))
@@ -621,7 +621,7 @@ def test_topology_and_domain_fit_each_other(item: Item) -> None:
 
 @each(NETWORKS)
 def test_a_domain_of_one_leads_to_the_host(item: Item) -> None:
-    """Links that join no two chips say so, and only they have a domain of 1."""
+    """The note says that the links join no chips if and only if the domain is 1."""
     assert (item.entry.get("domain") == 1) == (item.entry.get("note", "").find("not to other") >= 0)
 
 
@@ -632,7 +632,7 @@ def test_domains_are_those_of_the_systems(name: str, network: str) -> None:
 
 
 def test_only_known_tori_close_into_rings() -> None:
-    """v5e and v6e close at 16, v4 and v5p at every multiple of 4; where nothing is published, none is assumed."""
+    """v5e and v6e close at 16, v4 and v5p at multiples of 4; unpublished rings are not assumed."""
     found = {
         item.chip: item.entry["ring_multiple"] for item in NETWORKS if "ring_multiple" in item.entry
     }
@@ -641,7 +641,7 @@ def test_only_known_tori_close_into_rings() -> None:
 
 @each([name for name, chip in CHIPS.items() if "networks" in chip])
 def test_the_default_network_is_the_one_between_chips(name: str) -> None:
-    """The first network is the fabric of the vendor; PCIe comes first only where there is nothing else."""
+    """The first network is the vendor's fabric; PCIe is first only if it is the only one."""
     first, *rest = CHIPS[name]["networks"]
     assert first in FIRST_NETWORKS or (first == "pcie" and not rest)
 
@@ -657,7 +657,7 @@ def test_power_is_in_watts(item: Item) -> None:
 
 @each(PRICES)
 def test_prices_are_dated_and_per_chip_hour(item: Item) -> None:
-    """Between 0.1 and 50 dollars, with a date: a node's price or a month's would fall out."""
+    """0.1 to 50 dollars, with a date: the price of a node or a month is outside."""
     assert 0.1 <= item.entry["usd_per_hour"] <= 50
     assert re.fullmatch(r"20\d\d(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?", item.entry["date"])
     assert set(item.entry) == KEYS["prices"]
@@ -665,7 +665,7 @@ def test_prices_are_dated_and_per_chip_hour(item: Item) -> None:
 
 @each(MEASURED)
 def test_a_measured_fraction_is_the_quotient_in_its_note(item: Item) -> None:
-    """At most 1, and where the note gives `a of b`, a / b to the printed digit."""
+    """At most 1, and a / b to the printed digit if the note gives `a of b`."""
     fraction = item.entry["fraction_of_peak"]
     assert 0.3 < fraction < 1
     quotient = re.search(r"([\d.]+e\d+) of ([\d.]+e\d+)", item.entry["note"])
@@ -698,13 +698,13 @@ def test_every_number_has_a_source_that_is_listed(item: Item) -> None:
 
 @each(VARIANTS)
 def test_every_variant_has_a_source_that_is_listed(name: str) -> None:
-    """A variant is somebody's number, too."""
+    """The source of a variant is in the list of sources."""
     assert VARIANTS[name]["source"]
     assert set(VARIANTS[name]["source"]) <= set(SOURCES)
 
 
 def test_every_source_is_used() -> None:
-    """The list of sources is that of the numbers, not of a library."""
+    """No listed source is unused."""
     entries = [item.entry for item in [*PEAKS, *LEVELS, *NETWORKS, *POWERS, *PRICES, *MEASURED]]
     used = {
         source
@@ -718,7 +718,7 @@ def test_every_source_is_used() -> None:
 
 @each(SOURCES)
 def test_a_source_says_what_it_is(name: str) -> None:
-    """Title, kind, date and address; without an address it admits to being second-hand."""
+    """Title, kind, date and address; without an address the title says second-hand."""
     source = SOURCES[name]
     assert {"title", "kind", "date"} <= set(source) <= {"title", "kind", "date", "url"}
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
@@ -737,14 +737,14 @@ def test_confidence_is_stated(item: Item) -> None:
 
 @each([item for item in [*PEAKS, *LEVELS, *NETWORKS] if "estimate" in item.entry])
 def test_an_estimate_says_where_it_comes_from(item: Item) -> None:
-    """`estimate` is true or absent, and goes with a note."""
+    """`estimate` is true or absent, and has a note."""
     assert item.entry["estimate"] is True
     assert item.entry["note"]
 
 
 @each([item for item in PEAKS if item.entry["confidence"] == "derived"])
 def test_a_derived_peak_shows_its_arithmetic(item: Item) -> None:
-    """What is computed from other numbers says how."""
+    """The note of a derived number has its arithmetic."""
     assert item.entry["note"]
 
 
@@ -756,7 +756,7 @@ def test_a_derived_peak_shows_its_arithmetic(item: Item) -> None:
     ]
 )
 def test_on_chip_bandwidths_are_marked_as_estimates(item: Item) -> None:
-    """No vendor publishes one in the sources used."""
+    """No source has a vendor's figure."""
     assert item.entry["estimate"] is True
 
 
@@ -765,7 +765,7 @@ def test_on_chip_bandwidths_are_marked_as_estimates(item: Item) -> None:
 
 @each(VARIANTS)
 def test_a_variant_is_its_base_with_some_numbers_replaced(name: str) -> None:
-    """The base is a chip, the id begins with it, each path names a number of it and nothing else is said."""
+    """The id begins with the base, a chip; each path names one of its numbers; no other keys."""
     variant = VARIANTS[name]
     base = variant["base"]
     assert base in CHIPS
@@ -783,7 +783,7 @@ def test_a_variant_is_its_base_with_some_numbers_replaced(name: str) -> None:
 
 @each([(name, path) for name, paths in OVERRIDES.items() for path in paths])
 def test_an_override_changes_its_number_or_confirms_it(name: str, path: str) -> None:
-    """It differs, or the note says that it confirms; and never 20 % above the base: twice would be a sparse figure."""
+    """It differs, or the note confirms it; a ratio of 2 would be a sparse figure."""
     base: Any = CHIPS[VARIANTS[name]["base"]]
     for step in path.split("."):
         base = base[step]
@@ -792,7 +792,7 @@ def test_an_override_changes_its_number_or_confirms_it(name: str, path: str) -> 
     assert 0.4 <= value / base <= 1.2
 
 
-# The worked values of the model must be reachable
+# The worked values of the model
 
 WORKED: dict[str, tuple[float, float, float]] = {
     "tpu-v5e-book-roofline": (1.97e14, 8.2e11, 240.24),

@@ -1,4 +1,4 @@
-"""The data files as plain YAML: what config/dtypes.yaml and config/config.yaml promise, whatever reads them."""
+"""config/dtypes.yaml and config/config.yaml as plain YAML, read without the package."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ WORKED_COMBINATIONS = {
     "w-nvfp4-x-fp8": ("fp8", "nvfp4", "bf16", "fp8"),
 }
 
-# From the published configs: width, query heads, key-value heads, width of a head, of an MLP or expert, vocabulary.
+# Published configs: width, query heads, key-value heads, head width, MLP width, vocabulary.
 PUBLISHED = {
     "llama-3-8b": (4096, 32, 8, 128, 14336, 128256),
     "llama-3-70b": (8192, 64, 8, 128, 28672, 128256),
@@ -67,14 +67,14 @@ PUBLISHED = {
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which 8.1e11 is a number, as it is to the people who write it, and no key may stand twice."""
+    """YAML in which 8.1e11 is a number and duplicate keys are refused."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
         keys = [key.value for key, _ in node.value]
         repeated = {key for key in keys if keys.count(key) > 1}
         if repeated:
             raise yaml.constructor.ConstructorError(
-                None, None, f"keys stand twice: {sorted(repeated)}", node.start_mark
+                None, None, f"duplicate keys: {sorted(repeated)}", node.start_mark
             )
         return super().construct_mapping(node, deep=deep)
 
@@ -124,7 +124,7 @@ def shapes(sweeps: dict[str, dict[str, Any]]) -> dict[str, tuple[int, int]]:
 
 
 def test_stored_bits(dtypes: dict[str, Any]) -> None:
-    """Every format stores the bits its specification says, block scales included."""
+    """Stored bits of every format equal its specification, block scales included."""
     stored = {
         name: Fraction(form["bits"]) + Fraction(form.get("scale_bits", 0), form.get("block", 1))
         for name, form in dtypes["formats"].items()
@@ -133,13 +133,13 @@ def test_stored_bits(dtypes: dict[str, Any]) -> None:
 
 
 def test_scales_have_blocks(dtypes: dict[str, Any]) -> None:
-    """A scale always comes with the size of the block that shares it."""
-    halves = {
+    """`scale_bits` and `block` are given together."""
+    incomplete = {
         name
         for name, form in dtypes["formats"].items()
         if ("scale_bits" in form) != ("block" in form)
     }
-    assert halves == set()
+    assert incomplete == set()
 
 
 def test_formats_have_sources(dtypes: dict[str, Any]) -> None:
@@ -154,12 +154,12 @@ def test_formats_have_sources(dtypes: dict[str, Any]) -> None:
 
 
 def test_tf32_storage(dtypes: dict[str, Any]) -> None:
-    """The entry of tf32 says that it is stored as fp32, in 32 bits."""
+    """The note of tf32 says that it is stored as fp32."""
     assert "stored as fp32" in dtypes["formats"]["tf32"]["note"]
 
 
 def test_combination_keys(dtypes: dict[str, Any]) -> None:
-    """A combination has its five keys; an unquoted note with a comma would fall apart into more."""
+    """A combination has five keys; an unquoted note with a comma would give more."""
     odd = {
         name: sorted(set(given) ^ COMBINATION_KEYS)
         for name, given in dtypes["combinations"].items()
@@ -169,7 +169,7 @@ def test_combination_keys(dtypes: dict[str, Any]) -> None:
 
 
 def test_combinations_use_known_formats(dtypes: dict[str, Any]) -> None:
-    """Combinations are made of formats that exist."""
+    """Combinations use existing formats."""
     unknown = {
         (name, key, given[key])
         for name, given in dtypes["combinations"].items()
@@ -180,14 +180,14 @@ def test_combinations_use_known_formats(dtypes: dict[str, Any]) -> None:
 
 
 def test_combinations_have_notes(dtypes: dict[str, Any]) -> None:
-    """Every combination says who uses it, in more than a word."""
+    """The note of every combination says who uses it, in at least two words."""
     assert {
         name for name, given in dtypes["combinations"].items() if len(given["note"].split()) < 2
     } == set()
 
 
 def test_combinations_differ(dtypes: dict[str, Any]) -> None:
-    """No two names stand for the same four formats."""
+    """No two names have the same four formats."""
     parts = [
         tuple(given[key] for key in (*OPERANDS, "compute"))
         for given in dtypes["combinations"].values()
@@ -197,13 +197,13 @@ def test_combinations_differ(dtypes: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", WORKED_COMBINATIONS)
 def test_well_known_combinations(dtypes: dict[str, Any], name: str) -> None:
-    """A well-known combination means what the field means by it."""
+    """Well-known combinations have their usual formats."""
     given = dtypes["combinations"][name]
     assert tuple(given[key] for key in (*OPERANDS, "compute")) == WORKED_COMBINATIONS[name]
 
 
 def test_combination_names_tell_their_formats(dtypes: dict[str, Any]) -> None:
-    """The name of a combination says what it is made of, by the convention that the file states."""
+    """Names of combinations follow the convention in the file."""
     formats, sixteen = dtypes["formats"], {"bf16", "fp16"}
     stored_apart = {"tf32": "fp32"}
 
@@ -244,7 +244,7 @@ def test_combination_names_tell_their_formats(dtypes: dict[str, Any]) -> None:
     ],
 )
 def test_names_are_well_formed(file: str, path: tuple[str, ...]) -> None:
-    """Names are of small letters, digits and single hyphens."""
+    """Names consist of lower-case letters, digits and single hyphens."""
     found = _load(file)
     for key in path:
         found = found[key]
@@ -253,7 +253,7 @@ def test_names_are_well_formed(file: str, path: tuple[str, ...]) -> None:
 
 
 def test_shape_names_are_well_formed(shapes: dict[str, tuple[int, int]]) -> None:
-    """So are the names of shapes."""
+    """So do the names of shapes."""
     assert [name for name in shapes if not NAME.fullmatch(name)] == []
 
 
@@ -276,7 +276,7 @@ def test_named_combinations_exist(
 def test_inline_combinations_use_known_formats(
     dtypes: dict[str, Any], sweeps: dict[str, dict[str, Any]]
 ) -> None:
-    """Combinations written in place are complete and made of known formats."""
+    """Inline combinations are complete and use existing formats."""
     inline = [
         given
         for sweep in sweeps.values()
@@ -290,7 +290,7 @@ def test_inline_combinations_use_known_formats(
 
 
 def test_overrides_are_positive_numbers(config: dict[str, Any]) -> None:
-    """What a chip of the config overrides are positive numbers."""
+    """Overrides of chips are positive numbers."""
     paths = {
         (chip, path): value
         for chip, given in config["chips"].items()
@@ -306,7 +306,7 @@ def test_overrides_are_positive_numbers(config: dict[str, Any]) -> None:
 def test_own_chips_are_sourced_and_used(
     config: dict[str, Any], sweeps: dict[str, dict[str, Any]]
 ) -> None:
-    """Every chip of the config has a source, and a sweep that uses it."""
+    """Every chip of the config has a source and is used by a sweep."""
     used = {chip for given in sweeps.values() if given["chips"] != "all" for chip in given["chips"]}
     assert {
         chip
@@ -399,7 +399,7 @@ def test_shapes_agree_between_sweeps(
 
 
 def test_shapes_have_sources(shapes: dict[str, tuple[int, int]]) -> None:
-    """Every shape stands under the address of a published config that is of its family of models."""
+    """Every shape is below the address of a published config of its model family."""
     source, cited = None, {}
     for line in _text("config.yaml").splitlines():
         if found := re.fullmatch(
@@ -419,7 +419,7 @@ def test_shapes_have_sources(shapes: dict[str, tuple[int, int]]) -> None:
 
 @pytest.mark.parametrize("model", PUBLISHED)
 def test_matrices_of_a_model(shapes: dict[str, tuple[int, int]], model: str) -> None:
-    """The matrices of a model are those of its published width, heads, MLP and vocabulary, and no others."""
+    """The matrices follow from the published width, heads, MLP and vocabulary."""
     width, queries, keys, head, mlp, vocabulary = PUBLISHED[model]
     expert = "expert-" if f"{model}-expert-up" in shapes else ""
     assert {
@@ -439,7 +439,7 @@ def test_matrices_of_a_model(shapes: dict[str, tuple[int, int]], model: str) -> 
 
 
 def test_matrices_of_deepseek_v3(shapes: dict[str, tuple[int, int]]) -> None:
-    """DeepSeek-V3 has low-rank attention: queries pass through rank 1536, keys and values through 512."""
+    """DeepSeek-V3 has low-rank attention: rank 1536 for queries, 512 for keys and values."""
     width, heads, plain, rotary, value, q_rank, kv_rank = 7168, 128, 128, 64, 128, 1536, 512
     assert {
         name.removeprefix("deepseek-v3-"): sizes
@@ -462,7 +462,7 @@ def test_matrices_of_deepseek_v3(shapes: dict[str, tuple[int, int]]) -> None:
 
 
 def test_every_model_is_checked(shapes: dict[str, tuple[int, int]]) -> None:
-    """No shape belongs to a model that these tests do not check."""
+    """Every shape belongs to a model that is checked here."""
     models = (*PUBLISHED, "deepseek-v3")
     assert [
         name for name in shapes if not name.startswith(tuple(f"{model}-" for model in models))
@@ -485,7 +485,7 @@ def test_every_model_is_checked(shapes: dict[str, tuple[int, int]]) -> None:
 def test_parameter_counts(
     shapes: dict[str, tuple[int, int]], model: str, layers: int, experts: int, billions: float
 ) -> None:
-    """The matrices add up to the published number of parameters; norms, routers and biases are below 0.2 % of them."""
+    """The matrices add up to the published size; norms, routers and biases are below 0.2 %."""
     size = {name.removeprefix(f"{model}-"): d * f for name, (d, f) in shapes.items()}
     mlp = (
         experts * (size["expert-gate-up"] + size["expert-down"])

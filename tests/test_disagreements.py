@@ -1,4 +1,4 @@
-"""Disagreements between sources stay visible, and stay disagreements of a size that sources have."""
+"""Disagreements of sources are listed, and have a plausible size."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import rooflines
 
 APART = 1.25
-"""Sources that describe the same thing are no further apart than this; what is further apart is explained below."""
+"""Largest ratio of figures for the same quantity; larger ratios are explained below."""
 
 EXPLAINED = {
     ("tpu-v2", "units.matrix.bf16.flops_per_s"): "per core",
@@ -26,13 +26,13 @@ EXPLAINED = {
 
 
 def test_the_page_of_disagreements_is_in_step_with_the_catalogue() -> None:
-    """Every number for which a note gives another figure stands on the page, with both."""
+    """The page lists every number whose note gives another figure."""
     assert disagreements.PAGE.read_text(encoding="utf-8") == disagreements.page()
     assert len(disagreements.found()) > 30
 
 
 def test_sources_are_close_unless_they_count_differently() -> None:
-    """Each wider gap has a known reason, and each reason a gap."""
+    """The larger ratios are exactly the explained ones."""
     wide = {
         (chip, path)
         for chip, path, value, others, _ in disagreements.found()
@@ -43,7 +43,7 @@ def test_sources_are_close_unless_they_count_differently() -> None:
 
 @pytest.mark.parametrize("chip", ["tpu-v5e", "tpu-v5p", "h100-sxm", "b200"])
 def test_what_is_disputed_can_be_computed_with(chip: str) -> None:
-    """The chips whose numbers sources dispute most have variants with the other numbers."""
+    """The most disputed chips have variants with the other figures."""
     chips = rooflines.chips()
     main = chips.filter(chips["path"] == "memory.hbm.bytes_per_s")
     values = main.filter((main["chip"] == chip) | (main["base"] == chip))["value"].to_list()

@@ -1,4 +1,4 @@
-"""What other roofline tools are known to get wrong is right in the files the workflow writes, mistake by mistake."""
+"""Known mistakes of other roofline tools: the outputs of the workflow do not have them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _files(tmp_path_factory: pytest.TempPathFactory) -> Written:
 
 
 def test_memory_time_counts_bytes_not_elements(files: Written) -> None:
-    """A bf16 matmul of B=256 is memory-bound on an H100; with elements for bytes it would pass for compute-bound."""
+    """A bf16 matmul of B=256 is memory-bound on an H100; by elements it would not be."""
     row = files.row("h100", dtypes="bf16", B=256, D=8192)
     elements = 2 * 256 * 8192 + 8192 * 8192
     assert row["t_memory_s"] == pytest.approx(2 * elements / H100_BYTES_PER_S, rel=1e-12)
@@ -25,21 +25,21 @@ def test_memory_time_counts_bytes_not_elements(files: Written) -> None:
 
 
 def test_a_gigabyte_is_decimal(files: Written) -> None:
-    """The bandwidth that times imply is 3.35e12 bytes/s: not 3350 * 2^30, not a thousand times more."""
+    """The bandwidth from bytes and times is 3.35e12 bytes/s, not 3350 * 2^30."""
     table = files.table("h100")
     implied = (table["memory_bytes"] / table["t_memory_s"]).to_list()
     assert implied == pytest.approx([H100_BYTES_PER_S] * table.height, rel=1e-12)
 
 
 def test_a_multiply_and_an_add_are_two_flops(files: Written) -> None:
-    """FLOPs are 2BDF, twice the multiply-accumulates, and the peak they are divided by counts alike."""
+    """FLOPs are 2BDF, twice the multiply-accumulates; the peak counts in the same way."""
     row = files.row("h100", dtypes="bf16", B=128, D=8192)
     assert row["flops"] == 2 * 128 * 8192 * 8192
     assert row["t_math_s"] == pytest.approx(2 * 128 * 8192 * 8192 / H100_FLOPS_PER_S, rel=1e-12)
 
 
 def test_activations_are_summed_not_their_maximum_taken(files: Written) -> None:
-    """Input and output both count, in the traffic and in the footprint, also where one is as large as the other."""
+    """Input and output both count in traffic and footprint, even if they have the same size."""
     row = files.row("h100", dtypes="bf16", B=65536, D=1024)
     everything = 2 * (65536 * 1024 + 1024 * 1024 + 65536 * 1024)
     assert (row["memory_bytes"], row["footprint_bytes"]) == (everything, everything)
@@ -51,7 +51,7 @@ def test_activations_are_summed_not_their_maximum_taken(files: Written) -> None:
 def test_no_rate_is_invented_for_a_dtype_that_the_chip_lacks(
     files: Written, dtypes: str, compute: str
 ) -> None:
-    """An H100 multiplies neither fp4 nor int4: such rows are not in the table but in skipped.csv, with the reason."""
+    """An H100 has no fp4 and int4 peak: these rows are in skipped.csv, with the reason."""
     assert files.table("no-such-rate").filter(dtypes=dtypes).height == 0
     skipped = files.skipped().filter(sweep="no-such-rate", chip="h100-sxm", dtypes=dtypes)
     assert skipped["rows"].to_list() == [2]
@@ -60,7 +60,7 @@ def test_no_rate_is_invented_for_a_dtype_that_the_chip_lacks(
 
 
 def test_what_the_chip_can_do_is_not_skipped(files: Written) -> None:
-    """Beside the dtypes that the chip lacks, the one that it has keeps its rows."""
+    """The supported dtype keeps its rows beside the unsupported ones."""
     assert files.table("no-such-rate")["dtypes"].to_list() == ["bf16", "bf16"]
     assert set(files.skipped()["dtypes"]) == {"nvfp4", "w4a4", "mxfp4"}
 
@@ -84,13 +84,13 @@ def test_rule_of_thumb_takes_the_bytes_of_the_weights(files: Written) -> None:
 
 
 def test_three_tensors_have_three_widths(files: Written) -> None:
-    """With int8 weights at B = 4096 x and out still take two bytes each: 201,326,592, not two thirds of that."""
+    """With int8 weights and B = 4096, x and out have two bytes per element: 201,326,592 bytes."""
     row = files.row("h100", dtypes="w8a16", B=4096, D=8192)
     assert row["memory_bytes"] == 2 * 4096 * 8192 + 1 * 8192 * 8192 + 2 * 4096 * 8192 == 201_326_592
 
 
 def test_the_reference_case_is_memory_bound_up_to_318(files: Written) -> None:
-    """17,179,869,184 FLOP, 138,412,032 bytes, 17.371 us and 41.317 us; compute-bound from B = 319 on."""
+    """17,179,869,184 FLOP, 138,412,032 bytes, 17.371 us, 41.317 us; compute-bound from B = 319."""
     row = files.row("h100", dtypes="bf16", B=128, D=8192)
     assert (row["flops"], row["memory_bytes"]) == (17_179_869_184, 138_412_032)
     assert (f"{row['t_math_s'] * 1e6:.3f}", f"{row['t_memory_s'] * 1e6:.3f}") == (

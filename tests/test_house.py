@@ -26,14 +26,14 @@ FLOORS = (
     "run",
     "api",
 )
-"""Sub-packages and modules at the top, each of which imports only from those before it and from itself."""
+"""Sub-packages and top modules; each imports only from itself and from those before it."""
 
 FACES = {"__init__", "provenance", "tables"}
-"""Modules that only hand names on."""
+"""Modules that only re-export names."""
 
 
 def imports(path: Path) -> Iterator[str]:
-    """The modules of the package that a module imports, those for types alone among them."""
+    """Imports of a module from the package, including those for types only."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if (
             isinstance(node, ast.ImportFrom)
@@ -66,7 +66,7 @@ def edges(repository: Path) -> list[tuple[str, str]]:
 
 
 def test_nothing_imports_upward(edges: list[tuple[str, str]]) -> None:
-    """A module imports from its own floor and from those below."""
+    """A module imports from its own floor and from those below it."""
     below = [(one, other) for one, other in edges if one not in FACES]
     assert len(below) > 100
     floor = {name: index for index, name in enumerate(FLOORS)}
@@ -78,14 +78,14 @@ def test_nothing_imports_upward(edges: list[tuple[str, str]]) -> None:
 
 
 def test_every_floor_is_used(edges: list[tuple[str, str]]) -> None:
-    """A list that names what is not there would hold nothing."""
+    """Every name in `FLOORS` exists, and no two in a row are equal."""
     used = {path.split("/")[0] for edge in edges for path in edge}
     assert set(FLOORS) <= used
     assert all(one != other for one, other in pairwise(FLOORS))
 
 
 def test_modules_do_not_import_in_circles(edges: list[tuple[str, str]]) -> None:
-    """Within a floor too."""
+    """There are no import cycles, not even within a floor."""
     waiting = {one: {other for start, other in edges if start == one} for one, _ in edges}
     while ready := [
         name for name, needed in waiting.items() if not needed & waiting.keys() - {name}

@@ -1,4 +1,4 @@
-"""The project around the package: lock files, the built package, the files that must say the same."""
+"""The project around the package: lock files, the wheel, and files that have to agree."""
 
 import re
 import subprocess
@@ -21,7 +21,7 @@ def locked(repository: Path, *names: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", LOCKS)
 def test_a_lock_has_a_hash_for_every_package_and_no_address(repository: Path, name: str) -> None:
-    """Versions and hashes are all that is in it: where packages come from is the user's business."""
+    """It has versions and hashes only; the user chooses the package index."""
     text = (repository / "requirements" / f"{name}.lock").read_text()
     requirements = re.split(r"\n(?=\S)", text.strip())
     assert all(
@@ -33,7 +33,7 @@ def test_a_lock_has_a_hash_for_every_package_and_no_address(repository: Path, na
 
 
 def test_the_locks_agree(repository: Path) -> None:
-    """A package that is in two of them has one version: what is added for development changes nothing that runs."""
+    """A package has one version in all locks, so development packages change no run."""
     for first, second in combinations([locked(repository, name) for name in LOCKS], 2):
         assert {name: first[name] for name in first.keys() & second} == {
             name: second[name] for name in first.keys() & second
@@ -41,7 +41,7 @@ def test_the_locks_agree(repository: Path) -> None:
 
 
 def test_the_conda_environment_has_the_locked_versions(repository: Path) -> None:
-    """What `--software-deployment-method conda` installs is what `make sweep` installs."""
+    """`--software-deployment-method conda` installs the same versions as `make sweep`."""
     dependencies = yaml.safe_load((repository / "workflow/envs/rooflines.yaml").read_text())[
         "dependencies"
     ]
@@ -63,7 +63,7 @@ def project(repository: Path) -> dict[str, list[str]]:
 
 
 def test_every_dependency_says_what_it_is_for(repository: Path) -> None:
-    """A line that names a package in pyproject.toml ends in its reason."""
+    """Every line of a package in pyproject.toml ends in its reason."""
     lines = [
         line
         for line in (repository / "pyproject.toml").read_text().splitlines()
@@ -74,7 +74,7 @@ def test_every_dependency_says_what_it_is_for(repository: Path) -> None:
 
 
 def test_the_built_package_works_without_the_repository(repository: Path, tmp_path: Path) -> None:
-    """The wheel has the default config and the catalogues in it."""
+    """The wheel contains the default config and the catalogues."""
     wheel: list[str | Path] = [
         sys.executable,
         "-m",
@@ -89,7 +89,10 @@ def test_the_built_package_works_without_the_repository(repository: Path, tmp_pa
     ]
     subprocess.run(wheel, check=True)
     (built,) = tmp_path.glob("*.whl")
-    code = "import rooflines; config = rooflines.load_config(); print(rooflines.__file__, len(config.sweeps))"
+    code = (
+        "import rooflines; config = rooflines.load_config(); "
+        "print(rooflines.__file__, len(config.sweeps))"
+    )
     found = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
@@ -106,14 +109,14 @@ def test_the_built_package_works_without_the_repository(repository: Path, tmp_pa
 
 
 def unpacked(wheel: Path) -> Path:
-    """A folder with a wheel's content, as an installation has it."""
+    """Unpack a wheel, as an installation does."""
     folder = wheel.with_suffix("")
     subprocess.run([sys.executable, "-m", "zipfile", "-e", wheel, folder], check=True)
     return folder
 
 
 def test_guarantees_name_tests_that_there_are(repository: Path) -> None:
-    """Every file of tests that docs/guarantees.md speaks of."""
+    """Every test file in docs/guarantees.md exists."""
     named = set(
         re.findall(r"`((?:tests)/[^`]+\.py)`", (repository / "docs" / "guarantees.md").read_text())
     )

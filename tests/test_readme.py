@@ -1,4 +1,4 @@
-"""README's commands and snippets, as they stand there."""
+"""The commands and snippets of README run unchanged."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory, default_results: Path) -> Pa
     "code", [*SNIPPETS, *SCALING], ids=lambda code: code.strip().splitlines()[0][:40]
 )
 def test_a_snippet_runs_on_what_the_workflow_made(code: str, swept: Path) -> None:
-    """Every Python snippet, of docs/scaling.md too, runs as it stands, in the folder of the results."""
+    """Every Python snippet, also of docs/scaling.md, runs unchanged beside the results."""
     run = subprocess.run(
         [sys.executable, "-c", code],
         cwd=swept,
@@ -57,7 +57,7 @@ def test_a_snippet_runs_on_what_the_workflow_made(code: str, swept: Path) -> Non
 
 @pytest.mark.parametrize("code", SNIPPETS[:4], ids=["polars", "pandas", "duckdb", "pyarrow"])
 def test_a_snippet_that_loads_a_table_finds_rows(code: str, swept: Path) -> None:
-    """The four ways to load a table give rows, not an empty frame."""
+    """Each of the four ways to load a table gives rows."""
     *before, last = code.strip().splitlines()
     counted = "\n".join(
         [*before, f"found = {last}", "raise SystemExit(0 if len(found) > 1 else 'no rows')"]
@@ -74,7 +74,7 @@ def test_a_snippet_that_loads_a_table_finds_rows(code: str, swept: Path) -> None
 
 
 def test_the_results_are_those_that_are_listed(swept: Path) -> None:
-    """The default config makes the files of README's table, and nothing else beside them."""
+    """The default config makes exactly the files in README's table."""
     made = {path.name for path in (swept / "results").iterdir()}
     assert made == {
         "tables",
@@ -90,7 +90,7 @@ def test_the_results_are_those_that_are_listed(swept: Path) -> None:
 
 
 def test_the_commands_that_say_where_a_file_comes_from_run(swept: Path) -> None:
-    """On what is named there; a copy is made of a picture for the one that asks of a copy."""
+    """They run on the named files; a chart is copied for the command about a copy."""
     section = TEXT.partition("## Where a file comes from")[2].partition("\n## ")[0]
     commands = re.findall(
         r"^    (python -m rooflines\.provenance [^#\n]+)", section, flags=re.MULTILINE
@@ -114,7 +114,7 @@ def test_the_commands_that_say_where_a_file_comes_from_run(swept: Path) -> None:
 def test_the_example_config_runs_with_the_command_below_it(
     tmp_path: Path, repository: Path, snakemake: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    """The config of "Your own sweep" and the command that follows it make a table and thresholds."""
+    """The config and the command of "Your own sweep" give a table and thresholds."""
     (example,) = [code for language, code in BLOCKS if language == "yaml"]
     (tmp_path / "my.yaml").write_text(example, encoding="utf-8")
     (command,) = re.findall(
@@ -131,7 +131,7 @@ def test_the_example_config_runs_with_the_command_below_it(
 
 
 def test_the_column_tables_are_those_of_the_dictionary() -> None:
-    """README's tables of columns are what the column dictionary says; `python docs/build` writes them."""
+    """README's column tables equal the dictionary; `python docs/build` writes them."""
     assert with_tables(TEXT) == TEXT
     assert "`critical_rule`" in TEXT
 
@@ -145,9 +145,12 @@ CHIP_BLOCKS = re.findall(
 
 @pytest.mark.parametrize("example", CHIP_BLOCKS, ids=lambda code: code.splitlines()[1].strip(" :"))
 def test_the_chips_that_config_readme_describes_can_be_swept(example: str, tmp_path: Path) -> None:
-    """Every chip shown in config/README.md, a variant, a new one, a calibrated one, gives rows."""
+    """Every chip in config/README.md gives rows: variant, new chip, calibrated chip."""
     (chip,) = re.findall(r"^  ([a-z0-9-]+):$", example, flags=re.MULTILINE)
-    sweep = f"sweeps:\n  shown:\n    operation: matmul\n    grid: {{B: 64, D: 1024, F: D}}\n    dtypes: bf16\n    chips: {chip}\n"
+    sweep = (
+        "sweeps:\n  shown:\n    operation: matmul\n    grid: {B: 64, D: 1024, F: D}\n"
+        f"    dtypes: bf16\n    chips: {chip}\n"
+    )
     (tmp_path / "config.yaml").write_text(sweep + example, encoding="utf-8")
     row = (
         rooflines.rows(rooflines.load_config(tmp_path / "config.yaml"), "shown")

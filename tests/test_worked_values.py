@@ -1,7 +1,7 @@
-"""The values that are known beforehand come out of the files the workflow writes, to the digits they are printed with.
+"""Worked values: the outputs of the workflow have them to the printed digits.
 
-The first group is printed in the chapter "All About Rooflines" of "How to Scale Your Model"; the second was worked
-out by hand with the same formulas.
+The first group is printed in the chapter "All About Rooflines" of "How to Scale Your Model"; the
+second was worked out by hand with the same formulas.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _files(tmp_path_factory: pytest.TempPathFactory) -> Written:
 
 
 def ridge(row: dict[str, Any]) -> float:
-    """Return the chip's critical intensity [FLOP/byte], from the rates that a row's works and times imply."""
+    """Return the critical intensity of the chip [FLOP/byte], from the work and times of a row."""
     return float(row["flops"] / row["t_math_s"] / (row["memory_bytes"] / row["t_memory_s"]))
 
 
@@ -62,7 +62,7 @@ def test_critical_intensity_of_tpu_v5e(files: Written, chip: str, dtypes: str, v
     ],
 )
 def test_rule_of_thumb_for_b(files: Written, dtypes: str, chip: str, rule: str) -> None:
-    """The weights' bits set the rule for B: 240.24 in bf16, 243.21 in int8, half of bf16's with int8 weights."""
+    """The bits of the weights set the rule for B: 240.24 in bf16, half of it with int8 weights."""
     assert (
         f"{files.threshold('v5e', dtypes=dtypes, chip=chip, axis='B', D=4096)['critical_rule']:.2f}"
         == rule
@@ -83,7 +83,7 @@ def test_rule_of_thumb_for_b(files: Written, dtypes: str, chip: str, rule: str) 
 def test_critical_b_counts_every_byte(
     files: Written, chip: str, dtypes: str, size: int, value: tuple[str, int]
 ) -> None:
-    """With exact bytes the critical B lies above the rule of thumb, the further the smaller the matrix."""
+    """With exact bytes the critical B is above the rule of thumb, more so for small matrices."""
     row = files.threshold(SWEEPS[chip], dtypes=dtypes, chip=chip, axis="B", D=size, F=size)
     assert (f"{row['critical_exact']:.4f}", row["critical"]) == value
     assert row["critical_memory"] == row["critical"]
@@ -100,7 +100,7 @@ def test_a_small_matrix_with_int8_weights_is_never_compute_bound(files: Written)
 
 
 def test_two_chips_are_compute_bound_from_d_8756_on(files: Written) -> None:
-    """An all-reduce over one link takes as long as the arithmetic at D = 2 * 1.97e14 / 4.5e10 = 8755.56."""
+    """An all-reduce over one link takes as long as math at D = 2 * 1.97e14 / 4.5e10 = 8755.56."""
     row = files.threshold("two-chips", axis="D")
     assert f"{row['critical_exact']:.2f}" == "8755.56"
     assert (row["critical"], row["critical_network"]) == (8756, 8756)
@@ -157,7 +157,7 @@ def test_tokens_of_a_replica(files: Written) -> None:
 
 
 def test_the_reference_case(files: Written) -> None:
-    """Bf16, B=128, D=F=8192 on an H100 SXM, every number of it."""
+    """Every number of bf16, B=128, D=F=8192 on an H100 SXM."""
     row = files.row("h100", dtypes="bf16", B=128, D=8192)
     assert f"{row['flops']:,.0f}" == "17,179,869,184"
     assert f"{row['memory_bytes']:,.0f}" == "138,412,032"
@@ -196,7 +196,7 @@ def test_the_reference_case(files: Written) -> None:
 def test_critical_b_by_dtypes(
     files: Written, chip: str, dtypes: str, size: int, value: tuple[str | None, int | None]
 ) -> None:
-    """The critical B follows the dtypes of x, w and out, each for itself; for a small matrix there is none."""
+    """The critical B depends on each dtype of x, w and out; small matrices have none."""
     row = files.threshold(SWEEPS[chip], chip=chip, dtypes=dtypes, axis="B", D=size)
     exact = None if row["critical_exact"] is None else f"{row['critical_exact']:.1f}"
     assert (exact, row["critical"]) == value
@@ -209,7 +209,7 @@ def test_bytes_of_an_all_reduce(files: Written, shards: int, sent: int) -> None:
 
 
 def test_time_of_an_all_gather(files: Written) -> None:
-    """A bf16 [2048, 8192] over four TPU v5e in a line takes 3/4 * 33,554,432 / 4.5e10 s = 559.2 us."""
+    """A bf16 [2048, 8192] on four TPU v5e in a line: 3/4 * 33,554,432 / 4.5e10 s = 559.2 us."""
     row = files.row("all-gather", shards=4)
     assert row["network_bytes"] == 3 / 4 * 33_554_432
     assert f"{row['t_network_s'] * 1e6:.1f}" == "559.2"
@@ -217,7 +217,7 @@ def test_time_of_an_all_gather(files: Written) -> None:
 
 
 def test_time_of_a_calibrated_chip() -> None:
-    """The reference case at 80 % of the peak, 90 % of the bandwidth and 3 us: 3 + 41.317 / 0.9 = 48.908 us."""
+    """The reference case at 90 % of the bandwidth plus 3 us: 3 + 41.317 / 0.9 = 48.908 us."""
     chip = {
         "base": "h100-sxm",
         "calibration.bf16.math": 0.8,

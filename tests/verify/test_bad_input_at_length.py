@@ -1,4 +1,4 @@
-"""Twenty thousand configs and catalogues that went wrong; `SEED=... make verify` repeats a run."""
+"""20,000 mutated configs and catalogues; `SEED=... make verify` repeats a run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _own_catalogue() -> Iterator[None]:
 def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(
     batch: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No other exception, no hang, no memory beyond 2 GiB, no file outside the results."""
+    """No other exception, no hang, at most 2 GiB of memory, no file outside the results."""
     ends: Counter[str] = Counter()
 
     @seed(SEED + batch)
@@ -64,8 +64,8 @@ def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(
 
 @pytest.mark.parametrize("number", range(RUNS))
 def test_any_valid_texts_pass_through_snakemake(number: int, tmp_path: Path) -> None:
-    """Names, notes, sources and titles of random pieces; tables have the names as they were written."""
-    config = fuzzing.config_of_texts(random.Random(SEED + number))  # noqa: S311 - a choice of texts, not a secret
+    """Names, notes, sources and titles of random pieces; tables have the exact names."""
+    config = fuzzing.config_of_texts(random.Random(SEED + number))  # noqa: S311, no secret
     done = Trial(tmp_path, config).run()
     assert done.returncode == 0, f"SEED={SEED} repeats this\n{done.stdout}"
     found = pl.read_parquet(tmp_path / "results/thresholds.parquet")["shape"]

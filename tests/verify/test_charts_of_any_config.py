@@ -1,4 +1,4 @@
-"""Six hundred random configs and the charts they get or can ask for, some of them rendered; `SEED=... make verify` repeats a run."""
+"""The charts of 600 random configs, some of them rendered; `SEED=... make verify` repeats a run."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 CASES, BATCHES = 600, 6
 RENDERED = 20
-"""Every so many cases the pictures are rendered, too."""
+"""Every n-th case is also rendered."""
 
 SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(2**32))
 
 
 @pytest.fixture(scope="module")
 def kinds() -> Iterator[Counter[str]]:
-    """The charts drawn in all batches of a process: every kind is among them."""
+    """Kinds of charts drawn in all batches of a process; all kinds have to be among them."""
     found: Counter[str] = Counter()
     yield found
     assert set(found) == set(charts())
@@ -35,7 +35,7 @@ def kinds() -> Iterator[Counter[str]]:
 def test_every_chart_of_a_random_config_can_be_drawn(
     batch: int, kinds: Counter[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No traceback, a finite number wherever a chart draws one, and a valid specification."""
+    """No traceback, finite numbers, and a valid specification."""
     cases = iter(range(CASES))
 
     @seed(SEED + batch)

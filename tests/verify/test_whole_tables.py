@@ -1,4 +1,4 @@
-"""Every row and column of the default config's tables, and all its thresholds, against exact arithmetic; and against each other."""
+"""All rows and thresholds of the default config, against exact arithmetic and each other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONFIG = rooflines.load_config()
 def test_every_row_and_every_threshold_is_the_exact_one(
     name: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """Floats to 1e-12, whole numbers and bounds exactly; every null and every finite number as the dictionary says."""
+    """Floats to 1e-12, integers and bounds exactly; nulls as in the column dictionary."""
     whole, sweep = defaults.sweeps()[name], CONFIG.sweep(name)
     table = rooflines.rows(CONFIG, name).collect()
     predicates.check_table(table, sweep)
@@ -47,11 +47,11 @@ def test_every_row_and_every_threshold_is_the_exact_one(
 
 
 SIDES = 3_000
-"""Thresholds on both sides of which rows are computed."""
+"""Number of thresholds whose neighbouring rows are computed."""
 
 
 def test_rows_on_both_sides_of_a_threshold_are_computed() -> None:
-    """Of thresholds all over the default config: the row at the critical size is compute-bound, the row one size before is not."""
+    """The row at a critical size is compute-bound, the row one size below is not."""
     checked = 0
     for name, sweep in CONFIG.sweeps.items():
         for axis in sweep.solved:
@@ -67,7 +67,7 @@ def test_rows_on_both_sides_of_a_threshold_are_computed() -> None:
 
 
 def check_sides(name: str, axis: str, row: dict[str, object]) -> None:
-    """Check the two rows around one threshold."""
+    """Check the rows on both sides of a threshold."""
     sweep = CONFIG.sweep(name)
     at = {dim: row[dim] for dim in sweep.op.dims if dim != axis}
     critical = row["critical"]
