@@ -1,4 +1,4 @@
-"""Six hundred random configs and the charts they get or can ask for, some of them rendered; `SEED=... make verify` repeats a run."""
+"""Charts of six hundred random configs, some of them rendered; `SEED=... make verify` repeats."""
 
 from __future__ import annotations
 
