@@ -22,9 +22,9 @@ import vl_convert as vlc
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.version import __version__
 from rooflines.charts.kit.themes import SIZES, config
+from rooflines.charts.registry import headings
 from rooflines.results.records import appearing_folder, recording
 from rooflines.results.tables import csv_text, metadata_of
-from rooflines.charts.registry import headings
 from rooflines.site.packing import packed_rows
 from rooflines.site.pages import pages
 from rooflines.site.text import as_json
