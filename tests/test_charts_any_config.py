@@ -1,4 +1,4 @@
-"""No config ends in a traceback: every chart that `auto` chooses can be drawn, and one that cannot is refused with the reason."""
+"""No config ends in a traceback: charts of `auto` can be drawn, others are refused if not."""
 
 import json
 from pathlib import Path
@@ -67,7 +67,7 @@ def grid(*sizes: int) -> dict[str, Any]:
 def test_an_ordinary_config_gets_charts_that_can_be_drawn(
     config: dict[str, Any], kinds: set[str]
 ) -> None:
-    """Few sizes that are ever compute-bound, none at all, splits whose network sets the limit, and levels that a chip lacks."""
+    """Few compute-bound sizes or none, splits bound by the network, levels that a chip lacks."""
     assert kinds <= set(drawn(config))
 
 
@@ -83,7 +83,7 @@ def test_where_nothing_is_ever_compute_bound_the_whole_map_is_never() -> None:
     ["batch/gather-w", "column/gather-x", "contracting/all-reduce", "contracting/reduce-scatter"],
 )
 def test_contours_of_a_split_matmul_are_its_thresholds(sharding: str) -> None:
-    """Just above a contour's F the thresholds are at most its level, just below they are more, whichever resource sets it."""
+    """Just above a contour's F the thresholds are below its level, just below they are above."""
     split = {"sharding": sharding, "shards": [4], "chips": ["h100-sxm"]}
     low, high = 256, 65536
     lines = frame_of(matmul(grid=grid(low, 4096, high), **split), "critical-map")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from charted import ALWAYS
+from claims import CLAIMS
 from documents import config_schema
-from test_charts_titles import CLAIMS
 
 import rooflines
 from rooflines import RooflinesError

@@ -1,4 +1,4 @@
-"""The numbers in charts are those of the tables, the thresholds and the catalogue, and come out as the book works them out."""
+"""The numbers in charts are those of the tables, thresholds and catalogue, and of the book."""
 
 from typing import Any
 
@@ -155,7 +155,7 @@ def test_the_map_of_critical_sizes_is_the_thresholds(
 
 
 def test_contours_run_where_the_thresholds_say(config: rooflines.Config, results: Results) -> None:
-    """A shape put on the map has the critical batch that the closed form gives it, and points on a contour have the contour's."""
+    """Shapes and contours of the map have the critical batch of the closed form."""
     known = rooflines.thresholds(config, "model-shapes").filter(
         pl.col("chip") == "h100-sxm", pl.col("dtypes") == "bf16"
     )

@@ -1,4 +1,4 @@
-"""All charts, found in `kinds`: a chart is added by adding its file."""
+"""The registry of charts, filled from the files in `kinds`."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def _charts_in(module: ModuleType) -> Iterator[Chart]:
 @cache
 def charts() -> Mapping[str, Chart]:
     """All charts by name, in the order of `auto`, of the schema and of messages."""
-    found = [chart for module in _modules().values() for chart in _charts_in(module)]
-    return {chart.name: chart for chart in sorted(found, key=lambda c: (c.order, c.name))}
+    every = [chart for module in _modules().values() for chart in _charts_in(module)]
+    return {chart.name: chart for chart in sorted(every, key=lambda c: (c.order, c.name))}
 
 
 def headings() -> dict[str, str]:

@@ -113,7 +113,7 @@ class Selection:
     def fewest(self) -> tuple[str, int]:
         """The sharding and number of chips of charts that show one: the fewest chips.
 
-        Of several shardings of so many chips it is the sweep's first.
+        If several shardings have that number of chips, the sweep's first one.
         """
         order = list(self.sweep.shardings)
         variants = {

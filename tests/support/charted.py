@@ -1,4 +1,4 @@
-"""Random configs with axes that charts ask for, and what must hold of every chart that such a config gets or lists."""
+"""Random configs with axes that charts need, and what must hold of each of their charts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PRICES = [{"usd_per_hour": 2.5, "provider": "Someone", "date": "2026-01-31"}]
 
 @st.composite
 def charted(draw: st.DrawFn) -> dict[str, Any]:
-    """Draw a config of one sweep: any, or a matmul with sizes for curves, maps and layers; with prices and powers."""
+    """Draw a config of one sweep, with prices and powers: any, or a matmul for many charts."""
     config = draw(configs())
     for chip in (chip for chip in config["chips"].values() if "base" not in chip):
         chip.update(
@@ -61,7 +61,7 @@ def charted(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def matmuls(draw: st.DrawFn) -> dict[str, Any]:
-    """Draw a sweep of a matmul: free sizes or a model's layers, split or not, from several memory levels."""
+    """Draw a sweep of a matmul: free sizes or a model's layers, split or not."""
     several = st.lists(round_sizes, min_size=3, max_size=4, unique=True)
     sizes: dict[str, Any] = {
         "grid": {"B": draw(st.sampled_from(BATCHES)), "D": draw(several), "F": draw(several)}
@@ -117,7 +117,7 @@ ALWAYS = {
     "time": ("seconds", "t_lower_s"),
     "bounds": ("x_low", "x_high", "y_low", "y_high", "utilization"),
 }
-"""Columns that have a value in every row; where it is a null, a chart would draw nothing."""
+"""Columns that have a value in every row; of a null a chart would draw nothing."""
 
 PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     "roofline": {
@@ -140,7 +140,7 @@ def drawn(config: dict[str, Any], *, listed: bool = False, pictures: bool = Fals
     Args:
         config: The config; where it is refused, nothing is drawn.
         listed: Whether to draw each kind that a config can list of its first sweep, too.
-        pictures: Whether to hold each specification against Vega-Lite's schema, too, and to render it.
+        pictures: Whether to check each specification against Vega-Lite's schema, and render it.
     """
     (sweep, *_) = config["sweeps"]
     asked = ["auto", *([{"chart": kind, "sweep": sweep}] for kind in all_charts() if listed)]

@@ -1,4 +1,4 @@
-"""The charts of 600 random configs, some of them rendered; `SEED=... make verify` repeats a run."""
+"""Charts of six hundred random configs, some of them rendered; `SEED=... make verify` repeats."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 CASES, BATCHES = 600, 6
 RENDERED = 20
-"""Every n-th case is also rendered."""
+"""Every so many cases the pictures are rendered, too."""
 
 SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(2**32))
 
 
 @pytest.fixture(scope="module")
 def kinds() -> Iterator[Counter[str]]:
-    """Kinds of charts drawn in all batches of a process; all kinds have to be among them."""
+    """The charts drawn in all batches of a process: every kind is among them."""
     found: Counter[str] = Counter()
     yield found
     assert set(found) == set(charts())
@@ -35,7 +35,7 @@ def kinds() -> Iterator[Counter[str]]:
 def test_every_chart_of_a_random_config_can_be_drawn(
     batch: int, kinds: Counter[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No traceback, finite numbers, and a valid specification."""
+    """No traceback, a finite number wherever a chart draws one, and a valid specification."""
     cases = iter(range(CASES))
 
     @seed(SEED + batch)

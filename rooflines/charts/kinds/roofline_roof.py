@@ -84,7 +84,7 @@ class Roof:
         """The rows of every layer."""
         main = self.main
         rows: dict[str, list[dict[str, Any]]] = {
-            "roof": self._corners(self.path(main["bytes_per_s"], self.peak), "roof"),
+            "roof": self._line(self.path(main["bytes_per_s"], self.peak), "roof"),
             "slope": [],
             "ceiling": [],
             "region": self._regions(),
@@ -111,17 +111,18 @@ class Roof:
                 "bytes_per_s": slope["bytes_per_s"],
                 "ridge": slope["intensity"],
             }
-            rows["slope"] += [row | about for row in self._corners(corners, slope["name"])]
+            rows["slope"] += [row | about for row in self._line(corners, slope["name"])]
         fastest = max(s["bytes_per_s"] for s in self.slopes if s["kind"] == "memory")
         for peak, names in self.ceilings.items():
             corners = [(peak / fastest, peak), (self.plane.high, peak)]
             rows["ceiling"] += [
                 row | {"name": ", ".join(names), "peak": peak}
-                for row in self._corners(corners, names[0])
+                for row in self._line(corners, names[0])
             ]
         return rows
 
-    def _corners(self, corners: Sequence[tuple[float, float]], line: str) -> list[dict[str, Any]]:
+    def _line(self, corners: Sequence[tuple[float, float]], line: str) -> list[dict[str, Any]]:
+        """Rows of a line through corners."""
         return [{**self.key, "line": line, "x": x, "y": y} for x, y in corners]
 
     def _regions(self) -> list[dict[str, Any]]:

@@ -1,0 +1,391 @@
+"""What every title claims, computed again from tables, thresholds and the catalogue."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from titled import (
+    ON,
+    SPAN,
+    Case,
+    cells,
+    fewest,
+    number,
+    numbers,
+    ridge,
+    said_span,
+    shown_chip,
+    span,
+)
+
+import rooflines
+from rooflines.basics.text import seconds, significant
+from rooflines.charts.kit.text import chip_label
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Claim = tuple[str, Callable[["Case", re.Match[str]], bool]]
+
+
+def a_ridge(case: Case, match: re.Match[str]) -> bool:
+    """Of one chip, or of several with the same."""
+    dtypes = case.choice.get("dtypes") or match["dtypes"]
+    chips = [
+        chip for chip in case.chart.chips if chip_label(chip) == match["chip"]
+    ] or case.chart.chips
+    return len(chips) in (1, len(case.chart.chips)) and {
+        significant(ridge(case, chip, dtypes)) for chip in chips
+    } == {match["ridge"]}
+
+
+def ridges_apart(case: Case, match: re.Match[str]) -> bool:
+    """How many times the intensity one chip needs."""
+    more, less = (
+        ridge(case, shown_chip(case, match[name]), match["dtypes"]) for name in ("more", "less")
+    )
+    return (
+        significant(more / less) == match["times"]
+        and case.choice.get("dtypes", match["dtypes"]) == match["dtypes"]
+    )
+
+
+def needs_at(case: Case, match: re.Match[str]) -> bool:
+    """A size at one size of the matrices, and another or none at a second one."""
+    other = (
+        match["other"]
+        if "=" in match["other"] or match["first"].count("=") == 0
+        else match["first"].rpartition(" = ")[0] + " = " + match["other"]
+    )
+    first, second = (
+        case.at(case.thresholds(), text)["critical"].to_list() for text in (match["first"], other)
+    )
+    return set(first) == {number(match["low"])} and set(second) == {
+        number(match["more"]) if match["more"] else None
+    }
+
+
+def never_at_all(case: Case, _: re.Match[str]) -> bool:
+    """No size is enough in any case shown."""
+    found = case.thresholds()
+    if case.chart.chart == "shards":
+        found = case.at(found, case.subtitle.partition(", split ")[2])
+    return found.height > 0 and found["critical"].null_count() == found.height
+
+
+def from_on(case: Case, match: re.Match[str]) -> bool:
+    """One size for every size of the matrices."""
+    return span(case.thresholds()["critical"]) == said_span(match)
+
+
+def shapes_on_map(case: Case) -> list[int | None]:
+    """The exact critical batch of every shape drawn."""
+    shapes = case.data("name", "D", "F", "level").select("name", "D", "F").to_dicts()
+    if not shapes:
+        return []
+    named = [
+        {"name": f"s-{i}", "D": int(shape["D"]), "F": int(shape["F"])}
+        for i, shape in enumerate(shapes)
+    ]
+    sweep = {
+        **case.config.sweeps[case.chart.sweep].config,
+        "grid": {"B": 1},
+        "shapes": named,
+        "chips": [case.choice["chip"]],
+        "thresholds": ["B"],
+    }
+    kept = ("operation", "grid", "shapes", "chips", "thresholds")
+    config = rooflines.load_config(
+        {
+            "sweeps": {
+                "s": {key: sweep[key] for key in kept} | {"dtypes": [case.choice["dtypes"]]}
+            },
+            "charts": [],
+        }
+    )
+    return rooflines.thresholds(config, "s")["critical"].to_list()
+
+
+def map_needs(case: Case, match: re.Match[str]) -> bool:
+    """Of all shapes drawn the least and the most."""
+    found = shapes_on_map(case)
+    return (
+        None not in found
+        and (min(found), max(found)) == said_span(match)  # type: ignore[type-var]
+        and number(match["shapes"]) == len(found)
+    )
+
+
+def split_cases(case: Case) -> pl.DataFrame:
+    """The thresholds over chips at the sizes that the subtitle names."""
+    found = case.at(case.thresholds(), case.subtitle)
+    return (
+        found.filter(pl.col("shards") > 1)
+        if 1 not in case.config.sweeps[case.chart.sweep].config["shards"]
+        else found
+    )
+
+
+def never_on(case: Case, match: re.Match[str]) -> bool:
+    """No size is enough on these numbers of these chips; on the chip's other numbers some is."""
+    said = match.groupdict()
+    found = split_cases(case).filter(
+        chip=shown_chip(case, said["chip"]), sharding=said.get("split") or case.choice["sharding"]
+    )
+    never = (
+        found.group_by("shards")
+        .agg(pl.col("critical").is_null().all())
+        .filter("critical")["shards"]
+        .sort()
+        .to_list()
+    )
+    return numbers(said.get("shards") or "1") == never
+
+
+def chips_need(case: Case, match: re.Match[str]) -> bool:
+    """The least and the most that the largest number of chips needs."""
+    found = split_cases(case)
+    found = found.filter(pl.col("shards") == pl.col("shards").max())
+    return number(match["shards"]) == found["shards"][0] and span(found["critical"]) == said_span(
+        match
+    )
+
+
+def last_needs(case: Case, match: re.Match[str]) -> bool:
+    """What the last row of a map needs, every other being compute-bound at some size."""
+    up = "shards" if match["shards"] else match["up"]
+    found = split_cases(case) if up == "shards" else case.at(case.thresholds(), case.subtitle)
+    if up != "shards":
+        found = found.filter(pl.col("shards") == pl.col("shards").min()).filter(
+            pl.col("sharding") == pl.col("sharding").first()
+        )
+    last = found.filter(pl.col(up) == number(match["shards"] or match["value"]))
+    return (
+        found[up].max() == last[up][0]
+        and found["critical"].null_count() == 0
+        and span(last["critical"]) == said_span(match)
+    )
+
+
+def never_along(case: Case, match: re.Match[str]) -> bool:
+    """No size is enough at these sizes of another dimension."""
+    found = case.at(case.thresholds(), case.subtitle)
+    found = found.filter(pl.col("shards") == pl.col("shards").min()).filter(
+        pl.col("sharding") == pl.col("sharding").first()
+    )
+    never = found.filter(pl.col("critical").is_null())[match["up"]].unique().sort().to_list()
+    return [number(value) for value in re.findall(r"[\d,]*\d", match["values"])] == never
+
+
+def counted(case: Case, match: re.Match[str]) -> bool:
+    """So many cells of a map."""
+    drawn = case.data("x_low", "bound")
+    return (number(match["some"]), number(match["all"])) == (
+        drawn.filter(bound="compute").height,
+        drawn.height,
+    )
+
+
+def layer_thresholds(case: Case) -> pl.DataFrame:
+    """The thresholds of the chips and layers drawn."""
+    drawn = case.data("layer", "critical")
+    shapes = [
+        f"{case.chart.model}-{layer}" if case.chart.model else layer
+        for layer in drawn["layer"].unique()
+    ]
+    found = case.thresholds().filter(
+        pl.col("shape").is_in(shapes), pl.col("chip").is_in(drawn["chip"].unique().to_list())
+    )
+    return found.filter(pl.col("shards") == pl.col("shards").min())
+
+
+def layers_never(case: Case, match: re.Match[str]) -> bool:
+    """So many pairs of chip and layer."""
+    found = layer_thresholds(case)["critical"]
+    return (number(match["some"]), number(match["all"])) == (found.null_count(), len(found))
+
+
+def most_per(case: Case, match: re.Match[str]) -> bool:
+    """The best of all chips that are drawn, by the catalogue's entries."""
+    worth = bought(case)
+    best = worth.pop(shown_chip(case, match["chip"]))
+    return (
+        number(match["shown"]) == len(worth) + 1
+        and all(best > other for other in worth.values())
+        and match["dtypes"] == case.choice["dtypes"]
+    )
+
+
+def bought(case: Case) -> dict[str, float]:
+    """The peak of every chip drawn over its lowest price or its power."""
+    sweep = case.config.sweeps[case.chart.sweep]
+    compute = sweep.dtypes["combinations"][case.choice["dtypes"]]["compute"]
+    found = {}
+    for chip in case.data("value", "about").filter(dtypes=case.choice["dtypes"])["chip"].unique():
+        entry = sweep.chips[chip]
+        cost = (
+            min(p["usd_per_hour"] for p in entry["prices"])
+            if case.chart.chart == "per-dollar"
+            else entry["power"]["watts"]
+        )
+        found[chip] = float(entry["units"]["matrix"][compute]["flops_per_s"]) / float(cost)
+    return found
+
+
+def no_best(case: Case, match: re.Match[str]) -> bool:
+    """No chip is called the best where two are, or there is one."""
+    worth = sorted(bought(case).values(), reverse=True)
+    return match["dtypes"] == case.choice["dtypes"] and (
+        len(worth) == 1 or worth[0] == pytest.approx(worth[1], rel=1e-12)
+    )
+
+
+def waits(case: Case, match: re.Match[str]) -> bool:
+    """How many matmuls have that bottleneck, their total time, and which of them do not fit."""
+    bound = {"are compute-bound": "compute", "is compute-bound": "compute"}.get(
+        match["verb"]
+    ) or match["verb"].split(" ")[-1]
+    drawn = case.data("layer", "seconds").filter(size=int(case.choice["size"]))
+    shapes = [
+        f"{case.chart.model}-{layer}" if case.chart.model else layer
+        for layer in drawn["layer"].unique()
+    ]
+    rows = case.rows().filter(
+        pl.col("shape").is_in(shapes),
+        pl.col(case.dims[0]) == number(match["low"]),
+        pl.col("shards") == int(case.choice["shards"]),
+    )
+    rows = rows.filter(pl.col("sharding") == case.chart.sharding) if case.chart.sharding else rows
+    rows = rows.filter(
+        pl.col("network").is_null() | (pl.col("network") == pl.col("network").drop_nulls().first())
+    )
+    some = rows.filter(pl.col("bound").cast(pl.String) == bound).height
+    every = int(match["all"] or 1)
+    named = (
+        f"{every} matmuls of {chip_label(case.chart.model)}, each once" in case.subtitle
+        if case.chart.model
+        else True
+    )
+    unfit = {
+        shape.removeprefix(f"{case.chart.model}-")
+        for shape in rows.filter(~pl.col("fits"))["shape"]
+    }
+    said = re.search(r"More than the memory of a chip: (.*)\.$", case.subtitle)
+    total = f"adds up to {seconds(float(rows['t_lower_s'].sum()))}" in case.subtitle
+    fits = unfit == (set(said[1].split(", ")) if said else set())
+    return every == rows.height and some == int(match["some"] or every) and named and total and fits
+
+
+VERB = r"(?P<verb>(?:are|is) compute-bound|waits? for (?:the )?(?:memory|network))"
+MULTIPLE = r"(?P<times>[\d.,]+)"
+UNIT = r"(?:dollar|watt)"
+OTHER = r"(?P<other>.+?)(?: no [A-Z] is enough)?"
+LAST = r"(?:On (?P<shards>[\d,]+) chips?|At (?P<up>[A-Z]) = (?P<value>[\d,]+))"
+MATMULS = r"(?:(?P<some>\d+) of|all|the) (?:(?P<all>\d+) )?matmuls?"
+COMPARED: list[Claim] = [
+    (
+        rf"In (?P<dtypes>\S+) (?P<more>.+) needs {MULTIPLE} times the intensity of (?P<less>.+)",
+        ridges_apart,
+    ),
+    (r"The (?P<dtypes>\S+) ridge of (?P<chip>.+) is (?P<ridge>[\d.,]+) FLOP per byte", a_ridge),
+]
+BOUGHT: list[Claim] = [
+    (
+        rf"Of (?P<shown>\d+) chips shown, (?P<chip>.+) gives most (?P<dtypes>\S+) per {UNIT}",
+        most_per,
+    ),
+    (rf"Dense (?P<dtypes>\S+) peak per {UNIT}", no_best),
+]
+NEVER_ON: Claim = (rf"(?P<split>\S+) on {ON}: no [A-Z] is enough", never_on)
+CLAIMS: dict[str, list[Claim]] = {
+    "roofline": [
+        (r"The (?P<level>\S+) ridge of (?P<chip>.+) is (?P<ridge>[\d.,]+) FLOP per byte", a_ridge)
+    ],
+    "chips": COMPARED,
+    "ridges": COMPARED,
+    "attained": [
+        (
+            rf"\S+ needs {SPAN} at (?P<first>.+?)(?:, (?P<more>[\d,]*\d)|;) at {OTHER}",
+            needs_at,
+        ),
+        (r"No [A-Z] makes \S+ compute-bound at the sizes shown", never_at_all),
+        (rf"\S+ is compute-bound from {SPAN} on at (?:every size shown|.+ = .+)", from_on),
+    ],
+    "critical": [
+        (
+            rf"None of these sizes is ever compute-bound on {ON}",
+            lambda c, m: fewest(c, m) and cells(c)["critical"].null_count() == cells(c).height,
+        ),
+        (
+            rf"(?P<at>D = F = [\d,]+) is never compute-bound on {ON}",
+            lambda c, m: fewest(c, m) and c.at(cells(c), m["at"])["critical"].to_list() == [None],
+        ),
+        (
+            rf"(?P<some>\d+) of (?P<all>\d+) sizes are never compute-bound on {ON}",
+            lambda c, m: (
+                fewest(c, m)
+                and (int(m["some"]), int(m["all"]))
+                == (cells(c)["critical"].null_count(), cells(c).height)
+            ),
+        ),
+        (
+            rf"{ON} needs {SPAN}(?:, by size)?",
+            lambda c, m: fewest(c, m) and span(cells(c)["critical"]) == said_span(m),
+        ),
+    ],
+    "critical-map": [
+        (rf"The (?P<shapes>\d+) shapes shown need about {SPAN} on .+", map_needs),
+        (
+            r"(?P<some>\d+) of the (?P<all>\d+) shapes shown are never compute-bound on .+",
+            lambda c, m: (
+                (int(m["some"]), int(m["all"]))
+                == (shapes_on_map(c).count(None), len(shapes_on_map(c)))
+            ),
+        ),
+        (r"Where .+ turns compute-bound", lambda c, _: not shapes_on_map(c)),
+    ],
+    "shards": [
+        NEVER_ON,
+        (r"Split \S+: no [A-Z] is enough on the chips shown", never_at_all),
+        (rf"(?P<shards>\d+) chips? needs? {SPAN}(?:, by type)?", chips_need),
+    ],
+    "bounds": [
+        NEVER_ON,
+        (r"(?P<chip>(?:(?! at ).)+): no [A-Z] is enough", never_on),
+        (r".+ at (?P<up>[A-Z]) = (?P<values>[\d, or]+): no [A-Z] is enough", never_along),
+        (rf"{LAST} compute-bound from {SPAN} on", last_needs),
+        (r"(?P<some>[\d,]+) of (?P<all>[\d,]+) cases shown on .+ are compute-bound", counted),
+    ],
+    "layers": [
+        (
+            r"No [A-Z] makes these layers compute-bound",
+            lambda c, _: layer_thresholds(c)["critical"].null_count() == layer_thresholds(c).height,
+        ),
+        (
+            r"(?P<some>[\d,]+) of (?P<all>[\d,]+) pairs of chip and layer are never compute-bound",
+            layers_never,
+        ),
+        (
+            rf".+ needs? {SPAN}(?:, by layer and chip)?",
+            lambda c, m: span(layer_thresholds(c)["critical"]) == said_span(m),
+        ),
+    ],
+    "per-dollar": BOUGHT,
+    "per-watt": BOUGHT,
+    "time": [
+        (rf"At [A-Z] = (?P<low>[\d,]*\d), {MATMULS} {VERB}", waits),
+    ],
+}
+"""What the titles of each chart claim, and how that is worked out again."""
+
+
+def false(case: Case) -> bool:
+    """Whether a title claims what does not hold, or something that nobody checks."""
+    for pattern, holds in CLAIMS[case.chart.chart]:
+        match = re.fullmatch(pattern, case.title)
+        if match:
+            return not holds(case, match)
+    return True

@@ -1,0 +1,318 @@
+"""Configs whose charts have every title there is, and these charts with what a reader chose."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+import rooflines
+from rooflines import charts
+from rooflines.charts.comparing import EVERY
+from rooflines.charts.families import fitted, unchecked
+from rooflines.charts.kit.text import chip_label
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rooflines.charts.chart import Spec
+
+B = {"from": 1, "to": 65536, "factor": 8}
+LONG = {"from": 1, "to": 4096, "factor": 2}
+MATMUL = {"operation": "matmul", "dtypes": ["bf16"], "chips": ["tpu-v5e", "h100-sxm", "b200"]}
+BLOCK = [{"name": "m-up", "D": 4096, "F": 14336}, {"name": "m-down", "D": 14336, "F": 4096}]
+SPLITS = ["batch", "batch/gather-w", "column", "column/gather-x", "contracting/all-reduce"]
+TWINS = {name: {"base": "h100-sxm", "source": "a test"} for name in ("one", "two")}
+
+CONFIGS: dict[str, dict[str, Any]] = {
+    "one chip": {
+        "sweeps": {
+            "s": {
+                **MATMUL,
+                "chips": ["tpu-v5e"],
+                "grid": {"B": B},
+                "shapes": BLOCK,
+                "sharding": SPLITS,
+                "shards": [1, 2, 16],
+            }
+        }
+    },
+    "ties": {
+        "sweeps": {
+            "s": {**MATMUL, "chips": list(TWINS), "grid": {"B": LONG, "D": [1024, 2048], "F": "D"}}
+        },
+        "chips": TWINS,
+        "charts": [
+            {"chart": chart, "sweep": "s"}
+            for chart in ("chips", "ridges", "per-dollar", "per-watt", "attained")
+        ],
+    },
+    "all never": {
+        "sweeps": {"s": {**MATMUL, "grid": {"B": LONG, "D": [64, 128], "F": "D"}}},
+        "charts": [{"chart": "attained", "sweep": "s"}],
+    },
+    "all never, split": {
+        "sweeps": {
+            "s": {
+                **MATMUL,
+                "grid": {"B": LONG},
+                "shapes": [{"name": "x", "D": 64, "F": 64}],
+                "sharding": ["none", *SPLITS],
+                "shards": [1, 2, 4],
+            }
+        }
+    },
+    "one size": {
+        "sweeps": {"s": {**MATMUL, "grid": {"B": LONG, "D": 4096, "F": 4096}}},
+        "charts": [{"chart": "attained", "sweep": "s"}],
+    },
+    "every size found": {
+        "sweeps": {
+            "s": {
+                **MATMUL,
+                "chips": ["tpu-v5e"],
+                "grid": {"B": LONG, "D": [4096, 8192, 16384, 32768], "F": [4096, 8192, 16384]},
+            }
+        }
+    },
+    "few chips": {
+        "sweeps": {
+            "s": {
+                **MATMUL,
+                "grid": {"B": LONG, "D": [1024, 4096, 8192, 16384], "F": [1024, 8192, 16384]},
+                "sharding": ["contracting/all-reduce", "column"],
+                "shards": [4],
+            }
+        },
+        "charts": [
+            {"chart": "critical", "sweep": "s"},
+            {"chart": "bounds", "sweep": "s", "up": "D"},
+        ],
+    },
+    "no thresholds": {
+        "sweeps": {
+            "s": {
+                **MATMUL,
+                "grid": {"B": LONG},
+                "shapes": BLOCK,
+                "sharding": SPLITS,
+                "shards": [1, 2, 4],
+                "thresholds": [],
+            }
+        },
+        "charts": [{"chart": "bounds", "sweep": "s"}, {"chart": "time", "sweep": "s"}],
+    },
+    "too large": {
+        "sweeps": {
+            "s": {
+                **MATMUL,
+                "grid": {"B": B},
+                "shapes": [{"name": "m-up", "D": 2**18, "F": 2**18}, *BLOCK[1:]],
+            }
+        },
+        "charts": [{"chart": "time", "sweep": "s"}, {"chart": "layers", "sweep": "s"}],
+    },
+    "on-chip memory first": {
+        "sweeps": {
+            "s": {
+                **MATMUL,
+                "chips": ["tpu-v5e"],
+                "memory": ["vmem", "hbm"],
+                "grid": {"B": LONG, "D": 1024, "F": 1024},
+            }
+        },
+        "charts": [{"chart": "roofline", "sweep": "s"}],
+    },
+}
+
+
+@dataclass
+class Case:
+    """What a chart says for one choice of a reader.
+
+    Attributes:
+        config, chart: The config, and which of its charts.
+        choice: The reader's choice by parameter.
+        title, subtitle: What is said.
+        spec: The chart.
+    """
+
+    config: rooflines.Config
+    chart: Any
+    choice: dict[str, str]
+    title: str
+    subtitle: str
+    spec: dict[str, Any]
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The dimensions of the sweep's operation."""
+        return tuple(self.config.sweeps[self.chart.sweep].op.dims)
+
+    def data(self, *columns: str) -> pl.DataFrame:
+        """The chart's rows that have these columns, of the reader's choice."""
+        rows: list[dict[str, Any]] = next(
+            (
+                rows
+                for rows in self.spec["datasets"].values()
+                if rows and set(columns) <= set(rows[0])
+            ),
+            [],
+        )
+        data = pl.DataFrame(rows, infer_schema_length=None, schema=None if rows else columns)
+        kept = {name: value for name, value in self.choice.items() if name in data.columns}
+        return data.filter(*(pl.col(name).cast(pl.String) == value for name, value in kept.items()))
+
+    def _chosen(self, frame: pl.DataFrame) -> pl.DataFrame:
+        names = ("chip", "dtypes", "sharding")
+        return frame.filter(
+            *(pl.col(name) == self.choice[name] for name in names if name in self.choice)
+        )
+
+    def thresholds(self) -> pl.DataFrame:
+        """Of the first dimension, or of the one that the sweep solves for."""
+        found = self._chosen(known_thresholds(self.config, self.chart))
+        axis = (
+            self.dims[0]
+            if self.chart.chart != "shards"
+            else next(a for a in found["axis"].unique(maintain_order=True) if a in self.dims)
+        )
+        return found.filter(pl.col("axis") == axis)
+
+    def rows(self) -> pl.DataFrame:
+        """Of the table."""
+        return self._chosen(known_rows(self.config, self.chart))
+
+    def at(self, frame: pl.DataFrame, text: str) -> pl.DataFrame:
+        """The rows at the sizes that a text names: `D = F = 8,192`, `m-down, D = 4,096`."""
+        shapes = [name for name in frame["shape"].drop_nulls().unique() if name in text.split(", ")]
+        frame = frame.filter(pl.col("shape").is_in(shapes)) if shapes else frame
+        for names, value in re.findall(r"((?:\b[A-Z] = )+)([\d,]*\d)", text):
+            for dim in names.replace("=", " ").split():
+                frame = frame.filter(pl.col(dim) == number(value)) if dim in self.dims else frame
+        return frame
+
+
+@cache
+def drawn_cases(name: str) -> tuple[Case, ...]:
+    """Everything that the charts of a config say."""
+    config = rooflines.load_config(None if name == "default" else CONFIGS[name])
+    results = charts.of_config(config)
+    found = []
+    for chart in config.charts:
+        with unchecked():
+            spec = fitted(results, chart)[1]
+        findings = next(p["value"] for p in spec["params"] if p["name"] == "findings")
+        names = list(spec["usermeta"]["choices"])
+        for key, said in findings.items():
+            choice = dict(zip(names, key.split("|"), strict=True))
+            if EVERY in key.split("|"):
+                del choice["chip"]  # all are shown; any other choice highlights one of them
+            elif any(other.startswith(EVERY) for other in findings):
+                continue
+            found.append(
+                Case(config, chart, choice, said["title"], " ".join(said["subtitle"]), spec)
+            )
+    return tuple(found)
+
+
+KNOWN: dict[tuple[int, str, str], pl.DataFrame] = {}
+TEXTS = ("chip", "dtypes", "sharding", "shape", "network", "memory")
+
+
+def known_thresholds(config: rooflines.Config, chart: Spec) -> pl.DataFrame:
+    """The thresholds of a chart's chips and dtypes, from the first memory level, computed once."""
+    return _known(
+        config, chart, "thresholds", lambda: rooflines.thresholds(config, chart.sweep).lazy()
+    )
+
+
+def known_rows(config: rooflines.Config, chart: Spec) -> pl.DataFrame:
+    """Their rows."""
+    return _known(config, chart, "rows", lambda: rooflines.rows(config, chart.sweep))
+
+
+def _known(
+    config: rooflines.Config,
+    chart: Spec,
+    what: str,
+    computed: Callable[[], pl.LazyFrame],
+) -> pl.DataFrame:
+    key = (id(config), chart.id, what)
+    if key not in KNOWN:
+        frame = computed().with_columns(pl.col(TEXTS).cast(pl.String))
+        mine = pl.col("chip").is_in(chart.chips) & pl.col("dtypes").is_in(chart.dtypes)
+        KNOWN[key] = frame.filter(
+            mine, memory=config.sweeps[chart.sweep].config["memory"][0]
+        ).collect()
+    return KNOWN[key]
+
+
+def number(text: str) -> int:
+    """`19,813` as a number."""
+    return int(text.replace(",", ""))
+
+
+def numbers(text: str) -> list[int]:
+    """`2, 4 or 8` and `2, 4 ... 64` as numbers."""
+    found = [int(value) for value in re.findall(r"\d+", text)]
+    while "..." in text and 2 * found[-2] < found[-1]:
+        found.insert(-1, 2 * found[-2])
+    return found
+
+
+def span(values: pl.Series) -> tuple[int, int]:
+    """The smallest and the largest of some thresholds, none of which is never."""
+    assert values.null_count() == 0
+    return int(values.min()), int(values.max())  # type: ignore[arg-type]
+
+
+def said_span(match: re.Match[str]) -> tuple[int, int]:
+    """The sizes that a title names."""
+    return number(match["low"]), number(match["high"] or match["low"])
+
+
+SPAN = r"(?P<size>[A-Z]) = (?P<low>[\d,]*\d)(?: to (?P<high>[\d,]*\d))?"
+ON = r"(?:(?P<shards>[\d, .or]+) × )?(?P<chip>.+)"
+
+
+def ridge(case: Case, chip: str, dtypes: str) -> float:
+    """The ridge of a chip, from a row of the table [FLOP/byte]."""
+    row = (
+        known_rows(case.config, case.chart)
+        .filter(pl.col("chip") == chip, pl.col("dtypes") == dtypes)
+        .row(0, named=True)
+    )
+    return float((row["flops"] / row["t_math_s"]) / (row["memory_bytes"] / row["t_memory_s"]))
+
+
+def shown_chip(case: Case, label: str) -> str:
+    """The id of a chip that a title names."""
+    return str(next(chip for chip in case.chart.chips if chip_label(chip) == label))
+
+
+def cells(case: Case) -> pl.DataFrame:
+    """The thresholds of the sizes on a map, on the fewest chips and of the first split."""
+    found = case.thresholds()
+    found = found.filter(pl.col("shards") == pl.col("shards").min()).filter(
+        pl.col("sharding") == pl.col("sharding").first()
+    )
+    _, across, up = case.dims
+    return found.join(
+        case.data("x_low", "critical")
+        .select(pl.col("x").alias(across), pl.col("y").alias(up))
+        .unique(),
+        on=[across, up],
+    )
+
+
+def fewest(case: Case, match: re.Match[str]) -> bool:
+    """Whether a title names as many chips as its numbers are of."""
+    shards = cells(case)["shards"].unique().to_list()
+    return (
+        shards == (numbers(match["shards"]) if match["shards"] else [1])
+        and chip_label(case.choice["chip"]) == match["chip"]
+    )
