@@ -1,9 +1,12 @@
-"""Rooflines of whole grids at once: at which size is an operation compute-bound, on which chip, and what would change it?
+"""Rooflines of whole grids at once.
+
+At which size is an operation compute-bound, on which chip, and what would change it?
+
 
     >>> import rooflines
-    >>> config = rooflines.load_config()                     # the default config, or a path, or a mapping
+    >>> config = rooflines.load_config()                   # the default, or a path, or a mapping
     >>> rooflines.rows(config, "book-matmul").collect()      # the rows of a sweep
-    >>> rooflines.thresholds(config)                         # from which size on it is compute-bound
+    >>> rooflines.thresholds(config)                       # from which size it is compute-bound
 
 Source of the model: All About Rooflines, a chapter of How to Scale Your Model.
 """

@@ -19,7 +19,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def abridged(head: str, lines: Iterable[str]) -> str:
-    """A heading with an indented list below it, of which the first few are shown: the `repr` of what holds many things."""
+    """A heading and the first few entries of a list, indented: the `repr` of a collection."""
     every = list(lines)
     more = [f"... and {len(every) - MOST_SHOWN} more"] if len(every) > MOST_SHOWN else []
     return "\n  ".join([head, *every[:MOST_SHOWN], *more])

@@ -66,7 +66,8 @@ METRICS = (
         Column(
             f"t_{resource.name}_s",
             "s",
-            f"time that {resource.name} takes: {resource.work} / (rate * efficiency); 0 without work",
+            f"time that {resource.name} takes: {resource.work} / (rate * efficiency); 0 "
+            "without work",
         )
         for resource in RESOURCES
     ),
@@ -83,7 +84,8 @@ METRICS = (
     Column(
         "t_estimate_s",
         "s",
-        "calibrated time: the largest of the nominal times over their fitted shares, plus the fitted overhead; no efficiency enters",
+        "calibrated time: the largest of the nominal times over their fitted shares, plus the "
+        "fitted overhead; no efficiency enters",
         null="the chip has no calibration for the compute dtype",
     ),
     *(
@@ -95,7 +97,8 @@ METRICS = (
     Column(
         "bound",
         "",
-        f"the resource that takes longest: {', '.join(r.bound for r in RESOURCES)}; a tie goes to the earlier of these",
+        f"the resource that takes longest: {', '.join(r.bound for r in RESOURCES)}; a tie goes "
+        "to the earlier of these",
     ),
     Column(
         "fits",
@@ -147,16 +150,17 @@ def threshold_columns(dims: tuple[str, ...]) -> tuple[Column, ...]:
         Column(
             "critical_exact",
             "1",
-            "the real size at which t_math equals the largest other time (for shards: the real number of chips)",
+            "the real size at which t_math equals the largest other time (for shards: the real "
+            "number of chips)",
             null="never (for shards: not even on one chip, or without end)",
         ),
         Column(
             "critical",
             "1",
-            "the smallest whole size at which t_math is at least every other time; for shards the largest number of chips, of those "
-            "the interconnect joins, at which it still is",
-            null="never, or not below 2^62 where critical_exact is given (for shards: not even on one chip, or without end where limit is "
-            "null too)",
+            "the smallest whole size at which t_math is at least every other time; for shards "
+            "the largest number of chips, of those the interconnect joins, at which it still is",
+            null="never, or not below 2^62 where critical_exact is given (for shards: not even "
+            "on one chip, or without end where limit is null too)",
         ),
         *(
             Column(
@@ -170,13 +174,15 @@ def threshold_columns(dims: tuple[str, ...]) -> tuple[Column, ...]:
         Column(
             "critical_rule",
             "1",
-            "the rule of thumb: the size against memory with all other dimensions taken as infinite",
+            "the rule of thumb: the size against memory with all other dimensions taken as "
+            "infinite",
             null="no operand lacks the dimension, never, or it is shards that is solved for",
         ),
         Column(
             "limit",
             "",
-            "the resource that binds below critical (for shards: on one chip more), or for ever where that is null",
+            "the resource that binds below critical (for shards: on one chip more), or for "
+            "ever where that is null",
             null="nothing but compute ever binds",
         ),
         Column(

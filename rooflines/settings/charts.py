@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from rooflines.basics.errors import Mistakes, RooflinesError, close_to, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, one_of, quote
 from rooflines.catalogue.forms import Count, Entry, Name, Text, understood
 
 __all__ = ["KINDS", "MODULES", "OF_ROWS", "ChartConfig", "Charts", "understood_chart"]
@@ -40,17 +40,12 @@ MODULES = {
     "time": ("charts/times.py", "charts/frames_sizes.py"),
     "bounds": ("charts/bounds.py", "charts/frames_sizes.py"),
 }
-"""The modules that draw each family: it is drawn anew when one of them changes, or what they import."""
+"""The modules that draw each family: it is drawn again when one of them changes, or what they
+import."""
 
 
 def _kind(value: object) -> object:
-    if not isinstance(value, str) or value not in KINDS:
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which is no chart",
-            f"use one of {', '.join(KINDS)}",
-            close=close_to(value, KINDS),
-        )
+    one_of(value, KINDS, "no chart")
     return value
 
 
@@ -88,11 +83,16 @@ class ChartConfig(Entry):
     title: Text | None = Field(None, description="in place of the finding")
     chips: Names = Field(
         None,
-        description="which of the sweep's chips, the first one shown first; null: those the config names most often",
+        description=(
+            "which of the sweep's chips, the first one shown first; null: those the "
+            "config names most often"
+        ),
     )
     dtypes: Names = Field(
         None,
-        description="which of the sweep's dtype combinations; null: those the config names most often",
+        description=(
+            "which of the sweep's dtype combinations; null: those the config names most often"
+        ),
     )
     shape: Text | None = Field(
         None, description="which of the sweep's shapes, for charts of one shape"
