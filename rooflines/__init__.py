@@ -1,9 +1,12 @@
-"""Rooflines of whole grids at once: at which size is an operation compute-bound, on which chip, and what would change it?
+"""Rooflines of whole grids at once.
+
+At which size is an operation compute-bound, on which chip, and what would change it?
+
 
     >>> import rooflines
-    >>> config = rooflines.load_config()                     # the default config, or a path, or a mapping
+    >>> config = rooflines.load_config()                   # the default, or a path, or a mapping
     >>> rooflines.rows(config, "book-matmul").collect()      # the rows of a sweep
-    >>> rooflines.thresholds(config)                         # from which size on it is compute-bound
+    >>> rooflines.thresholds(config)                       # from which size it is compute-bound
 
 Source of the model: All About Rooflines, a chapter of How to Scale Your Model.
 """
@@ -13,49 +16,40 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.version import __version__
+from rooflines.basics.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from rooflines.api import chips, columns, dtypes, rows, skipped, thresholds
-    from rooflines.basics.errors import PlausibilityWarning, RooflinesError
-    from rooflines.config import Config, load_config
-    from rooflines.results.provenance import Origin, origin
-    from rooflines.results.tables import scan
-
-__all__ = [
-    "Config",
-    "Origin",
-    "PlausibilityWarning",
-    "RooflinesError",
-    "__version__",
-    "chips",
-    "columns",
-    "dtypes",
-    "load_config",
-    "origin",
-    "rows",
-    "scan",
-    "skipped",
-    "thresholds",
-]
+    from rooflines.api import chips as chips
+    from rooflines.api import columns as columns
+    from rooflines.api import dtypes as dtypes
+    from rooflines.api import rows as rows
+    from rooflines.api import skipped as skipped
+    from rooflines.api import thresholds as thresholds
+    from rooflines.basics.errors import PlausibilityWarning as PlausibilityWarning
+    from rooflines.basics.errors import RooflinesError as RooflinesError
+    from rooflines.config import Config as Config
+    from rooflines.config import load_config as load_config
+    from rooflines.results.provenance import Origin as Origin
+    from rooflines.results.provenance import origin as origin
+    from rooflines.results.tables import scan as scan
 
 HOMES = {
-    "Config": "config",
-    "load_config": "config",
-    "PlausibilityWarning": "basics.errors",
-    "RooflinesError": "basics.errors",
-    "Origin": "results.provenance",
-    "origin": "results.provenance",
+    **dict.fromkeys(("chips", "columns", "dtypes", "rows", "skipped", "thresholds"), "api"),
+    **dict.fromkeys(("PlausibilityWarning", "RooflinesError"), "basics.errors"),
+    **dict.fromkeys(("Config", "load_config"), "config"),
+    **dict.fromkeys(("Origin", "origin"), "results.provenance"),
     "scan": "results.tables",
 }
-"""Where names live that are not in `api`."""
+"""The module of each public name."""
+
+__all__ = ["__version__", *HOMES]  # noqa: PLE0604, all of them are strings
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401, any of the names above
     """Names are loaded when they are first used: planning a workflow does not wait for polars."""
-    if name not in __all__:
+    if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{HOMES.get(name, 'api')}"), name)
+    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""What one does with a config in Python: its rows, its thresholds, and the catalogues, as frames."""
+"""The Python interface: rows and thresholds of a config, and the catalogues, as frames."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def rows(config: Config, sweep: str) -> pl.LazyFrame:
         sweep: The sweep's name.
 
     Returns:
-        A lazy frame with the columns of the table that the workflow would write, in its order; `columns()` explains them.
+        A lazy frame with the columns of the table that the workflow would write, in its order;
+        `columns()` explains them.
 
     Raises:
         RooflinesError: There is no such sweep.
@@ -46,7 +47,8 @@ def thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
         sweep: A sweep's name; all of them by default.
 
     Returns:
-        A row for everything that is held fixed and every axis that is solved for; `columns()` explains the columns.
+        A row for everything that is held fixed and every axis that is solved for; `columns()`
+        explains the columns.
 
     Raises:
         RooflinesError: There is no such sweep.
@@ -66,8 +68,9 @@ def chips(config: Config | None = None) -> pl.DataFrame:
         config: Adds the config's own chips to those of the catalogue.
 
     Returns:
-        `chip`, `name`, `vendor`, `base` (null: no variant), `path` (such as `memory.hbm.bytes_per_s`), `value` (in the SI unit of the
-        path's last word), `source`, `confidence`, `estimate`, `halved`, `printed_with_sparsity`, `note`.
+        `chip`, `name`, `vendor`, `base` (null: no variant), `path` (such as
+        `memory.hbm.bytes_per_s`), `value` (in the SI unit of the path's last word),
+        `source`, `confidence`, `estimate`, `halved`, `printed_with_sparsity`, `note`.
     """
     entries = chip_entries() if config is None else config.chips
     records = [
@@ -135,7 +138,12 @@ def _numbers(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def dtypes() -> pl.DataFrame:
-    """The dtype combinations: `dtypes` (the name), `x`, `w`, `out`, `compute` (formats), `x_bits`, `w_bits`, `out_bits` [bit], `note`."""
+    """The dtype combinations.
+
+    Returns:
+        `dtypes` (the name), `x`, `w`, `out`, `compute` (formats), `x_bits`, `w_bits`, `out_bits`
+        [bit], `note`.
+    """
     catalogue = dtype_entries()
     combinations = combinations_of(list(catalogue.combinations), catalogue)
     return pl.DataFrame(
@@ -156,7 +164,11 @@ def dtypes() -> pl.DataFrame:
 
 
 def columns() -> pl.DataFrame:
-    """The column dictionary: `file` (table, thresholds or skipped), `column`, `unit`, `meaning`, `null` (what a null means)."""
+    """The column dictionary.
+
+    Returns:
+        `file` (table, thresholds or skipped), `column`, `unit`, `meaning`, `null` (its meaning).
+    """
     dims = ("B", "D", "F")
     files = {
         "table": dictionary.table_columns(dims),

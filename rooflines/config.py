@@ -64,7 +64,10 @@ class Config:
     def __repr__(self) -> str:
         """Its sweeps, a line each, and how many charts it has."""
         rows = sum(sweep.rows for sweep in self.sweeps.values())
-        head = f"<Config {self.file}: {counted(len(self.sweeps), 'sweep')}, {counted(rows, 'row')}, {counted(len(self.charts), 'chart')}>"
+        head = (
+            f"<Config {self.file}: {counted(len(self.sweeps), 'sweep')}, "
+            f"{counted(rows, 'row')}, {counted(len(self.charts), 'chart')}>"
+        )
         return abridged(head, map(repr, self.sweeps.values()))
 
     def sweep(self, name: str) -> Sweep:
@@ -95,7 +98,8 @@ def load_config(source: str | Path | Mapping[str, Any] | None = None) -> Config:
         The config, checked down to the last key: what it describes can be computed.
 
     Raises:
-        RooflinesError: It is wrong somewhere; the message says where, what was found and how to mend it, for each mistake.
+        RooflinesError: It is wrong somewhere; the message says where, what was found and how to
+            mend it, for each mistake.
 
     Warns:
         PlausibilityWarning: A number of one of its own chips looks like a slip.
@@ -121,7 +125,8 @@ def _check_thresholds(solutions: int) -> None:
         fix = "solve for fewer dimensions, for nothing with [], or choose fewer of the other sizes"
         raise RooflinesError(
             "thresholds",
-            f"makes {solutions:,} thresholds, more than the {MOST_THRESHOLDS:,} that one file holds",
+            f"makes {solutions:,} thresholds, more than the {MOST_THRESHOLDS:,} that one file "
+            "holds",
             fix,
         )
 
@@ -152,7 +157,7 @@ def _understood(file: str, given: object) -> tuple[Config, list[RooflinesError]]
 
 
 def _all_chips(top: ConfigFile, mistakes: Mistakes) -> tuple[Partial[Chip], list[RooflinesError]]:
-    """The chips of the catalogue and those of the config that are right, and what looks like a slip in the latter."""
+    """The valid chips of the catalogue and of the config, and likely slips in the latter."""
     catalogue = chip_entries()
     own: Partial[Chip] = Partial({}, ())
     unlikely: list[RooflinesError] = []
@@ -176,7 +181,7 @@ def _all_chips(top: ConfigFile, mistakes: Mistakes) -> tuple[Partial[Chip], list
 
 
 def _understood_charts(charts: object, mistakes: Mistakes) -> str | list[ChartConfig | None]:
-    """The charts as far as they are right; None in the place of one that cannot be checked any further."""
+    """The charts as far as they are right; None for one that cannot be checked any further."""
     if not isinstance(charts, list):
         return str(charts)
     known: list[ChartConfig | None] = [None] * len(charts)

@@ -17,7 +17,7 @@ from rooflines import RooflinesError
 from rooflines.charts.models import models_of
 from rooflines.charts.registry import charts, headings, modules_of
 from rooflines.run.plan import DRAWING, plan
-from rooflines.settings.schema import Shape
+from rooflines.settings.shapes import Shape
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -117,7 +117,7 @@ def test_bands_of_a_roofline_mean_one_thing_on_every_chip() -> None:
     chips = [
         chip
         for chip in dict.fromkeys(chip_rows.chip for chip_rows in sweep.by_chip)
-        if "bf16" in sweep.chips[chip]["units"]["matrix"]
+        if "bf16" in sweep.chips[chip].units["matrix"]
     ]
     frame = charts.roofline_frame(
         charts.of_config(config).of("model-shapes", chips, ["bf16"]), "llama-3-70b-down"

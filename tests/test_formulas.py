@@ -295,7 +295,8 @@ NO_SHARDINGS: list[tuple[str, Any, str]] = [
     (
         "matmul",
         {"split": "D", "then": "reduce"},
-        "then is 'reduce', which is no reduction.\n  fix: use one of all-reduce, reduce-scatter, or leave it out.",
+        "then is 'reduce', which is no reduction.\n  close to it: all-reduce, reduce-scatter\n"
+        "  fix: use one of all-reduce, reduce-scatter, or leave it out.",
     ),
     (
         "matmul",

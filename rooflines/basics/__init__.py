@@ -1,1 +1,1 @@
-"""Errors, exact numbers, and YAML that is bounded and keeps its lines: what every other package stands on."""
+"""Errors, exact numbers, and bounded YAML that keeps its lines."""

@@ -1,7 +1,8 @@
-"""The one exception of the package: a message that says where, what was found, what is known and how to fix it.
+"""The one exception of the package: its message says where, what is wrong, and how to fix it.
 
-What can be checked independently is checked in a `with Mistakes() as mistakes:` block, part by part in `with mistakes.at(place):`: one
-exception then has the mistakes of all parts. What needs a part that was refused is ended by an exception without mistakes (`Partial`).
+Independent parts are checked in a `with Mistakes() as mistakes:` block, each in its own
+`with mistakes.at(place):`; one exception then has the mistakes of all parts. Reading a part that
+was refused raises an exception without mistakes (`Partial`, and `Entry` of the catalogue).
 """
 
 from __future__ import annotations
@@ -33,10 +34,8 @@ __all__ = [
 LONGEST_QUOTE = 80
 """Characters of a wrong value that a message repeats; the rest says nothing more."""
 
-
 LONGEST_PLACE = 400
 """Characters of a key path that a message shows."""
-
 
 MOST_SHOWN = 20
 """Mistakes that one message spells out [1]."""
@@ -49,28 +48,24 @@ class RooflinesError(ValueError):
     """A mistake in what the user wrote, or several; `str(error)` is the whole message.
 
     Args:
-        where: The key path of the mistake, such as `sweeps.mlp.chips[1]`; empty for the file as a whole.
+        where: The key path of the mistake, such as `sweeps.mlp.chips[1]`; empty for the file as a
+            whole.
         problem: What is wrong there, a predicate: "is 'h100', which is no chip".
         fix: What to do about it, an imperative without a full stop.
         close: Known names that look like the one found.
-        file: The file it stands in.
+        file: The file that has it.
 
     Attributes:
         line: The line of that file [1]; None where it is not known.
-        errors: The mistakes one by one; the other attributes are those of the first. Empty where a value was needed that was refused
-            before: the mistake is in the message of that value.
+        errors: The mistakes one by one; the other attributes are those of the first. Empty where a
+            value was needed that was refused before: the mistake is in the message of that value.
     """
 
     def __init__(
         self, where: str, problem: str, fix: str, *, close: Iterable[str] = (), file: str = ""
     ) -> None:
-        self.where, self.problem, self.fix, self.close, self.file = (
-            where,
-            problem,
-            fix,
-            tuple(close),
-            file,
-        )
+        self.where, self.problem, self.fix = where, problem, fix
+        self.close, self.file = tuple(close), file
         self.line: int | None = None
         self._several: tuple[Self, ...] | None = None
         super().__init__(where, problem, fix)
@@ -100,7 +95,7 @@ class RooflinesError(ValueError):
 
         Args:
             place: Goes before its key path.
-            file: The file it stands in.
+            file: The file that has it.
             line_of: The line of a key path in that file.
         """
         if self._several is not None:
@@ -117,7 +112,7 @@ class RooflinesError(ValueError):
         return outer
 
     def __str__(self) -> str:
-        """Where and what, what is close to it, how to fix it: a line each, for the first mistakes; then how many more there are."""
+        """Place and problem, close names, fix: a line each; then how many more mistakes exist."""
         if self._several is not None:
             more = len(self._several) - MOST_SHOWN
             count = f"at least {more}" if len(self._several) >= MOST_COLLECTED else more
@@ -133,11 +128,14 @@ class RooflinesError(ValueError):
 
 
 class PlausibilityWarning(UserWarning):
-    """A number of a chip of one's own that looks like a known slip; the chip's `plausible` overrules it."""
+    """A number of a config's own chip that looks like a common slip.
+
+    The chip's `plausible` overrules it.
+    """
 
 
 class Mistakes:
-    """Collects the mistakes of independent parts; at the end of a `with` block all of them are raised as one error.
+    """Collects the mistakes of independent parts, and raises them as one error when its block ends.
 
     An error raised in the block itself, outside of its parts, ends it and joins those collected.
     """
@@ -147,10 +145,12 @@ class Mistakes:
         self.ended = False
 
     def add(self, error: RooflinesError) -> None:
-        """Collect the mistakes of an error, of each place the first: others there tend to follow from it.
+        """Collect the mistakes of an error, the first one of each place.
+
+        Others at the same place tend to follow from it.
 
         Raises:
-            RooflinesError: There are so many that looking for more makes no sense.
+            RooflinesError: There are more than `MOST_COLLECTED`.
         """
         self.ended |= not error.errors
         for single in error.errors:
@@ -159,11 +159,17 @@ class Mistakes:
                 self.check()
 
     def at(self, place: str = "") -> Part:
-        """Collects the mistakes of a part: those of an error raised inside, and those added to it; `place` goes before their key paths."""
+        """A collector for a part.
+
+        It takes errors raised inside and mistakes added to it; `place` goes before their key paths.
+        """
         return Part(self, place)
 
     def check(self) -> None:
-        """Raise what was found, if anything was; without mistakes, where a part needed what was refused elsewhere."""
+        """Raise the mistakes, if there are any.
+
+        The error has none where a part needed something that was refused elsewhere.
+        """
         if self.found or self.ended:
             raise RooflinesError.of(self.found.values())
 
@@ -183,7 +189,7 @@ class Mistakes:
 
 
 class Part(Mistakes):
-    """Collects the mistakes of a part for those of the whole; the block after it is run whatever was found."""
+    """Passes the mistakes of a part on to the whole; the code after its block always runs."""
 
     def __init__(self, whole: Mistakes, place: str) -> None:
         super().__init__()
@@ -210,7 +216,9 @@ Value = TypeVar("Value")
 
 
 class Partial(dict[str, Value]):
-    """Entries by name, some of them refused: asking for one of these raises an error without mistakes, since its mistake is collected already.
+    """Entries by name, some of them refused.
+
+    Reading a refused one raises an error without mistakes: its mistake is collected already.
 
     Args:
         values: What was accepted.
@@ -231,19 +239,22 @@ class Partial(dict[str, Value]):
 
 
 def plain(place: str) -> str:
-    """A key path as a message shows it: on one line, shortened; it has keys that the user wrote, and those may be anything."""
+    """A key path as a message shows it: on one line, shortened; the user may write anything."""
     shown = place if len(place) <= LONGEST_PLACE else f"{place[: LONGEST_PLACE - 3]}..."
     return printable(shown)
 
 
 def printable(text: object) -> str:
-    """Text, or a path, on one line: control characters and bytes that are no text are escaped, so that a terminal obeys none of them."""
+    """Text, or a path, on one line.
+
+    Control characters and undecodable bytes are escaped, so that a terminal obeys none of them.
+    """
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(text))
 
 
 @contextmanager
 def placed(place: str = "", *, file: str = "") -> Iterator[None]:
-    """Adds a place to the errors raised inside: `place` goes before their key path, `file` names the file."""
+    """Adds to the errors raised inside: `place` before their key path, `file` as their file."""
     try:
         yield
     except RooflinesError as error:
@@ -251,7 +262,7 @@ def placed(place: str = "", *, file: str = "") -> Iterator[None]:
 
 
 def close_to(name: object, known: Iterable[str]) -> list[str]:
-    """The known names that a reader could have meant by `name`: those that contain it, then those spelt alike."""
+    """The known names that `name` could mean: those that contain it, then those spelt alike."""
     text, names = str(name).lower(), list(known)
     contain = [known_name for known_name in names if len(text) > 1 and text in known_name.lower()]
     alike = get_close_matches(text, names, n=3, cutoff=0.6)
@@ -259,7 +270,7 @@ def close_to(name: object, known: Iterable[str]) -> list[str]:
 
 
 def circle(names: Sequence[str], order: Iterable[str]) -> list[str]:
-    """The names of a circle as every message shows it: from the one that comes first in the file, around and back to it."""
+    """The names of a circle, from the one that comes first in the file around and back to it."""
     first = names.index(min(names, key=list(order).index))
     return [*names[first:], *names[: first + 1]]
 

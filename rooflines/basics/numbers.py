@@ -1,4 +1,4 @@
-"""Numbers as people write them: exact decimals, also where YAML hands them over as text (`1.97e14`)."""
+"""Numbers as people write them: exact decimals, also where YAML reads text (`1.97e14`)."""
 
 from __future__ import annotations
 
@@ -14,22 +14,26 @@ LARGEST_SIZE = 2**53
 """The largest size of one dimension: up to here a Float64 holds every whole number."""
 
 LARGEST_COUNT = 2**62
-"""Larger whole numbers are in no column and in no step between: the sum of two still is an Int64."""
+"""Larger whole numbers are in no column and in no step between: the sum of two still is an
+Int64."""
 
 LARGEST_NUMBER = 1e300
 """Beyond this a product of two numbers would overflow, and nothing means such a number."""
 
 DECIMAL = re.compile(r"[+-]?((0|[1-9]\d*(_\d+)*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-"""A decimal number that can be read in one way only: no zero before other digits, and single underscores between digits."""
+"""A decimal number that can be read in one way only: no zero before other digits, and single
+underscores between digits."""
 
 LONGEST_DECIMAL = 400
-"""Characters of a number written as text; Python itself refuses to read whole numbers of thousands of digits."""
+"""Characters of a number written as text; Python itself refuses to read whole numbers of thousands
+of digits."""
 
 
 def number(value: object) -> int | float:
     """The number that was meant: a YAML number, or the text of one.
 
-    PyYAML reads `1.97e14` as text, because YAML 1.1 wants a sign in the exponent; nobody means text by it.
+    PyYAML reads `1.97e14` as text, because YAML 1.1 wants a sign in the exponent; nobody means text
+    by it.
 
     Raises:
         RooflinesError: Not a number, or not a finite one.
@@ -62,7 +66,7 @@ def exact(value: object) -> Fraction:
 
 @cache
 def _fraction(decimal: str) -> Fraction:
-    """A decimal as a fraction, read once: the same few numbers of a catalogue are asked for thousands of times."""
+    """A decimal as a fraction; cached, since a catalogue's numbers are read thousands of times."""
     return Fraction(decimal)
 
 

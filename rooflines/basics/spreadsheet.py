@@ -7,7 +7,8 @@ import re
 __all__ = ["FORMULA", "is_formula"]
 
 FORMULA = r"(^|;)(\s*[=+\-@＝＋－＠]|[\t\r\n])"  # noqa: RUF001, the wide forms are formulas where they are typed
-"""Where text begins like a formula: at its start, or after a semicolon, which parts cells in half of the world."""
+"""Where text begins like a formula: at its start, or after a semicolon, which parts cells in half
+of the world."""
 
 BEGINS = re.compile(FORMULA)
 

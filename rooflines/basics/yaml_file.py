@@ -1,4 +1,4 @@
-"""YAML as people mean it: numbers in both spellings, no key twice, no aliases that grow without bound, and errors with line and column."""
+"""YAML without surprises: no duplicate keys, bounded aliases, errors with line and column."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ LARGEST_FILE = 2 * 2**20
 """Bytes of a config or catalogue [byte]; a larger one is a mistake."""
 
 MOST_NODES = 500_000
-"""Values of a document with its aliases spelt out [1]; each takes half a kilobyte while it is read."""
+"""Values of a document with its aliases spelt out [1]; each takes half a kilobyte while it is
+read."""
 
 DEEPEST = 40
 """Levels of nesting; a config has seven."""
@@ -49,7 +50,8 @@ PLAIN: Mapping[str, type[yaml.Node]] = {
         **dict.fromkeys(SCALARS, yaml.ScalarNode),
     }.items()
 }
-"""The kinds of values that there are, by their tag; a tag can ask for others, sets and bytes among them."""
+"""The kinds of values that there are, by their tag; a tag can ask for others, sets and bytes among
+them."""
 
 MERGE = "tag:yaml.org,2002:merge"
 """The key `<<`, whose mapping gives way to the keys beside it."""
@@ -60,10 +62,12 @@ CLEAR = re.compile(
     rf"{DECIMAL.pattern}|[+-]?0x[0-9a-fA-F]+|[+-]?0b[01]+|[+-]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
     re.ASCII,
 )
-"""The numbers of YAML 1.1 that mean what they look like. It has others: `1:30` is 90 by it, `017` is 15, `1__0` is 10."""
+"""The numbers of YAML 1.1 that mean what they look like. It has others: `1:30` is 90 by it, `017`
+is 15, `1__0` is 10."""
 
 SEPARATORS = ",\n[{?"
-"""Before every value but the first of a document stands one of these, or it follows a key or a dash on the line of one."""
+"""Before every value but the first of a document stands one of these, or it follows a key or a dash
+on the line of one."""
 
 SUSPICIOUS = 200
 """Brackets or columns of indentation that no config has [1]."""
@@ -75,7 +79,7 @@ class Loader(Base):  # type: ignore[misc]  # the C loader where libyaml is there
     """Plain data; a number may be written 1.97e14, and a mapping may not have a key twice."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002, PyYAML's signature
-        """A value; where a tag asks for a kind that its text is not, PyYAML ends in whatever error there is."""
+        """A value; where it does not fit its tag, PyYAML may raise any error."""
         try:
             return super().construct_object(node, deep)
         except (ValueError, LookupError, AttributeError):
@@ -113,7 +117,7 @@ Loader.add_implicit_resolver(
 )
 
 
-def read_yaml(path: str | Path) -> Any:  # noqa: ANN401, whatever stands in the file
+def read_yaml(path: str | Path) -> Any:  # noqa: ANN401, any YAML value
     """The plain data in a YAML file.
 
     Raises:
@@ -140,7 +144,10 @@ def read_yaml(path: str | Path) -> Any:  # noqa: ANN401, whatever stands in the 
 
 
 def _text(path: Path) -> str:
-    """The text of a file, a pipe or a device that may be endless; a pipe that nobody writes to is waited for, as `cat` does."""
+    """The text of a file, a pipe or a device, which may be endless.
+
+    A pipe that nobody writes to is waited for, as `cat` does.
+    """
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
@@ -162,7 +169,7 @@ def _place(mark: yaml.Mark) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}"
 
 
-def _plain_data(text: str) -> Any:  # noqa: ANN401, whatever stands in the file
+def _plain_data(text: str) -> Any:  # noqa: ANN401, any YAML value
     if _could_overflow(text):
         raise RecursionError
     if sum(map(text.count, SEPARATORS)) > MOST_NODES:
@@ -179,7 +186,8 @@ def _plain_data(text: str) -> Any:  # noqa: ANN401, whatever stands in the file
 def _could_overflow(text: str) -> bool:
     """Whether the nesting would overflow the stack of the parser, which recurses in C.
 
-    Brackets and indentation bound the nesting from above; only where they are suspicious are the parser's events counted.
+    Brackets and indentation bound the nesting from above; only where they exceed the limit are the
+    parser's events counted.
     """
     deepest = depth = 0
     for bracket in re.findall(r"[][{}]", text):
@@ -200,7 +208,10 @@ def _could_overflow(text: str) -> bool:
 
 
 def _check_shape(root: yaml.Node | None, loader: Loader) -> None:
-    """Refuse a document that nests too deep, that aliases blow up or that has ambiguous numbers, before anything is built of it."""
+    """Refuse a document before it is built.
+
+    It may nest too deep, grow by its aliases, or have ambiguous numbers.
+    """
     sizes: dict[int, int] = {}
 
     def size(node: yaml.Node, depth: int) -> int:
@@ -237,14 +248,22 @@ def _check_shape(root: yaml.Node | None, loader: Loader) -> None:
 def _check_number(node: yaml.ScalarNode, loader: Loader) -> None:
     """Refuse a number that YAML 1.1 reads as another one than people do."""
     if node.tag in NUMBERS and not CLEAR.fullmatch(node.value):
-        problem = f"has {shortened(node.value)}, which YAML reads as {quote(loader.construct_object(node))}"
-        fix = "write the number without leading zeros, colons and stray underscores, or put it in quotes where text is meant"
+        problem = (
+            f"has {shortened(node.value)}, which YAML reads as "
+            f"{quote(loader.construct_object(node))}"
+        )
+        fix = (
+            "write the number without leading zeros, colons and stray underscores, or put it "
+            "in quotes where text is meant"
+        )
         raise RooflinesError(_place(node.start_mark), problem, fix)
 
 
 @contextmanager
 def in_file(path: str | Path, place: str = "") -> Iterator[None]:
-    """Adds to the errors raised inside the file that they are about and the line of each mistake; mistakes come in that order.
+    """Adds to the errors raised inside their file and the line of each mistake.
+
+    Mistakes are sorted by line.
 
     Lines are looked up only now, in the text read again: no config that is right pays for them.
 
@@ -260,7 +279,7 @@ def in_file(path: str | Path, place: str = "") -> Iterator[None]:
 
 
 class Lines:
-    """The lines on which the keys and items of a YAML file are written; those behind an alias where the anchor is."""
+    """The lines of the keys and items of a YAML file; those behind an alias: of the anchor."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -274,7 +293,7 @@ class Lines:
         return None
 
     def of(self, where: str) -> int | None:
-        """The line of a key path, or of as much of it as is there [1]; None where nothing of it is."""
+        """The line of a key path, or of as much of it as exists [1]; None where nothing does."""
         node, line, rest = self._root, None, where
         while node is not None and rest:
             children = self._children(node)
@@ -297,7 +316,7 @@ class Lines:
         return line
 
     def _children(self, node: yaml.Node) -> dict[str, tuple[yaml.Node, yaml.Node]]:
-        """What a node holds, by its step of a key path: the node that has the line, and the value."""
+        """The children of a node by their step of a key path: the node with the line, the value."""
         if id(node) not in self._known:
             found: dict[str, tuple[yaml.Node, yaml.Node]] = {}
             if isinstance(node, yaml.SequenceNode):

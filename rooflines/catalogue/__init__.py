@@ -1,1 +1,1 @@
-"""Chips and dtypes: the typed entries of `chips.yaml` and `dtypes.yaml`, variants resolved, every number with its source."""
+"""Chips and dtypes: typed entries, variants resolved, every number with its source."""

@@ -45,7 +45,7 @@ __all__ = [
 
 
 def _config_dir() -> Path:
-    """Where the catalogues are: in the package where it is installed, beside it in the repository."""
+    """The folder of the catalogues: in the installed package, or beside it in the repository."""
     package = Path(__file__).parents[1]
     inside = package / "data"
     return inside if inside.is_dir() else package.parent / "config"
@@ -56,7 +56,8 @@ CHIPS_FILE = CONFIG_DIR / "chips.yaml"
 DTYPES_FILE = CONFIG_DIR / "dtypes.yaml"
 
 BY_DTYPE = ("units", "calibration")
-"""What of a chip is listed by dtype: names that are checked, so that a variant may use ones that its base lacks."""
+"""What of a chip is listed by dtype: names that are checked, so that a variant may use ones that
+its base lacks."""
 
 PARTS = ("units", "memory", "networks")
 """What of a chip a variant cannot replace in one piece: most of it would be lost."""
@@ -133,7 +134,8 @@ def resolve_chips(
     """Chip entries with their variants spelt out.
 
     Args:
-        given: Entries by id: whole chips, or variants with a `base` and dotted paths to what they override.
+        given: Entries by id: whole chips, or variants with a `base` and dotted paths to what they
+            override.
         known: Resolved entries that a `base` may also name.
         mistakes: Collects what is wrong with entries; key paths start at the chip's id.
 
@@ -192,7 +194,7 @@ def _resolve(
 
 
 def _check_dtypes(chip: object, mistakes: Mistakes) -> None:
-    """Refuse names that are no dtypes, whatever else is wrong with the chip."""
+    """Refuse names that are no dtypes, even where the chip has other mistakes."""
     formats = dtype_entries().formats
     entry = _mapping(chip)
     tables = {
@@ -203,11 +205,10 @@ def _check_dtypes(chip: object, mistakes: Mistakes) -> None:
         for dtype in _mapping(table):
             with mistakes.at():
                 if dtype not in formats:
-                    fix = f"use one of {', '.join(formats)}"
                     raise RooflinesError(
                         f"{place}.{dtype}",
                         "is no dtype of the catalogue",
-                        fix,
+                        f"use one of {', '.join(formats)}",
                         close=close_to(dtype, formats),
                     )
 
@@ -217,7 +218,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _override(base: Chip, variant: Mapping[str, Any], mistakes: Mistakes) -> dict[str, Any]:
-    """A variant's entry spelt out: the base with the numbers replaced that its dotted paths name."""
+    """A variant's entry spelt out: its base, with the numbers that its dotted paths replace."""
     entry = copy.deepcopy(base.plain)
     for key in ("aliases", "note", "source", "confidence", "estimate", "measured"):
         entry.pop(key, None)
@@ -260,7 +261,7 @@ def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[s
 def _place_of(
     entry: dict[str, Any], steps: Sequence[str], path: str, variant: Mapping[str, Any]
 ) -> tuple[dict[str, Any], Any]:
-    """The part of an entry that the steps of a path lead to, and its type; where the base may lack it, it is added."""
+    """The part of an entry that the steps of a path lead to, added where absent, and its type."""
     place, kind = entry, Chip
     for step in steps:
         known = parts_of(kind) if is_entry(kind) else place
@@ -274,7 +275,10 @@ def _place_of(
 def _no_number(
     path: str, step: str, known: Iterable[str], variant: Mapping[str, Any]
 ) -> RooflinesError:
-    fix = "name a number by its dotted path, such as memory.hbm.bytes_per_s; write a new level or network whole, memory.l3: {bytes_per_s: }"
+    fix = (
+        "name a number by its dotted path, such as memory.hbm.bytes_per_s; write a new level "
+        "or network whole, memory.l3: {bytes_per_s: }"
+    )
     close = [name for name in close_to(step, known) if name != step]
     return RooflinesError(
         path, f"names no number that a variant of {variant['base']} can have", fix, close=close

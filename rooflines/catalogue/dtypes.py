@@ -1,4 +1,4 @@
-"""Dtype combinations: what the tensors of an operation are stored in, and what the unit computes in."""
+"""Dtype combinations: the dtypes that tensors are stored in, and the one the unit computes in."""
 
 from __future__ import annotations
 

@@ -77,7 +77,9 @@ class Sourced(Entry):
 
     source: Source | None = Field(
         None,
-        description="ids of `sources:`, or free text; or a mapping from each number's key to its own",
+        description=(
+            "ids of `sources:`, or free text; or a mapping from each number's key to its own"
+        ),
     )
     confidence: Confidence | None = Field(None, description="how the number was read")
     estimate: bool = Field(default=False, description="whether it is an estimate")
@@ -123,11 +125,16 @@ class Network(Sourced):
     bytes_per_s: Positive = Field(description="bandwidth of one link, one way [byte/s]")
     links: Count = Field(1, description="links of one chip [1]")
     topology: Literal["switch", "mesh", "torus"] = Field(
-        description="switch: all links usable at once; mesh: one link to every other chip; torus: a line, or a ring where it closes"
+        description=(
+            "switch: all links usable at once; mesh: one link to every other chip; "
+            "torus: a line, or a ring where it closes"
+        )
     )
     domain: Count | None = Field(
         None,
-        description="the most chips one of these joins (torus: along one axis) [1]; null: no limit known",
+        description=(
+            "the most chips one of these joins (torus: along one axis) [1]; null: no limit known"
+        ),
     )
     ring_multiple: Count | None = Field(
         None, description="torus: the axis closes into a ring where N is a multiple of this [1]"
@@ -137,7 +144,10 @@ class Network(Sourced):
     @model_validator(mode="after")
     def _fits_topology(self) -> Self:
         if self.topology == "mesh" and self.domain is not None and self.domain > self.links + 1:
-            problem = f"is {self.domain}, but a mesh of {self.links} links joins {self.links + 1} chips at most"
+            problem = (
+                f"is {self.domain}, but a mesh of {self.links} links joins "
+                f"{self.links + 1} chips at most"
+            )
             raise RooflinesError(
                 "domain",
                 problem,
@@ -201,7 +211,7 @@ def shares_of(efficiency: Efficiency | None) -> dict[str, Fraction]:
 
 
 class Calibration(Efficiency):
-    """What was fitted to measurements of a chip in one compute dtype; it gives `t_estimate_s` and nothing else."""
+    """Fitted to measurements of a chip in one compute dtype; gives `t_estimate_s`, nothing else."""
 
     overhead_s: NotNegative = Field(
         0, description="fixed time that every operation takes on top [s]"
@@ -225,7 +235,10 @@ class Chip(Sourced):
     plausible: list[Text] | None = Field(
         None,
         exclude=True,
-        description="dotted paths of numbers that are meant although they look like a slip; for a config's own chips",
+        description=(
+            "dotted paths of numbers that are meant although they look like a slip; "
+            "for a config's own chips"
+        ),
     )
     units: dict[Unit, dict[Name, Peak]] = Field(
         description="dense peaks by compute unit and compute dtype"

@@ -1,6 +1,7 @@
-"""Forms of what a user writes: mappings with known keys, checked values, and their mistakes in our own words.
+"""Forms of config and catalogue entries: known keys, checked values, readable mistakes.
 
-Validators raise `RooflinesError` with the problem and its fix; `readable` turns what pydantic collects into one of these.
+Validators raise `RooflinesError` with the problem and its fix; `readable` turns what pydantic
+collects into one of these.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ __all__ = [
 ]
 
 SMALLEST, LARGEST = 1e-30, 1e30
-"""Rates, capacities and prices beyond these are slips; within them no time overflows or underflows."""
+"""Rates, capacities and prices beyond these are slips; within them no time overflows or
+underflows."""
 
 LEAST_BITS, MOST_BITS = 0.1, 2**20
 """Of one element of a tensor [bit]."""
@@ -100,7 +102,7 @@ class Entry(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _known_keys(cls, given: Any) -> Any:  # noqa: ANN401, whatever stands in the file
+    def _known_keys(cls, given: Any) -> Any:  # noqa: ANN401, any YAML value
         if isinstance(given, cls):
             return given
         fields = [field.alias or name for name, field in cls.model_fields.items()]
@@ -238,7 +240,7 @@ def plain_type(annotation: Any) -> Any:  # noqa: ANN401, Python has no type of t
 
 
 def parts_of(kind: type[Entry]) -> dict[str, Any]:
-    """The types of the entries, and of the mappings of entries, that a kind of entry can have, by key."""
+    """The types of the entries, and of mappings of entries, in a kind of entry, by key."""
     types = {name: plain_type(field.annotation) for name, field in kind.model_fields.items()}
     return {name: of for name, of in types.items() if get_origin(of) is dict or is_entry(of)}
 
@@ -293,11 +295,12 @@ def understood(form: type[Form], given: object, mistakes: Mistakes) -> Form:
 
     Args:
         form: What it should be.
-        given: What stands there.
+        given: What is written there.
         mistakes: Collects what is wrong with it.
 
     Returns:
-        The fields that are right, and defaults for those left out; reading another field raises an error without mistakes.
+        The fields that are right, and defaults for those left out; reading another field raises an
+        error without mistakes.
 
     Raises:
         RooflinesError: It is no mapping.

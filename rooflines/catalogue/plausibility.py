@@ -1,6 +1,9 @@
-"""Numbers of the config's own chips that look like a known slip: a figure with sparsity, GiB for GB, a prefix, all links for one.
+"""Numbers of the config's own chips that look like a common slip.
 
-A variant is compared with its base, a chip of its own with the catalogue. Nothing is refused for it: the number may be meant.
+Such slips are a figure with sparsity, GiB for GB, a prefix, all links for one.
+
+A variant is compared with its base, a chip of its own with the catalogue. Nothing is refused for
+it: the number may be meant.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import Mistakes, RooflinesError, close_to, quote
+from rooflines.basics.errors import RooflinesError, check_known, placed
 from rooflines.catalogue.entries import Network, Peak
 
 if TYPE_CHECKING:
@@ -45,7 +48,8 @@ SPANS = {
     ("networks", "hop_latency_s"): (0.0, 1e-3),
     ("power", "watts"): (1.0, 1e5),
 }
-"""The numbers that are checked, and the least and most of them that a chip has, in SI units; the catalogue keeps well within."""
+"""The numbers that are checked, and the least and most of them that a chip has, in SI units; the
+catalogue keeps well within."""
 
 
 def doubts(given: JSON, entry: Chip, known: Mapping[str, Chip]) -> list[RooflinesError]:
@@ -65,15 +69,8 @@ def doubts(given: JSON, entry: Chip, known: Mapping[str, Chip]) -> list[Roofline
     numbers = dict(_numbers(entry))
     plausible = given.get("plausible") or []
     fix = "name a number of the chip by its dotted path, such as memory.hbm.bytes_per_s"
-    with Mistakes() as mistakes:
-        for index, path in enumerate(plausible):
-            if path not in numbers:
-                problem = f"is {quote(path)}, which is no number of this chip that is checked"
-                mistakes.add(
-                    RooflinesError(
-                        f"plausible[{index}]", problem, fix, close=close_to(path, numbers)
-                    )
-                )
+    with placed("plausible"):
+        check_known(plausible, numbers, "no number of this chip that is checked", fix)
     base = given.get("base")
     before = dict(_numbers(known[base])) if base else {}
     found = []
@@ -150,7 +147,8 @@ def _outlier(path: str, value: float, entry: Chip, known: Mapping[str, Chip]) ->
     tree, *_, key = path.split(".")
     least, most = SPANS[tree, key]
     if not least <= value <= most:
-        return f"{'less' if value < least else 'more'} than any chip has, as a figure with a prefix would be"
+        beyond = "less" if value < least else "more"
+        return f"{beyond} than any chip has, as a figure with a prefix would be"
     part = _part(entry, path)
     if key == "flops_per_s":
         if value == _with_sparsity(part):
@@ -165,5 +163,8 @@ def _outlier(path: str, value: float, entry: Chip, known: Mapping[str, Chip]) ->
     memory = (main.bytes_per_s if main else None) or math.inf
     slowest, _ = SPANS["memory", "bytes_per_s"]
     if (tree, key) == ("networks", "bytes_per_s") and slowest <= memory < value * links:
-        return f"which over {links} links is more than the main memory has, as a figure of all links or of both directions would be"
+        return (
+            f"which over {links} links is more than the main memory has, as a figure of all links "
+            "or of both directions would be"
+        )
     return None

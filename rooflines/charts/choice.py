@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from rooflines.charts.chart import Chart
-    from rooflines.settings.schema import Shape
+    from rooflines.settings.shapes import Shape
     from rooflines.sweep.sweep import Sweep, Variant
 
 __all__ = ["choose"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflines.settings.schema import Shape
+    from rooflines.settings.shapes import Shape
 
 __all__ = ["models_of"]
 

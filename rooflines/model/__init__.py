@@ -1,1 +1,1 @@
-"""The model: what an operation costs, how it is split, and how fast a chip serves each resource. No file, no frame, no config."""
+"""The model: costs of an operation, its sharding, rates of resources. No file, frame or config."""

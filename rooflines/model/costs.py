@@ -1,8 +1,9 @@
-"""The work an operation asks for, read off its letters: sums of products of extents, one derivation for every operation.
+"""The costs of an operation, derived from its letters: sums of products of extents.
 
-Each work is a polynomial that is linear in every single dimension. Its variables are *extents*: a dimension's size or, where it
-is tiled, its number of tiles; what one extent holds (elements of a tile, a shard's share) sits in the coefficients.
-The coefficients are exact rationals, so that the same terms serve the tables (as floats) and the thresholds (as integers).
+Each cost is a polynomial that is linear in every single dimension. Its variables are *extents*: a
+dimension's size or, where it is tiled, its number of tiles. What one extent holds (elements of a
+tile, a shard's share) is in the coefficients. These are exact rationals, so that the same terms
+serve the tables (as floats) and the thresholds (as integers).
 """
 
 from __future__ import annotations
@@ -62,11 +63,11 @@ class Workload:
         return self.shards if dim == self.sharding.split else 1
 
     def per_extent(self, dim: str) -> Fraction:
-        """Elements that one extent of the dimension holds on one chip [1]: a tile, or an N-th of an element's row."""
+        """Elements in one extent of the dimension on one chip [1]: a tile, or 1/N of an element."""
         return Fraction(self.tile[dim]) if dim in self.tile else Fraction(1, self.share(dim))
 
     def elements(self, dims: Iterable[str], extents: Iterable[str] | None = None) -> Term:
-        """Elements of a tensor over `dims` on one chip, repeated over further `extents` where given."""
+        """Elements of a tensor over `dims` on one chip, repeated over further `extents`."""
         held = set(dims)
         coefficient = Fraction(1)
         for dim in held:
@@ -83,7 +84,8 @@ def flops(case: Workload) -> list[Term]:
     """Floating-point operations of one chip [FLOP].
 
     Returns:
-        leading: 2 * product of all dimensions; exact: product(out) * (2 * product(contracted) - 1). Edge tiles are computed whole.
+        leading: 2 * product of all dimensions; exact: product(out) * (2 * product(contracted) - 1).
+            Edge tiles are computed whole.
 
     Source: All About Rooflines, "Matrix multiplication", and its footnote on the exact count.
     """
@@ -99,9 +101,11 @@ def memory_bytes(case: Workload) -> list[Term]:
     """Bytes between the memory level and the unit of one chip [byte].
 
     Returns:
-        x, w and out once each; with tiles, x and w once per output tile and contracted tile, out once per output tile.
+        x, w and out once each; with tiles, x and w once per output tile and contracted tile, out
+        once per output tile.
 
-    Source: All About Rooflines, "Matrix multiplication"; tiles as in its appendix on VMEM-tiled kernels.
+    Source: All About Rooflines, "Matrix multiplication"; tiles as in its appendix on VMEM-tiled
+    kernels.
     """
     return [case.bytes_of("x", case.tile), case.bytes_of("w", case.tile), case.bytes_of("out")]
 
@@ -110,7 +114,8 @@ def network_bytes(case: Workload) -> list[Term]:
     """Bytes that one chip sends over the interconnect [byte].
 
     Returns:
-        What the collective sends per byte of its payload, times the payload as each chip holds it whole; nothing without one.
+        What the collective sends per byte of its payload, times the payload as each chip holds it
+        whole; nothing without one.
 
     Source: All About Rooflines, "Network communication rooflines", generalised from two chips to N.
     """
@@ -122,7 +127,7 @@ def network_bytes(case: Workload) -> list[Term]:
 
 
 def footprint_bytes(case: Workload) -> list[Term]:
-    """Bytes that x, w and out occupy on one chip [byte], of sizes and not of tiles: what has to fit."""
+    """Bytes that x, w and out occupy on one chip [byte], by sizes, not tiles: what has to fit."""
     untiled = Workload(case.op, case.bits, case.sharding, case.shards, {}, case.flops)
     return [untiled.bytes_of(operand) for operand in OPERANDS]
 
@@ -150,7 +155,10 @@ def evaluate(
 
 
 def extent(case: Workload, dim: str, size: int | Fraction) -> int | Fraction:
-    """The extent of a size: itself or, where the dimension is tiled, the whole tiles that a chip's share of it needs."""
+    """The extent of a size: the size itself or, where the dimension is tiled, its number of tiles.
+
+    The tiles are the whole ones that a chip's share of the size needs.
+    """
     if dim not in case.tile:
         return size
     return -(-size // (case.tile[dim] * case.share(dim)))

@@ -1,4 +1,4 @@
-"""An operation is a contraction of two operands, written as an einsum; everything else is read off its letters."""
+"""An operation: a contraction of two operands, an einsum. All else follows from its letters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Flops = Literal["leading", "exact"]
 
 @dataclass(frozen=True)
 class Operation:
-    """A two-operand einsum over named dimensions, with what it runs on unless a sweep says otherwise.
+    """A two-operand einsum over named dimensions, with its default unit and count of FLOPs.
 
     Attributes:
         name: How tables call it.
@@ -64,17 +64,19 @@ NAMED = {
         Operation("sequence-matmul", "BSD", "DF", "BSF"),
     )
 }
-"""The operations that have a name. Source: All About Rooflines, the chapter's main case, Question 4 and the dot product."""
+"""The operations that have a name. Source: All About Rooflines, the chapter's main case, Question 4
+and the dot product."""
 
 EINSUM = re.compile(r"([A-Za-z]+),([A-Za-z]+)->([A-Za-z]*)")
 HOW = f"name one of {', '.join(NAMED)}, or write an einsum of two operands such as 'BD,DF->BF'"
 
 
 def operation(text: str) -> Operation:
-    """The operation that a name or an einsum such as `BD,DF->BF` stands for.
+    """The operation that a name or an einsum such as `BD,DF->BF` means.
 
     Raises:
-        RooflinesError: Neither a known name nor an einsum of two operands in which every letter makes sense.
+        RooflinesError: Neither a known name nor an einsum of two operands in which every letter
+            makes sense.
     """
     if text in NAMED:
         return NAMED[text]
@@ -108,7 +110,8 @@ def operation(text: str) -> Operation:
         raise RooflinesError(
             "",
             problem,
-            f"contract only what both operands share: sum over {alone[0]} beforehand, or keep it in the result",
+            f"contract only what both operands share: sum over {alone[0]} beforehand, or keep "
+            "it in the result",
         )
     canonical = f"{x},{w}->{out}"
     return next(

@@ -1,7 +1,8 @@
-"""The resources a row asks for, as one list: times, bounds, intensities and thresholds are computed over it.
+"""The resources that rows need, as one list: times, bounds and thresholds are computed over it.
 
-A resource has a work (a column that is also a polynomial of the sizes) and a rate that a chip serves it at. To model a fourth one,
-say what it does to a row by one more entry in `RESOURCES` and, if its work is new, one more in `work.WORKS`.
+A resource has a cost (a column that is also a polynomial of the sizes) and a rate. To model a
+fourth one, add an entry to `RESOURCES` and, if its cost is new, one to `costs.COSTS`.
+
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Rate:
 
     Attributes:
         per_s: Work per second, efficiency included [FLOP/s or byte/s].
-        latency_s: A time that the work takes at least, whatever its amount [s].
+        latency_s: The least time of any work, however small [s].
     """
 
     per_s: Fraction
@@ -52,7 +53,10 @@ def memory_rate(target: Target) -> Rate:
 
 
 def network_rate(target: Target) -> Rate | None:
-    """Bytes/s out of one chip over the links that the collective can use at once; the latency is that of all its hops."""
+    """Bytes/s out of one chip over the links that the collective uses at once.
+
+    The latency is that of all its hops.
+    """
     link = target.link
     if link is None or target.shards == 1:
         return None
@@ -70,7 +74,8 @@ class Resource:
         name: In column names: `t_<name>_s`, `<name>_intensity`, `critical_<name>`.
         work: The column of its work.
         bound: What a row is called that waits for it.
-        rate: How fast a chip serves it; None where the chip does not serve it and no work asks for it.
+        rate: How fast a chip serves it; None where the chip does not serve it and no work asks for
+            it.
     """
 
     name: str
@@ -84,17 +89,21 @@ RESOURCES: tuple[Resource, ...] = (
     Resource("memory", "memory_bytes", "memory", memory_rate),
     Resource("network", "network_bytes", "network", network_rate),
 )
-"""All resources; the first is the one that the others are held against, and at a tie the earlier one names the bound."""
+"""All resources; the first is the one that the others are held against, and at a tie the earlier
+one names the bound."""
 
 MATH = RESOURCES[0]
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Fitted numbers of a chip in one compute dtype. They give `t_estimate_s` and nothing else: times, bounds and thresholds stay nominal.
+    """Fitted numbers of a chip in one compute dtype.
+
+    They give `t_estimate_s` and nothing else: times, bounds and thresholds stay nominal.
 
     Attributes:
-        shares: Share of the nominal rate that measurements reach, 0..1, by resource name; 1 for a resource that is left out.
+        shares: Share of the nominal rate that measurements reach, 0..1, by resource name; 1 for a
+            resource that is left out.
         overhead_s: Fixed time of every operation [s].
     """
 
@@ -111,7 +120,8 @@ def estimate_rate(resource: Resource, target: Target, calibration: Calibration) 
         calibration: The fitted numbers.
 
     Returns:
-        A rate whose times are the nominal ones over the fitted share; None where the chip does not serve the resource.
+        A rate whose times are the nominal ones over the fitted share; None where the chip does not
+        serve the resource.
     """
     nominal = resource.rate(
         replace(target, efficiency=dict.fromkeys(target.efficiency, Fraction(1)))

@@ -1,4 +1,7 @@
-"""Several chips split one dimension evenly; which collective follows is read off the operands that have the dimension."""
+"""Several chips split one dimension evenly.
+
+Which collective follows is read off the operands that have the dimension.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import RooflinesError, close_to, quote
+from rooflines.basics.errors import RooflinesError, one_of, placed, quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,16 +43,18 @@ class Sharding:
         return self.first or ("out" if self.then else None)
 
     def trips(self) -> int:
-        """How many times the payload goes around: an all-reduce is a reduce-scatter and then an all-gather."""
+        """How many times the payload goes around the ring: twice in an all-reduce."""
         return 2 if self.then == "all-reduce" else 1 if self.payload() else 0
 
     def bytes_per_payload(self, shards: int) -> Fraction:
         """Bytes that each of N chips sends per byte of the payload [1].
 
         Returns:
-            (N-1)/N for an all-gather or a reduce-scatter, 2 (N-1)/N for an all-reduce, 0 for one chip; exact for a ring.
+            (N-1)/N for an all-gather or a reduce-scatter, 2 (N-1)/N for an all-reduce, 0 for one
+            chip; exact for a ring.
 
-        Source: All About Rooflines, "Network communication rooflines", generalised from two chips to N.
+        Source: All About Rooflines, "Network communication rooflines", generalised from two chips
+            to N.
         """
         return Fraction(self.trips() * (shards - 1), shards)
 
@@ -67,7 +72,8 @@ NAMED: Mapping[str, tuple[str, str | None, str | None]] = {
     "batch": ("batch", None, None),
     "batch/gather-w": ("batch", "w", None),
 }
-"""The named shardings: the role of the dimension they split, the operand gathered first, what follows."""
+"""The named shardings: the role of the dimension they split, the operand gathered first, what
+follows."""
 
 GATHERS = {"all-gather x": "x", "all-gather w": "w"}
 REDUCTIONS = ("all-reduce", "reduce-scatter")
@@ -107,12 +113,8 @@ def _role(op: Operation, role: str) -> str:
 def _long_form(op: Operation, given: Mapping[str, object]) -> tuple[str, str | None, str | None]:
     """Split, first and then of a sharding written out, each a value that exists."""
     split = given.get("split")
-    if split not in op.dims:
-        raise RooflinesError(
-            "split",
-            f"is {quote(split)}, which is no dimension of {op.name}",
-            f"use one of {', '.join(op.dims)}",
-        )
+    with placed("split"):
+        one_of(split, op.dims, f"no dimension of {op.name}")
     first, then = given.get("first"), given.get("then")
     if first is not None and first not in GATHERS:
         raise RooflinesError(
@@ -120,12 +122,10 @@ def _long_form(op: Operation, given: Mapping[str, object]) -> tuple[str, str | N
             f"is {quote(first)}, which gathers nothing",
             f"use one of {', '.join(GATHERS)}, or leave it out",
         )
-    if then is not None and then not in REDUCTIONS:
-        raise RooflinesError(
-            "then",
-            f"is {quote(then)}, which is no reduction",
-            f"use one of {', '.join(REDUCTIONS)}, or leave it out",
-        )
+    if then is not None:
+        fix = f"use one of {', '.join(REDUCTIONS)}, or leave it out"
+        with placed("then"):
+            one_of(then, REDUCTIONS, "no reduction", fix)
     return str(split), GATHERS.get(str(first)), None if then is None else str(then)
 
 
@@ -133,14 +133,12 @@ def sharding(given: str | Mapping[str, object], op: Operation) -> Sharding:
     """The sharding that a name, or a long form, means for an operation.
 
     Raises:
-        RooflinesError: Unknown, several dimensions of that role, or a collective that makes no sense for the split.
+        RooflinesError: Unknown, several dimensions of that role, or a collective that makes no
+            sense for the split.
     """
     if isinstance(given, str):
-        if given not in NAMED:
-            fix = f"use one of {', '.join(NAMED)}, or the long form, {LONG_FORM}"
-            raise RooflinesError(
-                "", f"is {quote(given)}, which is no sharding", fix, close=close_to(given, NAMED)
-            )
+        fix = f"use one of {', '.join(NAMED)}, or the long form, {LONG_FORM}"
+        one_of(given, NAMED, "no sharding", fix)
         role, first, then = NAMED[given]
         if not role:
             return Sharding(given)
@@ -157,7 +155,10 @@ def sharding(given: str | Mapping[str, object], op: Operation) -> Sharding:
             part for part in (split, f"gather-{first}" if first else None, then) if part
         )
     if first and split in op.operand(first):
-        problem = f"is {quote(name)}, but {first} itself is split over {split}, so a gather of it would undo the split"
+        problem = (
+            f"is {quote(name)}, but {first} itself is split over {split}, so a gather of "
+            "it would undo the split"
+        )
         raise RooflinesError(
             "", problem, "gather the operand that lacks the split dimension, or nothing"
         )

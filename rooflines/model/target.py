@@ -33,10 +33,12 @@ class Link:
 
     Attributes:
         bytes_per_s: Bandwidth of one link, one way [byte/s].
-        topology: `switch` (every link reaches every chip), `mesh` (a link to each other chip) or `torus` (a line or a ring).
+        topology: `switch` (every link reaches every chip), `mesh` (a link to each other chip) or
+            `torus` (a line or a ring).
         links: Links of one chip [1].
         domain: The most chips that it joins; None where no limit is known [1].
-        ring_multiple: On a torus, the axis closes into a ring where N is a multiple of this; None where it never does [1].
+        ring_multiple: On a torus, the axis closes into a ring where N is a multiple of this; None
+            where it never does [1].
         hop_latency_s: Time of one hop of a collective [s].
     """
 
@@ -49,7 +51,10 @@ class Link:
 
     @property
     def chips_joined(self) -> int | None:
-        """The most chips that it joins [1]; None where no limit is known. A mesh has a link to every other chip."""
+        """The most chips that it joins [1]; None where no limit is known.
+
+        A mesh has a link to every other chip.
+        """
         return self.links + 1 if self.domain is None and self.topology == "mesh" else self.domain
 
     def links_used(self, shards: int) -> int:
@@ -59,7 +64,8 @@ class Link:
             shards: N, chips in the collective [1].
 
         Returns:
-            All of them on a switch; N-1 in a mesh; on a torus 2 where N closes the axis into a ring, else 1.
+            All of them on a switch; N-1 in a mesh; on a torus 2 where N closes the axis into a
+            ring, else 1.
         """
         if self.topology == "switch":
             return self.links
@@ -72,7 +78,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Target:
-    """What a row runs on: parts of a chip, a split over N such chips, and the efficiency of each resource.
+    """What a row runs on: parts of a chip, a split over N chips, an efficiency per resource.
 
     Attributes:
         peak: The compute unit's nominal dense peak in the compute dtype [FLOP/s].

@@ -1,32 +1,29 @@
 """The config, typed: every key of `config/config.yaml`, what it means, and its default.
 
-The JSON Schema for editors is made from these types. Keys and forms are checked here; whether they make sense together is checked
-where they come together, in `sweep`.
+The JSON Schema for editors is made from these types. Keys and forms are checked here;
+`sweep` checks whether they make sense together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from rooflines.basics.errors import Mistakes, RooflinesError, close_to, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, check_known, close_to, quote
 from rooflines.basics.numbers import whole
-from rooflines.basics.spreadsheet import is_formula
 from rooflines.catalogue.chips import base_chips
 from rooflines.catalogue.entries import Efficiency, NamedCombination
 from rooflines.catalogue.forms import Entry, Name, Text
 from rooflines.model.columns import METRICS
 from rooflines.model.operation import NAMED as OPERATIONS
-from rooflines.model.operation import Flops, Unit
+from rooflines.model.operation import Flops, Unit  # pydantic reads them at run time
 from rooflines.model.sharding import NAMED as SHARDINGS
 from rooflines.model.sharding import SHARDS
 from rooflines.settings.charts import Charts  # noqa: TC001, pydantic reads it at run time
-
-if TYPE_CHECKING:
-    from rooflines.basics.yaml_file import JSON
+from rooflines.settings.shapes import Shape  # noqa: TC001, pydantic reads it at run time
 
 __all__ = ["ConfigFile", "SweepConfig"]
 
@@ -57,7 +54,7 @@ def _unique(values: object) -> object:
                     mistakes.add(
                         RooflinesError(
                             f"[{index}]",
-                            f"is {quote(value)}, which stands there twice",
+                            f"is {quote(value)}, which is listed twice",
                             "name it once",
                         )
                     )
@@ -135,49 +132,15 @@ def _sharding(value: object) -> str | LongSharding:
     return LongSharding.model_validate(value)
 
 
-def _shape_name(value: object) -> str:
-    if not isinstance(value, str) or not 1 <= len(value) <= 200 or not value.isprintable():  # noqa: PLR2004, a line of text
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which is no name of a shape",
-            "write a line of text of at most 200 characters",
-        )
-    if is_formula(value):
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which a spreadsheet would run as a formula",
-            "begin it with another character",
-        )
-    return value
-
-
 def _metrics(value: object) -> object:
     names = [column.name for column in METRICS]
     if value == "all":
         return value
-    if isinstance(value, str):
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}",
-            f"write all, or a list of {', '.join(names)}",
-            close=close_to(value, ["all", *names]),
-        )
     if not isinstance(value, list):
-        raise RooflinesError(
-            "", f"is {quote(value)}", f"write all, or a list of {', '.join(names)}"
-        )
-    with Mistakes() as mistakes:
-        for index, name in enumerate(value):
-            if name not in names:
-                problem = f"is {quote(name)}, which is no metric of a table"
-                mistakes.add(
-                    RooflinesError(
-                        f"[{index}]",
-                        problem,
-                        f"use some of {', '.join(names)}",
-                        close=close_to(name, names),
-                    )
-                )
+        close = close_to(value, ["all", *names]) if isinstance(value, str) else ()
+        fix = f"write all, or a list of {', '.join(names)}"
+        raise RooflinesError("", f"is {quote(value)}", fix, close=close)
+    check_known(value, names, "no metric of a table", f"use some of {', '.join(names)}")
     return _unique(value)
 
 
@@ -203,36 +166,10 @@ class LongSharding(Entry):
     )
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
-class Shape(Entry):
-    """A named point: sizes for some of the dimensions."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    name: Annotated[
-        str,
-        BeforeValidator(_shape_name),
-        WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 200}),
-    ]
-    model: Text | None = Field(
-        None, description="the model that it is a layer of, for charts", exclude_if=_is_none
-    )
-    layer: Text | None = Field(
-        None, description="the layer of that model, for charts", exclude_if=_is_none
-    )
-
-    @property
-    def sizes(self) -> JSON:
-        """Sizes by dimension, as they are written."""
-        return self.model_extra or {}
-
-
 COUNT_SCHEMA: Any = {"type": "integer", "minimum": 1}
 SIZES_SCHEMA: Any = {
-    "description": "a number, a list, a range, tokens of a batch, or another dimension whose size it repeats row by row",
+    "description": "a number, a list, a range, tokens of a batch, or another dimension whose size "
+    "it repeats row by row",
     "anyOf": [
         COUNT_SCHEMA,
         {"type": "array", "items": COUNT_SCHEMA, "minItems": 1},
@@ -278,26 +215,37 @@ class SweepConfig(Entry):
     dtypes: Annotated[
         list[Dtypes], BeforeValidator(_listed), WithJsonSchema(one_or_many(COMBINATION_SCHEMA))
     ] = Field(
-        description="dtype combinations: names of the dtype catalogue, or {x: , w: , out: , compute: }"
+        description=(
+            "dtype combinations: names of the dtype catalogue, or {x: , w: , out: , compute: }"
+        )
     )
     chips: Annotated[
         list[str],
         BeforeValidator(_chips),
         WithJsonSchema({"anyOf": [{"const": "all"}, one_or_many({"type": "string"})]}),
     ] = Field(
-        description="chips of the catalogue or of `chips:`; all = every chip of the catalogue that is no variant"
+        description=(
+            "chips of the catalogue or of `chips:`; all = every chip of the catalogue "
+            "that is no variant"
+        )
     )
     shapes: Annotated[
         list[Shape] | None, BeforeValidator(lambda v: None if v is None else _listed(v))
     ] = Field(
         None,
-        description="named sizes instead of some grid axes, such as {name: llama-3-8b-up, D: 4096, F: 14336}",
+        description=(
+            "named sizes instead of some grid axes, such as "
+            "{name: llama-3-8b-up, D: 4096, F: 14336}"
+        ),
     )
     sharding: Annotated[
         list[Shardings], BeforeValidator(_listed), WithJsonSchema(one_or_many(SHARDING_SCHEMA))
     ] = Field(
         ["none"],
-        description="what is split over several chips, and the collective that follows; none stands for one chip",
+        description=(
+            "what is split over several chips, and the collective that follows; none "
+            "stands for one chip"
+        ),
     )
     shards: Annotated[
         list[int], BeforeValidator(_numbers_of_chips), WithJsonSchema(one_or_many(COUNT_SCHEMA))
@@ -311,7 +259,10 @@ class SweepConfig(Entry):
     )
     flops: Flops | None = Field(
         None,
-        description="how FLOPs are counted: leading is 2 * all dimensions; null: the operation's, exact for dot, else leading",
+        description=(
+            "how FLOPs are counted: leading is 2 * all dimensions; null: the "
+            "operation's, exact for dot, else leading"
+        ),
     )
     tile: dict[str, Any] | None = Field(
         None,
@@ -320,15 +271,24 @@ class SweepConfig(Entry):
     )
     efficiency: Efficiency | None = Field(
         None,
-        description="shares of the nominal rates that are reached; what is left out is the chip's own, else 1",
+        description=(
+            "shares of the nominal rates that are reached; what is left out is the "
+            "chip's own, else 1"
+        ),
     )
     on_unsupported: Literal["skip", "error"] = Field(
         "skip",
-        description="what happens where a chip lacks the dtype, level or link: rows are listed in skipped.csv, or the run is refused",
+        description=(
+            "what happens where a chip lacks the dtype, level or link: rows are listed "
+            "in skipped.csv, or the run is refused"
+        ),
     )
     thresholds: Annotated[list[str] | None, BeforeValidator(_solved)] = Field(
         None,
-        description=f"what to solve for: dimensions, and {SHARDS}; [] for nothing; null: the operation's first dimension, B for a matmul",
+        description=(
+            f"what to solve for: dimensions, and {SHARDS}; [] for nothing; null: the "
+            "operation's first dimension, B for a matmul"
+        ),
     )
     columns: Annotated[
         list[str] | Literal["all"],
@@ -350,15 +310,23 @@ class SweepConfig(Entry):
         int, BeforeValidator(_part), WithJsonSchema({**COUNT_SCHEMA, "maximum": LARGEST_PART})
     ] = Field(
         20_000_000,
-        description="rows of one part at most; a larger sweep is cut into parts, each a job of its own [1]",
+        description=(
+            "rows of one part at most; a larger sweep is cut into parts, each a job of its own [1]"
+        ),
     )
     compression: Literal["zstd", "lz4"] = Field(
         "zstd",
-        description="of the table's files; lz4 takes a quarter less time to write and a fifth to a half more bytes",
+        description=(
+            "of the table's files; lz4 takes a quarter less time to write and a fifth "
+            "to a half more bytes"
+        ),
     )
     floats: Literal["float64", "float32"] = Field(
         "float64",
-        description="how the table stores metrics; float32 keeps 7 digits and takes a third less time and bytes; bounds stay exact",
+        description=(
+            "how the table stores metrics; float32 keeps 7 digits and takes a third "
+            "less time and bytes; bounds stay exact"
+        ),
     )
 
     @cached_property
@@ -387,5 +355,8 @@ class ConfigFile(Entry):
     )
     chips: Annotated[dict[Any, Any], WithJsonSchema(BY_NAME)] = Field(
         {},
-        description="the user's own chips, or variants with a base and dotted paths to the numbers that differ",
+        description=(
+            "the user's own chips, or variants with a base and dotted paths to the "
+            "numbers that differ"
+        ),
     )

@@ -1,4 +1,4 @@
-"""The sizes that one grid axis takes: a number, a list, a range, tokens of a batch, or another dimension's size row by row."""
+"""The sizes of one grid axis: a number, a list, a range, tokens of a batch, or another axis."""
 
 from __future__ import annotations
 
@@ -13,23 +13,27 @@ from rooflines.basics.numbers import LARGEST_SIZE, exact, whole
 __all__ = ["LONGEST_AXIS", "Sizes"]
 
 LONGEST_AXIS = 2**20
-"""Sizes that one axis may take; a grid point is a row, so longer axes are a mistake before they are a table."""
+"""Sizes that one axis may take; a grid point is a row, so longer axes are a mistake before they are
+a table."""
 
 HALF = Fraction(1, 2)
 
 SNAP = Fraction(1, 10**9)
-"""The relative distance within which the last term of a geometric range is its end: a factor is a decimal, its power rarely hits [1]."""
+"""The relative distance within which the last term of a geometric range is its end: a factor is a
+decimal, its power rarely hits [1]."""
 
 TERM = Context(prec=60)
 """For the terms of a geometric range: 2^20 products of 60 digits leave the first 40 right."""
 
 NEAREST = Context(prec=40)
-"""For rounding them to whole numbers: a term of exactly one half more than a whole number has fewer digits."""
+"""For rounding them to whole numbers: a term of exactly one half more than a whole number has fewer
+digits."""
 
 RANGES = ({"from", "to", "factor"}, {"from", "to", "step"}, {"from", "to", "count"})
 TOKENS = {"sequences", "tokens_per_sequence", "replicas"}
 FORMS = (
-    "write a number, a list, {from, to, factor}, {from, to, step}, {from, to, count}, {sequences, tokens_per_sequence, replicas} "
+    "write a number, a list, {from, to, factor}, {from, to, step}, {from, to, count}, "
+    "{sequences, tokens_per_sequence, replicas} "
     "or another dimension"
 )
 
@@ -39,7 +43,8 @@ class Sizes:
 
     Attributes:
         given: The form in the config.
-        same_as: The dimension whose size it repeats, row by row; None where it has sizes of its own.
+        same_as: The dimension whose size it repeats, row by row; None where it has sizes of its
+            own.
         count: How many sizes it spells out to, at most; known without spelling them out [1].
     """
 
@@ -210,7 +215,10 @@ def nearest(term: Decimal) -> int:
 
 
 def powers(start: Decimal, factor: Decimal, stop: Decimal) -> Iterator[int]:
-    """`start`, `start * factor`, ... up to `stop`, rounded; a term at the end that is within `SNAP` of `stop` is `stop`."""
+    """`start`, `start * factor`, ... up to `stop`, rounded.
+
+    A term at the end that is within `SNAP` of `stop` is `stop`.
+    """
     snap = TERM.multiply(stop, decimal(SNAP))
     term, following = start, TERM.multiply(start, factor)
     while following <= stop:

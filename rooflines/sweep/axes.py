@@ -1,4 +1,4 @@
-"""The axes of a sweep's sizes: what its grid and its shapes say of every dimension, put together."""
+"""The axes of a sweep's sizes: its grid and its shapes, combined."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.model.operation import Operation
-    from rooflines.settings.schema import Shape, SweepConfig
+    from rooflines.settings.schema import SweepConfig
+    from rooflines.settings.shapes import Shape
 
 __all__ = ["MOST_PARTS", "Axis", "axes_of", "sizes_of"]
 
@@ -47,7 +48,7 @@ class Axis:
         return len(next(iter(self.columns.values())))
 
     def without(self, column: str) -> Axis | None:
-        """The axis as it is when one of its columns is solved for; None where nothing is left of it."""
+        """The axis when one of its columns is solved for; None where nothing is left of it."""
         rest = {name: values for name, values in self.columns.items() if name != column}
         if not rest:
             return None
@@ -66,7 +67,11 @@ def sizes_of(grid: Mapping[str, object]) -> dict[str, Sizes]:
 
 
 def axes_of(config: SweepConfig, op: Operation) -> tuple[Axis | None, tuple[Axis, ...]]:
-    """The axes of sizes: the operation's first dimension, if it is one of its own; then shapes; then the other dimensions."""
+    """The axes of sizes: before the variants, and after them.
+
+    Before them is the operation's first dimension, if it has an axis of its own; after them come
+    shapes, then the other dimensions.
+    """
     with Mistakes() as mistakes:
         with mistakes.at():
             _check_dims(config, op)
@@ -90,7 +95,7 @@ def axes_of(config: SweepConfig, op: Operation) -> tuple[Axis | None, tuple[Axis
 
 
 def _check_dims(config: SweepConfig, op: Operation) -> None:
-    """Every dimension of the operation gets sizes once, from the grid or from the shapes, and no other is given any."""
+    """Check that grid or shapes give every dimension of the operation sizes once, and no other."""
     grid = config.grid or {}
     shaped = {dim for shape in config.shapes or [] for dim in shape.sizes}
     with Mistakes() as mistakes:
@@ -111,7 +116,10 @@ def _check_dims(config: SweepConfig, op: Operation) -> None:
                     )
     missing = [dim for dim in op.dims if dim not in grid and dim not in shaped]
     if missing and shaped <= {*op.dims}:
-        fix = f"add {', '.join(f'{dim}:' for dim in missing)} to the grid, or to every one of the shapes"
+        fix = (
+            f"add {', '.join(f'{dim}:' for dim in missing)} to the grid, or to every one of "
+            "the shapes"
+        )
         raise RooflinesError("grid", f"gives no sizes to {', '.join(missing)}", fix)
 
 
@@ -129,7 +137,10 @@ def _check_length(
         for dim in own:
             with mistakes.at(f"grid.{dim}"):
                 if grid[dim].count > LONGEST_AXIS:
-                    problem = f"has {grid[dim].count:,} sizes, which makes a table of at least {rows:,} rows"
+                    problem = (
+                        f"has {grid[dim].count:,} sizes, which makes a table of at least "
+                        f"{rows:,} rows"
+                    )
                     raise RooflinesError(
                         "", problem, f"let one dimension take at most {LONGEST_AXIS:,} sizes"
                     )

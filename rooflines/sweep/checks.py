@@ -29,7 +29,8 @@ then stay far from its limits, 2.2e-308 and 1.8e308."""
 
 FLOAT32_RATES = (1, 10**20)
 LONGEST_FLOAT32_WAIT = 10**36
-"""Rates within these [FLOP/s or byte/s], and hops of at most this multiple of the smallest t_math [1],
+"""Rates within these [FLOP/s or byte/s], and hops of at most this multiple of the smallest t_math
+[1],
 keep metrics far from the limits of Float32, 1.2e-38 and 3.4e38."""
 
 

@@ -1,4 +1,4 @@
-"""Recipes: all that decides some rows of a sweep, as JSON that a job is handed and rebuilds the sweep from."""
+"""Recipes: all that decides some rows of a sweep, as JSON from which a job rebuilds it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def sweep_of(recipe: JSON) -> Sweep:
 
 
 def skipped_records(sweeps: Iterable[Sweep]) -> list[dict[str, Any]]:
-    """What sweeps ask for and no chip can do: a record of the columns of `columns.SKIPPED` for each chip and reason."""
+    """Skipped rows of sweeps: a record of the columns of `SKIPPED` for each chip and reason."""
     return [
         {"sweep": sweep.name, "unit": sweep.unit, **asdict(skipped)}
         for sweep in sweeps

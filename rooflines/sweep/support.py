@@ -175,7 +175,7 @@ def _no_level(asked: Asked, chip: str, memory: str) -> str | None:
 
 
 def _network(asked: Asked, chip: str) -> tuple[str | None, int | None, str]:
-    """The interconnect a chip would use, the most chips it joins (None: no limit known), and why not more."""
+    """A chip's interconnect, the most chips it joins (None: no limit known), and why no more."""
     networks, wanted = asked.chips[chip].networks, asked.config.network
     if wanted is not None and wanted not in networks:
         return None, 1, f"no interconnect {wanted}"

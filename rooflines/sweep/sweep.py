@@ -1,6 +1,7 @@
 """A sweep understood: its operation, its axes, and what each chip supports of it.
 
-Everything is read from its config and from catalogue entries, so that a job that is handed these as JSON rebuilds the sweep that was planned.
+Everything is read from its config and from catalogue entries, so that a job that is handed these as
+JSON rebuilds the sweep that was planned.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ __all__ = ["ChipRows", "Skipped", "Sweep", "Variant"]
 class Sweep:
     """A sweep of one operation over sizes, dtypes, chips and splits.
 
-    Build it with `checks.checked_sweep`. The order of its rows is fixed, slowest first: chip, memory, the operation's first dimension,
+    Build it with `checks.checked_sweep`. The order of its rows is fixed, slowest first: chip,
+    memory, the operation's first dimension,
     dtypes, sharding, shards, shape, the other dimensions.
     """
 

@@ -1,4 +1,4 @@
-"""The table of a sweep: the columns it stores, its rows as they are stored, and what is not in it."""
+"""The table of a sweep: the columns it stores, its rows as stored, and what it skips."""
 
 from __future__ import annotations
 

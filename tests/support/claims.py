@@ -91,7 +91,7 @@ def shapes_on_map(case: Case) -> list[int | None]:
         for i, shape in enumerate(shapes)
     ]
     sweep = {
-        **case.config.sweeps[case.chart.sweep].config,
+        **case.config.sweeps[case.chart.sweep].config_json,
         "grid": {"B": 1},
         "shapes": named,
         "chips": [case.choice["chip"]],
@@ -124,7 +124,7 @@ def split_cases(case: Case) -> pl.DataFrame:
     found = case.at(case.thresholds(), case.subtitle)
     return (
         found.filter(pl.col("shards") > 1)
-        if 1 not in case.config.sweeps[case.chart.sweep].config["shards"]
+        if 1 not in case.config.sweeps[case.chart.sweep].config.shards
         else found
     )
 
@@ -222,16 +222,16 @@ def most_per(case: Case, match: re.Match[str]) -> bool:
 def bought(case: Case) -> dict[str, float]:
     """The peak of every chip drawn over its lowest price or its power."""
     sweep = case.config.sweeps[case.chart.sweep]
-    compute = sweep.dtypes["combinations"][case.choice["dtypes"]]["compute"]
+    compute = sweep.dtypes.combinations[case.choice["dtypes"]].compute
     found = {}
     for chip in case.data("value", "about").filter(dtypes=case.choice["dtypes"])["chip"].unique():
         entry = sweep.chips[chip]
         cost = (
-            min(p["usd_per_hour"] for p in entry["prices"])
+            min(price.usd_per_hour for price in entry.prices or ())
             if case.chart.chart == "per-dollar"
-            else entry["power"]["watts"]
+            else entry.power.watts  # type: ignore[union-attr]  # only chips with a power are drawn
         )
-        found[chip] = float(entry["units"]["matrix"][compute]["flops_per_s"]) / float(cost)
+        found[chip] = float(entry.units["matrix"][compute].flops_per_s) / float(cost)
     return found
 
 

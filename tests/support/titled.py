@@ -246,7 +246,7 @@ def _known(
         frame = computed().with_columns(pl.col(TEXTS).cast(pl.String))
         mine = pl.col("chip").is_in(chart.chips) & pl.col("dtypes").is_in(chart.dtypes)
         KNOWN[key] = frame.filter(
-            mine, memory=config.sweeps[chart.sweep].config["memory"][0]
+            mine, memory=config.sweeps[chart.sweep].config.memory[0]
         ).collect()
     return KNOWN[key]
 
