@@ -35,8 +35,9 @@ def values(column: pl.Series) -> pl.Series:
     """A column in a form that compares by value: categories as text, floats as bits."""
     if column.dtype in (pl.Categorical, pl.Enum):
         return column.cast(pl.String)
-    bits = {"Float64": pl.UInt64, "Float32": pl.UInt32}.get(str(column.dtype))
-    return column.reinterpret(dtype=bits) if bits else column
+    if column.dtype == pl.Float64:
+        return column.reinterpret(dtype=pl.UInt64)
+    return column.reinterpret(dtype=pl.UInt32) if column.dtype == pl.Float32 else column
 
 
 def differences(old: pl.DataFrame, new: pl.DataFrame) -> Iterator[str]:
