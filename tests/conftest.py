@@ -35,7 +35,7 @@ def snakemake() -> Snakemake:
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
-            timeout=300,
+            timeout=900,
         )
 
     return run
