@@ -121,6 +121,18 @@ def test_an_edited_chip_changes_the_parts_it_is_in_and_no_other() -> None:
     assert [b.spec == a.spec for b, a in zip(before, after, strict=True)] == [True, True, False]
 
 
+def test_an_edited_sweep_changes_its_own_parts_and_no_other() -> None:
+    """Parts of another sweep keep their specs."""
+    sweep = {"operation": "matmul", "dtypes": ["bf16"], "chips": ["a100-sxm-80gb"]}
+
+    def specs(size: int) -> list[str]:
+        grids = {"one": {"B": 1, "D": 512, "F": 512}, "two": {"B": size, "D": 512, "F": 512}}
+        sweeps = {name: {**sweep, "grid": grid} for name, grid in grids.items()}
+        return [part.spec for part in plan(rooflines.load_config({"sweeps": sweeps})).parts]
+
+    assert [one == other for one, other in zip(specs(1), specs(2), strict=True)] == [True, False]
+
+
 @pytest.mark.parametrize(
     ("packages", "within", "without"),
     [
