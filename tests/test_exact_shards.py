@@ -18,6 +18,7 @@ import rooflines
 from rooflines.critical import shards as critical_shards
 from rooflines.critical import shards_exact
 from rooflines.critical.split_lines import ENDLESS
+from rooflines.model.target import Link
 from rooflines.sweep.sweep import Variant
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ TENDS = {"compute": 0.75, "memory": 0.25, "network": 0.5}
 
 def fabric(link: dict[str, Any]) -> tuple[Any, Any]:
     """Return the parts of a sweep and of its variant that exact arithmetic needs besides times."""
-    sweep = types.SimpleNamespace(
-        op=types.SimpleNamespace(dims=()), chips={"one": {"networks": {"fabric": link}}}
-    )
+    network = types.SimpleNamespace(exact=Link(Fraction(1), **link))
+    chip = types.SimpleNamespace(networks={"fabric": network})
+    sweep = types.SimpleNamespace(op=types.SimpleNamespace(dims=()), chips={"one": chip})
     return sweep, (types.SimpleNamespace(chip="one", network="fabric"), Variant("bf16", "batch", 1))
 
 

@@ -328,7 +328,7 @@ def test_a_file_that_may_not_grow_is_explained(tmp_path: Path) -> None:
     """One message, for writes of Python and of polars; no temporary file stays."""
     code = (
         "import resource, sys, polars as pl; from rooflines.results.tables import write_parquet\n"
-        "from rooflines.results.records import atomic_file\n"
+        "from rooflines.results.atomic import atomic_file\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
         "def text(path):\n"
         "    with atomic_file(path) as aside: aside.write_bytes(bytes(100_000))\n"

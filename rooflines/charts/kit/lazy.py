@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import sys
-from importlib.util import LazyLoader, find_spec, module_from_spec
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from types import ModuleType
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 __all__ = ["alt", "pl"]
 
 
-def lazy(name: str) -> ModuleType:
-    """A module whose code runs when an attribute of it is first used.
+class Lazy(ModuleType):
+    """A stand-in for a module, which it imports with its first attribute.
 
-    Raises:
-        ModuleNotFoundError: It is not installed.
+    It is not in `sys.modules`, unlike a module of `importlib.util.LazyLoader`: threads never see a
+    module that is only half there.
     """
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = find_spec(name)
-    if spec is None or spec.loader is None:
-        raise ModuleNotFoundError(name=name)
-    spec.loader = LazyLoader(spec.loader)
-    sys.modules[name] = module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401, any name of the module
+        """The attribute of the module."""
+        return getattr(import_module(self.__name__), name)
 
 
 if TYPE_CHECKING:
     import altair as alt
     import polars as pl
 else:
-    alt, pl = lazy("altair"), lazy("polars")
+    alt, pl = Lazy("altair"), Lazy("polars")

@@ -11,10 +11,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PIL import ImageFont
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from PIL import ImageFont
 
 __all__ = [
     "FONTS",
@@ -69,6 +69,8 @@ PARTS = {
 
 @cache
 def _face(*, bold: bool) -> ImageFont.FreeTypeFont:
+    from PIL import ImageFont  # noqa: PLC0415, planning measures no text
+
     return ImageFont.truetype(str(FONTS / FACES[bold]), MEASURED_AT)
 
 
