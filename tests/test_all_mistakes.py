@@ -1,4 +1,7 @@
-"""All mistakes of a config come in one message, each with the line it is written on, and none that only follows from another."""
+"""All mistakes of a config come in one message, each with its line.
+
+A mistake that only follows from another is not reported.
+"""
 
 from __future__ import annotations
 
@@ -225,7 +228,7 @@ FOLLOWING = {
 
 @pytest.mark.parametrize("name", FOLLOWING)
 def test_what_follows_from_a_mistake_is_none(name: str, tmp_path: Path) -> None:
-    """Nothing is said of what cannot be known yet; the line is that on which the text is written."""
+    """What depends on a refused value is not reported; the line is that of the wrong text."""
     text, expected = FOLLOWING[name]
     path = tmp_path / "my.yaml"
     path.write_text(text, encoding="utf-8")

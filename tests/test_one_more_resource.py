@@ -1,4 +1,7 @@
-"""One more entry in the list of resources reaches tables, thresholds and every chart alike: each reads the one list."""
+"""One more entry in the list of resources reaches tables, thresholds and every chart.
+
+All of them read this one list.
+"""
 
 import json
 import subprocess
@@ -21,7 +24,10 @@ KEYS = ["chip", "dtypes"]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with tables, thresholds and frames of a model that also has a cache, which three times the memory's bytes go through."""
+    """A folder with tables, thresholds and frames of a model that also has a cache.
+
+    Three times the memory's bytes go through it.
+    """
     folder = tmp_path_factory.mktemp("resource")
     script = Path(__file__).parent / "support" / "one_more_resource.py"
     done = subprocess.run(
@@ -46,7 +52,7 @@ def with_cache(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def test_tables_and_thresholds_have_the_resource(made: Path) -> None:
-    """It is the largest time where memory was, and the critical sizes are where compute takes over from it."""
+    """It is the bottleneck where memory was; from the critical sizes on, compute is."""
     table = with_cache(pl.read_parquet(made / "grid.parquet").drop("t_cache_s"))
     assert same(
         table["t_lower_s"], table.select(pl.max_horizontal(*RESOURCES.values())).to_series()
@@ -120,7 +126,7 @@ def test_contours_and_critical_sizes_are_the_thresholds(made: Path) -> None:
 
 
 def test_bars_and_cells_show_the_resource_in_a_colour_of_its_own(made: Path) -> None:
-    """Four bars for each layer; in a map of bounds the bound of the table; no two resources in one colour."""
+    """Four bars per layer; maps show the table's bound; no two resources share a colour."""
     table = with_cache(pl.read_parquet(made / "split.parquet").drop("t_cache_s"))
     bars = pl.read_parquet(made / "time-split.parquet").rename({"layer": "shape"})
     index = [*KEYS, "B", "shards", "shape", "bound"]

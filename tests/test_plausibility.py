@@ -1,4 +1,7 @@
-"""Numbers of a config's own chips that look like a known slip bring a warning with the likely cause; nothing else does."""
+"""A number of a config's own chip that resembles a common slip brings a warning with its cause.
+
+Nothing else does.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +139,7 @@ def test_a_slip_brings_one_warning_with_its_cause(name: str) -> None:
 
 @pytest.mark.parametrize("name", SLIPS)
 def test_what_is_meant_brings_no_warning(name: str) -> None:
-    """A number that the chip lists under `plausible` is used without a word, and the entry is as without the key."""
+    """A number listed under `plausible` brings no warning, and the entry is as without the key."""
     chip, path, _ = SLIPS[name]
     assert warnings_of({**chip, "plausible": [path]}) == []
     loaded = [
@@ -162,7 +165,7 @@ def test_other_numbers_bring_no_warning(chip: dict[str, Any]) -> None:
 
 
 def test_no_chip_of_the_catalogue_and_of_the_default_config_looks_like_a_slip() -> None:
-    """Each entry as if a config had it for its own, variants and whole chips, and each variant as a whole chip."""
+    """No entry brings a warning as a config's own chip, nor any variant written as a whole chip."""
     given, known = read_yaml(CHIPS_FILE)["chips"], chip_entries()
     assert (len(given), sum("base" in entry for entry in given.values())) == (82, 33)
     assert [

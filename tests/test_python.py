@@ -1,4 +1,4 @@
-"""The Python face: what a config and its results look like at a prompt, and how a wrong name is refused."""
+"""The Python interface: how configs and results print, and how a wrong name is refused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def split(config: rooflines.Config) -> Selection:
 def test_a_config_and_its_results_are_shown_in_a_few_lines(
     config: rooflines.Config, split: Selection
 ) -> None:
-    """The default config, of 22 sweeps: ten of them, and how many more; one sweep or selection alone is one line."""
+    """The default config prints ten of its 22 sweeps; one sweep or selection is one line."""
     shown = repr(config)
     assert shown.splitlines()[0].endswith(
         f"{len(config.sweeps)} sweeps, 3,523,305 rows, {len(config.charts)} charts>"

@@ -1,4 +1,7 @@
-"""The frames of a config where the model has one more resource, written to a folder. A program: the list of resources is read at import."""
+"""A program that writes the frames of a config where the model has one more resource to a folder.
+
+It needs a process of its own: the list of resources is read at import.
+"""
 
 import json
 import sys
