@@ -143,8 +143,8 @@ def test_what_is_meant_brings_no_warning(name: str) -> None:
     chip, path, _ = SLIPS[name]
     assert warnings_of({**chip, "plausible": [path]}) == []
     loaded = [
-        rooflines.load_config(config_of(given)).chips["mine"].plain
-        for given in (chip, {**chip, "plausible": [path]})
+        rooflines.load_config(config_of(form)).chips["mine"].plain
+        for form in (chip, {**chip, "plausible": [path]})
     ]
     assert loaded[0] == loaded[1]
 
@@ -160,18 +160,18 @@ def test_what_is_meant_brings_no_warning(name: str) -> None:
     ],
 )
 def test_other_numbers_bring_no_warning(chip: dict[str, Any]) -> None:
-    """A difference that has no slip for its likely cause is nobody's business."""
+    """A difference that no slip explains brings no warning."""
     assert warnings_of(chip) == []
 
 
-def test_no_chip_of_the_catalogue_and_of_the_default_config_looks_like_a_slip() -> None:
+def test_no_chip_of_the_catalogue_and_of_the_default_config_brings_a_warning() -> None:
     """No entry brings a warning as a config's own chip, nor any variant written as a whole chip."""
-    given, known = read_yaml(CHIPS_FILE)["chips"], chip_entries()
-    assert (len(given), sum("base" in entry for entry in given.values())) == (82, 33)
+    written, known = read_yaml(CHIPS_FILE)["chips"], chip_entries()
+    assert (len(written), sum("base" in entry for entry in written.values())) == (82, 33)
     assert [
         doubt
         for chip, entry in known.items()
-        for doubt in (*doubts(given[chip], entry, known), *doubts({}, entry, known))
+        for doubt in (*doubts(written[chip], entry, known), *doubts({}, entry, known))
     ] == []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
