@@ -44,7 +44,7 @@ def check(examples: int) -> settings:
 
 
 def message(call: Any, *arguments: Any, **options: Any) -> str:  # noqa: ANN401, any function of the package
-    """Return what a call is refused with."""
+    """The message of the error that a call raises."""
     with pytest.raises(RooflinesError) as caught:
         call(*arguments, **options)
     return str(caught.value)
@@ -128,7 +128,7 @@ def test_a_number_is_the_one_that_was_meant(written: object, meant: float) -> No
 
 @pytest.mark.parametrize("written", NO_NUMBERS, ids=lambda value: str(value)[:20])
 def test_what_is_no_number_is_refused(written: object) -> None:
-    """With what was found, and with what to write."""
+    """The message names the value and what to write instead."""
     shown = (
         {True: "true", False: "false", None: "null"}.get(written, repr(written))
         if isinstance(written, bool | None)
@@ -191,7 +191,7 @@ ANY = "write a whole number from 1 to 9,007,199,254,740,992"
     ],
 )
 def test_a_whole_number_has_bounds(written: object, bounds: dict[str, int], says: str) -> None:
-    """Both of which are whole numbers that are taken."""
+    """Both bounds are accepted; beyond them the message names the bound."""
     assert message(whole, written, **bounds) == says
     assert whole(bounds.get("least", 1), **bounds) == bounds.get("least", 1)
     assert whole(bounds.get("largest", 2**53), **bounds) == bounds.get("largest", 2**53)
@@ -407,7 +407,7 @@ def test_what_collectives_send() -> None:
 
 
 def test_how_many_chips_an_interconnect_joins() -> None:
-    """A mesh one more than a chip has links, unless said; the others as many as said."""
+    """A mesh: links + 1, unless `domain` says otherwise; other topologies: `domain`."""
     rate = Fraction(1)
     assert Link(rate, "mesh", 7).chips_joined == 8
     assert Link(rate, "mesh", 7, domain=4).chips_joined == 4
@@ -508,7 +508,7 @@ def named_combinations() -> dict[str, Any]:
 
 
 def total(case: Workload, name: str, at: dict[str, int]) -> Fraction:
-    """Return a work at some sizes, from its terms."""
+    """A cost at some sizes, from its terms."""
     tiled = case.tile if name != "footprint_bytes" else {}
     extents = {dim: extent(case, dim, size) if dim in tiled else size for dim, size in at.items()}
     terms: dict[tuple[str, ...], Fraction] = {}
@@ -569,7 +569,7 @@ def test_the_resources_are_math_memory_and_network() -> None:
 
 @pytest.mark.parametrize(("network", "shards"), list(product([None, "fabric"], [1, 2])))
 def test_no_network_and_no_other_chip_are_no_rate(network: str | None, shards: int) -> None:
-    """The other rates stay; a link without a number of links has one, without a latency none."""
+    """The other rates do not change; defaults of a network: one link, no latency."""
     chip = Chip.model_validate(
         {
             "units": {"matrix": {"bf16": {"flops_per_s": "1e14"}}},
@@ -596,7 +596,7 @@ def test_no_network_and_no_other_chip_are_no_rate(network: str | None, shards: i
 
 
 def test_a_sum_of_products_is_evaluated_exactly() -> None:
-    """Beyond what a float holds."""
+    """Also where a float would overflow or round."""
     terms = {("B", "D"): Fraction(1, 3), ("B",): Fraction(2), (): Fraction(5)}
     assert evaluate(terms, {"B": 10**30, "D": 7}) == Fraction(7 * 10**30, 3) + 2 * 10**30 + 5
     assert evaluate({}, {"B": 1}) == 0

@@ -126,7 +126,7 @@ def test_modules_and_functions_are_short(repository: Path) -> None:
         for path in sorted(root.rglob("*.py"))
         for name in too_long(path, path.relative_to(root).with_suffix("").as_posix())
     ]
-    assert long == sorted(EXCEPTIONS)
+    assert sorted(long) == sorted(EXCEPTIONS)
 
 
 def test_a_long_module_and_a_long_function_are_noticed(tmp_path: Path) -> None:

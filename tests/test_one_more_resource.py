@@ -42,12 +42,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def same(one: pl.Series, other: pl.Series) -> bool:
-    """Say whether two columns are equal but for a few roundings."""
+    """Whether two columns are equal within rounding."""
     return bool(((one / other - 1).abs() < SAME).all())
 
 
 def with_cache(table: pl.DataFrame) -> pl.DataFrame:
-    """The table with the time of the cache, worked out a second time."""
+    """The table with the time of the cache, computed independently."""
     return table.with_columns(t_cache_s=3 * pl.col("t_memory_s"))
 
 
@@ -98,7 +98,7 @@ def test_curves_attain_what_tables_say_and_bend_at_the_thresholds(made: Path) ->
 
 
 def test_points_of_a_roofline_attain_what_tables_say(made: Path) -> None:
-    """At the intensity of the table, under the roof that memory alone would allow."""
+    """At the intensity of the table, below the roof of memory alone."""
     points = pl.read_parquet(made / "roofline-split.parquet").filter(kind="point")
     table = pl.read_parquet(made / "split.parquet").filter(shards=1)
     both = points.join(table, on=[*KEYS, "B", "shape"])
@@ -108,7 +108,7 @@ def test_points_of_a_roofline_attain_what_tables_say(made: Path) -> None:
 
 
 def test_contours_and_critical_sizes_are_the_thresholds(made: Path) -> None:
-    """What a map draws is compute-bound against the cache, too."""
+    """Critical sizes of a map take the cache into account."""
     known = pl.read_parquet(made / "grid-thresholds.parquet")
     cells = pl.read_parquet(made / "critical-grid.parquet").join(
         known, left_on=[*KEYS, "x", "y"], right_on=[*KEYS, "D", "F"]

@@ -40,7 +40,7 @@ def config_of(chip: dict[str, Any]) -> dict[str, Any]:
 
 
 def warnings_of(chip: dict[str, Any]) -> list[str]:
-    """What is said of a config's own chip."""
+    """The warnings for a config with one chip of its own."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         rooflines.load_config(config_of(chip))
@@ -127,7 +127,7 @@ SLIPS: dict[str, tuple[dict[str, Any], str, str]] = {
 
 @pytest.mark.parametrize("name", SLIPS)
 def test_a_slip_brings_one_warning_with_its_cause(name: str) -> None:
-    """The warning names the number's place and the likely cause, and how to overrule it."""
+    """The warning names key path and likely cause, and how to silence it."""
     chip, path, cause = SLIPS[name]
     (message,) = warnings_of(chip)
     assert message.startswith(f"config: chips.mine.{path} is ")
@@ -179,7 +179,7 @@ def test_no_chip_of_the_catalogue_and_of_the_default_config_brings_a_warning() -
 
 
 def test_a_path_that_is_no_number_of_the_chip_is_refused() -> None:
-    """A misspelt path overrules nothing."""
+    """A misspelt path under `plausible` is an error and silences nothing."""
     with pytest.raises(rooflines.RooflinesError) as caught:
         rooflines.load_config(
             config_of({"base": "h100-sxm", "plausible": ["memory.hbm.bytes_per_sec", BANDWIDTH]})
@@ -221,7 +221,7 @@ def test_a_run_prints_the_warning_once_with_its_line(tmp_path: Path) -> None:
 
 
 def test_a_job_does_not_print_the_warning(capsys: pytest.CaptureFixture[str]) -> None:
-    """What plans a job's part of the workflow keeps silent."""
+    """Planning inside a job does not print it."""
     config = config_of({"base": "h100-sxm", PEAK: 1.979e15})
     plan_or_exit(config, [], warn=False)
     assert capsys.readouterr().err == ""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rooflines.charts.results import Selection
 
 SHORT = 1_500
-"""Characters of a `repr` that anybody reads."""
+"""The most characters of a `repr` [1]."""
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_a_chart_refuses_what_its_sweep_lacks(
 
 
 def test_the_model_and_layer_of_a_shape_are_no_columns_and_no_sizes() -> None:
-    """Charts read them; the table is the same without, and what a job is handed keeps them."""
+    """Charts read them; the table is the same without them, and a job's recipe keeps them."""
     shape = {"name": "up", "D": 4096, "F": 14336}
     about = {"model": "llama-3-8b", "layer": "up"}
     sweep = {"operation": "matmul", "grid": {"B": 1}, "dtypes": "bf16", "chips": "h100-sxm"}

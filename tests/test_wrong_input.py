@@ -817,7 +817,7 @@ WHOLE_FILES = [
 
 
 def message_of(text: str, folder: Path) -> str:
-    """Return what a wrong config is refused with, having checked that nothing else was done."""
+    """The message for a wrong config; checks that no file was written."""
     path = folder / FILE
     path.write_text(text, encoding="utf-8")
     with pytest.raises(rooflines.RooflinesError) as caught:
@@ -1158,7 +1158,7 @@ COMMAND_LINE = [
 def test_snakemake_stops_before_any_job_with_that_one_message(
     text: str, says: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """The command fails, says the one message once, shows no traceback, and makes no results."""
+    """The command fails and prints the message once; no traceback, no results."""
     (tmp_path / FILE).write_text(text, encoding="utf-8")
     run = snakemake(tmp_path, FILE)
     assert run.returncode != 0

@@ -38,7 +38,7 @@ LONGEST_PLACE = 400
 """Characters of a key path that a message shows."""
 
 MOST_SHOWN = 20
-"""Mistakes that one message spells out [1]."""
+"""Mistakes that one message shows [1]."""
 
 MOST_COLLECTED = 1000
 """Mistakes after which checking stops [1]."""
@@ -262,7 +262,7 @@ def placed(place: str = "", *, file: str = "") -> Iterator[None]:
 
 
 def close_to(name: object, known: Iterable[str]) -> list[str]:
-    """The known names that `name` could mean: those that contain it, then those spelt alike."""
+    """The valid names that `name` could mean: those that contain it, then similar ones."""
     text, names = str(name).lower(), list(known)
     contain = [known_name for known_name in names if len(text) > 1 and text in known_name.lower()]
     alike = get_close_matches(text, names, n=3, cutoff=0.6)

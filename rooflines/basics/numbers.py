@@ -28,7 +28,7 @@ of digits."""
 
 
 def number(value: object) -> int | float:
-    """The number that was meant: a YAML number, or the text of one.
+    """The number of a YAML number, or of the text of one.
 
     PyYAML reads `1.97e14` as text, because YAML 1.1 wants a sign in the exponent; nobody means text
     by it.

@@ -1,4 +1,4 @@
-"""What a spreadsheet would run instead of showing it: text that begins like a formula."""
+"""Formula injection: text in a CSV file that a spreadsheet would run as a formula."""
 
 from __future__ import annotations
 

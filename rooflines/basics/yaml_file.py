@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["JSON", "Lines", "in_file", "read_yaml"]
 
 JSON = Mapping[str, Any]
-"""Data as YAML or JSON holds it."""
+"""A mapping of YAML or JSON data."""
 
 LARGEST_FILE = 2 * 2**20
 """Bytes of a config or catalogue [byte]; a larger one is a mistake."""

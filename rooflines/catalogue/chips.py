@@ -237,30 +237,30 @@ def _override(base: Chip, variant: Mapping[str, Any], mistakes: Mistakes) -> dic
 def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[str, Any]) -> None:
     """Set a number, or a whole part that the base lacks, at a dotted path."""
     *steps, last = path.split(".")
-    place, kind = _place_of(entry, steps, path, variant)
+    part, kind = _part_at(entry, steps, path, variant)
     source = variant.get("source") or "the config"
     if not is_entry(kind):
-        (_, part) = get_args(kind)
-        if last in place or not is_entry(part) or not isinstance(value, Mapping):
-            raise _no_number(path, last, place, variant)
-        place[last] = {"source": source, **value} if issubclass(part, Sourced) else {**value}
+        (_, form) = get_args(kind)
+        if last in part or not is_entry(form) or not isinstance(value, Mapping):
+            raise _no_number(path, last, part, variant)
+        part[last] = {"source": source, **value} if issubclass(form, Sourced) else {**value}
         return
     if not steps or last not in numbers_of(kind):
         raise _no_number(path, last, numbers_of(kind) if steps else parts_of(kind), variant)
     with placed(path):
-        place[last] = number(value)
+        part[last] = number(value)
     if last == "flops_per_s":
         for about_sparsity in ("printed_with_sparsity", "halved"):
             if ".".join([*steps, about_sparsity]) not in variant:
-                place.pop(about_sparsity, None)
+                part.pop(about_sparsity, None)
     if issubclass(kind, Sourced):
         sources = {
-            key: source_of(place, key) for key in numbers_of(kind) if key in place and key != last
+            key: source_of(part, key) for key in numbers_of(kind) if key in part and key != last
         }
-        place["source"] = {**{key: given for key, given in sources.items() if given}, last: source}
+        part["source"] = {**{key: text for key, text in sources.items() if text}, last: source}
 
 
-def _place_of(
+def _part_at(
     entry: dict[str, Any], steps: Sequence[str], path: str, variant: Mapping[str, Any]
 ) -> tuple[dict[str, Any], Any]:
     """The part of an entry at the steps of a path, added where absent, and its type."""

@@ -156,7 +156,7 @@ class Network(Sourced):
         if self.topology != "torus" and self.ring_multiple is not None:
             raise RooflinesError(
                 "ring_multiple",
-                f"is given for a {self.topology}",
+                f"is set for a {self.topology}",
                 "leave it out: only a torus closes into rings",
             )
         return self
@@ -224,7 +224,7 @@ class Calibration(Efficiency):
 
 
 class Chip(Sourced):
-    """A chip: what its parts can do."""
+    """A chip: its compute units, memory levels and networks."""
 
     name: Text | None = Field(None, description="its full name")
     vendor: Text | None = Field(None, description="who makes it")
@@ -263,7 +263,7 @@ class Chip(Sourced):
 
     @cached_property
     def plain(self) -> dict[str, Any]:
-        """The entry as JSON, without what is left at its default."""
+        """The entry as JSON, without defaults."""
         plain: dict[str, Any] = self.model_dump(exclude_none=True, exclude_defaults=True)
         plain.setdefault("networks", {})
         return plain

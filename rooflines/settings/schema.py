@@ -72,7 +72,7 @@ def _numbers_of_chips(value: object) -> object:
 
 
 def _names(value: object) -> object:
-    fix = "write a name, in quotes if it looks like a number"
+    fix = "write a name, in quotes if YAML reads it as a number"
     with Mistakes() as mistakes:
         for index, name in enumerate(value if isinstance(value, list) else []):
             if not isinstance(name, str):
@@ -203,7 +203,7 @@ SHARDING_SCHEMA = {"anyOf": [{"enum": list(SHARDINGS)}, LongSharding.model_json_
 
 
 class SweepConfig(Entry):
-    """One sweep: a table of every combination of what is listed."""
+    """One sweep: a table of every combination of the listed values."""
 
     operation: Text = Field(
         description=f"{', '.join(OPERATIONS)}, or an einsum of two operands such as 'BD,DF->BF'",

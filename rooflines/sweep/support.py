@@ -1,4 +1,4 @@
-"""What each chip supports of a sweep, and what is skipped, with the reason."""
+"""The rows of a sweep that each chip supports, and those skipped, with the reason."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _check_skipped(asked: Asked, by_chip: list[ChipRows], skipped: list[Skipped]
 
 
 def _pairs(asked: Asked) -> list[tuple[str, int]]:
-    """Every (sharding, shards) asked for; nothing is split on one chip only."""
+    """Every (sharding, shards) of the sweep; a sharding without a split runs on one chip."""
     return [
         (name, n)
         for name, scheme in asked.shardings.items()
@@ -175,7 +175,7 @@ def _no_level(asked: Asked, chip: str, memory: str) -> str | None:
 
 
 def _network(asked: Asked, chip: str) -> tuple[str | None, int | None, str]:
-    """A chip's interconnect, the most chips it joins (None: no limit known), and why no more."""
+    """A chip's interconnect, the most chips it joins (None: no documented limit), and why."""
     networks, wanted = asked.chips[chip].networks, asked.config.network
     if wanted is not None and wanted not in networks:
         return None, 1, f"no interconnect {wanted}"
