@@ -40,15 +40,15 @@ def rows(config: Config, sweep: str) -> pl.LazyFrame:
 
 
 def thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
-    """From which size on operations are compute-bound: in closed form, without computing a table.
+    """Critical sizes, from which operations are compute-bound, in closed form, without a table.
 
     Args:
         config: From `load_config`.
         sweep: A sweep's name; all of them by default.
 
     Returns:
-        A row for everything that is held fixed and every axis that is solved for; `columns()`
-        explains the columns.
+        A row for each combination of fixed values and each axis solved for; `columns()` explains
+        the columns.
 
     Raises:
         RooflinesError: There is no such sweep.
@@ -57,7 +57,7 @@ def thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
 
 
 def skipped(config: Config) -> pl.DataFrame:
-    """What the sweeps ask for and no chip can do, with the reason; empty where there is nothing."""
+    """Rows that the sweeps ask for but a chip does not support, with the reason; may be empty."""
     return skipped_rows(config.sweeps.values())
 
 
@@ -107,33 +107,33 @@ def chips(config: Config | None = None) -> pl.DataFrame:
 
 
 def _numbers(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every number of a chip with what is known of it."""
-    places: list[tuple[str, Mapping[str, Any]]] = [
+    """Every number of a chip with its source and remarks."""
+    parts: list[tuple[str, Mapping[str, Any]]] = [
         (f"units.{unit}.{dtype}", peak)
         for unit, peaks in entry["units"].items()
         for dtype, peak in peaks.items()
     ]
-    places += [(f"memory.{name}", level) for name, level in entry["memory"].items()]
-    places += [(f"networks.{name}", network) for name, network in entry["networks"].items()]
-    places += [("power", entry["power"])] if "power" in entry else []
-    places += [(f"prices.{place}", price) for place, price in enumerate(entry.get("prices", []))]
-    for place, found in places:
-        for key, value in found.items():
+    parts += [(f"memory.{name}", level) for name, level in entry["memory"].items()]
+    parts += [(f"networks.{name}", network) for name, network in entry["networks"].items()]
+    parts += [("power", entry["power"])] if "power" in entry else []
+    parts += [(f"prices.{index}", price) for index, price in enumerate(entry.get("prices", []))]
+    for path, part in parts:
+        for key, value in part.items():
             if (
                 isinstance(value, int | float)
                 and not isinstance(value, bool)
                 and key != "printed_with_sparsity"
             ):
-                source = source_of(found, key) or source_of(entry, key)
+                source = source_of(part, key) or source_of(entry, key)
                 yield {
-                    "path": f"{place}.{key}",
+                    "path": f"{path}.{key}",
                     "value": float(value),
                     "source": ", ".join(source) if isinstance(source, list) else source,
-                    "confidence": found.get("confidence"),
-                    "estimate": found.get("estimate", False),
-                    "halved": found.get("halved", False),
-                    "printed_with_sparsity": found.get("printed_with_sparsity"),
-                    "note": found.get("note"),
+                    "confidence": part.get("confidence"),
+                    "estimate": part.get("estimate", False),
+                    "halved": part.get("halved", False),
+                    "printed_with_sparsity": part.get("printed_with_sparsity"),
+                    "note": part.get("note"),
                 }
 
 
@@ -176,6 +176,6 @@ def columns() -> pl.DataFrame:
         "skipped": dictionary.SKIPPED,
     }
     records = [
-        {"file": file, **asdict(column)} for file, found in files.items() for column in found
+        {"file": file, **asdict(column)} for file, entries in files.items() for column in entries
     ]
     return pl.DataFrame(records).rename({"name": "column"})

@@ -1,4 +1,4 @@
-"""A config understood: its sweeps, chips and charts, checked down to the last key."""
+"""A validated config: its sweeps, chips and charts."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ __all__ = ["DEFAULT_CONFIG", "Config", "load_config"]
 DEFAULT_CONFIG = CONFIG_DIR / "config.yaml"
 
 MOST_THRESHOLDS = 5_000_000
-"""Thresholds of all sweeps of a config [1]: they stand in one file."""
+"""Thresholds of all sweeps of a config [1]: one file holds them."""
 
 
 @dataclass(frozen=True, repr=False)
 class Config:
-    """A config understood: its sweeps, ready to be computed.
+    """A validated config: its sweeps, ready to be computed.
 
     Attributes:
-        file: What messages call it.
+        file: Its name in messages.
         sweeps: The sweeps by name.
         chips: All chips by id, those of the catalogue and the config's own.
-        charts: What to draw, nothing left open.
+        charts: The charts to draw, all choices made.
     """
 
     file: str
@@ -62,7 +62,7 @@ class Config:
     charts: tuple[Spec, ...]
 
     def __repr__(self) -> str:
-        """Its sweeps, a line each, and how many charts it has."""
+        """Its sweeps, a line each, and its number of charts."""
         rows = sum(sweep.rows for sweep in self.sweeps.values())
         head = (
             f"<Config {self.file}: {counted(len(self.sweeps), 'sweep')}, "
@@ -95,14 +95,14 @@ def load_config(source: str | Path | Mapping[str, Any] | None = None) -> Config:
         source: A path, a mapping of the same form, or None for the default config.
 
     Returns:
-        The config, checked down to the last key: what it describes can be computed.
+        The config, fully validated: what it describes can be computed.
 
     Raises:
-        RooflinesError: It is wrong somewhere; the message says where, what was found and how to
-            mend it, for each mistake.
+        RooflinesError: It has mistakes; for each, the message says where, what was found and how
+            to fix it.
 
     Warns:
-        PlausibilityWarning: A number of one of its own chips looks like a slip.
+        PlausibilityWarning: A number of one of its own chips is probably a slip.
     """
     line_of = None
     if isinstance(source, Mapping):
@@ -110,9 +110,9 @@ def load_config(source: str | Path | Mapping[str, Any] | None = None) -> Config:
             config, unlikely = _understood("config", source)
     else:
         path = DEFAULT_CONFIG if source is None else Path(source)
-        given, line_of = read_yaml(path), Lines(path).of
+        content, line_of = read_yaml(path), Lines(path).of
         with in_file(path):
-            config, unlikely = _understood(str(path), given)
+            config, unlikely = _understood(str(path), content)
     for doubt in unlikely:
         warnings.warn(
             str(doubt.within(file=config.file, line_of=line_of)), PlausibilityWarning, stacklevel=2
@@ -131,11 +131,11 @@ def _check_thresholds(solutions: int) -> None:
         )
 
 
-def _understood(file: str, given: object) -> tuple[Config, list[RooflinesError]]:
-    """The config, and what looks like a slip in it."""
+def _understood(file: str, content: object) -> tuple[Config, list[RooflinesError]]:
+    """The config, and likely slips in it."""
     sweeps: dict[str, Sweep] = {}
     with Mistakes() as mistakes:
-        top = understood(ConfigFile, given, mistakes)
+        top = understood(ConfigFile, content, mistakes)
         chips, unlikely = _all_chips(top, mistakes)
         with mistakes.at("sweeps") as part:
             for name, sweep in top.sweeps.items():
@@ -181,11 +181,11 @@ def _all_chips(top: ConfigFile, mistakes: Mistakes) -> tuple[Partial[Chip], list
 
 
 def _understood_charts(charts: object, mistakes: Mistakes) -> str | list[ChartConfig | None]:
-    """The charts as far as they are right; None for one that cannot be checked any further."""
+    """The charts without their invalid fields; None for one that cannot be checked further."""
     if not isinstance(charts, list):
         return str(charts)
-    known: list[ChartConfig | None] = [None] * len(charts)
+    checked: list[ChartConfig | None] = [None] * len(charts)
     for index, chart in enumerate(charts):
         with mistakes.at(f"[{index}]") as part:
-            known[index] = understood_chart(chart, part)
-    return known
+            checked[index] = understood_chart(chart, part)
+    return checked

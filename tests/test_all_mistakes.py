@@ -1,4 +1,7 @@
-"""All mistakes of a config come in one message, each with the line it is written on, and none that only follows from another."""
+"""All mistakes of a config come in one message, each with its line.
+
+A mistake that only follows from another is not reported.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +79,7 @@ EXPECTED = [
 
 
 def refused(source: Path | dict[str, Any]) -> rooflines.RooflinesError:
-    """What a config is refused with."""
+    """The error that a config raises."""
     with pytest.raises(rooflines.RooflinesError) as caught:
         rooflines.load_config(source)
     return caught.value
@@ -100,7 +103,7 @@ def test_all_mistakes_are_found_in_one_run_in_the_order_of_their_lines(path: Pat
 
 
 def test_a_message_has_twenty_mistakes_and_the_number_of_the_others(path: Path) -> None:
-    """The last line counts what is not shown; mistakes are written as they are alone."""
+    """The last line counts the rest; each mistake reads as it does alone."""
     error = refused(path)
     *lines, last = str(error).splitlines()
     assert last == "and 2 more mistakes."
@@ -111,7 +114,7 @@ def test_a_message_has_twenty_mistakes_and_the_number_of_the_others(path: Path) 
 
 
 def test_a_mapping_has_the_same_mistakes_without_lines(path: Path) -> None:
-    """Where the config comes from changes no mistake."""
+    """The mistakes do not depend on the form of the config."""
     of_mapping, of_file = refused(yaml.safe_load(TWENTY_TWO)), refused(path)
     parts = [
         {(error.where, error.problem, error.fix, error.close) for error in errors.errors}
@@ -122,7 +125,7 @@ def test_a_mapping_has_the_same_mistakes_without_lines(path: Path) -> None:
 
 
 def test_the_workflow_ends_with_the_same_message(path: Path) -> None:
-    """What is printed is what Python says."""
+    """The printed message is that of the Python interface."""
     with pytest.raises(SystemExit) as caught:
         plan_or_exit(yaml.safe_load(TWENTY_TWO), [path])
     assert str(caught.value) == str(refused(path))
@@ -225,7 +228,7 @@ FOLLOWING = {
 
 @pytest.mark.parametrize("name", FOLLOWING)
 def test_what_follows_from_a_mistake_is_none(name: str, tmp_path: Path) -> None:
-    """Nothing is said of what cannot be known yet; the line is that on which the text is written."""
+    """What depends on a refused value is not reported; the line is that of the wrong text."""
     text, expected = FOLLOWING[name]
     path = tmp_path / "my.yaml"
     path.write_text(text, encoding="utf-8")
@@ -233,7 +236,7 @@ def test_what_follows_from_a_mistake_is_none(name: str, tmp_path: Path) -> None:
 
 
 def test_every_mistake_of_a_chart_is_found() -> None:
-    """Those of its form and those against its sweep."""
+    """Mistakes of its form and mistakes against its sweep."""
     config = yaml.safe_load(SWEEP)
     config["charts"] = [
         {

@@ -1,6 +1,7 @@
-"""The formulas by themselves, without a table: known answers, exact arithmetic, and every message they can give, to the letter.
+"""The formulas without a table: known answers, exact arithmetic, the full text of every message.
 
-These are the tests that `make mutate` holds changed formulas against, so they are pure Python and take a second or two.
+`make mutate` runs these tests against changed formulas, so they are pure Python and take a second
+or two.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ HALF, ZERO = Fraction(1, 2), Fraction(0)
 
 
 def check(examples: int) -> settings:
-    """The settings of one property: the same examples every time, and none made smaller, which takes long where many fail."""
+    """The settings of one property: the same examples every time.
+
+    They are not shrunk, which takes long where many fail.
+    """
     return settings(
         max_examples=examples,
         derandomize=True,
@@ -40,7 +44,7 @@ def check(examples: int) -> settings:
 
 
 def message(call: Any, *arguments: Any, **options: Any) -> str:  # noqa: ANN401, any function of the package
-    """Return what a call is refused with."""
+    """The message of the error that a call raises."""
     with pytest.raises(RooflinesError) as caught:
         call(*arguments, **options)
     return str(caught.value)
@@ -124,7 +128,7 @@ def test_a_number_is_the_one_that_was_meant(written: object, meant: float) -> No
 
 @pytest.mark.parametrize("written", NO_NUMBERS, ids=lambda value: str(value)[:20])
 def test_what_is_no_number_is_refused(written: object) -> None:
-    """With what was found, and with what to write."""
+    """The message names the value and what to write instead."""
     shown = (
         {True: "true", False: "false", None: "null"}.get(written, repr(written))
         if isinstance(written, bool | None)
@@ -187,7 +191,7 @@ ANY = "write a whole number from 1 to 9,007,199,254,740,992"
     ],
 )
 def test_a_whole_number_has_bounds(written: object, bounds: dict[str, int], says: str) -> None:
-    """Both of which are whole numbers that are taken."""
+    """Both bounds are accepted; beyond them the message names the bound."""
     assert message(whole, written, **bounds) == says
     assert whole(bounds.get("least", 1), **bounds) == bounds.get("least", 1)
     assert whole(bounds.get("largest", 2**53), **bounds) == bounds.get("largest", 2**53)
@@ -195,7 +199,10 @@ def test_a_whole_number_has_bounds(written: object, bounds: dict[str, int], says
 
 # ---------------------------------------------------------------- operations
 
-HOW = "name one of matmul, per-example-matmul, dot, sequence-matmul, or write an einsum of two operands such as 'BD,DF->BF'"
+HOW = (
+    "name one of matmul, per-example-matmul, dot, sequence-matmul, "
+    "or write an einsum of two operands such as 'BD,DF->BF'"
+)
 OWN = "give each dimension a letter of its own"
 SHARED = "contract only what both operands share: sum over {0} beforehand, or keep it in the result"
 NO_OPERATIONS = {
@@ -207,9 +214,18 @@ NO_OPERATIONS = {
     "BD,DFF->BF": f"is 'BD,DFF->BF', where w has F twice.\n  fix: {OWN}.",
     "BD,DF->BFB": f"is 'BD,DF->BFB', where out has B twice.\n  fix: {OWN}.",
     "ZZAA,DF->DF": f"is 'ZZAA,DF->DF', where x has A twice.\n  fix: {OWN}.",
-    "BD,DF->BZ": "is 'BD,DF->BZ', whose result has Z, which neither operand has.\n  fix: drop Z from the result, or give it to an operand.",
-    "BD,DF->F": f"is 'BD,DF->F', where B is in one operand only and not in the result.\n  fix: {SHARED.format('B')}.",
-    "BD,DF->B": f"is 'BD,DF->B', where F is in one operand only and not in the result.\n  fix: {SHARED.format('F')}.",
+    "BD,DF->BZ": (
+        "is 'BD,DF->BZ', whose result has Z, which neither operand has.\n"
+        "  fix: drop Z from the result, or give it to an operand."
+    ),
+    "BD,DF->F": (
+        "is 'BD,DF->F', where B is in one operand only and not in the result.\n"
+        f"  fix: {SHARED.format('B')}."
+    ),
+    "BD,DF->B": (
+        "is 'BD,DF->B', where F is in one operand only and not in the result.\n"
+        f"  fix: {SHARED.format('F')}."
+    ),
 }
 
 
@@ -249,9 +265,15 @@ def test_an_operation_has_the_letters_of_its_einsum(text: str) -> None:
 # ---------------------------------------------------------------- shardings
 
 LONG = "{split: S, first: all-gather x | all-gather w, then: all-reduce | reduce-scatter}"
-KNOWN = "none, contracting/all-reduce, contracting/reduce-scatter, column, column/gather-x, batch, batch/gather-w"
+KNOWN = (
+    "none, contracting/all-reduce, contracting/reduce-scatter, "
+    "column, column/gather-x, batch, batch/gather-w"
+)
 NAMES = f"use one of {KNOWN}, or the long form, {LONG}"
-LACKS = "is 'contracting/all-reduce', which needs a dimension that x and w share and the result lacks, and A,B->AB has none"
+LACKS = (
+    "is 'contracting/all-reduce', which needs a dimension that x and w share "
+    "and the result lacks, and A,B->AB has none"
+)
 UNDO = "gather the operand that lacks the split dimension, or nothing"
 ROLE = f"choose another sharding, or the long form, {LONG}"
 PARTIAL = "add `then: all-reduce` or `then: reduce-scatter`"
@@ -264,12 +286,18 @@ NO_SHARDINGS: list[tuple[str, Any, str]] = [
     (
         "dot",
         "column",
-        f"is 'column', which needs a dimension of w and the result only, and dot has none.\n  fix: {ROLE}.",
+        (
+            "is 'column', which needs a dimension of w and the result only, and dot has none.\n"
+            f"  fix: {ROLE}."
+        ),
     ),
     (
         "dot",
         "batch",
-        f"is 'batch', which needs a dimension of x and the result, and dot has none.\n  fix: {ROLE}.",
+        (
+            "is 'batch', which needs a dimension of x and the result, and dot has none.\n"
+            f"  fix: {ROLE}."
+        ),
     ),
     (
         "A,B->AB",
@@ -279,7 +307,10 @@ NO_SHARDINGS: list[tuple[str, Any, str]] = [
     (
         "sequence-matmul",
         "batch",
-        f"is 'batch', which could split any of B, S in sequence-matmul.\n  fix: say which in the long form, {LONG}.",
+        (
+            "is 'batch', which could split any of B, S in sequence-matmul.\n"
+            f"  fix: say which in the long form, {LONG}."
+        ),
     ),
     (
         "matmul",
@@ -290,23 +321,34 @@ NO_SHARDINGS: list[tuple[str, Any, str]] = [
     (
         "matmul",
         {"split": "B", "first": "x"},
-        "first is 'x', which gathers nothing.\n  fix: use one of all-gather x, all-gather w, or leave it out.",
+        (
+            "first is 'x', which gathers nothing.\n"
+            "  fix: use one of all-gather x, all-gather w, or leave it out."
+        ),
     ),
     (
         "matmul",
         {"split": "D", "then": "reduce"},
-        "then is 'reduce', which is no reduction.\n  close to it: all-reduce, reduce-scatter\n"
-        "  fix: use one of all-reduce, reduce-scatter, or leave it out.",
+        (
+            "then is 'reduce', which is no reduction.\n  close to it: all-reduce, reduce-scatter\n"
+            "  fix: use one of all-reduce, reduce-scatter, or leave it out."
+        ),
     ),
     (
         "matmul",
         {"split": "B", "first": "all-gather x"},
-        f"is 'B/gather-x', but x itself is split over B, so a gather of it would undo the split.\n  fix: {UNDO}.",
+        (
+            "is 'B/gather-x', but x itself is split over B, "
+            f"so a gather of it would undo the split.\n  fix: {UNDO}."
+        ),
     ),
     (
         "matmul",
         {"split": "F", "then": "all-reduce"},
-        "is 'F/all-reduce', but F is not contracted: there are no partial sums.\n  fix: leave `then` out.",
+        (
+            "is 'F/all-reduce', but F is not contracted: there are no partial sums.\n"
+            "  fix: leave `then` out."
+        ),
     ),
     (
         "matmul",
@@ -325,7 +367,7 @@ def test_a_sharding_that_makes_no_sense_is_refused(text: str, given_form: Any, s
 @check(60)
 @given(text=operations())
 def test_a_sharding_is_what_its_name_says(text: str) -> None:
-    """What is split, gathered and reduced, for every sharding of any operation, by name and in the long form."""
+    """Split, gather and reduction of every sharding of any operation, by name and in long form."""
     truth = oracle.operation_of(text)
     for form in shardings_of(truth):
         expected = oracle.sharding_of(truth, form)
@@ -335,7 +377,7 @@ def test_a_sharding_is_what_its_name_says(text: str) -> None:
 
 
 def test_a_batch_of_every_operand_is_the_last_choice() -> None:
-    """Where x alone shares a dimension with the result, that is the batch; else one that all three have."""
+    """The batch is a dimension of x and the result only; without one, a dimension of all three."""
     assert sharding("batch", operation("per-example-matmul")).split == "B"
     assert sharding("batch", operation("HBD,HDF->HBF")).split == "B"
     assert (
@@ -345,7 +387,10 @@ def test_a_batch_of_every_operand_is_the_last_choice() -> None:
 
 
 def test_what_collectives_send() -> None:
-    """(N-1)/N of the payload for a gather or a scatter, twice that for an all-reduce, nothing without one; and as many hops."""
+    """(N-1)/N of the payload for a gather or a scatter, twice that for an all-reduce.
+
+    Nothing without a collective. The number of hops follows the same pattern.
+    """
     forms = {
         "nothing": (Sharding("a", "B"), None, 0),
         "gather x": (Sharding("b", "F", "x"), "x", 1),
@@ -362,7 +407,7 @@ def test_what_collectives_send() -> None:
 
 
 def test_how_many_chips_an_interconnect_joins() -> None:
-    """A mesh one more than a chip has links, unless said; the others as many as said."""
+    """A mesh: links + 1, unless `domain` says otherwise; other topologies: `domain`."""
     rate = Fraction(1)
     assert Link(rate, "mesh", 7).chips_joined == 8
     assert Link(rate, "mesh", 7, domain=4).chips_joined == 4
@@ -371,7 +416,10 @@ def test_how_many_chips_an_interconnect_joins() -> None:
 
 
 def test_how_many_links_a_collective_uses() -> None:
-    """All on a switch, one to each other chip in a mesh, one way along a line and two ways around a ring of three or more."""
+    """Links used: all on a switch, one to each other chip in a mesh.
+
+    One direction along a line, two around a ring of three or more.
+    """
     rate = Fraction(1)
     switch, mesh = Link(rate, "switch", 18), Link(rate, "mesh", 7)
     line, *rings = (Link(rate, "torus", 6, ring_multiple=n) for n in (None, 4, 1, 2))
@@ -390,7 +438,7 @@ def test_how_many_links_a_collective_uses() -> None:
 def settings_and_cases(
     draw: st.DrawFn,
 ) -> tuple[oracle.Setting, Workload, Target, int, dict[str, int]]:
-    """Draw an operation split over chips: as the exact model has it, and as the package has it; with sizes."""
+    """Draw an operation split over chips, for the exact model and for the package; with sizes."""
     text = draw(operations())
     truth = oracle.operation_of(text)
     form = draw(st.sampled_from(shardings_of(truth)))
@@ -460,7 +508,7 @@ def named_combinations() -> dict[str, Any]:
 
 
 def total(case: Workload, name: str, at: dict[str, int]) -> Fraction:
-    """Return a work at some sizes, from its terms."""
+    """A cost at some sizes, from its terms."""
     tiled = case.tile if name != "footprint_bytes" else {}
     extents = {dim: extent(case, dim, size) if dim in tiled else size for dim, size in at.items()}
     terms: dict[tuple[str, ...], Fraction] = {}
@@ -475,7 +523,7 @@ def total(case: Workload, name: str, at: dict[str, int]) -> Fraction:
 def test_work_rates_and_times_are_exactly_the_models(
     drawn: tuple[oracle.Setting, Workload, Target, int, dict[str, int]],
 ) -> None:
-    """FLOPs, bytes and seconds of any operation, split, tiled and counted in any way, as fractions."""
+    """FLOPs, bytes and seconds of any operation with any split, tile and count, as fractions."""
     setting, case, target, shards, at = drawn
     truth = setting.work(at, shards)
     names = {"flops": "math", "memory_bytes": "memory", "network_bytes": "network"}
@@ -498,7 +546,7 @@ def test_work_rates_and_times_are_exactly_the_models(
 def test_what_an_extent_holds(
     drawn: tuple[oracle.Setting, Workload, Target, int, dict[str, int]],
 ) -> None:
-    """A tile, or a chip's share of one element; extents times what they hold cover the size that a chip has."""
+    """A tile, or a chip's share of one element; extents times this cover the size on a chip."""
     setting, case, _, shards, at = drawn
     for dim, (count, tile) in setting.tiles(at, shards).items():
         if dim in case.tile:
@@ -509,7 +557,7 @@ def test_what_an_extent_holds(
 
 
 def test_the_resources_are_math_memory_and_network() -> None:
-    """In this order, which decides ties; each with its work, and with the name of what waits for it."""
+    """In this order, which decides ties; each with its work and the name of its bound."""
     assert [(r.name, r.work, r.bound) for r in RESOURCES] == [
         ("math", "flops", "compute"),
         ("memory", "memory_bytes", "memory"),
@@ -521,7 +569,7 @@ def test_the_resources_are_math_memory_and_network() -> None:
 
 @pytest.mark.parametrize(("network", "shards"), list(product([None, "fabric"], [1, 2])))
 def test_no_network_and_no_other_chip_are_no_rate(network: str | None, shards: int) -> None:
-    """The other rates stay; a link without a number of links has one, without a latency none."""
+    """The other rates do not change; defaults of a network: one link, no latency."""
     chip = Chip.model_validate(
         {
             "units": {"matrix": {"bf16": {"flops_per_s": "1e14"}}},
@@ -548,7 +596,7 @@ def test_no_network_and_no_other_chip_are_no_rate(network: str | None, shards: i
 
 
 def test_a_sum_of_products_is_evaluated_exactly() -> None:
-    """Beyond what a float holds."""
+    """Also where a float would overflow or round."""
     terms = {("B", "D"): Fraction(1, 3), ("B",): Fraction(2), (): Fraction(5)}
     assert evaluate(terms, {"B": 10**30, "D": 7}) == Fraction(7 * 10**30, 3) + 2 * 10**30 + 5
     assert evaluate({}, {"B": 1}) == 0

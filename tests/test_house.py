@@ -28,6 +28,17 @@ FLOORS = (
 )
 """Sub-packages and top modules; each imports only from itself and from those before it."""
 
+LONGEST_FILE = 400
+"""Lines of a module [1]."""
+
+LONGEST_FUNCTION = 60
+"""Lines of a function, docstring included [1]; ruff limits the complexity (C901)."""
+
+EXCEPTIONS = {
+    "charts/kit/themes:config": "one literal: each line is a setting of the Vega-Lite config",
+}
+"""Longer modules (`charts/choice`) and functions (`charts/choice:choose`), each with the reason."""
+
 FACES = {"__init__", "provenance", "tables"}
 """Modules that only re-export names."""
 
@@ -49,6 +60,18 @@ def imports(path: Path) -> Iterator[str]:
             yield from (
                 alias.name for alias in node.names if alias.name.split(".")[0] == "rooflines"
             )
+
+
+def too_long(path: Path, module: str) -> Iterator[str]:
+    """The module, if it is longer than the limit, and its functions that are."""
+    text = path.read_text(encoding="utf-8")
+    if len(text.splitlines()) > LONGEST_FILE:
+        yield module
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > LONGEST_FUNCTION:
+                yield f"{module}:{node.name}"
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +116,25 @@ def test_modules_do_not_import_in_circles(edges: list[tuple[str, str]]) -> None:
         for name in ready:
             del waiting[name]
     assert sorted(waiting) == []
+
+
+def test_modules_and_functions_are_short(repository: Path) -> None:
+    """No module has more than 400 lines, no function more than 60, but for the exceptions."""
+    root = repository / "rooflines"
+    long = [
+        name
+        for path in sorted(root.rglob("*.py"))
+        for name in too_long(path, path.relative_to(root).with_suffix("").as_posix())
+    ]
+    assert sorted(long) == sorted(EXCEPTIONS)
+
+
+def test_a_long_module_and_a_long_function_are_noticed(tmp_path: Path) -> None:
+    """The limits themselves are allowed, one line more is not."""
+    path = tmp_path / "module.py"
+    for lines, expected in ((60, []), (61, ["module:f"])):
+        path.write_text("def f():\n" + "    pass\n" * (lines - 1))
+        assert list(too_long(path, "module")) == expected
+    for lines, expected in ((400, []), (401, ["module"])):
+        path.write_text("pass\n" * lines)
+        assert list(too_long(path, "module")) == expected

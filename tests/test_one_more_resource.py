@@ -1,4 +1,7 @@
-"""One more entry in the list of resources reaches tables, thresholds and every chart alike: each reads the one list."""
+"""One more entry in the list of resources reaches tables, thresholds and every chart.
+
+All of them read this one list.
+"""
 
 import json
 import subprocess
@@ -21,7 +24,10 @@ KEYS = ["chip", "dtypes"]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with tables, thresholds and frames of a model that also has a cache, which three times the memory's bytes go through."""
+    """A folder with tables, thresholds and frames of a model that also has a cache.
+
+    Three times the memory's bytes go through it.
+    """
     folder = tmp_path_factory.mktemp("resource")
     script = Path(__file__).parent / "support" / "one_more_resource.py"
     done = subprocess.run(
@@ -36,17 +42,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def same(one: pl.Series, other: pl.Series) -> bool:
-    """Say whether two columns are equal but for a few roundings."""
+    """Whether two columns are equal within rounding."""
     return bool(((one / other - 1).abs() < SAME).all())
 
 
 def with_cache(table: pl.DataFrame) -> pl.DataFrame:
-    """The table with the time of the cache, worked out a second time."""
+    """The table with the time of the cache, computed independently."""
     return table.with_columns(t_cache_s=3 * pl.col("t_memory_s"))
 
 
 def test_tables_and_thresholds_have_the_resource(made: Path) -> None:
-    """It is the largest time where memory was, and the critical sizes are where compute takes over from it."""
+    """It is the bottleneck where memory was; from the critical sizes on, compute is."""
     table = with_cache(pl.read_parquet(made / "grid.parquet").drop("t_cache_s"))
     assert same(
         table["t_lower_s"], table.select(pl.max_horizontal(*RESOURCES.values())).to_series()
@@ -92,7 +98,7 @@ def test_curves_attain_what_tables_say_and_bend_at_the_thresholds(made: Path) ->
 
 
 def test_points_of_a_roofline_attain_what_tables_say(made: Path) -> None:
-    """At the intensity of the table, under the roof that memory alone would allow."""
+    """At the intensity of the table, below the roof of memory alone."""
     points = pl.read_parquet(made / "roofline-split.parquet").filter(kind="point")
     table = pl.read_parquet(made / "split.parquet").filter(shards=1)
     both = points.join(table, on=[*KEYS, "B", "shape"])
@@ -102,7 +108,7 @@ def test_points_of_a_roofline_attain_what_tables_say(made: Path) -> None:
 
 
 def test_contours_and_critical_sizes_are_the_thresholds(made: Path) -> None:
-    """What a map draws is compute-bound against the cache, too."""
+    """Critical sizes of a map take the cache into account."""
     known = pl.read_parquet(made / "grid-thresholds.parquet")
     cells = pl.read_parquet(made / "critical-grid.parquet").join(
         known, left_on=[*KEYS, "x", "y"], right_on=[*KEYS, "D", "F"]
@@ -120,7 +126,7 @@ def test_contours_and_critical_sizes_are_the_thresholds(made: Path) -> None:
 
 
 def test_bars_and_cells_show_the_resource_in_a_colour_of_its_own(made: Path) -> None:
-    """Four bars for each layer; in a map of bounds the bound of the table; no two resources in one colour."""
+    """Four bars per layer; maps show the table's bound; no two resources share a colour."""
     table = with_cache(pl.read_parquet(made / "split.parquet").drop("t_cache_s"))
     bars = pl.read_parquet(made / "time-split.parquet").rename({"layer": "shape"})
     index = [*KEYS, "B", "shards", "shape", "bound"]

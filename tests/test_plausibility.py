@@ -1,4 +1,7 @@
-"""Numbers of a config's own chips that look like a known slip bring a warning with the likely cause; nothing else does."""
+"""A number of a config's own chip that resembles a common slip brings a warning with its cause.
+
+Nothing else does.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def config_of(chip: dict[str, Any]) -> dict[str, Any]:
 
 
 def warnings_of(chip: dict[str, Any]) -> list[str]:
-    """What is said of a config's own chip."""
+    """The warnings for a config with one chip of its own."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         rooflines.load_config(config_of(chip))
@@ -124,7 +127,7 @@ SLIPS: dict[str, tuple[dict[str, Any], str, str]] = {
 
 @pytest.mark.parametrize("name", SLIPS)
 def test_a_slip_brings_one_warning_with_its_cause(name: str) -> None:
-    """The warning names the number's place and the likely cause, and how to overrule it."""
+    """The warning names key path and likely cause, and how to silence it."""
     chip, path, cause = SLIPS[name]
     (message,) = warnings_of(chip)
     assert message.startswith(f"config: chips.mine.{path} is ")
@@ -136,12 +139,12 @@ def test_a_slip_brings_one_warning_with_its_cause(name: str) -> None:
 
 @pytest.mark.parametrize("name", SLIPS)
 def test_what_is_meant_brings_no_warning(name: str) -> None:
-    """A number that the chip lists under `plausible` is used without a word, and the entry is as without the key."""
+    """A number listed under `plausible` brings no warning, and the entry is as without the key."""
     chip, path, _ = SLIPS[name]
     assert warnings_of({**chip, "plausible": [path]}) == []
     loaded = [
-        rooflines.load_config(config_of(given)).chips["mine"].plain
-        for given in (chip, {**chip, "plausible": [path]})
+        rooflines.load_config(config_of(form)).chips["mine"].plain
+        for form in (chip, {**chip, "plausible": [path]})
     ]
     assert loaded[0] == loaded[1]
 
@@ -157,18 +160,18 @@ def test_what_is_meant_brings_no_warning(name: str) -> None:
     ],
 )
 def test_other_numbers_bring_no_warning(chip: dict[str, Any]) -> None:
-    """A difference that has no slip for its likely cause is nobody's business."""
+    """A difference that no slip explains brings no warning."""
     assert warnings_of(chip) == []
 
 
-def test_no_chip_of_the_catalogue_and_of_the_default_config_looks_like_a_slip() -> None:
-    """Each entry as if a config had it for its own, variants and whole chips, and each variant as a whole chip."""
-    given, known = read_yaml(CHIPS_FILE)["chips"], chip_entries()
-    assert (len(given), sum("base" in entry for entry in given.values())) == (82, 33)
+def test_no_chip_of_the_catalogue_and_of_the_default_config_brings_a_warning() -> None:
+    """No entry brings a warning as a config's own chip, nor any variant written as a whole chip."""
+    written, known = read_yaml(CHIPS_FILE)["chips"], chip_entries()
+    assert (len(written), sum("base" in entry for entry in written.values())) == (82, 33)
     assert [
         doubt
         for chip, entry in known.items()
-        for doubt in (*doubts(given[chip], entry, known), *doubts({}, entry, known))
+        for doubt in (*doubts(written[chip], entry, known), *doubts({}, entry, known))
     ] == []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -176,7 +179,7 @@ def test_no_chip_of_the_catalogue_and_of_the_default_config_looks_like_a_slip() 
 
 
 def test_a_path_that_is_no_number_of_the_chip_is_refused() -> None:
-    """A misspelt path overrules nothing."""
+    """A misspelt path under `plausible` is an error and silences nothing."""
     with pytest.raises(rooflines.RooflinesError) as caught:
         rooflines.load_config(
             config_of({"base": "h100-sxm", "plausible": ["memory.hbm.bytes_per_sec", BANDWIDTH]})
@@ -218,7 +221,7 @@ def test_a_run_prints_the_warning_once_with_its_line(tmp_path: Path) -> None:
 
 
 def test_a_job_does_not_print_the_warning(capsys: pytest.CaptureFixture[str]) -> None:
-    """What plans a job's part of the workflow keeps silent."""
+    """Planning inside a job does not print it."""
     config = config_of({"base": "h100-sxm", PEAK: 1.979e15})
     plan_or_exit(config, [], warn=False)
     assert capsys.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""The Python face: what a config and its results look like at a prompt, and how a wrong name is refused."""
+"""The Python interface: how configs and results print, and how a wrong name is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rooflines.charts.results import Selection
 
 SHORT = 1_500
-"""Characters of a `repr` that anybody reads."""
+"""The most characters of a `repr` [1]."""
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def split(config: rooflines.Config) -> Selection:
 def test_a_config_and_its_results_are_shown_in_a_few_lines(
     config: rooflines.Config, split: Selection
 ) -> None:
-    """The default config, of 22 sweeps: ten of them, and how many more; one sweep or selection alone is one line."""
+    """The default config prints ten of its 22 sweeps; one sweep or selection is one line."""
     shown = repr(config)
     assert shown.splitlines()[0].endswith(
         f"{len(config.sweeps)} sweeps, 3,523,305 rows, {len(config.charts)} charts>"
@@ -112,7 +112,7 @@ def test_a_chart_refuses_what_its_sweep_lacks(
 
 
 def test_the_model_and_layer_of_a_shape_are_no_columns_and_no_sizes() -> None:
-    """Charts read them; the table is the same without, and what a job is handed keeps them."""
+    """Charts read them; the table is the same without them, and a job's recipe keeps them."""
     shape = {"name": "up", "D": 4096, "F": 14336}
     about = {"model": "llama-3-8b", "layer": "up"}
     sweep = {"operation": "matmul", "grid": {"B": 1}, "dtypes": "bf16", "chips": "h100-sxm"}

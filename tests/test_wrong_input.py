@@ -1,6 +1,7 @@
-"""Input that is wrong gets one message: file, key, what was found, which is what, how to fix it; and nothing else happens.
+"""Wrong input gets one message: file, key, what was found, what it is, how to fix it.
 
-Every case is a valid config with one line changed, so that nothing but the change can be what is refused.
+Nothing else happens. Every case is a valid config with one line changed, so that only the change
+can be what is refused.
 """
 
 from __future__ import annotations
@@ -67,8 +68,9 @@ class Wrong:
     Attributes:
         name: The case, in words.
         old: A piece of the valid config.
-        new: What stands there instead.
-        says: Pieces that the message must contain: the key path first, then what was found and what would be right.
+        new: The text that replaces it.
+        says: Pieces that the message must contain: the key path first, then what was found and
+            what would be right.
         close: Names that the message must offer as close to the one found.
         mistakes: How many mistakes that makes.
     """
@@ -82,7 +84,7 @@ class Wrong:
 
     def text(self) -> str:
         """Return the wrong config."""
-        assert VALID.count(self.old) == 1, f"{self.old!r} does not stand once in the valid config"
+        assert VALID.count(self.old) == 1, f"{self.old!r} is not once in the valid config"
         return VALID.replace(self.old, self.new)
 
 
@@ -400,7 +402,8 @@ GRIDS = [
     Wrong(
         "tiles whose product is beyond what a table holds",
         "operation: matmul\n    grid:\n      B: [1, 2, 4]\n      D: 512\n      F: D\n",
-        f'operation: "BCDEFGH,C->BCDEFGH"\n    shapes: [{{name: a, {", ".join(f"{dim}: 1" for dim in "BCDEFGH")}}}]\n'
+        'operation: "BCDEFGH,C->BCDEFGH"\n'
+        f"    shapes: [{{name: a, {', '.join(f'{dim}: 1' for dim in 'BCDEFGH')}}}]\n"
         f"    tile: {{{', '.join(f'{dim}: {2**53}' for dim in 'BCDEFGH')}}}\n",
         ("sweeps.mlp.shapes", "1e112", "1e100"),
     ),
@@ -789,7 +792,8 @@ WHOLE_FILES = [
         "bases in a circle",
         VALID.replace("base: mine\n", "base: mine-slow\n").replace(
             "charts: []",
-            "  mine-slow:\n    base: mine-fast\n    memory.hbm.bytes_per_s: 8.0e11\n    source: notes\ncharts: []",
+            "  mine-slow:\n    base: mine-fast\n    memory.hbm.bytes_per_s: 8.0e11\n"
+            "    source: notes\ncharts: []",
         ),
         ("chips.mine", "base", "mine-slow", "mine-fast"),
     ),
@@ -813,7 +817,7 @@ WHOLE_FILES = [
 
 
 def message_of(text: str, folder: Path) -> str:
-    """Return what a wrong config is refused with, having checked that nothing else was done."""
+    """The message for a wrong config; checks that no file was written."""
     path = folder / FILE
     path.write_text(text, encoding="utf-8")
     with pytest.raises(rooflines.RooflinesError) as caught:
@@ -823,7 +827,10 @@ def message_of(text: str, folder: Path) -> str:
 
 
 def assert_form(message: str, file: str, mistakes: int | None = 1) -> None:
-    """Check the form of a message: of each mistake file, place and problem, then indented lines, one of which says how to fix it."""
+    """Check the form of a message.
+
+    For each mistake: file, place and problem, then indented lines, one of which says how to fix it.
+    """
     parts = re.split(r"\n(?! )", message)
     if parts[-1].startswith("and "):
         assert re.fullmatch(r"and (at least )?\d+ more mistakes?\.", parts.pop()), message
@@ -838,7 +845,7 @@ def assert_form(message: str, file: str, mistakes: int | None = 1) -> None:
 
 
 def test_the_config_that_every_case_starts_from_is_valid(tmp_path: Path) -> None:
-    """The unchanged config is planned as three rows, so what is refused below is refused for what was changed."""
+    """The unchanged config is planned as three rows; below, only the change can be refused."""
     path = tmp_path / FILE
     path.write_text(VALID, encoding="utf-8")
     config = rooflines.load_config(path)
@@ -848,7 +855,7 @@ def test_the_config_that_every_case_starts_from_is_valid(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("wrong", ONE_LINE, ids=lambda wrong: wrong.name)
 def test_a_wrong_line_is_refused_with_its_place_and_a_fix(wrong: Wrong, tmp_path: Path) -> None:
-    """The message names the key and what was found, offers what is close to a misspelt name, and says how to fix it."""
+    """The message names key and value, offers close names, and says how to fix it."""
     message = message_of(wrong.text(), tmp_path)
     assert_form(message, FILE, wrong.mistakes)
     assert not [word for word in NOT_THE_USERS_WORDS if word in message], message
@@ -865,7 +872,7 @@ def test_a_wrong_line_is_refused_with_its_place_and_a_fix(wrong: Wrong, tmp_path
 def test_a_wrong_file_is_refused_with_its_place_and_a_fix(
     text: str, says: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """A file that is no YAML gets line and column, and one that holds no config the key that is wrong."""
+    """The message names line and column of broken YAML, and the wrong key of valid YAML."""
     message = message_of(text, tmp_path)
     assert_form(message, FILE)
     assert not [word for word in NOT_THE_USERS_WORDS if word in message], message
@@ -929,7 +936,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
 def test_a_grid_beyond_a_table_is_refused_at_once_with_its_number_of_rows(
     sizes: dict[str, str], rows: int, tmp_path: Path
 ) -> None:
-    """The number of rows is worked out and named, without making them: within seconds, however many there are."""
+    """The number of rows is computed and named without making them, within seconds."""
     text = (
         VALID.replace("[1, 2, 4]", sizes["B"])
         .replace("D: 512", f"D: {sizes['D']}")
@@ -1020,7 +1027,7 @@ def test_a_sweep_that_is_not_in_the_config_is_refused(tmp_path: Path) -> None:
 
 
 def places(node: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
-    """Return the path of every value inside plain data, and of a key that is not there yet in every mapping."""
+    """The path of every value in JSON, and of one missing key in every mapping."""
     found = [path] if path else []
     if isinstance(node, dict):
         found += [(*path, "unheard-of")]
@@ -1037,13 +1044,15 @@ FULL = yaml.safe_load(
     .replace("shards: [1]", "shards: [1, 2]")
     .replace(
         "    unit: matrix\n",
-        "    shapes: [{name: up, F: 512}]\n    unit: matrix\n    flops: leading\n    network: ici\n",
+        "    shapes: [{name: up, F: 512}]\n    unit: matrix\n"
+        "    flops: leading\n    network: ici\n",
     )
     .replace("      F: D\n", "")
     .replace("B: [1, 2, 4]", "B: {from: 1, to: 8, factor: 2}")
     .replace(
         "    thresholds: [B]\n",
-        "    thresholds: [B, shards]\n    tile: {B: 128}\n    efficiency: {math: 0.9}\n    columns: [bound]\n",
+        "    thresholds: [B, shards]\n    tile: {B: 128}\n"
+        "    efficiency: {math: 0.9}\n    columns: [bound]\n",
     )
     .replace("[bf16]", "[bf16, {x: bf16, w: int8, out: bf16, compute: bf16}]")
 )
@@ -1105,7 +1114,7 @@ ODD: list[object] = [
 def test_any_value_in_any_place_is_accepted_or_refused_in_words(
     place: tuple[Any, ...], value: object
 ) -> None:
-    """Whatever stands wherever in a config, it is planned or refused with a message; nothing else is raised."""
+    """A config with any value at any place is planned or refused; nothing else is raised."""
     config = copy.deepcopy(FULL)
     *path, last = place
     node = config
@@ -1119,7 +1128,7 @@ def test_any_value_in_any_place_is_accepted_or_refused_in_words(
 
 
 def test_the_config_whose_every_value_is_replaced_is_valid() -> None:
-    """The full config has every key of a sweep and is planned, so that what is refused is the replaced value."""
+    """The full config has every key of a sweep and is planned; only a replaced value is refused."""
     assert [part.rows for part in plan(rooflines.load_config(FULL)).parts] == [4 * 2 * 2 * 2]
 
 
@@ -1149,7 +1158,7 @@ COMMAND_LINE = [
 def test_snakemake_stops_before_any_job_with_that_one_message(
     text: str, says: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """The command fails, says the one message once, shows no traceback, and makes no results."""
+    """The command fails and prints the message once; no traceback, no results."""
     (tmp_path / FILE).write_text(text, encoding="utf-8")
     run = snakemake(tmp_path, FILE)
     assert run.returncode != 0

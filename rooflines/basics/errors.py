@@ -32,16 +32,16 @@ __all__ = [
 ]
 
 LONGEST_QUOTE = 80
-"""Characters of a wrong value that a message repeats; the rest says nothing more."""
+"""Characters of a wrong value that a message repeats."""
 
 LONGEST_PLACE = 400
 """Characters of a key path that a message shows."""
 
 MOST_SHOWN = 20
-"""Mistakes that one message spells out [1]."""
+"""Mistakes that one message shows [1]."""
 
 MOST_COLLECTED = 1000
-"""Mistakes after which no more are looked for [1]."""
+"""Mistakes after which checking stops [1]."""
 
 
 class RooflinesError(ValueError):
@@ -52,13 +52,13 @@ class RooflinesError(ValueError):
             whole.
         problem: What is wrong there, a predicate: "is 'h100', which is no chip".
         fix: What to do about it, an imperative without a full stop.
-        close: Known names that look like the one found.
+        close: Valid names similar to the wrong one.
         file: The file that has it.
 
     Attributes:
-        line: The line of that file [1]; None where it is not known.
+        line: The line of that file [1]; None where unknown.
         errors: The mistakes one by one; the other attributes are those of the first. Empty where a
-            value was needed that was refused before: the mistake is in the message of that value.
+            refused value was needed: its own mistake is collected already.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class RooflinesError(ValueError):
     def within(
         self, place: str = "", *, file: str = "", line_of: Callable[[str], int | None] | None = None
     ) -> Self:
-        """The same error, seen from further out.
+        """The same error with a longer key path, and its file.
 
         An error that names its file stays as it is: there its key path is whole.
 
@@ -128,9 +128,9 @@ class RooflinesError(ValueError):
 
 
 class PlausibilityWarning(UserWarning):
-    """A number of a config's own chip that looks like a common slip.
+    """A number of a config's own chip is probably a common slip.
 
-    The chip's `plausible` overrules it.
+    The chip's `plausible` silences it.
     """
 
 
@@ -180,7 +180,7 @@ class Mistakes:
     def __exit__(
         self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
     ) -> bool | None:
-        """Raise what was found, with what ended the block."""
+        """Raise the collected mistakes, with the error that ended the block."""
         if isinstance(error, RooflinesError):
             self.add(error)
         if error is None or isinstance(error, RooflinesError):
@@ -201,7 +201,7 @@ class Part(Mistakes):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool | None:
-        """Hand over what was found."""
+        """Pass the collected mistakes on to the whole."""
         if error is None and not (self.found or self.ended):
             return None
         try:
@@ -230,16 +230,16 @@ class Partial(dict[str, Value]):
         self.refused = frozenset(refused)
 
     def __contains__(self, key: object) -> bool:
-        """Whether the key was given, accepted or not."""
+        """Whether the key is present, accepted or refused."""
         return key in self.refused or super().__contains__(key)
 
     def __missing__(self, key: str) -> NoReturn:
-        """What was refused has no value."""
+        """A refused key has no value."""
         raise RooflinesError.of(()) if key in self.refused else KeyError(key)
 
 
 def plain(place: str) -> str:
-    """A key path as a message shows it: on one line, shortened; the user may write anything."""
+    """A key path as a message shows it: on one line, shortened, since keys can be any text."""
     shown = place if len(place) <= LONGEST_PLACE else f"{place[: LONGEST_PLACE - 3]}..."
     return printable(shown)
 
@@ -247,7 +247,7 @@ def plain(place: str) -> str:
 def printable(text: object) -> str:
     """Text, or a path, on one line.
 
-    Control characters and undecodable bytes are escaped, so that a terminal obeys none of them.
+    Control characters and undecodable bytes are escaped, so that no terminal interprets them.
     """
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(text))
 
@@ -262,7 +262,7 @@ def placed(place: str = "", *, file: str = "") -> Iterator[None]:
 
 
 def close_to(name: object, known: Iterable[str]) -> list[str]:
-    """The known names that `name` could mean: those that contain it, then those spelt alike."""
+    """The valid names that `name` could mean: those that contain it, then similar ones."""
     text, names = str(name).lower(), list(known)
     contain = [known_name for known_name in names if len(text) > 1 and text in known_name.lower()]
     alike = get_close_matches(text, names, n=3, cutoff=0.6)
@@ -270,7 +270,7 @@ def close_to(name: object, known: Iterable[str]) -> list[str]:
 
 
 def circle(names: Sequence[str], order: Iterable[str]) -> list[str]:
-    """The names of a circle, from the one that comes first in the file around and back to it."""
+    """The names of a cycle, starting and ending with the one that comes first in the file."""
     first = names.index(min(names, key=list(order).index))
     return [*names[first:], *names[: first + 1]]
 
@@ -290,21 +290,21 @@ def quote(value: object) -> str:
 
 
 def shortened(text: str) -> str:
-    """Text of a wrong value, as much of it as a message repeats."""
+    """Text of a wrong value, cut to what a message repeats."""
     return text if len(text) <= LONGEST_QUOTE else f"{text[: LONGEST_QUOTE - 3]}..."
 
 
 def one_of(value: object, known: Collection[Any], what: str, fix: str = "") -> None:
-    """Refuse a value that is not among the known ones.
+    """Refuse a value that is not one of the valid ones.
 
     Args:
         value: A name or a number; a value of any other type is refused.
-        known: The values there are.
+        known: The valid values.
         what: Ends the message "is 'h100', which is ...": "no chip of sweep mlp".
-        fix: What to do about it; by default, use one of the known ones.
+        fix: What to do about it; by default, use one of the valid values.
 
     Raises:
-        RooflinesError: It is unknown.
+        RooflinesError: It is not valid.
     """
     if isinstance(value, str | int) and value in known:
         return
@@ -319,16 +319,16 @@ def one_of(value: object, known: Collection[Any], what: str, fix: str = "") -> N
 def check_known(
     values: Sequence[Any] | str | None, known: Collection[Any], what: str, fix: str = ""
 ) -> None:
-    """Refuse a value, or those of a list, that is not among the known ones.
+    """Refuse a value, or those of a list, that is not one of the valid ones.
 
     Args:
         values: A name, or a list of names or numbers; None is none.
-        known: The values there are.
-        what: What an unknown value is, as in `one_of`.
+        known: The valid values.
+        what: What another value is, as in `one_of`.
         fix: What to do about it, as in `one_of`.
 
     Raises:
-        RooflinesError: At least one is unknown; key paths are the places in a list.
+        RooflinesError: At least one is not valid; key paths are the places in a list.
     """
     if isinstance(values, str):
         one_of(values, known, what, fix)

@@ -14,15 +14,13 @@ LARGEST_SIZE = 2**53
 """The largest size of one dimension: up to here a Float64 holds every whole number."""
 
 LARGEST_COUNT = 2**62
-"""Larger whole numbers are in no column and in no step between: the sum of two still is an
-Int64."""
+"""Larger integers are in no column and no intermediate result: the sum of two fits an Int64."""
 
 LARGEST_NUMBER = 1e300
-"""Beyond this a product of two numbers would overflow, and nothing means such a number."""
+"""No quantity is as large; products of larger numbers could overflow."""
 
 DECIMAL = re.compile(r"[+-]?((0|[1-9]\d*(_\d+)*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-"""A decimal number that can be read in one way only: no zero before other digits, and single
-underscores between digits."""
+"""An unambiguous decimal number: no leading zeros, only single underscores between digits."""
 
 LONGEST_DECIMAL = 400
 """Characters of a number written as text; Python itself refuses to read whole numbers of thousands
@@ -30,7 +28,7 @@ of digits."""
 
 
 def number(value: object) -> int | float:
-    """The number that was meant: a YAML number, or the text of one.
+    """The number of a YAML number, or of the text of one.
 
     PyYAML reads `1.97e14` as text, because YAML 1.1 wants a sign in the exponent; nobody means text
     by it.
@@ -38,25 +36,25 @@ def number(value: object) -> int | float:
     Raises:
         RooflinesError: Not a number, or not a finite one.
     """
-    given = value
+    result = value
     if (
         isinstance(value, str)
         and len(value) <= LONGEST_DECIMAL
         and DECIMAL.fullmatch(value.strip())
     ):
         plain = value.strip().replace("_", "")
-        given = int(plain) if plain.lstrip("+-").isdigit() else float(plain)
+        result = int(plain) if plain.lstrip("+-").isdigit() else float(plain)
     if (
-        isinstance(given, bool)
-        or not isinstance(given, int | float)
-        or not abs(given) < LARGEST_NUMBER
+        isinstance(result, bool)
+        or not isinstance(result, int | float)
+        or not abs(result) < LARGEST_NUMBER
     ):
         raise RooflinesError(
             "",
             f"is {quote(value)}, which is no number",
             "write a plain number such as 4096 or 1.97e14, without a unit",
         )
-    return given
+    return result
 
 
 def exact(value: object) -> Fraction:
@@ -76,12 +74,12 @@ def whole(value: object, *, least: int = 1, largest: int = LARGEST_SIZE) -> int:
     Raises:
         RooflinesError: Not a number, a fraction, or out of bounds.
     """
-    given = number(value)
+    result = number(value)
     fix = f"write a whole number from {least:,} to {largest:,}"
-    if given != int(given):
+    if result != int(result):
         raise RooflinesError("", f"is {quote(value)}, which is no whole number", fix)
-    if given < least:
+    if result < least:
         raise RooflinesError("", f"is {quote(value)}, which is less than {least}", fix)
-    if given > largest:
+    if result > largest:
         raise RooflinesError("", f"is {quote(value)}, which is more than {largest:,}", fix)
-    return int(given)
+    return int(result)

@@ -1,4 +1,4 @@
-"""What a spreadsheet would run instead of showing it: text that begins like a formula."""
+"""Formula injection: text in a CSV file that a spreadsheet would run as a formula."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 __all__ = ["FORMULA", "is_formula"]
 
 FORMULA = r"(^|;)(\s*[=+\-@＝＋－＠]|[\t\r\n])"  # noqa: RUF001, the wide forms are formulas where they are typed
-"""Where text begins like a formula: at its start, or after a semicolon, which parts cells in half
-of the world."""
+"""Where text begins like a formula: at its start, or after a semicolon, which separates cells in
+many locales."""
 
 BEGINS = re.compile(FORMULA)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["JSON", "Lines", "in_file", "read_yaml"]
 
 JSON = Mapping[str, Any]
-"""Data as YAML or JSON holds it."""
+"""A mapping of YAML or JSON data."""
 
 LARGEST_FILE = 2 * 2**20
 """Bytes of a config or catalogue [byte]; a larger one is a mistake."""
@@ -50,11 +50,10 @@ PLAIN: Mapping[str, type[yaml.Node]] = {
         **dict.fromkeys(SCALARS, yaml.ScalarNode),
     }.items()
 }
-"""The kinds of values that there are, by their tag; a tag can ask for others, sets and bytes among
-them."""
+"""The accepted kinds of values by tag; other tags, such as those of sets and bytes, are refused."""
 
 MERGE = "tag:yaml.org,2002:merge"
-"""The key `<<`, whose mapping gives way to the keys beside it."""
+"""The key `<<`: the keys beside it override those of its mapping."""
 
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
@@ -62,12 +61,11 @@ CLEAR = re.compile(
     rf"{DECIMAL.pattern}|[+-]?0x[0-9a-fA-F]+|[+-]?0b[01]+|[+-]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
     re.ASCII,
 )
-"""The numbers of YAML 1.1 that mean what they look like. It has others: `1:30` is 90 by it, `017`
-is 15, `1__0` is 10."""
+"""Numbers that YAML 1.1 reads as people do. It reads others differently: `1:30` is 90, `017` is 15,
+`1__0` is 10."""
 
 SEPARATORS = ",\n[{?"
-"""Before every value but the first of a document stands one of these, or it follows a key or a dash
-on the line of one."""
+"""One of these precedes every value but the first of a document, or the key or dash before it."""
 
 SUSPICIOUS = 200
 """Brackets or columns of indentation that no config has [1]."""
@@ -103,7 +101,7 @@ class Loader(Base):  # type: ignore[misc]  # the C loader where libyaml is there
                 )
             if key in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {quote(key)} stands there twice", key_node.start_mark
+                    None, None, f"the key {quote(key)} is written twice", key_node.start_mark
                 )
             seen[key] = key_node
         mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
@@ -146,7 +144,7 @@ def read_yaml(path: str | Path) -> Any:  # noqa: ANN401, any YAML value
 def _text(path: Path) -> str:
     """The text of a file, a pipe or a device, which may be endless.
 
-    A pipe that nobody writes to is waited for, as `cat` does.
+    Blocks on a pipe that nobody writes to, as `cat` does.
     """
     try:
         with path.open("rb") as file:
@@ -246,7 +244,7 @@ def _check_shape(root: yaml.Node | None, loader: Loader) -> None:
 
 
 def _check_number(node: yaml.ScalarNode, loader: Loader) -> None:
-    """Refuse a number that YAML 1.1 reads as another one than people do."""
+    """Refuse a number that YAML 1.1 reads as a different one than people do."""
     if node.tag in NUMBERS and not CLEAR.fullmatch(node.value):
         problem = (
             f"has {shortened(node.value)}, which YAML reads as "
@@ -261,11 +259,9 @@ def _check_number(node: yaml.ScalarNode, loader: Loader) -> None:
 
 @contextmanager
 def in_file(path: str | Path, place: str = "") -> Iterator[None]:
-    """Adds to the errors raised inside their file and the line of each mistake.
+    """Adds file and line to the errors raised inside, and sorts them by line.
 
-    Mistakes are sorted by line.
-
-    Lines are looked up only now, in the text read again: no config that is right pays for them.
+    Lines are looked up only then, in the text read again: a valid config costs nothing.
 
     Args:
         path: The file.
@@ -274,12 +270,12 @@ def in_file(path: str | Path, place: str = "") -> Iterator[None]:
     try:
         yield
     except RooflinesError as error:
-        found = error.within(place, file=str(path), line_of=Lines(path).of).errors
-        raise RooflinesError.of(sorted(found, key=lambda mistake: mistake.line or 0)) from None
+        mistakes = error.within(place, file=str(path), line_of=Lines(path).of).errors
+        raise RooflinesError.of(sorted(mistakes, key=lambda mistake: mistake.line or 0)) from None
 
 
 class Lines:
-    """The lines of the keys and items of a YAML file; those behind an alias: of the anchor."""
+    """The lines of the keys and items of a YAML file; for an alias, of its anchor."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -293,7 +289,7 @@ class Lines:
         return None
 
     def of(self, where: str) -> int | None:
-        """The line of a key path, or of as much of it as exists [1]; None where nothing does."""
+        """The line of a key path, or of its longest part that exists [1]; None without one."""
         node, line, rest = self._root, None, where
         while node is not None and rest:
             children = self._children(node)
@@ -316,25 +312,25 @@ class Lines:
         return line
 
     def _children(self, node: yaml.Node) -> dict[str, tuple[yaml.Node, yaml.Node]]:
-        """The children of a node by their step of a key path: the node with the line, the value."""
+        """The children of a node by step of a key path: the node with the line, the value."""
         if id(node) not in self._known:
-            found: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+            children: dict[str, tuple[yaml.Node, yaml.Node]] = {}
             if isinstance(node, yaml.SequenceNode):
-                found = {f"[{index}]": (item, item) for index, item in enumerate(node.value)}
+                children = {f"[{index}]": (item, item) for index, item in enumerate(node.value)}
             elif isinstance(node, yaml.MappingNode):
                 for key, value in node.value:
                     if key.tag == MERGE:
                         merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
-                        found = {
+                        children = {
                             **{
                                 step: child
                                 for part in merged
                                 for step, child in self._children(part).items()
                             },
-                            **found,
+                            **children,
                         }
-                found |= {
+                children |= {
                     str(key.value): (key, value) for key, value in node.value if key.tag != MERGE
                 }
-            self._known[id(node)] = found
+            self._known[id(node)] = children
         return self._known[id(node)]

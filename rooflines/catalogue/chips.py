@@ -56,11 +56,11 @@ CHIPS_FILE = CONFIG_DIR / "chips.yaml"
 DTYPES_FILE = CONFIG_DIR / "dtypes.yaml"
 
 BY_DTYPE = ("units", "calibration")
-"""What of a chip is listed by dtype: names that are checked, so that a variant may use ones that
-its base lacks."""
+"""Parts of a chip listed by dtype: the names are checked, so a variant may add ones that its base
+lacks."""
 
 PARTS = ("units", "memory", "networks")
-"""What of a chip a variant cannot replace in one piece: most of it would be lost."""
+"""Parts of a chip that a variant cannot replace as a whole: most of it would be lost."""
 
 
 @cache
@@ -118,9 +118,9 @@ def chip_entries() -> Partial[Chip]:
     Raises:
         RooflinesError: The file is wrong.
     """
-    given = _chip_file()["chips"]
+    entries = _chip_file()["chips"]
     with in_file(CHIPS_FILE, "chips"), Mistakes() as mistakes:
-        return resolve_chips(given, {}, mistakes)
+        return resolve_chips(entries, {}, mistakes)
 
 
 def base_chips() -> list[str]:
@@ -129,34 +129,34 @@ def base_chips() -> list[str]:
 
 
 def resolve_chips(
-    given: Mapping[str, Any], known: Mapping[str, Chip], mistakes: Mistakes
+    entries: Mapping[str, Any], known: Mapping[str, Chip], mistakes: Mistakes
 ) -> Partial[Chip]:
     """Chip entries with their variants spelt out.
 
     Args:
-        given: Entries by id: whole chips, or variants with a `base` and dotted paths to what they
+        entries: Entries by id: whole chips, or variants with a `base` and dotted paths to what they
             override.
         known: Resolved entries that a `base` may also name.
-        mistakes: Collects what is wrong with entries; key paths start at the chip's id.
+        mistakes: Collects the mistakes of entries; key paths start at the chip's id.
 
     Returns:
-        The entries of `given` that are right.
+        The valid entries.
 
     Raises:
         RooflinesError: It is no mapping.
     """
-    if not isinstance(given, Mapping):
-        raise RooflinesError("", f"is {quote(given)}, which is no mapping", "write chips by id")
+    if not isinstance(entries, Mapping):
+        raise RooflinesError("", f"is {quote(entries)}, which is no mapping", "write chips by id")
     done: dict[str, Chip] = {}
-    for chip in given:
+    for chip in entries:
         with mistakes.at():
-            _resolve(chip, given, known, done, ())
-    return Partial({chip: done[chip] for chip in given if chip in done}, set(given) - set(done))
+            _resolve(chip, entries, known, done, ())
+    return Partial({chip: done[chip] for chip in entries if chip in done}, set(entries) - set(done))
 
 
 def _resolve(
     chip: str,
-    given: Mapping[str, Any],
+    entries: Mapping[str, Any],
     known: Mapping[str, Chip],
     done: dict[str, Chip],
     trail: tuple[str, ...],
@@ -164,21 +164,23 @@ def _resolve(
     if chip in done:
         return done[chip]
     if chip in trail:
-        names = circle(trail[trail.index(chip) :], given)
+        names = circle(trail[trail.index(chip) :], entries)
         raise RooflinesError(
             f"{names[0]}.base",
             f"goes in a circle: {' -> '.join(names)}",
-            "let one of them stand on its own",
+            "write one of them without `base`",
         )
-    entry = given[chip]
+    entry = entries[chip]
     over = None
     if isinstance(entry, Mapping) and "base" in entry:
         base = entry["base"]
         fix = "name a chip of the catalogue or of `chips:`"
         with placed(f"{chip}.base"):
-            one_of(base, {**given, **known}, "no chip", fix)
+            one_of(base, {**entries, **known}, "no chip", fix)
         over = (
-            known[base] if base not in given else _resolve(base, given, known, done, (*trail, chip))
+            known[base]
+            if base not in entries
+            else _resolve(base, entries, known, done, (*trail, chip))
         )
     with placed(str(chip)), Mistakes() as mistakes:
         with mistakes.at():
@@ -218,7 +220,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _override(base: Chip, variant: Mapping[str, Any], mistakes: Mistakes) -> dict[str, Any]:
-    """A variant's entry spelt out: its base, with the numbers that its dotted paths replace."""
+    """A variant's full entry: its base, with the numbers replaced that its dotted paths name."""
     entry = copy.deepcopy(base.plain)
     for key in ("aliases", "note", "source", "confidence", "estimate", "measured"):
         entry.pop(key, None)
@@ -233,43 +235,43 @@ def _override(base: Chip, variant: Mapping[str, Any], mistakes: Mistakes) -> dic
 
 
 def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[str, Any]) -> None:
-    """Put a number, or a whole part that the base lacks, in the place that a dotted path names."""
+    """Set a number, or a whole part that the base lacks, at a dotted path."""
     *steps, last = path.split(".")
-    place, kind = _place_of(entry, steps, path, variant)
+    part, kind = _part_at(entry, steps, path, variant)
     source = variant.get("source") or "the config"
     if not is_entry(kind):
-        (_, part) = get_args(kind)
-        if last in place or not is_entry(part) or not isinstance(value, Mapping):
-            raise _no_number(path, last, place, variant)
-        place[last] = {"source": source, **value} if issubclass(part, Sourced) else {**value}
+        (_, form) = get_args(kind)
+        if last in part or not is_entry(form) or not isinstance(value, Mapping):
+            raise _no_number(path, last, part, variant)
+        part[last] = {"source": source, **value} if issubclass(form, Sourced) else {**value}
         return
     if not steps or last not in numbers_of(kind):
         raise _no_number(path, last, numbers_of(kind) if steps else parts_of(kind), variant)
     with placed(path):
-        place[last] = number(value)
+        part[last] = number(value)
     if last == "flops_per_s":
         for about_sparsity in ("printed_with_sparsity", "halved"):
             if ".".join([*steps, about_sparsity]) not in variant:
-                place.pop(about_sparsity, None)
+                part.pop(about_sparsity, None)
     if issubclass(kind, Sourced):
         sources = {
-            key: source_of(place, key) for key in numbers_of(kind) if key in place and key != last
+            key: source_of(part, key) for key in numbers_of(kind) if key in part and key != last
         }
-        place["source"] = {**{key: given for key, given in sources.items() if given}, last: source}
+        part["source"] = {**{key: text for key, text in sources.items() if text}, last: source}
 
 
-def _place_of(
+def _part_at(
     entry: dict[str, Any], steps: Sequence[str], path: str, variant: Mapping[str, Any]
 ) -> tuple[dict[str, Any], Any]:
-    """The part of an entry that the steps of a path lead to, added where absent, and its type."""
-    place, kind = entry, Chip
+    """The part of an entry at the steps of a path, added where absent, and its type."""
+    part, kind = entry, Chip
     for step in steps:
-        known = parts_of(kind) if is_entry(kind) else place
+        known = parts_of(kind) if is_entry(kind) else part
         if step not in known and (is_entry(kind) or steps[0] not in BY_DTYPE):
             raise _no_number(path, step, known, variant)
         kind = known[step] if is_entry(kind) else get_args(kind)[1]
-        place = place.setdefault(step, {})
-    return place, kind
+        part = part.setdefault(step, {})
+    return part, kind
 
 
 def _no_number(
@@ -286,7 +288,7 @@ def _no_number(
 
 
 def source_of(entry: JSON, key: str) -> str | list[str] | None:
-    """Where one number of an entry comes from."""
+    """The source of one number of an entry."""
     source = entry.get("source")
     of_key: str | list[str] | None = source.get(key) if isinstance(source, Mapping) else source
     return of_key

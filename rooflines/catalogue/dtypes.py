@@ -20,10 +20,10 @@ __all__ = ["Combination", "combinations_of"]
 
 @dataclass(frozen=True)
 class Combination:
-    """What the tensors of an operation are stored in, and what the unit computes in.
+    """The dtypes that the tensors of an operation are stored in, and the one it is computed in.
 
     Attributes:
-        name: How tables call it.
+        name: Its name in tables.
         bits: Bits per element of each operand as stored, block scales included [bit].
         compute: The dtype that the unit multiplies in.
     """

@@ -73,7 +73,7 @@ Confidence = Literal["vendor", "vendor-quoted", "book", "secondary", "derived", 
 
 
 class Sourced(Entry):
-    """An entry that holds numbers: where they come from, and how sure they are."""
+    """An entry with numbers: their source, and their confidence."""
 
     source: Source | None = Field(
         None,
@@ -99,7 +99,7 @@ class Peak(Sourced):
 
     @cached_property
     def exact(self) -> Fraction:
-        """As formulas read it [FLOP/s]."""
+        """Exact, for the formulas [FLOP/s]."""
         return exact(self.flops_per_s)
 
 
@@ -114,7 +114,7 @@ class Level(Sourced):
 
     @cached_property
     def exact(self) -> target.Level:
-        """As formulas read it; its bandwidth is published."""
+        """Exact, for the formulas; only where its bandwidth is published."""
         capacity = self.capacity_bytes
         return target.Level(exact(self.bytes_per_s), None if capacity is None else exact(capacity))
 
@@ -156,14 +156,14 @@ class Network(Sourced):
         if self.topology != "torus" and self.ring_multiple is not None:
             raise RooflinesError(
                 "ring_multiple",
-                f"is given for a {self.topology}",
+                f"is set for a {self.topology}",
                 "leave it out: only a torus closes into rings",
             )
         return self
 
     @cached_property
     def exact(self) -> target.Link:
-        """As formulas read it."""
+        """Exact, for the formulas."""
         return target.Link(
             exact(self.bytes_per_s),
             self.topology,
@@ -175,13 +175,13 @@ class Network(Sourced):
 
 
 class Power(Sourced):
-    """What a chip draws."""
+    """The electrical power of a chip."""
 
     watts: Positive = Field(description="design power [W]")
 
 
 class Price(Sourced):
-    """What an hour of a chip costs."""
+    """The price of an hour of a chip."""
 
     usd_per_hour: Positive = Field(description="for one chip [USD/h]")
     provider: Text = Field(description="who sells it")
@@ -190,7 +190,7 @@ class Price(Sourced):
 
 
 class Measured(Sourced):
-    """What a chip was seen to reach; for information, never applied."""
+    """A measured share of a peak; for information, never applied."""
 
     what: Text = Field(description="what was measured")
     fraction_of_peak: Share = Field(description="share of the nominal peak or rate [1]")
@@ -205,9 +205,9 @@ class Efficiency(Entry):
 
 
 def shares_of(efficiency: Efficiency | None) -> dict[str, Fraction]:
-    """The shares that are given, exact, by resource name."""
-    given = ((r.name, getattr(efficiency, r.name, None)) for r in resources.RESOURCES)
-    return {name: exact(share) for name, share in given if share is not None}
+    """The shares that are set, exact, by resource name."""
+    shares = ((r.name, getattr(efficiency, r.name, None)) for r in resources.RESOURCES)
+    return {name: exact(share) for name, share in shares if share is not None}
 
 
 class Calibration(Efficiency):
@@ -219,12 +219,12 @@ class Calibration(Efficiency):
 
     @cached_property
     def exact(self) -> resources.Calibration:
-        """As formulas read it."""
+        """Exact, for the formulas."""
         return resources.Calibration(shares_of(self), exact(self.overhead_s))
 
 
 class Chip(Sourced):
-    """A chip: what its parts can do."""
+    """A chip: its compute units, memory levels and networks."""
 
     name: Text | None = Field(None, description="its full name")
     vendor: Text | None = Field(None, description="who makes it")
@@ -236,7 +236,7 @@ class Chip(Sourced):
         None,
         exclude=True,
         description=(
-            "dotted paths of numbers that are meant although they look like a slip; "
+            "dotted paths of numbers that are intended although they resemble a slip; "
             "for a config's own chips"
         ),
     )
@@ -244,7 +244,7 @@ class Chip(Sourced):
         description="dense peaks by compute unit and compute dtype"
     )
     memory: dict[Name, Level] = Field(
-        description="memory levels; hbm is the main memory, whatever its technology"
+        description="memory levels; hbm is the main memory of any technology"
     )
     networks: dict[Name, Network] = Field(
         {}, description="interconnects; the first is the one used unless a sweep says otherwise"
@@ -263,7 +263,7 @@ class Chip(Sourced):
 
     @cached_property
     def plain(self) -> dict[str, Any]:
-        """The entry as JSON, without what is left at its default."""
+        """The entry as JSON, without defaults."""
         plain: dict[str, Any] = self.model_dump(exclude_none=True, exclude_defaults=True)
         plain.setdefault("networks", {})
         return plain

@@ -63,14 +63,13 @@ __all__ = [
 ]
 
 SMALLEST, LARGEST = 1e-30, 1e30
-"""Rates, capacities and prices beyond these are slips; within them no time overflows or
-underflows."""
+"""Limits of rates, capacities and prices; within them no time overflows or underflows."""
 
 LEAST_BITS, MOST_BITS = 0.1, 2**20
 """Of one element of a tensor [bit]."""
 
 LEAST_SHARE = 1e-6
-"""The least share of a peak that anybody reaches [1]."""
+"""The least share of a peak that is accepted [1]."""
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
 
@@ -90,7 +89,7 @@ class Entry(BaseModel):
 
     @property
     def refused(self) -> set[str]:
-        """The fields that were given and refused; see `understood`."""
+        """The fields that were present and refused; see `understood`."""
         return type(self).model_fields.keys() - self.__dict__.keys()
 
     def refusing(self, *fields: str) -> Self:
@@ -102,23 +101,23 @@ class Entry(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _known_keys(cls, given: Any) -> Any:  # noqa: ANN401, any YAML value
-        if isinstance(given, cls):
-            return given
+    def _known_keys(cls, value: Any) -> Any:  # noqa: ANN401, any YAML value
+        if isinstance(value, cls):
+            return value
         fields = [field.alias or name for name, field in cls.model_fields.items()]
-        if not isinstance(given, Mapping):
+        if not isinstance(value, Mapping):
             raise RooflinesError(
                 "",
-                f"is {quote(given)}, which is no mapping",
+                f"is {quote(value)}, which is no mapping",
                 f"write it with keys: {', '.join(fields)}",
             )
         unknown = (
-            [key for key in given if key not in fields]
+            [key for key in value if key not in fields]
             if cls.model_config.get("extra") == "forbid"
             else []
         )
         if not unknown:
-            return given
+            return value
         problem = f"is no key here; known are {', '.join(fields)}"
         refused = {
             str(key): RooflinesError(
@@ -126,57 +125,57 @@ class Entry(BaseModel):
             )
             for key in unknown[:MOST_COLLECTED]
         }
-        return {**{key: given[key] for key in fields if key in given}, **refused}
+        return {**{key: value[key] for key in fields if key in value}, **refused}
 
 
 def _positive(value: object) -> int | float:
-    given = number(value)
-    if given <= 0:
+    result = number(value)
+    if result <= 0:
         raise RooflinesError(
             "",
             f"is {quote(value)}, which is not above zero",
             "write a number above zero, in SI units without prefix",
         )
-    if not SMALLEST <= given <= LARGEST:
+    if not SMALLEST <= result <= LARGEST:
         raise RooflinesError(
             "",
             f"is {quote(value)}, which no part of a chip has",
             f"write a number from {SMALLEST:g} to {LARGEST:g}",
         )
-    return given
+    return result
 
 
 def _not_negative(value: object) -> int | float:
-    given = number(value)
-    if given and not SMALLEST <= given <= LARGEST:
+    result = number(value)
+    if result and not SMALLEST <= result <= LARGEST:
         raise RooflinesError(
             "",
             f"is {quote(value)}, which no time is",
             f"write 0, or a number from {SMALLEST:g} to {LARGEST:g}",
         )
-    return given
+    return result
 
 
 def _bits(value: object) -> int | float:
-    given = number(value)
-    if not LEAST_BITS <= given <= MOST_BITS:
+    result = number(value)
+    if not LEAST_BITS <= result <= MOST_BITS:
         raise RooflinesError(
             "",
             f"is {quote(value)}, which no element takes",
             f"write a number from {LEAST_BITS:g} to {MOST_BITS:,}",
         )
-    return given
+    return result
 
 
 def _share(value: object) -> int | float:
-    given = number(value)
-    if not LEAST_SHARE <= given <= 1:
+    result = number(value)
+    if not LEAST_SHARE <= result <= 1:
         raise RooflinesError(
             "",
             f"is {quote(value)}, which is no share of a peak",
             f"write a number from {LEAST_SHARE:f} to 1",
         )
-    return given
+    return result
 
 
 def _count(value: object) -> int:
@@ -230,7 +229,7 @@ Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string"})
 
 
 def plain_type(annotation: Any) -> Any:  # noqa: ANN401, Python has no type of types that covers unions
-    """The type of a field without None and without what validates it."""
+    """The type of a field without None and without its validators."""
     if get_origin(annotation) is Annotated:
         return plain_type(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
@@ -242,7 +241,9 @@ def plain_type(annotation: Any) -> Any:  # noqa: ANN401, Python has no type of t
 def parts_of(kind: type[Entry]) -> dict[str, Any]:
     """The types of the entries, and of mappings of entries, in a kind of entry, by key."""
     types = {name: plain_type(field.annotation) for name, field in kind.model_fields.items()}
-    return {name: of for name, of in types.items() if get_origin(of) is dict or is_entry(of)}
+    return {
+        name: part for name, part in types.items() if get_origin(part) is dict or is_entry(part)
+    }
 
 
 def is_entry(kind: object) -> TypeGuard[type[Entry]]:
@@ -268,12 +269,12 @@ def path_of(location: tuple[str | int, ...]) -> str:
 
 
 def readable(error: ValidationError) -> RooflinesError:
-    """What pydantic found, as mistakes of ours."""
+    """Errors of pydantic as mistakes with a problem and a fix."""
     mistakes = Mistakes()
-    found = error.errors(include_url=False)
-    misspelt = _misspelt(found)
+    errors = error.errors(include_url=False)
+    misspelt = _misspelt(errors)
     missing: dict[str, list[str]] = {}
-    for single in found:
+    for single in errors:
         if single["type"] != "missing":
             mistakes.add(_readable(single))
         elif single["loc"] not in misspelt:
@@ -290,33 +291,33 @@ def readable(error: ValidationError) -> RooflinesError:
 Form = TypeVar("Form", bound=Entry)
 
 
-def understood(form: type[Form], given: object, mistakes: Mistakes) -> Form:
-    """An entry, as far as it is right.
+def understood(form: type[Form], value: object, mistakes: Mistakes) -> Form:
+    """An entry without its invalid fields.
 
     Args:
-        form: What it should be.
-        given: What is written there.
-        mistakes: Collects what is wrong with it.
+        form: The type of the entry.
+        value: The YAML value.
+        mistakes: Collects its mistakes.
 
     Returns:
-        The fields that are right, and defaults for those left out; reading another field raises an
-        error without mistakes.
+        The valid fields, and defaults for those left out; reading a refused field raises an error
+        without mistakes.
 
     Raises:
         RooflinesError: It is no mapping.
     """
     try:
-        return form.model_validate(given)
+        return form.model_validate(value)
     except ValidationError as error:
-        if not isinstance(given, Mapping):
+        if not isinstance(value, Mapping):
             raise readable(error) from None
         mistakes.add(readable(error))
-        found = error.errors(include_url=False)
-    wrong = {str(single["loc"][0]) for single in found}
+        errors = error.errors(include_url=False)
+    wrong = {str(single["loc"][0]) for single in errors}
     refused = wrong | {
         str(location[0])
-        for location in _misspelt(found)
-        if len(location) == 1 and location[0] not in given
+        for location in _misspelt(errors)
+        if len(location) == 1 and location[0] not in value
     }
     right: dict[str, Any] = {
         name: (field.annotation, field)
@@ -324,30 +325,30 @@ def understood(form: type[Form], given: object, mistakes: Mistakes) -> Form:
         if name not in refused
     }
     part = create_model(form.__name__, __base__=Entry, **right)
-    accepted = part.model_validate({key: given[key] for key in right if key in given})
+    accepted = part.model_validate({key: value[key] for key in right if key in value})
     return form.model_construct(**dict(accepted)).refusing(*refused)
 
 
-def _misspelt(found: Sequence[ErrorDetails]) -> set[tuple[str | int, ...]]:
-    """Where the keys would be that unknown keys may have been meant for."""
+def _misspelt(errors: Sequence[ErrorDetails]) -> set[tuple[str | int, ...]]:
+    """The locations of keys that unknown keys may be misspellings of."""
     return {
         (*single["loc"][:-1], name)
-        for single in found
+        for single in errors
         if single["type"] == "extra_forbidden"
         for name in single["input"].close
     }
 
 
-def _readable(found: ErrorDetails) -> RooflinesError:
-    place = path_of(tuple(step for step in found["loc"] if step != "[key]"))
+def _readable(error: ErrorDetails) -> RooflinesError:
+    place = path_of(tuple(step for step in error["loc"] if step != "[key]"))
     ours = (
-        found["input"] if found["type"] == "extra_forbidden" else found.get("ctx", {}).get("error")
+        error["input"] if error["type"] == "extra_forbidden" else error.get("ctx", {}).get("error")
     )
     if isinstance(ours, RooflinesError):
         return ours.within(place)
-    value = found["input"]
-    if found["type"] == "literal_error":
-        expected = found["ctx"]["expected"]
+    value = error["input"]
+    if error["type"] == "literal_error":
+        expected = error["ctx"]["expected"]
         return RooflinesError(
             place,
             f"is {quote(value)}",
@@ -360,9 +361,9 @@ def _readable(found: ErrorDetails) -> RooflinesError:
         "string_type": "text",
         "bool_type": "true or false",
     }
-    wanted = kinds.get(found["type"])
+    wanted = kinds.get(error["type"])
     if wanted:
         return RooflinesError(place, f"is {quote(value)}, which is not {wanted}", f"write {wanted}")
     return RooflinesError(
-        place, f"is {quote(value)}: {found['msg']}", "correct it as config/README.md describes"
+        place, f"is {quote(value)}: {error['msg']}", "correct it as config/README.md describes"
     )

@@ -1,9 +1,8 @@
-"""Numbers of the config's own chips that look like a common slip.
+"""Likely slips in the numbers of the config's own chips.
 
-Such slips are a figure with sparsity, GiB for GB, a prefix, all links for one.
-
-A variant is compared with its base, a chip of its own with the catalogue. Nothing is refused for
-it: the number may be meant.
+Common slips are a figure with sparsity, GiB for GB, a wrong prefix, all links for one. A variant is
+compared with its base, another chip with the catalogue. The number may be intended, so it brings a
+warning, not an error.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ TWICE = {
     "memory": "reads and writes together",
     "networks": "both directions together",
 }
-"""What has twice the rate, by the part of a chip."""
+"""What a doubled rate means, by part of a chip."""
 
 BINARY = {2**30 / 1e9: "GiB taken for GB", 2**40 / 1e12: "TiB taken for TB"}
 PREFIXES = {
@@ -48,15 +47,14 @@ SPANS = {
     ("networks", "hop_latency_s"): (0.0, 1e-3),
     ("power", "watts"): (1.0, 1e5),
 }
-"""The numbers that are checked, and the least and most of them that a chip has, in SI units; the
-catalogue keeps well within."""
+"""The checked numbers, with a range for each, in SI units; the catalogue is well within."""
 
 
-def doubts(given: JSON, entry: Chip, known: Mapping[str, Chip]) -> list[RooflinesError]:
-    """What looks like a slip in one of the config's own chips.
+def doubts(written: JSON, entry: Chip, known: Mapping[str, Chip]) -> list[RooflinesError]:
+    """Likely slips in one of the config's own chips.
 
     Args:
-        given: What the config says of the chip.
+        written: The chip as the config has it.
         entry: The chip, its base spelt out.
         known: All chips by id.
 
@@ -67,16 +65,16 @@ def doubts(given: JSON, entry: Chip, known: Mapping[str, Chip]) -> list[Roofline
         RooflinesError: `plausible` names what is no number of the chip.
     """
     numbers = dict(_numbers(entry))
-    plausible = given.get("plausible") or []
+    plausible = written.get("plausible") or []
     fix = "name a number of the chip by its dotted path, such as memory.hbm.bytes_per_s"
     with placed("plausible"):
         check_known(plausible, numbers, "no number of this chip that is checked", fix)
-    base = given.get("base")
+    base = written.get("base")
     before = dict(_numbers(known[base])) if base else {}
-    found = []
+    slips = []
     for path, value in numbers.items():
         if path in plausible or (
-            base and not any(f"{path}.".startswith(f"{key}.") for key in given)
+            base and not any(f"{path}.".startswith(f"{key}.") for key in written)
         ):
             continue
         cause = (
@@ -86,8 +84,8 @@ def doubts(given: JSON, entry: Chip, known: Mapping[str, Chip]) -> list[Roofline
         )
         if cause:
             fix = f"correct it; if it is meant, write `plausible: [{path}]` beside it"
-            found.append(RooflinesError(path, f"is {value:g}, {cause}", fix))
-    return found
+            slips.append(RooflinesError(path, f"is {value:g}, {cause}", fix))
+    return slips
 
 
 def _numbers(entry: Chip) -> Iterator[tuple[str, float]]:
@@ -122,7 +120,7 @@ def _links(part: object) -> int:
 
 
 def _slip(path: str, value: float, base: str, entry: Chip) -> str | None:
-    """The slip that explains how a variant's number differs from its base's."""
+    """The slip that would explain the ratio of a variant's number to its base's."""
     tree, *_, key = path.split(".")
     part = _part(entry, path)
     if math.isclose(value, _with_sparsity(part) or 0, rel_tol=TOLERANCE):
@@ -143,7 +141,7 @@ def _slip(path: str, value: float, base: str, entry: Chip) -> str | None:
 
 
 def _outlier(path: str, value: float, entry: Chip, known: Mapping[str, Chip]) -> str | None:
-    """The slip that explains a number which the catalogue makes unlikely."""
+    """The slip that would explain a number unlike those of the catalogue."""
     tree, *_, key = path.split(".")
     least, most = SPANS[tree, key]
     if not least <= value <= most:

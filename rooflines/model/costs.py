@@ -25,18 +25,18 @@ __all__ = ["BITS_PER_BYTE", "COSTS", "Term", "Workload", "evaluate", "extent"]
 BITS_PER_BYTE = 8
 
 Term = tuple[Fraction, tuple[str, ...]]
-"""A coefficient and the dimensions whose extents it multiplies."""
+"""A coefficient, and the dimensions whose extents it is multiplied by."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What decides the work of a row, but for the sizes.
+    """Everything but the sizes that determines the costs of a row.
 
     Attributes:
         op: The operation.
         bits: Bits per element of `x`, `w` and `out` as stored, block scales included [bit].
-        sharding: What is split, and the collective that follows.
-        shards: N, the chips that split it [1].
+        sharding: The split dimension, and the collective that follows.
+        shards: N, the chips that share it [1].
         tile: Elements per tile of the tiled dimensions [1].
         flops: `leading` or `exact`.
     """
@@ -50,16 +50,16 @@ class Workload:
 
     @cached_property
     def costs(self) -> Mapping[str, Mapping[tuple[str, ...], Fraction]]:
-        """All works: the coefficient of every product, by its dimensions."""
+        """All costs: the coefficient of every product, by its dimensions."""
         sums: dict[str, dict[tuple[str, ...], Fraction]] = {}
-        for work, of in COSTS.items():
-            of_work = sums.setdefault(work, {})
-            for coefficient, dims in of(self):
-                of_work[dims] = of_work.get(dims, Fraction(0)) + coefficient
+        for name, terms in COSTS.items():
+            by_dims = sums.setdefault(name, {})
+            for coefficient, dims in terms(self):
+                by_dims[dims] = by_dims.get(dims, Fraction(0)) + coefficient
         return sums
 
     def share(self, dim: str) -> int:
-        """Chips that divide this dimension among them [1]."""
+        """Chips that split this dimension [1]."""
         return self.shards if dim == self.sharding.split else 1
 
     def per_extent(self, dim: str) -> Fraction:
@@ -80,7 +80,7 @@ class Workload:
         return elements * self.bits[operand] / BITS_PER_BYTE, dims
 
 
-def flops(case: Workload) -> list[Term]:
+def flops(workload: Workload) -> list[Term]:
     """Floating-point operations of one chip [FLOP].
 
     Returns:
@@ -89,15 +89,15 @@ def flops(case: Workload) -> list[Term]:
 
     Source: All About Rooflines, "Matrix multiplication", and its footnote on the exact count.
     """
-    everything, dims = case.elements(case.op.dims)
+    everything, dims = workload.elements(workload.op.dims)
     terms = [(2 * everything, dims)]
-    if case.flops == "exact":
-        out, out_dims = case.elements(case.op.out)
+    if workload.flops == "exact":
+        out, out_dims = workload.elements(workload.op.out)
         terms.append((-out, out_dims))
     return terms
 
 
-def memory_bytes(case: Workload) -> list[Term]:
+def memory_bytes(workload: Workload) -> list[Term]:
     """Bytes between the memory level and the unit of one chip [byte].
 
     Returns:
@@ -107,28 +107,34 @@ def memory_bytes(case: Workload) -> list[Term]:
     Source: All About Rooflines, "Matrix multiplication"; tiles as in its appendix on VMEM-tiled
     kernels.
     """
-    return [case.bytes_of("x", case.tile), case.bytes_of("w", case.tile), case.bytes_of("out")]
+    return [
+        workload.bytes_of("x", workload.tile),
+        workload.bytes_of("w", workload.tile),
+        workload.bytes_of("out"),
+    ]
 
 
-def network_bytes(case: Workload) -> list[Term]:
+def network_bytes(workload: Workload) -> list[Term]:
     """Bytes that one chip sends over the interconnect [byte].
 
     Returns:
-        What the collective sends per byte of its payload, times the payload as each chip holds it
-        whole; nothing without one.
+        Bytes sent per byte of payload, times the payload as each chip holds it whole; nothing
+        without a collective.
 
     Source: All About Rooflines, "Network communication rooflines", generalised from two chips to N.
     """
-    payload = case.sharding.payload()
-    if payload is None or case.shards == 1:
+    payload = workload.sharding.payload()
+    if payload is None or workload.shards == 1:
         return []
-    held, dims = case.bytes_of(payload)
-    return [(case.sharding.bytes_per_payload(case.shards) * held, dims)]
+    held, dims = workload.bytes_of(payload)
+    return [(workload.sharding.bytes_per_payload(workload.shards) * held, dims)]
 
 
-def footprint_bytes(case: Workload) -> list[Term]:
-    """Bytes that x, w and out occupy on one chip [byte], by sizes, not tiles: what has to fit."""
-    untiled = Workload(case.op, case.bits, case.sharding, case.shards, {}, case.flops)
+def footprint_bytes(workload: Workload) -> list[Term]:
+    """Bytes that x, w and out occupy on one chip [byte]: by sizes, not tiles."""
+    untiled = Workload(
+        workload.op, workload.bits, workload.sharding, workload.shards, {}, workload.flops
+    )
     return [untiled.bytes_of(operand) for operand in OPERANDS]
 
 
@@ -138,13 +144,13 @@ COSTS: Mapping[str, Callable[[Workload], list[Term]]] = {
     "network_bytes": network_bytes,
     "footprint_bytes": footprint_bytes,
 }
-"""Every work by the column it fills."""
+"""Every cost by its column."""
 
 
 def evaluate(
     terms: Mapping[tuple[str, ...], Fraction], extents: Mapping[str, int | Fraction]
 ) -> Fraction:
-    """The exact value of a work, given as the coefficients of its products, at these extents."""
+    """The exact value of a cost, from the coefficients of its products, at these extents."""
     total = Fraction(0)
     for dims, coefficient in terms.items():
         value = coefficient
@@ -154,11 +160,11 @@ def evaluate(
     return total
 
 
-def extent(case: Workload, dim: str, size: int | Fraction) -> int | Fraction:
+def extent(workload: Workload, dim: str, size: int | Fraction) -> int | Fraction:
     """The extent of a size: the size itself or, where the dimension is tiled, its number of tiles.
 
     The tiles are the whole ones that a chip's share of the size needs.
     """
-    if dim not in case.tile:
+    if dim not in workload.tile:
         return size
-    return -(-size // (case.tile[dim] * case.share(dim)))
+    return -(-size // (workload.tile[dim] * workload.share(dim)))

@@ -23,7 +23,7 @@ class Operation:
     """A two-operand einsum over named dimensions, with its default unit and count of FLOPs.
 
     Attributes:
-        name: How tables call it.
+        name: Its name in tables.
         x, w, out: The dimensions of the operands and of the result, one letter each.
         unit: The compute unit it runs on by default.
         flops: How its FLOPs are counted by default, `leading` or `exact`.
@@ -75,8 +75,7 @@ def operation(text: str) -> Operation:
     """The operation that a name or an einsum such as `BD,DF->BF` means.
 
     Raises:
-        RooflinesError: Neither a known name nor an einsum of two operands in which every letter
-            makes sense.
+        RooflinesError: Neither one of the names nor a valid einsum of two operands.
     """
     if text in NAMED:
         return NAMED[text]

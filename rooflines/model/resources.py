@@ -2,7 +2,6 @@
 
 A resource has a cost (a column that is also a polynomial of the sizes) and a rate. To model a
 fourth one, add an entry to `RESOURCES` and, if its cost is new, one to `costs.COSTS`.
-
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Rate:
-    """How fast a chip serves a resource.
+    """The rate of a resource on a chip.
 
     Attributes:
         per_s: Work per second, efficiency included [FLOP/s or byte/s].
-        latency_s: The least time of any work, however small [s].
+        latency_s: The least time of any amount of work [s].
     """
 
     per_s: Fraction
@@ -68,14 +67,13 @@ def network_rate(target: Target) -> Rate | None:
 
 @dataclass(frozen=True)
 class Resource:
-    """One thing that a row can be short of.
+    """A resource of a chip, which can be the bottleneck of a row.
 
     Attributes:
         name: In column names: `t_<name>_s`, `<name>_intensity`, `critical_<name>`.
         work: The column of its work.
-        bound: What a row is called that waits for it.
-        rate: How fast a chip serves it; None where the chip does not serve it and no work asks for
-            it.
+        bound: Its name as a bottleneck, in column `bound`.
+        rate: Its rate on a target; None where the target lacks it and no work needs it.
     """
 
     name: str
@@ -89,8 +87,7 @@ RESOURCES: tuple[Resource, ...] = (
     Resource("memory", "memory_bytes", "memory", memory_rate),
     Resource("network", "network_bytes", "network", network_rate),
 )
-"""All resources; the first is the one that the others are held against, and at a tie the earlier
-one names the bound."""
+"""All resources; the others are compared with the first, and the earlier one wins a tie."""
 
 MATH = RESOURCES[0]
 
@@ -112,16 +109,16 @@ class Calibration:
 
 
 def estimate_rate(resource: Resource, target: Target, calibration: Calibration) -> Rate | None:
-    """The rate at which a resource is estimated to be served.
+    """The calibrated rate of a resource.
 
     Args:
         resource: The resource.
-        target: What serves it; its `efficiency`, a what-if, does not enter.
+        target: What it is a resource of; its `efficiency`, a what-if, is not applied.
         calibration: The fitted numbers.
 
     Returns:
-        A rate whose times are the nominal ones over the fitted share; None where the chip does not
-        serve the resource.
+        A rate whose times are the nominal ones over the fitted share; None where the target
+        lacks the resource.
     """
     nominal = resource.rate(
         replace(target, efficiency=dict.fromkeys(target.efficiency, Fraction(1)))

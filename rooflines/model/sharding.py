@@ -1,6 +1,6 @@
-"""Several chips split one dimension evenly.
+"""Sharding: several chips split one dimension evenly.
 
-Which collective follows is read off the operands that have the dimension.
+The operands that have the dimension determine the collective.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ SHARDS = "shards"
 
 @dataclass(frozen=True)
 class Sharding:
-    """One way of splitting an operation over N chips.
+    """A split of an operation over N chips.
 
     Attributes:
-        name: How tables call it.
-        split: The dimension that is split, None where nothing is.
-        first: The operand that every chip gathers whole before it computes, `x` or `w`.
-        then: What happens to the partial sums, `all-reduce` or `reduce-scatter`.
+        name: Its name in tables.
+        split: The dimension that is split; None for no split.
+        first: The operand all-gathered before the computation, `x` or `w`.
+        then: The collective over the partial sums, `all-reduce` or `reduce-scatter`.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Sharding:
     then: str | None = None
 
     def payload(self) -> str | None:
-        """The operand that travels: the one gathered before, or the partial sums of the result."""
+        """The tensor that is sent: the gathered operand, or the partial sums of the result."""
         return self.first or ("out" if self.then else None)
 
     def trips(self) -> int:
@@ -59,7 +59,7 @@ class Sharding:
         return Fraction(self.trips() * (shards - 1), shards)
 
     def hops(self, shards: int) -> int:
-        """Steps that follow one another in the collective: N-1, and 2(N-1) for an all-reduce."""
+        """Sequential steps of the collective [1]: N-1; 2 (N-1) for an all-reduce; 0 without one."""
         return self.trips() * (shards - 1)
 
 
@@ -72,8 +72,7 @@ NAMED: Mapping[str, tuple[str, str | None, str | None]] = {
     "batch": ("batch", None, None),
     "batch/gather-w": ("batch", "w", None),
 }
-"""The named shardings: the role of the dimension they split, the operand gathered first, what
-follows."""
+"""The named shardings: role of the split dimension, operand gathered first, collective after."""
 
 GATHERS = {"all-gather x": "x", "all-gather w": "w"}
 REDUCTIONS = ("all-reduce", "reduce-scatter")
@@ -81,7 +80,7 @@ LONG_FORM = "{split: S, first: all-gather x | all-gather w, then: all-reduce | r
 
 
 def _role(op: Operation, role: str) -> str:
-    """The one dimension of the operation that plays the role."""
+    """The only dimension of the operation in that role."""
     has = {dim: tuple(dim in op.operand(name) for name in ("x", "w", "out")) for dim in op.dims}
     patterns = {
         "contracting": [(True, True, False)],
@@ -110,12 +109,12 @@ def _role(op: Operation, role: str) -> str:
     )
 
 
-def _long_form(op: Operation, given: Mapping[str, object]) -> tuple[str, str | None, str | None]:
+def _long_form(op: Operation, form: Mapping[str, object]) -> tuple[str, str | None, str | None]:
     """Split, first and then of a sharding written out, each a value that exists."""
-    split = given.get("split")
+    split = form.get("split")
     with placed("split"):
         one_of(split, op.dims, f"no dimension of {op.name}")
-    first, then = given.get("first"), given.get("then")
+    first, then = form.get("first"), form.get("then")
     if first is not None and first not in GATHERS:
         raise RooflinesError(
             "first",
@@ -129,28 +128,28 @@ def _long_form(op: Operation, given: Mapping[str, object]) -> tuple[str, str | N
     return str(split), GATHERS.get(str(first)), None if then is None else str(then)
 
 
-def sharding(given: str | Mapping[str, object], op: Operation) -> Sharding:
+def sharding(form: str | Mapping[str, object], op: Operation) -> Sharding:
     """The sharding that a name, or a long form, means for an operation.
 
     Raises:
-        RooflinesError: Unknown, several dimensions of that role, or a collective that makes no
-            sense for the split.
+        RooflinesError: It does not exist, several dimensions have that role, or the collective
+            does not apply to the split.
     """
-    if isinstance(given, str):
+    if isinstance(form, str):
         fix = f"use one of {', '.join(NAMED)}, or the long form, {LONG_FORM}"
-        one_of(given, NAMED, "no sharding", fix)
-        role, first, then = NAMED[given]
+        one_of(form, NAMED, "no sharding", fix)
+        role, first, then = NAMED[form]
         if not role:
-            return Sharding(given)
+            return Sharding(form)
         try:
             split = _role(op, role)
         except RooflinesError as error:
             raise RooflinesError(
-                "", f"is {quote(given)}, which {error.problem}", error.fix
+                "", f"is {quote(form)}, which {error.problem}", error.fix
             ) from None
-        name = given
+        name = form
     else:
-        split, first, then = _long_form(op, given)
+        split, first, then = _long_form(op, form)
         name = "/".join(
             part for part in (split, f"gather-{first}" if first else None, then) if part
         )

@@ -36,7 +36,7 @@ class Link:
         topology: `switch` (every link reaches every chip), `mesh` (a link to each other chip) or
             `torus` (a line or a ring).
         links: Links of one chip [1].
-        domain: The most chips that it joins; None where no limit is known [1].
+        domain: The most chips that it joins; None without a documented limit [1].
         ring_multiple: On a torus, the axis closes into a ring where N is a multiple of this; None
             where it never does [1].
         hop_latency_s: Time of one hop of a collective [s].
@@ -51,7 +51,7 @@ class Link:
 
     @property
     def chips_joined(self) -> int | None:
-        """The most chips that it joins [1]; None where no limit is known.
+        """The most chips that it joins [1]; None without a documented limit.
 
         A mesh has a link to every other chip.
         """

@@ -1,1 +1,1 @@
-"""What a user writes: the typed schema of a config, and the sizes of an axis."""
+"""The typed schema of a config, and the sizes of an axis."""

@@ -1,7 +1,7 @@
 """The config, typed: every key of `config/config.yaml`, what it means, and its default.
 
-The JSON Schema for editors is made from these types. Keys and forms are checked here;
-`sweep` checks whether they make sense together.
+The JSON Schema for editors is generated from these types. Keys and types are checked here;
+`rooflines.sweep` checks whether they are consistent.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LARGEST_PART = 2**31
 
 
 def _listed(value: object) -> object:
-    """One value as a list of one; a list with something in it, nothing twice."""
+    """A single value as a list; a list must be non-empty and without duplicates."""
     values = value if isinstance(value, list) else [value]
     if not values:
         raise RooflinesError(
@@ -65,14 +65,14 @@ def _unique(values: object) -> object:
 def _numbers_of_chips(value: object) -> object:
     counts = []
     with Mistakes() as mistakes:
-        for index, given in enumerate(value if isinstance(value, list) else [value]):
+        for index, count in enumerate(value if isinstance(value, list) else [value]):
             with mistakes.at(f"[{index}]" if isinstance(value, list) else ""):
-                counts.append(whole(given))
+                counts.append(whole(count))
     return _listed(counts)
 
 
 def _names(value: object) -> object:
-    fix = "write a name, in quotes if it looks like a number"
+    fix = "write a name, in quotes if YAML reads it as a number"
     with Mistakes() as mistakes:
         for index, name in enumerate(value if isinstance(value, list) else []):
             if not isinstance(name, str):
@@ -203,7 +203,7 @@ SHARDING_SCHEMA = {"anyOf": [{"enum": list(SHARDINGS)}, LongSharding.model_json_
 
 
 class SweepConfig(Entry):
-    """One sweep: a table of every combination of what is listed."""
+    """One sweep: a table of every combination of the listed values."""
 
     operation: Text = Field(
         description=f"{', '.join(OPERATIONS)}, or an einsum of two operands such as 'BD,DF->BF'",
@@ -243,8 +243,7 @@ class SweepConfig(Entry):
     ] = Field(
         ["none"],
         description=(
-            "what is split over several chips, and the collective that follows; none "
-            "stands for one chip"
+            "what is split over several chips, and the collective that follows; none means one chip"
         ),
     )
     shards: Annotated[

@@ -13,14 +13,12 @@ from rooflines.basics.numbers import LARGEST_SIZE, exact, whole
 __all__ = ["LONGEST_AXIS", "Sizes"]
 
 LONGEST_AXIS = 2**20
-"""Sizes that one axis may take; a grid point is a row, so longer axes are a mistake before they are
-a table."""
+"""The most sizes of one axis [1]: a grid point is a row, so a longer axis is a mistake."""
 
 HALF = Fraction(1, 2)
 
 SNAP = Fraction(1, 10**9)
-"""The relative distance within which the last term of a geometric range is its end: a factor is a
-decimal, its power rarely hits [1]."""
+"""Relative tolerance at the end of a geometric range [1]: powers of a decimal rarely hit it."""
 
 TERM = Context(prec=60)
 """For the terms of a geometric range: 2^20 products of 60 digits leave the first 40 right."""
@@ -39,48 +37,48 @@ FORMS = (
 
 
 class Sizes:
-    """What a config says of one dimension's sizes, understood but not yet spelt out.
+    """The sizes of one dimension as a config has them, validated but not yet enumerated.
 
     Attributes:
-        given: The form in the config.
+        written: The value in the config.
         same_as: The dimension whose size it repeats, row by row; None where it has sizes of its
             own.
-        count: How many sizes it spells out to, at most; known without spelling them out [1].
+        count: How many sizes it has at most, known without enumerating them [1].
     """
 
-    def __init__(self, given: object) -> None:
-        self.given = given
+    def __init__(self, written: object) -> None:
+        self.written = written
         self.same_as: str | None = None
         self.count = 1
-        self._keys: Mapping[str, object] = given if isinstance(given, Mapping) else {}
-        if isinstance(given, str) and len(given) == 1 and given.isalpha():
-            self.same_as = given
-        elif isinstance(given, Mapping):
-            keys = set(given)
+        self._keys: Mapping[str, object] = written if isinstance(written, Mapping) else {}
+        if isinstance(written, str) and len(written) == 1 and written.isalpha():
+            self.same_as = written
+        elif isinstance(written, Mapping):
+            keys = set(written)
             if keys in RANGES:
                 self.count = self._range()
             elif keys == TOKENS:
                 self._tokens()
             else:
                 self._refuse_keys(keys)
-        elif isinstance(given, list | tuple):
-            if not given:
+        elif isinstance(written, list | tuple):
+            if not written:
                 raise RooflinesError("", "is an empty list, so the grid is empty", FORMS)
-            self.count = len(given)
+            self.count = len(written)
             with Mistakes() as mistakes:
-                for index, value in enumerate(given):
+                for index, value in enumerate(written):
                     with mistakes.at():
                         self._whole(value, f"[{index}]")
         else:
-            self._whole(given)
+            self._whole(written)
 
     def values(self) -> tuple[int, ...]:
-        """The sizes, whole, unique, in the order given."""
+        """The sizes, whole, unique, in the order of the config."""
         if self._keys:
             return (self._tokens(),) if set(self._keys) == TOKENS else self._spell_range()
-        if isinstance(self.given, list | tuple):
-            return tuple(dict.fromkeys(self._whole(value) for value in self.given))
-        return (self._whole(self.given),)
+        if isinstance(self.written, list | tuple):
+            return tuple(dict.fromkeys(self._whole(value) for value in self.written))
+        return (self._whole(self.written),)
 
     @staticmethod
     def _refuse_keys(keys: set[str]) -> None:

@@ -48,7 +48,7 @@ class Axis:
         return len(next(iter(self.columns.values())))
 
     def without(self, column: str) -> Axis | None:
-        """The axis when one of its columns is solved for; None where nothing is left of it."""
+        """The axis without a column that is solved for; None where no column is left."""
         rest = {name: values for name, values in self.columns.items() if name != column}
         if not rest:
             return None
@@ -57,13 +57,13 @@ class Axis:
 
 
 def sizes_of(grid: Mapping[str, object]) -> dict[str, Sizes]:
-    """What a grid says of the sizes of each dimension."""
-    found = {}
+    """The sizes of each dimension of a grid, validated."""
+    sizes = {}
     with Mistakes() as mistakes:
-        for dim, given in grid.items():
+        for dim, written in grid.items():
             with mistakes.at(str(dim)):
-                found[dim] = Sizes(given)
-    return found
+                sizes[dim] = Sizes(written)
+    return sizes
 
 
 def axes_of(config: SweepConfig, op: Operation) -> tuple[Axis | None, tuple[Axis, ...]]:
@@ -95,7 +95,7 @@ def axes_of(config: SweepConfig, op: Operation) -> tuple[Axis | None, tuple[Axis
 
 
 def _check_dims(config: SweepConfig, op: Operation) -> None:
-    """Check that grid or shapes give every dimension of the operation sizes once, and no other."""
+    """Check that grid or shapes give sizes to each dimension of the operation once, to no other."""
     grid = config.grid or {}
     shaped = {dim for shape in config.shapes or [] for dim in shape.sizes}
     with Mistakes() as mistakes:
@@ -131,7 +131,7 @@ def of_dims(op: Operation) -> str:
 def _check_length(
     own: Sequence[str], grid: Mapping[str, Sizes], shapes: Sequence[Shape], rows_per_part: int
 ) -> None:
-    """Refuse a grid that no table can hold, before anything of it is spelt out."""
+    """Refuse a grid too large for a table, before its sizes are enumerated."""
     rows = math.prod(grid[dim].count for dim in own) * max(len(shapes), 1)
     with Mistakes() as mistakes:
         for dim in own:
@@ -151,12 +151,12 @@ def _check_length(
         raise RooflinesError("grid", problem, "choose fewer sizes, or raise `rows_per_part`")
 
 
-def _roots(given: Mapping[str, object], op: Operation) -> tuple[dict[str, str], dict[str, Sizes]]:
-    """The dimension whose sizes each one repeats, in the end, and what the grid says of sizes."""
+def _roots(written: Mapping[str, object], op: Operation) -> tuple[dict[str, str], dict[str, Sizes]]:
+    """The dimension whose sizes each one finally repeats, and the sizes of the grid."""
     roots, grid = {}, {}
     with Mistakes() as mistakes:
         with mistakes.at():
-            grid = sizes_of({dim: given[dim] for dim in op.dims if dim in given})
+            grid = sizes_of({dim: written[dim] for dim in op.dims if dim in written})
         for dim in op.dims:
             with mistakes.at():
                 roots[dim] = _root(dim, grid, op)

@@ -29,9 +29,8 @@ then stay far from its limits, 2.2e-308 and 1.8e308."""
 
 FLOAT32_RATES = (1, 10**20)
 LONGEST_FLOAT32_WAIT = 10**36
-"""Rates within these [FLOP/s or byte/s], and hops of at most this multiple of the smallest t_math
-[1],
-keep metrics far from the limits of Float32, 1.2e-38 and 3.4e38."""
+"""Rates in this range [FLOP/s or byte/s], and hops of at most this multiple of the smallest t_math
+[1], keep metrics far from the limits of Float32, 1.2e-38 and 3.4e38."""
 
 
 def check_sizes(sweep: Sweep) -> None:
@@ -98,7 +97,7 @@ def check_parts(sweep: Sweep) -> None:
 
 
 def check_floats(sweep: Sweep) -> None:
-    """Refuse sizes and rates whose metrics could overflow or underflow their floats."""
+    """Refuse sizes and rates whose metrics could overflow or underflow."""
     columns = sweep.size_columns
     largest = [max(sweep.tile.get(dim, 1), *columns[dim]) for dim in sweep.op.dims]
     product = math.prod(largest) * max(sweep.config.shards)
@@ -195,7 +194,7 @@ def checked_sweep(
         dtypes: The dtype catalogue.
 
     Raises:
-        RooflinesError: What is asked for makes no sense; key paths are relative to the sweep.
+        RooflinesError: Its keys are not consistent; key paths are relative to the sweep.
     """
     sweep = Sweep(name, config, chips, dtypes)
     with Mistakes() as mistakes:

@@ -1,4 +1,4 @@
-"""Recipes: all that decides some rows of a sweep, as JSON from which a job rebuilds it."""
+"""Recipes: the JSON from which a job rebuilds some chips' rows of a sweep."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["recipe_of", "skipped_records", "sweep_of"]
 
 
 def recipe_of(sweep: Sweep, chips: Sequence[str]) -> dict[str, Any]:
-    """All that decides some chips' rows of a sweep, as JSON."""
+    """The recipe of some chips' rows of a sweep: config, chips and dtypes as JSON."""
     named = {
         form: sweep.dtypes.combinations[form]
         for form in sweep.config.dtypes

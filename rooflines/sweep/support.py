@@ -1,4 +1,4 @@
-"""What each chip supports of a sweep, and what is skipped, with the reason."""
+"""The rows of a sweep that each chip supports, and those skipped, with the reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Asked", "ChipRows", "Skipped", "Variant", "check_chips", "supported"
 
 @dataclass(frozen=True)
 class Variant:
-    """One (dtypes, sharding, shards) of a sweep: all that decides its work but the sizes."""
+    """One (dtypes, sharding, shards) of a sweep; with sizes it determines the costs."""
 
     dtypes: str
     sharding: str
@@ -40,7 +40,7 @@ class ChipRows:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Rows that a sweep asked for and no chip can do; None in a field applies to all its values."""
+    """Rows that a sweep asks for but a chip does not support; None in a field means all values."""
 
     chip: str
     memory: str
@@ -52,7 +52,7 @@ class Skipped:
     shards: int | None = None
 
     def asked(self) -> str:
-        """What the sweep asks the chip for, as a message says it."""
+        """The unsupported dtypes, sharding and shards, or the memory level, for a message."""
         parts = (self.dtypes, self.sharding, self.shards and f"{self.shards} shards")
         return ", ".join(str(part) for part in parts if part) or self.memory
 
@@ -85,10 +85,10 @@ def check_chips(config: SweepConfig, chips: Mapping[str, Chip]) -> None:
 
 
 def supported(asked: Asked) -> tuple[tuple[ChipRows, ...], tuple[Skipped, ...]]:
-    """What the chips of a sweep support, and what is skipped.
+    """The rows that the chips of a sweep support, and those that are skipped.
 
     Raises:
-        RooflinesError: Nothing is supported, or something is not and the sweep refuses that.
+        RooflinesError: No row is supported, or some are not and `on_unsupported` is `error`.
     """
     by_chip: list[ChipRows] = []
     skipped: list[Skipped] = []
@@ -127,7 +127,7 @@ def supported(asked: Asked) -> tuple[tuple[ChipRows, ...], tuple[Skipped, ...]]:
 
 
 def _check_skipped(asked: Asked, by_chip: list[ChipRows], skipped: list[Skipped]) -> None:
-    """Refuse a sweep without rows, and one that skips some although it must not."""
+    """Refuse a sweep without rows, and one with skipped rows if `on_unsupported` is `error`."""
     if not skipped or (by_chip and asked.config.on_unsupported == "skip"):
         return
     first = skipped[0]
@@ -146,7 +146,7 @@ def _check_skipped(asked: Asked, by_chip: list[ChipRows], skipped: list[Skipped]
 
 
 def _pairs(asked: Asked) -> list[tuple[str, int]]:
-    """Every (sharding, shards) asked for; nothing is split on one chip only."""
+    """Every (sharding, shards) of the sweep; a sharding without a split runs on one chip."""
     return [
         (name, n)
         for name, scheme in asked.shardings.items()
@@ -175,7 +175,7 @@ def _no_level(asked: Asked, chip: str, memory: str) -> str | None:
 
 
 def _network(asked: Asked, chip: str) -> tuple[str | None, int | None, str]:
-    """A chip's interconnect, the most chips it joins (None: no limit known), and why no more."""
+    """A chip's interconnect, the most chips it joins (None: no documented limit), and why."""
     networks, wanted = asked.chips[chip].networks, asked.config.network
     if wanted is not None and wanted not in networks:
         return None, 1, f"no interconnect {wanted}"

@@ -1,7 +1,7 @@
-"""A sweep understood: its operation, its axes, and what each chip supports of it.
+"""A validated sweep: its operation, its axes, and what each chip supports of it.
 
-Everything is read from its config and from catalogue entries, so that a job that is handed these as
-JSON rebuilds the sweep that was planned.
+Everything derives from its config and from catalogue entries, so that a job rebuilds the planned
+sweep from these as JSON.
 """
 
 from __future__ import annotations
@@ -47,8 +47,7 @@ class Sweep:
     """A sweep of one operation over sizes, dtypes, chips and splits.
 
     Build it with `checks.checked_sweep`. The order of its rows is fixed, slowest first: chip,
-    memory, the operation's first dimension,
-    dtypes, sharding, shards, shape, the other dimensions.
+    memory, the operation's first dimension, dtypes, sharding, shards, shape, the other dimensions.
     """
 
     name: str
@@ -68,7 +67,7 @@ class Sweep:
 
     @cached_property
     def op(self) -> Operation:
-        """What it computes."""
+        """Its operation."""
         with placed("operation"):
             return operation(self.config.operation)
 
@@ -120,7 +119,7 @@ class Sweep:
 
     @cached_property
     def served(self) -> tuple[tuple[ChipRows, ...], tuple[Skipped, ...]]:
-        """What the chips support of the sweep, and what they do not."""
+        """The rows that the chips support, and those they do not."""
         check_chips(self.config, self.chips)
         return supported(
             Asked(
@@ -135,12 +134,12 @@ class Sweep:
 
     @property
     def by_chip(self) -> tuple[ChipRows, ...]:
-        """What each chip supports of the sweep."""
+        """The rows that each chip supports."""
         return self.served[0]
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
-        """What it asks for and no chip can do."""
+        """The rows that it asks for but a chip does not support."""
         return self.served[1]
 
     @property
@@ -155,7 +154,7 @@ class Sweep:
 
     @property
     def solved(self) -> tuple[str, ...]:
-        """What thresholds are solved for: dimensions, and shards."""
+        """The axes that thresholds are solved for: dimensions, and shards."""
         wanted = self.config.thresholds
         return self.op.dims[:1] if wanted is None else tuple(wanted)
 
@@ -196,7 +195,7 @@ class Sweep:
         return count
 
     def case(self, variant: Variant) -> Workload:
-        """What decides the work of a variant's rows, on every chip."""
+        """The workload of a variant's rows, the same on every chip."""
         if variant not in self._cases:
             bits = self.combinations[variant.dtypes].bits
             scheme = self.shardings[variant.sharding]
@@ -219,7 +218,7 @@ class Sweep:
         return None if network is None else self.chips[chip_rows.chip].networks[network].exact
 
     def target(self, chip_rows: ChipRows, variant: Variant) -> Target:
-        """What a variant's rows run on."""
+        """The target that a variant's rows run on."""
         chip, compute = self.chips[chip_rows.chip], self.combinations[variant.dtypes].compute
         nominal = {resource.name: Fraction(1) for resource in RESOURCES}
         return Target(
@@ -243,7 +242,7 @@ class Sweep:
         return (self.lead,) if self.lead else ()
 
     def sizes_without(self, dim: str) -> tuple[Axis, ...]:
-        """The axes of sizes that are left when one dimension is solved for."""
+        """The axes of sizes without a dimension that is solved for."""
         left = (axis.without(dim) for axis in (*self.leading, *self.inner))
         return tuple(axis for axis in left if axis)
 

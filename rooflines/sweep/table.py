@@ -27,12 +27,12 @@ def table(sweep: Sweep) -> pl.LazyFrame:
 
 
 def skipped_rows(sweeps: Iterable[Sweep]) -> pl.DataFrame:
-    """What sweeps ask for and no chip can do, a row for each chip and reason."""
+    """Rows that sweeps ask for but a chip does not support: one row for each chip and reason."""
     return skipped_frame(skipped_records(sweeps))
 
 
 def skipped_frame(records: Sequence[JSON]) -> pl.DataFrame:
-    """The same as a frame, of records of `dictionary.SKIPPED`."""
+    """A frame of such records, with the columns of `SKIPPED`."""
     whole = {"shards": pl.Int64, "rows": pl.Int64}
     return pl.DataFrame(
         records,
@@ -52,7 +52,7 @@ def stored_columns(sweep: Sweep) -> list[Column]:
 
 
 def as_stored(sweep: Sweep, rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Rows with their metrics as a sweep's table stores them, rounded last of all."""
+    """Rows with their metrics as a sweep's table stores them: rounded in the last step."""
     return (
         rows.with_columns(pl.selectors.float().cast(pl.Float32))
         if sweep.config.floats == "float32"

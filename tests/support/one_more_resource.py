@@ -1,4 +1,7 @@
-"""The frames of a config where the model has one more resource, written to a folder. A program: the list of resources is read at import."""
+"""A program that writes the frames of a config where the model has one more resource to a folder.
+
+It needs a process of its own: the list of resources is read at import.
+"""
 
 import json
 import sys
@@ -9,13 +12,13 @@ from rooflines.model import resources
 from rooflines.model.resources import Resource, memory_rate
 
 TRAFFIC = 3
-"""Times that what is read from memory goes through the cache."""
+"""Bytes through the cache per byte of memory traffic [1]."""
 
 resources.RESOURCES = (*resources.RESOURCES, Resource("cache", "cache_bytes", "cache", memory_rate))
 work.COSTS = {
     **work.COSTS,
-    "cache_bytes": lambda case: [
-        (TRAFFIC * bytes_, dims) for bytes_, dims in work.memory_bytes(case)
+    "cache_bytes": lambda workload: [
+        (TRAFFIC * bytes_, dims) for bytes_, dims in work.memory_bytes(workload)
     ],
 }
 
