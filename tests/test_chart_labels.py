@@ -182,7 +182,7 @@ def test_a_cell_shows_its_number_if_it_holds_it() -> None:
 
 
 def test_points_of_the_data_are_points_of_the_plot() -> None:
-    """Corners, and the geometric or arithmetic middle."""
+    """Corners, and the geometric or arithmetic middle; an axis may point downwards."""
     logarithmic, linear = (
         Plane((1.0, 100.0), (1.0, 1e4)),
         Plane((1.0, 100.0), (0.0, 8.0), linear=True),
@@ -191,6 +191,8 @@ def test_points_of_the_data_are_points_of_the_plot() -> None:
     assert logarithmic.at((30.0, 20.0), 10.0, 100.0) == pytest.approx((15.0, 10.0))
     assert linear.at((30.0, 20.0), 100.0, 8.0) == (30.0, 0.0)
     assert linear.at((30.0, 20.0), 10.0, 2.0) == pytest.approx((15.0, 15.0))
+    downwards = Plane((1.0, 100.0), (3.5, -0.5), linear=True)
+    assert downwards.at((30.0, 20.0), 10.0, 0.0) == pytest.approx((15.0, 2.5))
 
 
 def test_both_layouts_are_placed_in_one_call() -> None:

@@ -97,6 +97,26 @@ def test_the_check_sees_a_title_that_is_false(
     assert false(replace(case, title=title))
 
 
+@pytest.mark.parametrize(
+    ("field", "right", "wrong"),
+    [
+        ("title", "4 × ", ""),
+        ("title", "4 × ", "2 × "),
+        ("title", "6,594", "6,595"),
+        ("subtitle", "4 × ", ""),
+        ("subtitle", ", split batch/gather-w", ""),
+        ("subtitle", "gather-w", "gather-x"),
+    ],
+)
+def test_the_check_sees_a_map_of_another_split(field: str, right: str, wrong: str) -> None:
+    """The number of chips and the split are named, in the title and in the subtitle."""
+    case = next(case for case in drawn_cases("one split") if case.choice["chip"] == "h100-sxm")
+    text = getattr(case, field)
+    assert right in text
+    assert not false(case)
+    assert false(replace(case, **{field: text.replace(right, wrong)}))
+
+
 def bands(spec: dict[str, Any]) -> pl.DataFrame:
     """The dots of a roofline with the band that each lies in, `region`."""
     rows = [

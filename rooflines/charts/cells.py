@@ -12,16 +12,13 @@ from rooflines.charts.kit.lazy import alt, pl
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["CELL_HEIGHT", "cell_marks", "lowest_sizes", "middles", "numbered", "size_axes"]
+__all__ = ["cell_marks", "lowest_sizes", "middles", "numbered", "size_axes"]
 
 SPREAD = 16.0
 """Above this multiple of the smallest number the colour does not change."""
 
 DARK_FROM = 0.55
 """Share of the colour scale from which on numbers are written in the other colour."""
-
-CELL_HEIGHT = 1.05
-"""Height of a cell from which on a number fits in it [em]."""
 
 STYLES = ("cell-low", "cell-high", "cell-never")
 """Styles of numbers: on a pale cell, on a dark one, and where there is no number."""
@@ -148,7 +145,7 @@ def number_marks(
     """The numbers of cells at their places.
 
     Args:
-        cells: With `style` and the columns of `places_of`.
+        cells: With `style` and the columns of `place.placed`.
         now: A filter on what the reader chose.
         columns: Those that the texts need.
         x: The middles of the cells.

@@ -1,4 +1,4 @@
-"""What charts that compare chips share: the selected chip, rows of chips, labels at line ends."""
+"""What charts that compare chips share: the selected chip, and rows of chips."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.text import significant
 from rooflines.charts.kit.lazy import alt, pl
-from rooflines.charts.kit.place import Place, dodge
 from rooflines.charts.kit.text import chip_label, shorten
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ __all__ = [
     "EVERY",
     "at_right_edge",
     "chip_axis",
-    "end_places",
     "evenly",
     "heading",
     "highlight",
@@ -29,9 +27,6 @@ __all__ = [
 
 EVERY = "all"
 """The choice that highlights no chip."""
-
-GAP = 1.35
-"""From one label to the next below it [em]."""
 
 MOST_ROWS = 16
 """Rows that a picture has room for; of more chips an even selection is shown."""
@@ -52,22 +47,6 @@ def highlight() -> Any:  # noqa: ANN401, Altair does not type its conditions
         .then(alt.value(1))
         .otherwise(alt.value(0.18))
     )
-
-
-def end_places(at: Sequence[float], down: float, gap: float = GAP) -> list[Place | None]:
-    """Places right of the plot for labels of lines that end at these heights [em].
-
-    If there is no room for all, an even selection of them has places.
-    """
-    room = int(down / gap) + 1
-    kept = list(range(len(at)))
-    if len(at) > room:
-        kept = sorted({round(i * (len(at) - 1) / (room - 1)) for i in range(room)})
-    placed = dict(zip(kept, dodge([at[i] for i in kept], gap, 0.0, down), strict=True))
-    return [
-        Place(0.6, placed[i] - height, "left") if i in placed else None
-        for i, height in enumerate(at)
-    ]
 
 
 def ridges_compared(part: pl.DataFrame, dtype: str) -> str:

@@ -13,8 +13,11 @@ from titled import (
     Case,
     cells,
     fewest,
+    map_split,
     number,
     numbers,
+    on_fewest,
+    on_map,
     ridge,
     said_span,
     shown_chip,
@@ -90,22 +93,18 @@ def shapes_on_map(case: Case) -> list[int | None]:
         {"name": f"s-{i}", "D": int(shape["D"]), "F": int(shape["F"])}
         for i, shape in enumerate(shapes)
     ]
+    sharding, shards = map_split(case)
     sweep = {
-        **case.config.sweeps[case.chart.sweep].config_json,
+        "operation": case.config.sweeps[case.chart.sweep].config_json["operation"],
         "grid": {"B": 1},
         "shapes": named,
         "chips": [case.choice["chip"]],
+        "dtypes": [case.choice["dtypes"]],
+        "sharding": sharding,
+        "shards": [shards],
         "thresholds": ["B"],
     }
-    kept = ("operation", "grid", "shapes", "chips", "thresholds")
-    config = rooflines.load_config(
-        {
-            "sweeps": {
-                "s": {key: sweep[key] for key in kept} | {"dtypes": [case.choice["dtypes"]]}
-            },
-            "charts": [],
-        }
-    )
+    config = rooflines.load_config({"sweeps": {"s": sweep}, "charts": []})
     return rooflines.thresholds(config, "s")["critical"].to_list()
 
 
@@ -113,9 +112,10 @@ def map_needs(case: Case, match: re.Match[str]) -> bool:
     """Of all shapes drawn the least and the most."""
     found = shapes_on_map(case)
     return (
-        None not in found
+        on_map(case, match)
+        and None not in found
         and (min(found), max(found)) == said_span(match)  # type: ignore[type-var]
-        and number(match["shapes"]) == len(found)
+        and number(match["shapes"] or "1") == len(found)
     )
 
 
@@ -157,11 +157,11 @@ def chips_need(case: Case, match: re.Match[str]) -> bool:
 def last_needs(case: Case, match: re.Match[str]) -> bool:
     """What the last row of a map needs, every other being compute-bound at some size."""
     up = "shards" if match["shards"] else match["up"]
-    found = split_cases(case) if up == "shards" else case.at(case.thresholds(), case.subtitle)
-    if up != "shards":
-        found = found.filter(pl.col("shards") == pl.col("shards").min()).filter(
-            pl.col("sharding") == pl.col("sharding").first()
-        )
+    found = (
+        split_cases(case)
+        if up == "shards"
+        else on_fewest(case.at(case.thresholds(), case.subtitle))
+    )
     last = found.filter(pl.col(up) == number(match["shards"] or match["value"]))
     return (
         found[up].max() == last[up][0]
@@ -172,10 +172,7 @@ def last_needs(case: Case, match: re.Match[str]) -> bool:
 
 def never_along(case: Case, match: re.Match[str]) -> bool:
     """No size is enough at these sizes of another dimension."""
-    found = case.at(case.thresholds(), case.subtitle)
-    found = found.filter(pl.col("shards") == pl.col("shards").min()).filter(
-        pl.col("sharding") == pl.col("sharding").first()
-    )
+    found = on_fewest(case.at(case.thresholds(), case.subtitle))
     never = found.filter(pl.col("critical").is_null())[match["up"]].unique().sort().to_list()
     return [number(value) for value in re.findall(r"[\d,]*\d", match["values"])] == never
 
@@ -337,15 +334,16 @@ CLAIMS: dict[str, list[Claim]] = {
         ),
     ],
     "critical-map": [
-        (rf"The (?P<shapes>\d+) shapes shown need about {SPAN} on .+", map_needs),
+        (rf"(?:The (?P<shapes>\d+) shapes shown need|.+ needs) about {SPAN} on {ON}", map_needs),
         (
-            r"(?P<some>\d+) of the (?P<all>\d+) shapes shown are never compute-bound on .+",
+            rf"(?P<some>\d+) of the (?P<all>\d+) shapes shown are never compute-bound on {ON}",
             lambda c, m: (
-                (int(m["some"]), int(m["all"]))
+                on_map(c, m)
+                and (int(m["some"]), int(m["all"]))
                 == (shapes_on_map(c).count(None), len(shapes_on_map(c)))
             ),
         ),
-        (r"Where .+ turns compute-bound", lambda c, _: not shapes_on_map(c)),
+        (rf"Where {ON} turns compute-bound", lambda c, m: on_map(c, m) and not shapes_on_map(c)),
     ],
     "shards": [
         NEVER_ON,

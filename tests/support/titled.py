@@ -92,6 +92,18 @@ CONFIGS: dict[str, dict[str, Any]] = {
             {"chart": "bounds", "sweep": "s", "up": "D"},
         ],
     },
+    "one split": {
+        "sweeps": {
+            "s": {
+                **MATMUL,
+                "grid": {"B": LONG, "D": LONG, "F": LONG},
+                "sharding": "batch/gather-w",
+                "shards": [4],
+            },
+            "shapes": {**MATMUL, "grid": {"B": LONG}, "shapes": BLOCK},
+        },
+        "charts": [{"chart": "critical-map", "sweep": "s"}],
+    },
     "no thresholds": {
         "sweeps": {
             "s": {
@@ -294,14 +306,16 @@ def shown_chip(case: Case, label: str) -> str:
     return str(next(chip for chip in case.chart.chips if chip_label(chip) == label))
 
 
+def on_fewest(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows on the fewest chips, of the first split that has as many."""
+    fewest_chips = frame.filter(pl.col("shards") == pl.col("shards").min())
+    return fewest_chips.filter(pl.col("sharding") == pl.col("sharding").first())
+
+
 def cells(case: Case) -> pl.DataFrame:
     """The thresholds of the sizes on a map, on the fewest chips and of the first split."""
-    found = case.thresholds()
-    found = found.filter(pl.col("shards") == pl.col("shards").min()).filter(
-        pl.col("sharding") == pl.col("sharding").first()
-    )
     _, across, up = case.dims
-    return found.join(
+    return on_fewest(case.thresholds()).join(
         case.data("x_low", "critical")
         .select(pl.col("x").alias(across), pl.col("y").alias(up))
         .unique(),
@@ -316,3 +330,21 @@ def fewest(case: Case, match: re.Match[str]) -> bool:
         shards == (numbers(match["shards"]) if match["shards"] else [1])
         and chip_label(case.choice["chip"]) == match["chip"]
     )
+
+
+def on_map(case: Case, match: re.Match[str]) -> bool:
+    """Whether title and subtitle name the chip, the number of chips, and the split."""
+    sharding, shards = map_split(case)
+    pattern = rf" matmuls on {ON} over D and F(?:, split (?P<split>\S+))?, every byte counted"
+    said = re.search(pattern, case.subtitle)
+    return (
+        said is not None
+        and numbers(match["shards"] or "1") == numbers(said["shards"] or "1") == [shards]
+        and match["chip"] == said["chip"] == chip_label(case.choice["chip"])
+        and said["split"] == (sharding if shards > 1 else None)
+    )
+
+
+def map_split(case: Case) -> tuple[str, int]:
+    """The split and the number of chips that a map is of."""
+    return on_fewest(case.thresholds()).select("sharding", "shards").row(0)

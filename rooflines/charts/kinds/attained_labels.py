@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.text import count, si
 from rooflines.charts.frames import highest
 from rooflines.charts.kit.lazy import pl
-from rooflines.charts.kit.place import LAYOUTS, Box, Place, Spot, place, places_of
+from rooflines.charts.kit.place import Box, Place, Plane, Room, Segment, Spot, placed
 from rooflines.charts.kit.text import shorten, width_em
-from rooflines.charts.kit.themes import Margins, plot_size
+from rooflines.charts.kit.themes import Margins
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,20 +21,20 @@ __all__ = ["HEADROOM", "MARGINS", "labels_of"]
 MARGINS = Margins(left=4.6, right=2.6)
 NAME_ROOM = 14.0
 
+PAST_EDGE = 2.0
+"""How far a number at the foot of a stem may reach into the right margin [em]."""
+
 HEADROOM = 1.12
 """Height of the plot, as a multiple of the peak."""
 
-
 REACH = 5.0
 """How far a label can be from its point [em]."""
-
 
 MIDDLE = 0.45
 """The height of the best place for a curve's name, as a share of the plot's."""
 
 OFF_MIDDLE, CROSSED = 4.0, 10.0
 """Costs of a place at another height, and of one on a line [1]."""
-
 
 FEET = tuple(
     Place(side * 0.35, -down, "left" if side > 0 else "right")
@@ -57,15 +57,13 @@ def labels_of(case: pl.DataFrame, size: str, span: tuple[float, float, float]) -
         for key, part in case.filter(kind="curve").group_by("series", maintain_order=True)
     }
     texts = _texts(case, size, span)
-    places = {}
     anchors: dict[str, tuple[float, float]] = {}
-    for layout, look in LAYOUTS.items():
-        places[layout] = _placed(texts, curves, plot_size(look, MARGINS), span, anchors)
+    places = placed(MARGINS, lambda plot: _places(texts, curves, plot, span, anchors))
     for text in texts:
         if text["size"] is None:
             text["size"], text["flops_per_s"] = anchors.get(text["series"], (span[0], 0.0))
     frame = pl.DataFrame(texts, schema_overrides={"size": pl.Float64, "flops_per_s": pl.Float64})
-    return frame.drop("role").hstack(places_of(places))
+    return frame.drop("role").hstack(places)
 
 
 def _texts(case: pl.DataFrame, size: str, span: tuple[float, float, float]) -> list[dict[str, Any]]:
@@ -101,8 +99,8 @@ def _texts(case: pl.DataFrame, size: str, span: tuple[float, float, float]) -> l
     return texts
 
 
-class _Plot:
-    """The plot of one case in one layout [em]: linear upwards, logarithmic across."""
+class _Plot(Room):
+    """The plot of one case in one layout: linear upwards, logarithmic across."""
 
     def __init__(
         self,
@@ -110,23 +108,21 @@ class _Plot:
         plot: tuple[float, float],
         span: tuple[float, float, float],
     ) -> None:
-        self.plot, self.span, self.curves = plot, span, curves
-        self.taken: list[Box] = []
+        super().__init__(plot)
+        self.plane = Plane(span[:2], (0.0, span[2]), linear=True)
+        self.curves = curves
         paths = [
             [self.at(row["size"], row["flops_per_s"]) for row in part.to_dicts()]
             for part in curves.values()
         ]
         self.lines = [(*a, *b) for path in paths for a, b in pairwise(path)]
-        self.stems: list[tuple[float, float, float, float]] = []
+        self.stems: list[Segment] = []
 
     def at(self, size: float, attains: float) -> tuple[float, float]:
-        """A point in em, y downwards."""
-        low, high, top = self.span
-        return math.log(size / low) / math.log(high / low) * self.plot[0], (
-            1 - attains / top
-        ) * self.plot[1]
+        """A point of a curve in the plot, y downwards [em]."""
+        return self.plane.at(self.plot, size, attains)
 
-    def near(self, spot: Spot) -> list[tuple[float, float, float, float]]:
+    def near(self, spot: Spot) -> list[Segment]:
         """The lines that a label near a point could cross."""
         reach = width_em(spot.text, bold=spot.bold) + REACH
         left, right, top, bottom = spot.x - reach, spot.x + reach, spot.y - REACH, spot.y + REACH
@@ -136,7 +132,7 @@ class _Plot:
         ]
 
 
-def _placed(
+def _places(
     texts: Sequence[dict[str, Any]],
     curves: Mapping[str, pl.DataFrame],
     plot: tuple[float, float],
@@ -161,26 +157,14 @@ def _placed(
             label = _at_foot(spot, room)
         else:
             label, spot = _beside_curve(text, room, anchors)
-        places.append(label)
-        if label:
-            room.taken.append(label.box(spot))
+        places.append(room.take(spot, label))
     return places
 
 
 def _at_foot(spot: Spot, room: _Plot) -> Place | None:
     """A place beside the foot of a stem, the lowest first; on another stem only as a fallback."""
-    spare = None
-    for candidate in FEET:
-        box = candidate.box(spot)
-        if (
-            box.left >= 0
-            and box.right <= room.plot[0] + 2
-            and not any(box.meets(other) for other in room.taken)
-        ):
-            if not any(box.crossed(line) for line in room.near(spot)):
-                return candidate
-            spare = spare or candidate
-    return spare
+    bounds = Box(0.0, -math.inf, room.plot[0] + PAST_EDGE, math.inf)
+    return room.best(spot, FEET, segments=room.near(spot), within=bounds)
 
 
 def _beside_curve(
@@ -208,7 +192,7 @@ def _beside_curve(
             distance=0.5,
         )
         lines = room.near(spot)
-        (candidate,) = place([spot], room.plot, boxes=room.taken, segments=lines)
+        candidate = room.best(spot, segments=lines)
         if candidate is None:
             continue
         crossings = sum(candidate.box(spot).crossed(line) for line in lines)

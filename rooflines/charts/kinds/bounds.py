@@ -167,7 +167,7 @@ def _marks(frame: pl.DataFrame, names: Sequence[str], size: str, up: str) -> lis
 
 
 def _has_room(span: Span, columns: int) -> str:
-    """An expression: whether a cell of the present layout has room for its number."""
+    """An expression: whether a cell of the current layout has room for its number."""
     room = {}
     for layout, look in LAYOUTS.items():
         width = plot_size(look, MARGINS)[0]

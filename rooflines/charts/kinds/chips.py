@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.text import si, significant
@@ -10,7 +9,6 @@ from rooflines.charts.chart import Chart
 from rooflines.charts.comparing import (
     EVERY,
     at_right_edge,
-    end_places,
     highlight,
     ridges_compared,
 )
@@ -27,13 +25,13 @@ from rooflines.charts.kit.drawing import (
     zoom,
 )
 from rooflines.charts.kit.lazy import alt, pl
-from rooflines.charts.kit.place import LAYOUTS, Place, Spot, place, places_of
+from rooflines.charts.kit.place import Place, Plane, Room, Spot, end_places, placed
 from rooflines.charts.kit.text import chip_label, shorten
-from rooflines.charts.kit.themes import Margins, plot_size
+from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_chips, has_bandwidth, two_chips
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 __all__ = ["chips_on_one_roofline"]
 
@@ -66,20 +64,20 @@ def chips_on_one_roofline(
     high = highest(frame, "ridge") * 6
     bottom = low * lowest(frame, "bytes_per_s") * 0.8
     top = highest(frame, "flops_per_s") * 1.8
+    plane = Plane((low, high), (bottom, top))
     ends, knees, findings = [], [], {}
     for combination in combinations:
         part = frame.filter(dtypes=combination).sort(
             "flops_per_s", "ridge", descending=[True, False]
         )
-        ends.append(_ends(part, bottom, top))
-        knees.append(_knees(part, (low, high, bottom, top)))
+        ends.append(_ends(part, plane))
+        knees.append(_knees(part, plane))
         for chip in (EVERY, *chips):
             findings[f"{chip}|{combination}"] = _finding(part, combination, title)
-    span = (low, high, bottom, top)
     color = alt.Color("chip:N", legend=None, scale=palette_of(frame, palette))
     labels = pl.concat(ends), pl.concat(knees)
     return assemble(
-        _layers(frame, span, color, labels),
+        _layers(frame, plane, color, labels),
         findings,
         starting([Choice("chip", [EVERY, *chips]), Choice("dtypes", combinations)], first),
         MARGINS,
@@ -88,12 +86,12 @@ def chips_on_one_roofline(
 
 def _layers(
     frame: pl.DataFrame,
-    span: tuple[float, float, float, float],
+    plane: Plane,
     color: alt.Color,
     labels: tuple[pl.DataFrame, pl.DataFrame],
 ) -> list[alt.Chart]:
     """Roofs, ridges, names at the ends of the roofs, and the numbers of the ridges."""
-    low, high, bottom, top = span
+    (low, high), (bottom, top) = plane.x, plane.y
     ends, knees = labels
     lines = frame.select(
         "chip",
@@ -128,16 +126,13 @@ def _layers(
     ]
 
 
-def _ends(part: pl.DataFrame, bottom: float, top: float) -> pl.DataFrame:
+def _ends(part: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     """Labels at the ends of the lines, as many as there is room for."""
-    places: dict[str, Sequence[Place | None]] = {}
-    for layout, size in LAYOUTS.items():
-        down = plot_size(size, MARGINS)[1]
-        at = [
-            (1 - math.log(peak / bottom) / math.log(top / bottom)) * down
-            for peak in part["flops_per_s"]
-        ]
-        places[layout] = end_places(at, down)
+
+    def places(plot: tuple[float, float]) -> list[Place | None]:
+        ends = [plane.at(plot, plane.x[1], peak)[1] for peak in part["flops_per_s"]]
+        return end_places(ends, plot[1])
+
     text = [
         shorten(
             f"{chip_label(row['chip'])} · {si(row['flops_per_s'], 'FLOP/s')}",
@@ -149,38 +144,27 @@ def _ends(part: pl.DataFrame, bottom: float, top: float) -> pl.DataFrame:
     ]
     return part.select(
         "chip", "dtypes", y="flops_per_s", text=pl.Series(text, dtype=pl.String)
-    ).hstack(places_of(places))
+    ).hstack(placed(MARGINS, places))
 
 
-def _knees(part: pl.DataFrame, span: tuple[float, float, float, float]) -> pl.DataFrame:
+def _knees(part: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     """The numbers of the ridge points."""
-    low, high, bottom, top = span
-    places: dict[str, Sequence[Place | None]] = {}
     texts = [significant(ridge) for ridge in part["ridge"]]
-    for layout, size in LAYOUTS.items():
-        across, down = plot = plot_size(size, MARGINS)
 
-        def at(
-            x: float, y: float, across: float = across, down: float = down
-        ) -> tuple[float, float]:
-            return math.log(x / low) / math.log(high / low) * across, (
-                1 - math.log(y / bottom) / math.log(top / bottom)
-            ) * down
-
+    def places(plot: tuple[float, float]) -> list[Place | None]:
         segments, spots = [], []
         for row, text in zip(part.to_dicts(), texts, strict=True):
-            ridge, peak = row["ridge"], row["flops_per_s"]
-            segments += [
-                (*at(low, row["bytes_per_s"] * low), *at(ridge, peak)),
-                (*at(ridge, peak), *at(high, peak)),
-            ]
-            spots.append(
-                Spot(*at(ridge, peak), text, bold=True, sides=("br", "tl", "b", "t", "tr", "bl"))
+            start, knee, end = (
+                plane.at(plot, x, min(x * row["bytes_per_s"], row["flops_per_s"]))
+                for x in (plane.x[0], row["ridge"], plane.x[1])
             )
-        places[layout] = place(spots, plot, segments=segments)
+            segments += [(*start, *knee), (*knee, *end)]
+            spots.append(Spot(*knee, text, bold=True, sides=("br", "tl", "b", "t", "tr", "bl")))
+        return Room(plot).place(spots, segments)
+
     return part.select(
         "chip", "dtypes", x="ridge", y="flops_per_s", text=pl.Series(texts, dtype=pl.String)
-    ).hstack(places_of(places))
+    ).hstack(placed(MARGINS, places))
 
 
 def _finding(part: pl.DataFrame, combination: str, title: str | None) -> tuple[str, str]:

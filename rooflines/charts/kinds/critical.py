@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.text import count
 from rooflines.charts.cells import (
-    CELL_HEIGHT,
     cell_marks,
     lowest_sizes,
     middles,
@@ -27,9 +27,9 @@ from rooflines.charts.frames import (
 )
 from rooflines.charts.kit.drawing import Choice, assemble, chosen, starting
 from rooflines.charts.kit.lazy import alt, pl
-from rooflines.charts.kit.place import LAYOUTS, Place, places_of
-from rooflines.charts.kit.text import on_chips, sizes_text, split_text, width_em
-from rooflines.charts.kit.themes import Margins, plot_size
+from rooflines.charts.kit.place import Place, Plane, in_cell, placed
+from rooflines.charts.kit.text import on_chips, sizes_text, split_text
+from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import BOTH_FREE, SOLVED_LEAD, TWO_OTHERS, need
 
 if TYPE_CHECKING:
@@ -112,9 +112,7 @@ def critical(
             alt.Tooltip("rule:Q", title="rule of thumb", format=",.1f"),
         ],
     }
-    places = places_of(
-        {layout: _fits(cells, plot_size(look, MARGINS), span) for layout, look in LAYOUTS.items()}
-    )
+    places = placed(MARGINS, partial(_in_cells, cells, Plane(span[:2], span[2:])))
     columns = ("chip", "dtypes", "text", "middle_x", "middle_y", *places.columns)
     numbers = number_marks(
         cells.with_columns(places), now, columns, alt.X("middle_x:Q"), alt.Y("middle_y:Q")
@@ -128,19 +126,13 @@ def critical(
     )
 
 
-def _fits(
-    cells: pl.DataFrame, plot: tuple[float, float], span: tuple[float, float, float, float]
-) -> list[Place | None]:
+def _in_cells(cells: pl.DataFrame, plane: Plane, plot: tuple[float, float]) -> list[Place | None]:
     """Places in the middle of the cells that have room for their numbers."""
-    places: list[Place | None] = []
+    places = []
     for row in cells.to_dicts():
-        wide = math.log(row["x_high"] / row["x_low"]) / math.log(span[1] / span[0]) * plot[0]
-        tall = math.log(row["y_high"] / row["y_low"]) / math.log(span[3] / span[2]) * plot[1]
-        places.append(
-            Place(0.0, 0.0, "center")
-            if width_em(row["text"]) * 0.9 < wide - 0.25 and tall > CELL_HEIGHT
-            else None
-        )
+        left, bottom = plane.at(plot, row["x_low"], row["y_low"])
+        right, top = plane.at(plot, row["x_high"], row["y_high"])
+        places.append(in_cell(row["text"], right - left - 0.25, bottom - top))
     return places
 
 

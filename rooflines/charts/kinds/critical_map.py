@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,9 @@ from rooflines.charts.chart import Chart, Need
 from rooflines.charts.frames import first_shown, highest, lowest
 from rooflines.charts.kit.drawing import Choice, assemble, chosen, data, placed_text, starting, zoom
 from rooflines.charts.kit.lazy import alt, pl
-from rooflines.charts.kit.place import LAYOUTS, Box, Place, Spot, place, places_of
-from rooflines.charts.kit.text import chip_label, shorten, sizes_text
-from rooflines.charts.kit.themes import Margins, plot_size
+from rooflines.charts.kit.place import ANYWHERE, Place, Plane, Room, Spot, placed
+from rooflines.charts.kit.text import chip_label, on_chips, shorten, sizes_text, split_text
+from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import BOTH_FREE, SOLVED_LEAD, need
 from rooflines.charts.offers import sizes_of
 
@@ -41,7 +42,7 @@ NICE = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 OVER_RULE = (1.03, 1.2, 1.6, 2.5, 5.0)
 """Levels of contours, as multiples of the rule of thumb, before they are rounded up to `NICE`."""
 
-SCHEMA = ("chip", "dtypes", "kind", "level", "D", "F", "name")
+SCHEMA = ("chip", "dtypes", "sharding", "shards", "kind", "level", "D", "F", "name")
 """Columns of the points."""
 
 Span = tuple[float, float, float, float]
@@ -58,9 +59,9 @@ def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl
         shapes: Mappings with `name`, `D` and `F`.
 
     Returns:
-        `chip`, `dtypes`, `kind` (`level`, `never` or `shape`), `level` [1] (the critical batch of
-        the line or the shape; null: never), `D`, `F` [1], `name`, and the map's edges:
-        `left` and `right` (D), `bottom` and `top` (F) [1].
+        `chip`, `dtypes`, `sharding` and `shards`, `kind` (`level`, `never` or `shape`), `level` [1]
+        (the critical batch of the line or the shape; null: never), `D`, `F` [1], `name`, and the
+        map's edges: `left` and `right` (D), `bottom` and `top` (F) [1].
     """
     need(CHART, of.sweep)
     sizes = {dim: sizes_of(of.sweep, dim) for dim in of.dims}
@@ -72,32 +73,38 @@ def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl
     ]
     edge = [(float(span[0]), float(span[3])), (float(span[1]), float(span[3]))]
     records: list[dict[str, Any]] = []
-    for served in of.served():
-        key = {"chip": served[0].chip, "dtypes": served[1].dtypes}
-        least = solved(of.sweep, served, "B", D=HUGE, F=HUGE)
+    for chip_variant in of.served():
+        chip_rows, variant = chip_variant
+        key: dict[str, Any] = {
+            "chip": chip_rows.chip,
+            "dtypes": variant.dtypes,
+            "sharding": variant.sharding,
+            "shards": variant.shards,
+        }
+        least = solved(of.sweep, chip_variant, "B", D=HUGE, F=HUGE)
         for level in nice_levels(max(least, 1.0)) if least is not None else []:
-            line = contour(of.sweep, served, Fraction(level), span)
+            line = contour(of.sweep, chip_variant, Fraction(level), span)
             records += [{**key, "kind": "level", "level": level, "D": d, "F": f} for d, f in line]
-        line = contour(of.sweep, served, HUGE, span) or edge
+        line = contour(of.sweep, chip_variant, HUGE, span) or edge
         records += [{**key, "kind": "never", "level": math.inf, "D": d, "F": f} for d, f in line]
         records += [
             {
                 **key,
                 "kind": "shape",
-                "level": solved(of.sweep, served, "B", D=s["D"], F=s["F"]),
+                "level": solved(of.sweep, chip_variant, "B", D=s["D"], F=s["F"]),
                 **s,
             }
             for s in inside
         ]
-    numbers = ("level", "D", "F")
-    schema = {name: pl.Float64 if name in numbers else pl.String for name in SCHEMA}
+    numbers = {"shards": pl.Int64} | dict.fromkeys(("level", "D", "F"), pl.Float64)
+    schema = {name: numbers.get(name, pl.String) for name in SCHEMA}
     frame = pl.DataFrame(records, schema=schema, orient="row")
     edges_of = dict(zip(("left", "right", "bottom", "top"), map(float, span), strict=True))
     return frame.with_columns(**{name: pl.lit(at) for name, at in edges_of.items()})
 
 
 def contour(
-    sweep: Sweep, served: ChipVariant, level: int | Fraction, span: tuple[int, int, int, int]
+    sweep: Sweep, chip_variant: ChipVariant, level: int | Fraction, span: tuple[int, int, int, int]
 ) -> list[tuple[float, float]]:
     """The line from which on a batch is compute-bound, as D and F, clamped to the map.
 
@@ -106,8 +113,8 @@ def contour(
     """
     low_d, high_d, low_f, high_f = span
     points: list[tuple[Fraction | float | None, Fraction | float | None]]
-    points = [(d, solved(sweep, served, "F", B=level, D=d)) for d in spaced(low_d, high_d)]
-    points += [(solved(sweep, served, "D", B=level, F=f), f) for f in spaced(low_f, high_f)]
+    points = [(d, solved(sweep, chip_variant, "F", B=level, D=d)) for d in spaced(low_d, high_d)]
+    points += [(solved(sweep, chip_variant, "D", B=level, F=f), f) for f in spaced(low_f, high_f)]
     kept = {
         (float(d), float(max(f, low_f)))
         for d, f in points
@@ -125,11 +132,13 @@ def spaced(low: int, high: int) -> list[Fraction]:
     return [Fraction(low), *between, Fraction(high)]
 
 
-def solved(sweep: Sweep, served: ChipVariant, axis: str, **sizes: int | Fraction) -> float | None:
+def solved(
+    sweep: Sweep, chip_variant: ChipVariant, axis: str, **sizes: int | Fraction
+) -> float | None:
     """The exact size along an axis from which on a case is compute-bound [1]; None for never."""
     from rooflines.critical.sizes import solve_exactly  # noqa: PLC0415, it imports polars
 
-    return solve_exactly(sweep, served, axis, sizes).critical_exact
+    return solve_exactly(sweep, chip_variant, axis, sizes).critical_exact
 
 
 def nice_levels(rule: float) -> list[float]:
@@ -270,64 +279,57 @@ def _labels(case: pl.DataFrame, span: Span) -> pl.DataFrame:
         for row in case.filter(kind="shape").to_dicts()
     ]
     border = case.filter(kind="never").sort("D").select("D", "F").to_dicts()
-    places = {
-        layout: _places(texts, border, plot_size(look, MARGINS), span)
-        for layout, look in LAYOUTS.items()
-    }
-    return pl.DataFrame(texts).drop("role").hstack(places_of(places))
+    places = placed(MARGINS, partial(_places, texts, border, Plane(span[:2], span[2:])))
+    return pl.DataFrame(texts).drop("role").hstack(places)
 
 
 def _places(
     texts: Sequence[Mapping[str, Any]],
     border: Sequence[Mapping[str, float]],
+    plane: Plane,
     plot: tuple[float, float],
-    span: Span,
 ) -> list[Place | None]:
     """Places in one layout: levels, the name of the never area if there is room, then shapes."""
-
-    def at(row: Mapping[str, Any]) -> tuple[float, float]:
-        across, up = (
-            math.log(row["D"] / span[0]) / math.log(span[1] / span[0]),
-            math.log(row["F"] / span[2]) / math.log(span[3] / span[2]),
-        )
-        return across * plot[0], (1 - up) * plot[1]
-
-    edge = list(pairwise(at(row) for row in border))
-    dots = [at(text) for text in texts if text["role"] == "shape"]
-    places: list[Place | None] = []
-    taken: list[Box] = []
-    for text in texts:
-        spot = Spot(
-            *at(text),
+    spots = [
+        Spot(
+            *plane.at(plot, text["D"], text["F"]),
             text["text"],
             bold=text["style"] == "strong",
             sides=("t", "r", "b", "l", "tr", "br", "tl", "bl"),
         )
-        label: Place | None
+        for text in texts
+    ]
+    edge = [
+        (*start, *end)
+        for start, end in pairwise(plane.at(plot, point["D"], point["F"]) for point in border)
+    ]
+    dots = {
+        (spot.x, spot.y): spot.dot
+        for spot, text in zip(spots, texts, strict=True)
+        if text["role"] == "shape"
+    }
+    room, places = Room(plot), []
+    for spot, text in zip(spots, texts, strict=True):
         if text["role"] == "shape":
-            others = [
-                Box(x - 0.4, y - 0.4, x + 0.4, y + 0.4)
-                for x, y in dots
-                if (x, y) != (spot.x, spot.y)
-            ]
-            label = place([spot], plot, boxes=[*taken, *others])[0]
+            others = [dot for at, dot in dots.items() if at != (spot.x, spot.y)]
+            best = room.best(spot, avoid=others)
+        elif text["role"] == "level":
+            best = room.best(spot, [Place(0.5, 0.0, "left")], within=ANYWHERE)
         else:
-            label = Place(0.5, 0.0 if text["role"] == "level" else -0.9, "left")
-            box = label.box(spot)
-            crossed = text["role"] == "never" and any(box.crossed((*a, *b)) for a, b in edge)
-            if crossed or any(box.meets(other) for other in taken):
-                label = None
-        places.append(label)
-        if label:
-            taken.append(label.box(spot))
+            at_corner = [Place(0.5, -0.9, "left")]
+            best = room.best(spot, at_corner, segments=edge, within=ANYWHERE, uncrossed=True)
+        places.append(room.take(spot, best))
     return places
 
 
 def _finding(case: pl.DataFrame, chip: str, combination: str, title: str | None) -> tuple[str, str]:
     """Title and subtitle: what the shapes need, or how many of them are never compute-bound."""
     shapes = case.filter(kind="shape")
-    name = chip_label(chip)
-    subtitle = f"Critical B of {combination} matmuls on {name} over D and F, every byte counted."
+    shards = case["shards"].unique().to_list()
+    name, split = on_chips(chip, shards), split_text(str(case["sharding"][0]), shards, None)
+    subtitle = (
+        f"Critical B of {combination} matmuls on {name} over D and F{split}, every byte counted."
+    )
     levels = shapes.drop_nulls("level")
     if title or not shapes.height:
         return title or f"Where {name} turns compute-bound", subtitle

@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from rooflines.charts.cells import (
-    CELL_HEIGHT,
     cell_marks,
     lowest_sizes,
     number_marks,
@@ -26,8 +25,8 @@ from rooflines.charts.comparing import (
 from rooflines.charts.frames import first_shown, unsharded
 from rooflines.charts.kit.drawing import Choice, assemble, starting
 from rooflines.charts.kit.lazy import alt, pl
-from rooflines.charts.kit.place import LAYOUTS, Place, places_of
-from rooflines.charts.kit.text import chip_label, shorten, sizes_text, split_text, width_em
+from rooflines.charts.kit.place import LAYOUTS, Place, in_cell, placed
+from rooflines.charts.kit.text import chip_label, shorten, sizes_text, split_text
 from rooflines.charts.kit.themes import Margins, plot_size
 from rooflines.charts.models import models_of
 from rooflines.charts.needs import BY_SHAPE, OTHER_DIMS, SOLVED_LEAD, need
@@ -122,16 +121,17 @@ def critical_of_layers(
     )
 
 
-def _room(layers: int) -> dict[str, float]:
-    """Width of a cell in each layout [em]."""
-    return {layout: plot_size(look, MARGINS)[0] / layers - 0.3 for layout, look in LAYOUTS.items()}
+def _text_room(plot: tuple[float, float], layers: int) -> float:
+    """Width of text that a column has room for [em]."""
+    return plot[0] / layers - 0.3
 
 
 def _layer_axis(layers: Sequence[str], model: str) -> dict[str, Any]:
     """Scale and axis with a column for each layer."""
     names = {
         layout: json.dumps([shorten(name, room, tail=True) for name in layers])
-        for layout, room in _room(len(layers)).items()
+        for layout, size in LAYOUTS.items()
+        for room in [_text_room(plot_size(size, MARGINS), len(layers))]
     }
     axis = alt.Axis(
         values=list(range(len(layers))),
@@ -163,14 +163,12 @@ def _marks(
             alt.Tooltip("exact:Q", title="exactly", format=",.2f"),
         ],
     }
-    fits: dict[str, list[Place | None]] = {}
-    for layout, room in _room(cells["layer"].n_unique()).items():
-        tall = plot_size(LAYOUTS[layout], MARGINS)[1] / len(chips) > CELL_HEIGHT
-        fits[layout] = [
-            Place(0, 0, "center") if width_em(text) * 0.9 < room and tall else None
-            for text in cells["text"]
-        ]
-    places = places_of(fits)
+
+    def numbers(plot: tuple[float, float]) -> list[Place | None]:
+        room = _text_room(plot, cells["layer"].n_unique())
+        return [in_cell(text, room, plot[1] / len(chips)) for text in cells["text"]]
+
+    places = placed(MARGINS, numbers)
     columns = ("chip", "dtypes", "row", "column", "text", *places.columns)
     return [
         *cell_marks(cells, now, size, position, opacity=highlight()),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from rooflines.basics.text import significant
@@ -30,8 +29,8 @@ from rooflines.charts.kit.drawing import (
     ticks_between,
 )
 from rooflines.charts.kit.lazy import alt, pl
-from rooflines.charts.kit.place import LAYOUTS, Spot, place, places_of
-from rooflines.charts.kit.themes import Margins, plot_size
+from rooflines.charts.kit.place import Place, Plane, Room, Spot, placed
+from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_chips, has_bandwidth, two_chips
 
 if TYPE_CHECKING:
@@ -129,18 +128,15 @@ def _layers(
 
 def _labels(rows: pl.DataFrame, span: tuple[float, float], height: int) -> pl.DataFrame:
     """Dtype and number beside each point."""
-    low, high = span
+    plane = Plane(span, (height - 0.5, -0.5), linear=True)
     records = rows.to_dicts()
     texts = [f"{row['compute']} {significant(row['ridge'])}" for row in records]
-    places = {}
-    for layout, look in LAYOUTS.items():
-        plot = plot_size(look, MARGINS)
-        step = plot[1] / height
-        sides = ("t", "r", "l", "b") if step > TALL_ROW else ("r", "l")
+
+    def places(plot: tuple[float, float]) -> list[Place | None]:
+        sides = ("t", "r", "l", "b") if plot[1] / height > TALL_ROW else ("r", "l")
         spots = [
             Spot(
-                math.log(row["ridge"] / low) / math.log(high / low) * plot[0],
-                (row["row"] + 0.5) * step,
+                *plane.at(plot, row["ridge"], row["row"]),
                 text,
                 bold=True,
                 sides=sides,
@@ -148,9 +144,10 @@ def _labels(rows: pl.DataFrame, span: tuple[float, float], height: int) -> pl.Da
             )
             for row, text in zip(records, texts, strict=True)
         ]
-        places[layout] = place(spots, plot)
+        return Room(plot).place(spots)
+
     return rows.select("chip", "row", "ridge", text=pl.Series(texts, dtype=pl.String)).hstack(
-        places_of(places)
+        placed(MARGINS, places)
     )
 
 

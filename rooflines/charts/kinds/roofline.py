@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.frames import TIMES, first_shown
 from rooflines.charts.kinds.roofline_labels import labels_of
-from rooflines.charts.kinds.roofline_roof import MARGINS, REGIONS, Plane, Roof
+from rooflines.charts.kinds.roofline_roof import MARGINS, REGIONS, Roof, plane_of, slope_angle
 from rooflines.charts.kit.drawing import (
     SHORT_LABEL,
     Choice,
@@ -36,7 +36,6 @@ __all__ = ["roofline", "roofline_frame"]
 
 PAIR = 2
 """Chips that the slope of an interconnect is for: one and its neighbour."""
-
 
 COLUMNS = {
     "chip": str,
@@ -158,7 +157,7 @@ def roofline(
     Returns:
         A chart with the parameters `chip` and `dtypes`.
     """
-    plane = Plane(frame)
+    plane = plane_of(frame)
     chips = frame["chip"].unique(maintain_order=True).to_list()
     combinations = frame["dtypes"].drop_nulls().unique(maintain_order=True).to_list()
     pieces: dict[str, list[dict[str, Any]]] = {
@@ -178,12 +177,10 @@ def roofline(
         findings["|".join(key)] = (title or finding[0], finding[1])
     x = alt.X(
         "x:Q",
-        **log_axis(
-            plane.low, plane.high, "Arithmetic intensity (FLOP per byte moved)", SHORT_LABEL
-        ),
+        **log_axis(*plane.x, "Arithmetic intensity (FLOP per byte moved)", SHORT_LABEL),
     )
-    y = alt.Y("y:Q", **log_axis(plane.bottom, plane.top, "Attainable FLOP/s"))
-    layers = [*_marks(pieces, x, y), *_texts(labels, x, y, plane.turn)]
+    y = alt.Y("y:Q", **log_axis(*plane.y, "Attainable FLOP/s"))
+    layers = [*_marks(pieces, x, y), *_texts(labels, x, y, slope_angle(plane))]
     return assemble(
         layers,
         findings,

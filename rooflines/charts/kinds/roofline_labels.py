@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import groupby, pairwise, product
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.text import count, si, significant
 from rooflines.charts.kinds.roofline_roof import MARGINS, REGIONS, Roof
 from rooflines.charts.kit.lazy import pl
-from rooflines.charts.kit.place import LAYOUTS, Box, Place, Spot, dodge, place, places_of
+from rooflines.charts.kit.place import Box, Place, Room, Segment, Spot, dodge, placed
 from rooflines.charts.kit.text import part_name, width_em
-from rooflines.charts.kit.themes import plot_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,25 +21,19 @@ __all__ = ["labels_of"]
 FOOT = 1.1
 """Height of the words at the foot of the regions [em]."""
 
-
 CLEAR = 0.8
 """Room left before and after a label [em]."""
-
 
 OFF_SLOPE = 0.75
 """From a slope to the middle of its name [em]."""
 
-
 ALONG = (0.42, 0.5, 0.34, 0.58, 0.26, 0.66, 0.18, 0.74, 0.82)
 """Places for its name along a slope, best first."""
-
 
 SQUARES = 9
 """Boxes that a turned text is approximated by [1]."""
 
-
 POINT_SIDES = ("tl", "br", "b", "t", "r", "l")
-
 
 LIFTED = 0.9
 """How far a ceiling's label may be from its place above the line [em]."""
@@ -50,10 +43,8 @@ def labels_of(roof: Roof) -> dict[str, pl.DataFrame]:
     """Every label of a roof with its places in both layouts, by style."""
     labels = _Labels(roof)
     texts = labels.texts()
-    places = {
-        layout: labels.placed(plot_size(size, MARGINS), texts) for layout, size in LAYOUTS.items()
-    }
-    frame = pl.DataFrame([{**roof.key, **text} for text in texts]).hstack(places_of(places))
+    places = placed(MARGINS, lambda plot: labels.places(plot, texts))
+    frame = pl.DataFrame([{**roof.key, **text} for text in texts]).hstack(places)
     return {
         style: frame.filter(pl.col("style") == style).drop("style")
         for style in ("strong", "label", "note", *REGIONS)
@@ -68,7 +59,7 @@ class _Labels:
 
     def texts(self) -> list[dict[str, Any]]:
         """Text and position of every label; earlier ones take their places first."""
-        bottom = self.plane.bottom
+        bottom = self.roof.bottom
         cuts = [x for x, _ in self.roof.path(self.roof.main["bytes_per_s"], self.roof.peak)]
         texts: list[dict[str, Any]] = [
             {
@@ -97,7 +88,7 @@ class _Labels:
                     "role": "ceiling",
                     "style": style,
                     "text": f"{', '.join(names)} · {si(peak, 'FLOP/s')}",
-                    "x": self.plane.high,
+                    "x": self.roof.high,
                     "y": peak,
                 }
             )
@@ -127,46 +118,36 @@ class _Labels:
             )
         return texts
 
-    def placed(self, plot: tuple[float, float], texts: list[dict[str, Any]]) -> list[Place | None]:
+    def places(self, plot: tuple[float, float], texts: list[dict[str, Any]]) -> list[Place | None]:
         """Places of all labels in one layout."""
-        lines = [
-            (*self.plane.at(plot, *a), *self.plane.at(plot, *b))
-            for slope in self.roof.slopes
-            for a, b in [self.roof.path(slope["bytes_per_s"], self.roof.peak)[:2]]
+        groups = {
+            role: list(group) for role, group in groupby(texts, key=lambda text: text["role"])
+        }
+        spots = {role: [self._spot(text, plot) for text in group] for role, group in groups.items()}
+        room = Room(plot)
+        fixed: dict[str, Sequence[Place | None]] = {
+            "foot": self._at_foot(groups["foot"], spots["foot"], plot),
+            "ridge": [_beside_ridge(spot, plot) for spot in spots["ridge"]],
+            "ceiling": _above_ceilings(spots["ceiling"], plot),
+        }
+        places: list[Place | None] = [
+            room.take(spot, place)
+            for role, group in fixed.items()
+            for spot, place in zip(spots[role], group, strict=True)
         ]
-        lines += [
-            (
-                *self.plane.at(plot, peak / self.roof.main["bytes_per_s"], peak),
-                *self.plane.at(plot, self.plane.high, peak),
-            )
-            for peak in self.roof.ceilings
+        points = [replace(spot, sides=POINT_SIDES) for spot in spots.get("point", [])]
+        places += room.place(points, self._lines(plot))
+        return places + self._along_slopes(groups["slope"], spots["slope"], room)
+
+    def _lines(self, plot: tuple[float, float]) -> list[Segment]:
+        """Slopes, ceilings, and the rule at the ridge."""
+        roof = self.roof
+        ends = [
+            *(roof.path(slope["bytes_per_s"], roof.peak)[:2] for slope in roof.slopes),
+            *(roof.path(roof.main["bytes_per_s"], peak)[1:] for peak in roof.ceilings),
+            [(roof.main["intensity"], roof.peak), (roof.main["intensity"], roof.bottom)],
         ]
-        ridge_x = self.plane.at(plot, self.roof.main["intensity"], self.roof.peak)[0]
-        lines.append((ridge_x, self.plane.at(plot, 1, self.roof.peak)[1], ridge_x, plot[1]))
-        done: list[Place | None] = []
-        taken: list[Box] = []
-        for role in ("foot", "ridge", "ceiling", "point", "slope"):
-            group = [text for text in texts if text["role"] == role]
-            spots = [self._spot(text, plot) for text in group]
-            places: list[Place | None]
-            if role == "foot":
-                places = self._at_foot(group, spots, plot)
-            elif role == "ridge":
-                places = [_beside_ridge(spot, plot) for spot in spots]
-            elif role == "ceiling":
-                places = _above_ceilings(spots, plot)
-            elif role == "point":
-                places = place(
-                    [replace(spot, sides=POINT_SIDES) for spot in spots],
-                    plot,
-                    boxes=taken,
-                    segments=lines,
-                )
-            else:
-                places = self._along_slopes(group, spots, plot, taken)
-            taken += [p.box(s) for p, s in zip(places, spots, strict=True) if p and role != "slope"]
-            done += places
-        return done
+        return [(*self.plane.at(plot, *a), *self.plane.at(plot, *b)) for a, b in ends]
 
     def _spot(self, text: Mapping[str, Any], plot: tuple[float, float]) -> Spot:
         x, y = self.plane.at(plot, text["x"], text["y"])
@@ -178,7 +159,7 @@ class _Labels:
         """The names of regions that are wide enough."""
         places: list[Place | None] = []
         for text, spot in zip(group, spots, strict=True):
-            left, right = (self.plane.at(plot, x, self.plane.bottom)[0] for x in text["span"])
+            left, right = (self.plane.at(plot, x, self.roof.bottom)[0] for x in text["span"])
             places.append(
                 Place(0.0, -FOOT, "center")
                 if right - left > width_em(spot.text, bold=True) + CLEAR
@@ -187,17 +168,12 @@ class _Labels:
         return places
 
     def _along_slopes(
-        self,
-        group: Sequence[Mapping[str, Any]],
-        spots: Sequence[Spot],
-        plot: tuple[float, float],
-        taken: Sequence[Box],
+        self, group: Sequence[Mapping[str, Any]], spots: Sequence[Spot], room: Room
     ) -> list[Place | None]:
         """Bandwidths along their slopes, turned like them, if the turned text overlaps nothing."""
         places: list[Place | None] = []
-        occupied = list(taken)
         for text, spot in zip(group, spots, strict=True):
-            end = self.plane.at(plot, *text["end"])
+            end = self.plane.at(room.plot, *text["end"])
             angle = math.atan2(spot.y - end[1], end[0] - spot.x)
             length = math.hypot(end[0] - spot.x, spot.y - end[1])
             half = width_em(spot.text, bold=spot.bold) / 2
@@ -207,9 +183,9 @@ class _Labels:
                 if along - half < CLEAR or along + half > length - CLEAR:
                     continue
                 boxes = _turned(spot, along, off, angle)
-                if not any(box.meets(other) for box in boxes for other in occupied):
+                if not any(box.meets(other) for box in boxes for other in room.taken):
                     best = Place(along, off, "center")
-                    occupied += boxes
+                    room.taken += boxes
                     break
             places.append(best)
         return places

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.text import si, significant
 from rooflines.charts.frames import highest, lowest
 from rooflines.charts.kit.lazy import pl
+from rooflines.charts.kit.place import Plane
 from rooflines.charts.kit.text import chip_label, part_name
 from rooflines.charts.kit.themes import Margins
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["MARGINS", "REGIONS", "Plane", "Roof"]
+__all__ = ["MARGINS", "REGIONS", "Roof", "plane_of", "slope_angle"]
 
 MARGINS = Margins(left=4.2, right=1.6, bottom=4.4)
 
@@ -23,33 +24,26 @@ REGIONS = ("memory", "compute")
 """The bottleneck left and right of the ridge; styles of the same names write it."""
 
 
-class Plane:
-    """The plot: log-log, the same decades for every chip."""
+def plane_of(frame: pl.DataFrame) -> Plane:
+    """The plot of a frame from `roofline_frame`: the same decades for every chip."""
+    ridges = frame.filter(pl.col("kind").is_in(["memory", "network"]))
+    points = frame.filter(kind="point")
+    main = ridges.filter(kind="memory").unique(["chip", "dtypes"], keep="first")
+    least = [ridges["intensity"].min(), points["intensity"].min()]
+    lowest_shown = min(float(v) for v in least if v is not None)  # type: ignore[arg-type]
+    low = 10.0 ** math.floor(math.log10(lowest_shown * 0.55)) * 3
+    most = [ridges["intensity"].max(), points["intensity"].max()]
+    high = max(float(v) for v in most if v is not None) * 4  # type: ignore[arg-type]
+    top = highest(frame, "flops_per_s") * 1.9
+    slow = lowest(main, "bytes_per_s") * low
+    return Plane((low, high), (min(slow / 1.6, top / 1e4), top))
 
-    def __init__(self, frame: pl.DataFrame) -> None:
-        ridges = frame.filter(pl.col("kind").is_in(["memory", "network"]))
-        points = frame.filter(kind="point")
-        main = ridges.filter(kind="memory").unique(["chip", "dtypes"], keep="first")
-        least = [ridges["intensity"].min(), points["intensity"].min()]
-        lowest_shown = min(float(v) for v in least if v is not None)  # type: ignore[arg-type]
-        self.low = 10.0 ** math.floor(math.log10(lowest_shown * 0.55)) * 3
-        most = [ridges["intensity"].max(), points["intensity"].max()]
-        self.high = max(float(v) for v in most if v is not None) * 4  # type: ignore[arg-type]
-        self.top = highest(frame, "flops_per_s") * 1.9
-        slow = lowest(main, "bytes_per_s") * self.low
-        self.bottom = min(slow / 1.6, self.top / 1e4)
 
-    @property
-    def turn(self) -> str:
-        """The angle of a slope as an expression of the plot's size [degree]."""
-        up, across = math.log10(self.top / self.bottom), math.log10(self.high / self.low)
-        return f"-atan2(height / {up:.6g}, width / {across:.6g}) * 180 / PI"
-
-    def at(self, size: tuple[float, float], x: float, y: float) -> tuple[float, float]:
-        """A point in em, y downwards."""
-        across = math.log(x / self.low) / math.log(self.high / self.low)
-        up = math.log(y / self.bottom) / math.log(self.top / self.bottom)
-        return across * size[0], (1 - up) * size[1]
+def slope_angle(plane: Plane) -> str:
+    """The angle of a slope as an expression of the plot's size [degree]."""
+    (low, high), (bottom, top) = plane.x, plane.y
+    up, across = math.log10(top / bottom), math.log10(high / low)
+    return f"-atan2(height / {up:.6g}, width / {across:.6g}) * 180 / PI"
 
 
 class Roof:
@@ -57,6 +51,7 @@ class Roof:
 
     def __init__(self, plane: Plane, frame: pl.DataFrame, chip: str, dtypes: str) -> None:
         self.plane, self.key = plane, {"chip": chip, "dtypes": dtypes}
+        (self.low, self.high), self.bottom = plane.x, plane.y[0]
         self.slopes = (
             frame.filter(pl.col("kind").is_in(["memory", "network"]))
             .sort("bytes_per_s", descending=True)
@@ -76,9 +71,8 @@ class Roof:
 
     def path(self, bytes_per_s: float, peak: float) -> list[tuple[float, float]]:
         """The corners of the roof of a bandwidth and a peak [FLOP/byte, FLOP/s]."""
-        low, high = self.plane.low, self.plane.high
-        start = max(low, self.plane.bottom / bytes_per_s)
-        return [(start, start * bytes_per_s), (peak / bytes_per_s, peak), (high, peak)]
+        start = max(self.low, self.bottom / bytes_per_s)
+        return [(start, start * bytes_per_s), (peak / bytes_per_s, peak), (self.high, peak)]
 
     def pieces(self) -> dict[str, list[dict[str, Any]]]:
         """The rows of every layer."""
@@ -88,9 +82,7 @@ class Roof:
             "slope": [],
             "ceiling": [],
             "region": self._regions(),
-            "ridge": [
-                {**self.key, "x": main["intensity"], "y": self.plane.bottom, "y2": self.peak}
-            ],
+            "ridge": [{**self.key, "x": main["intensity"], "y": self.bottom, "y2": self.peak}],
             "point": [
                 {
                     **self.key,
@@ -114,7 +106,7 @@ class Roof:
             rows["slope"] += [row | about for row in self._line(corners, slope["name"])]
         fastest = max(s["bytes_per_s"] for s in self.slopes if s["kind"] == "memory")
         for peak, names in self.ceilings.items():
-            corners = [(peak / fastest, peak), (self.plane.high, peak)]
+            corners = [(peak / fastest, peak), (self.high, peak)]
             rows["ceiling"] += [
                 row | {"name": ", ".join(names), "peak": peak}
                 for row in self._line(corners, names[0])
@@ -129,7 +121,7 @@ class Roof:
         """The areas under the main roof: memory-bound left of the ridge, else compute-bound."""
         corners = self.path(self.main["bytes_per_s"], self.peak)
         return [
-            {**self.key, "region": region, "x": x, "y": y, "y2": self.plane.bottom}
+            {**self.key, "region": region, "x": x, "y": y, "y2": self.bottom}
             for region, ends in zip(REGIONS, pairwise(corners), strict=True)
             for x, y in ends
         ]

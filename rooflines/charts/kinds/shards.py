@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.text import count
 from rooflines.charts.chart import Chart, Need
-from rooflines.charts.comparing import EVERY, at_right_edge, end_places, highlight
+from rooflines.charts.comparing import EVERY, at_right_edge, highlight
 from rooflines.charts.frames import at_largest, first_shown, highest, lowest
 from rooflines.charts.kit.drawing import (
     SHORT_LABEL,
@@ -21,14 +21,14 @@ from rooflines.charts.kit.drawing import (
     ticks_between,
 )
 from rooflines.charts.kit.lazy import alt, pl
-from rooflines.charts.kit.place import LAYOUTS, Place, places_of
+from rooflines.charts.kit.place import Place, Plane, end_places, placed
 from rooflines.charts.kit.text import chip_label, part_name, shorten, sizes_text, split_on
-from rooflines.charts.kit.themes import Margins, plot_size
+from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_shards, need
 from rooflines.charts.offers import SHORT_AXIS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from rooflines.charts.chart import Spec
     from rooflines.charts.results import Selection
@@ -116,15 +116,15 @@ def critical_over_shards(
     span = lowest(frame, "shards") / 1.12, highest(frame, "shards") * 1.12
     lines, ends, bands, findings, edges = [], [], [], {}, {}
     for (combination, split), case in frame.group_by("dtypes", "sharding", maintain_order=True):
-        room = _Room(case)
-        lines.append(room.placed(case))
-        ends.append(_ends(lines[-1], room))
+        scale = _Scale(case)
+        lines.append(scale.located(case))
+        ends.append(_ends(lines[-1], scale))
         choice = {"dtypes": combination, "sharding": split}
-        bands.append({**choice, "left": span[0], "right": span[1], **room.band()})
+        bands.append({**choice, "left": span[0], "right": span[1], **scale.band()})
         edges[f"{combination}|{split}"] = {
-            "low": room.low,
-            "high": room.high,
-            "ticks": ticks_between(room.low, room.never),
+            "low": scale.low,
+            "high": scale.high,
+            "ticks": ticks_between(scale.low, scale.never),
         }
         for chip in (EVERY, *chips):
             findings[f"{chip}|{combination}|{split}"] = _finding(
@@ -203,7 +203,7 @@ def _layers(
     return layers
 
 
-class _Room:
+class _Scale:
     """The vertical scale of one choice: critical sizes, and above them the rows of never."""
 
     def __init__(self, case: pl.DataFrame) -> None:
@@ -218,7 +218,7 @@ class _Room:
             for i, c in enumerate(chips)
         }
 
-    def placed(self, case: pl.DataFrame) -> pl.DataFrame:
+    def located(self, case: pl.DataFrame) -> pl.DataFrame:
         """With the height `y` of every point, and the label of the interconnect."""
         lane = pl.col("chip").replace_strict(self.lane, return_dtype=pl.Float64)
         links = {name: part_name(name) for name in case["network"].drop_nulls().unique()}
@@ -239,20 +239,17 @@ class _Room:
             "middle": math.sqrt(self.never * self.high),
         }
 
-    def at(self, y: float) -> float:
-        """A height as a share of the plot's, from the top."""
-        return 1 - math.log(y / self.low) / math.log(self.high / self.low)
 
-
-def _ends(case: pl.DataFrame, room: _Room) -> pl.DataFrame:
+def _ends(case: pl.DataFrame, scale: _Scale) -> pl.DataFrame:
     """The chips' names at the ends of their lines."""
     last = (
         case.sort("shards").group_by("chip", maintain_order=True).last().sort("y", descending=True)
     )
-    places: dict[str, Sequence[Place | None]] = {}
-    for layout, look in LAYOUTS.items():
-        down = plot_size(look, MARGINS)[1]
-        places[layout] = end_places([room.at(y) * down for y in last["y"]], down)
+    plane = Plane((1, 2), (scale.low, scale.high))  # only heights are needed
+
+    def places(plot: tuple[float, float]) -> list[Place | None]:
+        return end_places([plane.at(plot, 2, y)[1] for y in last["y"]], plot[1])
+
     text = [
         shorten(
             f"{chip_label(row['chip'])}" + (f" · {row['link']}" if row["link"] else ""),
@@ -264,7 +261,7 @@ def _ends(case: pl.DataFrame, room: _Room) -> pl.DataFrame:
     ]
     return last.select(
         "chip", "dtypes", "sharding", "y", text=pl.Series(text, dtype=pl.String)
-    ).hstack(places_of(places))
+    ).hstack(placed(MARGINS, places))
 
 
 def _finding(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from rooflines.basics.errors import check_known, placed
 from rooflines.charts.kit.lazy import alt, pl
-from rooflines.charts.kit.place import LAYOUTS, places_of
 from rooflines.charts.kit.text import chip_label, shorten, wrapped
 from rooflines.charts.kit.themes import CHIP_SLOTS, SIZES, SLOTS_OF, Margins, plot_size, sizes_of
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 __all__ = [
-    "LAYOUTS",
     "SHORT_LABEL",
     "Choice",
     "assemble",
@@ -30,7 +28,6 @@ __all__ = [
     "log_axis",
     "palette_of",
     "placed_text",
-    "places_of",
     "powers_of_two",
     "si_axis",
     "starting",
@@ -144,10 +141,10 @@ def placed_text(  # noqa: PLR0913, all but the first two have a default
     angle: str = "0",
     **encoding: Any,  # noqa: ANN401, handed on to Altair
 ) -> list[alt.Chart]:  # fmt: skip
-    """Layers of labels at the places of `places_of`.
+    """Layers of labels at the places of `place.placed`.
 
     Args:
-        frame: Labels, with the columns of `places_of` and `text`.
+        frame: Labels, with the columns of `place.placed` and `text`.
         style: The text's style.
         where: A filter expression for the reader's choice.
         halo: Whether the text has a halo.

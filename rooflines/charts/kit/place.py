@@ -14,7 +14,7 @@ from rooflines.charts.kit.text import width_em
 from rooflines.charts.kit.themes import SIZES, Margins, plot_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 __all__ = [
     "ANYWHERE",
@@ -28,9 +28,7 @@ __all__ = [
     "dodge",
     "end_places",
     "in_cell",
-    "place",
     "placed",
-    "places_of",
 ]
 
 LAYOUTS = {"wide": SIZES["slide"], "narrow": SIZES["paper"]}
@@ -68,7 +66,8 @@ class Plane:
     """Coordinates of a plot: x is logarithmic, y too unless it is `linear`.
 
     Attributes:
-        x, y: Domains of the axes, lower bound first.
+        x: Values at the left and the right edge.
+        y: Values at the lower and the upper edge.
         linear: Whether y is linear.
     """
 
@@ -275,26 +274,6 @@ class Room:
         ]
 
 
-def place(
-    spots: Sequence[Spot],
-    plot: tuple[float, float],
-    *,
-    boxes: Iterable[Box] = (),
-    segments: Sequence[Segment] = (),
-) -> list[Place | None]:
-    """Place labels beside their points in a plot: see `Room.place`.
-
-    Args:
-        spots: What needs a label, the most important first.
-        plot: Width and height of the plot [em].
-        boxes: Rectangles that are taken.
-        segments: Lines better not crossed.
-    """
-    room = Room(plot)
-    room.taken += boxes
-    return room.place(spots, segments)
-
-
 def dodge(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """Positions close to the wanted ones, in the same order, at least a gap apart, within bounds.
 
@@ -365,18 +344,12 @@ def placed(
         places: Gives a place for every label in a plot of a width and height [em].
 
     Returns:
-        The columns of `places_of`.
-    """
-    return places_of({layout: places(plot_size(size, margins)) for layout, size in LAYOUTS.items()})
-
-
-def places_of(places: Mapping[str, Sequence[Place | None]]) -> pl.DataFrame:
-    """Places by layout as columns `dx`, `dy`, `align`, `on`; the narrow layout's end in `_narrow`.
-
-    `on` says whether the label is shown.
+        `dx`, `dy`, `align`, and `on`: whether the label is shown. The columns of the narrow layout
+        end in `_narrow`.
     """
     columns: dict[str, Any] = {}
-    for layout, of_layout in places.items():
+    for layout, size in LAYOUTS.items():
+        of_layout = places(plot_size(size, margins))
         tail = "" if layout == "wide" else "_narrow"
         columns[f"dx{tail}"] = [round(p.dx, 2) if p else 0.0 for p in of_layout]
         columns[f"dy{tail}"] = [round(p.dy, 2) if p else 0.0 for p in of_layout]
