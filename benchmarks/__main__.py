@@ -4,6 +4,8 @@ Contenders take turns for several rounds, so that other load on the machine affe
 cheapest round of each counts. Rows are compared before the timing; a difference ends the run.
 """
 
+# One report, section by section: long, but one thing.
+
 from __future__ import annotations
 
 import argparse

@@ -5,6 +5,8 @@ are computed once. Names that end in `-sums` write nothing; they print the sum o
 compare the formulas alone.
 """
 
+# The same rows by every tool: long, but one thing.
+
 from __future__ import annotations
 
 import json

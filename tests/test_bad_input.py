@@ -1,5 +1,7 @@
 """Any config or catalogue gives a valid table or one message; bombs are refused at once."""
 
+# All kinds of hostile input share fixtures that replace the catalogues: long, but one thing.
+
 from __future__ import annotations
 
 import io

@@ -3,6 +3,8 @@
 The tests read the file without the package, so that a mistake shows here before it reaches a table.
 """
 
+# The claims about one catalogue, with the figures they are checked against: long, but one thing.
+
 from __future__ import annotations
 
 import copy

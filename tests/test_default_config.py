@@ -1,5 +1,7 @@
 """config/dtypes.yaml and config/config.yaml as plain YAML, read without the package."""
 
+# The claims about one config: long, but one thing.
+
 from __future__ import annotations
 
 import re

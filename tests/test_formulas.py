@@ -4,6 +4,8 @@
 or two.
 """
 
+# Every public function of the model, with its known answers: long, but one thing.
+
 from __future__ import annotations
 
 import math

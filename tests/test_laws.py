@@ -1,5 +1,7 @@
 """Laws between tables: what a change of the config changes in rows and thresholds, and what not."""
 
+# The laws share the random configs and comparisons: long, but one thing.
+
 from __future__ import annotations
 
 import copy

@@ -4,6 +4,8 @@ Nothing else happens. Every case is a valid config with one line changed, so tha
 can be what is refused.
 """
 
+# One list of wrong configs, each with its message: long, but one thing.
+
 from __future__ import annotations
 
 import copy

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.catalogue.chips import source_of
+from rooflines.catalogue.entries import Chip
 from rooflines.site.text import quantity
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def _chip(chip: str, entry: JSON, base: JSON | None) -> ChipView:
         search_text=" ".join(str(text or "") for text in searched).lower(),
         base=entry.get("base"),
         note=entry.get("note"),
-        summary=_summary(entry),
+        summary=_summary(Chip.model_validate(entry)),
         numbers=[
             _number(part, key, holder, entry)
             for part, key, holder in _numbers(entry)
@@ -156,20 +157,19 @@ def _chip(chip: str, entry: JSON, base: JSON | None) -> ChipView:
     )
 
 
-def _summary(entry: JSON) -> list[Cell]:
+def _summary(chip: Chip) -> list[Cell]:
     """Peak [FLOP/s], bandwidth [B/s], capacity [B], ridge [FLOP/B] and first network [B/s]."""
-    peak = entry["units"].get("matrix", {}).get(MAIN_DTYPE, {}).get("flops_per_s")
-    memory = entry["memory"].get(MAIN_MEMORY, {})
-    bandwidth, capacity = memory.get("bytes_per_s"), memory.get("capacity_bytes")
-    ridge = peak / bandwidth if peak and bandwidth else None
-    link = next(iter(entry.get("networks", {}).values()), None)
-    network = link["bytes_per_s"] * link.get("links", 1) if link else None
+    peak = chip.units.get("matrix", {}).get(MAIN_DTYPE)
+    memory = chip.memory.get(MAIN_MEMORY)
+    bandwidth = memory.bytes_per_s if memory else None
+    ridge = peak.flops_per_s / bandwidth if peak and bandwidth else None
+    network = next(iter(chip.networks.values()), None)
     return [
-        _cell(peak, "FLOP/s"),
+        _cell(peak.flops_per_s if peak else None, "FLOP/s"),
         _cell(bandwidth, "B/s"),
-        _cell(capacity, "B"),
+        _cell(memory.capacity_bytes if memory else None, "B"),
         Cell(ridge, f"{ridge or 0:,.0f}"),
-        _cell(network, "B/s"),
+        _cell(network.bytes_per_s * network.links if network else None, "B/s"),
     ]
 
 

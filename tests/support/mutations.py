@@ -1,5 +1,7 @@
 """Invalid configs and catalogues: mutations of valid ones, as data and as text."""
 
+# One list of mutations of a config: long, but one thing.
+
 from __future__ import annotations
 
 import contextlib
