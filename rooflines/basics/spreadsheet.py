@@ -8,7 +8,7 @@ __all__ = ["FORMULA", "is_formula"]
 
 FORMULA = r"(^|;)(\s*[=+\-@＝＋－＠]|[\t\r\n])"  # noqa: RUF001, the wide forms are formulas where they are typed
 """Where text begins like a formula: at its start, or after a semicolon, which separates cells in
-many locales."""
+many languages."""
 
 BEGINS = re.compile(FORMULA)
 
