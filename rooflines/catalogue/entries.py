@@ -110,7 +110,7 @@ class Level(Sourced):
         None, description="bandwidth to the compute units, decimal [byte/s]"
     )
     capacity_bytes: Positive | None = Field(None, description="capacity [byte]")
-    technology: Text | None = Field(None, description="what it is made of, such as HBM3e or GDDR7")
+    technology: Text | None = Field(None, description="memory technology, such as HBM3e or GDDR7")
 
     @cached_property
     def exact(self) -> target.Level:

@@ -35,9 +35,9 @@ def in_the_way(results: Path, outputs: Iterable[Path]) -> list[Path]:
 def foreign(results: Path, outputs: Iterable[Path]) -> list[Path]:
     """Files at the paths of outputs, or in folders that are outputs, that something else made.
 
-    A file is ours if it has a record, whatever its content now, or is a Parquet file whose metadata
-    says so. A folder is ours if it has a readable record, with the files named there and no others.
-    Links, and folders in place of files, are never ours.
+    A file is ours if it has a record, even if its content has changed, or is a Parquet file whose
+    metadata says so. A folder is ours if it has a readable record, with the files named there and
+    no others. Links, and folders in place of files, are never ours.
 
     Args:
         results: The folder of results.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CASES, BATCHES = 600, 6
 RENDERED = 20
-"""Every so many cases the pictures are rendered, too."""
+"""Interval between the cases whose pictures are rendered too [1]."""
 
 SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(2**32))
 
