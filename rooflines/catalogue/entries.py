@@ -16,6 +16,7 @@ from rooflines.basics.numbers import exact
 from rooflines.catalogue.forms import (
     Bits,
     Count,
+    Domain,
     Entry,
     Name,
     NotNegative,
@@ -130,20 +131,30 @@ class Network(Sourced):
             "torus: a line, or a ring where it closes"
         )
     )
-    domain: Count | None = Field(
+    domain: Domain | None = Field(
         None,
         description=(
-            "the most chips one of these joins (torus: along one axis) [1]; null: no limit known"
+            "the most chips one of these joins (torus: along one axis) [1]; unlimited: a routed "
+            "network, as large as its buyer makes it; null: not published"
         ),
     )
     ring_multiple: Count | None = Field(
         None, description="torus: the axis closes into a ring where N is a multiple of this [1]"
     )
-    hop_latency_s: NotNegative = Field(0, description="time of one hop of a collective [s]")
+    hop_latency_s: NotNegative = Field(
+        0, description="least time of one hop of a collective, safe in a lower bound [s]"
+    )
+    typical_hop_latency_s: NotNegative | None = Field(
+        None, description="usual time of one hop of a collective, for estimates [s]"
+    )
 
     @model_validator(mode="after")
     def _fits_topology(self) -> Self:
-        if self.topology == "mesh" and self.domain is not None and self.domain > self.links + 1:
+        if (
+            self.topology == "mesh"
+            and isinstance(self.domain, int)
+            and self.domain > self.links + 1
+        ):
             problem = (
                 f"is {self.domain}, but a mesh of {self.links} links joins "
                 f"{self.links + 1} chips at most"
@@ -168,7 +179,7 @@ class Network(Sourced):
             exact(self.bytes_per_s),
             self.topology,
             self.links,
-            self.domain,
+            self.domain if isinstance(self.domain, int) else None,
             self.ring_multiple,
             exact(self.hop_latency_s),
         )
