@@ -230,7 +230,10 @@ def test_exact_arithmetic_is_used_only_for_ties(monkeypatch: pytest.MonkeyPatch)
         )
     chips = {
         **{name: CHIPS[name] for name in JOINED},
-        "slow": {**CHIPS["ring"], "networks": {"fabric": {**TORUS, "hop_latency_s": 1e-4}}},
+        "slow": {
+            **CHIPS["ring"],
+            "networks": {"fabric": {**TORUS, "hop_latency_s": 1e-4, "typical_hop_latency_s": 1e-4}},
+        },
     }
     sweep = {
         "operation": "matmul",
