@@ -1,0 +1,130 @@
+"""The command `rooflines`: a group of commands, and what happens to errors.
+
+Each command is a module of this package with a click command named `command`. A module imports
+click and the standard library only; what is slow to import (polars, pydantic) is imported in the
+function that needs it, so that help and shell completion answer at once.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from rooflines.basics.errors import RooflinesError, close_to, quote
+from rooflines.basics.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["COMMANDS", "main", "run"]
+
+COMMANDS = ("explain",)
+"""The commands in the order of the help, each a module of this package."""
+
+MISTAKE = 2
+"""The exit status after a user's mistake; 1 is a command's own "no", 0 its "yes"."""
+
+INTERRUPTED = 130
+"""The exit status after Ctrl-C, as shells have it: 128 + SIGINT."""
+
+
+class Commands(click.Group):
+    """The group of commands; a module is imported when its command is."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands, in the order of the help."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command, from its module; None: there is none of this name."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"rooflines.cli.{cmd_name}").command
+        return command
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="`rooflines COMMAND -h` shows the options and examples of a command.",
+)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def commands() -> None:
+    """From which size on is an operation compute-bound, on which chip, and what would change it?"""
+
+
+def mistake(error: click.ClickException) -> RooflinesError:
+    """A mistake in the words of the command line, in the form of all other messages."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "rooflines"
+    fix = f"see `{path} -h`"
+    match error:
+        case click.exceptions.NoSuchCommand():
+            name = error.command_name
+            return RooflinesError(
+                path,
+                f"has no command {quote(name)}",
+                f"use one of {', '.join(COMMANDS)}",
+                close=close_to(name, COMMANDS),
+            )
+        case click.NoSuchOption():
+            options = [
+                option
+                for parameter in (context.command.get_params(context) if context else ())
+                for option in parameter.opts
+                if option.startswith("--")
+            ]
+            problem = f"has no option {quote(error.option_name)}"
+            return RooflinesError(path, problem, fix, close=close_to(error.option_name, options))
+        case click.MissingParameter() if error.param:
+            return RooflinesError(path, f"needs {error.param.make_metavar(context)}", fix)
+        case _:
+            text = error.format_message().rstrip(".")
+            return RooflinesError(path, f"was not understood: {text[:1].lower()}{text[1:]}", fix)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        arguments: Those of the command line; by default those of this process.
+
+    Returns:
+        The exit status: what the command returns, 0 by default; 2 after a mistake, of which one
+        message is on stderr; 130 after Ctrl-C.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A name may have characters that the terminal's encoding lacks.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        status = commands.main(arguments, prog_name="rooflines", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 0
+    except click.ClickException as error:
+        click.echo(str(mistake(error)), err=True)
+        return MISTAKE
+    except RooflinesError as error:
+        click.echo(str(error), err=True)
+        return MISTAKE
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has closed, such as `| head`. Python flushes stdout at exit: give it a sink.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return status if isinstance(status, int) else 0
+
+
+def main() -> NoReturn:
+    """The entry point of the command `rooflines`."""
+    sys.exit(run())
