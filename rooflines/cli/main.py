@@ -60,10 +60,11 @@ def commands() -> None:
     """From which size on is an operation compute-bound, on which chip, and what would change it?"""
 
 
-def mistake(error: click.ClickException) -> RooflinesError:
+def mistake(error: click.ClickException, arguments: Sequence[str]) -> RooflinesError:
     """A mistake in the words of the command line, in the form of all other messages."""
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context else "rooflines"
+    context: click.Context | None = getattr(error, "ctx", None)
+    named = [word for word in arguments[:1] if word in COMMANDS]
+    path = context.command_path if context else " ".join(["rooflines", *named])
     fix = f"see `{path} -h`"
     match error:
         case click.exceptions.NoSuchCommand():
@@ -81,13 +82,15 @@ def mistake(error: click.ClickException) -> RooflinesError:
                 for option in parameter.opts
                 if option.startswith("--")
             ]
+            if error.option_name[1:2].isdigit():
+                fix = "write sizes above zero, such as 128x8192x8192"
             problem = f"has no option {quote(error.option_name)}"
             return RooflinesError(path, problem, fix, close=close_to(error.option_name, options))
-        case click.MissingParameter() if error.param:
+        case click.MissingParameter() if error.param and context:
             return RooflinesError(path, f"needs {error.param.make_metavar(context)}", fix)
         case _:
             text = error.format_message().rstrip(".")
-            return RooflinesError(path, f"was not understood: {text[:1].lower()}{text[1:]}", fix)
+            return RooflinesError(path, f"is used wrongly: {text[:1].lower()}{text[1:]}", fix)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -100,17 +103,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
         The exit status: what the command returns, 0 by default; 2 after a mistake, of which one
         message is on stderr; 130 after Ctrl-C.
     """
+    words = list(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A name may have characters that the terminal's encoding lacks.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        status = commands.main(arguments, prog_name="rooflines", standalone_mode=False)
+        status = commands.main(words, prog_name="rooflines", standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return 0
     except click.ClickException as error:
-        click.echo(str(mistake(error)), err=True)
+        click.echo(str(mistake(error, words)), err=True)
         return MISTAKE
     except RooflinesError as error:
         click.echo(str(error), err=True)
