@@ -26,6 +26,11 @@ __all__ = ["COMMANDS", "main", "run"]
 COMMANDS = ("explain",)
 """The commands in the order of the help, each a module of this package."""
 
+NAME = "rooflines"
+
+COMPLETE = "_ROOFLINES_COMPLETE"
+"""The variable with which a shell asks for completion, as click defines it."""
+
 MISTAKE = 2
 """The exit status after a user's mistake; 1 is a command's own "no", 0 its "yes"."""
 
@@ -64,7 +69,7 @@ def mistake(error: click.ClickException, arguments: Sequence[str]) -> RooflinesE
     """A mistake in the words of the command line, in the form of all other messages."""
     context: click.Context | None = getattr(error, "ctx", None)
     named = [word for word in arguments[:1] if word in COMMANDS]
-    path = context.command_path if context else " ".join(["rooflines", *named])
+    path = context.command_path if context else " ".join([NAME, *named])
     fix = f"see `{path} -h`"
     match error:
         case click.exceptions.NoSuchCommand():
@@ -107,28 +112,32 @@ def run(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A name may have characters that the terminal's encoding lacks.
         sys.stdout.reconfigure(errors="backslashreplace")
+    status: object = 0
     try:
-        status = commands.main(words, prog_name="rooflines", standalone_mode=False)
+        with commands.make_context(NAME, words) as context:
+            status = commands.invoke(context)
         sys.stdout.flush()
+    except click.exceptions.Exit as done:
+        status = done.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
-        return 0
     except click.ClickException as error:
         click.echo(str(mistake(error, words)), err=True)
-        return MISTAKE
+        status = MISTAKE
     except RooflinesError as error:
         click.echo(str(error), err=True)
-        return MISTAKE
+        status = MISTAKE
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
-        return INTERRUPTED
+        status = INTERRUPTED
     except BrokenPipeError:
-        # The reader has closed, such as `| head`. Python flushes stdout at exit: give it a sink.
+        # The reader has closed, as `| head` does. Python flushes stdout at exit: give it a sink.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     return status if isinstance(status, int) else 0
 
 
 def main() -> NoReturn:
     """The entry point of the command `rooflines`."""
+    if COMPLETE in os.environ:
+        commands.main(prog_name=NAME)  # answers the shell, then exits
     sys.exit(run())

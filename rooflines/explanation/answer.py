@@ -5,14 +5,16 @@ No formula is here: times come from the table, sizes and rates from `rooflines.c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rooflines.catalogue.chips import chip_entries, chip_sources
 from rooflines.catalogue.numbers import numbers_with_sources
 from rooflines.critical.rates import RATES, needed_intensity, rate_factor
 from rooflines.critical.thresholds import sweep_thresholds
+from rooflines.explanation.card import as_card
 from rooflines.explanation.question import dtypes_on, sweep_of
+from rooflines.explanation.text import as_text
+from rooflines.explanation.values import Answer, Change, Use
 from rooflines.model.resources import MATH, RESOURCES, Resource
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.table import table
@@ -24,120 +26,23 @@ if TYPE_CHECKING:
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["Change", "Explanation", "Use", "explain"]
+__all__ = ["Explanation", "explain"]
 
 ALWAYS = 1
 """The critical size of what is compute-bound at every size [1]."""
 
 
-@dataclass(frozen=True)
-class Use:
-    """What the row needs of one resource, and how long that takes.
-
-    Attributes:
-        resource: `math`, `memory` or `network`.
-        bound: Its name as a bottleneck.
-        column: The table's column of its work.
-        work: That work [FLOP or byte].
-        per_s: Its rate, efficiency included [FLOP/s or byte/s].
-        latency_s: The least time of any amount of work [s].
-        time_s: Its time, of the table [s].
-        intensity: FLOPs per byte of its work, of the table [FLOP/byte]; None: math, or no traffic.
-        needed_intensity: From which on the math takes at least as long [FLOP/byte]; None: math.
-    """
-
-    resource: str
-    bound: str
-    column: str
-    work: float
-    per_s: float
-    latency_s: float
-    time_s: float
-    intensity: float | None
-    needed_intensity: float | None
-
-
-@dataclass(frozen=True)
-class Change:
-    """What one rate would have to be for the row to be compute-bound, all else equal.
-
-    Attributes:
-        rate: `peak`, `memory_rate` or `network_rate`.
-        resource: The resource that has it.
-        outcome, limit: See `critical.rates.RateSolution`.
-        factor: On the chip's own rate: at most 1 for `peak`, at least 1 for others [1]; None: none.
-        per_s: The rate as it is [FLOP/s or byte/s].
-        needed_per_s: The rate with the factor; None: none.
-    """
-
-    rate: str
-    resource: str
-    outcome: str
-    limit: str | None
-    factor: float | None
-    per_s: float
-    needed_per_s: float | None
-
-
-@dataclass(frozen=True, repr=False)
-class Explanation:
-    """One operation on one chip, explained; `str()` is a screen of text, `to_dict()` all of it.
-
-    Attributes:
-        row: The row of the table, by column.
-        sizes: The size of every dimension [1].
-        name: The chip's full name; its id if it has none.
-        clock: `boost` if the peak is that of the boost clock; None: not stated.
-        uses: Math first, then memory and, if the operation is split, network.
-        thresholds: A row of the thresholds for every dimension, by column, and `outcome`.
-        changes: The rates at which the row becomes compute-bound.
-        dtypes: The other dtype combinations that the unit computes, quickest first, with `bound`
-            and `t_lower_s` [s].
-        capacity_bytes: Capacity of the memory level [byte]; None: not published.
-        numbers: The chip's numbers that were used, with `source`, `confidence` and remarks.
-        documents: Title and address of the sources that are documents, by id.
-    """
-
-    row: Mapping[str, Any]
-    sizes: Mapping[str, int]
-    name: str
-    clock: str | None
-    uses: Sequence[Use]
-    thresholds: Sequence[Mapping[str, Any]]
-    changes: Sequence[Change]
-    dtypes: Sequence[Mapping[str, Any]]
-    capacity_bytes: float | None
-    numbers: Sequence[Mapping[str, Any]]
-    documents: Mapping[str, Mapping[str, str]]
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as JSON: mappings, lists, texts, numbers and null."""
-        return {
-            "row": dict(self.row),
-            "sizes": dict(self.sizes),
-            "name": self.name,
-            "clock": self.clock,
-            "uses": [dict(vars(use)) for use in self.uses],
-            "thresholds": [dict(threshold) for threshold in self.thresholds],
-            "changes": [dict(vars(change)) for change in self.changes],
-            "dtypes": [dict(other) for other in self.dtypes],
-            "capacity_bytes": self.capacity_bytes,
-            "numbers": [dict(number) for number in self.numbers],
-            "documents": {name: dict(document) for name, document in self.documents.items()},
-        }
+class Explanation(Answer):
+    """One operation on one chip, explained; `str()` is a screen of text, `to_dict()` all of it."""
 
     def __str__(self) -> str:
         """A screen of text, without colour."""
-        from rooflines.explanation.text import as_text  # noqa: PLC0415, it imports this module
-
         return as_text(self)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """A card for a notebook."""
-        from rooflines.explanation.card import as_card  # noqa: PLC0415, it imports this module
-
         return as_card(self)
 
 
@@ -176,12 +81,11 @@ def explain(  # noqa: PLR0913, the parts of a question
     Raises:
         RooflinesError: Something is invalid, or the chip cannot do it.
     """
-    entries = chip_entries() if chips is None else chips
     sweep = sweep_of(
         chip,
         sizes,
         dtypes,
-        chips=entries,
+        chips=chip_entries() if chips is None else chips,
         operation=operation,
         shards=shards,
         sharding=sharding,
@@ -190,21 +94,27 @@ def explain(  # noqa: PLR0913, the parts of a question
         unit=unit,
         flops=flops,
     )
+    return _explained(sweep)
+
+
+def _explained(sweep: Sweep) -> Explanation:
+    """The explanation of the only row of a sweep."""
     (chip_rows,) = sweep.by_chip
     own: ChipVariant = chip_rows, chip_rows.variants[0]
     row = table(sweep).collect().row(0, named=True)
-    uses = list(_uses(sweep, own, row))
+    sizes = {dim: row[dim] for dim in sweep.op.dims}
+    chip = sweep.chips[chip_rows.chip]
     numbers = list(_used(sweep, own, row))
     return Explanation(
         row=row,
-        sizes={dim: row[dim] for dim in sweep.op.dims},
-        name=entries[chip].name or chip,
-        clock=getattr(entries[chip], "clock", None),
-        uses=uses,
+        sizes=sizes,
+        name=chip.name or chip_rows.chip,
+        clock=getattr(chip, "clock", None),
+        uses=list(_uses(sweep, own, row)),
         thresholds=[_with_outcome(each) for each in sweep_thresholds(sweep).to_dicts()],
-        changes=list(_changes(sweep, own, {dim: row[dim] for dim in sweep.op.dims})),
+        changes=list(_changes(sweep, own, sizes)),
         dtypes=_other_dtypes(sweep, row),
-        capacity_bytes=entries[chip].memory[row["memory"]].capacity_bytes,
+        capacity_bytes=chip.memory[chip_rows.memory].capacity_bytes,
         numbers=numbers,
         documents=_documents(numbers),
     )

@@ -12,7 +12,7 @@ from rooflines.explanation import phrases
 if TYPE_CHECKING:
     from jinja2 import Template
 
-    from rooflines.explanation.answer import Explanation
+    from rooflines.explanation.values import Answer
 
 __all__ = ["as_card"]
 
@@ -35,7 +35,7 @@ def _template() -> Template:
     return environment.get_template("card.html")
 
 
-def as_card(explanation: Explanation) -> str:
+def as_card(explanation: Answer) -> str:
     """An explanation as HTML; text takes the page's own colour, so light and dark both work."""
     longest = max(used.time_s for used in explanation.uses)
     return _template().render(

@@ -13,7 +13,7 @@ from rooflines.model.resources import RESOURCES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.explanation.answer import Change, Explanation, Use
+    from rooflines.explanation.values import Answer, Change, Use
 
 __all__ = [
     "NO_BREAK",
@@ -39,9 +39,6 @@ NO_BREAK = "\xa0"
 
 MOST_DTYPES = 3
 """Dtype combinations named [1]."""
-
-NAMES = {"peak": "peak", "memory_rate": "memory bandwidth", "network_rate": "network bandwidth"}
-"""The rates that could be other ones."""
 
 UNITS = {"flops": "FLOP", "flops_per_s": "FLOP/s"}
 """Units of columns and rates that are not of bytes."""
@@ -81,7 +78,7 @@ class Origin:
     note: str
 
 
-def asked(explanation: Explanation) -> str:
+def asked(explanation: Answer) -> str:
     """The question: chip, operation, sizes, dtypes, split."""
     row = explanation.row
     each = " ".join(f"{dim}={size}" for dim, size in explanation.sizes.items())
@@ -89,12 +86,13 @@ def asked(explanation: Explanation) -> str:
     return " · ".join([row["chip"], f"{row['operation']} {each}", row["dtypes"], *split])
 
 
-def finding(explanation: Explanation) -> str:
+def finding(explanation: Answer) -> str:
     """The bottleneck, and the share of the peak that is reached."""
     row = explanation.row
     percent = 100 * row["utilization"]
-    digits = 5 if significant(percent) == "100" else 3
-    share = significant(_rounded(percent, digits, up=False), digits)
+    share = significant(percent)
+    if share == "100":  # 99.99 is not 100
+        share = significant(_rounded(percent, DIGITS + 1, up=False), DIGITS + 1)
     return f"{row['bound']}-bound: {si(row['attained_flops_per_s'], 'FLOP/s')}, {share}% of peak"
 
 
@@ -104,7 +102,7 @@ def use(used: Use) -> str:
     return f"{si(used.work, unit)} at {si(used.per_s, f'{unit}/s')}"
 
 
-def facts(explanation: Explanation) -> Iterator[Line]:
+def facts(explanation: Answer) -> Iterator[Line]:
     """Times with and without overlap, intensities, and whether it fits."""
     row = explanation.row
     if row["t_lower_s"] < row["t_upper_s"]:
@@ -126,7 +124,7 @@ def facts(explanation: Explanation) -> Iterator[Line]:
     yield Line("fits", "", _fits(explanation))
 
 
-def _fits(explanation: Explanation) -> str:
+def _fits(explanation: Answer) -> str:
     row, capacity = explanation.row, explanation.capacity_bytes
     each = " of each chip" if row["shards"] > 1 else ""
     held = f"{si(row['footprint_bytes'], 'B')} of operands and result{each}"
@@ -162,7 +160,7 @@ def _rounded(value: float, digits: int, *, up: bool) -> float:
     ) / scale
 
 
-def sizes(explanation: Explanation) -> Iterator[Line]:
+def sizes(explanation: Answer) -> Iterator[Line]:
     """From which size on it is compute-bound, along every axis, the others as they are."""
     for threshold in explanation.thresholds:
         axis, outcome, critical = (threshold[key] for key in ("axis", "outcome", "critical"))
@@ -194,7 +192,7 @@ def _shards(threshold: Mapping[str, Any]) -> Line:
     return Line("shards", "never", f"{limit}-bound on one chip already")
 
 
-def _never(explanation: Explanation, threshold: Mapping[str, Any]) -> str:
+def _never(explanation: Answer, threshold: Mapping[str, Any]) -> str:
     """Why no size is large enough: what the intensity tends to, and what is needed."""
     limit, tends = threshold["limit"], threshold["limit_intensity"]
     needed = next((used.needed_intensity for used in explanation.uses if used.bound == limit), None)
@@ -204,23 +202,24 @@ def _never(explanation: Explanation, threshold: Mapping[str, Any]) -> str:
     return f"{limit} intensity tends to {have} FLOP/B, below {need}"
 
 
-def changes(explanation: Explanation) -> Iterator[Line]:
+def changes(explanation: Answer) -> Iterator[Line]:
     """What else would make it compute-bound: a rate, or other dtypes."""
     if all(change.outcome == "always" for change in explanation.changes):
         return
     for change in explanation.changes:
         unit = "FLOP/s" if change.rate == "peak" else "B/s"
+        name = "peak" if change.rate == "peak" else f"{change.resource} bandwidth"
         if change.factor is None or change.needed_per_s is None:
-            yield Line(NAMES[change.rate], "no", _no_rate(explanation, change))
+            yield Line(name, "no", _no_rate(explanation, change))
             continue
         up = change.rate != "peak"
         factor = significant(_rounded(change.factor, DIGITS, up=up), DIGITS)
         needed = si(_rounded(change.needed_per_s, DIGITS, up=up), unit, DIGITS)
-        yield Line(NAMES[change.rate], f"× {factor}", f"at {'least' if up else 'most'} {needed}")
+        yield Line(name, f"× {factor}", f"at {'least' if up else 'most'} {needed}")
     yield _dtypes(explanation.dtypes)
 
 
-def _no_rate(explanation: Explanation, change: Change) -> str:
+def _no_rate(explanation: Answer, change: Change) -> str:
     if change.outcome == "latency":
         (used,) = (used for used in explanation.uses if used.resource == change.resource)
         return f"its hops alone take {seconds(used.latency_s)}, longer than the math"
@@ -247,7 +246,7 @@ def _unbroken(time_s: float) -> str:
     return seconds(time_s).replace(" ", NO_BREAK)
 
 
-def origins(explanation: Explanation) -> Iterator[Origin]:
+def origins(explanation: Answer) -> Iterator[Origin]:
     """Every number that was used, with its source, part by part."""
 
     def part_of(number: Mapping[str, Any]) -> str:

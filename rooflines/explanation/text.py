@@ -12,7 +12,7 @@ from rooflines.explanation import phrases
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rooflines.explanation.answer import Explanation
+    from rooflines.explanation.values import Answer
 
 __all__ = ["as_text"]
 
@@ -41,7 +41,7 @@ MOST_NOTE_LINES = 2
 """Lines of the note of an estimate [1]."""
 
 
-def as_text(explanation: Explanation, *, colour: bool = False, ascii_only: bool = False) -> str:
+def as_text(explanation: Answer, *, colour: bool = False, ascii_only: bool = False) -> str:
     """An explanation in lines of at most 80 columns, without a line break at the end.
 
     Args:
@@ -55,7 +55,6 @@ def as_text(explanation: Explanation, *, colour: bool = False, ascii_only: bool 
 
     lines = [
         *_head(explanation, paint),
-        "",
         *_bars(explanation, paint, ascii_only=ascii_only),
         *_facts(explanation),
         "",
@@ -68,7 +67,7 @@ def as_text(explanation: Explanation, *, colour: bool = False, ascii_only: bool 
     return text.replace(phrases.NO_BREAK, " ")
 
 
-def _head(explanation: Explanation, paint: Callable[[str, str], str]) -> Iterator[str]:
+def _head(explanation: Answer, paint: Callable[[str, str], str]) -> Iterator[str]:
     for line in wrap(phrases.asked(explanation), WIDTH, break_on_hyphens=False):
         yield paint(line, BOLD)
     bound = str(explanation.row["bound"])
@@ -76,7 +75,7 @@ def _head(explanation: Explanation, paint: Callable[[str, str], str]) -> Iterato
 
 
 def _bars(
-    explanation: Explanation, paint: Callable[[str, str], str], *, ascii_only: bool
+    explanation: Answer, paint: Callable[[str, str], str], *, ascii_only: bool
 ) -> Iterator[str]:
     """The time of every resource as a bar, the bottleneck marked."""
     longest = max(used.time_s for used in explanation.uses)
@@ -98,12 +97,12 @@ def _bar(share: float, *, ascii_only: bool) -> str:
     return ("█" * whole + EIGHTHS[part] * math.ceil(part / 8)).ljust(BAR)
 
 
-def _facts(explanation: Explanation) -> Iterator[str]:
+def _facts(explanation: Answer) -> Iterator[str]:
     for line in phrases.facts(explanation):
         yield from _labelled(f"{INDENT}{line.label:<9} ", line.text)
 
 
-def _thresholds(explanation: Explanation, paint: Callable[[str, str], str]) -> Iterator[str]:
+def _thresholds(explanation: Answer, paint: Callable[[str, str], str]) -> Iterator[str]:
     """The sizes and rates from which on it is compute-bound."""
     yield paint("Compute-bound from this size on, the others as they are:", BOLD)
     yield from _table(list(phrases.sizes(explanation)))
@@ -135,7 +134,7 @@ def _labelled(head: str, text: str) -> list[str]:
     ) or [head]
 
 
-def _origins(explanation: Explanation, paint: Callable[[str, str], str]) -> Iterator[str]:
+def _origins(explanation: Answer, paint: Callable[[str, str], str]) -> Iterator[str]:
     """The numbers used, part by part, with their sources."""
     yield paint(f"Numbers of {explanation.name}:", BOLD)
     origins = list(phrases.origins(explanation))
