@@ -230,7 +230,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "h100-sxm 128x8192x8192": ("dtypes is missing.", "bf16"),
     "h100-sxm bf16": ("sizes are missing.", "128x8192x8192"),
     "h100-sxm 128x8192 bf16": ("sizes are 2 in '128x8192', but matmul has 3", "BxDxF"),
-    "h100-sxm 4 dot 5 bf16": ("sizes is given twice, '4' and '5'", "one at a time"),
+    "h100-sxm 4 dot 5 bf16": ("sizes are given twice, '4' and '5'", "one at a time"),
     "h100-sxm 1x2x3 B=3 bf16": ("sizes are given twice, '1x2x3' and 'B=3'", "B=128"),
     "h100-sxm B=1 D=2 bf16": ("sizes lack F: matmul has the dimensions B, D, F.", "add F=SIZE"),
     "h100-sxm B=1 B=2 bf16": ("size B is given twice, '1' and '2'.", "one size"),
@@ -436,6 +436,14 @@ def test_the_card_escapes_what_a_config_says(monkeypatch: pytest.MonkeyPatch) ->
     assert example.tags - card.tags == {"a"}
     for shown in ("memory-bound: 416 TFLOP/s, 42% of peak", "crossover at 318.16", "× 2.379"):
         assert shown in example.text
+
+
+def test_the_largest_sizes_still_fit_a_screen() -> None:
+    """Quantities beyond all prefixes have an exponent."""
+    sizes = {"A": 2**53, "B": 2**53, "C": 2**53}
+    text = str(rooflines.explain("h100-sxm", sizes, "bf16", operation="AB,BC->AC"))
+    assert max(map(len, text.splitlines())) <= WIDTH
+    assert "1.46e+48 FLOP at 989 TFLOP/s" in text
 
 
 def test_a_peak_at_boost_clock_says_so() -> None:

@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooflines.basics.text import seconds
 from rooflines.explanation import phrases
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def as_card(explanation: Answer) -> str:
             {
                 "bound": used.bound,
                 "binds": used.bound == explanation.row["bound"],
-                "time": seconds(used.time_s),
+                "time": phrases.seconds(used.time_s),
                 "percent": f"{100 * used.time_s / longest:.4g}",
                 "colour": COLOURS.get(used.bound, "#888888"),
                 "text": phrases.use(used),

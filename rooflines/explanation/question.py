@@ -74,11 +74,10 @@ class Words:
             RooflinesError: There is one of this kind already.
         """
         there = getattr(self, kind)
-        name = "sizes" if kind == "product" else kind
+        name, verb = ("sizes", "are") if kind == "product" else (kind, "is")
         if there is not None:
-            raise RooflinesError(
-                name, f"is given twice, {quote(there)} and {quote(word)}", "ask for one at a time"
-            )
+            twice = f"{verb} given twice, {quote(there)} and {quote(word)}"
+            raise RooflinesError(name, twice, "ask for one at a time")
         setattr(self, kind, word)
 
 
@@ -311,8 +310,10 @@ def _in_words(error: RooflinesError, chip: Chip, unit: object) -> RooflinesError
         # The sweep's message goes on: ".. is left with no rows ... It asks CHIP for ..., but ..."
         problem = problem[problem.index("asks") :]
         if " peak of its " in problem:
-            has = ", ".join(dtypes_on(chip, unit)) or "none"
-            fix = f"choose another chip or unit, or dtypes of its {unit} unit: {has}"
+            has = ", ".join(dtypes_on(chip, unit))
+            fix = f"choose dtypes that its {unit} unit computes: {has}"
+            if not has:
+                fix = f"choose another chip, or one of its units: {', '.join(chip.units)}"
         elif " memory level " in problem:
             has = ", ".join(name for name, level in chip.memory.items() if level.bytes_per_s)
             fix = f"choose one of its memory levels with a bandwidth: {has}"

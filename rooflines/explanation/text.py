@@ -6,7 +6,6 @@ import math
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from rooflines.basics.text import seconds
 from rooflines.explanation import phrases
 
 if TYPE_CHECKING:
@@ -21,6 +20,9 @@ WIDTH = 80
 
 BAR = 26
 """Columns of the longest bar [1]."""
+
+TIME = 8
+"""Columns of a time, if none is longer [1]."""
 
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 """Blocks of no to eight eighths of a column."""
@@ -79,10 +81,11 @@ def _bars(
 ) -> Iterator[str]:
     """The time of every resource as a bar, the bottleneck marked."""
     longest = max(used.time_s for used in explanation.uses)
+    width = max(TIME, *(len(phrases.seconds(used.time_s)) for used in explanation.uses))
     for used in explanation.uses:
         binds = used.bound == explanation.row["bound"]
         bar = _bar(used.time_s / longest, ascii_only=ascii_only)
-        label = f"{'▸' if binds else ' '} {used.bound:<8} {seconds(used.time_s):>8}  "
+        label = f"{'▸' if binds else ' '} {used.bound:<8} {phrases.seconds(used.time_s):>{width}}  "
         yield paint(label, BOLD if binds else "") + " ".join(
             [paint(bar, COLOURS.get(used.bound, "")), phrases.use(used)]
         )
