@@ -503,6 +503,7 @@ SETTABLE: dict[str, float] = {
     "networks.ici.domain": 64,
     "networks.ici.ring_multiple": 16,
     "networks.ici.hop_latency_s": 1e-6,
+    "networks.ici.typical_hop_latency_s": 2e-6,
     "power.watts": 300,
 }
 

@@ -13,6 +13,7 @@ from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
+    Literal,
     Self,
     TypeGuard,
     TypeVar,
@@ -46,8 +47,10 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 __all__ = [
+    "UNLIMITED",
     "Bits",
     "Count",
+    "Domain",
     "Entry",
     "Name",
     "NotNegative",
@@ -70,6 +73,9 @@ LEAST_BITS, MOST_BITS = 0.1, 2**20
 
 LEAST_SHARE = 1e-6
 """The least share of a peak that is accepted [1]."""
+
+UNLIMITED = "unlimited"
+"""The domain of a routed network, which is as large as its buyer makes it."""
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
 
@@ -182,6 +188,16 @@ def _count(value: object) -> int:
     return whole(value)
 
 
+def _domain(value: object) -> int | str:
+    if value == UNLIMITED:
+        return UNLIMITED
+    try:
+        return whole(value)
+    except RooflinesError as error:
+        fix = f"{error.fix}, {UNLIMITED} for a routed network, or nothing if it is not published"
+        raise RooflinesError("", error.problem, fix) from None
+
+
 def checked_name(value: object) -> str:
     """A name, which may become a part of a path."""
     if not isinstance(value, str) or not NAME.fullmatch(value):
@@ -220,6 +236,11 @@ Share = Annotated[
     WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0, "maximum": 1}),
 ]
 Count = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
+Domain = Annotated[
+    int | Literal["unlimited"],
+    BeforeValidator(_domain),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"const": UNLIMITED}]}),
+]
 Name = Annotated[
     str,
     BeforeValidator(checked_name),
@@ -229,11 +250,15 @@ Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string"})
 
 
 def plain_type(annotation: Any) -> Any:  # noqa: ANN401, Python has no type of types that covers unions
-    """The type of a field without None and without its validators."""
+    """The type of a field without None, single words and its validators."""
     if get_origin(annotation) is Annotated:
         return plain_type(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
-        kinds = [plain_type(kind) for kind in get_args(annotation) if kind is not NoneType]
+        kinds = [
+            plain_type(kind)
+            for kind in get_args(annotation)
+            if kind is not NoneType and get_origin(kind) is not Literal
+        ]
         return kinds[0] if len(kinds) == 1 else annotation
     return annotation
 

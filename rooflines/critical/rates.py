@@ -7,17 +7,18 @@ one time and nothing else, so the condition t_math >= t_r has an exact solution:
     memory_rate   the smallest factor >= 1: (memory_bytes / rate) / t_math
     network_rate  the smallest factor >= 1: (network_bytes / rate) / t_math
 
-No factor on one rate helps where its latency alone exceeds t_math, or where yet another resource
-takes longer than the math.
+A factor on the network's rate is one on every level of it. No factor on one rate helps where its
+latency alone exceeds t_math, or where yet another resource takes longer than the math.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from rooflines.critical.solving import OTHERS
+from rooflines.model.columns import ALWAYS, FOUND
 from rooflines.model.resources import MATH, RESOURCES, Resource
 from rooflines.sweep.ties import exact_parts, exact_time
 
@@ -28,14 +29,15 @@ if TYPE_CHECKING:
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["RATES", "RateSolution", "needed_intensity", "rate_factor"]
+__all__ = ["LATENCY", "OTHER", "RATES", "RateSolution", "needed_intensity", "rate_factor"]
 
 RATES: Mapping[str, Resource] = {
     "peak" if resource is MATH else f"{resource.name}_rate": resource for resource in RESOURCES
 }
 """The rates that can be solved for, by name: peak, memory_rate, network_rate."""
 
-Outcome = Literal["found", "always", "latency", "other"]
+LATENCY, OTHER = "latency", "other"
+"""Outcomes of rates besides those of sizes."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class RateSolution:
     """
 
     factor: Fraction | None
-    outcome: Outcome
+    outcome: str
     limit: str | None
 
 
@@ -70,16 +72,16 @@ def rate_factor(
     times = {each: exact_time(sweep, *chip_variant, each, sizes) for each in RESOURCES}
     longest = max(OTHERS, key=times.__getitem__)
     if times[MATH] >= times[longest]:
-        return RateSolution(Fraction(1), "always", None)
+        return RateSolution(Fraction(1), ALWAYS, None)
     if resource is MATH:
-        return RateSolution(times[MATH] / times[longest], "found", longest.bound)
+        return RateSolution(times[MATH] / times[longest], FOUND, longest.bound)
     work_s, latency_s = exact_parts(sweep, *chip_variant, resource, sizes)
     if latency_s > times[MATH]:
-        return RateSolution(None, "latency", resource.bound)
+        return RateSolution(None, LATENCY, resource.bound)
     rest = max((each for each in OTHERS if each is not resource), key=times.__getitem__)
     if times[rest] > times[MATH]:
-        return RateSolution(None, "other", rest.bound)
-    return RateSolution(work_s / times[MATH], "found", resource.bound)
+        return RateSolution(None, OTHER, rest.bound)
+    return RateSolution(work_s / times[MATH], FOUND, resource.bound)
 
 
 def needed_intensity(target: Target, resource: Resource) -> Fraction | None:

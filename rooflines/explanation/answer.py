@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Explanation", "explain"]
 
-ALWAYS = 1
-"""The critical size of what is compute-bound at every size [1]."""
-
 
 class Explanation(Answer):
     """One operation on one chip, explained; `str()` is a screen of text, `to_dict()` all of it."""
@@ -111,7 +108,7 @@ def _explained(sweep: Sweep) -> Explanation:
         name=chip.name or chip_rows.chip,
         clock=getattr(chip, "clock", None),
         uses=list(_uses(sweep, own, row)),
-        thresholds=[_with_outcome(each) for each in sweep_thresholds(sweep).to_dicts()],
+        thresholds=sweep_thresholds(sweep).to_dicts(),
         changes=list(_changes(sweep, own, sizes)),
         dtypes=_other_dtypes(sweep, row),
         capacity_bytes=chip.memory[chip_rows.memory].capacity_bytes,
@@ -140,21 +137,6 @@ def _uses(sweep: Sweep, own: ChipVariant, row: Mapping[str, Any]) -> Iterator[Us
         )
 
 
-def _with_outcome(threshold: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of the thresholds, and what a null of `critical` means."""
-    if threshold.get("outcome"):
-        return dict(threshold)
-    critical, exact, limit = (threshold[key] for key in ("critical", "critical_exact", "limit"))
-    if critical is not None:
-        always = critical == ALWAYS and limit is None
-        outcome = "always" if always and threshold["axis"] != "shards" else "found"
-    elif exact is not None:
-        outcome = "beyond-2^62"
-    else:
-        outcome = "never" if limit else "without-end"
-    return {**threshold, "outcome": outcome}
-
-
 def _changes(sweep: Sweep, own: ChipVariant, sizes: Mapping[str, int]) -> Iterator[Change]:
     target = sweep.target(*own)
     for name, resource in RATES.items():
@@ -176,7 +158,7 @@ def _changes(sweep: Sweep, own: ChipVariant, sizes: Mapping[str, int]) -> Iterat
 
 def _loaded(sweep: Sweep, own: ChipVariant, resource: Resource) -> bool:
     """Whether the row has work for a resource."""
-    return any(sweep.case(own[1]).costs[resource.work].values())
+    return any(sweep.case(*own).costs[resource.work].values())
 
 
 def _other_dtypes(sweep: Sweep, row: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -196,7 +178,7 @@ def _used(sweep: Sweep, own: ChipVariant, row: Mapping[str, Any]) -> Iterator[di
     compute = sweep.combinations[own[1].dtypes].compute
     parts = [f"units.{row['unit']}.{compute}", f"memory.{row['memory']}"]
     if row["network_bytes"]:
-        parts += [f"networks.{name}" for name in str(row["network"]).split("+")]
+        parts += [f"networks.{name}" for name in own[0].networks]
     entry = sweep.chips[row["chip"]].plain
     for number in numbers_with_sources(entry):
         if number["path"].rpartition(".")[0] in parts:

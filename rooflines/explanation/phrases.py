@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics import text as units
 from rooflines.basics.text import significant
+from rooflines.critical.rates import LATENCY
+from rooflines.model.columns import ALWAYS, AXES, ENDLESS, FOUND, NEVER
 from rooflines.model.resources import RESOURCES
+from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -72,7 +75,7 @@ class Origin:
     """Where the numbers of one part of the chip come from.
 
     Attributes:
-        part: The part, such as `memory hbm`.
+        part: The part, such as `bf16 peak` or `hbm`.
         values: Its numbers as text.
         sources: Ids of documents, or free text.
         remarks: Confidence, `estimate`, `halved`.
@@ -100,7 +103,11 @@ def asked(explanation: Answer) -> str:
     """The question: chip, operation, sizes, dtypes, split."""
     row = explanation.row
     each = " ".join(f"{dim}={size}" for dim, size in explanation.sizes.items())
-    split = [f"{row['sharding']} over {row['shards']} chips"] if row["sharding"] != "none" else []
+    split = (
+        [f"{row['sharding']} over {row.get(AXES) or row['shards']} chips of {row['network']}"]
+        if row["sharding"] != "none"
+        else []
+    )
     return " · ".join([row["chip"], f"{row['operation']} {each}", row["dtypes"], *split])
 
 
@@ -127,7 +134,8 @@ def facts(explanation: Answer) -> Iterator[Line]:
         both = f"{seconds(row['t_lower_s'])} with full overlap, {seconds(row['t_upper_s'])} without"
     else:
         both = seconds(row["t_lower_s"])
-    yield Line("time", "", both)
+    hops = [f"; hops at least {seconds(u.latency_s)}" for u in explanation.uses if u.latency_s]
+    yield Line("time", "", "".join([both, *hops]))
     if row["t_estimate_s"] is not None:
         yield Line("estimate", "", f"{seconds(row['t_estimate_s'])}, calibrated to measurements")
     for used in explanation.uses:
@@ -135,10 +143,6 @@ def facts(explanation: Answer) -> Iterator[Line]:
             have, need = _apart(used.intensity, used.needed_intensity)
             text = f"{have} FLOP/B of {used.bound} traffic; compute-bound from {need}"
             yield Line("intensity", "", text)
-    for used in explanation.uses:
-        if used.latency_s:
-            text = f"the {used.bound} takes at least {seconds(used.latency_s)}, in hops"
-            yield Line("latency", "", text)
     yield Line("fits", "", _fits(explanation))
 
 
@@ -182,17 +186,17 @@ def sizes(explanation: Answer) -> Iterator[Line]:
     """From which size on it is compute-bound, along every axis, the others as they are."""
     for threshold in explanation.thresholds:
         axis, outcome, critical = (threshold[key] for key in ("axis", "outcome", "critical"))
-        if axis == "shards":
+        if axis == SHARDS:
             yield _shards(threshold)
-        elif outcome == "found":
+        elif outcome == FOUND:
             text = f"crossover at {_crossover(threshold['critical_exact'])}"
             if threshold["critical_rule"]:
                 rule = significant(threshold["critical_rule"], DIGITS)
                 text += f"; rule of thumb {rule}"
             yield Line(axis, f"{critical}", text)
-        elif outcome == "always":
+        elif outcome == ALWAYS:
             yield Line(axis, "any", "compute-bound at every size")
-        elif outcome == "never":
+        elif outcome == NEVER:
             yield Line(axis, "never", _never(explanation, threshold))
         else:
             exact = threshold["critical_exact"]
@@ -201,13 +205,17 @@ def sizes(explanation: Answer) -> Iterator[Line]:
 
 
 def _shards(threshold: Mapping[str, Any]) -> Line:
-    critical, limit = threshold["critical"], threshold["limit"]
-    if critical is not None:
-        text = f"then {limit}-bound" if limit else "as far as the network goes"
-        return Line("shards", f"≤ {critical}", text)
-    if limit is None:
+    outcome, critical, limit = (threshold[key] for key in ("outcome", "critical", "limit"))
+    if outcome == FOUND:
+        return Line("shards", f"≤ {critical}", f"then {limit}-bound")
+    if outcome == ALWAYS:
+        return Line("shards", f"≤ {critical}", "all that the network joins")
+    if outcome == ENDLESS:
         return Line("shards", "any", "no upper limit")
-    return Line("shards", "never", f"{limit}-bound on one chip already")
+    if outcome == NEVER:
+        return Line("shards", "never", f"{limit}-bound on one chip already")
+    least = "" if critical is None else f"≥ {critical}"
+    return Line("shards", least, f"not known: {outcome}")
 
 
 def _never(explanation: Answer, threshold: Mapping[str, Any]) -> str:
@@ -222,7 +230,7 @@ def _never(explanation: Answer, threshold: Mapping[str, Any]) -> str:
 
 def changes(explanation: Answer) -> Iterator[Line]:
     """What else would make it compute-bound: a rate, or other dtypes."""
-    if all(change.outcome == "always" for change in explanation.changes):
+    if all(change.outcome == ALWAYS for change in explanation.changes):
         return
     for change in explanation.changes:
         unit = "FLOP/s" if change.rate == "peak" else "B/s"
@@ -238,7 +246,7 @@ def changes(explanation: Answer) -> Iterator[Line]:
 
 
 def _no_rate(explanation: Answer, change: Change) -> str:
-    if change.outcome == "latency":
+    if change.outcome == LATENCY:
         (used,) = (used for used in explanation.uses if used.resource == change.resource)
         return f"its hops alone take {seconds(used.latency_s)}, longer than the math"
     return f"the {change.limit} takes longer than the math"
@@ -274,36 +282,38 @@ def origins(explanation: Answer) -> Iterator[Origin]:
         numbers = list(of_part)
         first = numbers[0]
         head, _, rest = path.partition(".")
-        named = {"units": "peak", "networks": "network"}.get(head, head)
-        part = f"{named} {rest.rpartition('.')[2]}".strip()
+        name = rest.rpartition(".")[2]
+        part = {"units": f"{name} peak", "memory": name, "networks": name}.get(head, head)
         sources = dict.fromkeys(
             source for number in numbers for source in str(number["source"] or "").split(", ")
         )
         remarks = [first["confidence"] or "", "estimate" if first["estimate"] else ""]
         if first["halved"]:
             remarks.append("half of the figure with sparsity")
-        if explanation.clock == "boost" and named == "peak":
+        if explanation.clock == "boost" and head == "units":
             remarks.append("at boost clock")
         yield Origin(
             part,
-            ", ".join(_value(number, named) for number in numbers),
+            ", ".join(_value(number, head) for number in numbers),
             tuple(source for source in sources if source),
             tuple(remark for remark in remarks if remark),
             str(first["note"] or "") if first["estimate"] else "",
         )
 
 
-def _value(number: Mapping[str, Any], part: str) -> str:
+def _value(number: Mapping[str, Any], head: str) -> str:
     """A number of the chip as text."""
     key, value = str(number["path"]).rpartition(".")[2], float(number["value"])
     if key == "bytes_per_s":
-        return si(value, "B/s", DIGITS) + (" a link" if part == "network" else "")
+        return si(value, "B/s", DIGITS) + (" a link" if head == "networks" else "")
     forms = {
         "flops_per_s": lambda: si(value, "FLOP/s", DIGITS),
         "capacity_bytes": lambda: si(value, "B", DIGITS),
         "links": lambda: f"{value:.0f} links" if value != 1 else "1 link",
         "domain": lambda: f"{value:.0f} chips",
         "ring_multiple": lambda: f"rings of {value:.0f}",
+        "overhead_s": lambda: f"overhead {seconds(value)}",
+        "typical_hop_latency_s": lambda: f"{seconds(value)} typically",
         "hop_latency_s": lambda: f"{seconds(value)} a hop",
     }
     return forms[key]() if key in forms else f"{key} {value:.10g}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed, quote
 from rooflines.basics.numbers import whole
@@ -198,13 +198,28 @@ def sweep_of(  # noqa: PLR0913, the parts of a question
         **{key: value for key, value in options.items() if value is not None},
     }
     try:
+        return _checked(keys, chips)
+    except RooflinesError as error:
+        unit = options.get("unit") or op.unit
+        raise RooflinesError.of(
+            _in_words(each, chips[chip], unit) for each in error.errors
+        ) from None
+
+
+def _checked(keys: Mapping[str, Any], chips: Mapping[str, Chip]) -> Sweep:
+    """The sweep of a config; without the threshold of shards where that has no closed form."""
+    try:
         with Mistakes() as mistakes:
             config = understood(SweepConfig, keys, mistakes)
             return checked_sweep(NAME, config, chips, dtype_entries())
     except RooflinesError as error:
-        raise RooflinesError.of(
-            _in_words(each, chips[chip], options.get("unit") or op.unit) for each in error.errors
-        ) from None
+        real = [each for each in error.errors if not each.where.startswith("thresholds")]
+        if real:
+            raise RooflinesError.of(real) from None
+        if SHARDS not in keys["thresholds"]:
+            raise
+        dims = [axis for axis in keys["thresholds"] if axis != SHARDS]
+        return _checked({**keys, "thresholds": dims}, chips)
 
 
 def _networks(wanted: object, chip: Chip, name: str) -> object:
@@ -318,5 +333,5 @@ def _in_words(error: RooflinesError, chip: Chip, unit: object) -> RooflinesError
             has = ", ".join(name for name, level in chip.memory.items() if level.bytes_per_s)
             fix = f"choose one of its memory levels with a bandwidth: {has}"
         else:
-            fix = f"ask for fewer chips, or one of its networks: {', '.join(chip.networks)}"
+            fix = f"ask for other numbers of chips, or of its networks: {', '.join(chip.networks)}"
     return RooflinesError(place, problem, fix, close=error.close)

@@ -70,7 +70,7 @@ class Answer:
         name: The chip's full name; its id if it has none.
         clock: `boost` if the peak is that of the boost clock; None: not stated.
         uses: Math first, then memory and, if the operation is split, network.
-        thresholds: A row of the thresholds for every dimension, by column, and `outcome`.
+        thresholds: A row of the thresholds for every dimension and, of a split, shards, by column.
         changes: The rates at which the row becomes compute-bound.
         dtypes: The other dtype combinations that the unit computes, quickest first, with `bound`
             and `t_lower_s` [s].

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.model.costs import evaluate, extent
+from rooflines.model.costs import exact_cost
 from rooflines.model.resources import RESOURCES, Resource
 from rooflines.sweep.space import VARIANT
 
@@ -71,12 +71,11 @@ def exact_parts(
     Returns:
         The two terms whose larger one is the time of one row.
     """
-    workload = sweep.case(variant)
+    workload = sweep.case(chip_rows, variant)
     rate = resource.rate(sweep.target(chip_rows, variant))
     if rate is None:
         return Fraction(0), Fraction(0)
-    extents = {dim: extent(workload, dim, size) for dim, size in sizes.items()}
-    return evaluate(workload.costs[resource.work], extents) / rate.per_s, rate.latency_s
+    return exact_cost(workload, resource.work, sizes) / rate.per_s, rate.latency_s
 
 
 def exact_time(
