@@ -22,6 +22,9 @@ EXPLAINED = {
     ("h100-sxm", "units.vector.fp32.flops_per_s"): "an FMA counted as one",
     ("b200", "networks.infiniband.bytes_per_s"): "another network card",
     ("gb200", "networks.infiniband.bytes_per_s"): "another network card",
+    ("mi250x", "networks.xgmi.bytes_per_s"): "one or two links to another package",
+    ("mi300a", "networks.xgmi.bytes_per_s"): "both directions",
+    ("trainium3", "networks.neuronlink-rack.bytes_per_s"): "the vendor's totals",
 }
 
 

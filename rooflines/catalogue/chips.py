@@ -22,7 +22,7 @@ from rooflines.basics.errors import (
 )
 from rooflines.basics.numbers import number
 from rooflines.basics.yaml_file import in_file, read_yaml
-from rooflines.catalogue.entries import Chip, DtypeFile, Sourced, is_source
+from rooflines.catalogue.entries import Chip, DtypeFile, Source, Sourced, is_source
 from rooflines.catalogue.forms import (
     UNLIMITED,
     checked_name,
@@ -65,6 +65,9 @@ DTYPES_FILE = CONFIG_DIR / "dtypes.yaml"
 BY_DTYPE = ("units", "calibration")
 """Parts of a chip listed by dtype: the names are checked, so a variant may add ones that its base
 lacks."""
+
+COUNTS = ("links", "domain", "ring_multiple")
+"""Numbers of a network that are listed beside its bandwidth, as a rule in the same document."""
 
 PARTS = ("units", "memory", "networks")
 """Parts of a chip that a variant cannot replace as a whole: most of it would be lost."""
@@ -295,7 +298,8 @@ def _no_number(
 
 
 def source_of(entry: JSON, key: str) -> str | list[str] | None:
-    """The source of one number of an entry."""
-    source = entry.get("source")
-    of_key: str | list[str] | None = source.get(key) if isinstance(source, Mapping) else source
-    return of_key
+    """The source of one number of an entry; counts without one have that of the bandwidth."""
+    source: Source | None = entry.get("source")
+    if not isinstance(source, Mapping):
+        return source
+    return source.get(key) or (source.get("bytes_per_s") if key in COUNTS else None)

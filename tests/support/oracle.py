@@ -527,7 +527,9 @@ def plain_matmul(sharding: str, tile: Mapping[str, int] | None = None) -> Settin
 
 
 def most_joined(network: Mapping[str, Any]) -> int | None:
-    """Return how many chips a network joins at most, None where nobody says."""
+    """Return how many chips a network joins at most, None where nobody says or it is unlimited."""
+    if network.get("domain") == "unlimited":
+        return None
     if network.get("domain") is not None:
         return whole(network["domain"])
     return whole(network.get("links", 1)) + 1 if network["topology"] == "mesh" else None
