@@ -55,6 +55,7 @@ __all__ = [
     "Name",
     "NotNegative",
     "Positive",
+    "Reached",
     "Share",
     "Text",
     "checked_name",
@@ -73,6 +74,9 @@ LEAST_BITS, MOST_BITS = 0.1, 2**20
 
 LEAST_SHARE = 1e-6
 """The least share of a peak that is accepted [1]."""
+
+MOST_REACHED = 2
+"""The most of a peak that is accepted as measured, by a chip above its printed clock [1]."""
 
 UNLIMITED = "unlimited"
 """The domain of a routed network, which is as large as its buyer makes it."""
@@ -184,6 +188,17 @@ def _share(value: object) -> int | float:
     return result
 
 
+def _reached(value: object) -> int | float:
+    result = number(value)
+    if not LEAST_SHARE <= result <= MOST_REACHED:
+        raise RooflinesError(
+            "",
+            f"is {quote(value)}, which no chip reaches of its peak",
+            f"write a number from {LEAST_SHARE:f} to {MOST_REACHED}; a percentage over 100",
+        )
+    return result
+
+
 def _count(value: object) -> int:
     return whole(value)
 
@@ -234,6 +249,11 @@ Share = Annotated[
     float,
     BeforeValidator(_share),
     WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0, "maximum": 1}),
+]
+Reached = Annotated[
+    float,
+    BeforeValidator(_reached),
+    WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0, "maximum": MOST_REACHED}),
 ]
 Count = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
 Domain = Annotated[
