@@ -22,7 +22,7 @@ from rooflines.basics.errors import (
 )
 from rooflines.basics.numbers import number
 from rooflines.basics.yaml_file import in_file, read_yaml
-from rooflines.catalogue.entries import Chip, DtypeFile, Source, Sourced, is_source
+from rooflines.catalogue.entries import Chip, DtypeFile, Sourced, is_source
 from rooflines.catalogue.forms import (
     UNLIMITED,
     checked_name,
@@ -31,6 +31,7 @@ from rooflines.catalogue.forms import (
     parts_of,
     readable,
 )
+from rooflines.catalogue.parts import source_in
 from rooflines.model.operation import OPERANDS
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ __all__ = [
     "chip_sources",
     "dtype_entries",
     "resolve_chips",
-    "source_of",
 ]
 
 
@@ -65,9 +65,6 @@ DTYPES_FILE = CONFIG_DIR / "dtypes.yaml"
 BY_DTYPE = ("units", "calibration")
 """Parts of a chip listed by dtype: the names are checked, so a variant may add ones that its base
 lacks."""
-
-COUNTS = ("links", "domain", "ring_multiple")
-"""Numbers of a network that are listed beside its bandwidth, as a rule in the same document."""
 
 PARTS = ("units", "memory", "networks")
 """Parts of a chip that a variant cannot replace as a whole: most of it would be lost."""
@@ -265,7 +262,9 @@ def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[s
                 part.pop(about_sparsity, None)
     if issubclass(kind, Sourced):
         sources = {
-            key: source_of(part, key) for key in numbers_of(kind) if key in part and key != last
+            key: source_in(part.get("source"), key)
+            for key in numbers_of(kind)
+            if key in part and key != last
         }
         part["source"] = {**{key: text for key, text in sources.items() if text}, last: source}
 
@@ -295,11 +294,3 @@ def _no_number(
     return RooflinesError(
         path, f"names no number that a variant of {variant['base']} can have", fix, close=close
     )
-
-
-def source_of(entry: JSON, key: str) -> str | list[str] | None:
-    """The source of one number of an entry; counts without one have that of the bandwidth."""
-    source: Source | None = entry.get("source")
-    if not isinstance(source, Mapping):
-        return source
-    return source.get(key) or (source.get("bytes_per_s") if key in COUNTS else None)
