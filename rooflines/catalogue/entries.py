@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.numbers import exact
 from rooflines.catalogue.forms import (
+    UNLIMITED,
     Bits,
     Count,
     Domain,
@@ -26,6 +27,7 @@ from rooflines.catalogue.forms import (
     Text,
 )
 from rooflines.model import resources, target
+from rooflines.model.network import PAIR, Link
 from rooflines.model.operation import Unit  # noqa: TC001, pydantic reads it at run time
 
 if TYPE_CHECKING:
@@ -171,18 +173,30 @@ class Network(Sourced):
                 f"is set for a {self.topology}",
                 "leave it out: only a torus closes into rings",
             )
+        typical = self.typical_hop_latency_s
+        if typical is not None and typical < self.hop_latency_s:
+            raise RooflinesError(
+                "typical_hop_latency_s",
+                f"is {typical:g}, less than hop_latency_s, {self.hop_latency_s:g}",
+                "give the least time of a hop as hop_latency_s, the usual one as typical",
+            )
         return self
 
     @cached_property
-    def exact(self) -> target.Link:
-        """Exact, for the formulas."""
-        return target.Link(
+    def exact(self) -> Link:
+        """Exact, for the formulas. A domain that is not published is a pair."""
+        mesh = self.links + 1 if self.topology == "mesh" else None
+        domain = mesh if self.domain is None else self.domain
+        typical = self.typical_hop_latency_s
+        return Link(
             exact(self.bytes_per_s),
             self.topology,
             self.links,
-            self.domain if isinstance(self.domain, int) else None,
+            PAIR if domain is None else None if domain == UNLIMITED else int(domain),
             self.ring_multiple,
             exact(self.hop_latency_s),
+            published=domain is not None,
+            typical_hop_latency_s=None if typical is None else exact(typical),
         )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.model.costs import evaluate, extent
+from rooflines.model.costs import exact_cost
 from rooflines.model.resources import RESOURCES, Resource
 from rooflines.sweep.space import VARIANT
 
@@ -66,12 +66,11 @@ def exact_time(
     sizes: Mapping[str, int],
 ) -> Fraction:
     """Seconds that a resource needs for one row, as an exact rational [s]."""
-    workload = sweep.case(variant)
+    workload = sweep.case(chip_rows, variant)
     rate = resource.rate(sweep.target(chip_rows, variant))
     if rate is None:
         return Fraction(0)
-    extents = {dim: extent(workload, dim, size) for dim, size in sizes.items()}
-    return max(evaluate(workload.costs[resource.work], extents) / rate.per_s, rate.latency_s)
+    return max(exact_cost(workload, resource.work, sizes) / rate.per_s, rate.latency_s)
 
 
 def tie_columns(sweep: Sweep) -> list[str]:

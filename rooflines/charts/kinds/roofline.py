@@ -23,7 +23,8 @@ from rooflines.charts.kit.drawing import (
 )
 from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.needs import by_chips, need
-from rooflines.model.resources import math_rate, memory_rate, network_rate
+from rooflines.model.network import PAIR, NetworkLevel
+from rooflines.model.resources import math_rate, memory_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["roofline", "roofline_frame"]
 
-PAIR = 2
-"""Chips that the slope of an interconnect is for: one and its neighbour."""
 
 COLUMNS = {
     "chip": str,
@@ -107,14 +106,13 @@ def _bandwidths(chip: Chip, memory: str, target: Target) -> Iterator[dict[str, A
                 "bytes_per_s": float(rate.per_s),
             }
     for name, network in chip.networks.items():
-        link = network.exact
-        between = network_rate(replace(target, link=link, shards=PAIR))
-        if between and link.chips_joined != 1:
+        pair = NetworkLevel(network.exact, (PAIR,))
+        if network.domain != 1:
             yield {
                 "kind": "network",
                 "name": name,
                 "flops_per_s": peak,
-                "bytes_per_s": float(between.per_s),
+                "bytes_per_s": float(pair.bytes_per_s * target.efficiency["network"]),
             }
 
 

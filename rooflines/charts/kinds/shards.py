@@ -67,7 +67,7 @@ def shards_frame(of: Selection, axis: str | None = None, shape: str | None = Non
         (rows.filter(shape=shape) if shape else rows).collect(),
         [dim for dim in dims if dim != axis],
     )
-    frame = frame.filter(pl.col("shards") > 1) if 1 not in of.sweep.config.shards else frame
+    frame = frame.filter(pl.col("shards") > 1) if 1 not in of.sweep.counts else frame
     vendors = {chip: of.sweep.chips[chip].vendor or "" for chip in of.by_chip}
     frame = frame.with_columns(
         vendor=pl.col("chip").replace_strict(vendors, default="", return_dtype=pl.String)
@@ -318,10 +318,10 @@ CHART = Chart(
     order=60,
     needs=(
         Need("`thresholds` of a dimension", lambda s: any(axis in s.op.dims for axis in s.solved)),
-        Need("several numbers of chips in `shards`", lambda s: len(s.config.shards) > 1),
+        Need("several numbers of chips in `shards`", lambda s: len(s.counts) > 1),
         Need(
             f"{SHORT_AXIS} numbers of chips in `shards`",
-            lambda s: len(s.config.shards) >= SHORT_AXIS,
+            lambda s: len(s.counts) >= SHORT_AXIS,
             auto=True,
         ),
     ),
