@@ -30,7 +30,7 @@ def quantity(value: float, unit: str) -> str:
     """
     if not unit:
         return f"{value:,.10g}"
-    if unit == "s":
+    if unit == "s" and value:
         return seconds(value)
     rounded = float(f"{value:.{DIGITS}g}")  # ties to even: 362.05 TFLOP/s is 362 TFLOP/s
     return si(rounded, unit, DIGITS)
