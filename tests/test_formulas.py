@@ -428,7 +428,7 @@ def test_what_two_levels_send() -> None:
     assert route.sent("all-reduce") == (Fraction(7, 4), Fraction(1, 8))
     assert route.sent("all-gather") == (Fraction(7, 8), Fraction(1, 16))
     assert route.sent("all-to-all") == (Fraction(7, 16), HALF)
-    assert Route((inner, SWITCH), (4,)).sent("all-gather") == (Fraction(3, 4), 0)
+    assert Route((inner, SWITCH), (4,)).sent("all-gather") == (Fraction(3, 4), ZERO)
 
 
 def test_how_many_hops_a_collective_takes() -> None:
@@ -445,8 +445,8 @@ def test_how_many_hops_a_collective_takes() -> None:
     slow = Link(
         RATE, "torus", 6, ring_multiple=4, hop_latency_s=RATE, typical_hop_latency_s=7 * RATE
     )
-    assert Route((slow,), (8,)).latencies_s("all-reduce") == (8,)
-    assert Route((slow,), (8,)).latencies_s("all-gather", typical=True) == (28,)
+    assert Route((slow,), (8,)).latencies_s("all-reduce") == (Fraction(8),)
+    assert Route((slow,), (8,)).latencies_s("all-gather", typical=True) == (Fraction(28),)
 
 
 def test_how_many_chips_an_interconnect_joins() -> None:
@@ -500,7 +500,7 @@ def settings_and_cases(
     entries = [draw(networks()) for _ in range(draw(st.integers(1, 2)))]
     if len(entries) > 1:
         entries[0] = {"bytes_per_s": 1e9, "topology": "mesh", "domain": 4, "links": 3}
-    along = (shards,)
+    along: tuple[int, ...] = (shards,)
     if len(entries) == 1 and "all-to-all" not in str(form):
         along = draw(axes_of(shards))
     spec = draw(combinations())

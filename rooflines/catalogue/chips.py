@@ -31,6 +31,7 @@ from rooflines.catalogue.forms import (
     parts_of,
     readable,
 )
+from rooflines.catalogue.parts import source_in
 from rooflines.model.operation import OPERANDS
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ __all__ = [
     "chip_sources",
     "dtype_entries",
     "resolve_chips",
-    "source_of",
 ]
 
 
@@ -262,7 +262,9 @@ def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[s
                 part.pop(about_sparsity, None)
     if issubclass(kind, Sourced):
         sources = {
-            key: source_of(part, key) for key in numbers_of(kind) if key in part and key != last
+            key: source_in(part.get("source"), key)
+            for key in numbers_of(kind)
+            if key in part and key != last
         }
         part["source"] = {**{key: text for key, text in sources.items() if text}, last: source}
 
@@ -292,10 +294,3 @@ def _no_number(
     return RooflinesError(
         path, f"names no number that a variant of {variant['base']} can have", fix, close=close
     )
-
-
-def source_of(entry: JSON, key: str) -> str | list[str] | None:
-    """The source of one number of an entry."""
-    source = entry.get("source")
-    of_key: str | list[str] | None = source.get(key) if isinstance(source, Mapping) else source
-    return of_key

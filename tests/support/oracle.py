@@ -596,7 +596,7 @@ def setting_of(
     names = route or list(networks)[:1]
     peak = chip["units"].get(sweep.get("unit", default_unit(sweep)), {}).get(dtypes["compute"])
     level = chip["memory"].get(memory, {})
-    links = ()
+    links: tuple[Link, ...] = ()
     if names and set(names) <= set(networks):
         links = tuple(link_of(name, networks[name]) for name in names)
     network = "+".join(names) if links else None
