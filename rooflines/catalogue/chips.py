@@ -260,8 +260,8 @@ def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[s
         for about_sparsity in ("printed_with_sparsity", "halved"):
             if ".".join([*steps, about_sparsity]) not in variant:
                 part.pop(about_sparsity, None)
-    if last == "hop_latency_s" and ".".join([*steps, "typical_hop_latency_s"]) not in variant:
-        part.pop("typical_hop_latency_s", None)  # the base's: it may be less than the new one
+    if last == "hop_latency_s" and part.get("typical_hop_latency_s", part[last]) < part[last]:
+        del part["typical_hop_latency_s"]  # the base's
     if issubclass(kind, Sourced):
         sources = {
             key: source_in(part.get("source"), key)
