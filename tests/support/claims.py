@@ -402,12 +402,10 @@ def says_network(case: Case) -> bool:
     said = re.search(r", split (\S+?)(?: over ([^,.]+?))?(?: along ([^,.]+))?[,.]", case.subtitle)
     assert said, case.subtitle
     split, over, along = said.groups()
-    frame = case.thresholds() if case.chart.chart != "time" else case.rows()
-    frame = frame.filter(pl.col("sharding") == split)
-    if case.choice.get("chip") in set(frame["chip"]) and case.chart.chart not in (
-        "shards",
-        "layers",
-    ):
+    solved = case.thresholds().filter(pl.col("sharding") == split)
+    frame = solved if solved.height else case.rows().filter(pl.col("sharding") == split)
+    of_all = case.chart.chart in ("shards", "layers")
+    if case.choice.get("chip") in set(frame["chip"]) and not of_all:
         frame = frame.filter(pl.col("chip") == case.choice["chip"])
     networks = set(frame["network"].drop_nulls())
     if not over:
