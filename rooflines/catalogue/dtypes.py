@@ -13,9 +13,9 @@ from rooflines.model.operation import OPERANDS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflines.catalogue.entries import DtypeFile, NamedCombination
+    from rooflines.catalogue.entries import DtypeFile, Format, NamedCombination
 
-__all__ = ["Combination", "combinations_of"]
+__all__ = ["Combination", "combinations_of", "stored_bits"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,11 @@ class Combination:
     name: str
     bits: Mapping[str, Fraction]
     compute: str
+
+
+def stored_bits(form: Format) -> Fraction:
+    """Bits per element as stored, its share of a block's scale included [bit]."""
+    return exact(form.bits) + Fraction(form.scale_bits or 0, form.block or 1)
 
 
 def combinations_of(
@@ -65,8 +70,5 @@ def _combination(form: str | NamedCombination, dtypes: DtypeFile) -> Combination
                     one_of(getattr(parts, key), dtypes.formats, "no dtype")
         name = f"{parts.x},{parts.w}->{parts.out}@{parts.compute}"
     formats = {operand: dtypes.formats[getattr(parts, operand)] for operand in OPERANDS}
-    bits = {
-        operand: exact(form.bits) + Fraction(form.scale_bits or 0, form.block or 1)
-        for operand, form in formats.items()
-    }
+    bits = {operand: stored_bits(form) for operand, form in formats.items()}
     return Combination(name, bits, parts.compute)

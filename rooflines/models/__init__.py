@@ -1,0 +1,16 @@
+"""Whole models: parameters, caches and groups of decoder-only transformers, exact.
+
+>>> from rooflines import models
+>>> model = models.load("llama-3.1-70b")               # or models.from_hf("config.json")
+>>> model.parameters().total
+70553706496
+>>> model.cache_bytes(8192, "bf16")                    # of one sequence
+2684354560
+"""
+
+from rooflines.models.groups import Step, work
+from rooflines.models.hf import from_hf
+from rooflines.models.library import load
+from rooflines.models.model import Model
+
+__all__ = ["Model", "Step", "from_hf", "load", "work"]

@@ -1,0 +1,273 @@
+"""A model as groups: what runs as one kernel, and how often. Costs are exact polynomials.
+
+Tensors that are made and used up inside a group cost no memory traffic. Softmax, norms, rotary
+embeddings and biases are not counted as work. A cost is a sum of products of extents, as in
+`rooflines.model.costs`; its variables are those of `Group.extents`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from rooflines.basics.errors import RooflinesError, one_of, placed
+from rooflines.basics.numbers import whole
+from rooflines.model.costs import evaluate
+from rooflines.models.cache import entries_moved, pairs
+from rooflines.models.shape import check_phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rooflines.models.shape import Matrix, Moe, Phase, Shape, TensorClass
+
+__all__ = ["COSTS", "ROUTINGS", "Group", "Step", "Terms", "groups_of", "touched_experts", "work"]
+
+UNIFORM, SAME, ALL = ROUTINGS = ("uniform", "same", "all")
+"""Which experts the tokens of a step choose: each its own, at random; all the same k; every one."""
+
+Terms = dict[tuple[str, ...], Fraction]
+"""A cost: the coefficient of every product of extents."""
+
+ONCE: tuple[str, ...] = ()
+SEQUENCES = ("B",)
+TOKENS = ("B", "T")
+
+COSTS = ("weights", "flops", "cache", "reads", "writes")
+"""The costs of a group, fields of `Group`."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """The sizes of a step.
+
+    Attributes:
+        B: Sequences [1].
+        S: Tokens of each sequence after the step [1].
+        T: New tokens of each sequence [1].
+        routing: Which experts the tokens choose: `uniform`, `same` or `all`.
+
+    Raises:
+        RooflinesError: A size is no whole number above zero, T is more than S, or no such routing.
+    """
+
+    B: int
+    S: int
+    T: int = 1
+    routing: str = UNIFORM
+
+    def __post_init__(self) -> None:
+        """Refuse invalid sizes."""
+        for name in ("B", "S", "T"):
+            with placed(name):
+                whole(getattr(self, name))
+        if self.T > self.S:
+            problem = f"is {self.T}, more than the {self.S} tokens after the step"
+            raise RooflinesError("T", problem, "give at most S new tokens; S counts them too")
+        with placed("routing"):
+            one_of(self.routing, ROUTINGS, "no routing")
+
+    @classmethod
+    def prefill(cls, sequences: int, prompt: int, routing: str = UNIFORM) -> Step:
+        """A step that reads whole prompts."""
+        return cls(sequences, prompt, prompt, routing)
+
+
+@dataclass(frozen=True)
+class Group:
+    """One kernel of a model, and how many layers have it.
+
+    Attributes:
+        name: Its name: `embed`, `qkv`, `attention`, ...
+        count: Layers with it [1].
+        tensors: The class of its weights; None without weights.
+        weights: Elements of the weights that a step reads [1].
+        flops: Floating-point operations, a multiply-add counted as two [FLOP].
+        cache: Elements of the cache that are read or written [1].
+        reads: Elements of activations read from memory [1].
+        writes: Elements of activations written to memory [1].
+        window: Tokens that a token attends to; None: all [1].
+        moe: The experts, for their number and those per token; None without experts.
+    """
+
+    name: str
+    count: int
+    tensors: TensorClass | None = None
+    weights: Terms = field(default_factory=dict)
+    flops: Terms = field(default_factory=dict)
+    cache: Terms = field(default_factory=dict)
+    reads: Terms = field(default_factory=dict)
+    writes: Terms = field(default_factory=dict)
+    window: int | None = None
+    moe: Moe | None = None
+
+    def extents(self, step: Step) -> dict[str, int | Fraction]:
+        """The variables of the costs.
+
+        Returns:
+            `B` sequences and `T` new tokens of each; `pairs` of tokens and `entries` of the cache
+            moved, of one sequence; `touched` experts, for groups with experts.
+        """
+        values: dict[str, int | Fraction] = {
+            "B": step.B,
+            "T": step.T,
+            "pairs": pairs(step.S, step.T, self.window),
+            "entries": entries_moved(step.S, step.T, self.window),
+        }
+        if self.moe is not None:
+            tokens = step.B * step.T
+            values["touched"] = touched_experts(self.moe.E, self.moe.k, tokens, step.routing)
+        return values
+
+    def of(self, cost: str, step: Step) -> Fraction:
+        """A cost of the group in one layer, exact.
+
+        Args:
+            cost: One of `COSTS`.
+            step: The sizes.
+        """
+        terms: Terms = getattr(self, cost)
+        return evaluate(terms, self.extents(step))
+
+
+def touched_experts(experts: int, per_token: int, tokens: int, routing: str = UNIFORM) -> Fraction:
+    """Experts of one layer that the tokens of a step use [1].
+
+    Args:
+        experts: E [1].
+        per_token: k [1].
+        tokens: Tokens of the step [1].
+        routing: `uniform`, `same` or `all`.
+
+    Returns:
+        uniform: the expectation E (1 - (1 - k/E)^tokens), exact; same: k, which nothing is below;
+        all: E.
+    """
+    if routing == SAME:
+        return Fraction(per_token)
+    if routing == ALL:
+        return Fraction(experts)
+    return experts * (1 - (1 - Fraction(per_token, experts)) ** tokens)
+
+
+def groups_of(shape: Shape, phase: Phase) -> tuple[Group, ...]:
+    """The groups of a model in the order in which they run; those of all layers one after another.
+
+    Args:
+        shape: The model.
+        phase: `decode`, or `prefill`; they differ for MLA only.
+
+    Raises:
+        RooflinesError: There is no such phase.
+    """
+    with placed("phase"):
+        check_phase(phase)
+    width = shape.D
+    head = Fraction(shape.table)
+    return (
+        Group("embed", 1, writes={TOKENS: Fraction(width)}),
+        *_attention(shape, phase),
+        *_mlps(shape),
+        *_experts(shape),
+        Group(
+            "unembed",
+            1,
+            "head",
+            weights={ONCE: head},
+            flops={SEQUENCES: 2 * head},
+            reads={SEQUENCES: Fraction(width)},
+            writes={SEQUENCES: Fraction(shape.V)},
+        ),
+    )
+
+
+def work(groups: Iterable[Group], cost: str, step: Step) -> Fraction:
+    """A cost of all groups, over all layers, exact.
+
+    Args:
+        groups: The groups.
+        cost: One of `COSTS`.
+        step: The sizes.
+
+    Raises:
+        RooflinesError: There is no such cost.
+    """
+    with placed("cost"):
+        one_of(cost, COSTS, "no cost of a group")
+    return sum((group.count * group.of(cost, step) for group in groups), Fraction(0))
+
+
+def _linear(matrix: Matrix, count: int, tensors: TensorClass = "weights") -> Group:
+    weights = Fraction(matrix.weights)
+    return Group(
+        matrix.name,
+        count,
+        tensors,
+        weights={ONCE: weights},
+        flops={TOKENS: 2 * weights},
+        reads={TOKENS: Fraction(matrix.reads)},
+        writes={TOKENS: Fraction(matrix.writes)},
+    )
+
+
+def _attention(shape: Shape, phase: Phase) -> Iterator[Group]:
+    """Projections, and the attention itself by window, before the last projection."""
+    attention = shape.attention
+    *before, last = attention.matrices(shape.D, phase)
+    for matrix in before:
+        yield _linear(matrix, shape.layers)
+    flops, reads, writes = attention.core(phase)
+    for layers, window in shape.windows:
+        yield Group(
+            "attention" if window is None else "attention-window",
+            layers,
+            flops={("B", "pairs"): Fraction(flops)},
+            cache={("B", "entries"): Fraction(attention.cache_elements)},
+            reads={TOKENS: Fraction(reads)},
+            writes={TOKENS: Fraction(writes)},
+            window=window,
+        )
+    yield _linear(last, shape.layers)
+
+
+def _mlps(shape: Shape) -> Iterator[Group]:
+    if shape.mlp is not None and shape.mlp_layers:
+        for matrix in shape.mlp.matrices(shape.D):
+            yield _linear(matrix, shape.mlp_layers)
+
+
+def _experts(shape: Shape) -> Iterator[Group]:
+    moe, width = shape.moe, Fraction(shape.D)
+    if moe is None or not shape.moe_layers:
+        return
+    expert = Fraction(moe.expert(shape.D))
+    router = width * moe.E
+    yield Group(
+        "router",
+        shape.moe_layers,
+        "weights",
+        weights={ONCE: router},
+        flops={TOKENS: 2 * router},
+        reads={TOKENS: width},
+    )
+    yield Group(
+        "experts",
+        shape.moe_layers,
+        "experts",
+        weights={("touched",): expert},
+        flops={TOKENS: 2 * moe.k * expert},
+        reads={TOKENS: moe.k * width},
+        writes={TOKENS: moe.k * width},
+        moe=moe,
+    )
+    if moe.shared:
+        yield Group(
+            "shared",
+            shape.moe_layers,
+            "weights",
+            weights={ONCE: moe.shared * expert},
+            flops={TOKENS: 2 * moe.shared * expert},
+            reads={TOKENS: width},
+            writes={TOKENS: width},
+        )

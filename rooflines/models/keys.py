@@ -1,0 +1,225 @@
+"""The keys of a config.json: each is read, known not to change a count, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.errors import Mistakes, RooflinesError, close_to, placed, quote
+from rooflines.basics.numbers import whole
+from rooflines.models.shape import LARGEST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Keys"]
+
+OFF = (None, False, [], {})
+"""Values of `WITHOUT` that change no count."""
+
+HARMLESS = frozenset(
+    [
+        "_attn_implementation",
+        "_attn_implementation_autoset",
+        "_name_or_path",
+        "architectures",
+        "attention_dropout",
+        "attn_implementation",
+        "auto_map",
+        "aux_loss_alpha",
+        "begin_suppress_tokens",
+        "bos_token_id",
+        "chunk_size_feed_forward",
+        "clip_qkv",
+        "embd_pdrop",
+        "eos_token_id",
+        "finetuning_task",
+        "for_llm_compression",
+        "generation_config",
+        "hidden_act",
+        "hidden_activation",
+        "hidden_dropout",
+        "id2label",
+        "initializer_range",
+        "label2id",
+        "logits_soft_cap",
+        "max_position_embeddings",
+        "model_type",
+        "norm_eps",
+        "norm_topk_prob",
+        "original_max_position_embeddings",
+        "output_attentions",
+        "output_hidden_states",
+        "output_router_logits",
+        "pad_token_id",
+        "partial_rotary_factor",
+        "pretraining_tp",
+        "problem_type",
+        "query_pre_attn_scalar",
+        "resid_pdrop",
+        "return_dict",
+        "rms_norm_eps",
+        "rope_interleave",
+        "rope_local_base_freq",
+        "rope_parameters",
+        "rope_scaling",
+        "rope_theta",
+        "rotary_dim",
+        "router_aux_loss_coef",
+        "router_jitter_noise",
+        "routed_scaling_factor",
+        "scoring_func",
+        "sep_token_id",
+        "seq_aux",
+        "swiglu_limit",
+        "task_specific_params",
+        "tokenizer_class",
+        "torchscript",
+        "transformers_version",
+        "transformers.js_config",
+        "unk_token_id",
+        "use_bfloat16",
+        "use_cache",
+        "attn_logit_softcapping",
+        "final_logit_softcapping",
+        "cache_implementation",
+    ]
+)
+"""Keys that change no count in any family."""
+
+WITHOUT = frozenset(
+    [
+        "add_cross_attention",
+        "cross_attention_hidden_size",
+        "is_decoder",
+        "is_encoder_decoder",
+        "pruned_heads",
+        "tie_encoder_decoder",
+    ]
+)
+"""Keys that change no count while they are off."""
+
+
+class Keys:
+    """Reads keys of a config.json, and refuses those that nobody read.
+
+    Args:
+        config: The mapping.
+        family: Its family, for messages.
+    """
+
+    def __init__(self, config: Mapping[str, Any], family: str) -> None:
+        self.config, self.family = config, family
+        self.read: set[str] = set()
+
+    def get(self, name: str, default: object = None) -> Any:  # noqa: ANN401, any JSON value
+        """A value, or the default where it is absent or null."""
+        self.read.add(name)
+        value = self.config.get(name)
+        return default if value is None else value
+
+    def size(self, name: str, default: int | None = None, least: int = 1) -> int:
+        """A whole number.
+
+        Raises:
+            RooflinesError: It is absent without a default, differs per layer, or is no size.
+        """
+        value = self.get(name, default)
+        if value is None:
+            raise RooflinesError(
+                "",
+                f"lacks {name}",
+                f"add {name}: the file may be incomplete",
+                close=self._like(name),
+            )
+        with placed(name):
+            if isinstance(value, list | Mapping):
+                raise RooflinesError(
+                    "",
+                    "differs per layer, which is not modelled",
+                    "describe the model in the form of config/models.yaml if its layers are equal",
+                )
+            return whole(value, least=least, largest=LARGEST)
+
+    def maybe(self, name: str) -> int | None:
+        """A whole number above zero; None where it is absent, null or false."""
+        return None if self.get(name) in (None, False) else self.size(name)
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """True or false.
+
+        Raises:
+            RooflinesError: It is neither.
+        """
+        value = self.get(name, default)
+        if not isinstance(value, bool):
+            raise RooflinesError(name, f"is {quote(value)}", "write true or false")
+        return value
+
+    def items(self, name: str) -> list[Any]:
+        """A list; empty where it is absent or null.
+
+        Raises:
+            RooflinesError: It is no list.
+        """
+        value = self.get(name, [])
+        if not isinstance(value, list):
+            raise RooflinesError(name, f"is {quote(value)}, which is no list", "write a list")
+        return value
+
+    def only(self, name: str, *allowed: object, reason: str) -> None:
+        """Refuse a value that the family's shape does not cover.
+
+        Args:
+            name: The key.
+            allowed: Values that it may have; absent and null are allowed.
+            reason: What another value means.
+
+        Raises:
+            RooflinesError: It has another value.
+        """
+        value = self.get(name)
+        if value is not None and value not in allowed:
+            fix = "use a config of a model without it"
+            raise RooflinesError(name, f"is {quote(value)}: {reason}", fix)
+
+    def off(self, name: str, reason: str) -> None:
+        """Refuse a switch that is on.
+
+        Args:
+            name: The key.
+            reason: What it means.
+
+        Raises:
+            RooflinesError: It is on, or no switch.
+        """
+        if self.flag(name):
+            raise RooflinesError(name, f"is true: {reason}", "use a config of a model without it")
+
+    def ignore(self, *names: str) -> None:
+        """Keys that change no count in this family."""
+        self.read.update(names)
+
+    def check(self) -> None:
+        """Refuse keys that were not read and could change a count.
+
+        Raises:
+            RooflinesError: There are such keys; each is a mistake.
+        """
+        known = self.read | HARMLESS
+        fix = (
+            "remove it if it changes neither weights nor cache, or describe the model in the form "
+            "of config/models.yaml"
+        )
+        with Mistakes() as mistakes:
+            for key, value in self.config.items():
+                if key in known or (key in WITHOUT and value in OFF):
+                    continue
+                with mistakes.at(str(key)):
+                    problem = f"is a key that configs of {self.family} are not known to have"
+                    raise RooflinesError(
+                        "", f"{problem}, and could change a count", fix, close=close_to(key, known)
+                    )
+
+    def _like(self, name: str) -> Iterable[str]:
+        return [key for key in close_to(name, map(str, self.config)) if key not in self.read]

@@ -1,0 +1,189 @@
+"""The catalogue of models, `config/models.yaml`: published shapes, each with its source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from rooflines.basics.errors import Mistakes, RooflinesError, close_to, quote
+from rooflines.basics.numbers import whole
+from rooflines.basics.yaml_file import in_file, read_yaml
+from rooflines.catalogue.chips import CONFIG_DIR
+from rooflines.catalogue.forms import Entry, Text
+from rooflines.models.dtypes import ModelDtypes, check_dtypes
+from rooflines.models.model import Model
+from rooflines.models.shape import Shape, checked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["CONVENTIONS", "MODELS_FILE", "ModelEntry", "Published", "load", "model_entries", "read"]
+
+MODELS_FILE = CONFIG_DIR / "models.yaml"
+
+Convention = Literal["active", "active_with_embedding", "active_without_tables"]
+CONVENTIONS: tuple[Convention, ...] = ("active", "active_with_embedding", "active_without_tables")
+"""What counts of active parameters include: the unembedding, both token tables, or neither."""
+
+
+NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}")
+
+
+def _printed(value: object) -> int | str:
+    """A count: a whole number, or as it is printed, such as 1026.41B."""
+    if isinstance(value, str) and value[-1:] in ("B", "M"):
+        try:
+            float(value[:-1])
+        except ValueError:
+            pass
+        else:
+            return value
+    return whole(value)
+
+
+def _integer(value: object) -> int:
+    return whole(value, least=-(2**53))
+
+
+Printed = Annotated[
+    int | str,
+    BeforeValidator(_printed),
+    WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}]}),
+]
+
+
+class Published(Entry):
+    """The publisher's own counts."""
+
+    total: Printed = Field(description="all parameters, as printed [1]")
+    active: Printed | None = Field(None, description="active parameters, as printed [1]")
+    convention: Convention | None = Field(
+        None, description="what `active` includes; null: none of the three conventions gives it"
+    )
+    match: Literal["exact", "surplus", "rounded"] = Field(
+        description=(
+            "exact: the shape gives `total` to the last parameter; surplus: with `surplus` it "
+            "does; rounded: with `surplus`, if any, it rounds to `total`"
+        )
+    )
+    surplus: Annotated[int, BeforeValidator(_integer)] = Field(
+        0, description="parameters that `total` counts besides those of the shape [1]"
+    )
+    note: Text | None = Field(None, description="what the surplus is, or what differs")
+
+
+class ModelEntry(Shape):
+    """A model of the catalogue."""
+
+    name: Text = Field(description="its name for readers")
+    aliases: list[Text] = Field(
+        default_factory=list, description="names that it is published under; same shape"
+    )
+    dtypes: ModelDtypes | None = Field(None, description="the dtypes that it is published in")
+    published: Published = Field(description="the publisher's own counts")
+    source: Text = Field(description="the document that the shape is read from")
+    note: Text | None = Field(None, description="what else to know")
+
+    def model(self, name: str) -> Model:
+        """The model under a name."""
+        return Model(name, self, self.dtypes, self.note)
+
+
+def read(entries: object) -> dict[str, ModelEntry]:
+    """Entries by id, checked.
+
+    Args:
+        entries: The YAML value of `models:`.
+
+    Raises:
+        RooflinesError: An entry is wrong, or two models share a name.
+    """
+    if not isinstance(entries, Mapping):
+        raise RooflinesError("", f"is {quote(entries)}, which is no mapping", "write models by id")
+    models: dict[str, ModelEntry] = {}
+    owners: dict[str, str] = {}
+    with Mistakes() as mistakes:
+        for name, value in entries.items():
+            with mistakes.at(str(name)):
+                _check_name(name)
+                entry = checked(ModelEntry, value)
+                _check(name, entry, owners)
+                models[name] = entry
+    return models
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise RooflinesError(
+            "",
+            f"is {quote(name)}, which is no name of a model",
+            "use lower-case letters, digits, dots and hyphens, a letter or digit first",
+        )
+
+
+def _check(name: str, entry: ModelEntry, owners: dict[str, str]) -> None:
+    """Refuse unknown dtypes, and names that another model has."""
+    with Mistakes() as mistakes:
+        if entry.dtypes is not None:
+            with mistakes.at("dtypes"):
+                check_dtypes(entry.dtypes)
+        for alias in (name, *entry.aliases):
+            owner = owners.setdefault(alias.lower(), name)
+            if owner != name:
+                mistakes.add(
+                    RooflinesError(
+                        "aliases", f"has {quote(alias)}, a name of {owner}", "give it to one model"
+                    )
+                )
+
+
+@cache
+def model_entries() -> dict[str, ModelEntry]:
+    """The models of the catalogue by id.
+
+    Raises:
+        RooflinesError: The file is wrong.
+    """
+    content = read_yaml(MODELS_FILE)
+    with in_file(MODELS_FILE, "models"):
+        return read(content.get("models") if isinstance(content, Mapping) else None)
+
+
+def load(name: str) -> Model:
+    """A model of the catalogue.
+
+    Args:
+        name: Its id, such as `llama-3.1-70b`, or a name that it is published under, such as
+            `meta-llama/Llama-3.1-70B`; upper or lower case.
+
+    Raises:
+        RooflinesError: The catalogue has no such model; close names are told.
+    """
+    entries = model_entries()
+    if isinstance(name, str):
+        for known, entry in entries.items():
+            if name.lower() in (alias.lower() for alias in (known, *entry.aliases)):
+                return entry.model(known)
+    raise RooflinesError(
+        "model",
+        f"is {quote(name)}, which is no model of the catalogue",
+        "see `rooflines models`, or read its config.json with rooflines.models.from_hf",
+        close=_close(name, entries),
+    )
+
+
+def _close(name: object, entries: Mapping[str, ModelEntry]) -> Iterable[str]:
+    """Ids close to a name, which may be a published one."""
+    text = str(name)
+    by_alias = {
+        alias.rpartition("/")[2].lower(): known
+        for known, entry in entries.items()
+        for alias in entry.aliases
+    }
+    close: list[Any] = [*close_to(text, entries)]
+    close += [by_alias[alias] for alias in close_to(text.rpartition("/")[2], by_alias)]
+    return list(dict.fromkeys(close))[:4]

@@ -1,0 +1,129 @@
+"""A model: its shape with a name, and the questions that its shape answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.basics.text import count
+from rooflines.models import cache, footprint
+from rooflines.models.counts import Parameters, parameters_of
+from rooflines.models.dtypes import ModelDtypes, dtypes_of
+from rooflines.models.groups import Group, groups_of
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from rooflines.models.shape import Phase, Shape
+
+__all__ = ["Model"]
+
+
+@dataclass(frozen=True, repr=False)
+class Model:
+    """A decoder-only transformer.
+
+    Attributes:
+        name: Its id, or the file that it was read from.
+        shape: Its layers and sizes.
+        dtypes: The dtypes that it is published in; None where its source does not say.
+        note: What its shape leaves out.
+    """
+
+    name: str
+    shape: Shape
+    dtypes: ModelDtypes | None = None
+    note: str | None = None
+
+    def __repr__(self) -> str:
+        """Name, parameters, layers and cache, in one line."""
+        total, per_token = self.parameters().total, cache.cache_elements(self.shape, 1)
+        return (
+            f"<Model {self.name}: {count(total)} parameters, {self.shape.layers} layers, "
+            f"{count(per_token)} cache elements a token>"
+        )
+
+    def parameters(self) -> Parameters:
+        """Its parameters by part, with `.total`, `.active` and two other conventions [1]."""
+        return parameters_of(self.shape)
+
+    def cache_elements(self, S: int) -> int:  # noqa: N803, the letter of the docs
+        """Cache elements of one sequence of S tokens [1]."""
+        return cache.cache_elements(self.shape, S)
+
+    def cache_bytes(self, S: int, dtype: str) -> int | Fraction:  # noqa: N803, the same
+        """Bytes of the cache of one sequence of S tokens [byte], exact.
+
+        Args:
+            S: Tokens of the sequence [1].
+            dtype: A format of the dtype catalogue; scales of blocks are counted.
+
+        Raises:
+            RooflinesError: S or the dtype is invalid.
+        """
+        return cache.cache_bytes(self.shape, S, dtype)
+
+    def weights_bytes(self, dtypes: Any = None) -> int | Fraction:  # noqa: ANN401, see dtypes_of
+        """Bytes of all parameters [byte], exact.
+
+        Args:
+            dtypes: A format, or `{weights: , experts: , head: }`; by default as published.
+
+        Raises:
+            RooflinesError: A dtype is unknown, or the published ones are.
+        """
+        return footprint.weights_bytes(self.shape, self._dtypes(dtypes))
+
+    def max_batch(  # noqa: PLR0913, all but the first two have a default
+        self,
+        capacity: float | Fraction,
+        S: int,  # noqa: N803, the same
+        dtypes: Any = None,  # noqa: ANN401, see dtypes_of
+        *,
+        tp: int = 1,
+        dp: int = 1,
+        cache_split: str = cache.BY_HEADS,
+    ) -> int:
+        """The most sequences of S tokens whose caches fit beside the weights [1], exact.
+
+        Args:
+            capacity: Memory of one chip [byte].
+            S: Tokens of each sequence [1].
+            dtypes: A format, or `{weights: , experts: , head: , cache: }`; by default as published.
+            tp: Chips that share the weights of a replica [1].
+            dp: Replicas [1].
+            cache_split: `heads`: split by KV heads, replicated beyond them; `batch`: by sequences.
+
+        Raises:
+            RooflinesError: An argument is invalid.
+        """
+        return footprint.max_batch(
+            self.shape,
+            capacity,
+            S,
+            self._dtypes(dtypes),
+            tp=tp,
+            dp=dp,
+            cache_split=cache_split,
+        )
+
+    def groups(self, phase: Phase) -> tuple[Group, ...]:
+        """What runs as one kernel, with exact costs, in the order in which it runs.
+
+        Args:
+            phase: `decode` or `prefill`.
+
+        Raises:
+            RooflinesError: There is no such phase.
+        """
+        return groups_of(self.shape, phase)
+
+    def _dtypes(self, form: object) -> ModelDtypes:
+        if form is not None:
+            return dtypes_of(form)
+        if self.dtypes is None:
+            raise RooflinesError(
+                "dtypes", f"are not known for {self.name}", "give them, such as bf16"
+            )
+        return self.dtypes
