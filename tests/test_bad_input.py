@@ -608,8 +608,7 @@ def test_a_mistake_in_a_catalogue_is_placed_in_that_file(tmp_path: Path) -> None
     (tmp_path / "dtypes.yaml").write_text(
         mutations.DTYPES.replace("{bits: 16", "{bits: many"), encoding="utf-8"
     )
-    catalogue.DTYPES_FILE = tmp_path / "dtypes.yaml"
-    fuzzing.forget()
+    fuzzing.use_catalogues(catalogue.CHIPS_FILE, tmp_path / "dtypes.yaml")
     with pytest.raises(
         rooflines.RooflinesError, match=r"dtypes\.yaml:3: formats\.bf16\.bits is 'many'"
     ):
@@ -622,8 +621,7 @@ def test_an_element_has_a_sensible_number_of_bits(bits: str, tmp_path: Path) -> 
     (tmp_path / "dtypes.yaml").write_text(
         mutations.DTYPES.replace("bits: 16", f"bits: {bits}"), encoding="utf-8"
     )
-    catalogue.DTYPES_FILE = tmp_path / "dtypes.yaml"
-    fuzzing.forget()
+    fuzzing.use_catalogues(catalogue.CHIPS_FILE, tmp_path / "dtypes.yaml")
     with pytest.raises(
         rooflines.RooflinesError,
         match=r"dtypes\.yaml:3: formats\.bf16\.bits is .*, which no element takes",
