@@ -4,10 +4,14 @@ import fcntl
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -40,6 +44,17 @@ def snakemake() -> Snakemake:
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def browser() -> "Iterator[Browser]":
+    """Debian's Chromium, one per worker; tests that use it are skipped without."""
+    from visits import CHROMIUM, chromium  # noqa: PLC0415, most tests need no browser
+
+    if CHROMIUM is None:
+        pytest.skip("no browser: apt-get install chromium")
+    with chromium() as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -22,9 +22,7 @@ def lies(said: Sequence[Case]) -> list[tuple[str, ...]]:
     """The titles that are false, with the chart and the reader's choice."""
     assert said
     return [
-        (case.chart.id, str(case.choice), case.title, case.subtitle)
-        for case in said
-        if false(case)
+        (case.chart.id, str(case.choice), case.title, case.subtitle) for case in said if false(case)
     ]
 
 

@@ -27,9 +27,7 @@ ACROSS = 3
 ON_DISK, COMPUTED = 'charts.on_disk("results")', "charts.of_config(rooflines.load_config())"
 
 
-def charts_of(
-    readme: str, results: Path | None = None
-) -> dict[str, tuple[str, dict[str, Any]]]:
+def charts_of(readme: str, results: Path | None = None) -> dict[str, tuple[str, dict[str, Any]]]:
     """Charts that README's snippet makes of the default config: function and specification by name.
 
     Args:

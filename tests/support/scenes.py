@@ -86,7 +86,6 @@ def hostile(name: str) -> dict[str, Any]:
     return {"sweeps": sweeps(list(own)), "chips": own}
 
 
-
 @cache
 def config_of(name: str) -> rooflines.Config:
     """A config by its name in `CONFIGS`."""
