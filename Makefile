@@ -36,7 +36,9 @@ tests: .venv/ready-dev
 	@$(BIN)/pytest --quiet --numprocesses 2 --dist worksteal
 
 verify: .venv/ready-dev  ## long tests: every row against exact arithmetic, a hundred killed runs, full disks (half an hour)
-	@$(BIN)/pytest --quiet --numprocesses 2 --dist loadfile tests/verify
+	@HYPOTHESIS_PROFILE=thorough $(BIN)/pytest --quiet --numprocesses 2 --dist loadfile tests/verify $(RANDOM_SWEEPS)
+
+RANDOM_SWEEPS := tests/test_properties.py tests/test_laws.py tests/test_ranges.py tests/test_space.py
 
 mutate: .venv/ready-mutate  ## mutation test of the formulas; tests/verify/mutants.md explains the survivors (hours)
 	@$(BIN)/python tests/verify/mutate.py

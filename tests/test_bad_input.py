@@ -56,7 +56,7 @@ def _own_catalogue() -> Iterator[None]:
 
 
 @settings(
-    max_examples=200,  # `make verify` draws 20,000
+    max_examples=60,  # `make verify` draws 20,000
     deadline=None,
     database=None,
     print_blob=True,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from documents import README, with_tables
+from example import example
 
 import rooflines
 
@@ -115,19 +116,22 @@ def test_the_example_config_runs_with_the_command_below_it(
     tmp_path: Path, repository: Path, snakemake: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     """The config and the command of "Your own sweep" give a table and thresholds."""
-    (example,) = [code for language, code in BLOCKS if language == "yaml"]
-    (tmp_path / "my.yaml").write_text(example, encoding="utf-8")
-    (command,) = re.findall(
-        r"^    (snakemake .*--configfile my\.yaml.*)$", TEXT, flags=re.MULTILINE
-    )
-    arguments = shlex.split(command.replace("path/to/rooflines", str(repository)))[1:]
-    run = snakemake(
-        *(argument for argument in arguments if argument not in ("--cores", "4")), cwd=tmp_path
-    )
+    arguments = example(tmp_path, repository)
+    tables = ("results/tables/index.csv", "results/thresholds.parquet")
+    run = snakemake(*tables, *arguments, cwd=tmp_path)
     assert run.returncode == 0, run.stdout
     frame = rooflines.scan(tmp_path / "elsewhere" / "results", "decode").collect()
     assert frame["chip"].n_unique() == 3
     assert frame["shape"].n_unique() == 2
+
+
+def test_the_example_config_has_charts_and_a_site(
+    tmp_path: Path, repository: Path, snakemake: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """A dry run of the same command; `make verify` runs it."""
+    run = snakemake(*example(tmp_path, repository), "--dry-run", cwd=tmp_path)
+    assert run.returncode == 0, run.stdout
+    assert {"roofline", "bundle"} <= set(re.findall(r"\w+", run.stdout))
 
 
 def test_the_column_tables_are_those_of_the_dictionary() -> None:

@@ -6,9 +6,10 @@ from itertools import pairwise, product
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
+from random_sweeps import check
 
 import rooflines
 from rooflines.model.columns import TEXTS
@@ -42,7 +43,7 @@ def _whole() -> pl.DataFrame:
     return sweep_rows(SWEEP).collect()
 
 
-@settings(deadline=None)
+@check(50)
 @given(cuts=st.lists(st.integers(0, SWEEP.rows), max_size=4))
 def test_slices_add_up_to_the_whole(whole: pl.DataFrame, cuts: list[int]) -> None:
     """For any cuts, the parts concatenated are the whole, row for row."""
