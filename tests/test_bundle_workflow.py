@@ -6,44 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from bundles import HOSTILE
-from conftest import Once, Snakemake
+from conftest import Once
+from hostile import KINDS, run_hostile
 from playwright.sync_api import Browser, Page
 from visits import Visit
 
-CONFIG: dict[str, Any] = {
-    "sweeps": {
-        "decode": {
-            "operation": "matmul",
-            "grid": {"B": {"from": 1, "to": 4096, "factor": 2}},
-            "shapes": [
-                {"name": HOSTILE, "D": 4096, "F": 14336},
-                {"name": "llama-3-8b-down", "D": 14336, "F": 4096},
-            ],
-            "dtypes": ["bf16", "fp8"],
-            "chips": ["h100-sxm", "tpu-v5e"],
-            "sharding": ["none", "column/gather-x"],
-            "shards": [1, 2, 4, 8],
-            "thresholds": ["B", "shards"],
-        },
-    },
-    "charts": [{"chart": kind, "sweep": "decode"} for kind in ("roofline", "shards", "time")],
-}
-"""Charts with the name of a shape: in a legend, a menu or a title."""
+from rooflines.charts.registry import charts as all_charts
 
 
 @pytest.fixture(scope="module")
-def hostile(once: Once, repository: Path, snakemake: Snakemake) -> Path:
-    """The site of a run with a hostile name."""
-
-    def run(folder: Path) -> None:
-        (folder / "my.yaml").write_text(yaml.safe_dump(CONFIG))
-        options = ("--snakefile", repository / "Snakefile", "--configfile", "my.yaml")
-        done = snakemake(*options, cwd=folder)
-        assert done.returncode == 0, done.stdout
-
-    return once("hostile-site", run) / "results" / "bundle"
+def hostile(once: Once) -> Path:
+    """The site of a run with hostile names."""
+    return once("hostile", run_hostile) / "results" / "bundle"
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +87,8 @@ def test_every_chart_of_the_default_config_is_drawn(
     browser: Browser, default: Path, theme: str, width: int
 ) -> None:
     """All kinds of charts; in the light theme for every choice of a reader."""
-    assert {chart["id"].partition("-")[0] for chart in charts(default)} >= set()
+    families = {chart.family for chart in all_charts().values()}
+    assert {chart["family"] for chart in charts(default)} == families
     check_every_chart(browser, default, theme, width, chosen=theme == "light" and width > 390)
 
 
@@ -122,7 +97,7 @@ def test_a_hostile_name_is_drawn_as_text(
     browser: Browser, hostile: Path, theme: str, width: int
 ) -> None:
     """In each chart that has it, for every choice."""
-    assert len(charts(hostile)) == len(CONFIG["charts"])
+    assert len(charts(hostile)) == len(KINDS) + 1
     check_every_chart(browser, hostile, theme, width, chosen=True)
 
 

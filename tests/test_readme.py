@@ -44,27 +44,14 @@ def swept(tmp_path_factory: pytest.TempPathFactory, default_results: Path) -> Pa
     "code", [*SNIPPETS, *SCALING], ids=lambda code: code.strip().splitlines()[0][:40]
 )
 def test_a_snippet_runs_on_what_the_workflow_made(code: str, swept: Path) -> None:
-    """Every Python snippet, also of docs/scaling.md, runs unchanged beside the results."""
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=swept,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert run.returncode == 0, run.stderr
+    """Every Python snippet, also of docs/scaling.md, runs unchanged beside the results.
 
-
-@pytest.mark.parametrize("code", SNIPPETS[:4], ids=["polars", "pandas", "duckdb", "pyarrow"])
-def test_a_snippet_that_loads_a_table_finds_rows(code: str, swept: Path) -> None:
-    """Each of the four ways to load a table gives rows."""
-    *before, last = code.strip().splitlines()
-    counted = "\n".join(
-        [*before, f"found = {last}", "raise SystemExit(0 if len(found) > 1 else 'no rows')"]
-    )
+    Each of the first four, the ways to load a table, gives rows.
+    """
+    last = code.strip().splitlines()[-1]
+    counted = f"\nraise SystemExit(0 if len({last.partition('  #')[0]}) > 1 else 'no rows')"
     run = subprocess.run(
-        [sys.executable, "-c", counted],
+        [sys.executable, "-c", code + (counted if code in SNIPPETS[:4] else "")],
         cwd=swept,
         capture_output=True,
         text=True,
