@@ -12,8 +12,8 @@ from bundles import HOSTILE
 from fuzzing import config_of_texts
 
 ROOT = Path(__file__).resolve().parents[2]
-KINDS = ("roofline", "shards", "time")
-"""Charts with the name of a shape: in a menu, a label or a title."""
+KINDS = ("roofline", "shards")
+"""Charts with the name of a shape: in a menu or a title."""
 
 DECODE: dict[str, Any] = {
     "operation": "matmul",
