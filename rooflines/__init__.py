@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from rooflines.basics.errors import RooflinesError as RooflinesError
     from rooflines.config import Config as Config
     from rooflines.config import load_config as load_config
+    from rooflines.explanation.answer import Explanation as Explanation
+    from rooflines.explanation.answer import explain as explain
     from rooflines.results.provenance import Origin as Origin
     from rooflines.results.provenance import origin as origin
     from rooflines.results.tables import scan as scan
@@ -37,6 +39,7 @@ HOMES = {
     **dict.fromkeys(("chips", "columns", "dtypes", "rows", "skipped", "thresholds"), "api"),
     **dict.fromkeys(("PlausibilityWarning", "RooflinesError"), "basics.errors"),
     **dict.fromkeys(("Config", "load_config"), "config"),
+    **dict.fromkeys(("Explanation", "explain"), "explanation.answer"),
     **dict.fromkeys(("Origin", "origin"), "results.provenance"),
     "scan": "results.tables",
 }

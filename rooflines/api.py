@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.catalogue.chips import chip_entries, dtype_entries, source_of
+from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.dtypes import combinations_of
+from rooflines.catalogue.parts import numbers_with_sources
 from rooflines.critical.thresholds import all_thresholds
 from rooflines.model import columns as dictionary
 from rooflines.model.operation import OPERANDS
 from rooflines.sweep.table import skipped_rows, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from rooflines.config import Config
 
 __all__ = ["chips", "columns", "dtypes", "rows", "skipped", "thresholds"]
@@ -70,7 +69,9 @@ def chips(config: Config | None = None) -> pl.DataFrame:
     Returns:
         `chip`, `name`, `vendor`, `base` (null: no variant), `path` (such as
         `memory.hbm.bytes_per_s`), `value` (in the SI unit of the path's last word),
-        `source`, `confidence`, `estimate`, `halved`, `printed_with_sparsity`, `note`.
+        `source`, `confidence`, `estimate`, `halved`, `printed_with_sparsity`, `clock` (of a peak:
+        `boost` if it is for the printed boost clock, which the chip may exceed), `note`. Shares
+        (measured, efficiencies, calibrations) are left out.
     """
     entries = chip_entries() if config is None else config.chips
     records = [
@@ -82,9 +83,9 @@ def chips(config: Config | None = None) -> pl.DataFrame:
             **number,
         }
         for chip, entry in entries.items()
-        for number in _numbers(entry.plain)
+        for number in numbers_with_sources(entry)
     ]
-    texts = ("chip", "name", "vendor", "base", "path", "source", "confidence", "note")
+    texts = ("chip", "name", "vendor", "base", "path", "source", "confidence", "clock", "note")
     kinds = {
         "value": pl.Float64,
         "estimate": pl.Boolean,
@@ -99,42 +100,12 @@ def chips(config: Config | None = None) -> pl.DataFrame:
         "estimate",
         "halved",
         "printed_with_sparsity",
+        "clock",
         "note",
     )
     return pl.DataFrame(
         records, schema={name: kinds.get(name, pl.String) for name in order}, orient="row"
     )
-
-
-def _numbers(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every number of a chip with its source and remarks."""
-    parts: list[tuple[str, Mapping[str, Any]]] = [
-        (f"units.{unit}.{dtype}", peak)
-        for unit, peaks in entry["units"].items()
-        for dtype, peak in peaks.items()
-    ]
-    parts += [(f"memory.{name}", level) for name, level in entry["memory"].items()]
-    parts += [(f"networks.{name}", network) for name, network in entry["networks"].items()]
-    parts += [("power", entry["power"])] if "power" in entry else []
-    parts += [(f"prices.{index}", price) for index, price in enumerate(entry.get("prices", []))]
-    for path, part in parts:
-        for key, value in part.items():
-            if (
-                isinstance(value, int | float)
-                and not isinstance(value, bool)
-                and key != "printed_with_sparsity"
-            ):
-                source = source_of(part, key) or source_of(entry, key)
-                yield {
-                    "path": f"{path}.{key}",
-                    "value": float(value),
-                    "source": ", ".join(source) if isinstance(source, list) else source,
-                    "confidence": part.get("confidence"),
-                    "estimate": part.get("estimate", False),
-                    "halved": part.get("halved", False),
-                    "printed_with_sparsity": part.get("printed_with_sparsity"),
-                    "note": part.get("note"),
-                }
 
 
 def dtypes() -> pl.DataFrame:

@@ -23,7 +23,15 @@ from rooflines.basics.errors import (
 from rooflines.basics.numbers import number
 from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.catalogue.entries import Chip, DtypeFile, Sourced, is_source
-from rooflines.catalogue.forms import checked_name, is_entry, numbers_of, parts_of, readable
+from rooflines.catalogue.forms import (
+    UNLIMITED,
+    checked_name,
+    is_entry,
+    numbers_of,
+    parts_of,
+    readable,
+)
+from rooflines.catalogue.parts import source_in
 from rooflines.model.operation import OPERANDS
 
 if TYPE_CHECKING:
@@ -40,7 +48,6 @@ __all__ = [
     "chip_sources",
     "dtype_entries",
     "resolve_chips",
-    "source_of",
 ]
 
 
@@ -248,14 +255,18 @@ def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[s
     if not steps or last not in numbers_of(kind):
         raise _no_number(path, last, numbers_of(kind) if steps else parts_of(kind), variant)
     with placed(path):
-        part[last] = number(value)
+        part[last] = value if (last, value) == ("domain", UNLIMITED) else number(value)
     if last == "flops_per_s":
         for about_sparsity in ("printed_with_sparsity", "halved"):
             if ".".join([*steps, about_sparsity]) not in variant:
                 part.pop(about_sparsity, None)
+    if last == "hop_latency_s" and part.get("typical_hop_latency_s", part[last]) < part[last]:
+        del part["typical_hop_latency_s"]  # the base's
     if issubclass(kind, Sourced):
         sources = {
-            key: source_of(part, key) for key in numbers_of(kind) if key in part and key != last
+            key: source_in(part.get("source"), key)
+            for key in numbers_of(kind)
+            if key in part and key != last
         }
         part["source"] = {**{key: text for key, text in sources.items() if text}, last: source}
 
@@ -285,10 +296,3 @@ def _no_number(
     return RooflinesError(
         path, f"names no number that a variant of {variant['base']} can have", fix, close=close
     )
-
-
-def source_of(entry: JSON, key: str) -> str | list[str] | None:
-    """The source of one number of an entry."""
-    source = entry.get("source")
-    of_key: str | list[str] | None = source.get(key) if isinstance(source, Mapping) else source
-    return of_key

@@ -14,16 +14,20 @@ from pydantic import BeforeValidator, Field, model_validator
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.numbers import exact
 from rooflines.catalogue.forms import (
+    UNLIMITED,
     Bits,
     Count,
+    Domain,
     Entry,
     Name,
     NotNegative,
     Positive,
+    Reached,
     Share,
     Text,
 )
 from rooflines.model import resources, target
+from rooflines.model.network import PAIR, Link
 from rooflines.model.operation import Unit  # noqa: TC001, pydantic reads it at run time
 
 if TYPE_CHECKING:
@@ -130,20 +134,30 @@ class Network(Sourced):
             "torus: a line, or a ring where it closes"
         )
     )
-    domain: Count | None = Field(
+    domain: Domain | None = Field(
         None,
         description=(
-            "the most chips one of these joins (torus: along one axis) [1]; null: no limit known"
+            "the most chips one of these joins (torus: along one axis) [1]; unlimited: a routed "
+            "network, as large as its buyer makes it; null: not published"
         ),
     )
     ring_multiple: Count | None = Field(
         None, description="torus: the axis closes into a ring where N is a multiple of this [1]"
     )
-    hop_latency_s: NotNegative = Field(0, description="time of one hop of a collective [s]")
+    hop_latency_s: NotNegative = Field(
+        0, description="least time of one hop of a collective, safe in a lower bound [s]"
+    )
+    typical_hop_latency_s: NotNegative | None = Field(
+        None, description="usual time of one hop of a collective, for estimates [s]"
+    )
 
     @model_validator(mode="after")
     def _fits_topology(self) -> Self:
-        if self.topology == "mesh" and self.domain is not None and self.domain > self.links + 1:
+        if (
+            self.topology == "mesh"
+            and isinstance(self.domain, int)
+            and self.domain > self.links + 1
+        ):
             problem = (
                 f"is {self.domain}, but a mesh of {self.links} links joins "
                 f"{self.links + 1} chips at most"
@@ -159,18 +173,30 @@ class Network(Sourced):
                 f"is set for a {self.topology}",
                 "leave it out: only a torus closes into rings",
             )
+        typical = self.typical_hop_latency_s
+        if typical is not None and typical < self.hop_latency_s:
+            raise RooflinesError(
+                "typical_hop_latency_s",
+                f"is {typical:g}, less than hop_latency_s, {self.hop_latency_s:g}",
+                "give the least time of a hop as hop_latency_s, the usual one as typical",
+            )
         return self
 
     @cached_property
-    def exact(self) -> target.Link:
-        """Exact, for the formulas."""
-        return target.Link(
+    def exact(self) -> Link:
+        """Exact, for the formulas. A domain that is not published is a pair."""
+        mesh = self.links + 1 if self.topology == "mesh" else None
+        domain = mesh if self.domain is None else self.domain
+        typical = self.typical_hop_latency_s
+        return Link(
             exact(self.bytes_per_s),
             self.topology,
             self.links,
-            self.domain,
+            PAIR if domain is None else None if domain == UNLIMITED else int(domain),
             self.ring_multiple,
             exact(self.hop_latency_s),
+            published=domain is not None,
+            typical_hop_latency_s=None if typical is None else exact(typical),
         )
 
 
@@ -193,7 +219,9 @@ class Measured(Sourced):
     """A measured share of a peak; for information, never applied."""
 
     what: Text = Field(description="what was measured")
-    fraction_of_peak: Share = Field(description="share of the nominal peak or rate [1]")
+    fraction_of_peak: Reached = Field(
+        description="share of the nominal peak or rate; above 1 beyond the peak's clock [1]"
+    )
 
 
 class Efficiency(Entry):
@@ -230,6 +258,13 @@ class Chip(Sourced):
     vendor: Text | None = Field(None, description="who makes it")
     year: Count | None = Field(None, description="when it came")
     status: Text | None = Field(None, description="whether it can be had")
+    clock: Literal["boost"] | None = Field(
+        None,
+        description=(
+            "boost: the peaks are for the printed boost clock, which the chip may exceed, so a "
+            "time below the bound is possible"
+        ),
+    )
     aliases: list[Text] | None = Field(None, description="other names")
     base: Name | None = Field(None, description="the chip it is a variant of")
     plausible: list[Text] | None = Field(

@@ -13,6 +13,7 @@ from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
+    Literal,
     Self,
     TypeGuard,
     TypeVar,
@@ -46,12 +47,15 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 __all__ = [
+    "UNLIMITED",
     "Bits",
     "Count",
+    "Domain",
     "Entry",
     "Name",
     "NotNegative",
     "Positive",
+    "Reached",
     "Share",
     "Text",
     "checked_name",
@@ -70,6 +74,12 @@ LEAST_BITS, MOST_BITS = 0.1, 2**20
 
 LEAST_SHARE = 1e-6
 """The least share of a peak that is accepted [1]."""
+
+MOST_REACHED = 2
+"""The most of a peak that is accepted as measured, by a chip above its printed clock [1]."""
+
+UNLIMITED = "unlimited"
+"""The domain of a routed network, which is as large as its buyer makes it."""
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
 
@@ -128,58 +138,59 @@ class Entry(BaseModel):
         return {**{key: value[key] for key in fields if key in value}, **refused}
 
 
-def _positive(value: object) -> int | float:
+def _within(value: object, least: float, most: float, problem: str, fix: str) -> int | float:
+    """A number of a range; otherwise an error with this problem and fix."""
     result = number(value)
-    if result <= 0:
+    if not least <= result <= most:
+        raise RooflinesError("", f"is {quote(value)}, {problem}", fix)
+    return result
+
+
+def _positive(value: object) -> int | float:
+    if number(value) <= 0:
         raise RooflinesError(
             "",
             f"is {quote(value)}, which is not above zero",
             "write a number above zero, in SI units without prefix",
         )
-    if not SMALLEST <= result <= LARGEST:
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which no part of a chip has",
-            f"write a number from {SMALLEST:g} to {LARGEST:g}",
-        )
-    return result
+    fix = f"write a number from {SMALLEST:g} to {LARGEST:g}"
+    return _within(value, SMALLEST, LARGEST, "which no part of a chip has", fix)
 
 
 def _not_negative(value: object) -> int | float:
-    result = number(value)
-    if result and not SMALLEST <= result <= LARGEST:
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which no time is",
-            f"write 0, or a number from {SMALLEST:g} to {LARGEST:g}",
-        )
-    return result
+    if number(value) == 0:
+        return number(value)
+    fix = f"write 0, or a number from {SMALLEST:g} to {LARGEST:g}"
+    return _within(value, SMALLEST, LARGEST, "which no time is", fix)
 
 
 def _bits(value: object) -> int | float:
-    result = number(value)
-    if not LEAST_BITS <= result <= MOST_BITS:
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which no element takes",
-            f"write a number from {LEAST_BITS:g} to {MOST_BITS:,}",
-        )
-    return result
+    fix = f"write a number from {LEAST_BITS:g} to {MOST_BITS:,}"
+    return _within(value, LEAST_BITS, MOST_BITS, "which no element takes", fix)
 
 
 def _share(value: object) -> int | float:
-    result = number(value)
-    if not LEAST_SHARE <= result <= 1:
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which is no share of a peak",
-            f"write a number from {LEAST_SHARE:f} to 1",
-        )
-    return result
+    fix = f"write a number from {LEAST_SHARE:f} to 1"
+    return _within(value, LEAST_SHARE, 1, "which is no share of a peak", fix)
+
+
+def _reached(value: object) -> int | float:
+    fix = f"write a number from {LEAST_SHARE:f} to {MOST_REACHED}; a percentage over 100"
+    return _within(value, LEAST_SHARE, MOST_REACHED, "which no chip reaches of its peak", fix)
 
 
 def _count(value: object) -> int:
     return whole(value)
+
+
+def _domain(value: object) -> int | str:
+    if value == UNLIMITED:
+        return UNLIMITED
+    try:
+        return whole(value)
+    except RooflinesError as error:
+        fix = f"{error.fix}, {UNLIMITED} for a routed network, or nothing if it is not published"
+        raise RooflinesError("", error.problem, fix) from None
 
 
 def checked_name(value: object) -> str:
@@ -219,7 +230,17 @@ Share = Annotated[
     BeforeValidator(_share),
     WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0, "maximum": 1}),
 ]
+Reached = Annotated[
+    float,
+    BeforeValidator(_reached),
+    WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0, "maximum": MOST_REACHED}),
+]
 Count = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
+Domain = Annotated[
+    int | Literal["unlimited"],
+    BeforeValidator(_domain),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"const": UNLIMITED}]}),
+]
 Name = Annotated[
     str,
     BeforeValidator(checked_name),
@@ -229,11 +250,15 @@ Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string"})
 
 
 def plain_type(annotation: Any) -> Any:  # noqa: ANN401, Python has no type of types that covers unions
-    """The type of a field without None and without its validators."""
+    """The type of a field without None, single words and its validators."""
     if get_origin(annotation) is Annotated:
         return plain_type(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
-        kinds = [plain_type(kind) for kind in get_args(annotation) if kind is not NoneType]
+        kinds = [
+            plain_type(kind)
+            for kind in get_args(annotation)
+            if kind is not NoneType and get_origin(kind) is not Literal
+        ]
         return kinds[0] if len(kinds) == 1 else annotation
     return annotation
 

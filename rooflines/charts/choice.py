@@ -275,7 +275,7 @@ def _spec(
     if "sizes" in fills:
         sizes = sizes or _some(sizes_of(sweep, sweep.op.dims[0]))
     if "shards" in fills:
-        shards = shards or [n for n in sweep.config.shards if n in splits][:MOST_SPLITS]
+        shards = shards or [n for n in sweep.counts if n in splits][:MOST_SPLITS]
     return Spec(
         chart=chart.name,
         id=config.id or f"{chart.name}-{sweep.name}",

@@ -102,7 +102,7 @@ def by_chips(sweep: Sweep) -> tuple[int, ...]:
 
 def by_shards(sweep: Sweep) -> tuple[int, ...]:
     """Sort key: most numbers of chips first, then named shapes."""
-    return -len(sweep.config.shards), not sweep.config.shapes
+    return -len(sweep.counts), not sweep.config.shapes
 
 
 def lacking(chart: Chart, sweep: Sweep, *, auto: bool = False) -> str | None:

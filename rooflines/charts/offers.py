@@ -45,16 +45,12 @@ def has_axis(sweep: Sweep, dim: str) -> bool:
 
 def tall(sweep: Sweep, up: str) -> bool:
     """Whether a bound map with this vertical axis has more than a few rows."""
-    return (
-        len(sweep.config.shards) >= SHORT_AXIS
-        if up == SHARDS
-        else len(sizes_of(sweep, up)) >= MAP_AXIS
-    )
+    return len(sweep.counts) >= SHORT_AXIS if up == SHARDS else len(sizes_of(sweep, up)) >= MAP_AXIS
 
 
 def map_dims(sweep: Sweep) -> list[str]:
     """What can be the vertical axis of a bound map of a sweep, those with most rows first."""
-    shards = [SHARDS] if len(sweep.config.shards) > 1 else []
+    shards = [SHARDS] if len(sweep.counts) > 1 else []
     return sorted(
         [*shards, *(dim for dim in sweep.op.dims[1:] if has_axis(sweep, dim))],
         key=lambda up: not tall(sweep, up),
@@ -81,7 +77,7 @@ def check_asked(sweep: Sweep, **asked: str | Sequence[Any] | None) -> None:
         "dtypes": (list(sweep.combinations), "no dtype combination of"),
         **dict.fromkeys(("shape", "shapes"), (shape_names(sweep), "no shape of")),
         "sharding": (list(sweep.shardings), "no sharding of"),
-        "shards": (sweep.config.shards, "no number of chips of"),
+        "shards": (sweep.counts, "no number of chips of"),
         "sizes": (sizes_of(sweep, sweep.op.dims[0]), f"no size of {sweep.op.dims[0]} in"),
         "up": (map_dims(sweep), "nothing that has an axis in"),
         "axis": (

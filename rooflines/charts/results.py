@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -12,6 +12,7 @@ from rooflines.basics.text import abridged, counted
 from rooflines.charts.kit.lazy import pl
 from rooflines.charts.offers import check_asked
 from rooflines.critical.thresholds import sweep_thresholds
+from rooflines.model.columns import AXES
 from rooflines.results.tables import metadata_of, scan
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.sweep import Variant
@@ -110,8 +111,8 @@ class Selection:
         return {chip: by_chip[chip] for chip in self.chips if chip in by_chip}
 
     @cached_property
-    def fewest(self) -> tuple[str, int]:
-        """The sharding and number of chips of charts that show one: the fewest chips.
+    def fewest(self) -> Variant:
+        """The variant of charts that show one, dtypes aside: the fewest chips.
 
         If several shardings have that number of chips, the sweep's first one.
         """
@@ -123,12 +124,12 @@ class Selection:
             if variant.dtypes in self.dtypes
         }
         first = min(variants, key=lambda v: (v.shards, order.index(v.sharding)), default=None)
-        return (first.sharding, first.shards) if first else (order[0], 1)
+        return first or Variant(self.dtypes[0], order[0], (1,))
 
     def served(self) -> list[tuple[ChipRows, Variant]]:
         """The rows and variant of each chip and combination on the fewest chips, if supported."""
         wanted = [
-            (chip_rows, Variant(name, *self.fewest))
+            (chip_rows, replace(self.fewest, dtypes=name))
             for chip_rows in self.by_chip.values()
             for name in self.dtypes
         ]
@@ -154,21 +155,39 @@ class Selection:
 
     def thresholds(self) -> pl.LazyFrame:
         """Their thresholds."""
-        return self._kept(self.results.thresholds(self.sweep.name))
+        return self._kept(self.results.thresholds(self.sweep.name)).filter(share=1)
 
     def on_fewest(self) -> pl.Expr:
         """Whether a row has the sharding and the number of chips of `fewest`."""
-        sharding, shards = self.fewest
-        return (pl.col("sharding") == sharding) & (pl.col("shards") == shards)
+        first = self.fewest
+        return (pl.col("sharding") == first.sharding) & (pl.col("shards") == first.shards)
 
     def _kept(self, frame: pl.LazyFrame) -> pl.LazyFrame:
-        levels = {chip: chip_rows.memory for chip, chip_rows in self.by_chip.items()}
-        level = pl.col("chip").replace_strict(levels, default=None, return_dtype=pl.String)
-        return frame.filter(
+        """Rows of the chips and combinations, from one memory level and over one network each.
+
+        Of several forms of a number of chips, such as 16 and 4x4, the sweep's first; `network` then
+        names the axes too, as in `ici 4x4`.
+        """
+        first = {
+            key: pl.col("chip").replace_strict(
+                {chip: getattr(rows, key) for chip, rows in self.by_chip.items()},
+                default=None,
+                return_dtype=pl.String,
+            )
+            for key in ("memory", "network")
+        }
+        kept = frame.filter(
             pl.col("chip").is_in(self.chips),
             pl.col("dtypes").is_in(self.dtypes),
-            pl.col("memory") == level,
+            *(pl.col(key).eq_missing(value) for key, value in first.items()),
         )
+        if not self.sweep.has_axes:
+            return kept
+        forms = list(self.sweep.forms.values())
+        kept = kept.filter(pl.col(AXES).is_in(forms) | pl.col(AXES).is_null())
+        several = pl.col(AXES).str.contains("x").fill_null(value=False)
+        along = pl.format("{} {}", "network", AXES)
+        return kept.with_columns(network=pl.when(several).then(along).otherwise("network"))
 
 
 def on_disk(results: str | Path) -> Results:

@@ -15,16 +15,18 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.critical.shards_exact import solve_exactly
-from rooflines.critical.solving import OTHERS, PRECISE, ROUNDING, UNSURE, solve_in_slices
-from rooflines.critical.split_lines import (
-    ENDLESS,
-    ONE,
-    OPEN,
-    PAIR,
-    RING,
-    LineColumns,
-    line_columns,
+from rooflines.critical.solving import (
+    OTHERS,
+    PRECISE,
+    ROUNDING,
+    UNSURE,
+    WHOLE_PEAK,
+    solve_in_slices,
 )
+from rooflines.critical.split_lines import ENDLESS, FAR, NEAR, ONE, LineColumns, line_columns
+from rooflines.model.columns import ALWAYS, FOUND, NEVER, UNKNOWN
+from rooflines.model.columns import ENDLESS as WITHOUT_END
+from rooflines.model.network import PAIR
 from rooflines.model.resources import MATH, RESOURCES, Resource
 from rooflines.sweep.metrics import quotient, work
 from rooflines.sweep.space import VARIANT, ChipVariant, axis_columns, keys_of
@@ -32,56 +34,59 @@ from rooflines.sweep.sweep import Sweep, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from fractions import Fraction
 
 __all__ = ["shard_thresholds"]
+
+DEGREE = 2
+"""Of the polynomials in N."""
 
 CLOSE = 1e-12
 """Times that differ by a smaller share may be equal: which is larger is left to exact
 arithmetic."""
 
 
-def most_chips(resource: Resource, piece: str, columns: LineColumns) -> tuple[pl.Expr, pl.Expr]:
-    """The real number of chips up to which t_math is at least one resource's time, on a piece.
+def polynomial(name: str) -> list[pl.Expr]:
+    """Constant, slope and square of a constraint at a row's sizes [s]."""
+    return [pl.col(f"{name}:{power}") for power in range(DEGREE + 1)]
+
+
+def most_within(math_name: str, name: str, columns: LineColumns) -> tuple[pl.Expr, pl.Expr]:
+    """The real number of chips up to which t_math is at least one constraint, on a piece.
 
     Returns:
         The number (below zero: none; infinite: every), and the bound on its relative error.
     """
-    math0, math1, own0, own1 = (
-        pl.col(f"#{name}_{piece}{power}") for name in (MATH.name, resource.name) for power in (0, 1)
-    )
+    math0, math1, _ = polynomial(math_name)
+    own0, own1, own2 = polynomial(name)
     room, need = math0 - own0, own1 - math1
     size = math0.abs() + own0.abs()
-    linear = (
+    real = (
         pl.when(need > 0).then(quotient(room, need)).when(room >= 0).then(math.inf).otherwise(-1.0)
     )
     error = ROUNDING * (2.0 + size / room.abs())
-    latency = f"#latency_{resource.name}"
-    if latency not in columns.values or piece == ONE:
-        return linear, error
-    hop = pl.col(latency)
-    half = hop + math1
-    root = (half * half + 4.0 * hop * math0).sqrt()
+    if f"{name}:{DEGREE}" not in columns.terms:
+        return real, error
+    root = (need * need + 4.0 * own2 * room.clip(0.0)).sqrt()
     quadratic = (
-        pl.when(half < 0)
-        .then(quotient(2.0 * math0, root - half))
-        .otherwise(quotient(half + root, 2.0 * hop))
+        pl.when(need > 0)
+        .then(quotient(2.0 * room, root + need))
+        .otherwise(quotient(root - need, 2.0 * own2))
     )
-    quadratic = pl.when(hop > 0).then(quadratic).otherwise(math.inf)
-    return pl.min_horizontal(linear, quadratic), error + ROUNDING * 4.0
+    return pl.when(own2 > 0).then(quadratic).otherwise(real), error + ROUNDING * 4.0
 
 
 def whole_chips(real: pl.Expr, piece: str) -> pl.Expr:
     """The largest number of chips of a piece that is at most a real one and joined [1]; 0: none."""
-    whole = pl.min_horizontal(real.clip(-1.0, float(ENDLESS)).floor(), "#domain")
-    ring = pl.col("#ring")
+    whole = pl.min_horizontal(real.clip(-1.0, float(ENDLESS)).floor(), "#most")
     if piece == ONE:
         return pl.when(whole >= 1).then(1.0).otherwise(0.0)
-    if piece == OPEN:  # if rings reach as far as lines, the piece of rings has the number
-        pairs = pl.min_horizontal(whole, float(PAIR))  # with multiple 1 every N > 2 closes a ring
-        whole = pl.when(ring == 1).then(pairs).otherwise(whole)
+    if piece == NEAR:  # if rings reach as far as lines, the piece of rings has the number
+        whole = pl.min_horizontal(whole, "#near")
         return pl.when(whole >= PAIR).then(whole).otherwise(0.0)
-    whole = pl.when((ring > 0) & (whole > PAIR)).then(whole - whole % ring).otherwise(0.0)
-    return pl.when(whole > PAIR).then(whole).otherwise(0.0)
+    step = pl.col("#step")
+    whole = pl.when(step > 0).then(whole - whole % step).otherwise(0.0)
+    return pl.when(whole >= pl.col("#least_far")).then(whole).otherwise(0.0)
 
 
 def largest(
@@ -93,20 +98,27 @@ def largest(
         The number (0: not even one, ENDLESS: no largest), the real one behind it, and whether
         rounding leaves it unsure.
     """
-    wholes, reals, unsure = {}, {}, []
-    for piece in (ONE, OPEN, RING) if columns.rings else (ONE, OPEN):
-        bounds = [most_chips(resource, piece, columns) for resource in resources]
-        real = pl.min_horizontal([number for number, _ in bounds])
-        error = pl.max_horizontal([error for _, error in bounds])
-        beyond = pl.col("#domain") + 1.0
+    wholes, reals, unsure = {}, {}, [pl.col("#uneven") > 0]
+    for piece in (ONE, NEAR, FAR):
+        if (MATH.name, piece) not in columns.constraints:
+            continue
+        (math_name,) = columns.constraints[MATH.name, piece]
+        bounds = [
+            most_within(math_name, name, columns)
+            for resource in resources
+            for name in columns.constraints.get((resource.name, piece), [])
+        ]
+        real = pl.min_horizontal([pl.lit(math.inf), *(number for number, _ in bounds)])
+        error = pl.max_horizontal([pl.lit(0.0), *(error for _, error in bounds)])
+        beyond = pl.col("#most") + 1.0
         low, high = ((real * (1 + sign * error)).clip(-1.0, beyond).floor() for sign in (-1, 1))
-        exists = pl.col("#ring") > 0 if piece == RING else True
+        exists = pl.col("#step") > 0 if piece == FAR else True
         unsure.append(((low != high) | (error > PRECISE)) & exists)
         wholes[piece], reals[piece] = whole_chips(real, piece), real
-    number, real = pl.max_horizontal(*wholes.values()), reals[OPEN]
-    if RING in wholes:
-        on_rings = (wholes[RING] > 0) & (wholes[RING] == number)
-        real = pl.when(on_rings).then(reals[RING]).otherwise(real)
+    number, real = pl.max_horizontal(*wholes.values()), reals[NEAR]
+    if FAR in wholes:
+        on_far = (wholes[FAR] > 0) & (wholes[FAR] == number)
+        real = pl.when(on_far).then(reals[FAR]).otherwise(real)
     real = pl.when(number > 0).then(pl.max_horizontal(real, 1.0))
     return number, real, reduce(or_, unsure)
 
@@ -115,31 +127,37 @@ def time_at(resource: Resource, shards: pl.Expr, columns: LineColumns) -> pl.Exp
     """N times a resource's time at N [s]."""
 
     def at(piece: str) -> pl.Expr:
-        return pl.col(f"#{resource.name}_{piece}0") + pl.col(f"#{resource.name}_{piece}1") * shards
+        names = columns.constraints.get((resource.name, piece), [])
+        times = [c0 + shards * (c1 + shards * c2) for c0, c1, c2 in map(polynomial, names)]
+        return pl.max_horizontal(times) if times else pl.lit(0.0)
 
-    ring = pl.col("#ring")
-    several = at(OPEN)
-    if columns.rings:
-        closes = (ring > 0) & (shards > PAIR) & (shards % ring == 0)
-        several = pl.when(closes).then(at(RING)).otherwise(several)
-    latency = f"#latency_{resource.name}"
-    if latency in columns.values:
-        several = pl.max_horizontal(several, shards * (shards - 1.0) * pl.col(latency))
-    return pl.when(shards > 1).then(several).otherwise(at(ONE))
+    step = pl.col("#step")
+    is_far = (step > 0) & (shards >= pl.col("#least_far")) & (shards % step == 0)
+    return pl.when(shards <= 1).then(at(ONE)).when(is_far).then(at(FAR)).otherwise(at(NEAR))
 
 
 def line_values(sweep: Sweep, columns: LineColumns) -> dict[str, pl.Expr]:
-    """Constant and slope of every line at a row's sizes; zero for a line that no variant has."""
-    pieces = [f"#{r.name}_{piece}" for r in RESOURCES for piece in (ONE, OPEN, RING)]
-    lines = [*pieces, *(f"#{resource.work}_" for resource in RESOURCES)]
+    """Every coefficient at a row's sizes; zero for one that no variant has."""
+    names = [name for piece in columns.constraints.values() for name in piece]
+    names += [f"#{resource.work}_" for resource in RESOURCES]
     return {
-        **{f"{line}{power}": pl.lit(0.0) for line in lines for power in (0, 1)},
-        **{name: work(sweep, "", terms, ()) for name, terms in columns.terms.items()},
+        **{f"{name}:{power}": pl.lit(0.0) for name in names for power in range(DEGREE + 1)},
+        **{
+            name: work(sweep, of_work, terms, ())
+            for name, (of_work, terms) in columns.terms.items()
+        },
     }
 
 
+def next_chips() -> pl.Expr:
+    """The next number of chips that may be joined, after `#number` [1]."""
+    number, group = pl.col("#number"), pl.col("#group")
+    in_groups = (group > 0) & (number >= group)
+    return pl.when(in_groups).then(number - number % group + group).otherwise(number + 1.0)
+
+
 def next_limit() -> tuple[pl.Expr, pl.Expr]:
-    """The bottleneck on one chip more, by the times `#next_<resource>`; and whether it may tie."""
+    """The bottleneck on the next number of chips, by `#next_<resource>`; and whether it may tie."""
     times = [pl.col(f"#next_{resource.name}") for resource in RESOURCES]
     worst = pl.max_horizontal(times)
     label: pl.Expr = pl.lit(RESOURCES[-1].bound)
@@ -156,27 +174,43 @@ def intensity_limits() -> dict[str, pl.Expr]:
     """
     tends = {}
     for resource in OTHERS:
-        constant, slope = pl.col(f"#{resource.work}_0"), pl.col(f"#{resource.work}_1")
-        ratio = quotient(pl.col(f"#{MATH.work}_0"), constant)
+        constant, slope, _ = polynomial(f"#{resource.work}_")
+        ratio = quotient(pl.col(f"#{MATH.work}_:0"), constant)
         tends[f"#tends_{resource.bound}"] = pl.when(slope > 0).then(0.0).otherwise(ratio)
     return tends
 
 
 def stored(number: pl.Expr) -> pl.Expr:
-    """A number of chips as the table has it [1]; null: not even one, or no largest."""
-    return pl.when((number >= 1) & (number < float(ENDLESS))).then(number.cast(pl.Int64))
+    """A number of chips as the table has it [1]; null: not even one, no largest, or unknown."""
+    return pl.when(outcome(number).is_in([FOUND, ALWAYS])).then(number.cast(pl.Int64))
+
+
+def outcome(number: pl.Expr) -> pl.Expr:
+    """What a largest number of chips is: one of `columns.OUTCOMES`."""
+    whole_domain = number >= pl.col("#most")
+    return (
+        pl.when(number < 1)
+        .then(pl.lit(NEVER))
+        .when(number >= float(ENDLESS))
+        .then(pl.lit(WITHOUT_END))
+        .when(whole_domain & (pl.col("#unpublished") > 0))
+        .then(pl.lit(UNKNOWN))
+        .when(whole_domain)
+        .then(pl.lit(ALWAYS))
+        .otherwise(pl.lit(FOUND))
+    )
 
 
 def solve(frame: pl.LazyFrame, sweep: Sweep, columns: LineColumns) -> pl.LazyFrame:
     """Adds the largest numbers of chips in Float64, and `#unsure` where it cannot decide."""
     number, real, number_unsure = largest(OTHERS, columns)
     against = {resource: largest([resource], columns) for resource in OTHERS}
-    next_one = pl.col("#number") + 1.0
-    limited = next_one <= pl.col("#domain")
+    limited = pl.col("#next") <= pl.col("#most")
     label, close = next_limit()
     tends: pl.Expr = pl.lit(None, dtype=pl.Float64)
     for bound in (resource.bound for resource in OTHERS):
         tends = pl.when(pl.col("limit") == bound).then(f"#tends_{bound}").otherwise(tends)
+    known = pl.col("#number") < float(ENDLESS)
     return (
         frame.with_columns(**line_values(sweep, columns))
         .with_columns(
@@ -187,19 +221,25 @@ def solve(frame: pl.LazyFrame, sweep: Sweep, columns: LineColumns) -> pl.LazyFra
             },
             **{f"critical_{resource.name}": stored(own[0]) for resource, own in against.items()},
         )
+        .with_columns(**{"#next": next_chips()})
         .with_columns(
             **{
-                f"#next_{resource.name}": time_at(resource, next_one, columns)
+                f"#next_{resource.name}": time_at(resource, pl.col("#next"), columns)
                 for resource in RESOURCES
             }
         )
         .with_columns(
+            outcome=outcome(pl.col("#number")),
             critical=stored(pl.col("#number")),
-            critical_exact=pl.when(pl.col("#real").is_finite()).then("#real"),
-            limit=pl.when(limited & (pl.col("#number") < float(ENDLESS))).then(label),
+            limit=pl.when(limited & known).then(label),
             **{UNSURE: pl.col(UNSURE) | (limited & close), **intensity_limits()},
         )
-        .with_columns(limit_intensity=tends)
+        .with_columns(
+            critical_exact=pl.when(
+                pl.col("#real").is_finite() & (pl.col("outcome") != UNKNOWN)
+            ).then("#real"),
+            limit_intensity=tends,
+        )
     )
 
 
@@ -207,7 +247,7 @@ def split_variants(sweep: Sweep) -> list[ChipVariant]:
     """Every dtype combination and split of a sweep, on every chip that has an interconnect."""
     splits = [name for name, scheme in sweep.shardings.items() if scheme.split]
     return [
-        (chip_rows, Variant(dtypes, split, 1))
+        (chip_rows, Variant(dtypes, split, (1,)))
         for chip_rows in sweep.by_chip
         if chip_rows.network
         for dtypes in dict.fromkeys(variant.dtypes for variant in chip_rows.variants)
@@ -215,12 +255,12 @@ def split_variants(sweep: Sweep) -> list[ChipVariant]:
     ]
 
 
-def shard_thresholds(sweep: Sweep) -> Iterator[pl.DataFrame]:
-    """Thresholds in the number of chips, in slices."""
+def shard_thresholds(sweep: Sweep, share: Fraction = WHOLE_PEAK) -> Iterator[pl.DataFrame]:
+    """Thresholds in the number of chips for a share of the attainable peak, in slices."""
     variants = split_variants(sweep)
     if not variants:
         return
-    columns = line_columns(sweep, variants)
+    columns = line_columns(sweep, variants, share)
     constants = {
         name: pl.Series(values, dtype=pl.Float64) for name, values in columns.values.items()
     }
@@ -235,5 +275,5 @@ def shard_thresholds(sweep: Sweep) -> Iterator[pl.DataFrame]:
             *map(axis_columns, sweep.inner),
         ],
         lambda frame: solve(frame, sweep, columns),
-        lambda row: solve_exactly(sweep, variants[row[VARIANT]], row),
+        lambda row: solve_exactly(sweep, variants[row[VARIANT]], row, share),
     )

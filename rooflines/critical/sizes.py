@@ -22,10 +22,13 @@ from rooflines.critical.solving import (
     PRECISE,
     ROUNDING,
     UNSURE,
+    WHOLE_PEAK,
     Solution,
+    rate_at,
     solve_in_slices,
 )
-from rooflines.model.costs import evaluate, extent
+from rooflines.model.columns import ALWAYS, BEYOND, FOUND, NEVER
+from rooflines.model.costs import TILED, evaluate, extents
 from rooflines.model.resources import MATH, RESOURCES, Rate, Resource
 from rooflines.sweep.metrics import quotient, work
 from rooflines.sweep.space import VARIANT, ChipVariant, Coefficients, axis_columns, variant_columns
@@ -59,6 +62,9 @@ def affine(
 ) -> dict[str, pl.Expr]:
     """Slope and constant of every work and of every time along an axis.
 
+    Along a tiled axis a work that counts sizes is taken at the last size of each tile, its largest:
+    from a threshold on, every size has to be compute-bound.
+
     Returns:
         `#slope_<work>` [work per extent], `#a_<resource>` [s per extent], `#b_<resource>` [s].
     """
@@ -72,8 +78,11 @@ def affine(
         }
         apart = {dims: name for dims, name in terms.items() if axis not in dims}
         rate = pl.col(f"#rate_{resource.name}")
-        lines[f"#slope_{resource.work}"] = work(sweep, resource.work, along, columns)
-        lines[f"#a_{resource.name}"] = quotient(work(sweep, resource.work, along, columns), rate)
+        slope = work(sweep, resource.work, along, columns)
+        if axis in sweep.tile and resource.work not in TILED:
+            slope = slope * pl.col(f"#span_{axis}")
+        lines[f"#slope_{resource.work}"] = slope
+        lines[f"#a_{resource.name}"] = quotient(slope, rate)
         lines[f"#b_{resource.name}"] = quotient(work(sweep, resource.work, apart, columns), rate)
     return lines
 
@@ -146,6 +155,19 @@ def _rank(resource: str) -> pl.Expr:
     return pl.coalesce(f"#real_{resource}", f"#a_{resource}")
 
 
+def outcome() -> pl.Expr:
+    """What a threshold is, from `critical_exact` and `critical`: one of `columns.OUTCOMES`."""
+    return (
+        pl.when(pl.col("critical_exact").is_null())
+        .then(pl.lit(NEVER))
+        .when(pl.col("critical").is_null())
+        .then(pl.lit(BEYOND))
+        .when(pl.col("critical") == 1)
+        .then(pl.lit(ALWAYS))
+        .otherwise(pl.lit(FOUND))
+    )
+
+
 def solve(
     frame: pl.LazyFrame,
     sweep: Sweep,
@@ -193,7 +215,8 @@ def solve(
             },
         )
         .with_columns(
-            limit=pl.when((pl.col("critical") > 1) | pl.col("critical").is_null()).then("limit")
+            outcome=outcome(),
+            limit=pl.when((pl.col("critical") > 1) | pl.col("critical").is_null()).then("limit"),
         )
         .with_columns(
             limit_intensity=pl.when(limit_slope > 0).then(
@@ -203,13 +226,22 @@ def solve(
     )
 
 
-def exact_line(
-    terms: Mapping[tuple[str, ...], Fraction], axis: str, extents: Mapping[str, int | Fraction]
+def line_of(
+    terms: Mapping[tuple[str, ...], Fraction], axis: str, others: Mapping[str, int | Fraction]
 ) -> ExactLine:
-    """Slope and constant of a work along an axis, exactly."""
+    """Slope and constant of a sum of products along an axis, exactly."""
     along = {tuple(d for d in dims if d != axis): c for dims, c in terms.items() if axis in dims}
     apart = {dims: c for dims, c in terms.items() if axis not in dims}
-    return evaluate(along, extents), evaluate(apart, extents)
+    return evaluate(along, others), evaluate(apart, others)
+
+
+def exact_line(
+    workload: Workload, work: str, axis: str, sizes: Mapping[str, int | Fraction]
+) -> ExactLine:
+    """Slope [work per extent] and constant of a work along an axis, exactly."""
+    slope, constant = line_of(workload.costs[work], axis, extents(workload, work, sizes))
+    per_extent = 1 if work in TILED else elements_per_extent(workload, axis)
+    return slope * per_extent, constant
 
 
 def exact_time_lines(work_line: ExactLine, rate: Rate | None) -> list[ExactLine]:
@@ -240,8 +272,19 @@ def elements_per_extent(workload: Workload, axis: str) -> int:
     return workload.tile[axis] * workload.share(axis) if axis in workload.tile else 1
 
 
+def outcome_of(real: Fraction | None, critical: int | None) -> str:
+    """What a threshold is, from its real and its whole size."""
+    if real is None:
+        return NEVER
+    return BEYOND if critical is None else ALWAYS if critical == 1 else FOUND
+
+
 def solve_exactly(
-    sweep: Sweep, chip_variant: ChipVariant, axis: str, sizes: Mapping[str, int | Fraction]
+    sweep: Sweep,
+    chip_variant: ChipVariant,
+    axis: str,
+    sizes: Mapping[str, int | Fraction],
+    share: Fraction = WHOLE_PEAK,
 ) -> Solution:
     """The thresholds of one row in exact arithmetic.
 
@@ -250,11 +293,11 @@ def solve_exactly(
         chip_variant: The row's chip and variant.
         axis: The dimension solved for.
         sizes: The sizes of the other dimensions [1].
+        share: The share of the attainable peak to solve for [1].
     """
-    workload, target = sweep.case(chip_variant[1]), sweep.target(*chip_variant)
-    extents = {dim: extent(workload, dim, size) for dim, size in sizes.items()}
-    works = {r: exact_line(workload.costs[r.work], axis, extents) for r in RESOURCES}
-    times = {r: exact_time_lines(works[r], r.rate(target)) for r in RESOURCES}
+    workload, target = sweep.case(*chip_variant), sweep.target(*chip_variant)
+    works = {r: exact_line(workload, r.work, axis, sizes) for r in RESOURCES}
+    times = {r: exact_time_lines(works[r], rate_at(r, target, share)) for r in RESOURCES}
     reals = {r: exact_threshold(times[MATH][0], times[r]) for r in OTHERS}
     per_extent = elements_per_extent(workload, axis)
 
@@ -270,6 +313,7 @@ def solve_exactly(
     limit = OTHERS[ranks.index(max(ranks))] if real is None or math.ceil(real) > 1 else None
     limit_slope = works[limit][0] if limit else Fraction(0)
     return Solution(
+        outcome=outcome_of(real, size(real)),
         critical_exact=None if real is None else float(real * per_extent),
         critical=size(real),
         against={resource.name: size(reals[resource]) for resource in OTHERS},
@@ -278,7 +322,9 @@ def solve_exactly(
     )
 
 
-def rule_of_thumb(sweep: Sweep, chip_variant: ChipVariant, axis: str) -> float | None:
+def rule_of_thumb(
+    sweep: Sweep, chip_variant: ChipVariant, axis: str, share: Fraction
+) -> float | None:
     """The size along an axis against memory, with all other dimensions taken as infinite.
 
     Of every work only the products of all other dimensions count then. For a matmul this is bits /
@@ -288,7 +334,7 @@ def rule_of_thumb(sweep: Sweep, chip_variant: ChipVariant, axis: str) -> float |
     Source: All About Rooflines, "Matrix multiplication": B > 240 for bf16 on a TPU v5e.
     """
     memory = OTHERS[0]
-    workload, target = sweep.case(chip_variant[1]), sweep.target(*chip_variant)
+    workload, target = sweep.case(*chip_variant), sweep.target(*chip_variant)
     if all(axis in dims for dims in workload.costs[memory.work]):
         return None
     infinite = set(workload.op.dims) - {axis}
@@ -296,27 +342,30 @@ def rule_of_thumb(sweep: Sweep, chip_variant: ChipVariant, axis: str) -> float |
     def line(resource: Resource) -> ExactLine:
         terms = workload.costs[resource.work]
         leading = {dims: c for dims, c in terms.items() if set(dims) - {axis} == infinite}
-        work_line = exact_line(leading, axis, dict.fromkeys(infinite, 1))
-        return exact_time_lines(work_line, resource.rate(target))[0]
+        work_line = line_of(leading, axis, dict.fromkeys(infinite, 1))
+        return exact_time_lines(work_line, rate_at(resource, target, share))[0]
 
     real = overtakes(line(MATH), line(memory))
     return None if real is None else float(real * elements_per_extent(workload, axis))
 
 
-def dimension_thresholds(sweep: Sweep, axis: str) -> Iterator[pl.DataFrame]:
-    """Thresholds along one dimension, in slices."""
+def dimension_thresholds(
+    sweep: Sweep, axis: str, share: Fraction = WHOLE_PEAK
+) -> Iterator[pl.DataFrame]:
+    """Thresholds along one dimension for a share of the attainable peak, in slices."""
     variants = [
         (chip_rows, variant) for chip_rows in sweep.by_chip for variant in chip_rows.variants
     ]
     coefficients, constants = variant_columns(sweep, variants)
+    constants[f"#rate_{MATH.name}"] *= float(share)
     constants["critical_rule"] = pl.Series(
-        [rule_of_thumb(sweep, each, axis) for each in variants], dtype=pl.Float64
+        [rule_of_thumb(sweep, each, axis, share) for each in variants], dtype=pl.Float64
     )
     others = [dim for dim in sweep.op.dims if dim != axis]
     yield from solve_in_slices(
         [constants, *map(axis_columns, sweep.sizes_without(axis))],
         lambda frame: solve(frame, sweep, axis, coefficients, constants),
         lambda row: solve_exactly(
-            sweep, variants[row[VARIANT]], axis, {dim: row[dim] for dim in others}
+            sweep, variants[row[VARIANT]], axis, {dim: row[dim] for dim in others}, share
         ),
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -14,9 +15,20 @@ from rooflines.sweep.space import decode, length
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from rooflines.model.resources import Rate, Resource
+    from rooflines.model.target import Target
     from rooflines.sweep.space import AxisColumns
 
-__all__ = ["OTHERS", "PRECISE", "ROUNDING", "UNSURE", "Solution", "solve_in_slices"]
+__all__ = [
+    "OTHERS",
+    "PRECISE",
+    "ROUNDING",
+    "UNSURE",
+    "WHOLE_PEAK",
+    "Solution",
+    "rate_at",
+    "solve_in_slices",
+]
 
 OTHERS = [resource for resource in RESOURCES if resource is not MATH]
 """The resources that an operation has to outgrow to be compute-bound."""
@@ -30,6 +42,9 @@ ROUNDING = 1e-14
 ROWS_AT_ONCE = 2**20
 """Thresholds computed together, so that memory does not grow with the sweep."""
 
+WHOLE_PEAK = Fraction(1)
+"""The share of the peak from which an operation is compute-bound [1]."""
+
 UNSURE = "#unsure"
 """The column that says where Float64 cannot decide."""
 
@@ -39,12 +54,14 @@ class Solution:
     """The thresholds of one row.
 
     Attributes:
+        outcome: One of `columns.OUTCOMES`.
         critical_exact, critical: The real and the whole threshold [1]; None: none.
         against: The whole threshold against each resource alone, by its name [1].
         limit: The bottleneck on the other side of the threshold.
         limit_intensity: What the intensity against it tends to [FLOP/byte].
     """
 
+    outcome: str
     critical_exact: float | None
     critical: int | None
     against: Mapping[str, int | None]
@@ -54,12 +71,22 @@ class Solution:
     def columns(self) -> dict[str, int | float | str | None]:
         """The values by column."""
         return {
+            "outcome": self.outcome,
             "critical_exact": self.critical_exact,
             "critical": self.critical,
             **{f"critical_{name}": value for name, value in self.against.items()},
             "limit": self.limit,
             "limit_intensity": self.limit_intensity,
         }
+
+
+def rate_at(resource: Resource, target: Target, share: Fraction) -> Rate | None:
+    """The rate that a threshold compares: for math, a share of the attainable peak.
+
+    At least this share is attained where no other time is above t_math / share.
+    """
+    rate = resource.rate(target)
+    return replace(rate, per_s=rate.per_s * share) if rate and resource is MATH else rate
 
 
 def solve_in_slices(

@@ -1,192 +1,271 @@
-"""How times depend on the number of chips N: N times a time is a line in N, piece by piece.
+"""How times depend on the number of chips N: N times a time is a polynomial in N, piece by piece.
 
 It is constant for math, alpha + beta N for memory, gamma (N - 1) for a collective over links that
-do not change with N. Where the topology changes the rate it is a line on each piece: a mesh adds a
-link with every chip, and a torus has twice the rate where N closes it into a ring. The lines go
-through two points of the formulas that fill the tables. Only a latency, whose hops grow with N, is
-quadratic: it is kept apart, as the latency per hop.
+do not change with N, delta N for hops on a switch and quadratic for hops along a line or a ring.
+Where the topology changes with N there are pieces: a torus closes into rings at multiples of a
+number, and on two levels whole groups are added. A polynomial goes through three points of the
+formulas that fill the tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rooflines.model.resources import RESOURCES, Resource
+from rooflines.critical.solving import rate_at
+from rooflines.model.columns import OF_LEVELS
+from rooflines.model.network import PAIR, most_chips
+from rooflines.model.resources import RESOURCES, Rate, Resource, network_rate, network_rates
 from rooflines.sweep.sweep import Sweep, Variant
 
 if TYPE_CHECKING:
-    from rooflines.model.target import Link
+    from collections.abc import Mapping, Sequence
+
+    from rooflines.model.network import Link
+    from rooflines.model.target import Target
     from rooflines.sweep.space import ChipVariant
 
 __all__ = [
     "ENDLESS",
+    "FAR",
+    "NEAR",
     "ONE",
-    "OPEN",
-    "PAIR",
-    "RING",
+    "Constraint",
     "LineColumns",
-    "domain_of",
-    "latency_per_hop",
+    "Numbers",
+    "Polynomial",
+    "constraints",
     "line_columns",
+    "numbers_of",
     "on_chips",
-    "pieces",
-    "ring_multiple",
-    "time_line",
 ]
 
 ENDLESS = 2**53
 """A split that stays compute-bound on this number of chips has no largest number of chips [1]."""
 
-PAIR = 2
-"""Two chips are never a ring [1]."""
+ONE, NEAR, FAR = "one", "near", "far"
+"""One chip; several; multiples of a step, on which the topology is another."""
 
-Line = Mapping[tuple[str, ...], tuple[Fraction, Fraction]]
-"""For every product of extents: constant and slope in N."""
+Polynomial = tuple[Fraction, ...]
+"""Coefficients of N^0, N^1 and N^2."""
+
+Terms = dict[tuple[str, ...], Polynomial]
+"""For every product of extents its coefficient, a polynomial in N."""
 
 
 @dataclass(frozen=True)
-class Piece:
-    """Numbers of chips over which N times every time is a line, latency aside.
+class Numbers:
+    """The numbers of chips that interconnects join, in pieces.
 
     Attributes:
-        name: For columns.
-        samples: Two of the numbers; the same twice if there is only one [1].
+        most: The most chips; `ENDLESS` without a limit [1].
+        published: Whether that limit is.
+        near: The most chips of the piece `near` [1].
+        step: The piece `far` has the multiples of this, rings or whole groups; 0: none [1].
+        group: Chips that the inner of two networks joins; 0: there is one network [1].
     """
 
-    name: str
-    samples: tuple[int, int]
+    most: int
+    published: bool
+    near: int
+    step: int
+    group: int
+
+    @cached_property
+    def least_far(self) -> int:
+        """The least number of the piece `far` [1]: a ring of three, or two groups."""
+        if self.group:
+            return 2 * self.group
+        return self.step * (PAIR // self.step + 1) if self.step else 0
+
+    def piece(self, shards: int) -> str:
+        """The piece that a number of chips is in."""
+        if shards == 1:
+            return ONE
+        is_far = self.step and shards >= self.least_far and shards % self.step == 0
+        return FAR if is_far else NEAR
+
+    def after(self, shards: int) -> int:
+        """The next number of chips that may be joined [1]."""
+        if self.group and shards >= self.group:
+            return (shards // self.group + 1) * self.group
+        return shards + 1
+
+    @property
+    def samples(self) -> dict[str, tuple[int, ...]]:
+        """Numbers of chips of every piece that determine its polynomials: three, or all."""
+        step, group = self.step, self.group
+        if group:
+            near = tuple(range(2, min(group, 4) + 1))
+            return {ONE: (1,), NEAR: near, FAR: (2 * group, 3 * group, 4 * group)}
+        if not step:
+            return {ONE: (1,), NEAR: (2, 3, 4)}
+        near = (2, step + 1, 2 * step + 1) if step > 1 else (2,)
+        return {ONE: (1,), NEAR: near, FAR: (4 * step, 6 * step, 8 * step)}
 
 
-ONE, OPEN, RING = "one", "open", "ring"
-
-
-def pieces(sweep: Sweep, chip_variant: ChipVariant) -> list[Piece]:
-    """One chip, several chips and, if the interconnect is a torus that closes, rings."""
-    multiple = ring_multiple(sweep, chip_variant)
-    if not multiple:
-        return [Piece(ONE, (1, 1)), Piece(OPEN, (2, 3))]
-    return [
-        Piece(ONE, (1, 1)),
-        Piece(OPEN, (2, multiple + 1)),
-        Piece(RING, (3 * multiple, 4 * multiple)),
-    ]
-
-
-def link_of(sweep: Sweep, chip_variant: ChipVariant) -> Link:
-    """The interconnect of a chip that has one."""
-    chip_rows = chip_variant[0]
-    return sweep.chips[chip_rows.chip].networks[str(chip_rows.network)].exact
-
-
-def domain_of(sweep: Sweep, chip_variant: ChipVariant) -> int | None:
-    """The most chips that the interconnect joins [1]; None: no published limit."""
-    return link_of(sweep, chip_variant).chips_joined
-
-
-def ring_multiple(sweep: Sweep, chip_variant: ChipVariant) -> int | None:
-    """The number whose multiples close a torus into rings [1]; None: it never closes."""
-    link = link_of(sweep, chip_variant)
-    return link.ring_multiple if link.topology == "torus" else None
+def numbers_of(links: tuple[Link, ...]) -> Numbers:
+    """The numbers of chips that a route over these interconnects may have along one axis."""
+    most, published = most_chips(links)
+    inner, most = links[0], ENDLESS if most is None else most
+    if len(links) > 1 and inner.domain is not None:
+        return Numbers(most, published, min(inner.domain, most), inner.domain, inner.domain)
+    ring = inner.ring_multiple or 0 if inner.topology == "torus" else 0
+    return Numbers(most, published, min(most, PAIR) if ring == 1 else most, ring, 0)
 
 
 def on_chips(chip_variant: ChipVariant, shards: int) -> ChipVariant:
     """The same variant on another number of chips."""
     chip_rows, variant = chip_variant
-    return chip_rows, Variant(variant.dtypes, variant.sharding, shards)
+    return chip_rows, Variant(variant.dtypes, variant.sharding, (shards,))
 
 
-def line(
-    values: Callable[[int], Mapping[tuple[str, ...], Fraction]], samples: tuple[int, int]
-) -> Line:
-    """The line through N times a function's values at two N, for every product of extents."""
-    first, second = samples
-    low, high = values(first), values(second)
-    lines = {}
-    for dims in low:  # all numbers of a piece have the same products
-        at_low, at_high = low[dims] * first, high[dims] * second
-        slope = Fraction(at_high - at_low, second - first) if second > first else Fraction(0)
-        lines[dims] = (at_low - slope * first, slope)
-    return lines
+@dataclass(frozen=True)
+class Constraint:
+    """What N times t_math has to reach on a piece: one of the times whose maximum is a time.
+
+    Attributes:
+        resource: The resource.
+        work: The column of its work; empty for the latency of hops.
+        terms: N times the time, or N times the work.
+    """
+
+    resource: Resource
+    work: str
+    terms: Terms
 
 
-def time_line(sweep: Sweep, chip_variant: ChipVariant, resource: Resource, piece: Piece) -> Line:
-    """N times the time that a resource's work takes, for every product of extents [s]."""
-
-    def values(shards: int) -> Mapping[tuple[str, ...], Fraction]:
-        chip_rows, variant = on_chips(chip_variant, shards)
-        rate = resource.rate(sweep.target(chip_rows, variant))
-        if rate is None:
-            return {}
-        terms = sweep.case(variant).costs[resource.work]
-        return {dims: coefficient / rate.per_s for dims, coefficient in terms.items()}
-
-    return line(values, piece.samples)
+def parts(resource: Resource, target: Target, share: Fraction) -> list[tuple[str, Rate]]:
+    """Works and rates; the largest of their times is the time of the resource."""
+    if resource.rate is network_rate:
+        rates = network_rates(target)
+        works = OF_LEVELS if len(rates) > 1 else (resource.work,)
+        return list(zip(works, rates, strict=False))
+    rate = rate_at(resource, target, share)
+    return [(resource.work, rate)] if rate else []
 
 
-def work_line(sweep: Sweep, chip_variant: ChipVariant, resource: Resource) -> Line:
-    """N times a resource's work, for every product of extents [FLOP or byte]."""
-    return line(
-        lambda shards: sweep.case(on_chips(chip_variant, shards)[1]).costs[resource.work], (2, 3)
-    )
+def constraints(
+    sweep: Sweep, chip_variant: ChipVariant, share: Fraction, samples: Sequence[int]
+) -> list[Constraint]:
+    """N times every time on a piece, each as a polynomial in N through its samples."""
+    workloads = [sweep.case(*on_chips(chip_variant, shards)) for shards in samples]
+    targets = [sweep.target(*on_chips(chip_variant, shards)) for shards in samples]
+    found = []
+    for resource in RESOURCES:
+        by_sample = [parts(resource, target, share) for target in targets]
+        for index, (work, first) in enumerate(by_sample[0] if by_sample else []):
+            rates = [each[index][1] for each in by_sample]
+            found.append(
+                Constraint(
+                    resource,
+                    work,
+                    through(
+                        samples,
+                        [
+                            {d: c / rate.per_s for d, c in workload.costs[work].items()}
+                            for workload, rate in zip(workloads, rates, strict=True)
+                        ],
+                    ),
+                )
+            )
+            if first.latency_s:
+                hops: list[dict[tuple[str, ...], Fraction]] = [
+                    {(): rate.latency_s} for rate in rates
+                ]
+                found.append(Constraint(resource, "", through(samples, hops)))
+    return found
 
 
-def latency_per_hop(sweep: Sweep, chip_variant: ChipVariant, resource: Resource) -> Fraction:
-    """The latency of a resource on two chips; on N chips it is N - 1 times that [s]."""
-    rate = resource.rate(sweep.target(*on_chips(chip_variant, 2)))
-    return rate.latency_s if rate else Fraction(0)
+def through(samples: Sequence[int], values: Sequence[Mapping[tuple[str, ...], Fraction]]) -> Terms:
+    """N times the values at some N, as polynomials in N: for every product of extents its own."""
+    return {
+        dims: interpolated([(n, n * value[dims]) for n, value in zip(samples, values, strict=True)])
+        for dims in values[0]  # all numbers of a piece have the same products
+    }
+
+
+def interpolated(points: Sequence[tuple[int, Fraction]]) -> Polynomial:
+    """The coefficients of the polynomial of least degree, at most 2, through points."""
+    constant, slope, square = points[0][1], Fraction(0), Fraction(0)
+    if len(points) > 1:
+        slopes = [(b - a) / (n - m) for (m, a), (n, b) in pairwise(points)]
+        if len(points) > 2:  # noqa: PLR2004, a parabola has three
+            square = (slopes[1] - slopes[0]) / (points[2][0] - points[0][0])
+        slope = slopes[0] - square * (points[0][0] + points[1][0])
+        constant -= slope * points[0][0] + square * points[0][0] ** 2
+    return constant, slope, square
+
+
+def work_terms(
+    sweep: Sweep, chip_variant: ChipVariant, resource: Resource, samples: Sequence[int]
+) -> Terms:
+    """N times a resource's work on a piece, as polynomials in N [FLOP or byte]."""
+    variants = [on_chips(chip_variant, shards) for shards in samples]
+    return through(samples, [sweep.case(*variant).costs[resource.work] for variant in variants])
 
 
 class LineColumns:
-    """Lines as columns of coefficients, one value per variant.
+    """Polynomials as columns of coefficients, one value per variant.
 
     Attributes:
         values: The columns.
-        terms: By `<line>0` (constant) and `<line>1` (slope): the column of every product.
+        terms: By `<name>:<power>` the work that the coefficients belong to, and the column of every
+            product of extents.
+        constraints: By resource name and piece: the names of its constraints.
     """
 
     def __init__(self, count: int) -> None:
         self.count = count
         self.values: dict[str, list[float]] = {}
-        self.terms: dict[str, dict[tuple[str, ...], str]] = {}
+        self.terms: dict[str, tuple[str, dict[tuple[str, ...], str]]] = {}
+        self.constraints: dict[tuple[str, str], list[str]] = {}
 
-    def put_line(self, name: str, index: int, lines: Line) -> None:
-        """Set the line of a variant."""
-        for dims, coefficients in lines.items():
-            for power, coefficient in enumerate(coefficients):
-                column = f"{name}{power}:{','.join(dims)}"
-                self.terms.setdefault(f"{name}{power}", {})[dims] = column
-                self.put(column, index, float(coefficient))
+    def put_terms(self, name: str, work: str, index: int, terms: Terms) -> None:
+        """Set the polynomials of a variant; a coefficient that is always zero has no column."""
+        for dims, polynomial in terms.items():
+            for power, coefficient in enumerate(polynomial):
+                if coefficient:
+                    column = f"{name}:{power}:{','.join(dims)}"
+                    self.terms.setdefault(f"{name}:{power}", (work, {}))[1][dims] = column
+                    self.put(column, index, float(coefficient))
 
     def put(self, column: str, index: int, value: float) -> None:
         """Set the number of a variant."""
         self.values.setdefault(column, [0.0] * self.count)[index] = value
 
-    @property
-    def rings(self) -> bool:
-        """Whether the interconnect of any chip closes into rings."""
-        return any(self.values["#ring"])
 
-
-def line_columns(sweep: Sweep, variants: Sequence[ChipVariant]) -> LineColumns:
-    """All lines and limits of variants.
+def line_columns(sweep: Sweep, variants: Sequence[ChipVariant], share: Fraction) -> LineColumns:
+    """All polynomials and limits of variants.
 
     Returns:
-        Lines of times `#<resource>_<piece>` and of works `#<work>_`; numbers `#latency_<resource>`
-        per hop [s], `#ring` (0: none) and `#domain` [1].
+        Polynomials of times `#<resource>_<piece>_<number>` and of works `#<work>_`; `#most`,
+        `#near`, `#step`, `#least_far` and `#group` as in `Numbers` [1]; `#unpublished`, and
+        `#uneven` where a ring may have an odd number of chips, whose hops are no polynomial.
     """
     columns = LineColumns(len(variants))
     for index, each in enumerate(variants):
+        numbers = numbers_of(sweep.links(each[0]))
+        for piece, samples in numbers.samples.items():
+            count: dict[str, int] = {}
+            for constraint in constraints(sweep, each, share, samples):
+                of = constraint.resource.name
+                name = f"#{of}_{piece}_{count.get(of, 0)}"
+                count[of] = count.get(of, 0) + 1
+                columns.put_terms(name, constraint.work, index, constraint.terms)
+                known = columns.constraints.setdefault((of, piece), [])
+                if name not in known:
+                    known.append(name)
         for resource in RESOURCES:
-            for piece in pieces(sweep, each):
-                times = time_line(sweep, each, resource, piece)
-                columns.put_line(f"#{resource.name}_{piece.name}", index, times)
-            columns.put_line(f"#{resource.work}_", index, work_line(sweep, each, resource))
-            latency = latency_per_hop(sweep, each, resource)
-            if latency:
-                columns.put(f"#latency_{resource.name}", index, float(latency))
-        columns.put("#ring", index, float(ring_multiple(sweep, each) or 0))
-        columns.put("#domain", index, float(domain_of(sweep, each) or ENDLESS))
+            terms = work_terms(sweep, each, resource, samples)
+            columns.put_terms(f"#{resource.work}_", resource.work, index, terms)
+        for name in ("most", "near", "step", "least_far", "group"):
+            columns.put(f"#{name}", index, float(getattr(numbers, name)))
+        columns.put("#unpublished", index, float(not numbers.published))
+        waits = any(link.hop_latency_s for link in sweep.links(each[0]))
+        uneven = waits and not numbers.group and numbers.step % 2
+        columns.put("#uneven", index, float(uneven))
     return columns

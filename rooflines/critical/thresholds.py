@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.basics.numbers import exact
 from rooflines.critical.shards import shard_thresholds
 from rooflines.critical.sizes import dimension_thresholds
-from rooflines.critical.solving import OTHERS
-from rooflines.model.columns import threshold_columns
+from rooflines.critical.solving import OTHERS, WHOLE_PEAK
+from rooflines.model.columns import OUTCOMES, threshold_columns
 from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from fractions import Fraction
 
+    from rooflines.model.columns import Column
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["all_dims", "all_thresholds", "sweep_thresholds"]
+__all__ = ["all_columns", "all_dims", "all_thresholds", "sweep_thresholds"]
 
 
 def sweep_thresholds(sweep: Sweep) -> pl.DataFrame:
@@ -27,20 +31,24 @@ def sweep_thresholds(sweep: Sweep) -> pl.DataFrame:
         The columns of `columns.threshold_columns`, in their order.
     """
     frames: list[pl.DataFrame] = []
-    for axis in sweep.solved:
-        slices = shard_thresholds(sweep) if axis == SHARDS else dimension_thresholds(sweep, axis)
-        frames.extend(in_form(frame, sweep, axis, sweep.op.dims) for frame in slices)
-    return (
-        pl.concat(frames) if frames else in_form(pl.DataFrame(), sweep, "", sweep.op.dims).clear()
-    )
+    for axis, share in product(sweep.solved, map(exact, sweep.config.shares)):
+        slices = (
+            shard_thresholds(sweep, share)
+            if axis == SHARDS
+            else dimension_thresholds(sweep, axis, share)
+        )
+        frames.extend(in_form(frame, sweep, axis, share) for frame in slices)
+    return pl.concat(frames) if frames else in_form(pl.DataFrame(), sweep, "", WHOLE_PEAK).clear()
 
 
-def in_form(frame: pl.DataFrame, sweep: Sweep, axis: str, dims: Sequence[str]) -> pl.DataFrame:
+def in_form(frame: pl.DataFrame, sweep: Sweep, axis: str, share: Fraction) -> pl.DataFrame:
     """The columns of the thresholds, in their order and types; one that the frame lacks is null."""
-    frame = frame.with_columns(sweep=pl.lit(sweep.name), axis=pl.lit(axis))
+    frame = frame.with_columns(
+        sweep=pl.lit(sweep.name), axis=pl.lit(axis), share=pl.lit(float(share))
+    )
     columns = []
-    for column in threshold_columns(tuple(dims)):
-        kind = KINDS.get(column.name, pl.Int64 if column.name in dims else pl.Categorical)
+    for column in threshold_columns(sweep.op.dims, axes=sweep.has_axes):
+        kind = KINDS.get(column.name, pl.Int64 if column.name in sweep.op.dims else pl.Categorical)
         present = column.name in frame.columns and column.name != axis
         columns.append(
             (pl.col(column.name) if present else pl.lit(None)).cast(kind).alias(column.name)
@@ -50,6 +58,8 @@ def in_form(frame: pl.DataFrame, sweep: Sweep, axis: str, dims: Sequence[str]) -
 
 KINDS: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "shards": pl.Int64,
+    "share": pl.Float64,
+    "outcome": pl.Enum(OUTCOMES),
     "critical_exact": pl.Float64,
     "critical": pl.Int64,
     **{f"critical_{resource.name}": pl.Int64 for resource in OTHERS},
@@ -65,12 +75,16 @@ def all_dims(sweeps: Iterable[Sweep]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(dim for sweep in sweeps for dim in sweep.op.dims))
 
 
+def all_columns(sweeps: Sequence[Sweep]) -> tuple[Column, ...]:
+    """The columns of the thresholds of several sweeps, in order."""
+    return threshold_columns(all_dims(sweeps), axes=any(sweep.has_axes for sweep in sweeps))
+
+
 def all_thresholds(sweeps: Sequence[Sweep]) -> pl.DataFrame:
     """The thresholds of several sweeps, concatenated.
 
     A dimension that an operation lacks is null in its rows.
     """
-    dims = all_dims(sweeps)
     frames = [sweep_thresholds(sweep) for sweep in sweeps]
-    order = [column.name for column in threshold_columns(dims)]
+    order = [column.name for column in all_columns(sweeps)]
     return pl.concat(frames, how="diagonal").select(order)

@@ -6,7 +6,23 @@ from dataclasses import dataclass, replace
 
 from rooflines.model.resources import MATH, RESOURCES
 
-__all__ = ["METRICS", "SKIPPED", "TEXTS", "Column", "table_columns", "threshold_columns"]
+__all__ = [
+    "ALWAYS",
+    "AXES",
+    "BEYOND",
+    "ENDLESS",
+    "FOUND",
+    "METRICS",
+    "NEVER",
+    "OF_LEVELS",
+    "OUTCOMES",
+    "SKIPPED",
+    "TEXTS",
+    "UNKNOWN",
+    "Column",
+    "table_columns",
+    "threshold_columns",
+]
 
 
 @dataclass(frozen=True)
@@ -40,13 +56,22 @@ KEYS = (
     Column("shape", "", "name of the shape that sets the sizes", null="the sweep has no shapes"),
 )
 
-TEXTS = tuple(column.name for column in KEYS if not column.unit)
+AXES = "axes"
+"""The key with the chips along each axis, in tables of sweeps that split over several."""
+
+AXES_COLUMN = Column(
+    AXES, "", "chips along each axis of a torus, such as 4x4; one number for one axis"
+)
+
+TEXTS = (*(column.name for column in KEYS if not column.unit), AXES)
 """Keys with text values: Categorical in every table."""
 
 WORK_MEANING = {
     "flops": ("FLOP", "floating-point operations per chip; a multiply-add counts as two"),
     "memory_bytes": ("byte", "bytes moved between memory level and unit, per chip"),
     "network_bytes": ("byte", "bytes sent over the interconnect, per chip"),
+    "network_inner_bytes": ("byte", "those sent over the inner of two networks"),
+    "network_outer_bytes": ("byte", "those sent over the outer of two networks"),
     "footprint_bytes": ("byte", "bytes occupied by x, w and out, per chip"),
 }
 
@@ -96,11 +121,14 @@ METRICS = (
 )
 """Columns besides the keys; `columns:` of a sweep selects from these."""
 
+OF_LEVELS = ("network_inner_bytes", "network_outer_bytes")
+"""Metrics of sweeps over two networks only."""
+
 SKIPPED = (
     Column("sweep", "", "name of the sweep"),
     *(
         Column(c.name, c.unit, c.meaning, null="applies to all")
-        for c in KEYS
+        for c in (*KEYS, AXES_COLUMN)
         if c.name not in ("operation", "shape")
     ),
     Column("rows", "1", "number of rows left out of the table"),
@@ -108,67 +136,113 @@ SKIPPED = (
 )
 
 
+FOUND, NEVER, ALWAYS, ENDLESS, BEYOND, UNKNOWN = OUTCOMES = (
+    "found",
+    "never",
+    "always",
+    "without-end",
+    "beyond-2^62",
+    "domain-unknown",
+)
+"""What a threshold is: a number, or the reason why there is none."""
+
+
+SOLUTION = (
+    Column("share", "1", "share of the attainable peak solved for; 1: compute-bound"),
+    Column(
+        "outcome",
+        "",
+        f"what the solution is: {', '.join(OUTCOMES)}; always: on the whole axis, or on all "
+        "chips that the interconnect joins",
+    ),
+    Column(
+        "critical_exact",
+        "1",
+        "real size (axis `shards`: real number of chips) at which t_math equals the largest "
+        "other time",
+        null="never compute-bound; axis `shards`: not even on one chip, or no upper limit",
+    ),
+    Column(
+        "critical",
+        "1",
+        "smallest integer size that is compute-bound (share < 1: that attains the share); axis "
+        "`shards`: most chips (within the interconnect) that still are",
+        null="see outcome: never, beyond-2^62, without-end or domain-unknown",
+    ),
+    *(
+        Column(
+            f"critical_{r.name}",
+            "1",
+            f"`critical` against t_{r.name} alone",
+            null="as for `critical`",
+        )
+        for r in OTHERS
+    ),
+    Column(
+        "critical_rule",
+        "1",
+        "rule of thumb: `critical_exact` against memory for infinite other dimensions",
+        null="all operands have the dimension, never compute-bound, or axis is shards",
+    ),
+    Column(
+        "limit",
+        "",
+        "bottleneck below `critical` (axis `shards`: on one chip more); always, if `critical` "
+        "is null",
+        null="always compute-bound",
+    ),
+    Column(
+        "limit_intensity",
+        "FLOP/byte",
+        "intensity of the `limit` resource as the dimension tends to infinity",
+        null="infinite, or no limit",
+    ),
+)
+"""What is solved for, and the solution."""
+
+
 def dimension(dim: str) -> Column:
     """The column with the sizes of a dimension."""
     return Column(dim, "1", f"size of dimension {dim}")
 
 
-def table_columns(dims: tuple[str, ...]) -> tuple[Column, ...]:
-    """The columns of a table of an operation over `dims`, in order."""
-    return (*KEYS, *(dimension(dim) for dim in dims), *METRICS)
+def keys(*, axes: bool) -> tuple[Column, ...]:
+    """The keys of a table, with the chips along each axis or without."""
+    *others, shape = KEYS
+    return (*others, AXES_COLUMN, shape) if axes else KEYS
 
 
-def threshold_columns(dims: tuple[str, ...]) -> tuple[Column, ...]:
-    """The columns of the thresholds of operations over `dims`, in order."""
+def table_columns(
+    dims: tuple[str, ...], *, axes: bool = False, levels: bool = False
+) -> tuple[Column, ...]:
+    """The columns of a table, in order.
+
+    Args:
+        dims: The dimensions of its operation.
+        axes: Whether the sweep splits over several axes of a torus.
+        levels: Whether the sweep has routes over two networks.
+    """
+    metrics = (metric for metric in METRICS if levels or metric.name not in OF_LEVELS)
+    return (*keys(axes=axes), *(dimension(dim) for dim in dims), *metrics)
+
+
+def threshold_columns(dims: tuple[str, ...], *, axes: bool = False) -> tuple[Column, ...]:
+    """The columns of the thresholds of operations over `dims`, in order.
+
+    Args:
+        dims: The dimensions.
+        axes: Whether any sweep splits over several axes of a torus.
+    """
     return (
         Column("sweep", "", "name of the sweep"),
-        *(replace(key, null="axis is shards") if key.name == "shards" else key for key in KEYS),
+        *(
+            replace(key, null="axis is shards") if key.name in ("shards", AXES) else key
+            for key in keys(axes=axes)
+        ),
         Column("axis", "", "variable of the threshold: a dimension, or shards"),
         *(
             replace(dimension(dim), null=f"axis is {dim}, or the operation has no {dim}")
             for dim in dims
         ),
-        Column(
-            "critical_exact",
-            "1",
-            "real size (axis `shards`: real number of chips) at which t_math equals the largest "
-            "other time",
-            null="never compute-bound; axis `shards`: not even on one chip, or no upper limit",
-        ),
-        Column(
-            "critical",
-            "1",
-            "smallest integer size that is compute-bound; axis `shards`: most chips (within the "
-            "interconnect) that still are",
-            null="never compute-bound, or critical_exact is 2^62 or more; axis `shards`: not even "
-            "on one chip, or no upper limit (then limit is null too)",
-        ),
-        *(
-            Column(
-                f"critical_{r.name}",
-                "1",
-                f"`critical` against t_{r.name} alone",
-                null="as for `critical`",
-            )
-            for r in OTHERS
-        ),
-        Column(
-            "critical_rule",
-            "1",
-            "rule of thumb: `critical_exact` against memory for infinite other dimensions",
-            null="all operands have the dimension, never compute-bound, or axis is shards",
-        ),
-        Column(
-            "limit",
-            "",
-            "bottleneck below `critical` (axis `shards`: on one chip more); always, if `critical` "
-            "is null",
-            null="always compute-bound",
-        ),
-        Column(
-            "limit_intensity",
-            "FLOP/byte",
-            "intensity of the `limit` resource as the dimension tends to infinity",
-            null="infinite, or no limit",
-        ),
+        *SOLUTION,
     )

@@ -8,7 +8,7 @@ serve the tables (as floats) and the thresholds (as integers).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,7 +20,16 @@ if TYPE_CHECKING:
 
     from rooflines.model.sharding import Sharding
 
-__all__ = ["BITS_PER_BYTE", "COSTS", "Term", "Workload", "evaluate", "extent"]
+__all__ = [
+    "BITS_PER_BYTE",
+    "COSTS",
+    "TILED",
+    "Term",
+    "Workload",
+    "evaluate",
+    "exact_cost",
+    "extents",
+]
 
 BITS_PER_BYTE = 8
 
@@ -37,6 +46,8 @@ class Workload:
         bits: Bits per element of `x`, `w` and `out` as stored, block scales included [bit].
         sharding: The split dimension, and the collective that follows.
         shards: N, the chips that share it [1].
+        sent: Bytes that each chip sends over every network level, inner first, per byte of what
+            the sharding transfers [1].
         tile: Elements per tile of the tiled dimensions [1].
         flops: `leading` or `exact`.
     """
@@ -45,6 +56,7 @@ class Workload:
     bits: Mapping[str, Fraction]
     sharding: Sharding
     shards: int
+    sent: tuple[Fraction, ...]
     tile: Mapping[str, int]
     flops: str
 
@@ -57,6 +69,11 @@ class Workload:
             for coefficient, dims in terms(self):
                 by_dims[dims] = by_dims.get(dims, Fraction(0)) + coefficient
         return sums
+
+    @cached_property
+    def untiled(self) -> Workload:
+        """The same without tiles."""
+        return replace(self, tile={})
 
     def share(self, dim: str) -> int:
         """Chips that split this dimension [1]."""
@@ -114,37 +131,54 @@ def memory_bytes(workload: Workload) -> list[Term]:
     ]
 
 
+def _sent(workload: Workload, shares: Iterable[Fraction]) -> list[Term]:
+    """Bytes that one chip sends: shares of the payload of every transfer, by sizes, not tiles."""
+    share = sum(shares, Fraction(0))
+    payloads = [
+        workload.untiled.bytes_of(operand) for operand, _ in workload.sharding.transfers if share
+    ]
+    return [(share * held, dims) for held, dims in payloads]
+
+
 def network_bytes(workload: Workload) -> list[Term]:
-    """Bytes that one chip sends over the interconnect [byte].
+    """Bytes that one chip sends over all interconnects [byte].
 
     Returns:
-        Bytes sent per byte of payload, times the payload as each chip holds it whole; nothing
-        without a collective.
+        Bytes sent per byte of payload, times the payload as each chip holds it whole, or its share
+        in an all-to-all; nothing without a collective.
 
     Source: All About Rooflines, "Network communication rooflines", generalised from two chips to N.
     """
-    payload = workload.sharding.payload()
-    if payload is None or workload.shards == 1:
-        return []
-    held, dims = workload.bytes_of(payload)
-    return [(workload.sharding.bytes_per_payload(workload.shards) * held, dims)]
+    return _sent(workload, workload.sent)
+
+
+def network_inner_bytes(workload: Workload) -> list[Term]:
+    """Bytes that one chip sends within its group, over the inner of two interconnects [byte]."""
+    return _sent(workload, workload.sent[:1])
+
+
+def network_outer_bytes(workload: Workload) -> list[Term]:
+    """Bytes that one chip sends to other groups, over the outer of two interconnects [byte]."""
+    return _sent(workload, workload.sent[1:])
 
 
 def footprint_bytes(workload: Workload) -> list[Term]:
     """Bytes that x, w and out occupy on one chip [byte]: by sizes, not tiles."""
-    untiled = Workload(
-        workload.op, workload.bits, workload.sharding, workload.shards, {}, workload.flops
-    )
-    return [untiled.bytes_of(operand) for operand in OPERANDS]
+    return [workload.untiled.bytes_of(operand) for operand in OPERANDS]
 
 
 COSTS: Mapping[str, Callable[[Workload], list[Term]]] = {
     "flops": flops,
     "memory_bytes": memory_bytes,
     "network_bytes": network_bytes,
+    "network_inner_bytes": network_inner_bytes,
+    "network_outer_bytes": network_outer_bytes,
     "footprint_bytes": footprint_bytes,
 }
 """Every cost by its column."""
+
+TILED = ("flops", "memory_bytes")
+"""Costs of the kernel, which computes whole tiles; the others count sizes."""
 
 
 def evaluate(
@@ -160,11 +194,20 @@ def evaluate(
     return total
 
 
-def extent(workload: Workload, dim: str, size: int | Fraction) -> int | Fraction:
-    """The extent of a size: the size itself or, where the dimension is tiled, its number of tiles.
+def extents(
+    workload: Workload, cost: str, sizes: Mapping[str, int | Fraction]
+) -> dict[str, int | Fraction]:
+    """The extents of sizes in a cost: the sizes or, in a tiled dimension, numbers of tiles.
 
     The tiles are the whole ones that a chip's share of the size needs.
     """
-    if dim not in workload.tile:
-        return size
-    return -(-size // (workload.tile[dim] * workload.share(dim)))
+    tile = workload.tile if cost in TILED else {}
+    return {
+        dim: -(-size // (tile[dim] * workload.share(dim))) if dim in tile else size
+        for dim, size in sizes.items()
+    }
+
+
+def exact_cost(workload: Workload, cost: str, sizes: Mapping[str, int]) -> Fraction:
+    """The exact value of a cost at these sizes."""
+    return evaluate(workload.costs[cost], extents(workload, cost, sizes))

@@ -25,6 +25,7 @@ __all__ = [
     "math_rate",
     "memory_rate",
     "network_rate",
+    "network_rates",
 ]
 
 
@@ -51,18 +52,37 @@ def memory_rate(target: Target) -> Rate:
     return Rate(target.level.bytes_per_s * target.efficiency["memory"])
 
 
-def network_rate(target: Target) -> Rate | None:
-    """Bytes/s out of one chip over the links that the collective uses at once.
+def network_rates(target: Target, *, typical: bool = False) -> list[Rate]:
+    """Bytes/s out of one chip on every level of the network, over the links used at once.
 
-    The latency is that of all its hops.
+    Args:
+        target: Its collectives are all of one kind.
+        typical: Whether hops take their usual time instead of the least.
+
+    Returns:
+        A rate for each level, inner first, with the latency of all hops; none without a collective.
     """
-    link = target.link
-    if link is None or target.shards == 1:
+    route, transfers = target.route, target.sharding.transfers
+    if route is None or not transfers:
+        return []
+    latencies = route.latencies_s(transfers[0][1], typical=typical)
+    return [
+        Rate(level.bytes_per_s * target.efficiency["network"], len(transfers) * latency)
+        for level, latency in zip(route.levels, latencies, strict=True)
+    ]
+
+
+def network_rate(target: Target, *, typical: bool = False) -> Rate | None:
+    """Bytes/s out of one chip, over all levels of the network.
+
+    The levels send chunks of the payload at the same time, so the slowest one determines the time.
+    """
+    rates = network_rates(target, typical=typical)
+    if target.route is None or not rates:
         return None
-    return Rate(
-        link.bytes_per_s * link.links_used(target.shards) * target.efficiency["network"],
-        target.sharding.hops(target.shards) * link.hop_latency_s,
-    )
+    sent = target.route.sent(target.sharding.transfers[0][1])
+    slowest = max(amount / rate.per_s for amount, rate in zip(sent, rates, strict=True))
+    return Rate(sum(sent, Fraction(0)) / slowest, max(rate.latency_s for rate in rates))
 
 
 @dataclass(frozen=True)
@@ -117,11 +137,12 @@ def estimate_rate(resource: Resource, target: Target, calibration: Calibration) 
         calibration: The fitted numbers.
 
     Returns:
-        A rate whose times are the nominal ones over the fitted share; None where the target
-        lacks the resource.
+        A rate whose times are the nominal ones over the fitted share, with the typical latency of
+        hops; None where the target lacks the resource.
     """
-    nominal = resource.rate(
-        replace(target, efficiency=dict.fromkeys(target.efficiency, Fraction(1)))
-    )
-    share = calibration.shares.get(resource.name, Fraction(1))
-    return nominal and Rate(nominal.per_s * share, nominal.latency_s / share)
+    nominal = replace(target, efficiency=dict.fromkeys(target.efficiency, Fraction(1)))
+    rate, share = resource.rate(nominal), calibration.shares.get(resource.name, Fraction(1))
+    if rate is None:
+        return None
+    typical = network_rate(nominal, typical=True) if resource.rate is network_rate else None
+    return Rate(rate.per_s * share, typical.latency_s if typical else rate.latency_s)

@@ -6,17 +6,17 @@ The operands that have the dimension determine the collective.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError, one_of, placed, quote
+from rooflines.model.network import ALL_TO_ALL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from rooflines.model.operation import Operation
 
-__all__ = ["NAMED", "SHARDS", "Sharding", "sharding"]
+__all__ = ["FIRST", "NAMED", "SHARDS", "THEN", "Sharding", "sharding"]
 
 SHARDS = "shards"
 """The name of the number of chips, as a key, a column and an axis to solve for."""
@@ -29,54 +29,34 @@ class Sharding:
     Attributes:
         name: Its name in tables.
         split: The dimension that is split; None for no split.
-        first: The operand all-gathered before the computation, `x` or `w`.
-        then: The collective over the partial sums, `all-reduce` or `reduce-scatter`.
+        transfers: What the chips send: pairs of a tensor, `x`, `w` or `out`, and its collective, a
+            key of `network.PASSES`.
     """
 
     name: str
     split: str | None = None
-    first: str | None = None
-    then: str | None = None
-
-    def payload(self) -> str | None:
-        """The tensor that is sent: the gathered operand, or the partial sums of the result."""
-        return self.first or ("out" if self.then else None)
-
-    def trips(self) -> int:
-        """How many times the payload goes around the ring: twice in an all-reduce."""
-        return 2 if self.then == "all-reduce" else 1 if self.payload() else 0
-
-    def bytes_per_payload(self, shards: int) -> Fraction:
-        """Bytes that each of N chips sends per byte of the payload [1].
-
-        Returns:
-            (N-1)/N for an all-gather or a reduce-scatter, 2 (N-1)/N for an all-reduce, 0 for one
-            chip; exact for a ring.
-
-        Source: All About Rooflines, "Network communication rooflines", generalised from two chips
-            to N.
-        """
-        return Fraction(self.trips() * (shards - 1), shards)
-
-    def hops(self, shards: int) -> int:
-        """Sequential steps of the collective [1]: N-1; 2 (N-1) for an all-reduce; 0 without one."""
-        return self.trips() * (shards - 1)
+    transfers: tuple[tuple[str, str], ...] = ()
 
 
-NAMED: Mapping[str, tuple[str, str | None, str | None]] = {
-    "none": ("", None, None),
-    "contracting/all-reduce": ("contracting", None, "all-reduce"),
-    "contracting/reduce-scatter": ("contracting", None, "reduce-scatter"),
-    "column": ("column", None, None),
-    "column/gather-x": ("column", "x", None),
-    "batch": ("batch", None, None),
-    "batch/gather-w": ("batch", "w", None),
+NAMED: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+    "none": ("", ()),
+    "contracting/all-reduce": ("contracting", (("out", "all-reduce"),)),
+    "contracting/reduce-scatter": ("contracting", (("out", "reduce-scatter"),)),
+    "column": ("column", ()),
+    "column/gather-x": ("column", (("x", "all-gather"),)),
+    "batch": ("batch", ()),
+    "batch/gather-w": ("batch", (("w", "all-gather"),)),
 }
-"""The named shardings: role of the split dimension, operand gathered first, collective after."""
+"""The named shardings: role of the split dimension, and what is sent."""
 
-GATHERS = {"all-gather x": "x", "all-gather w": "w"}
+FIRST = {
+    "all-gather x": ("x", "all-gather"),
+    "all-gather w": ("w", "all-gather"),
+    "all-to-all x": ("x", ALL_TO_ALL),
+}
 REDUCTIONS = ("all-reduce", "reduce-scatter")
-LONG_FORM = "{split: S, first: all-gather x | all-gather w, then: all-reduce | reduce-scatter}"
+THEN = (*REDUCTIONS, ALL_TO_ALL)
+LONG_FORM = f"{{split: S, first: {' | '.join(FIRST)}, then: {' | '.join(THEN)}}}"
 
 
 def _role(op: Operation, role: str) -> str:
@@ -109,23 +89,30 @@ def _role(op: Operation, role: str) -> str:
     )
 
 
-def _long_form(op: Operation, form: Mapping[str, object]) -> tuple[str, str | None, str | None]:
-    """Split, first and then of a sharding written out, each a value that exists."""
-    split = form.get("split")
+def _long_form(op: Operation, form: Mapping[str, object]) -> Sharding:
+    """A sharding written out, each of its values one that exists."""
+    split, first, then = form.get("split"), form.get("first"), form.get("then")
     with placed("split"):
         one_of(split, op.dims, f"no dimension of {op.name}")
-    first, then = form.get("first"), form.get("then")
-    if first is not None and first not in GATHERS:
-        raise RooflinesError(
-            "first",
-            f"is {quote(first)}, which gathers nothing",
-            f"use one of {', '.join(GATHERS)}, or leave it out",
-        )
+    transfers = []
+    name = [str(split)]
+    if first is not None:
+        if first not in FIRST:
+            raise RooflinesError(
+                "first",
+                f"is {quote(first)}, which gathers nothing",
+                f"use one of {', '.join(FIRST)}, or leave it out",
+            )
+        operand, collective = FIRST[str(first)]
+        transfers.append((operand, collective))
+        name.append(f"{collective if collective == ALL_TO_ALL else 'gather'}-{operand}")
     if then is not None:
-        fix = f"use one of {', '.join(REDUCTIONS)}, or leave it out"
+        fix = f"use one of {', '.join(THEN)}, or leave it out"
         with placed("then"):
-            one_of(then, REDUCTIONS, "no reduction", fix)
-    return str(split), GATHERS.get(str(first)), None if then is None else str(then)
+            one_of(then, THEN, "no collective of the result", fix)
+        transfers.append(("out", str(then)))
+        name.append(str(then))
+    return Sharding("/".join(name), str(split), tuple(transfers))
 
 
 def sharding(form: str | Mapping[str, object], op: Operation) -> Sharding:
@@ -135,39 +122,57 @@ def sharding(form: str | Mapping[str, object], op: Operation) -> Sharding:
         RooflinesError: It does not exist, several dimensions have that role, or the collective
             does not apply to the split.
     """
-    if isinstance(form, str):
+    if not isinstance(form, str):
+        scheme = _long_form(op, form)
+    else:
         fix = f"use one of {', '.join(NAMED)}, or the long form, {LONG_FORM}"
         one_of(form, NAMED, "no sharding", fix)
-        role, first, then = NAMED[form]
+        role, transfers = NAMED[form]
         if not role:
             return Sharding(form)
         try:
-            split = _role(op, role)
+            scheme = Sharding(form, _role(op, role), transfers)
         except RooflinesError as error:
             raise RooflinesError(
                 "", f"is {quote(form)}, which {error.problem}", error.fix
             ) from None
-        name = form
-    else:
-        split, first, then = _long_form(op, form)
-        name = "/".join(
-            part for part in (split, f"gather-{first}" if first else None, then) if part
+    for problem, fix in _contradictions(scheme, op):
+        raise RooflinesError("", f"is {quote(scheme.name)}, {problem}", fix)
+    return scheme
+
+
+def _contradictions(scheme: Sharding, op: Operation) -> Iterator[tuple[str, str]]:
+    """What makes no sense in a sharding, and the fix."""
+    split, sends = scheme.split, dict(scheme.transfers)
+    contracted = split in op.contracted
+    for operand, collective in scheme.transfers:
+        if collective == "all-gather" and split in op.operand(operand):
+            yield (
+                f"but {operand} itself is split over {split}, so a gather would undo the split",
+                "gather the operand that lacks the split dimension, or nothing",
+            )
+        if collective in REDUCTIONS and not contracted:
+            yield (
+                f"but {split} is not contracted: there are no partial sums",
+                f"leave `then` out, or write `then: {ALL_TO_ALL}`",
+            )
+        if collective == ALL_TO_ALL and contracted:
+            yield (
+                f"but {split} is contracted: an all-to-all would send partial sums",
+                f"write `then: {REDUCTIONS[0]}` or `then: {REDUCTIONS[1]}`",
+            )
+        if collective == ALL_TO_ALL and split not in op.operand(operand):
+            yield (
+                f"but {operand} lacks {split}: every chip needs all of it",
+                f"write `first: all-gather {operand}`",
+            )
+    if len(set(sends.values())) > 1:
+        yield (
+            f"which gathers one tensor and sends another {ALL_TO_ALL}",
+            "write two sweeps, one for each collective",
         )
-    if first and split in op.operand(first):
-        problem = (
-            f"is {quote(name)}, but {first} itself is split over {split}, so a gather of "
-            "it would undo the split"
+    if contracted and "out" not in sends:
+        yield (
+            "which leaves partial sums of the result on every chip",
+            f"add `then: {REDUCTIONS[0]}` or `then: {REDUCTIONS[1]}`",
         )
-        raise RooflinesError(
-            "", problem, "gather the operand that lacks the split dimension, or nothing"
-        )
-    if then and split not in op.contracted:
-        raise RooflinesError(
-            "",
-            f"is {quote(name)}, but {split} is not contracted: there are no partial sums",
-            "leave `then` out",
-        )
-    if split in op.contracted and not then:
-        problem = f"is {quote(name)}, which leaves partial sums of the result on every chip"
-        raise RooflinesError("", problem, f"add `then: {REDUCTIONS[0]}` or `then: {REDUCTIONS[1]}`")
-    return Sharding(name, split, first, then)

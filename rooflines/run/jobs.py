@@ -10,8 +10,8 @@ import polars as pl
 
 from rooflines.basics.text import counted
 from rooflines.basics.version import __version__
-from rooflines.critical.thresholds import all_dims, all_thresholds
-from rooflines.model.columns import TEXTS, Column, threshold_columns
+from rooflines.critical.thresholds import all_columns, all_thresholds
+from rooflines.model.columns import TEXTS, Column
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv, write_parquet
 from rooflines.sweep.recipes import sweep_of
@@ -77,7 +77,7 @@ def write_thresholds(spec: str, parquet: str | Path, csv: str | Path) -> None:
     recipes = json.loads(spec)["sweeps"]
     sweeps = [sweep_of(recipe) for recipe in recipes]
     frame = all_thresholds(sweeps)
-    write_parquet(frame.lazy(), parquet, about(recipes, threshold_columns(all_dims(sweeps))))
+    write_parquet(frame.lazy(), parquet, about(recipes, all_columns(sweeps)))
     write_csv(frame, csv)
 
 

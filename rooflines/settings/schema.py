@@ -16,59 +16,28 @@ from rooflines.basics.errors import Mistakes, RooflinesError, check_known, close
 from rooflines.basics.numbers import whole
 from rooflines.catalogue.chips import base_chips
 from rooflines.catalogue.entries import Efficiency, NamedCombination
-from rooflines.catalogue.forms import Entry, Name, Text
+from rooflines.catalogue.forms import Entry, Name, Share, Text
 from rooflines.model.columns import METRICS
 from rooflines.model.operation import NAMED as OPERATIONS
 from rooflines.model.operation import Flops, Unit  # pydantic reads them at run time
+from rooflines.model.sharding import FIRST, SHARDS, THEN
 from rooflines.model.sharding import NAMED as SHARDINGS
-from rooflines.model.sharding import SHARDS
 from rooflines.settings.charts import Charts  # noqa: TC001, pydantic reads it at run time
+from rooflines.settings.lists import (
+    COUNT_SCHEMA,
+    NETWORK_SCHEMA,
+    SHARDS_SCHEMA,
+    listed,
+    networks,
+    numbers_of_chips,
+    one_or_many,
+    unique,
+)
 from rooflines.settings.shapes import Shape  # noqa: TC001, pydantic reads it at run time
 
 __all__ = ["ConfigFile", "SweepConfig"]
 
-LONGEST_LIST = 100_000
 LARGEST_PART = 2**31
-
-
-def _listed(value: object) -> object:
-    """A single value as a list; a list must be non-empty and without duplicates."""
-    values = value if isinstance(value, list) else [value]
-    if not values:
-        raise RooflinesError(
-            "",
-            "is an empty list, so the grid is empty",
-            "name at least one, or leave the key out where it has a default",
-        )
-    if len(values) > LONGEST_LIST:
-        raise RooflinesError("", f"has {len(values):,} entries", f"name at most {LONGEST_LIST:,}")
-    return _unique(values)
-
-
-def _unique(values: object) -> object:
-    if isinstance(values, list):
-        seen: set[str] = set()
-        with Mistakes() as mistakes:
-            for index, value in enumerate(values):
-                if repr(value) in seen:
-                    mistakes.add(
-                        RooflinesError(
-                            f"[{index}]",
-                            f"is {quote(value)}, which is listed twice",
-                            "name it once",
-                        )
-                    )
-                seen.add(repr(value))
-    return values
-
-
-def _numbers_of_chips(value: object) -> object:
-    counts = []
-    with Mistakes() as mistakes:
-        for index, count in enumerate(value if isinstance(value, list) else [value]):
-            with mistakes.at(f"[{index}]" if isinstance(value, list) else ""):
-                counts.append(whole(count))
-    return _listed(counts)
 
 
 def _names(value: object) -> object:
@@ -83,7 +52,7 @@ def _names(value: object) -> object:
 
 
 def _chips(value: object) -> object:
-    return base_chips() if value == "all" else _names(_listed(value))
+    return base_chips() if value == "all" else _names(listed(value))
 
 
 def _solved(value: object) -> object:
@@ -93,7 +62,7 @@ def _solved(value: object) -> object:
             f"is {quote(value)}, which is no list",
             "write a list such as [B], or [] for nothing",
         )
-    return _unique(_names(value))
+    return unique(_names(value))
 
 
 def _sweeps(value: object) -> object:
@@ -141,7 +110,7 @@ def _metrics(value: object) -> object:
         fix = f"write all, or a list of {', '.join(names)}"
         raise RooflinesError("", f"is {quote(value)}", fix, close=close)
     check_known(value, names, "no metric of a table", f"use some of {', '.join(names)}")
-    return _unique(value)
+    return unique(value)
 
 
 def _part(value: object) -> int:
@@ -159,14 +128,11 @@ class LongSharding(Entry):
 
     split: Text = Field(description="the dimension that is split")
     first: Text | None = Field(
-        None, description="all-gather x or all-gather w: the operand gathered before"
+        None, description=f"what is sent before the computation: {', '.join(FIRST)}"
     )
-    then: Text | None = Field(
-        None, description="all-reduce or reduce-scatter: what follows for partial sums"
-    )
+    then: Text | None = Field(None, description=f"what happens to the result: {', '.join(THEN)}")
 
 
-COUNT_SCHEMA: Any = {"type": "integer", "minimum": 1}
 SIZES_SCHEMA: Any = {
     "description": "a number, a list, a range, tokens of a batch, or another dimension whose size "
     "it repeats row by row",
@@ -190,11 +156,6 @@ SIZES_SCHEMA: Any = {
 }
 
 
-def one_or_many(item: dict[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of a value or a list of them."""
-    return {"anyOf": [item, {"type": "array", "items": item, "minItems": 1, "uniqueItems": True}]}
-
-
 GridSizes = Annotated[Any, WithJsonSchema(SIZES_SCHEMA)]
 Dtypes = Annotated[str | Combination, BeforeValidator(_combination)]
 Shardings = Annotated[str | LongSharding, BeforeValidator(_sharding)]
@@ -213,7 +174,7 @@ class SweepConfig(Entry):
         None, description="the sizes of each dimension; every combination is a row"
     )
     dtypes: Annotated[
-        list[Dtypes], BeforeValidator(_listed), WithJsonSchema(one_or_many(COMBINATION_SCHEMA))
+        list[Dtypes], BeforeValidator(listed), WithJsonSchema(one_or_many(COMBINATION_SCHEMA))
     ] = Field(
         description=(
             "dtype combinations: names of the dtype catalogue, or {x: , w: , out: , compute: }"
@@ -230,7 +191,7 @@ class SweepConfig(Entry):
         )
     )
     shapes: Annotated[
-        list[Shape] | None, BeforeValidator(lambda v: None if v is None else _listed(v))
+        list[Shape] | None, BeforeValidator(lambda v: None if v is None else listed(v))
     ] = Field(
         None,
         description=(
@@ -239,7 +200,7 @@ class SweepConfig(Entry):
         ),
     )
     sharding: Annotated[
-        list[Shardings], BeforeValidator(_listed), WithJsonSchema(one_or_many(SHARDING_SCHEMA))
+        list[Shardings], BeforeValidator(listed), WithJsonSchema(one_or_many(SHARDING_SCHEMA))
     ] = Field(
         ["none"],
         description=(
@@ -247,12 +208,26 @@ class SweepConfig(Entry):
         ),
     )
     shards: Annotated[
-        list[int], BeforeValidator(_numbers_of_chips), WithJsonSchema(one_or_many(COUNT_SCHEMA))
-    ] = Field([1], description="numbers of chips; more than one needs a sharding [1]")
+        list[int | str], BeforeValidator(numbers_of_chips), WithJsonSchema(SHARDS_SCHEMA)
+    ] = Field(
+        [1],
+        description=(
+            "numbers of chips, or products along the axes of a torus such as 4x4; more than one "
+            "chip needs a sharding [1]"
+        ),
+    )
     memory: Annotated[
-        list[Name], BeforeValidator(_listed), WithJsonSchema(one_or_many({"type": "string"}))
+        list[Name], BeforeValidator(listed), WithJsonSchema(one_or_many({"type": "string"}))
     ] = Field(["hbm"], description="the memory level that feeds the unit, one or several")
-    network: Name | None = Field(None, description="the interconnect; null: each chip's first")
+    network: Annotated[
+        list[list[Name]] | None, BeforeValidator(networks), WithJsonSchema(NETWORK_SCHEMA)
+    ] = Field(
+        None,
+        description=(
+            "the interconnect, or two: [inner, outer]; a list of such lists for several; null: "
+            "each chip's first"
+        ),
+    )
     unit: Unit | None = Field(
         None, description="the compute unit; null: the operation's, vector for dot, else matrix"
     )
@@ -287,6 +262,17 @@ class SweepConfig(Entry):
         description=(
             f"what to solve for: dimensions, and {SHARDS}; [] for nothing; null: the "
             "operation's first dimension, B for a matmul"
+        ),
+    )
+    shares: Annotated[
+        list[Share],
+        BeforeValidator(listed),
+        WithJsonSchema(one_or_many({"type": "number", "exclusiveMinimum": 0, "maximum": 1})),
+    ] = Field(
+        [1],
+        description=(
+            "shares of the attainable peak to solve for; 1: compute-bound; never at 1 often is a "
+            "size at 0.9 [1]"
         ),
     )
     columns: Annotated[

@@ -6,8 +6,10 @@ import math
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed
+from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed, quote
 from rooflines.basics.numbers import LARGEST_COUNT
+from rooflines.model.columns import OF_LEVELS
+from rooflines.model.network import ALL_TO_ALL, parse_axes
 from rooflines.model.resources import RESOURCES
 from rooflines.model.sharding import SHARDS
 from rooflines.sweep.axes import MOST_PARTS, of_dims, sizes_of
@@ -84,6 +86,41 @@ def _check_solved_shards(sweep: Sweep, where: str) -> None:
             "asks for shards of a dimension that is also tiled, which has no closed form",
             fix,
         )
+    if sweep.has_axes:
+        product = next(form for form in sweep.config.shards if len(parse_axes(form)) > 1)
+        raise RooflinesError(
+            where,
+            f"asks for shards, but {product} is a product of axes, which has no one largest number",
+            "leave shards out, or name numbers of chips along one axis",
+        )
+    sent = [s for s in sweep.shardings.values() if ALL_TO_ALL in dict(s.transfers).values()]
+    if sent:
+        raise RooflinesError(
+            where,
+            f"asks for shards of {sent[0].name}, whose all-to-all has no closed form",
+            "leave shards out, or solve for a dimension",
+        )
+    for chip_rows in sweep.by_chip:
+        links = sweep.links(chip_rows)
+        if len(links) > 1 and links[1].topology == "torus":
+            outer = f"{chip_rows.networks[1]} of {chip_rows.chip}"
+            raise RooflinesError(
+                where,
+                f"asks for shards over two networks, the outer of which, {outer}, is a torus: that "
+                "has no closed form",
+                "leave shards out, or solve for a dimension",
+            )
+
+
+def check_columns(sweep: Sweep) -> None:
+    """Refuse metrics of two networks where no route has two."""
+    for index, name in enumerate(sweep.config.columns if sweep.config.columns != "all" else ()):
+        if name in OF_LEVELS and not sweep.has_levels:
+            raise RooflinesError(
+                f"columns[{index}]",
+                f"is {quote(name)}, but the sweep has no two networks",
+                "leave it out, or write `network: [inner, outer]`",
+            )
 
 
 def check_parts(sweep: Sweep) -> None:
@@ -100,7 +137,7 @@ def check_floats(sweep: Sweep) -> None:
     """Refuse sizes and rates whose metrics could overflow or underflow."""
     columns = sweep.size_columns
     largest = [max(sweep.tile.get(dim, 1), *columns[dim]) for dim in sweep.op.dims]
-    product = math.prod(largest) * max(sweep.config.shards)
+    product = math.prod(largest) * max(sweep.counts)
     reached = f"reach sizes whose product is 1e{math.log10(product):.0f}"
     limit = LARGEST_PRODUCT["float64"]
     if product > limit:
@@ -144,7 +181,7 @@ def _check_float32_rates(sweep: Sweep, fix: str) -> None:
 
 def check_spans(sweep: Sweep) -> None:
     """Refuse tiles that span more elements of a split dimension than can be counted."""
-    most = max(sweep.config.shards)
+    most = max(sweep.counts)
     for dim in sorted({str(scheme.split) for scheme in sweep.shardings.values()} & set(sweep.tile)):
         if sweep.tile[dim] * most > LARGEST_COUNT:
             more = f"more than {LARGEST_COUNT:,} elements on {most:,} chips"
@@ -156,7 +193,7 @@ def check_exact_flops(sweep: Sweep) -> None:
     """Refuse exact FLOPs of a contraction over less than one element: they would be negative."""
     if sweep.flops != "exact":
         return
-    most = max(sweep.config.shards)
+    most = max(sweep.counts)
     for split in (scheme.split for scheme in sweep.shardings.values()):
         if split not in sweep.op.contracted or split in sweep.tile:
             continue
@@ -175,6 +212,7 @@ CHECKS = (
     check_tile,
     check_spans,
     check_thresholds,
+    check_columns,
     check_exact_flops,
     check_parts,
     check_floats,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.model.costs import TILED
 from rooflines.model.resources import MATH, RESOURCES, Resource
 from rooflines.sweep.ties import CONTENDED, contended, likely_bound
 
@@ -43,11 +44,8 @@ def tiles(dim: str) -> pl.Expr:
 
 
 def variables(sweep: Sweep, name: str) -> dict[str, pl.Expr]:
-    """The variables of a work by dimension: its tiles if it is tiled, else its size [1].
-
-    The footprint ignores tiles: its variables are sizes.
-    """
-    tiled = () if name == "footprint_bytes" else sweep.tile
+    """The variables of a work by dimension: its tiles where it counts tiles, else its size [1]."""
+    tiled = sweep.tile if name in TILED else ()
     return {dim: tiles(dim) if dim in tiled else size(dim) for dim in sweep.op.dims}
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.model.columns import TEXTS, table_columns
+from rooflines.model.columns import TEXTS
 from rooflines.sweep.blocked import FactoredSums, block_start, blocked_product
 from rooflines.sweep.metrics import same_terms, unscaled, variables, with_metrics
 from rooflines.sweep.space import VARIANT, axis_columns, keys_of, slices, variant_columns
@@ -91,7 +91,7 @@ def sweep_rows(sweep: Sweep, start: int = 0, stop: int | None = None) -> pl.Lazy
         The columns of `columns.table_columns`, in their order. Times, intensities and works are
         Float64, exact to a few roundings; `bound` is exact.
     """
-    names = [column.name for column in table_columns(sweep.op.dims)]
+    names = [column.name for column in sweep.columns]
     return pl.concat(
         with_exact_bounds(chip_frame(sweep, chip_rows, low, high, {}), sweep, chip_rows).select(
             names

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.model.columns import AXES
 from rooflines.model.costs import COSTS
+from rooflines.model.network import axes_text
 from rooflines.model.resources import RESOURCES, estimate_rate
 from rooflines.model.sharding import SHARDS
 
@@ -150,7 +152,7 @@ def variant_columns(
         [elements per extent]; if a chip is calibrated `#estimate_rate_<resource>`,
         `#estimate_latency_<resource>` and `#overhead` [s], null in variants without a calibration.
     """
-    workloads = [sweep.case(variant) for _, variant in variants]
+    workloads = [sweep.case(*each) for each in variants]
     targets = [sweep.target(chip_rows, variant) for chip_rows, variant in variants]
     coefficients, columns = coefficient_columns(workloads)
     for resource in RESOURCES:
@@ -209,6 +211,8 @@ def keys_of(sweep: Sweep, variants: Sequence[ChipVariant]) -> dict[str, pl.Serie
         "dtypes": [variant.dtypes for _, variant in variants],
         "sharding": [variant.sharding for _, variant in variants],
     }
+    if sweep.has_axes:
+        keys[AXES] = [axes_text(variant.axes) for _, variant in variants]
     return {
         **{key: pl.Series(values, dtype=pl.Categorical) for key, values in keys.items()},
         SHARDS: pl.Series([variant.shards for _, variant in variants], dtype=pl.Int64),

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, check_known, placed
+from rooflines.model.network import ALL_TO_ALL, axes_text, most_chips, parse_axes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.catalogue.dtypes import Combination
     from rooflines.catalogue.entries import Chip
+    from rooflines.model.network import Link
     from rooflines.model.operation import Unit
     from rooflines.model.sharding import Sharding
     from rooflines.settings.schema import SweepConfig
@@ -19,23 +22,43 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "ChipRows", "Skipped", "Variant", "check_chips", "supported"]
 
 
+BETWEEN = "+"
+"""What stands between the names of two networks, inner and outer, in tables."""
+
+Split = tuple[str, tuple[int, ...]]
+"""A sharding by name, and its chips along each axis."""
+
+
 @dataclass(frozen=True)
 class Variant:
-    """One (dtypes, sharding, shards) of a sweep; with sizes it determines the costs."""
+    """One (dtypes, sharding, chips along each axis) of a sweep.
+
+    With sizes, a chip and its networks it determines the costs.
+    """
 
     dtypes: str
     sharding: str
-    shards: int
+    axes: tuple[int, ...]
+
+    @property
+    def shards(self) -> int:
+        """N, the chips [1]."""
+        return math.prod(self.axes)
 
 
 @dataclass(frozen=True)
 class ChipRows:
-    """The rows of one chip and memory level: a full product of axes."""
+    """The rows of one chip, memory level and network: a full product of axes."""
 
     chip: str
     memory: str
     network: str | None
     variants: tuple[Variant, ...]
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """The interconnects, inner first; none where the chip has none."""
+        return tuple(self.network.split(BETWEEN)) if self.network else ()
 
 
 @dataclass(frozen=True)
@@ -50,10 +73,11 @@ class Skipped:
     dtypes: str | None = None
     sharding: str | None = None
     shards: int | None = None
+    axes: str | None = None
 
     def asked(self) -> str:
         """The unsupported dtypes, sharding and shards, or the memory level, for a message."""
-        parts = (self.dtypes, self.sharding, self.shards and f"{self.shards} shards")
+        parts = (self.dtypes, self.sharding, self.axes and f"{self.axes} shards")
         return ", ".join(str(part) for part in parts if part) or self.memory
 
 
@@ -93,37 +117,94 @@ def supported(asked: Asked) -> tuple[tuple[ChipRows, ...], tuple[Skipped, ...]]:
     by_chip: list[ChipRows] = []
     skipped: list[Skipped] = []
     pairs = _pairs(asked)
-    every = tuple(Variant(dtypes, *pair) for dtypes in asked.combinations for pair in pairs)
-    shared: dict[tuple[frozenset[str], int | None], tuple[Variant, ...]] = {}
+    splits = Splits(asked, pairs)
+    routes: Sequence[list[str] | None] = asked.config.network or [None]
     for chip in asked.config.chips:
         missing = _missing_dtypes(asked, chip)
-        network, most, why = _network(asked, chip)
-        key = (frozenset(missing), most)
-        if key not in shared:
-            shared[key] = tuple(
-                variant
-                for variant in every
-                if variant.dtypes not in missing and (most is None or variant.shards <= most)
-            )
         for memory in asked.config.memory:
             if reason := _no_level(asked, chip, memory):
-                skipped.append(Skipped(chip, memory, asked.points * len(every), reason))
+                rows = asked.points * len(asked.combinations) * len(pairs)
+                skipped.append(Skipped(chip, memory, rows, reason))
                 continue
             for dtypes, reason in missing.items():
                 rows = asked.points * len(pairs)
                 skipped.append(Skipped(chip, memory, rows, reason, dtypes=dtypes))
+            if len(missing) == len(asked.combinations):
+                continue
             rows = asked.points * (len(asked.combinations) - len(missing))
-            if rows and most is not None:
-                wanted = network or asked.config.network
+            without = False  # rows of one chip without a network are there once
+            for wanted in routes:
+                network, links, reason = _network(asked.chips[chip], wanted)
+                unjoined = splits.unjoined(network, links, reason)
                 skipped.extend(
-                    Skipped(chip, memory, rows, why, wanted, sharding=sharding, shards=shards)
-                    for sharding, shards in pairs
-                    if shards > most
+                    Skipped(
+                        chip,
+                        memory,
+                        rows,
+                        why,
+                        network or (BETWEEN.join(wanted) if wanted else None),
+                        sharding=sharding,
+                        shards=math.prod(axes),
+                        axes=axes_text(axes),
+                    )
+                    for (sharding, axes), why in unjoined.items()
                 )
-            if shared[key]:
-                by_chip.append(ChipRows(chip, memory, network, shared[key]))
+                variants = splits.variants(frozenset(missing), network, links, reason)
+                if variants and not (network is None and without):
+                    by_chip.append(ChipRows(chip, memory, network, variants))
+                without = without or network is None
     _check_skipped(asked, by_chip, skipped)
     return tuple(by_chip), tuple(skipped)
+
+
+class Splits:
+    """The variants of a sweep that networks support; chips with equal networks share the answer."""
+
+    def __init__(self, asked: Asked, pairs: Sequence[Split]) -> None:
+        self.every = [Variant(dtypes, *pair) for dtypes in asked.combinations for pair in pairs]
+        self.pairs = pairs
+        self.scattered = {
+            name
+            for name, scheme in asked.shardings.items()
+            if ALL_TO_ALL in dict(scheme.transfers).values()
+        }
+        self._unjoined: dict[Any, dict[Split, str]] = {}
+        self._variants: dict[Any, tuple[Variant, ...]] = {}
+
+    def unjoined(
+        self, network: str | None, links: tuple[Link, ...], reason: str
+    ) -> Mapping[Split, str]:
+        """The splits that a network does not support, and the reason for each."""
+        key = network, links, reason
+        if key not in self._unjoined:
+            names = network.split(BETWEEN) if network else []
+            whys = (
+                (pair, _why_not(names, links, pair[1]) or self._why_not(pair) or reason)
+                for pair in self.pairs
+            )
+            self._unjoined[key] = {pair: why for pair, why in whys if why and pair[1] != (1,)}
+        return self._unjoined[key]
+
+    def _why_not(self, split: Split) -> str | None:
+        sharding, axes = split
+        if len(axes) > 1 and sharding in self.scattered:
+            return f"no formula for an {ALL_TO_ALL} along the axes of {axes_text(axes)}"
+        return None
+
+    def variants(
+        self, missing: frozenset[str], network: str | None, links: tuple[Link, ...], reason: str
+    ) -> tuple[Variant, ...]:
+        """The variants that a network supports, without some dtype combinations."""
+        key = missing, network, links, reason
+        if key not in self._variants:
+            unjoined = self.unjoined(network, links, reason)
+            self._variants[key] = tuple(
+                variant
+                for variant in self.every
+                if variant.dtypes not in missing
+                and (variant.sharding, variant.axes) not in unjoined
+            )
+        return self._variants[key]
 
 
 def _check_skipped(asked: Asked, by_chip: list[ChipRows], skipped: list[Skipped]) -> None:
@@ -145,12 +226,12 @@ def _check_skipped(asked: Asked, by_chip: list[ChipRows], skipped: list[Skipped]
     )
 
 
-def _pairs(asked: Asked) -> list[tuple[str, int]]:
-    """Every (sharding, shards) of the sweep; a sharding without a split runs on one chip."""
+def _pairs(asked: Asked) -> list[Split]:
+    """Every (sharding, axes) of the sweep; a sharding without a split runs on one chip."""
     return [
-        (name, n)
+        (name, axes)
         for name, scheme in asked.shardings.items()
-        for n in (asked.config.shards if scheme.split else [1])
+        for axes in (map(parse_axes, asked.config.shards) if scheme.split else [(1,)])
     ]
 
 
@@ -174,13 +255,39 @@ def _no_level(asked: Asked, chip: str, memory: str) -> str | None:
     return None
 
 
-def _network(asked: Asked, chip: str) -> tuple[str | None, int | None, str]:
-    """A chip's interconnect, the most chips it joins (None: no documented limit), and why."""
-    networks, wanted = asked.chips[chip].networks, asked.config.network
-    if wanted is not None and wanted not in networks:
-        return None, 1, f"no interconnect {wanted}"
-    if not networks:
-        return None, 1, "no interconnect"
-    name = wanted or next(iter(networks))
-    most = networks[name].exact.chips_joined
-    return name, most, f"{most} chips at most on one {name}"
+def _network(chip: Chip, wanted: Sequence[str] | None) -> tuple[str | None, tuple[Link, ...], str]:
+    """A chip's interconnects by name, and exact; or the reason why it has none."""
+    names = wanted or list(chip.networks)[:1]
+    for name in names:
+        if name not in chip.networks:
+            return None, (), f"no interconnect {name}"
+    if not names:
+        return None, (), "no interconnect"
+    return BETWEEN.join(names), tuple(chip.networks[name].exact for name in names), ""
+
+
+def _why_not(names: Sequence[str], links: tuple[Link, ...], axes: tuple[int, ...]) -> str | None:
+    """The reason why interconnects do not join chips along these axes; None where they do."""
+    if not links or math.prod(axes) == 1:
+        return None
+    return next(_obstacles(names, links, axes), None)
+
+
+def _obstacles(
+    names: Sequence[str], links: tuple[Link, ...], axes: tuple[int, ...]
+) -> Iterator[str]:
+    inner, chips = links[0], math.prod(axes)
+    if len(links) > 1 and inner.topology == "torus":
+        yield f"a torus, {names[0]}, which cannot be the inner of two networks"
+    if len(axes) > 1 and (len(links) > 1 or inner.topology != "torus"):
+        yield f"no axes on {' and '.join(names)}: {axes_text(axes)} needs one torus"
+    if len(axes) > 1 and 2 * len(axes) > inner.links:
+        yield f"{inner.links} links on {names[0]}, two for an axis: too few for {axes_text(axes)}"
+    most, published = most_chips(links)
+    if most is not None and max(axes) > most and not published:
+        yield f"no published number of chips that {names[-1]} joins"
+    if most is not None and max(axes) > most:
+        yield f"{most} chips at most on one {BETWEEN.join(names)}"
+    group = inner.domain
+    if len(links) > 1 and group is not None and chips > group and chips % group:
+        yield f"groups of {group} chips on {names[0]}, of which {chips} is no multiple"

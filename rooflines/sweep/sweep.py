@@ -17,11 +17,13 @@ from rooflines.basics.numbers import whole
 from rooflines.basics.text import counted
 from rooflines.catalogue.dtypes import Combination, combinations_of
 from rooflines.catalogue.entries import shares_of
+from rooflines.model.columns import Column, table_columns
 from rooflines.model.costs import Workload
+from rooflines.model.network import Link, Route, parse_axes
 from rooflines.model.operation import Operation, operation
 from rooflines.model.resources import RESOURCES, Calibration
 from rooflines.model.sharding import SHARDS, Sharding, sharding
-from rooflines.model.target import Level, Link, Target
+from rooflines.model.target import Level, Target
 from rooflines.sweep.axes import Axis, axes_of
 from rooflines.sweep.support import (
     Asked,
@@ -163,6 +165,34 @@ class Sweep:
         """Rows of one variant on one chip [1]."""
         return math.prod(axis.count for axis in (*self.leading, *self.inner))
 
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """The numbers of chips N that it splits over, each once, in order [1]."""
+        return tuple(self.forms)
+
+    @cached_property
+    def forms(self) -> dict[int, str]:
+        """The first form of every number of chips, such as 4x4 of 16."""
+        forms: dict[int, str] = {}
+        for form in self.config.shards:
+            forms.setdefault(math.prod(parse_axes(form)), str(form))
+        return forms
+
+    @cached_property
+    def has_axes(self) -> bool:
+        """Whether any split is over several axes: the table then has the column `axes`."""
+        return any(len(parse_axes(form)) > 1 for form in self.config.shards)
+
+    @cached_property
+    def has_levels(self) -> bool:
+        """Whether any route has two levels: the table then has the bytes of each."""
+        return any(len(names) > 1 for names in self.config.network or [])
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of its rows, in order."""
+        return table_columns(self.op.dims, axes=self.has_axes, levels=self.has_levels)
+
     def rows_of(self, chip_rows: ChipRows) -> int:
         """Rows of one chip and memory level [1]."""
         return self.points * len(chip_rows.variants)
@@ -194,28 +224,36 @@ class Sweep:
                 )
         return count
 
-    def case(self, variant: Variant) -> Workload:
-        """The workload of a variant's rows, the same on every chip."""
-        if variant not in self._cases:
+    def case(self, chip_rows: ChipRows, variant: Variant) -> Workload:
+        """The workload of a variant's rows; chips whose collectives send as much share it."""
+        route = self.route(chip_rows, variant)
+        scheme = self.shardings[variant.sharding]
+        sent = route.sent(scheme.transfers[0][1]) if route and scheme.transfers else ()
+        key = variant, sent
+        if key not in self._cases:
             bits = self.combinations[variant.dtypes].bits
-            scheme = self.shardings[variant.sharding]
-            self._cases[variant] = Workload(
-                self.op, bits, scheme, variant.shards, self.tile, self.flops
+            self._cases[key] = Workload(
+                self.op, bits, scheme, variant.shards, sent, self.tile, self.flops
             )
-        return self._cases[variant]
+        return self._cases[key]
 
     @cached_property
-    def _cases(self) -> dict[Variant, Workload]:
+    def _cases(self) -> dict[tuple[Variant, tuple[Fraction, ...]], Workload]:
         return {}
 
     def level(self, chip_rows: ChipRows) -> Level:
         """The memory level of a chip's rows."""
         return self.chips[chip_rows.chip].memory[chip_rows.memory].exact
 
-    def link(self, chip_rows: ChipRows) -> Link | None:
-        """The interconnect of a chip's rows; None where the chip has none."""
-        network = chip_rows.network
-        return None if network is None else self.chips[chip_rows.chip].networks[network].exact
+    def links(self, chip_rows: ChipRows) -> tuple[Link, ...]:
+        """The interconnects of a chip's rows, inner first; none where the chip has none."""
+        networks = self.chips[chip_rows.chip].networks
+        return tuple(networks[name].exact for name in chip_rows.networks)
+
+    def route(self, chip_rows: ChipRows, variant: Variant) -> Route | None:
+        """The interconnects between the chips of a variant's rows; None for one chip."""
+        links = self.links(chip_rows)
+        return Route(links, variant.axes) if links and variant.shards > 1 else None
 
     def target(self, chip_rows: ChipRows, variant: Variant) -> Target:
         """The target that a variant's rows run on."""
@@ -224,9 +262,8 @@ class Sweep:
         return Target(
             chip.units[self.unit][compute].exact,
             self.level(chip_rows),
-            self.link(chip_rows),
+            self.route(chip_rows, variant),
             self.shardings[variant.sharding],
-            variant.shards,
             {**nominal, **shares_of(chip.efficiency), **self.efficiency},
         )
 
@@ -270,7 +307,7 @@ def _shardings(config: SweepConfig, op: Operation) -> dict[str, Sharding]:
                         "name every sharding once",
                     )
                 by_name[scheme.name] = scheme
-    several = [n for n in config.shards if n > 1]
+    several = [n for n in config.shards if n != 1]
     if several and all(scheme.split is None for scheme in by_name.values()):
         raise RooflinesError(
             SHARDS,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.model.columns import METRICS, SKIPPED, Column, table_columns
+from rooflines.model.columns import METRICS, SKIPPED, Column
 from rooflines.sweep.recipes import skipped_records
 from rooflines.sweep.rows import sweep_rows
 
@@ -44,11 +44,7 @@ def skipped_frame(records: Sequence[JSON]) -> pl.DataFrame:
 def stored_columns(sweep: Sweep) -> list[Column]:
     """The columns that a sweep's table stores: keys always, metrics as its config chooses."""
     chosen = sweep.config.columns
-    return [
-        c
-        for c in table_columns(sweep.op.dims)
-        if c not in METRICS or chosen == "all" or c.name in chosen
-    ]
+    return [c for c in sweep.columns if c not in METRICS or chosen == "all" or c.name in chosen]
 
 
 def as_stored(sweep: Sweep, rows: pl.LazyFrame) -> pl.LazyFrame:

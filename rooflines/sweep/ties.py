@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.model.costs import evaluate, extent
+from rooflines.model.costs import exact_cost
 from rooflines.model.resources import RESOURCES, Resource
 from rooflines.sweep.space import VARIANT
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONTENDED",
     "contended",
+    "exact_parts",
     "exact_time",
     "likely_bound",
     "tie_columns",
@@ -58,6 +59,25 @@ def contended(resources: Sequence[Resource]) -> pl.Expr:
     return reduce(or_, [longest(one) & longest(other) for one, other in combinations(resources, 2)])
 
 
+def exact_parts(
+    sweep: Sweep,
+    chip_rows: ChipRows,
+    variant: Variant,
+    resource: Resource,
+    sizes: Mapping[str, int],
+) -> tuple[Fraction, Fraction]:
+    """Seconds that a resource needs for its work, and its latency, as exact rationals [s].
+
+    Returns:
+        The two terms whose larger one is the time of one row.
+    """
+    workload = sweep.case(chip_rows, variant)
+    rate = resource.rate(sweep.target(chip_rows, variant))
+    if rate is None:
+        return Fraction(0), Fraction(0)
+    return exact_cost(workload, resource.work, sizes) / rate.per_s, rate.latency_s
+
+
 def exact_time(
     sweep: Sweep,
     chip_rows: ChipRows,
@@ -66,12 +86,7 @@ def exact_time(
     sizes: Mapping[str, int],
 ) -> Fraction:
     """Seconds that a resource needs for one row, as an exact rational [s]."""
-    workload = sweep.case(variant)
-    rate = resource.rate(sweep.target(chip_rows, variant))
-    if rate is None:
-        return Fraction(0)
-    extents = {dim: extent(workload, dim, size) for dim, size in sizes.items()}
-    return max(evaluate(workload.costs[resource.work], extents) / rate.per_s, rate.latency_s)
+    return max(exact_parts(sweep, chip_rows, variant, resource, sizes))
 
 
 def tie_columns(sweep: Sweep) -> list[str]:

@@ -12,7 +12,9 @@ TORUS = {
     "links": 6,
     "topology": "torus",
     "ring_multiple": 4,
+    "domain": "unlimited",
     "hop_latency_s": 1e-6,
+    "typical_hop_latency_s": 3e-6,
 }
 MESH = {"bytes_per_s": 64e9, "links": 7, "topology": "mesh", "domain": 8}
 SWITCH = {
@@ -22,7 +24,13 @@ SWITCH = {
     "domain": 72,
     "hop_latency_s": 5e-7,
 }
-LINE = {"bytes_per_s": 1e11, "links": 4, "topology": "torus"}
+LINE = {"bytes_per_s": 1e11, "links": 4, "topology": "torus", "domain": "unlimited"}
+ROUTED = {
+    "bytes_per_s": 5e10,
+    "topology": "switch",
+    "domain": "unlimited",
+    "hop_latency_s": 2.7e-6,
+}
 CHIPS: dict[str, Any] = {
     "ring": {
         "source": "made up",
@@ -80,13 +88,23 @@ CHIPS["hardly-bound"] = {
     "source": "made up: memory nearly as fast as math, so that thresholds are one, two and three",
     "units": {"matrix": {"bf16": {"flops_per_s": 3e12}}},
     "memory": {"hbm": {"bytes_per_s": 2e12}},
-    "networks": {"fabric": {"bytes_per_s": 2e12, "topology": "switch"}},
+    "networks": {"fabric": {"bytes_per_s": 2e12, "topology": "switch", "domain": "unlimited"}},
 }
 CHIPS["even"] = {
     "source": "math and memory take a microsecond at 64, and everything just fits",
     "units": {"matrix": {"bf16": {"flops_per_s": 5.24288e11}}},
     "memory": {"hbm": {"bytes_per_s": 2.4576e10, "capacity_bytes": 24576}},
 }
+for chip, networks in {
+    "nodes": {"fabric": {**SWITCH, "domain": 8}, "routed": ROUTED},
+    "quads": {"fabric": {**MESH, "links": 3, "domain": 4}, "routed": {**SWITCH, "domain": 20}},
+    "towers": {"fabric": {**SWITCH, "domain": 2}, "routed": {**MESH, "links": 3, "domain": 4}},
+    "rows": {"fabric": {**SWITCH, "domain": 4}, "routed": {**TORUS, "links": 2}},
+    "opaque": {"fabric": {**SWITCH, "domain": None}, "routed": ROUTED},
+    "cube": {"fabric": TORUS, "routed": ROUTED},
+}.items():
+    CHIPS[chip] = {**CHIPS["switch"], "networks": networks}
+EXPERTS = "EBD,EDF->EBF"
 GRID = {"B": [1, 17, 256, 300], "D": [1000, 4096], "F": [1, 8192]}
 OWN = {"x": "mxfp4", "w": "nvfp4", "out": "fp32", "compute": "bf16"}
 
@@ -229,6 +247,68 @@ SWEEPS: dict[str, dict[str, Any]] = {
         "shards": [1, 2],
         "thresholds": ["B", "D", "shards"],
     },
+    "over two networks": {
+        "operation": "matmul",
+        "grid": {"B": [64, 4096], "D": [4096, 32768], "F": 8192},
+        "dtypes": ["bf16"],
+        "chips": ["nodes", "quads", "towers", "opaque", "cube", "switch"],
+        "network": [["fabric", "routed"], "routed", ["fabric"]],
+        "sharding": ["contracting/all-reduce", "column/gather-x", "batch"],
+        "shards": [1, 2, 4, 6, 8, 16, 24],
+        "thresholds": ["B", "D", "shards"],
+    },
+    "over an outer torus": {
+        "operation": "matmul",
+        "grid": {"B": [64, 4096], "D": 4096, "F": 8192},
+        "dtypes": ["bf16"],
+        "chips": ["rows"],
+        "network": ["fabric", "routed"],
+        "sharding": ["contracting/reduce-scatter"],
+        "shards": [3, 12, 16],
+        "thresholds": ["F"],
+    },
+    "along several axes": {
+        "operation": "matmul",
+        "grid": {"B": [64, 4096], "D": [4096, 32768], "F": 8192},
+        "dtypes": ["bf16"],
+        "chips": ["ring", "line", "switch", "mesh", "alone"],
+        "sharding": ["none", "contracting/all-reduce", "column/gather-x"],
+        "shards": [1, 16, "4x4", "2x8", "2x2x2", "2x2x2x2"],
+        "thresholds": ["B", "D"],
+        "shares": [1, 0.9],
+    },
+    "to experts": {
+        "operation": EXPERTS,
+        "grid": {"E": [64], "B": [16, 1024], "D": 4096, "F": 8192},
+        "dtypes": ["bf16"],
+        "chips": ["ring", "mesh", "switch", "line", "nodes"],
+        "sharding": [
+            {"split": "E", "first": "all-to-all x", "then": "all-to-all"},
+            {"split": "F", "then": "all-to-all"},
+        ],
+        "shards": [1, 2, 3, 4, 7, 8],
+        "thresholds": ["B", "F"],
+    },
+    "to experts on other nodes": {
+        "operation": EXPERTS,
+        "grid": {"E": [64], "B": [16, 1024], "D": 4096, "F": 8192},
+        "dtypes": ["bf16"],
+        "chips": ["nodes", "rows"],
+        "network": ["fabric", "routed"],
+        "sharding": {"split": "E", "first": "all-to-all x", "then": "all-to-all"},
+        "shards": [4, 8, 16, 32, 64],
+        "thresholds": ["B"],
+    },
+    "for shares of the peak": {
+        "operation": "matmul",
+        "grid": {"B": [64, 8192], "D": [512, 4096], "F": 8192},
+        "dtypes": ["bf16"],
+        "chips": ["ring", "switch", "nodes"],
+        "sharding": ["none", "contracting/all-reduce"],
+        "shards": [1, 8],
+        "thresholds": ["B", "D", "shards"],
+        "shares": [1, 0.9, 0.1],
+    },
     "of an outer product": {
         "operation": "B,F->BF",
         "grid": {"B": [1, 2**20], "F": [1, 1000, 2**31]},
@@ -271,6 +351,19 @@ RATES = {"memory": (2e10, 2e11, 1e13), "network": (1e8, 1e10, 1e12)}
 """Such that memory, or the network, or nothing ends the split, on few chips or on many [byte/s]."""
 
 
+for link in LINKS.values():
+    if link["topology"] != "mesh":
+        link.setdefault("domain", "unlimited")
+LINKS["unpublished switch"] = {"topology": "switch", "links": 7, "domain": None}
+LINKS["unpublished rings"] = {
+    "topology": "torus",
+    "ring_multiple": 4,
+    "domain": None,
+    "hop_latency_s": 1e-6,
+}
+LINKS["slow rings of 3"] = {**LINKS["rings of 3"], "hop_latency_s": 1e-6}
+
+
 def splitters(link: dict[str, Any]) -> dict[str, Any]:
     """Return chips of one interconnect and several rates."""
     return {
@@ -311,6 +404,8 @@ def made_up(
     dtypes: Iterable[str] = ("bf16",),
 ) -> dict[str, Any]:
     """Return a chip with one peak for all dtypes, one memory and, if given, an interconnect."""
+    if link and link["topology"] != "mesh":
+        link = {"domain": "unlimited", **link}
     return {
         "source": "made up",
         "units": {"matrix": {dtype: {"flops_per_s": flops_per_s} for dtype in dtypes}},

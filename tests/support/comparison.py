@@ -24,6 +24,8 @@ METRICS = (
     "flops",
     "memory_bytes",
     "network_bytes",
+    "network_inner_bytes",
+    "network_outer_bytes",
     "footprint_bytes",
     "t_math_s",
     "t_memory_s",
@@ -38,7 +40,7 @@ METRICS = (
 )
 KEYS = ("operation", "chip", "unit", "memory", "network", "dtypes", "sharding", "shards", "shape")
 
-WHOLE = ("critical", "critical_memory", "critical_network", "limit")
+WHOLE = ("outcome", "critical", "critical_memory", "critical_network", "limit")
 REAL = ("critical_exact", "limit_intensity")
 
 
@@ -87,7 +89,8 @@ def threshold_differences(config: dict[str, Any]) -> list[str]:
     """Describe the differences between the thresholds of a config's one sweep and exact ones."""
     ((name, sweep),) = config["sweeps"].items()
     frame = rooflines.thresholds(rooflines.load_config(config), name)
-    keys = [*KEYS, "axis", *oracle.operation_of(sweep["operation"]).dims]
+    axes = ["axes"] if "axes" in frame.columns else []
+    keys = [*KEYS, *axes, "axis", "share", *oracle.operation_of(sweep["operation"]).dims]
     found = {tuple(row[key] for key in keys): row for row in frame.iter_rows(named=True)}
     expected = {
         tuple(row[key] for key in keys): row

@@ -20,16 +20,22 @@ Conventions, where the model leaves a choice:
 - A range has exact steps up to and including ``to``; its values are rounded half up, without
   duplicates.
 - A network is needed from two chips on. On one chip it is null if the chip has none, or none of the
-  given name.
+  given name; rows of one chip with a null network occur once, even if several networks are asked.
 - In a mesh a chip sends over N-1 links, at most over all it has; without a given domain it joins
-  one chip more than a chip has links.
-- Tiles: flops, memory and network count whole tiles of the local sizes, the footprint counts the
+  one chip more than a chip has links. Any other domain that is not given is unknown: two chips are
+  joined, more are not supported.
+- On two levels the domain of an outer switch counts chips, that of an outer mesh or torus counts
+  groups. An all-to-all on two levels sends 1/n of a chip's share inside for n groups.
+- Tiles: flops and memory count whole tiles of the local sizes, network and footprint count the
   sizes themselves; a dimension without a tile is one tile of its local size. ``critical_exact`` is
   the real number of tiles times the tile, times the number of chips if the dimension is split.
+  Along a tiled dimension a size is compute-bound from a threshold on if every size in its tile is:
+  the network is taken at the last one.
 - Efficiency of a resource: the sweep's, else the chip's own, else 1. It applies to rates, not to
   the latency of a hop.
 - A calibration gives ``t_estimate`` and nothing else: the overhead, plus the largest of the nominal
-  times (efficiency 1) over the fitted shares; a missing share is 1.
+  times (efficiency 1) over the fitted shares; a missing share is 1. Hops take their typical time,
+  over no share.
 - A resource without work takes no time: its critical is 1.
 - ``limit``: below ``critical``, the resource whose own critical is largest (never counts as
   infinite; among several that are never reached the one that takes longest as the size goes to
@@ -37,15 +43,16 @@ Conventions, where the model leaves a choice:
   and only ``critical_exact`` has it.
 - Along ``shards`` there are no thresholds for ``none`` and on a chip without a network; if the
   split dimension is tiled, they are refused. ``critical`` is the largest joined number of chips
-  that is compute-bound (null with a ``limit``: not even one chip; null without: no largest number);
-  ``limit`` is the bottleneck on the next number of chips, null if ``critical`` is the whole domain.
+  that is compute-bound; ``limit`` is the bottleneck on the next number of chips, null if
+  ``critical`` is the whole domain. A whole domain of unknown size is ``domain-unknown``.
+- A share q of the peak: t_math counts 1/q times.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
@@ -126,6 +133,8 @@ class Sharding:
     split: str | None = None
     gather: str | None = None
     reduce: str | None = None
+    dispatch: bool = False  # an all-to-all of x before
+    combine: bool = False  # an all-to-all of the result after
 
 
 def sharding_of(operation: Operation, spec: str | Mapping[str, str]) -> Sharding:
@@ -144,12 +153,16 @@ def sharding_of(operation: Operation, spec: str | Mapping[str, str]) -> Sharding
         gather = collective.removeprefix("gather-") if collective.startswith("gather-") else None
         return Sharding(spec, split, gather, collective if role == "contracting" else None)
     split = spec["split"]
-    gather = spec["first"].removeprefix("all-gather ") if spec.get("first") else None
-    reduction = spec.get("then")
+    first, then = spec.get("first") or "", spec.get("then") or ""
+    gather = first.removeprefix("all-gather ") if first.startswith("all-gather") else None
     name = "/".join(
-        [split, *([f"gather-{gather}"] if gather else []), *([reduction] if reduction else [])]
+        part
+        for part in (split, first.replace("all-gather ", "gather-").replace(" ", "-"), then)
+        if part
     )
-    return Sharding(name, split, gather, reduction)
+    dispatch, combine = first == "all-to-all x", then == "all-to-all"
+    reduction = then if then and not combine else None
+    return Sharding(name, split, gather, reduction, dispatch, combine)
 
 
 def resolve_chips(chips: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -248,15 +261,81 @@ class Link:
     domain: int | None
     ring_multiple: int | None
     hop_s: Fraction
+    typical_s: Fraction
+    published: bool = True
 
-    def bytes_per_s(self, chips: int) -> Fraction:
-        """Return what one chip sends per second in a collective of N chips."""
+    def ring(self, chips: int) -> bool:
+        """Return whether an axis of N chips is closed."""
+        return self.ring_multiple is not None and chips % self.ring_multiple == 0 and chips > 2
+
+    def links_used(self, axes: Sequence[int]) -> int:
+        """Return over how many links a chip sends at once."""
         if self.topology == "switch":
-            return self.rate * self.links
+            return self.links
         if self.topology == "mesh":
-            return self.rate * min(chips - 1, self.links)
-        ring = self.ring_multiple is not None and chips % self.ring_multiple == 0 and chips > 2
-        return self.rate * (2 if ring else 1)
+            return min(math.prod(axes) - 1, self.links) or 1
+        return sum(2 if self.ring(chips) else 1 for chips in axes)
+
+    def bytes_per_s(self, axes: Sequence[int]) -> Fraction:
+        """Return what one chip sends per second in a collective."""
+        return self.rate * self.links_used(axes)
+
+    def hops(self, axes: Sequence[int]) -> int:
+        """Return how many hops follow one another in one round."""
+        if self.topology == "torus":
+            return sum(n // 2 if self.ring(n) else n - 1 for n in axes)
+        return 1 if math.prod(axes) > 1 else 0
+
+    def scattered(self, axes: Sequence[int]) -> Fraction:
+        """Return what a chip sends in an all-to-all, per byte of its own share."""
+        chips = math.prod(axes)
+        if self.topology != "torus":
+            return Fraction(chips - 1, chips)
+        if not self.ring(chips):
+            return Fraction(chips**2 // 4, chips)
+        even = Fraction(chips, 8) if chips % 2 == 0 else Fraction(chips**2 - 1, 8 * chips)
+        return 2 * even
+
+
+Tier = tuple[Link, tuple[int, ...]]  # an interconnect, and how many it joins along each axis
+
+
+def tiers(links: Sequence[Link], axes: tuple[int, ...]) -> list[Tier]:
+    """Return the levels of a network, inner first, with what each of them joins."""
+    if len(links) == 1:
+        return [(links[0], axes)]
+    chips = math.prod(axes)
+    inside = chips if links[0].domain is None else min(links[0].domain, chips)
+    return [(links[0], (inside,)), (links[1], (chips // inside,))]
+
+
+def why_not_joined(links: Sequence[Link], axes: tuple[int, ...]) -> str | None:
+    """Return why links do not join chips in this form; None if they do."""
+    chips = math.prod(axes)
+    if chips == 1:
+        return None
+    if not links:
+        return "network"
+    inner = links[0]
+    if len(links) > 1 and inner.topology == "torus":
+        return "inner torus"
+    if len(axes) > 1 and (
+        len(links) > 1 or inner.topology != "torus" or 2 * len(axes) > inner.links
+    ):
+        return "axes"
+    if len(links) == 1:
+        return "domain" if inner.domain is not None and max(axes) > inner.domain else None
+    return why_not_grouped(inner, links[1], chips)
+
+
+def why_not_grouped(inner: Link, outer: Link, chips: int) -> str | None:
+    """Return why two levels do not join chips; None if they do."""
+    if inner.domain is None or chips <= inner.domain:
+        return None
+    joined = chips if outer.topology == "switch" else chips // inner.domain
+    if not inner.published or (outer.domain is not None and joined > outer.domain):
+        return "domain"
+    return "groups" if chips % inner.domain else None
 
 
 @dataclass(frozen=True)
@@ -269,11 +348,13 @@ class Setting:
     peak: Fraction
     memory_rate: Fraction
     capacity: Fraction | None
-    link: Link | None
+    links: tuple[Link, ...]
     efficiency: Mapping[str, Fraction]
     calibration: Mapping[str, Fraction] | None = None
     exact_flops: bool = False
     tile: Mapping[str, int] = field(default_factory=dict)
+    two_levels: bool = False  # anywhere in the sweep
+    axes: tuple[int, ...] = ()  # only of a product; else all chips are along one axis
 
     def local(self, sizes: Mapping[str, int], chips: int) -> dict[str, Fraction]:
         """Return the size of each dimension on one chip."""
@@ -331,32 +412,54 @@ class Setting:
             start=Fraction(0),
         )
 
-    def payload_bytes(self, operand: str, sizes: Mapping[str, int], chips: int) -> Fraction:
-        """Return the bytes of an operand on one chip for its collective, in whole tiles."""
-        size = {d: count * tile for d, (count, tile) in self.tiles(sizes, chips).items()}
-        return (
-            math.prod((size[d] for d in self.operation.letters(operand)), start=Fraction(1))
-            * self.bits[operand]
-            / 8
-        )
+    def payloads(self, sizes: Mapping[str, int], chips: int) -> list[tuple[str, Fraction]]:
+        """Return the collectives, with the bytes of what each is about, on one chip."""
+        local = self.local(sizes, chips)
+
+        def held(operand: str) -> Fraction:
+            letters = self.operation.letters(operand)
+            return math.prod((local[d] for d in letters), start=self.bits[operand] / 8)
+
+        how = self.sharding
+        found = [("gather", held(how.gather))] if how.gather is not None else []
+        found += [("scattered", held("x"))] if how.dispatch else []
+        found += [("scattered", held("out"))] if how.combine else []
+        if how.reduce is not None:
+            found += [("gather", held("out"))] * (2 if how.reduce == "all-reduce" else 1)
+        return found
+
+    def sent(self, sizes: Mapping[str, int], chips: int) -> list[Fraction]:
+        """Return what one chip sends on each level, inner first."""
+        if chips == 1 or not self.links:
+            return [Fraction(0)] * len(self.links)
+        levels = tiers(self.links, self.axes or (chips,))
+        total = [Fraction(0)] * len(levels)
+        counts = [math.prod(axes) for _, axes in levels]
+        for kind, payload in self.payloads(sizes, chips):
+            if kind == "scattered" and len(levels) == 1:
+                parts = [levels[0][0].scattered(levels[0][1])]
+            elif kind == "scattered":
+                (inner, inside), (outer, groups) = levels
+                parts = [inner.scattered(inside) / counts[1], outer.scattered(groups)]
+            else:
+                shares = [Fraction(1), *(Fraction(1, counts[0]) for _ in levels[1:])]
+                parts = [
+                    share * Fraction(n - 1, n) for share, n in zip(shares, counts, strict=True)
+                ]
+            total = [a + part * payload for a, part in zip(total, parts, strict=True)]
+        return total
 
     def network_bytes(self, sizes: Mapping[str, int], chips: int) -> Fraction:
         """Return what one chip sends."""
-        share = Fraction(chips - 1, chips)
-        total = Fraction(0)
-        if self.sharding.gather is not None:
-            total += share * self.payload_bytes(self.sharding.gather, sizes, chips)
-        if self.sharding.reduce is not None:
-            times = 2 if self.sharding.reduce == "all-reduce" else 1
-            total += times * share * self.payload_bytes("out", sizes, chips)
-        return total
+        return sum(self.sent(sizes, chips), start=Fraction(0))
 
-    def hops(self, chips: int) -> int:
-        """Return how many messages follow one another."""
-        gather = chips - 1 if self.sharding.gather is not None else 0
-        return gather + {None: 0, "all-reduce": 2, "reduce-scatter": 1}[self.sharding.reduce] * (
-            chips - 1
-        )
+    def waits(self, chips: int, *, typical: bool = False) -> list[Fraction]:
+        """Return how long the hops of each level take [s]."""
+        rounds = len(self.payloads(dict.fromkeys(self.operation.dims, 1), chips))
+        return [
+            rounds * link.hops(axes) * (link.typical_s if typical else link.hop_s)
+            for link, axes in tiers(self.links, self.axes or (chips,))
+        ]
 
     def work(self, sizes: Mapping[str, int], chips: int) -> dict[str, Fraction]:
         """Return the work of each resource."""
@@ -375,9 +478,13 @@ class Setting:
             "network": [Fraction(0)],
         }
         if work["network"]:
-            assert self.link is not None
-            rate = self.link.bytes_per_s(chips) * self.efficiency["network"]
-            result["network"] = [work["network"] / rate, self.hops(chips) * self.link.hop_s]
+            levels = tiers(self.links, self.axes or (chips,))
+            rates = [link.bytes_per_s(axes) * self.efficiency["network"] for link, axes in levels]
+            sent = self.sent(sizes, chips)
+            result["network"] = [
+                *(amount / rate for amount, rate in zip(sent, rates, strict=True)),
+                *self.waits(chips),
+            ]
         return result
 
     def times(self, sizes: Mapping[str, int], chips: int) -> dict[str, Fraction]:
@@ -393,13 +500,20 @@ class Setting:
         """Return the calibrated time [s], None without a calibration."""
         if self.calibration is None:
             return None
-        nominal = replace(self, efficiency=dict.fromkeys(RESOURCES, Fraction(1))).times(
-            sizes, chips
-        )
-        return (
-            max(nominal[r] / self.calibration[r] for r in RESOURCES)
-            + self.calibration["overhead_s"]
-        )
+        nominal = replace(self, efficiency=dict.fromkeys(RESOURCES, Fraction(1)))
+        terms = nominal.terms(sizes, chips)
+        fitted = [terms[r][0] / self.calibration[r] for r in ("math", "memory")]
+        if len(terms["network"]) > 1:
+            moved = terms["network"][: len(self.links)]
+            fitted += [max(moved) / self.calibration["network"], *self.waits(chips, typical=True)]
+        return max(fitted) + self.calibration["overhead_s"]
+
+    def of_levels(self, sizes: Mapping[str, int], chips: int) -> dict[str, Fraction]:
+        """Return the bytes of both levels, if the sweep has two."""
+        if not self.two_levels:
+            return {}
+        inner, outer = (*self.sent(sizes, chips), Fraction(0), Fraction(0))[:2]
+        return {"network_inner_bytes": inner, "network_outer_bytes": outer}
 
     def row(self, sizes: Mapping[str, int], chips: int) -> dict[str, Any]:
         """Return every computed column of a row."""
@@ -409,6 +523,7 @@ class Setting:
             "flops": work["math"],
             "memory_bytes": work["memory"],
             "network_bytes": work["network"],
+            **self.of_levels(sizes, chips),
             "footprint_bytes": footprint,
             "t_math_s": times["math"],
             "t_memory_s": times["memory"],
@@ -450,42 +565,49 @@ class Case(NamedTuple):
     dtypes: Mapping[str, str]
     formats: Mapping[str, Any]
     sharding: Sharding
-    chips: int
+    axes: tuple[int, ...]
+    route: list[str] | None
+
+
+def link_of(name: str, entry: Mapping[str, Any]) -> Link:
+    """Return an interconnect of the catalogue."""
+    domain = most_joined(entry)
+    hop = exact(entry.get("hop_latency_s", 0))
+    ring = entry.get("ring_multiple")
+    return Link(
+        name=name,
+        rate=exact(entry["bytes_per_s"]),
+        links=whole(entry.get("links", 1)),
+        topology=entry["topology"],
+        domain=2 if domain == "unknown" else None if domain == "unlimited" else whole(domain),
+        ring_multiple=None if ring is None else whole(ring),
+        hop_s=hop,
+        typical_s=exact(entry.get("typical_hop_latency_s", hop)),
+        published=domain != "unknown",
+    )
 
 
 def setting_of(
     sweep: Mapping[str, Any], chip: Mapping[str, Any], case: Case
 ) -> tuple[Setting | None, str | None, str | None]:
     """Return the setting, or None and why there is none; and the name of the network."""
-    memory, dtypes, formats, sharding, chips = case
+    memory, dtypes, formats, sharding, axes, route = case
     networks = chip.get("networks") or {}
-    network = sweep.get("network") or next(iter(networks), None)
+    names = route or list(networks)[:1]
     peak = chip["units"].get(sweep.get("unit", default_unit(sweep)), {}).get(dtypes["compute"])
     level = chip["memory"].get(memory, {})
+    links: tuple[Link, ...] = ()
+    if names and set(names) <= set(networks):
+        links = tuple(link_of(name, networks[name]) for name in names)
+    network = "+".join(names) if links else None
     if peak is None:
         return None, "compute dtype", network
     if "bytes_per_s" not in level:
         return None, "memory", network
-    if network not in networks:
-        network = None
-    if network is None and chips > 1:
-        return None, "network", network
-    link = None
-    if network is not None:
-        entry = networks[network]
-        link = Link(
-            name=network,
-            rate=exact(entry["bytes_per_s"]),
-            links=whole(entry.get("links", 1)),
-            topology=entry["topology"],
-            domain=most_joined(entry),
-            ring_multiple=whole(entry["ring_multiple"])
-            if entry.get("ring_multiple") is not None
-            else None,
-            hop_s=exact(entry.get("hop_latency_s", 0)),
-        )
-        if link.domain is not None and chips > link.domain:
-            return None, "domain", network
+    scattered = sharding.dispatch or sharding.combine
+    reason = "axes" if scattered and len(axes) > 1 else why_not_joined(links, axes)
+    if reason is not None:
+        return None, reason, network
     calibration = (chip.get("calibration") or {}).get(dtypes["compute"])
     efficiency = (chip.get("efficiency") or {}) | (sweep.get("efficiency") or {})
     setting = Setting(
@@ -495,7 +617,7 @@ def setting_of(
         peak=exact(peak["flops_per_s"]),
         memory_rate=exact(level["bytes_per_s"]),
         capacity=exact(level["capacity_bytes"]) if "capacity_bytes" in level else None,
-        link=link,
+        links=links,
         efficiency={r: exact(efficiency.get(r, 1)) for r in RESOURCES},
         calibration=None
         if calibration is None
@@ -505,8 +627,13 @@ def setting_of(
         },
         exact_flops=exactly(sweep),
         tile={d: whole(size) for d, size in (sweep.get("tile") or {}).items()},
+        two_levels=any(len(names or []) > 1 for names in routes(sweep)),
+        axes=axes if len(axes) > 1 else (),
     )
     return setting, None, network
+
+
+PLAIN_LINK = Link("plain", Fraction(1), 1, "switch", None, None, Fraction(0), Fraction(0))
 
 
 def plain_matmul(sharding: str, tile: Mapping[str, int] | None = None) -> Setting:
@@ -520,17 +647,27 @@ def plain_matmul(sharding: str, tile: Mapping[str, int] | None = None) -> Settin
         one,
         one,
         None,
-        None,
+        (PLAIN_LINK,),
         efficiency,
         tile=tile or {},
     )
 
 
-def most_joined(network: Mapping[str, Any]) -> int | None:
-    """Return how many chips a network joins at most, None where nobody says."""
+def most_joined(network: Mapping[str, Any]) -> int | str:
+    """Return how many chips a network joins at most: a number, unlimited, or unknown."""
     if network.get("domain") is not None:
-        return whole(network["domain"])
-    return whole(network.get("links", 1)) + 1 if network["topology"] == "mesh" else None
+        return network["domain"] if network["domain"] == "unlimited" else whole(network["domain"])
+    return whole(network.get("links", 1)) + 1 if network["topology"] == "mesh" else "unknown"
+
+
+def routes(sweep: Mapping[str, Any]) -> list[list[str] | None]:
+    """Return the networks of a sweep, each as a list of one, or of inner and outer."""
+    asked = sweep.get("network")
+    if asked is None:
+        return [None]
+    if isinstance(asked, list) and any(isinstance(each, list) for each in asked):
+        return [as_list(each) for each in asked]
+    return [as_list(asked)]
 
 
 def exactly(sweep: Mapping[str, Any]) -> bool:
@@ -580,18 +717,23 @@ def points(sweep: Mapping[str, Any]) -> list[list[tuple[str | None, dict[str, in
     return found
 
 
-def splits(sweep: Mapping[str, Any]) -> list[tuple[Sharding, int]]:
-    """Return every sharding of a sweep with every number of chips that goes with it."""
+def axes_of(form: int | str) -> tuple[int, ...]:
+    """Return the chips along each axis."""
+    return tuple(map(int, form.split("x"))) if isinstance(form, str) else (whole(form),)
+
+
+def splits(sweep: Mapping[str, Any]) -> list[tuple[Sharding, tuple[int, ...]]]:
+    """Return every sharding of a sweep with every form of chips that goes with it."""
     operation = operation_of(sweep["operation"])
     return [
-        (sharding, count)
+        (sharding, axes)
         for sharding in (
             sharding_of(operation, spec) for spec in as_list(sweep.get("sharding", "none"))
         )
-        for count in (
-            [1]
+        for axes in (
+            [(1,)]
             if sharding.split is None
-            else [whole(count) for count in as_list(sweep.get("shards", [1]))]
+            else [axes_of(form) for form in as_list(sweep.get("shards", [1]))]
         )
     ]
 
@@ -602,27 +744,34 @@ def rows(
     """Yield every requested row in order, including unsupported ones."""
     operation = operation_of(sweep["operation"])
     resolved = resolve_chips(chips)
-    for chip, memory, lead, spec in product(
-        as_list(sweep["chips"]), as_list(sweep.get("memory", "hbm")), points(sweep), sweep["dtypes"]
-    ):
-        name, combination = combination_of(spec, dtypes["combinations"])
-        for sharding, count in splits(sweep):
-            case = Case(memory, combination, dtypes["formats"], sharding, count)
-            setting, reason, network = setting_of(sweep, resolved[chip], case)
-            keys = {
-                "operation": operation.name,
-                "chip": chip,
-                "unit": sweep.get("unit", default_unit(sweep)),
-                "memory": memory,
-                "network": network,
-                "dtypes": name,
-                "sharding": sharding.name,
-                "shards": count,
-            }
-            for shape, sizes in lead:
-                yield Row(
-                    keys={**keys, "shape": shape}, sizes=sizes, setting=setting, reason=reason
-                )
+    forms = as_list(sweep.get("shards", [1]))
+    several = any(len(axes_of(form)) > 1 for form in forms)
+    for chip, memory in product(as_list(sweep["chips"]), as_list(sweep.get("memory", "hbm"))):
+        alone = False  # whether rows without a network were there
+        for route in routes(sweep):
+            networks = resolved[chip].get("networks") or {}
+            missing = not networks or not set(route or []) <= set(networks)
+            for lead, spec in product(points(sweep), sweep["dtypes"]):
+                name, combination = combination_of(spec, dtypes["combinations"])
+                for sharding, axes in splits(sweep):
+                    if missing and alone and axes == (1,):
+                        continue
+                    case = Case(memory, combination, dtypes["formats"], sharding, axes, route)
+                    setting, reason, network = setting_of(sweep, resolved[chip], case)
+                    keys = {
+                        "operation": operation.name,
+                        "chip": chip,
+                        "unit": sweep.get("unit", default_unit(sweep)),
+                        "memory": memory,
+                        "network": network,
+                        "dtypes": name,
+                        "sharding": sharding.name,
+                        "shards": math.prod(axes),
+                        **({"axes": "x".join(map(str, axes))} if several else {}),
+                    }
+                    for shape, sizes in lead:
+                        yield Row({**keys, "shape": shape}, sizes, setting, reason)
+            alone = alone or missing
 
 
 # ---------------------------------------------------------------- thresholds, by evaluation
@@ -654,6 +803,13 @@ def real_size(difference: Callable[[int], Fraction], step: int) -> Fraction:
     return Fraction(0) if one == two else step * (1 - one / (two - one))
 
 
+def at_share(setting: Setting, share: Fraction) -> Setting:
+    """Return a setting with a share of the attainable peak."""
+    return replace(
+        setting, efficiency={**setting.efficiency, "math": setting.efficiency["math"] * share}
+    )
+
+
 def thresholds_along(
     setting: Setting, axis: str, sizes: Mapping[str, int], chips: int
 ) -> dict[str, Any]:
@@ -663,7 +819,8 @@ def thresholds_along(
     )
 
     def terms(resource: str, size: int) -> list[Fraction]:
-        return setting.terms({**sizes, axis: size}, chips)[resource]
+        last = -(-size // step) * step  # of the tile
+        return setting.terms({**sizes, axis: last}, chips)[resource]
 
     def ahead(resource: str, term: int) -> Callable[[int], Fraction]:
         return lambda size: terms("math", size)[0] - terms(resource, size)[term]
@@ -690,7 +847,9 @@ def thresholds_along(
         near, far = (setting.work({**sizes, axis: size * step}, chips) for size in (1, 2))
         growth = far[limit] - near[limit]
         tends_to = (far["math"] - near["math"]) / growth if growth else None
+    outcome = "never" if never else "always" if critical == 1 else "found"
     return {
+        "outcome": "beyond-2^62" if not never and stored_size(critical) is None else outcome,
         "critical": stored_size(critical),
         "critical_exact": None if never else max(real.values()),
         "critical_memory": stored_size(found["memory"]),
@@ -709,50 +868,67 @@ def most_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Any]:
     """Return the most chips on which a split operation is compute-bound, and the next bottleneck.
 
     In a finite domain every number is tried. Otherwise numbers of chips with the same link rate
-    (open lines, closed rings) are searched by bisection: on these, once an operation is split too
-    far, it stays so.
+    (open lines, closed rings, whole groups) are searched by bisection: on these, once an operation
+    is split too far, it stays so.
     """
 
     def compute_bound(chips: int) -> bool:
         return setting.bound(sizes, chips) == "compute"
 
-    link = setting.link
-    assert link is not None
-    domain = link.domain
-    if domain is not None:
-        good = [chips for chips in range(1, domain + 1) if compute_bound(chips)]
-        following = (max(good) if good else 0) + 1
-        limit = setting.bound(sizes, following) if following <= domain else None
-        return {
-            "critical": max(good) if good else None,
-            **limit_of_split(setting, sizes, limit),
-            **real_chips(setting, sizes),
-        }
-    best = 1 if compute_bound(1) else 0
-    if best:
-        for family in families(link):
+    most, published = largest_domain(setting.links)
+    inner = setting.links[0].domain if len(setting.links) > 1 else None
+    joined: Callable[[int], bool] = lambda n: why_not_joined(setting.links, (n,)) is None  # noqa: E731
+    if most is not None:
+        good = [n for n in range(1, most + 1) if joined(n) and compute_bound(n)]
+        best = max(good, default=0)
+        following = next((n for n in range(best + 1, most + 1) if joined(n)), None)
+    else:
+        best = max((n for n in range(1, (inner or 1) + 1) if compute_bound(n)), default=0)
+        for family in families(setting.links) if best else ():
             last = last_good(family, compute_bound)
-            if last is None:
-                return {
-                    "critical": None,
-                    **limit_of_split(setting, sizes, None),
-                    **real_chips(setting, sizes),
-                }
-            best = max(best, last)
+            best = ENDLESS if last is None else max(best, last)
+        following = best + 1
+        if best >= ENDLESS:
+            following = None
+        elif inner is not None and best >= inner:
+            following = (best // inner + 1) * inner
+    outcome = "found" if best else "never"
+    if best >= ENDLESS:
+        outcome = "without-end"
+    elif best and best == most:
+        outcome = "always" if published else "domain-unknown"
+    limit = None if following is None else setting.bound(sizes, following)
+    number = best if outcome in ("found", "always") else None
+    real = real_chips(setting, sizes) if outcome != "domain-unknown" else {"critical_exact": None}
     return {
-        "critical": best or None,
-        **limit_of_split(setting, sizes, setting.bound(sizes, best + 1)),
-        **real_chips(setting, sizes),
+        "outcome": outcome,
+        "critical": number,
+        **limit_of_split(setting, sizes, limit),
+        **real,
     }
+
+
+def largest_domain(links: Sequence[Link]) -> tuple[int | None, bool]:
+    """Return the most chips along one axis, None without a limit, and whether it is published."""
+    inner, *others = links
+    if not others or inner.domain is None or not inner.published:
+        return inner.domain, inner.published
+    outer = others[0]
+    if outer.domain is None:
+        return None, True
+    groups = outer.domain // inner.domain if outer.topology == "switch" else outer.domain
+    return inner.domain * max(groups, 1), outer.published
 
 
 def limit_of_split(setting: Setting, sizes: Mapping[str, int], limit: str | None) -> dict[str, Any]:
     """Return what limits a split, and what its intensity tends to: 0 if N times its work grows."""
     if limit is None:
         return {"limit": None, "limit_intensity": None}
+    domain = setting.links[0].domain
+    group = domain if len(setting.links) > 1 and domain is not None else 1
     two, three = (
         {name: chips * amount for name, amount in setting.work(sizes, chips).items()}
-        for chips in (2, 3)
+        for chips in (2 * group, 3 * group)
     )
     return {
         "limit": limit,
@@ -762,8 +938,7 @@ def limit_of_split(setting: Setting, sizes: Mapping[str, int], limit: str | None
 
 def real_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Fraction | None]:
     """Return the real number of chips up to which compute binds, if links have one rate for any."""
-    assert setting.link is not None
-    if setting.link.topology != "switch" or setting.link.hop_s:
+    if len(setting.links) > 1 or setting.links[0].topology != "switch" or setting.links[0].hop_s:
         return {}
     if setting.bound(sizes, 1) != "compute":
         return {"critical_exact": None}
@@ -778,9 +953,15 @@ def real_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Fraction
     return {"critical_exact": min(zeros, default=None)}
 
 
-def families(link: Link) -> list[Callable[[int], int]]:
-    """Return families of numbers of chips, counted from 1, in which links have one rate."""
-    ring = link.ring_multiple if link.topology == "torus" else None
+def families(links: Sequence[Link]) -> list[Callable[[int], int]]:
+    """Return families of numbers of chips, counted from 1, in which links have one rate.
+
+    Of two levels: whole groups.
+    """
+    if len(links) > 1 and links[0].domain is not None:
+        group = links[0].domain
+        return [lambda k: k * group]
+    ring = links[0].ring_multiple if links[0].topology == "torus" else None
     if ring is None or ring == 1:
         return [lambda k: k + 1]
     return [lambda k: k * ring, lambda k: k + (k - 1) // (ring - 1)]
@@ -808,20 +989,22 @@ def thresholds(
     """Yield the thresholds of a sweep: for each axis, a row for each supported combination."""
     operation = operation_of(sweep["operation"])
     supported = [row for row in rows(sweep, chips, dtypes) if row.setting is not None]
-    for axis in sweep["thresholds"]:
+    for axis, share in product(sweep["thresholds"], as_list(sweep.get("shares", [1]))):
         seen = set()
         for row in supported:
             assert row.setting is not None
-            if axis == "shards" and (
-                row.setting.sharding.split is None or row.setting.link is None
-            ):
+            if axis == "shards" and (row.setting.sharding.split is None or not row.setting.links):
                 continue
-            keys: dict[str, Any] = {**row.keys, "axis": axis, **row.sizes, axis: None}
+            gone = {axis: None} | (
+                {"axes": None} if axis == "shards" and "axes" in row.keys else {}
+            )
+            keys: dict[str, Any] = {**row.keys, "axis": axis, **row.sizes, **gone}
             if tuple(keys.values()) in seen:
                 continue
             seen.add(tuple(keys.values()))
+            setting, keys = at_share(row.setting, exact(share)), {**keys, "share": float(share)}
             if axis == "shards":
-                yield {**keys, **most_chips(row.setting, row.sizes)}
+                yield {**keys, **most_chips(setting, row.sizes)}
             else:
-                yield {**keys, **thresholds_along(row.setting, axis, row.sizes, row.keys["shards"])}
+                yield {**keys, **thresholds_along(setting, axis, row.sizes, row.keys["shards"])}
     assert set(sweep["thresholds"]) <= {*operation.dims, "shards"}

@@ -81,14 +81,18 @@ def networks(draw: st.DrawFn) -> dict[str, Any]:
     topology = draw(st.sampled_from(["switch", "mesh", "torus"]))
     entry: dict[str, Any] = {"bytes_per_s": draw(rates(9, 12)), "topology": topology}
     entry["links"] = draw(st.sampled_from([1, 3, 4, 7, 15, 18]))
-    if draw(st.booleans()):
-        entry["domain"] = draw(st.sampled_from([4, 8, 16, 72]))
+    if draw(st.integers(0, 3)):
+        entry["domain"] = draw(st.sampled_from([2, 4, 8, 16, 72, "unlimited"]))
+    if topology == "mesh" and entry.get("domain") == "unlimited":
+        del entry["domain"]
     if topology == "mesh" and "domain" in entry:
         entry["links"] = entry["domain"] - 1
     if topology == "torus" and draw(st.booleans()):
         entry["ring_multiple"] = draw(st.sampled_from([2, 4, 16]))
     if draw(st.integers(0, 3)) == 0:
         entry["hop_latency_s"] = draw(st.sampled_from([1e-6, 5e-7, 2.5e-5]))
+        if draw(st.booleans()):
+            entry["typical_hop_latency_s"] = 3e-5
     return entry
 
 
@@ -157,6 +161,12 @@ def shardings_of(operation: oracle.Operation) -> list[str | dict[str, str]]:
             found += [{"split": d, "then": "all-reduce"}, {"split": d, "then": "reduce-scatter"}]
         else:
             found += [{"split": d}]
+            found += [{"split": d, "then": "all-to-all"}]
+            if d in x:
+                found += [
+                    {"split": d, "first": "all-to-all x"},
+                    {"split": d, "first": "all-to-all x", "then": "all-to-all"},
+                ]
             found += [
                 {"split": d, "first": f"all-gather {o}"}
                 for o in "xw"
@@ -248,11 +258,10 @@ def splits(draw: st.DrawFn, operation: oracle.Operation) -> dict[str, Any]:
         return draw(
             st.sampled_from([{}, {"sharding": "none"}, {"sharding": ["none"], "shards": [1]}])
         )
-    shards = draw(
-        st.lists(st.sampled_from([1, 2, 3, 4, 7, 8, 16, 48]), min_size=1, max_size=2, unique=True)
-    )
+    forms: list[int | str] = [1, 2, 3, 4, 7, 8, 16, 48, "2x2", "4x4", "3x16", "2x2x4"]
+    shards = draw(st.lists(st.sampled_from(forms), min_size=1, max_size=2, unique=True))
     if "none" in sharding:
-        shards = [1, *(count for count in shards if count > 1)]
+        shards = [1, *(form for form in shards if form != 1)]
     return {
         "sharding": sharding[0] if len(sharding) == 1 and draw(st.booleans()) else sharding,
         "shards": shards,
@@ -297,7 +306,10 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
     optional: dict[str, st.SearchStrategy[Any]] = {
         "unit": st.sampled_from(["matrix", "vector"]),
         "memory": st.sampled_from(["hbm", ["l2", "hbm"], "l2"]),
-        "network": st.sampled_from([None, "fabric", "second"]),
+        "network": st.sampled_from(
+            [None, "fabric", "second", ["fabric", "second"], [["second", "fabric"], "fabric"]]
+        ),
+        "shares": st.sampled_from([1, [1, 0.9], 0.5]),
         "efficiency": st.dictionaries(st.sampled_from(oracle.RESOURCES), fractions_of_one),
     }
     sweep |= {key: draw(values) for key, values in optional.items() if draw(st.booleans())}
@@ -305,13 +317,30 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
         oracle.sharding_of(operation, spec).split
         for spec in oracle.as_list(sweep.get("sharding", "none"))
     }
-    if splits_of != {None} and not splits_of & set(sweep.get("tile", {})) and draw(st.booleans()):
+    if splits_of != {None} and has_shards_form(sweep, own, splits_of) and draw(st.booleans()):
         sweep["thresholds"].append("shards")
     requested = list(oracle.rows(sweep, own, DTYPES))
     assume(any(row.setting is not None for row in requested))
     if oracle.exactly(sweep) and operation.contracted:
         assume(all(fewest_elements(row) >= row.keys["shards"] for row in requested))
     return {"sweeps": {"random": sweep}, "chips": own, "charts": []}
+
+
+def has_shards_form(sweep: dict[str, Any], own: dict[str, Any], split: set[str | None]) -> bool:
+    """Say whether thresholds in the number of chips have a closed form."""
+    outer = {
+        entry["topology"]
+        for chip in oracle.resolve_chips(own).values()
+        for names in oracle.routes(sweep)
+        for entry in [chip["networks"].get(name) for name in (names or [])[1:]]
+        if entry
+    }
+    return (
+        not split & set(sweep.get("tile", {}))
+        and not any(isinstance(form, str) for form in oracle.as_list(sweep["shards"]))
+        and "all-to-all" not in str(sweep["sharding"])
+        and "torus" not in outer
+    )
 
 
 def fewest_elements(row: oracle.Row) -> int:

@@ -104,6 +104,27 @@ CONFIGS: dict[str, dict[str, Any]] = {
         },
         "charts": [{"chart": "critical-map", "sweep": "s"}],
     },
+    "levels and axes": {
+        "sweeps": {
+            "s": {
+                **MATMUL,
+                "chips": ["h100-sxm", "h200-sxm"],
+                "grid": {"B": B},
+                "shapes": BLOCK,
+                "sharding": SPLITS,
+                "shards": [1, 2, 4, 8, 16],
+                "network": ["nvlink", "infiniband"],
+            },
+            "t": {
+                **MATMUL,
+                "chips": ["tpu-v5p", "tpu-v4"],
+                "grid": {"B": B},
+                "shapes": BLOCK,
+                "sharding": ["column/gather-x", "contracting/all-reduce"],
+                "shards": [1, 4, "4x4", "4x4x4", 16],
+            },
+        },
+    },
     "no thresholds": {
         "sweeps": {
             "s": {
@@ -342,7 +363,9 @@ def fewest(case: Case, match: re.Match[str]) -> bool:
 def on_map(case: Case, match: re.Match[str]) -> bool:
     """Whether title and subtitle name the chip, the number of chips, and the split."""
     sharding, shards = map_split(case)
-    pattern = rf" matmuls on {ON} over D and F(?:, split (?P<split>\S+))?, every byte counted"
+    pattern = (
+        rf" matmuls on {ON} over D and F(?:, split (?P<split>\S+?)(?: over [^,]+)?)?, every byte"
+    )
     said = re.search(pattern, case.subtitle)
     return (
         said is not None

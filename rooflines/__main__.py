@@ -1,0 +1,6 @@
+"""`python -m rooflines` is the command `rooflines`."""
+
+from rooflines.cli.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""The command `rooflines`: a group of commands, and what happens to errors.
+
+Each command is a module of this package with a click command named `command`. A module imports
+click and the standard library only; what is slow to import (polars, pydantic) is imported in the
+function that needs it, so that help and shell completion answer at once.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from rooflines.basics.errors import RooflinesError, close_to, quote
+from rooflines.basics.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["COMMANDS", "main", "run"]
+
+COMMANDS = ("explain",)
+"""The commands in the order of the help, each a module of this package."""
+
+NAME = "rooflines"
+
+COMPLETE = "_ROOFLINES_COMPLETE"
+"""The variable with which a shell asks for completion, as click defines it."""
+
+MISTAKE = 2
+"""The exit status after a user's mistake; 1 is a command's own "no", 0 its "yes"."""
+
+INTERRUPTED = 130
+"""The exit status after Ctrl-C, as shells have it: 128 + SIGINT."""
+
+
+class Commands(click.Group):
+    """The group of commands; a module is imported when its command is."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands, in the order of the help."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command, from its module; None: there is none of this name."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"rooflines.cli.{cmd_name}").command
+        return command
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="`rooflines COMMAND -h` shows the options and examples of a command.",
+)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def commands() -> None:
+    """From which size on is an operation compute-bound, on which chip, and what would change it?"""
+
+
+def mistake(error: click.ClickException, arguments: Sequence[str]) -> RooflinesError:
+    """A mistake in the words of the command line, in the form of all other messages."""
+    context: click.Context | None = getattr(error, "ctx", None)
+    named = [word for word in arguments[:1] if word in COMMANDS]
+    path = context.command_path if context else " ".join([NAME, *named])
+    fix = f"see `{path} -h`"
+    match error:
+        case click.exceptions.NoSuchCommand():
+            name = error.command_name
+            return RooflinesError(
+                path,
+                f"has no command {quote(name)}",
+                f"use one of {', '.join(COMMANDS)}",
+                close=close_to(name, COMMANDS),
+            )
+        case click.NoSuchOption():
+            options = [
+                option
+                for parameter in (context.command.get_params(context) if context else ())
+                for option in parameter.opts
+                if option.startswith("--")
+            ]
+            if error.option_name[1:2].isdigit():
+                fix = "write sizes above zero, such as 128x8192x8192"
+            problem = f"has no option {quote(error.option_name)}"
+            return RooflinesError(path, problem, fix, close=close_to(error.option_name, options))
+        case click.MissingParameter() if error.param and context:
+            return RooflinesError(path, f"needs {error.param.make_metavar(context)}", fix)
+        case _:
+            text = error.format_message().rstrip(".")
+            return RooflinesError(path, f"is used wrongly: {text[:1].lower()}{text[1:]}", fix)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        arguments: Those of the command line; by default those of this process.
+
+    Returns:
+        The exit status: what the command returns, 0 by default; 2 after a mistake, of which one
+        message is on stderr; 130 after Ctrl-C.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A name may have characters that the terminal's encoding lacks.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    status: object = 0
+    try:
+        with commands.make_context(NAME, words) as context:
+            status = commands.invoke(context)
+        sys.stdout.flush()
+    except click.exceptions.Exit as done:
+        status = done.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+    except click.ClickException as error:
+        click.echo(str(mistake(error, words)), err=True)
+        status = MISTAKE
+    except RooflinesError as error:
+        click.echo(str(error), err=True)
+        status = MISTAKE
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        status = INTERRUPTED
+    except BrokenPipeError:
+        # The reader has closed, as `| head` does. Python flushes stdout at exit: give it a sink.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return status if isinstance(status, int) else 0
+
+
+def main() -> NoReturn:
+    """The entry point of the command `rooflines`."""
+    if COMPLETE in os.environ:
+        commands.main(prog_name=NAME)  # answers the shell, then exits
+    sys.exit(run())

@@ -1,0 +1,1 @@
+"""One operation on one chip, explained: what binds it, and what would change that."""

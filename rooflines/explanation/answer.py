@@ -1,0 +1,196 @@
+"""An explanation as values: every number is a column of the table, of the thresholds, or a rate.
+
+No formula is here: times come from the table, sizes and rates from `rooflines.critical`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rooflines.catalogue.chips import chip_entries, chip_sources
+from rooflines.catalogue.parts import parts, records
+from rooflines.critical.rates import RATES, needed_intensity, rate_factor
+from rooflines.critical.thresholds import sweep_thresholds
+from rooflines.explanation.card import as_card
+from rooflines.explanation.question import dtypes_on, sweep_of
+from rooflines.explanation.text import as_text
+from rooflines.explanation.values import Answer, Change, Use
+from rooflines.model.resources import MATH, RESOURCES, Resource
+from rooflines.sweep.checks import checked_sweep
+from rooflines.sweep.table import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.catalogue.entries import Chip
+    from rooflines.sweep.space import ChipVariant
+    from rooflines.sweep.sweep import Sweep
+
+__all__ = ["Explanation", "explain"]
+
+
+class Explanation(Answer):
+    """One operation on one chip, explained; `str()` is a screen of text, `to_dict()` all of it."""
+
+    def __str__(self) -> str:
+        """A screen of text, without colour."""
+        return as_text(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """A card for a notebook."""
+        return as_card(self)
+
+
+def explain(  # noqa: PLR0913, the parts of a question
+    chip: str,
+    sizes: str | Mapping[str, int] | Mapping[str, str] | Sequence[int],
+    dtypes: str | Mapping[str, str],
+    *,
+    operation: str | None = None,
+    shards: int | str = 1,
+    sharding: str | Mapping[str, str] | None = None,
+    network: str | Sequence[str] | None = None,
+    memory: str | None = None,
+    unit: str | None = None,
+    flops: str | None = None,
+    chips: Mapping[str, Chip] | None = None,
+) -> Explanation:
+    """Explain one operation on one chip: what binds it, and what would make it compute-bound.
+
+    Args:
+        chip: Its id, such as `h100-sxm`.
+        sizes: `128x8192x8192`, `B=128 D=8192 F=8192`, or the sizes by letter or in order [1].
+        dtypes: A name of the dtype catalogue, `x,w->out@compute`, or a mapping.
+        operation: A name or an einsum; None: matmul.
+        shards: Number of chips that share it [1].
+        sharding: How they split it: a name or the long form; None: not at all.
+        network: The interconnect; None: the chip's first.
+        memory: The memory level that feeds the unit; None: hbm.
+        unit: `matrix` or `vector`; None: the operation's.
+        flops: `leading` or `exact`; None: the operation's.
+        chips: Chips by id, such as `load_config(path).chips`; None: those of the catalogue.
+
+    Returns:
+        The explanation.
+
+    Raises:
+        RooflinesError: Something is invalid, or the chip cannot do it.
+    """
+    sweep = sweep_of(
+        chip,
+        sizes,
+        dtypes,
+        chips=chip_entries() if chips is None else chips,
+        operation=operation,
+        shards=shards,
+        sharding=sharding,
+        network=network,
+        memory=memory,
+        unit=unit,
+        flops=flops,
+    )
+    return _explained(sweep)
+
+
+def _explained(sweep: Sweep) -> Explanation:
+    """The explanation of the only row of a sweep."""
+    (chip_rows,) = sweep.by_chip
+    own: ChipVariant = chip_rows, chip_rows.variants[0]
+    row = table(sweep).collect().row(0, named=True)
+    sizes = {dim: row[dim] for dim in sweep.op.dims}
+    chip = sweep.chips[chip_rows.chip]
+    numbers = list(_used(sweep, own, row))
+    return Explanation(
+        row=row,
+        sizes=sizes,
+        name=chip.name or chip_rows.chip,
+        clock=getattr(chip, "clock", None),
+        uses=list(_uses(sweep, own, row)),
+        thresholds=sweep_thresholds(sweep).to_dicts(),
+        changes=list(_changes(sweep, own, sizes)),
+        dtypes=_other_dtypes(sweep, row),
+        capacity_bytes=chip.memory[chip_rows.memory].capacity_bytes,
+        numbers=numbers,
+        documents=_documents(numbers),
+    )
+
+
+def _uses(sweep: Sweep, own: ChipVariant, row: Mapping[str, Any]) -> Iterator[Use]:
+    target = sweep.target(*own)
+    for resource in RESOURCES:
+        rate = resource.rate(target)
+        if rate is None or not (row[resource.work] or row[f"t_{resource.name}_s"]):
+            continue
+        needed = None if resource is MATH else needed_intensity(target, resource)
+        yield Use(
+            resource=resource.name,
+            bound=resource.bound,
+            column=resource.work,
+            work=row[resource.work],
+            per_s=float(rate.per_s),
+            latency_s=float(rate.latency_s),
+            time_s=row[f"t_{resource.name}_s"],
+            intensity=row.get(f"{resource.name}_intensity"),
+            needed_intensity=None if needed is None else float(needed),
+        )
+
+
+def _changes(sweep: Sweep, own: ChipVariant, sizes: Mapping[str, int]) -> Iterator[Change]:
+    target = sweep.target(*own)
+    for name, resource in RATES.items():
+        rate = resource.rate(target)
+        if rate is None or not _loaded(sweep, own, resource):
+            continue
+        solution = rate_factor(sweep, own, resource, sizes)
+        factor = solution.factor
+        yield Change(
+            rate=name,
+            resource=resource.name,
+            outcome=solution.outcome,
+            limit=solution.limit,
+            factor=None if factor is None else float(factor),
+            per_s=float(rate.per_s),
+            needed_per_s=None if factor is None else float(rate.per_s * factor),
+        )
+
+
+def _loaded(sweep: Sweep, own: ChipVariant, resource: Resource) -> bool:
+    """Whether the row has work for a resource."""
+    return any(sweep.case(*own).costs[resource.work].values())
+
+
+def _other_dtypes(sweep: Sweep, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The other dtype combinations that the unit computes, quickest first."""
+    names = [
+        name for name in dtypes_on(sweep.chips[row["chip"]], sweep.unit) if name != row["dtypes"]
+    ]
+    if not names:
+        return []
+    config = sweep.config.model_copy(update={"dtypes": names, "thresholds": []})
+    rows = table(checked_sweep(sweep.name, config, sweep.chips, sweep.dtypes))
+    return rows.select("dtypes", "bound", "t_lower_s").collect().sort("t_lower_s").to_dicts()
+
+
+def _used(sweep: Sweep, own: ChipVariant, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The chip's numbers that the row depends on."""
+    compute = sweep.combinations[own[1].dtypes].compute
+    used = [f"units.{row['unit']}.{compute}", f"memory.{row['memory']}"]
+    used += ["efficiency", f"calibration.{compute}"]
+    if row["network_bytes"]:
+        used += [f"networks.{name}" for name in own[0].networks]
+    chip = sweep.chips[row["chip"]]
+    for part in parts(chip):
+        if part.path in used:
+            yield from records(chip, part)
+
+
+def _documents(numbers: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """Title and address of the documents that numbers name."""
+    catalogue = chip_sources()
+    named = {name for number in numbers for name in str(number["source"] or "").split(", ")}
+    return {
+        name: {key: str(catalogue[name][key]) for key in ("title", "url") if key in catalogue[name]}
+        for name in sorted(named & set(catalogue))
+    }

@@ -1,0 +1,217 @@
+"""Collectives over interconnects: bytes that each chip sends, link rates, hops.
+
+A route joins N chips on one level, along one axis or several of a torus, or on two levels: an inner
+interconnect joins groups of chips, an outer one joins the groups.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+__all__ = [
+    "ALL_TO_ALL",
+    "PAIR",
+    "PASSES",
+    "Link",
+    "NetworkLevel",
+    "Route",
+    "axes_text",
+    "most_chips",
+    "parse_axes",
+]
+
+PAIR = 2
+"""Chips of the smallest group: never a ring, and joined by every interconnect [1]."""
+
+ALL_TO_ALL = "all-to-all"
+
+PASSES = {"all-gather": 1, "reduce-scatter": 1, "all-reduce": 2, ALL_TO_ALL: 1}
+"""Times that each collective goes around: an all-reduce is a reduce-scatter and an all-gather."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """An interconnect, as one chip sees it.
+
+    Attributes:
+        bytes_per_s: Bandwidth of one link, one way [byte/s].
+        topology: `switch` (every link reaches every chip), `mesh` (a link to each other chip) or
+            `torus` (every axis a line or a ring).
+        links: Links of one chip [1].
+        domain: The most chips that it joins, on a torus along one axis; None: unlimited [1].
+        ring_multiple: On a torus, an axis closes into a ring where its number of chips is a
+            multiple of this; None where it never does [1].
+        hop_latency_s: Least time of one hop [s].
+        published: Whether the domain is published; if not, `domain` is a pair.
+        typical_hop_latency_s: Usual time of one hop, for estimates; None: the least [s].
+    """
+
+    bytes_per_s: Fraction
+    topology: str
+    links: int = 1
+    domain: int | None = None
+    ring_multiple: int | None = None
+    hop_latency_s: Fraction = Fraction(0)
+    published: bool = True
+    typical_hop_latency_s: Fraction | None = None
+
+    def closes(self, chips: int) -> bool:
+        """Whether an axis of so many chips is a ring."""
+        multiple = self.ring_multiple if self.topology == "torus" else None
+        return multiple is not None and chips > PAIR and chips % multiple == 0
+
+
+@dataclass(frozen=True)
+class NetworkLevel:
+    """Chips that one interconnect joins.
+
+    Attributes:
+        link: The interconnect.
+        axes: Chips along each axis; one axis unless it is a torus [1].
+    """
+
+    link: Link
+    axes: tuple[int, ...]
+
+    @property
+    def chips(self) -> int:
+        """Chips that it joins [1]."""
+        return math.prod(self.axes)
+
+    @property
+    def links_used(self) -> int:
+        """Links over which one chip sends at once in a collective [1].
+
+        Returns:
+            All of them on a switch; one to each other chip in a mesh; on a torus 2 along every axis
+            that is a ring and 1 along every line.
+        """
+        if self.link.topology == "switch":
+            return self.link.links
+        if self.link.topology == "mesh":
+            return min(self.link.links, max(self.chips - 1, 1))
+        return sum(2 if self.link.closes(chips) else 1 for chips in self.axes)
+
+    @property
+    def bytes_per_s(self) -> Fraction:
+        """Bytes/s out of one chip over the links that it uses at once [byte/s]."""
+        return self.link.bytes_per_s * self.links_used
+
+    def sent(self, collective: str) -> Fraction:
+        """Bytes that each chip sends per byte of the payload [1]; 0 for one chip.
+
+        Args:
+            collective: A key of `PASSES`.
+
+        Returns:
+            (N-1)/N for each pass. The payload of an all-to-all is a chip's share; on a torus chips
+            forward the shares of others, so that the busiest link carries floor(N^2/4)/(2N) of it
+            on a ring and floor(N^2/4)/N on a line. This counts that times the links used.
+
+        Source: All About Rooflines, "Network communication rooflines", generalised from two chips
+            to N; all-to-all: How to Scale Your Model, "Sharded Matrices".
+        """
+        n = self.chips
+        if collective != ALL_TO_ALL or self.link.topology != "torus":
+            return Fraction(PASSES[collective] * (n - 1), n)
+        return Fraction(n * n // 4, 2 * n if self.link.closes(n) else n) * self.links_used
+
+    @property
+    def hops(self) -> int:
+        """The least sequential hops of one pass that the topology allows [1]; 0 for one chip.
+
+        Returns:
+            1 on a switch or a mesh; on a torus the sum over its axes of N/2, rounded down, around a
+            ring and N-1 along a line.
+        """
+        if self.link.topology != "torus":
+            return min(self.chips - 1, 1)
+        return sum(n // 2 if self.link.closes(n) else n - 1 for n in self.axes)
+
+
+@dataclass(frozen=True)
+class Route:
+    """The interconnects over which N chips communicate.
+
+    Attributes:
+        links: One interconnect, or two: inner, outer.
+        axes: Chips along each axis; their product is N [1].
+    """
+
+    links: tuple[Link, ...]
+    axes: tuple[int, ...]
+
+    @cached_property
+    def levels(self) -> tuple[NetworkLevel, ...]:
+        """The levels, inner first: as many chips as the inner one joins, then their groups."""
+        first, *others = self.links
+        if not others:
+            return (NetworkLevel(first, self.axes),)
+        chips = math.prod(self.axes)
+        group = chips if first.domain is None else min(chips, first.domain)
+        return NetworkLevel(first, (group,)), NetworkLevel(others[0], (chips // group,))
+
+    def sent(self, collective: str) -> tuple[Fraction, ...]:
+        """Bytes that each chip sends over every level, per byte of the payload [1].
+
+        On two levels a reduction runs inside, then between the groups with 1/d of the payload for d
+        chips in a group, then inside again; a gather the other way round. In an all-to-all only
+        what stays in the group, 1/n of a chip's share for n groups, is sent inside.
+        """
+        amounts = [level.sent(collective) for level in self.levels]
+        if len(amounts) == 1:
+            return tuple(amounts)
+        (inner, outer), (group, groups) = amounts, (level.chips for level in self.levels)
+        if collective == ALL_TO_ALL:
+            return inner / groups, outer
+        return inner, outer / group
+
+    def latencies_s(self, collective: str, *, typical: bool = False) -> tuple[Fraction, ...]:
+        """Time of the sequential hops of a collective on every level [s].
+
+        Args:
+            collective: A key of `PASSES`.
+            typical: Whether to take the usual time of a hop instead of the least.
+        """
+        times = []
+        for level in self.levels:
+            hop = level.link.hop_latency_s
+            if typical and level.link.typical_hop_latency_s is not None:
+                hop = level.link.typical_hop_latency_s
+            times.append(PASSES[collective] * level.hops * hop)
+        return tuple(times)
+
+
+def most_chips(links: tuple[Link, ...]) -> tuple[int | None, bool]:
+    """The most chips that interconnects join, and whether that is published.
+
+    Returns:
+        On one level along one axis; None: as many as one likes [1].
+    """
+    inner, *outer = links
+    if not outer or inner.domain is None or not inner.published:
+        return inner.domain, inner.published
+    (link,) = outer
+    if link.domain is None:
+        return None, True
+    groups = link.domain // inner.domain if link.topology == "switch" else link.domain
+    return inner.domain * max(groups, 1), link.published
+
+
+FORM = re.compile(r"[1-9][0-9]*(x[1-9][0-9]*)*")
+
+
+def parse_axes(form: int | str) -> tuple[int, ...]:
+    """The chips along each axis that a number of chips, or a product such as `4x4`, stands for."""
+    if not FORM.fullmatch(str(form)):
+        raise ValueError(form)
+    return tuple(int(chips) for chips in str(form).split("x"))
+
+
+def axes_text(axes: tuple[int, ...]) -> str:
+    """A number of chips as it is written: `16`, or `4x4`."""
+    return "x".join(map(str, axes))

@@ -1,0 +1,128 @@
+"""Lists of a config, numbers of chips and networks among them, checked and in one form."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rooflines.basics.errors import Mistakes, RooflinesError, quote
+from rooflines.basics.numbers import whole
+from rooflines.model.network import PAIR, axes_text, parse_axes
+
+__all__ = [
+    "COUNT_SCHEMA",
+    "NETWORK_SCHEMA",
+    "SHARDS_SCHEMA",
+    "listed",
+    "networks",
+    "numbers_of_chips",
+    "one_or_many",
+    "unique",
+]
+
+LONGEST_LIST = 100_000
+
+LEVELS = 2
+"""The most levels of a network [1]."""
+
+COUNT_SCHEMA: Any = {"type": "integer", "minimum": 1}
+
+
+def one_or_many(item: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of a value or a list of them."""
+    return {"anyOf": [item, {"type": "array", "items": item, "minItems": 1, "uniqueItems": True}]}
+
+
+NAME_SCHEMA: Any = {"type": "string", "pattern": "^[a-z0-9][a-z0-9-]*$"}
+ROUTE_SCHEMA: Any = {"type": "array", "items": NAME_SCHEMA, "minItems": 1, "maxItems": LEVELS}
+NETWORK_SCHEMA: Any = {
+    "anyOf": [
+        NAME_SCHEMA,
+        ROUTE_SCHEMA,
+        {"type": "array", "items": {"anyOf": [NAME_SCHEMA, ROUTE_SCHEMA]}, "minItems": 1},
+        {"type": "null"},
+    ]
+}
+SHARDS_SCHEMA = one_or_many(
+    {"anyOf": [COUNT_SCHEMA, {"type": "string", "pattern": "^[1-9][0-9]*(x[1-9][0-9]*)+$"}]}
+)
+
+
+def listed(value: object) -> object:
+    """A single value as a list; a list must be non-empty and without duplicates."""
+    values = value if isinstance(value, list) else [value]
+    if not values:
+        raise RooflinesError(
+            "",
+            "is an empty list, so the grid is empty",
+            "name at least one, or leave the key out where it has a default",
+        )
+    if len(values) > LONGEST_LIST:
+        raise RooflinesError("", f"has {len(values):,} entries", f"name at most {LONGEST_LIST:,}")
+    return unique(values)
+
+
+def unique(values: object) -> object:
+    """A list without duplicates; anything else as it is."""
+    if isinstance(values, list):
+        seen: set[str] = set()
+        with Mistakes() as mistakes:
+            for index, value in enumerate(values):
+                if repr(value) in seen:
+                    mistakes.add(
+                        RooflinesError(
+                            f"[{index}]",
+                            f"is {quote(value)}, which is listed twice",
+                            "name it once",
+                        )
+                    )
+                seen.add(repr(value))
+    return values
+
+
+def numbers_of_chips(value: object) -> object:
+    """Numbers of chips as a list, a product of axes as text."""
+    counts = []
+    with Mistakes() as mistakes:
+        for index, count in enumerate(value if isinstance(value, list) else [value]):
+            with mistakes.at(f"[{index}]" if isinstance(value, list) else ""):
+                counts.append(_chips_along_axes(count))
+    return listed(counts)
+
+
+def _chips_along_axes(value: object) -> int | str:
+    """A number of chips, or a product of those along each axis, such as `4x4`."""
+    if not isinstance(value, str) or "x" not in value:
+        return whole(value)
+    try:
+        axes = parse_axes(value)
+    except ValueError:
+        axes = (1,)
+    if min(axes) < PAIR:
+        fix = "write the chips along each axis, at least two, such as 4x4"
+        raise RooflinesError("", f"is {quote(value)}, which is no product of axes", fix)
+    whole(math.prod(axes))
+    return axes_text(axes)
+
+
+def networks(value: object) -> object:
+    """Networks as a list of routes, each of one interconnect, or two: inner and outer."""
+    if value is None:
+        return None
+    nested = isinstance(value, list) and any(isinstance(each, list) for each in value)
+    routes = value if nested and isinstance(value, list) else [value]
+    named = [each if isinstance(each, list) else [each] for each in routes]
+    with Mistakes() as mistakes:
+        for index, names in enumerate(named):
+            with mistakes.at(f"[{index}]" if nested else ""):
+                _check_route(names)
+    return unique(named)
+
+
+def _check_route(names: list[object]) -> None:
+    if not 1 <= len(names) <= LEVELS:
+        problem = f"has {len(names)} networks"
+        raise RooflinesError("", problem, "name one, or two: inner, outer")
+    if len(names) == LEVELS and names[0] == names[1]:
+        problem = f"is {quote(names)}, two levels of one network"
+        raise RooflinesError("", problem, "name the inner and the outer one, or one alone")
