@@ -105,6 +105,7 @@ def test_blocked_evaluation_does_not_depend_on_the_block(
     whole: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The table is the same for every size of a block, with variants inside or outside of it."""
+    texts = [name for name in TEXTS if name in whole.columns]
     for rows in (1, 4, 10, 10**6):
         monkeypatch.setattr(blocked, "BLOCK_ROWS", rows)
         assert_frame_equal(
@@ -112,7 +113,7 @@ def test_blocked_evaluation_does_not_depend_on_the_block(
         )
         other = whole_rows(SWEEP, whole.columns, 5, SWEEP.rows - 7).collect()
         assert_frame_equal(
-            other.with_columns(pl.col(TEXTS).cast(pl.Categorical)), whole[5:-7], rel_tol=1e-14
+            other.with_columns(pl.col(texts).cast(pl.Categorical)), whole[5:-7], rel_tol=1e-14
         )
 
 

@@ -106,7 +106,7 @@ def spec(config: str, chart: str) -> dict[str, Any]:
 
 
 def written(results: Path) -> dict[str, dict[str, Any]]:
-    """The specifications that a run of the workflow wrote, by id, in the order of its charts."""
+    """The specifications that a run of the workflow wrote, by id."""
     specs = {}
     for index in sorted((results / "charts").glob("*/index.json")):
         for chart in json.loads(index.read_text(encoding="utf-8")):
