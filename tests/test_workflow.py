@@ -37,7 +37,7 @@ CONFIG: dict[str, Any] = {
 }
 PARTS = ("catalogue/part-00000", "catalogue/part-00001", "own/part-00000")
 TABLES = {f"tables/{part}.parquet" for part in PARTS}
-SUMMARIES = {"thresholds.parquet", "thresholds.csv", "skipped.csv"}
+SUMMARIES = {"thresholds.parquet", "thresholds.csv", "skipped.csv", "summary.csv"}
 INDEX = "tables/index.csv"
 
 

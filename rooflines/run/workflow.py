@@ -167,6 +167,7 @@ def outputs(plan: Plan) -> dict[str, str]:
         "thresholds.parquet": plan.thresholds_spec,
         "thresholds.csv": plan.thresholds_spec,
         "skipped.csv": plan.skipped_spec,
+        "summary.csv": plan.summary_spec,
         **{f"charts/{family}": spec for family, spec in plan.family_specs.items()},
         "bundle": json.dumps(bundle_digest()),
     }
