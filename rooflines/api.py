@@ -135,7 +135,8 @@ def columns() -> pl.DataFrame:
     """The column dictionary.
 
     Returns:
-        `file` (table, thresholds, skipped or summary), `column`, `unit`, `meaning`, `null` (its meaning).
+        `file` (table, thresholds, skipped or summary), `column`, `unit`,
+        `meaning`, `null` (its meaning).
     """
     dims = ("B", "D", "F")
     files = {

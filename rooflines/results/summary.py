@@ -21,10 +21,11 @@ __all__ = ["write_summary"]
 GROUP = ("chip", "dtypes", "sharding", "shards")
 """What a row of the summary is about, within a sweep."""
 
-KINDS = {"shards": pl.Int64, "rows": pl.Int64, "compute_bound": pl.Float64, "never": pl.Float64} | {
-    name: pl.Int64 for name in ("critical_least", "critical_median", "critical_largest")
-}
-"""Types of columns that are not text; `critical_rule` is a Float64 too."""
+COUNTS = ("shards", "rows", "critical_least", "critical_median", "critical_largest")
+SHARES = ("compute_bound", "never", "critical_rule")
+
+KINDS = dict.fromkeys(COUNTS, pl.Int64) | dict.fromkeys(SHARES, pl.Float64)
+"""Types of columns that are not text."""
 
 
 @recorded
@@ -110,5 +111,4 @@ def _summary(sweep: Mapping[str, Any], rows: pl.DataFrame, sizes: pl.DataFrame) 
         compute_bound=pl.col(f"{MATH.bound}-bound") / pl.col("rows"),
         bottleneck=bottleneck,
     )
-    kinds = KINDS | {"critical_rule": pl.Float64}
-    return frame.select(pl.col(c.name).cast(kinds.get(c.name, pl.String)) for c in SUMMARY)
+    return frame.select(pl.col(c.name).cast(KINDS.get(c.name, pl.String)) for c in SUMMARY)
