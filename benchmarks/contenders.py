@@ -41,7 +41,7 @@ def variants(sweep: Sweep) -> Arrays:
     (chip_rows,) = sweep.by_chip
     rows = []
     for variant in chip_rows.variants:
-        case, target = sweep.case(variant), sweep.target(chip_rows, variant)
+        case, target = sweep.case(chip_rows, variant), sweep.target(chip_rows, variant)
         rates = [resource.rate(target) for resource in RESOURCES]
         math_rate, memory_rate, network_rate = (
             float(rate.per_s) if rate else 1.0 for rate in rates

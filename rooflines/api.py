@@ -9,7 +9,7 @@ import polars as pl
 
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.dtypes import combinations_of
-from rooflines.catalogue.numbers import numbers_with_sources
+from rooflines.catalogue.parts import numbers_with_sources
 from rooflines.critical.thresholds import all_thresholds
 from rooflines.model import columns as dictionary
 from rooflines.model.operation import OPERANDS
@@ -69,7 +69,9 @@ def chips(config: Config | None = None) -> pl.DataFrame:
     Returns:
         `chip`, `name`, `vendor`, `base` (null: no variant), `path` (such as
         `memory.hbm.bytes_per_s`), `value` (in the SI unit of the path's last word),
-        `source`, `confidence`, `estimate`, `halved`, `printed_with_sparsity`, `note`.
+        `source`, `confidence`, `estimate`, `halved`, `printed_with_sparsity`, `clock` (of a peak:
+        `boost` if it is for the printed boost clock, which the chip may exceed), `note`. Shares
+        (measured, efficiencies, calibrations) are left out.
     """
     entries = chip_entries() if config is None else config.chips
     records = [
@@ -81,9 +83,9 @@ def chips(config: Config | None = None) -> pl.DataFrame:
             **number,
         }
         for chip, entry in entries.items()
-        for number in numbers_with_sources(entry.plain)
+        for number in numbers_with_sources(entry)
     ]
-    texts = ("chip", "name", "vendor", "base", "path", "source", "confidence", "note")
+    texts = ("chip", "name", "vendor", "base", "path", "source", "confidence", "clock", "note")
     kinds = {
         "value": pl.Float64,
         "estimate": pl.Boolean,
@@ -98,6 +100,7 @@ def chips(config: Config | None = None) -> pl.DataFrame:
         "estimate",
         "halved",
         "printed_with_sparsity",
+        "clock",
         "note",
     )
     return pl.DataFrame(

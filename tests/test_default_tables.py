@@ -25,15 +25,15 @@ def test_rows_of_the_default_config_are_the_exact_ones(name: str) -> None:
     """All columns of a random chip and a few of its variants; nulls and ranges of all its rows."""
     whole, sweep = defaults.sweeps()[name], CONFIG.sweep(name)
     start, slices = 0, []
-    for chip, memory in whole.levels():
-        rows = len(whole.points) * len(whole.supported(chip, memory))
-        slices += [(chip, memory, start, rows)] if rows else []
+    for level in whole.levels():
+        rows = len(whole.points) * len(whole.supported(level))
+        slices += [(level, start, rows)] if rows else []
         start += rows
     assert start == sweep.rows
-    chip, memory, start, rows = random.choice(slices)  # noqa: S311, a choice of what to check
+    level, start, rows = random.choice(slices)  # noqa: S311, a choice of what to check
     frame = sweep_rows(sweep, start, start + rows).collect()
     predicates.check_table(frame, sweep)
-    assert whole.check_level(chip, memory, frame, MOST_VARIANTS) == rows * frame.width
+    assert whole.check_level(level, frame, MOST_VARIANTS) == rows * frame.width
 
 
 @pytest.mark.parametrize("name", [name for name, sweep in CONFIG.sweeps.items() if sweep.solved])
@@ -70,9 +70,9 @@ def own_chips(chip: str) -> dict[str, object]:
 def test_the_check_of_rows_notices_a_wrong_number() -> None:
     """A relative error of 1e-11, another bound, another key: each is noticed."""
     whole, sweep = defaults.sweeps()["book-matmul"], CONFIG.sweep("book-matmul")
-    chip, memory = next(whole.levels())
+    level = next(whole.levels())
     frame = sweep_rows(sweep, 0, len(whole.points)).collect()
-    whole.check_level(chip, memory, frame)
+    whole.check_level(level, frame)
     one_row = pl.int_range(pl.len()) == 17
     for name in (
         "flops",
@@ -87,7 +87,7 @@ def test_the_check_of_rows_notices_a_wrong_number() -> None:
             pl.when(one_row).then(pl.col(name) * (1 + 1e-11)).otherwise(name).alias(name)
         )
         with pytest.raises(AssertionError, match=name):
-            whole.check_level(chip, memory, wrong)
+            whole.check_level(level, wrong)
     for name, value in {
         "dtypes": "fp8",
         "shards": 2,
@@ -104,8 +104,7 @@ def test_the_check_of_rows_notices_a_wrong_number() -> None:
         )
         with pytest.raises(AssertionError):
             whole.check_level(
-                chip,
-                memory,
+                level,
                 frame.with_columns(pl.when(one_row).then(new).otherwise(name).alias(name)),
             )
 

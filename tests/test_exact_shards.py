@@ -18,8 +18,8 @@ import rooflines
 from rooflines.critical import shards as critical_shards
 from rooflines.critical import shards_exact
 from rooflines.critical.split_lines import ENDLESS
-from rooflines.model.target import Link
-from rooflines.sweep.sweep import Variant
+from rooflines.model.network import Link
+from rooflines.sweep.sweep import ChipRows, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,10 +29,9 @@ TENDS = {"compute": 0.75, "memory": 0.25, "network": 0.5}
 
 def fabric(link: dict[str, Any]) -> tuple[Any, Any]:
     """Return the parts of a sweep and of its variant that exact arithmetic needs besides times."""
-    network = types.SimpleNamespace(exact=Link(Fraction(1), **link))
-    chip = types.SimpleNamespace(networks={"fabric": network})
-    sweep = types.SimpleNamespace(op=types.SimpleNamespace(dims=()), chips={"one": chip})
-    return sweep, (types.SimpleNamespace(chip="one", network="fabric"), Variant("bf16", "batch", 1))
+    links = (Link(Fraction(1), **link),)
+    sweep = types.SimpleNamespace(op=types.SimpleNamespace(dims=()), links=lambda _: links)
+    return sweep, (ChipRows("one", "hbm", "fabric", ()), Variant("bf16", "batch", (1,)))
 
 
 def exact_split(link: dict[str, Any], times: Callable[[int], list[int]]) -> dict[str, Any]:
@@ -46,7 +45,7 @@ def exact_split(link: dict[str, Any], times: Callable[[int], list[int]]) -> dict
                 oracle.RESOURCES.index(resource.name)
             ],
         )
-        patch.setattr(shards_exact, "real_chips", lambda _, __, number, ___: float(number))
+        patch.setattr(shards_exact, "real_chips", lambda _, __, number, *___: float(number))
         solution = shards_exact.solve_exactly(
             sweep, chip_variant, {f"#tends_{bound}": value for bound, value in TENDS.items()}
         )
@@ -88,7 +87,9 @@ def test_exact_arithmetic_gives_the_number_of_a_search() -> None:
             else None
         )
         found = exact_split({"topology": "torus", "ring_multiple": ring, "domain": domain}, times)
+        outcome = "never" if both is None else "always" if both == domain else "found"
         assert found == {
+            "outcome": outcome,
             "critical": both,
             "critical_exact": both,
             "critical_memory": memory,
@@ -107,6 +108,7 @@ def test_chips_are_counted_to_two_to_the_53(ring: int | None, short: int) -> Non
         {"topology": "torus", "ring_multiple": ring}, lambda chips: [last, chips, 0]
     )
     critical = last if short > 0 else None
+    assert found["outcome"] == ("found" if critical else "without-end")
     assert [found[name] for name in ("critical", "critical_memory", "critical_network")] == [
         critical,
         critical,
@@ -152,7 +154,7 @@ def test_a_pair_is_not_a_ring(
 def test_hops_outgrow_exact_flops_on_more_chips(monkeypatch: pytest.MonkeyPatch) -> None:
     """N times the exact FLOPs of a contraction shrink with N, N times the latency grows as N^2."""
     chip = made_up(
-        2**20 * 10**8, 1e18, {"bytes_per_s": 1e18, "topology": "switch", "hop_latency_s": 1e-8}
+        2**20 * 10**8, 1e18, {"bytes_per_s": 1e18, "topology": "torus", "hop_latency_s": 1e-8}
     )
     grid = {"B": 1024, "D": [100, 1000], "F": 1024}
     sweep = {

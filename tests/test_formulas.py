@@ -21,12 +21,13 @@ from random_sweeps import BITS, combinations, networks, operations, rates, shard
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import exact, number, whole
-from rooflines.catalogue.entries import Chip
-from rooflines.model.costs import COSTS, Workload, evaluate, extent
+from rooflines.catalogue.entries import Chip, Network
+from rooflines.model.costs import COSTS, Workload, evaluate, exact_cost, extents
+from rooflines.model.network import Link, NetworkLevel, Route
 from rooflines.model.operation import NAMED, operation
 from rooflines.model.resources import MATH, RESOURCES
 from rooflines.model.sharding import Sharding, sharding
-from rooflines.model.target import Level, Link, Target
+from rooflines.model.target import Level, Target
 
 HALF, ZERO = Fraction(1, 2), Fraction(0)
 
@@ -266,7 +267,10 @@ def test_an_operation_has_the_letters_of_its_einsum(text: str) -> None:
 
 # ---------------------------------------------------------------- shardings
 
-LONG = "{split: S, first: all-gather x | all-gather w, then: all-reduce | reduce-scatter}"
+LONG = (
+    "{split: S, first: all-gather x | all-gather w | all-to-all x, "
+    "then: all-reduce | reduce-scatter | all-to-all}"
+)
 KNOWN = (
     "none, contracting/all-reduce, contracting/reduce-scatter, "
     "column, column/gather-x, batch, batch/gather-w"
@@ -325,15 +329,16 @@ NO_SHARDINGS: list[tuple[str, Any, str]] = [
         {"split": "B", "first": "x"},
         (
             "first is 'x', which gathers nothing.\n"
-            "  fix: use one of all-gather x, all-gather w, or leave it out."
+            "  fix: use one of all-gather x, all-gather w, all-to-all x, or leave it out."
         ),
     ),
     (
         "matmul",
         {"split": "D", "then": "reduce"},
         (
-            "then is 'reduce', which is no reduction.\n  close to it: all-reduce, reduce-scatter\n"
-            "  fix: use one of all-reduce, reduce-scatter, or leave it out."
+            "then is 'reduce', which is no collective of the result.\n"
+            "  close to it: all-reduce, reduce-scatter\n"
+            "  fix: use one of all-reduce, reduce-scatter, all-to-all, or leave it out."
         ),
     ),
     (
@@ -341,7 +346,7 @@ NO_SHARDINGS: list[tuple[str, Any, str]] = [
         {"split": "B", "first": "all-gather x"},
         (
             "is 'B/gather-x', but x itself is split over B, "
-            f"so a gather of it would undo the split.\n  fix: {UNDO}."
+            f"so a gather would undo the split.\n  fix: {UNDO}."
         ),
     ),
     (
@@ -349,7 +354,7 @@ NO_SHARDINGS: list[tuple[str, Any, str]] = [
         {"split": "F", "then": "all-reduce"},
         (
             "is 'F/all-reduce', but F is not contracted: there are no partial sums.\n"
-            "  fix: leave `then` out."
+            "  fix: leave `then` out, or write `then: all-to-all`."
         ),
     ),
     (
@@ -373,8 +378,12 @@ def test_a_sharding_is_what_its_name_says(text: str) -> None:
     truth = oracle.operation_of(text)
     for form in shardings_of(truth):
         expected = oracle.sharding_of(truth, form)
+        sends = [(expected.gather, "all-gather")] if expected.gather else []
+        sends += [("x", "all-to-all")] if expected.dispatch else []
+        sends += [("out", expected.reduce)] if expected.reduce else []
+        sends += [("out", "all-to-all")] if expected.combine else []
         assert sharding(form, operation(text)) == Sharding(
-            expected.name, expected.split, expected.gather, expected.reduce
+            expected.name, expected.split, tuple(sends)
         )
 
 
@@ -388,49 +397,91 @@ def test_a_batch_of_every_operand_is_the_last_choice() -> None:
     )
 
 
+RATE = Fraction(1)
+SWITCH, MESH = Link(RATE, "switch", 18), Link(RATE, "mesh", 7)
+LINE, RING, ANY_RING, EVEN_RING = (Link(RATE, "torus", 6, ring_multiple=n) for n in (None, 4, 1, 2))
+
+
 def test_what_collectives_send() -> None:
     """(N-1)/N of the payload for a gather or a scatter, twice that for an all-reduce.
 
-    Nothing without a collective. The number of hops follows the same pattern.
+    An all-to-all of a chip's share sends (N-1)/N of it over direct links; on a torus chips forward.
     """
-    forms = {
-        "nothing": (Sharding("a", "B"), None, 0),
-        "gather x": (Sharding("b", "F", "x"), "x", 1),
-        "gather w": (Sharding("c", "B", "w"), "w", 1),
-        "scatter": (Sharding("d", "D", None, "reduce-scatter"), "out", 1),
-        "all-reduce": (Sharding("e", "D", None, "all-reduce"), "out", 2),
-    }
-    for scheme, payload, trips in forms.values():
-        assert (scheme.payload(), scheme.trips()) == (payload, trips)
-        for shards in (1, 2, 3, 8):
-            assert scheme.bytes_per_payload(shards) == Fraction(trips * (shards - 1), shards)
-            assert scheme.hops(shards) == trips * (shards - 1)
-    assert (Sharding("none").split, Sharding("none").payload()) == (None, None)
+    for link in (SWITCH, MESH, LINE, RING):
+        for n in (1, 2, 3, 8):
+            level = NetworkLevel(link, (n,))
+            assert level.sent("all-gather") == level.sent("reduce-scatter") == Fraction(n - 1, n)
+            assert level.sent("all-reduce") == Fraction(2 * (n - 1), n)
+    for link in (SWITCH, MESH):
+        assert NetworkLevel(link, (8,)).sent("all-to-all") == Fraction(7, 8)
+    by_ring = {n: NetworkLevel(ANY_RING, (n,)).sent("all-to-all") for n in (3, 4, 5, 8)}
+    assert by_ring == {3: Fraction(2, 3), 4: 1, 5: Fraction(6, 5), 8: 2}  # 2 links, N/8 on each
+    by_line = {n: NetworkLevel(LINE, (n,)).sent("all-to-all") for n in (2, 3, 4, 5)}
+    assert by_line == {2: HALF, 3: Fraction(2, 3), 4: 1, 5: Fraction(6, 5)}
+
+
+def test_what_two_levels_send() -> None:
+    """A reduction sends all of the payload inside and 1/d of it outside."""
+    inner = Link(RATE, "switch", 18, domain=8)
+    route = Route((inner, SWITCH), (16,))
+    assert [level.chips for level in route.levels] == [8, 2]
+    assert route.sent("all-reduce") == (Fraction(7, 4), Fraction(1, 8))
+    assert route.sent("all-gather") == (Fraction(7, 8), Fraction(1, 16))
+    assert route.sent("all-to-all") == (Fraction(7, 16), HALF)
+    assert Route((inner, SWITCH), (4,)).sent("all-gather") == (Fraction(3, 4), ZERO)
+
+
+def test_how_many_hops_a_collective_takes() -> None:
+    """1 to any chip over a switch or a mesh, N-1 along a line, half way around a ring."""
+
+    def hops(link: Link, *axes: int) -> int:
+        return NetworkLevel(link, axes).hops
+
+    assert [hops(SWITCH, n) for n in (1, 2, 72)] == [0, 1, 1]
+    assert [hops(MESH, n) for n in (1, 2, 8)] == [0, 1, 1]
+    assert [hops(LINE, n) for n in (1, 2, 5)] == [0, 1, 4]
+    assert [hops(ANY_RING, n) for n in (2, 3, 4, 7, 8)] == [1, 1, 2, 3, 4]
+    assert hops(RING, 4, 8, 3) == 2 + 4 + 2
+    slow = Link(
+        RATE, "torus", 6, ring_multiple=4, hop_latency_s=RATE, typical_hop_latency_s=7 * RATE
+    )
+    assert Route((slow,), (8,)).latencies_s("all-reduce") == (Fraction(8),)
+    assert Route((slow,), (8,)).latencies_s("all-gather", typical=True) == (Fraction(28),)
 
 
 def test_how_many_chips_an_interconnect_joins() -> None:
-    """A mesh: links + 1, unless `domain` says otherwise; other topologies: `domain`."""
-    rate = Fraction(1)
-    assert Link(rate, "mesh", 7).chips_joined == 8
-    assert Link(rate, "mesh", 7, domain=4).chips_joined == 4
-    assert Link(rate, "switch", 7).chips_joined is None
-    assert Link(rate, "torus", 4, domain=64).chips_joined == 64
+    """A mesh: links + 1, unless `domain` says otherwise; unlimited: any number.
+
+    A domain that nobody published is a pair, and says so.
+    """
+
+    def link(**entry: Any) -> tuple[int | None, bool]:  # noqa: ANN401, values of an entry
+        exactly = Network.model_validate({"bytes_per_s": 1, **entry}).exact
+        return exactly.domain, exactly.published
+
+    assert link(topology="mesh", links=7) == (8, True)
+    assert link(topology="mesh", links=7, domain=4) == (4, True)
+    assert link(topology="switch", domain="unlimited") == (None, True)
+    assert link(topology="switch") == (2, False)
+    assert link(topology="torus", domain=64) == (64, True)
 
 
 def test_how_many_links_a_collective_uses() -> None:
     """Links used: all on a switch, one to each other chip in a mesh.
 
-    One direction along a line, two around a ring of three or more.
+    One direction along a line, two around a ring of three or more; those of all axes add up.
     """
-    rate = Fraction(1)
-    switch, mesh = Link(rate, "switch", 18), Link(rate, "mesh", 7)
-    line, *rings = (Link(rate, "torus", 6, ring_multiple=n) for n in (None, 4, 1, 2))
-    assert [switch.links_used(n) for n in (1, 2, 8, 100)] == [18] * 4
-    assert [mesh.links_used(n) for n in (1, 2, 3, 8, 9)] == [1, 1, 2, 7, 7]
-    assert [line.links_used(n) for n in (1, 2, 4, 16)] == [1] * 4
-    assert [rings[0].links_used(n) for n in (1, 2, 4, 6, 8)] == [1, 1, 2, 1, 2]
-    assert [rings[1].links_used(n) for n in (1, 2, 3, 4)] == [1, 1, 2, 2]
-    assert [rings[2].links_used(n) for n in (2, 3, 4)] == [1, 1, 2]
+
+    def used(link: Link, *axes: int) -> int:
+        return NetworkLevel(link, axes).links_used
+
+    assert [used(SWITCH, n) for n in (1, 2, 8, 100)] == [18] * 4
+    assert [used(MESH, n) for n in (1, 2, 3, 8, 9)] == [1, 1, 2, 7, 7]
+    assert [used(LINE, n) for n in (1, 2, 4, 16)] == [1] * 4
+    assert [used(RING, n) for n in (1, 2, 4, 6, 8)] == [1, 1, 2, 1, 2]
+    assert [used(ANY_RING, n) for n in (1, 2, 3, 4)] == [1, 1, 2, 2]
+    assert [used(EVEN_RING, n) for n in (2, 3, 4)] == [1, 1, 2]
+    assert [used(RING, *axes) for axes in ((4, 4), (4, 3), (8, 4, 2))] == [4, 3, 5]
 
 
 # ---------------------------------------------------------------- work and rates
@@ -446,6 +497,12 @@ def settings_and_cases(
     form = draw(st.sampled_from(shardings_of(truth)))
     scheme = oracle.sharding_of(truth, form)
     shards = 1 if form == "none" else draw(st.sampled_from([1, 2, 3, 4, 8, 48]))
+    entries = [draw(networks()) for _ in range(draw(st.integers(1, 2)))]
+    if len(entries) > 1:
+        entries[0] = {"bytes_per_s": 1e9, "topology": "mesh", "domain": 4, "links": 3}
+    along: tuple[int, ...] = (shards,)
+    if len(entries) == 1 and "all-to-all" not in str(form):
+        along = draw(axes_of(shards))
     spec = draw(combinations())
     dtypes = oracle.combination_of(
         spec, {"bf16": dict.fromkeys(("x", "w", "out", "compute"), "bf16")} | named_combinations()
@@ -456,13 +513,12 @@ def settings_and_cases(
         for dim in draw(st.sets(st.sampled_from(truth.dims)))
     }
     exactly = draw(st.booleans())
-    link = draw(networks())
     efficiency = {
         name: draw(st.sampled_from([Fraction(1), HALF, Fraction(19, 20), Fraction(1, 3)]))
         for name in oracle.RESOURCES
     }
     peak, memory_rate = (oracle.exact(draw(rates(*powers))) for powers in ((12, 16), (10, 13)))
-    link_rate, hop_s = (oracle.exact(link.get(key, 0)) for key in ("bytes_per_s", "hop_latency_s"))
+    tied = [{**entry, "domain": entry.get("domain", "unlimited")} for entry in entries]
     setting = oracle.Setting(
         operation=truth,
         sharding=scheme,
@@ -470,15 +526,8 @@ def settings_and_cases(
         peak=peak,
         memory_rate=memory_rate,
         capacity=None,
-        link=oracle.Link(
-            name="fabric",
-            rate=link_rate,
-            links=link["links"],
-            topology=link["topology"],
-            domain=None,
-            ring_multiple=link.get("ring_multiple"),
-            hop_s=hop_s,
-        ),
+        links=tuple(oracle.link_of("fabric", entry) for entry in tied),
+        axes=along,
         efficiency=efficiency,
         exact_flops=exactly,
         tile=tile,
@@ -491,16 +540,19 @@ def settings_and_cases(
         or scheme.split in tile
     )
     split = sharding(form, operation(text))
-    case = Workload(operation(text), bits, split, shards, tile, "exact" if exactly else "leading")
-    fabric = Link(
-        link_rate,
-        link["topology"],
-        link["links"],
-        ring_multiple=link.get("ring_multiple"),
-        hop_latency_s=hop_s,
-    )
-    target = Target(peak, Level(memory_rate), fabric, split, shards, efficiency)
+    route = Route(tuple(Network.model_validate(entry).exact for entry in tied), along)
+    sent = route.sent(split.transfers[0][1]) if split.transfers else ()
+    how = "exact" if exactly else "leading"
+    case = Workload(operation(text), bits, split, shards, sent, tile, how)
+    target = Target(peak, Level(memory_rate), route if shards > 1 else None, split, efficiency)
     return setting, case, target, shards, at
+
+
+@st.composite
+def axes_of(draw: st.DrawFn, shards: int) -> tuple[int, ...]:
+    """Draw axes of so many chips."""
+    first = draw(st.sampled_from([n for n in range(1, shards + 1) if shards % n == 0]))
+    return (shards,) if first in (1, shards) else (first, shards // first)
 
 
 def named_combinations() -> dict[str, Any]:
@@ -511,13 +563,9 @@ def named_combinations() -> dict[str, Any]:
 
 def total(case: Workload, name: str, at: dict[str, int]) -> Fraction:
     """A cost at some sizes, from its terms."""
-    tiled = case.tile if name != "footprint_bytes" else {}
-    extents = {dim: extent(case, dim, size) if dim in tiled else size for dim, size in at.items()}
-    terms: dict[tuple[str, ...], Fraction] = {}
-    for coefficient, dims in COSTS[name](case):
+    for _, dims in COSTS[name](case):
         assert dims == case.op.in_order(set(dims))
-        terms[dims] = terms.get(dims, Fraction(0)) + coefficient
-    return evaluate(terms, extents)
+    return exact_cost(case, name, at)
 
 
 @check(120)
@@ -531,11 +579,14 @@ def test_work_rates_and_times_are_exactly_the_models(
     names = {"flops": "math", "memory_bytes": "memory", "network_bytes": "network"}
     assert {name: total(case, work, at) for work, name in names.items()} == truth
     assert total(case, "footprint_bytes", at) == setting.footprint_bytes(at, shards)
+    levels = [*setting.sent(at, shards), ZERO][:2] if shards > 1 else [ZERO, ZERO]
+    parts = ("network_inner_bytes", "network_outer_bytes")
+    assert [total(case, name, at) for name in parts] == levels
     assert target.peak == setting.peak
     for resource in RESOURCES:
         rate = resource.rate(target)
         if rate is None:
-            assert (resource.name, shards, truth["network"]) == ("network", 1, ZERO)
+            assert (resource.name, truth["network"]) == ("network", ZERO)
         elif truth[resource.name]:
             assert (
                 max(truth[resource.name] / rate.per_s, rate.latency_s)
@@ -550,11 +601,13 @@ def test_what_an_extent_holds(
 ) -> None:
     """A tile, or a chip's share of one element; extents times this cover the size on a chip."""
     setting, case, _, shards, at = drawn
+    held, sizes_held = extents(case, "flops", at), extents(case, "network_bytes", at)
+    assert sizes_held == at
     for dim, (count, tile) in setting.tiles(at, shards).items():
         if dim in case.tile:
-            assert (extent(case, dim, at[dim]), case.per_extent(dim)) == (count, tile)
+            assert (held[dim], case.per_extent(dim)) == (count, tile)
         else:
-            assert extent(case, dim, at[dim]) * case.per_extent(dim) == tile
+            assert held[dim] * case.per_extent(dim) == tile
         assert case.share(dim) == (shards if dim == setting.sharding.split else 1)
 
 
@@ -566,7 +619,7 @@ def test_the_resources_are_math_memory_and_network() -> None:
         ("network", "network_bytes", "network"),
     ]
     assert MATH is RESOURCES[0]
-    assert list(COSTS) == ["flops", "memory_bytes", "network_bytes", "footprint_bytes"]
+    assert {r.work for r in RESOURCES} < set(COSTS)
 
 
 @pytest.mark.parametrize(("network", "shards"), list(product([None, "fabric"], [1, 2])))
@@ -582,9 +635,8 @@ def test_no_network_and_no_other_chip_are_no_rate(network: str | None, shards: i
     target = Target(
         chip.units["matrix"]["bf16"].exact,
         chip.memory["hbm"].exact,
-        chip.networks[network].exact if network else None,
-        Sharding("F/x", "F", "x"),
-        shards,
+        Route((chip.networks[network].exact,), (shards,)) if network and shards > 1 else None,
+        Sharding("F/x", "F", (("x", "all-gather"),)),
         dict.fromkeys(oracle.RESOURCES, HALF),
     )
     found = [resource.rate(target) for resource in RESOURCES]

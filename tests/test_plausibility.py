@@ -167,7 +167,8 @@ def test_other_numbers_bring_no_warning(chip: dict[str, Any]) -> None:
 def test_no_chip_of_the_catalogue_and_of_the_default_config_brings_a_warning() -> None:
     """No entry brings a warning as a config's own chip, nor any variant written as a whole chip."""
     written, known = read_yaml(CHIPS_FILE)["chips"], chip_entries()
-    assert (len(written), sum("base" in entry for entry in written.values())) == (82, 33)
+    assert set(written) == set(known)
+    assert sum("base" in entry for entry in written.values()) > 30
     assert [
         doubt
         for chip, entry in known.items()

@@ -134,7 +134,7 @@ def ties(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
         peak=one,
         memory_rate=one,
         capacity=None,
-        link=None,
+        links=(oracle.PLAIN_LINK,),
         efficiency=dict.fromkeys(oracle.RESOURCES, one),
         exact_flops=draw(st.booleans()) and sharding.split not in operation.contracted,
     )
@@ -340,7 +340,7 @@ def test_rule_of_thumb_is_the_exact_threshold_of_endless_other_dimensions(
             peak=oracle.exact(rates_of[0]),
             memory_rate=oracle.exact(rates_of[1]),
             capacity=None,
-            link=None,
+            links=(),
             efficiency=efficiency,
         )
         endless = oracle.thresholds_along(setting, row["axis"], dict.fromkeys("BDF", 10**30), 1)

@@ -39,6 +39,15 @@ def swept(tmp_path_factory: pytest.TempPathFactory, default_results: Path) -> Pa
     return folder
 
 
+def test_the_rows_of_the_default_config_are_those_that_are_said() -> None:
+    """README and the default config name the number of rows, in millions to one digit."""
+    rows = sum(sweep.rows for sweep in rooflines.load_config().sweeps.values())
+    config = (README.parent / "config" / "config.yaml").read_text(encoding="utf-8")
+    for text in (TEXT, config):
+        (said,) = re.findall(r"(?:config\.yaml:|about) ([\d.]+) million rows", text)
+        assert said == f"{rows / 1e6:.1f}"
+
+
 @pytest.mark.parametrize(
     "code", [*SNIPPETS, *SCALING], ids=lambda code: code.strip().splitlines()[0][:40]
 )

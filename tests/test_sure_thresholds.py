@@ -18,7 +18,7 @@ from polars.testing import assert_frame_equal
 import rooflines
 from rooflines.critical import shards as critical_shards
 from rooflines.critical import sizes as critical_sizes
-from rooflines.critical.split_lines import ENDLESS, LineColumns
+from rooflines.critical.split_lines import ENDLESS, LineColumns, Numbers
 
 ZERO = Fraction(0)
 THIRTY_ROUNDINGS = Fraction(33, 10**16)
@@ -121,7 +121,7 @@ def test_a_threshold_that_float64_decides_is_the_exact_one(monkeypatch: pytest.M
         assert row["#unsure"] or {name: row[name] for name in exact} == exact, lines
 
 
-def almost_tied_splits(chance: random.Random) -> dict[str, Fraction]:
+def almost_tied_splits(chance: random.Random) -> tuple[dict[str, Fraction], Numbers]:
     """Draw three times N as lines in N, on each piece, that often meet at or near a whole N."""
     at, half = chance.choice([1, 2, 3, 8, 40, 1000, 10**6]), Fraction(1, 2)
     math0 = Fraction(chance.randint(10**5, 10**7), 10**12)
@@ -138,57 +138,62 @@ def almost_tied_splits(chance: random.Random) -> dict[str, Fraction]:
         math1, memory0, memory1, sent = ZERO, ZERO, after / (at + 1), near(chance, after / at)
     elif chance.random() < 0.2:  # rings end where they tie with math
         memory0, memory1, sent = ZERO, ZERO, near(chance, 2 * (math0 + math1 * (at + 1)) / at)
-    lines = {
-        "#latency_network": near(chance, (math0 + math1 * at) / max(at * (at - 1), 1))
-        * chance.choice([0, 0, 0, 1])
-    }
+    hop = near(chance, (math0 + math1 * at) / max(at * (at - 1), 1)) * chance.choice([0, 0, 0, 1])
     grows = chance.random() < 0.8
-    for piece, network in {"one": ZERO, "open": sent, "ring": sent * half}.items():
+    lines: dict[str, Fraction] = {}
+    for piece, network in {"one": ZERO, "near": sent, "far": sent * half}.items():
         lines |= {
-            f"#math_{piece}0": math0,
-            f"#math_{piece}1": math1,
-            f"#memory_{piece}0": memory0,
-            f"#memory_{piece}1": memory1,
+            f"#math_{piece}_0:0": math0,
+            f"#math_{piece}_0:1": math1,
+            f"#memory_{piece}_0:0": memory0,
+            f"#memory_{piece}_0:1": memory1,
+            f"#network_{piece}_0:0": -network if grows else network,
+            f"#network_{piece}_0:1": network if grows else ZERO,
+            f"#network_{piece}_1:1": ZERO if piece == "one" else -hop,
+            f"#network_{piece}_1:2": ZERO if piece == "one" else hop,
         }
-        lines |= {
-            f"#network_{piece}0": -network if grows else network,
-            f"#network_{piece}1": network if grows else ZERO,
-        }
-    domain = Fraction(chance.choice([1, 2, 9, 64, at, at, at + 1, at + 1, *[ENDLESS] * 3]))
-    return lines | {"#ring": Fraction(chance.choice([0, 0, 0, 1, 1, 2, 3, 4])), "#domain": domain}
+    most = chance.choice([1, 2, 9, 64, at, at, at + 1, at + 1, *[ENDLESS] * 3])
+    ring = chance.choice([0, 0, 0, 1, 1, 2, 3, 4])
+    numbers = Numbers(most, chance.random() < 0.9, min(most, 2) if ring == 1 else most, ring, 0)
+    return lines, numbers
 
 
-def times_of_split(lines: dict[str, Fraction], chips: Fraction) -> list[Fraction]:
+def times_of_split(lines: dict[str, Fraction], numbers: Numbers, chips: Fraction) -> list[Fraction]:
     """Return N times the time of math, memory and network, for N chips."""
-    ring = lines["#ring"] and chips > 2 and not chips % lines["#ring"]
-    piece = "one" if chips == 1 else "ring" if ring else "open"
-    times = [
-        lines[f"#{name}_{piece}0"] + lines[f"#{name}_{piece}1"] * chips for name in oracle.RESOURCES
-    ]
-    return [*times[:2], max(times[2], chips * (chips - 1) * lines["#latency_network"])]
+    ring = numbers.step and chips > 2 and not chips % numbers.step
+    piece = "one" if chips == 1 else "far" if ring else "near"
+
+    def at(name: str) -> Fraction:
+        powers = (lines.get(f"#{name}:{power}", ZERO) * chips**power for power in range(3))
+        return sum(powers, ZERO)
+
+    network = max(at(f"network_{piece}_{index}") for index in range(2))
+    return [at(f"math_{piece}_0"), at(f"memory_{piece}_0"), network]
 
 
-def exact_splits(lines: dict[str, Fraction]) -> dict[str, Any]:
+def exact_splits(lines: dict[str, Fraction], numbers: Numbers) -> dict[str, Any]:
     """Return the most chips of a split, against memory, the network and both, and its limit."""
 
     def most(*others: int) -> int:
         def good(chips: int) -> bool:
-            times = times_of_split(lines, Fraction(chips))
-            return chips <= lines["#domain"] and all(times[0] >= times[other] for other in others)
+            times = times_of_split(lines, numbers, Fraction(chips))
+            return chips <= numbers.most and all(times[0] >= times[other] for other in others)
 
-        families = oracle.families(
-            oracle.Link("", ZERO, 1, "torus", None, int(lines["#ring"]) or None, ZERO)
-        )
-        last = [oracle.last_good(family, good) for family in families]
+        link = oracle.Link("", ZERO, 1, "torus", None, numbers.step or None, ZERO, ZERO)
+        last = [oracle.last_good(family, good) for family in oracle.families([link])]
         return max(int(good(1)), *(ENDLESS if chips is None else chips for chips in last))
 
     found = {"critical": most(1, 2), "critical_memory": most(1), "critical_network": most(2)}
     limit = None
-    if found["critical"] + 1 <= min(int(lines["#domain"]), ENDLESS):
-        times = times_of_split(lines, Fraction(found["critical"] + 1))
+    if found["critical"] + 1 <= min(numbers.most, ENDLESS):
+        times = times_of_split(lines, numbers, Fraction(found["critical"] + 1))
         limit = ("compute", "memory", "network")[times.index(max(times))]
+
+    def known(chips: int) -> bool:
+        return 1 <= chips < ENDLESS and (numbers.published or chips < numbers.most)
+
     return {"limit": limit} | {
-        name: chips if 1 <= chips < ENDLESS else None for name, chips in found.items()
+        name: chips if known(chips) else None for name, chips in found.items()
     }
 
 
@@ -199,26 +204,33 @@ def test_a_number_of_chips_that_float64_decides_is_the_exact_one(
     chance = random.Random(7)  # noqa: S311, examples
     truth = [almost_tied_splits(chance) for _ in range(1_500)]
     columns = LineColumns(len(truth))
-    columns.terms = {name: {(name,): name} for name in truth[0]}
-    for index, lines in enumerate(truth):
+    columns.terms = {name: ("flops", {(name,): name}) for name in truth[0][0]}
+    columns.constraints = {
+        (name, piece): [
+            f"#{name}_{piece}_{index}" for index in range(2 if name == "network" else 1)
+        ]
+        for name in oracle.RESOURCES
+        for piece in ("one", "near", "far")
+    }
+    for index, (lines, numbers) in enumerate(truth):
         for name, value in lines.items():
-            columns.put(
-                name,
-                index,
-                float(value) if name in ("#ring", "#domain") else rounded(chance, value),
-            )
+            columns.put(name, index, rounded(chance, value))
+        for name in ("most", "near", "step", "least_far", "group"):
+            columns.put(f"#{name}", index, float(getattr(numbers, name)))
+        columns.put("#unpublished", index, float(not numbers.published))
+        columns.put("#uneven", index, 0.0)
     monkeypatch.setattr(critical_shards, "work", lambda _, __, terms, ___: pl.col(*terms.values()))
     found = critical_shards.solve(pl.LazyFrame(columns.values), ANY_DIMENSION, columns).collect()
-    for lines, row in zip(truth, found.iter_rows(named=True), strict=True):
+    for (lines, numbers), row in zip(truth, found.iter_rows(named=True), strict=True):
         if row["#unsure"]:
             continue
-        exact = exact_splits(lines)
+        exact = exact_splits(lines, numbers)
         assert {name: row[name] for name in exact} == exact, lines
         real = row["critical_exact"]
-        if real is not None and real > 1 and not lines["#ring"]:
+        if real is not None and real > 1 and not numbers.step:
             for off, holds in {-1: True, 1: False}.items():
                 at = Fraction(real) * (1 + Fraction(off, 10**9))
-                times = times_of_split(lines, at)
+                times = times_of_split(lines, numbers, at)
                 assert (times[0] >= max(times)) is holds, (lines, real)
 
 
@@ -230,7 +242,10 @@ def test_exact_arithmetic_is_used_only_for_ties(monkeypatch: pytest.MonkeyPatch)
         )
     chips = {
         **{name: CHIPS[name] for name in JOINED},
-        "slow": {**CHIPS["ring"], "networks": {"fabric": {**TORUS, "hop_latency_s": 1e-4}}},
+        "slow": {
+            **CHIPS["ring"],
+            "networks": {"fabric": {**TORUS, "hop_latency_s": 1e-4, "typical_hop_latency_s": 1e-4}},
+        },
     }
     sweep = {
         "operation": "matmul",

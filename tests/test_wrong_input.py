@@ -657,6 +657,18 @@ CHIP_ENTRIES = [
         ("chips.mine.networks.ici.topology", "'tours'"),
         ("torus",),
     ),
+    Wrong(
+        "clock nobody knows",
+        "    name: My chip\n",
+        "    name: My chip\n    clock: bost\n",
+        ("chips.mine.clock", "'bost'", "use 'boost'"),
+    ),
+    Wrong(
+        "measured share as a percentage",
+        "    name: My chip\n",
+        "    name: My chip\n    measured: [{what: a matmul, fraction_of_peak: 82}]\n",
+        ("chips.mine.measured[0].fraction_of_peak", "a percentage over 100"),
+    ),
     Wrong("links of zero", "links: 4", "links: 0", ("chips.mine.networks.ici.links", "0")),
     Wrong(
         "hop of less than no time",

@@ -31,6 +31,7 @@ from rooflines.catalogue.forms import (
     parts_of,
     readable,
 )
+from rooflines.catalogue.parts import source_in
 from rooflines.model.operation import OPERANDS
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ __all__ = [
     "chip_sources",
     "dtype_entries",
     "resolve_chips",
-    "source_of",
 ]
 
 
@@ -260,9 +260,13 @@ def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[s
         for about_sparsity in ("printed_with_sparsity", "halved"):
             if ".".join([*steps, about_sparsity]) not in variant:
                 part.pop(about_sparsity, None)
+    if last == "hop_latency_s" and part.get("typical_hop_latency_s", part[last]) < part[last]:
+        del part["typical_hop_latency_s"]  # the base's
     if issubclass(kind, Sourced):
         sources = {
-            key: source_of(part, key) for key in numbers_of(kind) if key in part and key != last
+            key: source_in(part.get("source"), key)
+            for key in numbers_of(kind)
+            if key in part and key != last
         }
         part["source"] = {**{key: text for key, text in sources.items() if text}, last: source}
 
@@ -292,10 +296,3 @@ def _no_number(
     return RooflinesError(
         path, f"names no number that a variant of {variant['base']} can have", fix, close=close
     )
-
-
-def source_of(entry: JSON, key: str) -> str | list[str] | None:
-    """The source of one number of an entry."""
-    source = entry.get("source")
-    of_key: str | list[str] | None = source.get(key) if isinstance(source, Mapping) else source
-    return of_key

@@ -22,6 +22,7 @@ from rooflines.catalogue.forms import (
     Name,
     NotNegative,
     Positive,
+    Reached,
     Share,
     Text,
 )
@@ -218,7 +219,9 @@ class Measured(Sourced):
     """A measured share of a peak; for information, never applied."""
 
     what: Text = Field(description="what was measured")
-    fraction_of_peak: Share = Field(description="share of the nominal peak or rate [1]")
+    fraction_of_peak: Reached = Field(
+        description="share of the nominal peak or rate; above 1 beyond the peak's clock [1]"
+    )
 
 
 class Efficiency(Entry):
@@ -255,6 +258,13 @@ class Chip(Sourced):
     vendor: Text | None = Field(None, description="who makes it")
     year: Count | None = Field(None, description="when it came")
     status: Text | None = Field(None, description="whether it can be had")
+    clock: Literal["boost"] | None = Field(
+        None,
+        description=(
+            "boost: the peaks are for the printed boost clock, which the chip may exceed, so a "
+            "time below the bound is possible"
+        ),
+    )
     aliases: list[Text] | None = Field(None, description="other names")
     base: Name | None = Field(None, description="the chip it is a variant of")
     plausible: list[Text] | None = Field(

@@ -55,6 +55,7 @@ __all__ = [
     "Name",
     "NotNegative",
     "Positive",
+    "Reached",
     "Share",
     "Text",
     "checked_name",
@@ -73,6 +74,9 @@ LEAST_BITS, MOST_BITS = 0.1, 2**20
 
 LEAST_SHARE = 1e-6
 """The least share of a peak that is accepted [1]."""
+
+MOST_REACHED = 2
+"""The most of a peak that is accepted as measured, by a chip above its printed clock [1]."""
 
 UNLIMITED = "unlimited"
 """The domain of a routed network, which is as large as its buyer makes it."""
@@ -134,54 +138,45 @@ class Entry(BaseModel):
         return {**{key: value[key] for key in fields if key in value}, **refused}
 
 
-def _positive(value: object) -> int | float:
+def _within(value: object, least: float, most: float, problem: str, fix: str) -> int | float:
+    """A number of a range; otherwise an error with this problem and fix."""
     result = number(value)
-    if result <= 0:
+    if not least <= result <= most:
+        raise RooflinesError("", f"is {quote(value)}, {problem}", fix)
+    return result
+
+
+def _positive(value: object) -> int | float:
+    if number(value) <= 0:
         raise RooflinesError(
             "",
             f"is {quote(value)}, which is not above zero",
             "write a number above zero, in SI units without prefix",
         )
-    if not SMALLEST <= result <= LARGEST:
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which no part of a chip has",
-            f"write a number from {SMALLEST:g} to {LARGEST:g}",
-        )
-    return result
+    fix = f"write a number from {SMALLEST:g} to {LARGEST:g}"
+    return _within(value, SMALLEST, LARGEST, "which no part of a chip has", fix)
 
 
 def _not_negative(value: object) -> int | float:
-    result = number(value)
-    if result and not SMALLEST <= result <= LARGEST:
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which no time is",
-            f"write 0, or a number from {SMALLEST:g} to {LARGEST:g}",
-        )
-    return result
+    if number(value) == 0:
+        return number(value)
+    fix = f"write 0, or a number from {SMALLEST:g} to {LARGEST:g}"
+    return _within(value, SMALLEST, LARGEST, "which no time is", fix)
 
 
 def _bits(value: object) -> int | float:
-    result = number(value)
-    if not LEAST_BITS <= result <= MOST_BITS:
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which no element takes",
-            f"write a number from {LEAST_BITS:g} to {MOST_BITS:,}",
-        )
-    return result
+    fix = f"write a number from {LEAST_BITS:g} to {MOST_BITS:,}"
+    return _within(value, LEAST_BITS, MOST_BITS, "which no element takes", fix)
 
 
 def _share(value: object) -> int | float:
-    result = number(value)
-    if not LEAST_SHARE <= result <= 1:
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which is no share of a peak",
-            f"write a number from {LEAST_SHARE:f} to 1",
-        )
-    return result
+    fix = f"write a number from {LEAST_SHARE:f} to 1"
+    return _within(value, LEAST_SHARE, 1, "which is no share of a peak", fix)
+
+
+def _reached(value: object) -> int | float:
+    fix = f"write a number from {LEAST_SHARE:f} to {MOST_REACHED}; a percentage over 100"
+    return _within(value, LEAST_SHARE, MOST_REACHED, "which no chip reaches of its peak", fix)
 
 
 def _count(value: object) -> int:
@@ -234,6 +229,11 @@ Share = Annotated[
     float,
     BeforeValidator(_share),
     WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0, "maximum": 1}),
+]
+Reached = Annotated[
+    float,
+    BeforeValidator(_reached),
+    WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0, "maximum": MOST_REACHED}),
 ]
 Count = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
 Domain = Annotated[

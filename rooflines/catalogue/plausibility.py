@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError, check_known, placed
 from rooflines.catalogue.entries import Network, Peak
+from rooflines.catalogue.parts import numbers, parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,7 @@ SPANS = {
     ("memory", "capacity_bytes"): (1e5, 1e15),
     ("networks", "bytes_per_s"): (1e7, 1e14),
     ("networks", "hop_latency_s"): (0.0, 1e-3),
+    ("networks", "typical_hop_latency_s"): (0.0, 1e-3),
     ("power", "watts"): (1.0, 1e5),
 }
 """The checked numbers, with a range for each, in SI units; the catalogue is well within."""
@@ -64,15 +66,15 @@ def doubts(written: JSON, entry: Chip, known: Mapping[str, Chip]) -> list[Roofli
     Raises:
         RooflinesError: `plausible` names what is no number of the chip.
     """
-    numbers = dict(_numbers(entry))
+    checked = dict(_numbers(entry))
     plausible = written.get("plausible") or []
     fix = "name a number of the chip by its dotted path, such as memory.hbm.bytes_per_s"
     with placed("plausible"):
-        check_known(plausible, numbers, "no number of this chip that is checked", fix)
+        check_known(plausible, checked, "no number of this chip that is checked", fix)
     base = written.get("base")
     before = dict(_numbers(known[base])) if base else {}
     slips = []
-    for path, value in numbers.items():
+    for path, value in checked.items():
         if path in plausible or (
             base and not any(f"{path}.".startswith(f"{key}.") for key in written)
         ):
@@ -90,17 +92,10 @@ def doubts(written: JSON, entry: Chip, known: Mapping[str, Chip]) -> list[Roofli
 
 def _numbers(entry: Chip) -> Iterator[tuple[str, float]]:
     """The numbers of a chip that are checked, by their dotted paths; none that are zero."""
-    for tree, key in SPANS:
-        parts: Mapping[str, Any] = getattr(entry, tree)
-        if tree == "units":
-            parts = {
-                f"{unit}.{dtype}": peak
-                for unit, peaks in parts.items()
-                for dtype, peak in peaks.items()
-            }
-        for name, part in {"": parts}.items() if tree == "power" else parts.items():
-            if value := getattr(part, key, None):
-                yield ".".join(step for step in (tree, name, key) if step), value
+    for part in parts(entry):
+        for key, value in numbers(part.entry).items():
+            if value and (part.tree, key) in SPANS:
+                yield f"{part.path}.{key}", value
 
 
 def _part(entry: Chip, path: str) -> object:

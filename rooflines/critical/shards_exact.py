@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.critical.solving import OTHERS, WHOLE_PEAK, Solution
 from rooflines.critical.split_lines import (
     ENDLESS,
+    FAR,
     NEAR,
     Constraint,
     Numbers,
@@ -124,7 +125,9 @@ def real_chips(
     """The real number of chips behind a whole one, by exact lines [1]; infinite: no largest one."""
     workload = sweep.case(*chip_variant)
     numbers = numbers_of(sweep.links(chip_variant[0]))
-    piece = NEAR if number == 1 and numbers.near > 1 else numbers.piece(number)
+    samples = numbers.samples[FAR if numbers.piece(number) == FAR else NEAR]
+    if not samples:
+        return math.inf
 
     def at(constraint: Constraint) -> list[Fraction]:
         held = extents(workload, constraint.work, sizes)
@@ -133,7 +136,7 @@ def real_chips(
             for power in range(3)
         ]
 
-    first, *others = constraints(sweep, chip_variant, share, numbers.samples[piece])
+    first, *others = constraints(sweep, chip_variant, share, samples)
     math0, math1, _ = at(first)
     reals = [math.inf]
     for own0, own1, own2 in map(at, others):

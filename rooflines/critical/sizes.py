@@ -155,6 +155,19 @@ def _rank(resource: str) -> pl.Expr:
     return pl.coalesce(f"#real_{resource}", f"#a_{resource}")
 
 
+def outcome() -> pl.Expr:
+    """What a threshold is, from `critical_exact` and `critical`: one of `columns.OUTCOMES`."""
+    return (
+        pl.when(pl.col("critical_exact").is_null())
+        .then(pl.lit(NEVER))
+        .when(pl.col("critical").is_null())
+        .then(pl.lit(BEYOND))
+        .when(pl.col("critical") == 1)
+        .then(pl.lit(ALWAYS))
+        .otherwise(pl.lit(FOUND))
+    )
+
+
 def solve(
     frame: pl.LazyFrame,
     sweep: Sweep,
@@ -202,13 +215,7 @@ def solve(
             },
         )
         .with_columns(
-            outcome=pl.when(pl.col("critical_exact").is_null())
-            .then(pl.lit(NEVER))
-            .when(pl.col("critical").is_null())
-            .then(pl.lit(BEYOND))
-            .when(pl.col("critical") == 1)
-            .then(pl.lit(ALWAYS))
-            .otherwise(pl.lit(FOUND)),
+            outcome=outcome(),
             limit=pl.when((pl.col("critical") > 1) | pl.col("critical").is_null()).then("limit"),
         )
         .with_columns(

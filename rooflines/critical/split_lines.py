@@ -114,7 +114,7 @@ def numbers_of(links: tuple[Link, ...]) -> Numbers:
     if len(links) > 1 and inner.domain is not None:
         return Numbers(most, published, min(inner.domain, most), inner.domain, inner.domain)
     ring = inner.ring_multiple or 0 if inner.topology == "torus" else 0
-    return Numbers(most, published, PAIR if ring == 1 else most, ring, 0)
+    return Numbers(most, published, min(most, PAIR) if ring == 1 else most, ring, 0)
 
 
 def on_chips(chip_variant: ChipVariant, shards: int) -> ChipVariant:

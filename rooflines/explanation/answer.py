@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rooflines.catalogue.chips import chip_entries, chip_sources
-from rooflines.catalogue.numbers import numbers_with_sources
+from rooflines.catalogue.parts import parts, records
 from rooflines.critical.rates import RATES, needed_intensity, rate_factor
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.card import as_card
@@ -176,35 +176,14 @@ def _other_dtypes(sweep: Sweep, row: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _used(sweep: Sweep, own: ChipVariant, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The chip's numbers that the row depends on."""
     compute = sweep.combinations[own[1].dtypes].compute
-    parts = [f"units.{row['unit']}.{compute}", f"memory.{row['memory']}"]
+    used = [f"units.{row['unit']}.{compute}", f"memory.{row['memory']}"]
+    used += ["efficiency", f"calibration.{compute}"]
     if row["network_bytes"]:
-        parts += [f"networks.{name}" for name in own[0].networks]
-    entry = sweep.chips[row["chip"]].plain
-    for number in numbers_with_sources(entry):
-        if number["path"].rpartition(".")[0] in parts:
-            yield number
-    fitted = {
-        "efficiency": entry.get("efficiency") or {},
-        f"calibration.{compute}": (entry.get("calibration") or {}).get(compute) or {},
-    }
-    for path, shares in fitted.items():
-        for key, value in shares.items():
-            if isinstance(value, int | float):
-                yield _without_remarks(f"{path}.{key}", value, entry.get("source"))
-
-
-def _without_remarks(path: str, value: float, source: object) -> dict[str, Any]:
-    """A number of a part that has no source of its own, in the form of the others."""
-    return {
-        "path": path,
-        "value": float(value),
-        "source": ", ".join(source) if isinstance(source, list) else source,
-        "confidence": None,
-        "estimate": False,
-        "halved": False,
-        "printed_with_sparsity": None,
-        "note": None,
-    }
+        used += [f"networks.{name}" for name in own[0].networks]
+    chip = sweep.chips[row["chip"]]
+    for part in parts(chip):
+        if part.path in used:
+            yield from records(chip, part)
 
 
 def _documents(numbers: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:

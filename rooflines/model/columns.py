@@ -201,6 +201,60 @@ SUMMARY = (
 and networks."""
 
 
+SOLUTION = (
+    Column("share", "1", "share of the attainable peak solved for; 1: compute-bound"),
+    Column(
+        "outcome",
+        "",
+        f"what the solution is: {', '.join(OUTCOMES)}; always: on the whole axis, or on all "
+        "chips that the interconnect joins",
+    ),
+    Column(
+        "critical_exact",
+        "1",
+        "real size (axis `shards`: real number of chips) at which t_math equals the largest "
+        "other time",
+        null="never compute-bound; axis `shards`: not even on one chip, or no upper limit",
+    ),
+    Column(
+        "critical",
+        "1",
+        "smallest integer size that is compute-bound (share < 1: that attains the share); axis "
+        "`shards`: most chips (within the interconnect) that still are",
+        null="see outcome: never, beyond-2^62, without-end or domain-unknown",
+    ),
+    *(
+        Column(
+            f"critical_{r.name}",
+            "1",
+            f"`critical` against t_{r.name} alone",
+            null="as for `critical`",
+        )
+        for r in OTHERS
+    ),
+    Column(
+        "critical_rule",
+        "1",
+        "rule of thumb: `critical_exact` against memory for infinite other dimensions",
+        null="all operands have the dimension, never compute-bound, or axis is shards",
+    ),
+    Column(
+        "limit",
+        "",
+        "bottleneck below `critical` (axis `shards`: on one chip more); always, if `critical` "
+        "is null",
+        null="always compute-bound",
+    ),
+    Column(
+        "limit_intensity",
+        "FLOP/byte",
+        "intensity of the `limit` resource as the dimension tends to infinity",
+        null="infinite, or no limit",
+    ),
+)
+"""What is solved for, and the solution."""
+
+
 def dimension(dim: str) -> Column:
     """The column with the sizes of a dimension."""
     return Column(dim, "1", f"size of dimension {dim}")
@@ -244,53 +298,5 @@ def threshold_columns(dims: tuple[str, ...], *, axes: bool = False) -> tuple[Col
             replace(dimension(dim), null=f"axis is {dim}, or the operation has no {dim}")
             for dim in dims
         ),
-        Column("share", "1", "share of the attainable peak solved for; 1: compute-bound"),
-        Column(
-            "outcome",
-            "",
-            f"what the solution is: {', '.join(OUTCOMES)}; always: on the whole axis, or on all "
-            "chips that the interconnect joins",
-        ),
-        Column(
-            "critical_exact",
-            "1",
-            "real size (axis `shards`: real number of chips) at which t_math equals the largest "
-            "other time",
-            null="never compute-bound; axis `shards`: not even on one chip, or no upper limit",
-        ),
-        Column(
-            "critical",
-            "1",
-            "smallest integer size that is compute-bound (share < 1: that attains the share); axis "
-            "`shards`: most chips (within the interconnect) that still are",
-            null="see outcome: never, beyond-2^62, without-end or domain-unknown",
-        ),
-        *(
-            Column(
-                f"critical_{r.name}",
-                "1",
-                f"`critical` against t_{r.name} alone",
-                null="as for `critical`",
-            )
-            for r in OTHERS
-        ),
-        Column(
-            "critical_rule",
-            "1",
-            "rule of thumb: `critical_exact` against memory for infinite other dimensions",
-            null="all operands have the dimension, never compute-bound, or axis is shards",
-        ),
-        Column(
-            "limit",
-            "",
-            "bottleneck below `critical` (axis `shards`: on one chip more); always, if `critical` "
-            "is null",
-            null="always compute-bound",
-        ),
-        Column(
-            "limit_intensity",
-            "FLOP/byte",
-            "intensity of the `limit` resource as the dimension tends to infinity",
-            null="infinite, or no limit",
-        ),
+        *SOLUTION,
     )

@@ -105,7 +105,7 @@ def _long_form(op: Operation, form: Mapping[str, object]) -> Sharding:
             )
         operand, collective = FIRST[str(first)]
         transfers.append((operand, collective))
-        name.append(f"{collective.removeprefix('all-')}-{operand}")
+        name.append(f"{collective if collective == ALL_TO_ALL else 'gather'}-{operand}")
     if then is not None:
         fix = f"use one of {', '.join(THEN)}, or leave it out"
         with placed("then"):

@@ -75,7 +75,7 @@ def findings(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
             by_bound[row["bottleneck"]] = by_bound.get(row["bottleneck"], 0) + 1
         most = max(by_bound, key=lambda bound: by_bound[bound])
         yield (
-            f"Compute-bound: {share:.0%} of the rows; most often the bottleneck: {most} "
+            f"Compute-bound: {100 * share:.0f} % of the rows; most often the bottleneck: {most} "
             f"({by_bound[most]:,} of {counted(len(bounded), 'line')} of summary.csv)"
         )
     solved = [row for row in rows if row["critical_least"]]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.catalogue.chips import source_of
-from rooflines.catalogue.entries import Chip
+from rooflines.catalogue.entries import Level, Measured, Network, Peak, Price, Sourced
+from rooflines.catalogue.forms import UNLIMITED
+from rooflines.catalogue.parts import numbers, parts, source_of
 from rooflines.site.text import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rooflines.basics.yaml_file import JSON
+    from rooflines.catalogue.entries import Chip
+    from rooflines.catalogue.parts import Part
 
 __all__ = ["ChipView", "DocumentView", "NumberView", "chip_views", "document_views", "used_sources"]
 
@@ -23,7 +26,8 @@ NUMBERS = {
     "links": ("links", ""),
     "domain": ("most chips joined", ""),
     "ring_multiple": ("closes into a ring at multiples of", ""),
-    "hop_latency_s": ("latency of a hop", "s"),
+    "hop_latency_s": ("least latency of a hop", "s"),
+    "typical_hop_latency_s": ("typical latency of a hop", "s"),
     "watts": ("design power", "W"),
     "usd_per_hour": ("price", "USD/h"),
     "fraction_of_peak": ("share of peak that was reached", ""),
@@ -89,6 +93,7 @@ class ChipView:
         about: Vendor, year and status.
         search_text: The text that the page's filter searches.
         base: The chip that it is a variant of, if any.
+        boosted: Whether its peaks are for a boost clock, which it may exceed.
         note: Remarks.
         summary: Peak, bandwidth, capacity, ridge and network bandwidth.
         numbers: Its numbers; of a variant whose base is listed too, only those that differ.
@@ -101,6 +106,7 @@ class ChipView:
     about: str
     search_text: str
     base: str | None
+    boosted: bool
     note: str | None
     summary: list[Cell]
     numbers: list[NumberView]
@@ -121,7 +127,7 @@ class DocumentView:
     about: str
 
 
-def chip_views(chips: Mapping[str, JSON]) -> dict[str, ChipView]:
+def chip_views(chips: Mapping[str, Chip]) -> dict[str, ChipView]:
     """The chips as the page shows them.
 
     Args:
@@ -130,31 +136,43 @@ def chip_views(chips: Mapping[str, JSON]) -> dict[str, ChipView]:
     Returns:
         One view for each, by id.
     """
-    return {
-        chip: _chip(chip, entry, chips.get(entry.get("base", ""))) for chip, entry in chips.items()
-    }
+    return {chip: _chip(chip, entry, chips.get(entry.base or "")) for chip, entry in chips.items()}
 
 
-def _chip(chip: str, entry: JSON, base: JSON | None) -> ChipView:
-    name, vendor, year = entry.get("name") or chip, entry.get("vendor"), entry.get("year")
-    searched = (chip, entry.get("name"), vendor, *(entry.get("aliases") or ()))
-    inherited = {(part, key, holder[key]) for part, key, holder in _numbers(base or {})}
+def _chip(chip: str, entry: Chip, base: Chip | None) -> ChipView:
+    searched = (chip, entry.name, entry.vendor, *(entry.aliases or ()))
+    inherited = set(_values(base)) if base else set()
     return ChipView(
         id=chip,
-        name=name,
-        vendor=vendor,
-        year=year,
-        about=" · ".join(str(value) for value in (vendor, year, entry.get("status")) if value),
-        search_text=" ".join(str(text or "") for text in searched).lower(),
-        base=entry.get("base"),
-        note=entry.get("note"),
-        summary=_summary(Chip.model_validate(entry)),
+        name=entry.name or chip,
+        vendor=entry.vendor,
+        year=entry.year,
+        about=" · ".join(str(value) for value in (entry.vendor, entry.year, entry.status) if value),
+        search_text=" ".join(text or "" for text in searched).lower(),
+        base=entry.base,
+        boosted=entry.clock == "boost",
+        note=entry.note,
+        summary=_summary(entry),
         numbers=[
-            _number(part, key, holder, entry)
-            for part, key, holder in _numbers(entry)
-            if (part, key, holder[key]) not in inherited
+            _number(part, key, entry)
+            for part in parts(entry)
+            for key in _shown(part)
+            if (_label(part), key, getattr(part.entry, key)) not in inherited
         ],
     )
+
+
+def _values(chip: Chip) -> Iterator[tuple[str, str, float]]:
+    """The numbers of a chip: name of the part, key and value."""
+    for part in parts(chip):
+        for key, value in _shown(part).items():
+            yield _label(part), key, value
+
+
+def _shown(part: Part) -> dict[str, float]:
+    """The numbers of a part that have a row, in the order of the page."""
+    values = numbers(part.entry)
+    return {key: values[key] for key in NUMBERS if key in values}
 
 
 def _summary(chip: Chip) -> list[Cell]:
@@ -177,62 +195,45 @@ def _cell(value: float | None, unit: str) -> Cell:
     return Cell(value, "" if value is None else quantity(value, unit))
 
 
-def _parts(entry: JSON) -> Iterator[tuple[str, JSON]]:
-    """The parts of a chip that hold numbers, with their names."""
-    for unit, peaks in entry.get("units", {}).items():
-        for dtype, peak in peaks.items():
-            yield f"{unit} unit, {dtype}", peak
-    for name, level in entry.get("memory", {}).items():
-        technology = f" ({level['technology']})" if "technology" in level else ""
-        yield f"memory {name}{technology}", level
-    for name, network in entry.get("networks", {}).items():
-        yield f"network {name} ({network['topology']})", network
-    if "power" in entry:
-        yield "power", entry["power"]
-    for price in entry.get("prices") or ():
-        offer = (price.get(key) for key in ("provider", "sku", "date"))
-        yield ", ".join(str(value) for value in offer if value), price
-    for measured in entry.get("measured") or ():
-        yield measured["what"], measured
-    if entry.get("efficiency"):
-        yield "efficiency", entry["efficiency"]
-    for dtype, calibration in (entry.get("calibration") or {}).items():
-        yield f"calibration, {dtype}", calibration
+def _label(part: Part) -> str:
+    """The name of a part of a chip."""
+    entry, name = part.entry, ", ".join(part.names)
+    if isinstance(entry, Peak):
+        unit, dtype = part.names
+        return f"{unit} unit, {dtype}"
+    if isinstance(entry, Level):
+        return f"memory {name}" + (f" ({entry.technology})" if entry.technology else "")
+    if isinstance(entry, Network):
+        unlimited = ", unlimited" if entry.domain == UNLIMITED else ""
+        return f"network {name} ({entry.topology}{unlimited})"
+    if isinstance(entry, Price):
+        return ", ".join(text for text in (entry.provider, entry.sku, entry.date) if text)
+    if isinstance(entry, Measured):
+        return entry.what
+    return ", ".join((part.tree, *part.names))
 
 
-def _numbers(entry: JSON) -> Iterator[tuple[str, str, JSON]]:
-    """The numbers of a chip: name of the part, key, and the part that has the key."""
-    for part, holder in _parts(entry):
-        for key in NUMBERS:
-            if isinstance(holder.get(key), int | float):
-                yield part, key, holder
-
-
-def _number(part: str, key: str, holder: JSON, entry: JSON) -> NumberView:
+def _number(part: Part, key: str, chip: Chip) -> NumberView:
     meaning, unit = NUMBERS[key]
-    value = holder[key]
-    source = source_of(holder, key) or entry.get("source")
-    confidence = str(holder.get("confidence") or "")
-    notes = [str(holder["note"])] if holder.get("note") else []
-    sparse = holder.get("printed_with_sparsity") if key == "flops_per_s" else None
-    if sparse:
-        half = ", of which this is half" if holder.get("halved") else ""
-        notes.append(f"printed with sparsity: {quantity(sparse, unit)}{half}")
+    entry = part.entry
+    value = numbers(entry)[key]
+    remarks = entry if isinstance(entry, Sourced) else None
+    confidence = (remarks and remarks.confidence) or ""
+    notes = [remarks.note] if remarks and remarks.note else []
+    if isinstance(entry, Peak) and entry.printed_with_sparsity:
+        half = ", of which this is half" if entry.halved else ""
+        notes.append(f"printed with sparsity: {quantity(entry.printed_with_sparsity, unit)}{half}")
     return NumberView(
-        part=part,
+        part=_label(part),
         meaning=meaning,
         value=value,
         unit=unit,
         shown=f"{value:,.10g} {unit}" if key in WITHOUT_PREFIX else quantity(value, unit),
-        sources=[] if isinstance(source, dict) else _names(source),
+        sources=source_of(chip, entry, key),
         confidence=CONFIDENCE.get(confidence, confidence),
-        estimate=bool(holder.get("estimate") or entry.get("estimate")),
+        estimate=chip.estimate or (remarks is not None and remarks.estimate),
         note="; ".join(notes),
     )
-
-
-def _names(source: str | list[str] | None) -> list[str]:
-    return [source] if isinstance(source, str) else source or []
 
 
 def document_views(sources: Mapping[str, JSON]) -> dict[str, DocumentView]:
@@ -247,12 +248,12 @@ def document_views(sources: Mapping[str, JSON]) -> dict[str, DocumentView]:
     }
 
 
-def used_sources(chips: Mapping[str, JSON], sources: Mapping[str, Any]) -> dict[str, Any]:
+def used_sources(chips: Mapping[str, Chip], sources: Mapping[str, JSON]) -> dict[str, JSON]:
     """The documents that numbers of these chips name, in the order of the catalogue."""
     named: set[str] = set()
-    for entry in chips.values():
-        for holder in (entry, *(holder for _, holder in _parts(entry))):
-            source = holder.get("source")
+    for chip in chips.values():
+        for entry in (chip, *(part.entry for part in parts(chip))):
+            source = entry.source if isinstance(entry, Sourced) else None
             for names in source.values() if isinstance(source, dict) else [source]:
-                named.update(_names(names))
+                named.update([names] if isinstance(names, str) else names or [])
     return {name: document for name, document in sources.items() if name in named}

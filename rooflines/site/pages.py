@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from rooflines.basics.version import __version__
 from rooflines.catalogue.chips import chip_entries, chip_sources
+from rooflines.catalogue.entries import Chip
 from rooflines.site.chip_page import chip_views, document_views, used_sources
 
 if TYPE_CHECKING:
@@ -116,7 +117,9 @@ def pages(
     """
     recipes = about["made_from"]
     used = {chip: entry for recipe in recipes for chip, entry in recipe["chips"].items()}
-    chips = {chip: used[chip] for chip in (*chip_entries(), *used) if chip in used}
+    chips = {
+        chip: Chip.model_validate(used[chip]) for chip in (*chip_entries(), *used) if chip in used
+    }
     counts = dict(
         thresholds.group_by("sweep").len().with_columns(pl.col("sweep").cast(pl.String)).iter_rows()
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from rooflines.basics.text import si
+from rooflines.basics.text import seconds, si
 
 __all__ = ["as_json", "quantity"]
 
@@ -26,9 +26,11 @@ def quantity(value: float, unit: str) -> str:
         unit: Its unit, without prefix; empty for a plain number.
 
     Returns:
-        At most four digits of it; a plain number is written out.
+        At most four digits of it; a plain number is written out, a time has a small prefix.
     """
     if not unit:
         return f"{value:,.10g}"
+    if unit == "s" and value:
+        return seconds(value)
     rounded = float(f"{value:.{DIGITS}g}")  # ties to even: 362.05 TFLOP/s is 362 TFLOP/s
     return si(rounded, unit, DIGITS)

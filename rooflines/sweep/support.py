@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, check_known, placed
-from rooflines.model.network import axes_text, most_chips, parse_axes
+from rooflines.model.network import ALL_TO_ALL, axes_text, most_chips, parse_axes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.catalogue.dtypes import Combination
     from rooflines.catalogue.entries import Chip
@@ -117,7 +117,7 @@ def supported(asked: Asked) -> tuple[tuple[ChipRows, ...], tuple[Skipped, ...]]:
     by_chip: list[ChipRows] = []
     skipped: list[Skipped] = []
     pairs = _pairs(asked)
-    splits = Splits(asked.combinations, pairs)
+    splits = Splits(asked, pairs)
     routes: Sequence[list[str] | None] = asked.config.network or [None]
     for chip in asked.config.chips:
         missing = _missing_dtypes(asked, chip)
@@ -160,9 +160,14 @@ def supported(asked: Asked) -> tuple[tuple[ChipRows, ...], tuple[Skipped, ...]]:
 class Splits:
     """The variants of a sweep that networks support; chips with equal networks share the answer."""
 
-    def __init__(self, combinations: Iterable[str], pairs: Sequence[Split]) -> None:
-        self.every = [Variant(dtypes, *pair) for dtypes in combinations for pair in pairs]
+    def __init__(self, asked: Asked, pairs: Sequence[Split]) -> None:
+        self.every = [Variant(dtypes, *pair) for dtypes in asked.combinations for pair in pairs]
         self.pairs = pairs
+        self.scattered = {
+            name
+            for name, scheme in asked.shardings.items()
+            if ALL_TO_ALL in dict(scheme.transfers).values()
+        }
         self._unjoined: dict[Any, dict[Split, str]] = {}
         self._variants: dict[Any, tuple[Variant, ...]] = {}
 
@@ -173,9 +178,18 @@ class Splits:
         key = network, links, reason
         if key not in self._unjoined:
             names = network.split(BETWEEN) if network else []
-            whys = ((pair, _why_not(names, links, pair[1]) or reason) for pair in self.pairs)
+            whys = (
+                (pair, _why_not(names, links, pair[1]) or self._why_not(pair) or reason)
+                for pair in self.pairs
+            )
             self._unjoined[key] = {pair: why for pair, why in whys if why and pair[1] != (1,)}
         return self._unjoined[key]
+
+    def _why_not(self, split: Split) -> str | None:
+        sharding, axes = split
+        if len(axes) > 1 and sharding in self.scattered:
+            return f"no formula for an {ALL_TO_ALL} along the axes of {axes_text(axes)}"
+        return None
 
     def variants(
         self, missing: frozenset[str], network: str | None, links: tuple[Link, ...], reason: str

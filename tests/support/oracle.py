@@ -156,7 +156,9 @@ def sharding_of(operation: Operation, spec: str | Mapping[str, str]) -> Sharding
     first, then = spec.get("first") or "", spec.get("then") or ""
     gather = first.removeprefix("all-gather ") if first.startswith("all-gather") else None
     name = "/".join(
-        part for part in (split, first.replace("all-", "", 1).replace(" ", "-"), then) if part
+        part
+        for part in (split, first.replace("all-gather ", "gather-").replace(" ", "-"), then)
+        if part
     )
     dispatch, combine = first == "all-to-all x", then == "all-to-all"
     reduction = then if then and not combine else None
@@ -594,7 +596,7 @@ def setting_of(
     names = route or list(networks)[:1]
     peak = chip["units"].get(sweep.get("unit", default_unit(sweep)), {}).get(dtypes["compute"])
     level = chip["memory"].get(memory, {})
-    links = ()
+    links: tuple[Link, ...] = ()
     if names and set(names) <= set(networks):
         links = tuple(link_of(name, networks[name]) for name in names)
     network = "+".join(names) if links else None
@@ -602,7 +604,8 @@ def setting_of(
         return None, "compute dtype", network
     if "bytes_per_s" not in level:
         return None, "memory", network
-    reason = why_not_joined(links, axes)
+    scattered = sharding.dispatch or sharding.combine
+    reason = "axes" if scattered and len(axes) > 1 else why_not_joined(links, axes)
     if reason is not None:
         return None, reason, network
     calibration = (chip.get("calibration") or {}).get(dtypes["compute"])
@@ -630,6 +633,9 @@ def setting_of(
     return setting, None, network
 
 
+PLAIN_LINK = Link("plain", Fraction(1), 1, "switch", None, None, Fraction(0), Fraction(0))
+
+
 def plain_matmul(sharding: str, tile: Mapping[str, int] | None = None) -> Setting:
     """Return a matmul of 16-bit operands with rates of one, for tests that derive rates."""
     operation, one = operation_of("matmul"), Fraction(1)
@@ -641,7 +647,7 @@ def plain_matmul(sharding: str, tile: Mapping[str, int] | None = None) -> Settin
         one,
         one,
         None,
-        (),
+        (PLAIN_LINK,),
         efficiency,
         tile=tile or {},
     )

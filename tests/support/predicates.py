@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.model.columns import table_columns, threshold_columns
+from rooflines.model.columns import threshold_columns
 
 if TYPE_CHECKING:
     from rooflines.sweep.sweep import Sweep
@@ -34,22 +34,19 @@ def check_numbers(frame: pl.DataFrame) -> None:
 def check_table(frame: pl.DataFrame, sweep: Sweep) -> None:
     """Check the rows of a sweep's table against the column dictionary."""
     check_numbers(frame)
-    columns = {
-        column.name: column
-        for column in table_columns(sweep.op.dims)
-        if column.name in frame.columns
-    }
+    columns = {column.name: column for column in sweep.columns if column.name in frame.columns}
     assert list(columns) == frame.columns
     for name, column in columns.items():
         assert column.null or frame[name].null_count() == 0, (
             f"{name} has a null, which the dictionary does not define"
         )
-    networks = {chip: set(sweep.chips[chip].networks) for chip in sweep.config.chips}
     levels = {chip: sweep.chips[chip].memory for chip in sweep.config.chips}
-    wanted = sweep.config.network
     for chip, network, shape in frame.select("chip", "network", "shape").unique().iter_rows():
-        has = wanted in networks[chip] if wanted else bool(networks[chip])
-        assert (network is None) is not has, (chip, network)
+        known = [*sweep.chips[chip].networks]
+        asked = [set(names) for names in sweep.config.network or [known[:1]]]
+        has = [names for names in asked if names and names <= {*known}]
+        assert network is not None or len(has) < len(asked), chip
+        assert network is None or set(network.split("+")) in has, (chip, network)
         assert (shape is None) is not bool(sweep.config.shapes), shape
     kept = [name for name in ("t_estimate_s", "fits") if name in frame.columns]
     nulls = frame.group_by("chip", "memory", "dtypes").agg(
@@ -74,7 +71,9 @@ def check_table(frame: pl.DataFrame, sweep: Sweep) -> None:
 def check_thresholds(frame: pl.DataFrame, sweep: Sweep) -> None:
     """Check the thresholds of a sweep against the column dictionary, without solving."""
     check_numbers(frame)
-    columns = {column.name: column for column in threshold_columns(sweep.op.dims)}
+    columns = {
+        column.name: column for column in threshold_columns(sweep.op.dims, axes=sweep.has_axes)
+    }
     assert list(columns) == frame.columns
     for name, column in columns.items():
         assert column.null or frame[name].null_count() == 0, (
@@ -100,9 +99,12 @@ def check_thresholds(frame: pl.DataFrame, sweep: Sweep) -> None:
         pl.col("limit").is_null() & pl.col("limit_intensity").is_not_null()
     ).is_empty()
     assert chips.filter(pl.col("critical_rule").is_not_null()).is_empty()
+    endless = pl.col("outcome") == "without-end"
     assert chips.filter(
-        never & pl.col("limit").is_null() & pl.any_horizontal(a.is_not_null() for a in alone)
+        never & endless & pl.any_horizontal(a.is_not_null() for a in alone)
     ).is_empty()
+    numbers = ("found", "always")
+    assert frame.filter(never == pl.col("outcome").is_in(numbers)).is_empty()
     assert chips.filter(~never & (pl.col("critical") > pl.min_horizontal(alone))).is_empty()
 
 

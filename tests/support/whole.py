@@ -23,6 +23,7 @@ from comparison import EXACT_INTEGER, KEYS, ROW_TOLERANCE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+Level = tuple[str, str, list[str] | None]  # chip, memory level, networks
 Ints = Any  # an array of Python's whole numbers
 
 
@@ -32,7 +33,8 @@ class Works:
 
     Attributes:
         dtypes, sharding, shards: The combination.
-        work: Numerators, an array by `math`, `memory`, `network` and `footprint`.
+        work: Numerators, an array by `math`, `memory`, `network`, its levels `inner` and `outer`,
+            and `footprint`.
         over: Their denominators.
     """
 
@@ -63,35 +65,38 @@ class Whole:
         self.unit = sweep.get("unit") or oracle.default_unit(sweep)
         self.leads = oracle.points(sweep)
         self.points = [point for lead in self.leads for point in lead]
-        self.cached_works: dict[tuple[str, str, int], Works] = {}
+        self.cached_works: dict[tuple[Any, ...], Works] = {}
+        forms = oracle.as_list(sweep.get("shards", 1))
+        self.several = any(len(oracle.axes_of(form)) > 1 for form in forms)
 
     def setting(
         self,
-        chip: str,
-        memory: str,
+        level: Level,
         spec: str | Mapping[str, str],
         sharding: oracle.Sharding,
-        count: int,
+        axes: tuple[int, ...],
     ) -> tuple[oracle.Setting | None, str | None]:
         """Return the setting of rows, None if the chip does not support them, and the network."""
+        chip, memory, route = level
         combination = oracle.combination_of(spec, self.dtypes["combinations"])[1]
-        case = oracle.Case(memory, combination, self.dtypes["formats"], sharding, count)
+        case = oracle.Case(memory, combination, self.dtypes["formats"], sharding, axes, route)
         setting, _, network = oracle.setting_of(self.sweep, self.chips[chip], case)
         return setting, network
 
-    def levels(self) -> Iterator[tuple[str, str]]:
-        """Yield every chip and memory level, in order."""
-        yield from product(self.sweep["chips"], oracle.as_list(self.sweep.get("memory", "hbm")))
+    def levels(self) -> Iterator[Level]:
+        """Yield every chip, memory level and network, in order."""
+        memories = oracle.as_list(self.sweep.get("memory", "hbm"))
+        yield from product(self.sweep["chips"], memories, oracle.routes(self.sweep))
 
     def supported(
-        self, chip: str, memory: str
-    ) -> list[tuple[str, oracle.Sharding, int, oracle.Setting, str | None]]:
+        self, level: Level
+    ) -> list[tuple[str, oracle.Sharding, tuple[int, ...], oracle.Setting, str | None]]:
         """Return supported combinations in order: dtypes, sharding, chips, setting and network."""
         found = []
         for spec, (sharding, count) in product(
             oracle.as_list(self.sweep["dtypes"]), oracle.splits(self.sweep)
         ):
-            setting, network = self.setting(chip, memory, spec, sharding, count)
+            setting, network = self.setting(level, spec, sharding, count)
             if setting is not None:
                 found.append(
                     (
@@ -105,15 +110,14 @@ class Whole:
         return found
 
     def _count(self, dtypes: str, sharding: str, count: int, setting: oracle.Setting) -> Works:
-        works: dict[str, list[Fraction]] = {
-            "math": [],
-            "memory": [],
-            "network": [],
-            "footprint": [],
-        }
+        names = ("math", "memory", "network", "inner", "outer", "footprint")
+        works: dict[str, list[Fraction]] = {name: [] for name in names}
         for _, sizes in self.points:
             for name, amount in setting.work(sizes, count).items():
                 works[name].append(amount)
+            inner, outer = (*setting.sent(sizes, count), Fraction(0), Fraction(0))[:2]
+            works["inner"].append(inner)
+            works["outer"].append(outer)
             works["footprint"].append(setting.footprint_bytes(sizes, count))
         over = {
             name: math.lcm(*(amount.denominator for amount in amounts))
@@ -126,17 +130,20 @@ class Whole:
         return Works(dtypes, sharding, count, work, over)
 
     def check_level(
-        self, chip: str, memory: str, frame: pl.DataFrame, most: int | None = None
+        self,
+        level: Level,
+        frame: pl.DataFrame,
+        most: int | None = None,
     ) -> int:
         """Check the rows of a chip and memory level, and return how many numbers were compared.
 
         Args:
-            chip: The chip.
-            memory: The memory level.
+            level: The chip, its memory level, and its networks.
             frame: Their rows.
             most: Combinations to check at most, drawn at random; all by default.
         """
-        variants = self.supported(chip, memory)
+        chip, memory, _ = level
+        variants = self.supported(level)
         shape = (len(self.leads), len(variants), len(self.leads[0]))
         assert frame.height == math.prod(shape), (chip, memory, frame.height, shape)
         columns = {name: column_of(frame[name]).reshape(shape) for name in frame.columns}
@@ -144,7 +151,8 @@ class Whole:
         if most is not None:
             indices = random.sample(indices, min(most, len(indices)))
         for index in indices:
-            dtypes, sharding, count, setting, network = variants[index]
+            dtypes, sharding, axes, setting, network = variants[index]
+            count = math.prod(axes)
             found = {name: values[:, index, :].reshape(-1) for name, values in columns.items()}
             keys = (
                 self.operation.name,
@@ -170,6 +178,8 @@ class Whole:
             assert found["shape"].tolist() == [shape for shape, _ in self.points]
             for dim in self.operation.dims:
                 assert found[dim].tolist() == [sizes[dim] for _, sizes in self.points], (chip, dim)
+            if self.several:
+                assert set(found["axes"]) == {"x".join(map(str, axes))}
             works = self.works_of(dtypes, sharding.name, count, setting)
             expected = exact_columns(works, setting)
             for name, truth in expected.items():
@@ -182,9 +192,10 @@ class Whole:
 
     def works_of(self, dtypes: str, sharding: str, count: int, setting: oracle.Setting) -> Works:
         """Return the works of a combination, computed once for all chips."""
-        key = (dtypes, sharding, count)
+        sent = tuple(setting.sent(dict.fromkeys(self.operation.dims, 1), count))
+        key = (dtypes, sharding, count, sent)
         if key not in self.cached_works:
-            self.cached_works[key] = self._count(*key, setting)
+            self.cached_works[key] = self._count(dtypes, sharding, count, setting)
         return self.cached_works[key]
 
 
@@ -222,24 +233,24 @@ def exact_times(
     works: Works, setting: oracle.Setting, *, calibrated: bool = False
 ) -> tuple[dict[str, Ints], int]:
     """Return the time of every resource as whole numbers of ticks, and the ticks per second."""
-    share = setting.efficiency
-    per_s = {"math": setting.peak, "memory": setting.memory_rate, "network": Fraction(1)}
-    latency = Fraction(0)
-    if works.work["network"].any():
-        assert setting.link is not None
-        per_s["network"] = setting.link.bytes_per_s(works.shards)
-        latency = setting.hops(works.shards) * setting.link.hop_s
+    share, moved = setting.efficiency, bool(works.work["network"].any())
+    waits = setting.waits(works.shards, typical=calibrated) if moved else []
     if calibrated:
         assert setting.calibration is not None
         share = setting.calibration
-        latency /= share["network"]
-    seconds = {name: 1 / (works.over[name] * rate * share[name]) for name, rate in per_s.items()}
-    second = math.lcm(*(each.denominator for each in (*seconds.values(), latency)))
-    times = {name: works.work[name] * int(each * second) for name, each in seconds.items()}
-    times["network"] = np.where(
-        works.work["network"] > 0, np.maximum(times["network"], int(latency * second)), 0
-    )
-    return times, second
+    per_s = {"math": setting.peak, "memory": setting.memory_rate}
+    shares = {name: share[name] for name in per_s}
+    if moved:
+        tiers = oracle.tiers(setting.links, setting.axes or (works.shards,))
+        for name, (link, axes) in zip(("inner", "outer"), tiers, strict=False):
+            per_s[name], shares[name] = link.bytes_per_s(axes), share["network"]
+    seconds = {name: 1 / (works.over[name] * rate * shares[name]) for name, rate in per_s.items()}
+    second = math.lcm(*(each.denominator for each in (*seconds.values(), *waits)))
+    ticks = {name: works.work[name] * int(each * second) for name, each in seconds.items()}
+    network = [ticks.pop(name) for name in ("inner", "outer") if name in ticks]
+    none = works.work["network"] * 0
+    latest = reduce(np.maximum, [none, *network, *(none + int(wait * second) for wait in waits)])
+    return {**ticks, "network": latest}, second
 
 
 def exact_estimate(works: Works, setting: oracle.Setting) -> Any:  # noqa: ANN401, an array, or None without a calibration
@@ -273,6 +284,14 @@ def exact_columns(works: Works, setting: oracle.Setting) -> dict[str, Any]:
         "flops": flops / works.over["math"],
         "memory_bytes": memory / works.over["memory"],
         "network_bytes": network / works.over["network"],
+        **(
+            {
+                f"network_{name}_bytes": works.work[name] / works.over[name]
+                for name in ("inner", "outer")
+            }
+            if setting.two_levels
+            else {}
+        ),
         "footprint_bytes": footprint / works.over["footprint"],
         **{f"t_{name}_s": time / second for name, time in times.items()},
         "t_lower_s": lower / second,

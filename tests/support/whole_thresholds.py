@@ -37,21 +37,21 @@ class Critical:
 
     def __init__(self, whole: Whole) -> None:
         self.whole = whole
-        self.lines = cache(self._lines)
         self.setting_of = cache(self._setting_of)
-        self.split = cache(self._split)
-        self.works: dict[Any, tuple[dict[str, Line], dict[str, Line]]] = {}
 
     def _setting_of(
-        self, chip: str, memory: str, dtypes: str, sharding: str, count: int
+        self, level: tuple[str, str, str | None], dtypes: str, sharding: str, form: str
     ) -> oracle.Setting:
+        chip, memory, network = level
         spec = next(
             s for s in oracle.as_list(self.whole.sweep["dtypes"]) if self._name(s) == dtypes
         )
         scheme = next(
             scheme for scheme, _ in oracle.splits(self.whole.sweep) if scheme.name == sharding
         )
-        setting, _ = self.whole.setting(chip, memory, spec, scheme, count)
+        route = network.split("+") if network else None
+        axes = tuple(map(int, form.split("x")))
+        setting, _ = self.whole.setting((chip, memory, route), spec, scheme, axes)
         assert setting is not None
         return setting
 
@@ -67,23 +67,6 @@ class Critical:
 
     # along a dimension
 
-    def _work_lines(
-        self,
-        setting: oracle.Setting,
-        key: tuple[Any, ...],
-        axis: str,
-        sizes: Mapping[str, int],
-        count: int,
-    ) -> dict[str, Line]:
-        """Return the works along an axis, which are lines and the same on every chip."""
-        if key not in self.works:
-            step = self._step(setting, axis, count)
-            at = [setting.work({**sizes, axis: step * place}, count) for place in (1, 2, 7)]
-            lines = {name: Line(at[0][name], at[1][name] - at[0][name]) for name in at[0]}
-            assert all(lines[name].at(7) == at[2][name] for name in lines)
-            self.works[key] = lines, {}
-        return self.works[key][0]
-
     @staticmethod
     def _step(setting: oracle.Setting, axis: str, count: int) -> int:
         return setting.tile.get(axis, 1) * (
@@ -91,36 +74,30 @@ class Critical:
         )
 
     def _lines(
-        self, variant: tuple[Any, ...], axis: str, sizes: tuple[tuple[str, int], ...]
+        self, setting: oracle.Setting, axis: str, sizes: Mapping[str, int], count: int
     ) -> tuple[dict[str, list[Line]], dict[str, Line], int]:
         """Return t_math minus each term of other resources along an axis; the works; the step."""
-        setting, count = self.setting_of(*variant), variant[-1]
-        works = self._work_lines(setting, (*variant[2:], axis, sizes), axis, dict(sizes), count)
-        math_s = setting.peak * setting.efficiency["math"]
-        memory_s = setting.memory_rate * setting.efficiency["memory"]
-        terms = {"memory": [Line(works["memory"].one / memory_s, works["memory"].slope / memory_s)]}
-        terms["network"] = [Line(Fraction(0), Fraction(0))]
-        if works["network"].one:
-            assert setting.link is not None
-            rate = setting.link.bytes_per_s(count) * setting.efficiency["network"]
-            terms["network"] = [Line(works["network"].one / rate, works["network"].slope / rate)]
-            terms["network"].append(Line(setting.hops(count) * setting.link.hop_s, Fraction(0)))
-        top = Line(works["math"].one / math_s, works["math"].slope / math_s)
-        ahead = {
-            name: [Line(top.one - term.one, top.slope - term.slope) for term in lines]
-            for name, lines in terms.items()
+        step = self._step(setting, axis, count)
+        at = [{**sizes, axis: step * place} for place in (1, 2, 7)]
+        works = lines_through([setting.work(each, count) for each in at])
+        times = [setting.terms(each, count) for each in at]
+        terms = {
+            name: list(lines_through([dict(enumerate(each[name])) for each in times]).values())
+            for name in oracle.RESOURCES
         }
-        return (
-            ahead,
-            {**works, "#memory": terms["memory"][0], "#network": terms["network"][0]},
-            self._step(setting, axis, count),
-        )
+        top = terms["math"][0]
+        ahead = {
+            name: [Line(top.one - term.one, top.slope - term.slope) for term in terms[name]]
+            for name in oracle.RESOURCES[1:]
+        }
+        steepest = {f"#{name}": max(terms[name], key=lambda line: line.slope) for name in ahead}
+        return ahead, {**works, **steepest}, step
 
     def _problem_of_size(self, row: Mapping[str, Any]) -> str:
         axis = row["axis"]
-        variant = tuple(row[key] for key in ("chip", "memory", "dtypes", "sharding", "shards"))
-        sizes = tuple((dim, row[dim]) for dim in self.whole.operation.dims if dim != axis)
-        ahead, works, step = self.lines(variant, axis, sizes)
+        setting = self.at_share(row, row.get("axes") or str(row["shards"]))
+        sizes = {dim: row[dim] for dim in self.whole.operation.dims if dim != axis}
+        ahead, works, step = self._lines(setting, axis, sizes, row["shards"])
         every = [line for lines in ahead.values() for line in lines]
         groups = {
             "critical": every,
@@ -154,45 +131,20 @@ class Critical:
             return None
         return max(ahead, key=lambda name: max(Fraction(0), *(root(line) for line in ahead[name])))
 
+    def at_share(self, row: Mapping[str, Any], form: str) -> oracle.Setting:
+        """Return the setting of a row on some chips, at its share of the peak."""
+        level = row["chip"], row["memory"], row["network"]
+        setting = self.setting_of(level, row["dtypes"], row["sharding"], form)
+        return oracle.at_share(setting, oracle.exact(row["share"]))
+
     # along the number of chips
 
-    def _split(
-        self, variant: tuple[Any, ...], sizes: tuple[tuple[str, int], ...]
-    ) -> tuple[oracle.Setting, dict[str, Line]]:
-        """Return the setting, and N times the works, which are lines in N."""
-        setting = self.setting_of(*variant, 1)
-        key = (*variant[2:], "shards", sizes)
-        if key not in self.works:
-            at = {
-                n: {name: n * amount for name, amount in setting.work(dict(sizes), n).items()}
-                for n in (1, 2, 3, 7)
-            }
-            lines = {name: Line(at[1][name], at[2][name] - at[1][name]) for name in at[1]}
-            assert all(lines[name].at(n) == at[n][name] for name in lines for n in (3, 7))
-            self.works[key] = lines, {}
-        return setting, self.works[key][0]
-
     def _problem_of_shards(self, row: Mapping[str, Any]) -> str:
-        variant = tuple(row[key] for key in ("chip", "memory", "dtypes", "sharding"))
-        sizes = tuple((dim, row[dim]) for dim in self.whole.operation.dims)
-        setting, works = self.split(variant, sizes)
-        link = setting.link
-        assert link is not None
-        cached: dict[int, dict[str, Fraction]] = {}
-
-        def times(chips: int) -> dict[str, Fraction]:
-            if chips not in cached:
-                at = {name: line.at(chips) for name, line in works.items()}
-                cached[chips] = {
-                    "math": at["math"] / (setting.peak * setting.efficiency["math"]),
-                    "memory": at["memory"] / (setting.memory_rate * setting.efficiency["memory"]),
-                    "network": Fraction(0),
-                }
-                if chips > 1 and at["network"]:
-                    sent = at["network"] / (link.bytes_per_s(chips) * setting.efficiency["network"])
-                    cached[chips]["network"] = max(sent, chips * setting.hops(chips) * link.hop_s)
-            return cached[chips]
-
+        sizes = {dim: row[dim] for dim in self.whole.operation.dims}
+        setting = self.at_share(row, "1")
+        links = setting.links
+        times = cache(lambda chips: setting.times(sizes, chips))
+        most_joined, published = oracle.largest_domain(links)
         wrong = []
         for column, others in (
             ("critical", ("memory", "network")),
@@ -204,21 +156,37 @@ class Critical:
                 at = times(chips)
                 return all(at["math"] >= at[other] for other in others)
 
-            if not last(link, row[column], good):
+            if row["outcome"] != "domain-unknown" and not last(links, row[column], good):
                 wrong.append(column)
         most = row["critical"] or 0
-        endless = row["critical"] is None and all(
-            times(1)["math"] >= time for time in times(1).values()
-        )
+        if row["outcome"] == "domain-unknown":
+            most = most_joined or 0
+            wrong += ["outcome"] if published or setting.bound(sizes, most) != "compute" else []
+        endless = row["outcome"] == "without-end"
+        following = next_joined(links, most)
         limit = None
-        if not endless and (link.domain is None or most + 1 <= link.domain):
-            at = times(most + 1)
-            limit = oracle.LABEL[
-                next(name for name in oracle.RESOURCES if at[name] == max(at.values()))
-            ]
+        if not endless and following is not None:
+            limit = setting.bound(sizes, following)
         if row["limit"] != limit:
             wrong.append(f"limit, which is {limit}")
         return ", ".join(wrong)
+
+
+def lines_through(at: list[dict[Any, Fraction]]) -> dict[Any, Line]:
+    """Return the lines through values at 1, 2 and 7, which have to be on them."""
+    lines = {name: Line(at[0][name], at[1][name] - at[0][name]) for name in at[0]}
+    assert all(lines[name].at(7) == at[2][name] for name in lines)
+    return lines
+
+
+def next_joined(links: tuple[oracle.Link, ...], chips: int) -> int | None:
+    """Return the next number of chips that is joined; None: there is none."""
+    most, _ = oracle.largest_domain(links)
+    group = links[0].domain if len(links) > 1 else None
+    following = chips + 1
+    if group is not None and chips >= group:
+        following = (chips // group + 1) * group
+    return following if most is None or following <= most else None
 
 
 def first(lines: list[Line], size: int | None, step: int) -> bool:
@@ -242,26 +210,28 @@ def root(line: Line) -> Fraction:
     return 1 - line.one / line.slope if line.slope else Fraction(0)
 
 
-def last(link: oracle.Link, chips: int | None, good: Any) -> bool:  # noqa: ANN401, a condition on a number of chips
+def last(links: tuple[oracle.Link, ...], chips: int | None, good: Any) -> bool:  # noqa: ANN401, a condition on a number of chips
     """Say whether a number of chips is the last good one, looking at the next of every family.
 
-    None: not even one chip is good, or there is no last one.
+    None: not even one chip is good, there is no last one, or the domain is not published.
     """
-    top = oracle.ENDLESS if link.domain is None else link.domain
+    most, published = oracle.largest_domain(links)
+    top = oracle.ENDLESS if most is None else most
+    members = oracle.families(links)
+    group = links[0].domain if len(links) > 1 else None
+    near = range(1, (group or 1) + 1)
     if chips is None:
+        first = [*near, *(member(1) for member in members)]
         return (
-            not good(1)
-            and not any(good(member(1)) for member in oracle.families(link) if member(1) <= top)
-        ) or (
-            link.domain is None
-            and good(1)
-            and any(good(after(member, oracle.ENDLESS)) for member in oracle.families(link))
+            not any(good(number) for number in first if number <= top)
+            or (most is None and any(good(after(member, oracle.ENDLESS)) for member in members))
+            or (not published and good(top))
         )
-    later = [after(member, chips) for member in oracle.families(link)]
+    later = [*near, *(after(member, chips) for member in members)]
     return (
         1 <= chips <= top
         and good(chips)
-        and not any(good(number) for number in later if number <= top)
+        and not any(good(number) for number in later if chips < number <= top)
     )
 
 

@@ -28,9 +28,9 @@ def test_every_row_and_every_threshold_is_the_exact_one(
     table = rooflines.rows(CONFIG, name).collect()
     predicates.check_table(table, sweep)
     start = numbers = 0
-    for chip, memory in whole.levels():
-        rows = len(whole.points) * len(whole.supported(chip, memory))
-        numbers += whole.check_level(chip, memory, table.slice(start, rows)) if rows else 0
+    for level in whole.levels():
+        rows = len(whole.points) * len(whole.supported(level))
+        numbers += whole.check_level(level, table.slice(start, rows)) if rows else 0
         start += rows
     assert start == table.height
     thresholds = rooflines.thresholds(CONFIG, name)

@@ -1,0 +1,110 @@
+"""Every number of the catalogue reaches the Python interface and the site, with its source."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import rooflines
+from rooflines.basics.yaml_file import read_yaml
+from rooflines.catalogue.chips import CHIPS_FILE, chip_entries
+from rooflines.catalogue.entries import Chip, Power
+from rooflines.catalogue.parts import numbers, parts, source_of
+from rooflines.site.chip_page import chip_views
+from rooflines.site.pages import TEMPLATES
+
+WRITTEN: dict[str, Any] = read_yaml(CHIPS_FILE)["chips"]
+REMARKS = {"halved", "estimate", "printed_with_sparsity"}
+
+
+def written_numbers(chip: str) -> dict[str, float]:
+    """The numbers of a chip in the file by dotted path; a single link is the default."""
+    found: dict[str, float] = {}
+
+    def walk(path: str, value: object) -> None:
+        if isinstance(value, dict):
+            for key, part in value.items():
+                if key not in REMARKS:
+                    walk(f"{path}.{key}" if path else key, part)
+        elif isinstance(value, list):
+            for index, part in enumerate(value):
+                walk(f"{path}.{index}", part)
+        elif isinstance(value, int | float) and not (path.endswith(".links") and value == 1):
+            found[path] = value
+
+    entry = WRITTEN[chip]
+    walk("", {tree: entry[tree] for tree in entry if tree not in {"year", "source"}})
+    return found
+
+
+def test_the_walk_over_a_chip_finds_every_number_of_the_file() -> None:
+    """Each number that is written, and no other; measured shares are no rows of the frame."""
+    frame = rooflines.chips()
+    for chip, entry in WRITTEN.items():
+        if "base" not in entry:
+            walked = {
+                f"{part.path}.{key}": value
+                for part in parts(chip_entries()[chip])
+                for key, value in numbers(part.entry).items()
+                if key not in REMARKS
+            }
+            assert walked == written_numbers(chip), chip
+            rows = frame.filter(frame["chip"] == chip)
+            assert dict(zip(rows["path"], rows["value"], strict=True)) == {
+                path: value for path, value in walked.items() if not path.startswith("measured")
+            }, chip
+
+
+def test_every_number_has_a_source_in_the_frame() -> None:
+    """Counts of a network have that of its bandwidth, unless they have one of their own."""
+    frame = rooflines.chips()
+    assert frame["source"].null_count() == 0
+    found = dict(frame.filter(frame["chip"] == "tpu-v4").select("path", "source").iter_rows())
+    assert [found[f"networks.ici.{key}"] for key in ("links", "domain", "hop_latency_s")] == [
+        "book-tpus",
+        "gcp-v4",
+        "book-sharding",
+    ]
+
+
+def test_a_source_is_that_of_the_part_else_of_the_chip() -> None:
+    """A part without a source has the chip's; a chip without one leaves it empty."""
+    whole: dict[str, Any] = {"units": {}, "memory": {}}
+    power = Power.model_validate({"watts": 1})
+    assert source_of(Chip.model_validate({**whole, "source": "mine"}), power, "watts") == ["mine"]
+    assert source_of(Chip.model_validate(whole), power, "watts") == []
+    own = Power.model_validate({"watts": 1, "source": {"watts": ["a", "b"]}})
+    assert source_of(Chip.model_validate(whole), own, "watts") == ["a", "b"]
+
+
+def test_the_page_shows_every_number_and_warns_of_boosted_cards() -> None:
+    """One row for each number; the warning stands at boosted cards and nowhere else."""
+    bases = {chip: entry for chip, entry in chip_entries().items() if entry.base is None}
+    views = chip_views(bases)
+    assert {chip: len(view.numbers) for chip, view in views.items()} == {
+        chip: len(written_numbers(chip)) for chip in bases
+    }
+    for chip, view in views.items():
+        text = TEMPLATES.get_template("chips.html").render(
+            policy="", version="", chips={chip: view}, sources={}
+        )
+        assert ("a time below the bound is possible.</p>" in text) == (
+            WRITTEN[chip].get("clock") == "boost"
+        ), chip
+
+
+def test_a_latency_is_shown_as_a_time() -> None:
+    """800 ns, not 0.0000008 s; the least and the typical one, and an unlimited network by name."""
+    view = dataclasses.asdict(chip_views(chip_entries())["h100-sxm"])
+    shown = {(row["part"], row["meaning"]): row["shown"] for row in view["numbers"]}
+    assert shown["network nvlink (switch)", "least latency of a hop"] == "600 ns"
+    assert shown["network nvlink (switch)", "typical latency of a hop"] == "800 ns"
+    assert shown["network infiniband (switch, unlimited)", "bandwidth"] == "50 GB/s"
+
+
+def test_the_clock_of_a_peak_is_in_the_frame() -> None:
+    """`boost` at the peaks of an RTX 5090 and of its variants, null at its memory."""
+    frame = rooflines.chips()
+    card = frame.filter(frame["chip"] == "rtx-5090")
+    assert set(card.filter(card["path"].str.starts_with("units"))["clock"]) == {"boost"}
+    assert set(card.filter(~card["path"].str.starts_with("units"))["clock"]) == {None}
