@@ -1,9 +1,9 @@
-"""summary.csv counts exactly what the tables and the thresholds say; large CSV files have no gaps."""
+"""summary.csv counts exactly what the tables and the thresholds say."""
 
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import polars as pl
@@ -16,6 +16,9 @@ from rooflines.results.summary import write_summary
 from rooflines.results.tables import NO_TEXT, write_csv
 from rooflines.run.jobs import write_part, write_thresholds
 from rooflines.run.plan import plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CONFIG = {
     "sweeps": {

@@ -63,14 +63,18 @@ def _expected(config: Config, cores: int) -> str:
         rows * BYTES_PER_ROW + len(planned.parts) * BYTES_PER_PART + solutions * BYTES_PER_THRESHOLD
     )
     work = work_of(planned)
-    least_s = max(sum(work.values()) / cores, max(work.values()))
+    least_s = max(sum(work.values()) / cores, *work.values())
     lines = [
         f"{config.file} is valid",
-        f"{counted(rows, 'row')} of {counted(len(config.sweeps), 'sweep')} in "
-        f"{counted(len(planned.parts), 'part')}; {counted(solutions, 'threshold')}; "
-        f"{counted(len(config.charts), 'chart')}",
-        f"about {si(size, 'B', 2)} of tables, and about {duration(least_s)} on "
-        f"{counted(cores, 'core')}",
+        (
+            f"{counted(rows, 'row')} of {counted(len(config.sweeps), 'sweep')} in "
+            f"{counted(len(planned.parts), 'part')}; {counted(solutions, 'threshold')}; "
+            f"{counted(len(config.charts), 'chart')}"
+        ),
+        (
+            f"about {si(size, 'B', 2)} of tables, and about {duration(least_s)} on "
+            f"{counted(cores, 'core')}"
+        ),
         *skipped_reasons(api.skipped(config).to_dicts()),
     ]
     return "\n".join(lines)

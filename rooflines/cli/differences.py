@@ -15,7 +15,7 @@ from rooflines.config import load_config
 from rooflines.model.columns import TEXTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from rooflines.config import Config
 
@@ -74,10 +74,14 @@ def of_chips(one: str, other: str) -> Differences:
     critical = _critical(one, other, {p: v for p, v in second.items() if first.get(p, v) != v})
     differ = [row for row in critical if row["one"] != row["other"]]
     summary = [
-        f"{one} and {other}: {counted(len(numbers), 'number')} of "
-        f"{len({*first, *second}):,} differ; ratio is {other} / {one}",
-        f"Critical B of a matmul with D = F = {SIZE:,}: {len(differ):,} of "
-        f"{counted(len(critical), 'dtype combination')} on both chips differ",
+        (
+            f"{one} and {other}: {len(numbers):,} of {counted(len({*first, *second}), 'number')} "
+            f"differ; ratio is {other} / {one}"
+        ),
+        (
+            f"Critical B of a matmul with D = F = {SIZE:,}: {len(differ):,} of "
+            f"{counted(len(critical), 'dtype combination')} on both chips differ"
+        ),
     ]
     if known := [row for row in differ if row["ratio"] is not None]:
         most = max(known, key=lambda row: abs(math.log(row["ratio"])))
@@ -189,10 +193,14 @@ def of_configs(one: str, other: str) -> Differences:
     numbers = _changed_numbers(configs)
     sizes, in_both, alone = _changed_sizes(configs, numbers)
     summary = [
-        f"{one}: {counted(sum(rows[0].values()), 'row')}; {other}: "
-        f"{counted(sum(rows[1].values()), 'row')}; ratio is {other} / {one}",
-        f"{len(sizes):,} of {counted(in_both, 'threshold')} in both differ; "
-        f"{alone[0]:,} are in the first only, {alone[1]:,} in the second only",
+        (
+            f"{one}: {counted(sum(rows[0].values()), 'row')}; {other}: "
+            f"{counted(sum(rows[1].values()), 'row')}; ratio is {other} / {one}"
+        ),
+        (
+            f"{len(sizes):,} of {counted(in_both, 'threshold')} in both differ; "
+            f"{alone[0]:,} are in the first only, {alone[1]:,} in the second only"
+        ),
     ]
     known = [row for row in sizes if row["ratio"] is not None]
     if known:
@@ -219,6 +227,17 @@ def _changed_numbers(configs: Sequence[Config]) -> list[dict[str, Any]]:
     ]
 
 
+def _place(key: Mapping[str, str], vary: Collection[str]) -> str:
+    """Which threshold a key means: its sweep, chip and dtypes, its axis, and what else varies."""
+    head = ", ".join(key[name] for name in ("sweep", "chip", "dtypes"))
+    others = [
+        f"{name}={cell}"
+        for name, cell in key.items()
+        if cell and name in vary and name not in ("sweep", "chip", "dtypes", "axis")
+    ]
+    return " ".join([f"{head}: critical {key['axis']}", *(["at", *others] if others else [])])
+
+
 def _changed_sizes(
     configs: Sequence[Config], numbers: Sequence[Mapping[str, Any]]
 ) -> tuple[list[dict[str, Any]], int, list[int]]:
@@ -239,13 +258,17 @@ def _changed_sizes(
     for number in numbers:
         chip, _, path = number["what"].partition(", ")
         reasons.setdefault(chip, []).append(path)
-    chip_at = keys.index("chip")
+    vary = {
+        name
+        for name, cells in zip(keys, zip(*common, strict=True), strict=False)
+        if len({*cells}) > 1
+    }
     differ = [
         _row(
-            " ".join(f"{name}={cell}" for name, cell in zip(keys, key, strict=True) if cell),
+            _place(dict(zip(keys, key, strict=True)), vary),
             tables[0][key],
             tables[1][key],
-            ", ".join(reasons.get(key[chip_at], ())) or None,
+            ", ".join(reasons.get(key[keys.index("chip")], ())) or None,
         )
         for key in common
         if tables[0][key] != tables[1][key]
