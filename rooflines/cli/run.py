@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
 import webbrowser
 from importlib.util import find_spec
 from pathlib import Path
@@ -57,7 +58,8 @@ def command(
     something that has changed. What follows `--` goes to Snakemake.
     """
     words = snakemake_command(config, cores, ctx.obj, dry_run=dry_run)
-    usual = signal.signal(signal.SIGINT, lambda *_: None)  # Snakemake ends the run, and says so
+    interrupts: list[int] = []  # Snakemake ends the run after one, and says so
+    usual = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
     try:
         status = subprocess.run(words, check=False).returncode  # noqa: S603, the user's own words
     finally:
@@ -65,7 +67,7 @@ def command(
     site = Path("results") / "bundle" / "index.html"
     if show and not status and not dry_run and site.is_file():
         webbrowser.open(site.absolute().as_uri())
-    return 128 - status if status < 0 else status
+    return 128 + interrupts[0] if interrupts else 128 - status if status < 0 else status
 
 
 def snakemake_command(
@@ -83,13 +85,17 @@ def snakemake_command(
         RooflinesError: Snakemake is not installed, or the config is wrong.
     """
     from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, help is fast
-    from rooflines.basics.yaml_file import read_yaml  # noqa: PLC0415, the same
+    from rooflines.config import load_config  # noqa: PLC0415, the same
+    from rooflines.run.workflow import require_regular_file  # noqa: PLC0415, the same
 
     if find_spec("snakemake") is None:
         fix = 'install it: pip install "rooflines[workflow]"'
         raise RooflinesError("rooflines run", "needs Snakemake, which is not installed", fix)
     if config is not None:
-        read_yaml(config)
+        require_regular_file(Path(config))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the run gives them
+            load_config(config)
     inside = PACKAGE / "workflow"  # of an installed wheel
     workflow, profiles = (
         (inside, inside / "profiles")
@@ -102,6 +108,7 @@ def snakemake_command(
         *("--workflow-profile", str(profiles / "default")),
         *("--cores", str(cores or os.cpu_count() or 1)),
         *(["--configfile", config] if config is not None else []),
+        *(["--nocolor"] if os.environ.get("NO_COLOR") else []),
         *(["--dry-run"] if dry_run else []),
         *rest,
     ]

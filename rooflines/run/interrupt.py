@@ -31,7 +31,7 @@ TERMINATING = "Terminating processes on user request"
 IGNORED = "trap '' INT; "
 """What a shell does before a job: the job begins with SIGINT ignored."""
 
-PATIENCE_S = 1.0
+PATIENCE_S = 2.0
 """Time that jobs have to end by themselves [s]."""
 
 STEP_S = 0.2
@@ -72,9 +72,8 @@ def _end_jobs() -> None:
     with suppress(psutil.Error):
         while True:
             late = time.monotonic() - began_s > PATIENCE_S
-            for job in psutil.Process().children(
-                recursive=True
-            ):  # a shell before its job: so it prints nothing about the job's end
+            # A shell comes before its job, so it prints nothing about the job's end.
+            for job in psutil.Process().children(recursive=True):
                 with suppress(psutil.Error):
                     job.send_signal(signal.SIGTERM if late else signal.SIGINT)
             time.sleep(STEP_S)
