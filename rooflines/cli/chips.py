@@ -42,7 +42,8 @@ def command(chip: str | None, config: str | None, *, csv: bool, json_: bool) -> 
         frame = api.chips(load_config(config))
     if chip is not None:
         with placed("chip"):
-            one_of(chip, frame["chip"].unique(maintain_order=True).to_list(), "no chip", "see `rooflines chips`")
+            known = frame["chip"].unique(maintain_order=True).to_list()
+            one_of(chip, known, "no chip", "see `rooflines chips`")
         frame = frame.filter(chip=chip)
     print_frame(frame, _list(frame) if chip is None else _one(frame), csv=csv, json_=json_)
 
