@@ -78,6 +78,7 @@ def test_the_results_are_those_that_are_listed(swept: Path) -> None:
         "thresholds.parquet",
         "thresholds.csv",
         "skipped.csv",
+        "summary.csv",
         "logs",
         "charts",
         "bundle",

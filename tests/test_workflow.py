@@ -37,7 +37,7 @@ CONFIG: dict[str, Any] = {
 }
 PARTS = ("catalogue/part-00000", "catalogue/part-00001", "own/part-00000")
 TABLES = {f"tables/{part}.parquet" for part in PARTS}
-SUMMARIES = {"thresholds.parquet", "thresholds.csv", "skipped.csv"}
+SUMMARIES = {"thresholds.parquet", "thresholds.csv", "skipped.csv", "summary.csv"}
 INDEX = "tables/index.csv"
 ALL_BUT_SITE = tuple(f"results/{name}" for name in (INDEX, *sorted(SUMMARIES)))
 
@@ -144,6 +144,7 @@ def test_every_job_leaves_a_log(first_run: tuple[Folder, Any]) -> None:
         "table_index.log",
         "thresholds.log",
         "skipped.log",
+        "summary.log",
         "bundle.log",
     }
     assert all(
@@ -176,11 +177,11 @@ def test_a_second_run_does_nothing_and_says_so(made: Folder) -> None:
 
 
 def test_a_deleted_file_comes_back(made: Folder) -> None:
-    """A deleted table is remade, and the list of tables; so is a summary; the rest stays."""
+    """A deleted table is remade, with what counts tables; so is a deleted list; the rest stays."""
     gone = {"tables/catalogue/part-00001.parquet", "skipped.csv"}
     for name in gone:
         (made.results / name).unlink()
-    assert made.remade(targets=()) == gone | {INDEX}
+    assert made.remade(targets=()) == gone | {INDEX, "summary.csv"}
 
 
 def test_an_edited_chip_or_sweep_remakes_only_its_own_tables(made: Folder) -> None:

@@ -26,7 +26,7 @@ from rooflines.charts.kit.themes import SIZES, config
 from rooflines.charts.registry import headings
 from rooflines.results.atomic import atomic_folder
 from rooflines.results.records import recording
-from rooflines.results.tables import csv_text, metadata_of
+from rooflines.results.tables import NO_TEXT, csv_text, metadata_of
 from rooflines.site.packing import packed_rows
 from rooflines.site.pages import ListedChart, pages
 from rooflines.site.text import as_json
@@ -255,7 +255,7 @@ def _threshold_files(
     data = {"tables": listed, "columns": columns, "table": _first_table(frame), "chip": chip}
     yield "data/thresholds.js", _script("thresholds", data)
     yield "data/thresholds.parquet", parquet.read_bytes()
-    yield "data/thresholds.csv.gz", gzip.compress(csv_text(frame).encode(), mtime=0)
+    yield "data/thresholds.csv.gz", gzip.compress(csv_text(frame, NO_TEXT).encode(), mtime=0)
 
 
 def _first_table(frame: pl.DataFrame) -> str | None:
