@@ -24,6 +24,7 @@ PATTERNS = (
     "thresholds.csv",
     "skipped.csv",
     "summary.csv",
+    "model-shapes.csv",
 )
 MOST_SHOWN = 3
 

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from rooflines import models as models
     from rooflines.api import chips as chips
     from rooflines.api import columns as columns
     from rooflines.api import dtypes as dtypes
+    from rooflines.api import model_shapes as model_shapes
     from rooflines.api import rows as rows
     from rooflines.api import skipped as skipped
     from rooflines.api import thresholds as thresholds
@@ -36,7 +38,9 @@ if TYPE_CHECKING:
     from rooflines.results.tables import scan as scan
 
 HOMES = {
-    **dict.fromkeys(("chips", "columns", "dtypes", "rows", "skipped", "thresholds"), "api"),
+    **dict.fromkeys(
+        ("chips", "columns", "dtypes", "model_shapes", "rows", "skipped", "thresholds"), "api"
+    ),
     **dict.fromkeys(("PlausibilityWarning", "RooflinesError"), "basics.errors"),
     **dict.fromkeys(("Config", "load_config"), "config"),
     **dict.fromkeys(("Explanation", "explain"), "explanation.answer"),
@@ -45,11 +49,16 @@ HOMES = {
 }
 """The module of each public name."""
 
-__all__ = ["__version__", *HOMES]  # noqa: PLE0604, all of them are strings
+SUBPACKAGES = ("models",)
+"""Sub-packages that are public as they are."""
+
+__all__ = ["__version__", *HOMES, *SUBPACKAGES]  # noqa: PLE0604, all of them are strings
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401, any of the names above
     """Names are loaded when they are first used: planning a workflow does not wait for polars."""
+    if name in SUBPACKAGES:
+        return import_module(f"{__name__}.{name}")
     if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)

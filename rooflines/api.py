@@ -13,12 +13,14 @@ from rooflines.catalogue.parts import numbers_with_sources
 from rooflines.critical.thresholds import all_thresholds
 from rooflines.model import columns as dictionary
 from rooflines.model.operation import OPERANDS
+from rooflines.models.table import shape_rows
+from rooflines.results.model_shapes import shapes_frame
 from rooflines.sweep.table import skipped_rows, table
 
 if TYPE_CHECKING:
     from rooflines.config import Config
 
-__all__ = ["chips", "columns", "dtypes", "rows", "skipped", "thresholds"]
+__all__ = ["chips", "columns", "dtypes", "model_shapes", "rows", "skipped", "thresholds"]
 
 
 def rows(config: Config, sweep: str) -> pl.LazyFrame:
@@ -58,6 +60,16 @@ def thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
 def skipped(config: Config) -> pl.DataFrame:
     """Rows that the sweeps ask for but a chip does not support, with the reason; may be empty."""
     return skipped_rows(config.sweeps.values())
+
+
+def model_shapes() -> pl.DataFrame:
+    """The models of the catalogue: parameters by every convention, caches, sources.
+
+    Returns:
+        A row for each model; `columns()` explains the columns. `rooflines.models` has the models
+        themselves.
+    """
+    return shapes_frame(shape_rows())
 
 
 def chips(config: Config | None = None) -> pl.DataFrame:
@@ -138,7 +150,7 @@ def columns() -> pl.DataFrame:
     """The column dictionary.
 
     Returns:
-        `file` (table, thresholds, skipped or summary), `column`, `unit`,
+        `file` (table, thresholds, skipped, summary or model-shapes), `column`, `unit`,
         `meaning`, `null` (its meaning).
     """
     dims = ("B", "D", "F")
@@ -147,6 +159,7 @@ def columns() -> pl.DataFrame:
         "thresholds": dictionary.threshold_columns(dims),
         "skipped": dictionary.SKIPPED,
         "summary": dictionary.SUMMARY,
+        "model-shapes": dictionary.MODEL_SHAPES,
     }
     records = [
         {"file": file, **asdict(column)} for file, entries in files.items() for column in entries

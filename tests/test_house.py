@@ -16,6 +16,7 @@ FLOORS = (
     "basics",
     "model",
     "catalogue",
+    "models",
     "settings",
     "sweep",
     "critical",

@@ -7,7 +7,14 @@ from typing import Any
 
 from rooflines.catalogue.entries import Chip
 from rooflines.charts.registry import charts
-from rooflines.model.columns import SKIPPED, SUMMARY, Column, table_columns, threshold_columns
+from rooflines.model.columns import (
+    MODEL_SHAPES,
+    SKIPPED,
+    SUMMARY,
+    Column,
+    table_columns,
+    threshold_columns,
+)
 from rooflines.settings.schema import BY_NAME, ConfigFile, SweepConfig
 
 __all__ = ["column_table", "config_schema", "with_tables"]
@@ -61,6 +68,7 @@ def with_tables(text: str) -> str:
         "thresholds": threshold_columns(("B", "D", "F")),
         "skipped": SKIPPED,
         "summary": SUMMARY,
+        "model-shapes": MODEL_SHAPES,
     }
     for name, columns in tables.items():
         start, end = f"<!-- columns: {name} -->\n", "\n<!-- end -->"

@@ -13,6 +13,7 @@ __all__ = [
     "ENDLESS",
     "FOUND",
     "METRICS",
+    "MODEL_SHAPES",
     "NEVER",
     "OF_LEVELS",
     "OUTCOMES",
@@ -199,6 +200,47 @@ SUMMARY = (
 )
 """The summary, a row per sweep, chip, dtypes, sharding and shards, over all sizes, memory levels
 and networks."""
+
+
+MODEL_SHAPES = (
+    Column("model", "", "id of the model in the catalogue"),
+    Column("name", "", "its name"),
+    Column("family", "", "`model_type` of its config.json", null="not stated"),
+    Column("layers", "1", "layers"),
+    Column("parameters", "1", "all parameters; embeddings once where they are tied"),
+    Column("active", "1", "parameters that a token uses, the unembedding included"),
+    Column("active_with_embedding", "1", "the same with both token tables, once where tied"),
+    Column("active_without_tables", "1", "the same without token tables"),
+    Column("published_total", "", "the publisher's count of all parameters, as printed"),
+    Column("published_active", "", "the publisher's active count, as printed", null="none"),
+    Column(
+        "convention",
+        "",
+        "which of the three active counts the published one is",
+        null="no published active count, or it agrees with none of them",
+    ),
+    Column(
+        "match",
+        "",
+        "how `parameters` agrees with `published_total`: exact, to the last parameter; surplus, "
+        "with the parameters named in `note`; rounded, to the printed digits",
+    ),
+    Column("cache_elements_per_token", "1", "cache elements of a token in all layers"),
+    Column("window", "1", "tokens that layers with a window attend to", null="no such layers"),
+    Column(
+        "windowed_elements_per_token",
+        "1",
+        "the part of cache_elements_per_token in layers with a window, which keep the last "
+        "`window` tokens only",
+    ),
+    *(
+        Column(f"cache_bytes_per_token_{dtype}", "byte", f"cache of a token in {dtype}")
+        for dtype in ("bf16", "fp8")
+    ),
+    Column("source", "", "the document that the shape is read from"),
+    Column("note", "", "what the shape leaves out, and what the counts differ in", null="nothing"),
+)
+"""The models of the catalogue."""
 
 
 SOLUTION = (

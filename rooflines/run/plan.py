@@ -14,6 +14,7 @@ from rooflines.basics.errors import RooflinesError, placed
 from rooflines.basics.numbers import exact
 from rooflines.basics.version import __version__
 from rooflines.charts import registry
+from rooflines.models.table import shape_rows
 from rooflines.sweep.recipes import recipe_of, skipped_records
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ ROWS = ("basics", "model", "catalogue", "settings", "sweep")
 
 THRESHOLDS = (*ROWS, "critical")
 """Those that thresholds depend on."""
+
+MODELS = ("basics", "model", "catalogue", "models", "results/model_shapes.py")
+"""What the shapes of models depend on."""
 
 WRITING = ("run/jobs.py", "results/tables.py")
 """The modules that put numbers into files."""
@@ -138,6 +142,7 @@ class Plan:
         thresholds_spec: Everything that the thresholds depend on, as JSON.
         skipped_spec: The list of what is skipped, as JSON.
         summary_spec: Everything that the summary depends on, as JSON.
+        model_shapes_spec: The models of the catalogue, as JSON.
         family_specs: Everything that each family of charts depends on, as JSON, by its name.
     """
 
@@ -145,6 +150,7 @@ class Plan:
     thresholds_spec: str
     skipped_spec: str
     summary_spec: str
+    model_shapes_spec: str
     family_specs: Mapping[str, str]
 
     @cached_property
@@ -223,7 +229,8 @@ def plan(config: Config) -> Plan:
             "sweeps": recipes,
         }
     )
-    return Plan(tuple(parts), thresholds, skipped, summary, _family_specs(config))
+    shapes = as_param({"code": code_digest(*MODELS, *WRITING), "models": shape_rows()})
+    return Plan(tuple(parts), thresholds, skipped, summary, shapes, _family_specs(config))
 
 
 def _summarized(sweep: Sweep, parts: Sequence[Part]) -> dict[str, object]:

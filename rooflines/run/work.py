@@ -74,6 +74,7 @@ def work_of(plan: Plan) -> dict[str, float]:
         "thresholds.parquet": 0,
         "summary.csv": 0,
         "skipped.csv": 0,
+        "model-shapes.csv": 0,
         **charts,
         "bundle": sum(charts.values()),
     }

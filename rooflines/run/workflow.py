@@ -171,6 +171,7 @@ def outputs(plan: Plan) -> dict[str, str]:
         "thresholds.csv": plan.thresholds_spec,
         "skipped.csv": plan.skipped_spec,
         "summary.csv": plan.summary_spec,
+        "model-shapes.csv": plan.model_shapes_spec,
         **{f"charts/{family}": spec for family, spec in plan.family_specs.items()},
         "bundle": json.dumps(bundle_digest()),
     }

@@ -1,0 +1,187 @@
+"""`rooflines models`: the models of the catalogue, and one of them on a sheet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rooflines.cli.output import as_table, frame_options, print_frame, width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+
+    from rooflines.models.model import Model
+
+__all__ = ["command"]
+
+EXAMPLES = """
+\b
+Examples:
+  rooflines models
+  rooflines models llama-3.1-70b
+  rooflines models Qwen/Qwen3-235B-A22B --json
+  rooflines models path/to/config.json
+"""
+
+
+def known_models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Models that start with a text, for shell completion."""
+    from rooflines.models.library import model_entries  # noqa: PLC0415, help does not wait for it
+
+    del ctx, param
+    return [name for name in model_entries() if name.startswith(incomplete)]
+
+
+@click.command("models", epilog=EXAMPLES)
+@click.argument("model", required=False, metavar="[ID]", shell_complete=known_models)
+@frame_options
+def command(model: str | None, *, csv: bool, json_: bool) -> None:
+    """List the models of the catalogue, or show what follows from the shape of one.
+
+    Parameters by part and convention, the cache of a token and of long contexts, weights by dtype,
+    and the chips that hold it alone, with the largest batch. ID is an id, a published name, or the
+    path of a config.json.
+    """
+    import polars as pl  # noqa: PLC0415, help does not wait for it
+
+    from rooflines import api  # noqa: PLC0415, the same
+
+    if model is None:
+        frame = api.model_shapes()
+        print_frame(frame, _list(frame), csv=csv, json_=json_)
+        return
+    from rooflines.models.sheet import sheet  # noqa: PLC0415, the same
+
+    one = _model(model)
+    rows = [(one.name, line.path, line.value, line.unit) for line in sheet(one)]
+    schema = {"model": pl.String, "path": pl.String, "value": pl.Float64, "unit": pl.String}
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    print_frame(frame, "\n".join(_sheet(one)), csv=csv, json_=json_)
+
+
+def _model(text: str) -> Model:
+    """A model of the catalogue, or of a config.json."""
+    from rooflines.models import from_hf, load  # noqa: PLC0415, as above
+
+    if text.endswith(".json") or Path(text).is_dir():
+        return from_hf(text)
+    return load(text)
+
+
+def _list(frame: pl.DataFrame) -> str:
+    """A line for each model: its id, parameters, active ones, layers and cache."""
+    from rooflines.basics.text import count, si  # noqa: PLC0415, as above
+
+    rows = [
+        (
+            row["model"],
+            count(row["parameters"]),
+            count(row["active"]),
+            str(row["layers"]),
+            si(row["cache_bytes_per_token_bf16"], "B"),
+            row["match"],
+            row["name"],
+        )
+        for row in frame.to_dicts()
+    ]
+    names = ("model", "parameters", "active", "layers", "cache/token bf16", "count", "name")
+    table = as_table(names, rows, width())
+    return f"{table}\n\n{len(rows)} models; `rooflines models ID` shows what follows from a shape"
+
+
+def _sheet(model: Model) -> Iterator[str]:
+    """Sections of the sheet."""
+    from rooflines.basics.text import count  # noqa: PLC0415, as above
+    from rooflines.models.library import CONVENTIONS  # noqa: PLC0415, the same
+
+    yield f"{model.name}: {_layers(model)}"
+    if model.note:
+        yield f"  {model.note}"
+    counts = model.parameters()
+    yield ""
+    parts = [(part, f"{number:,}") for part, number in counts.groups.items()]
+    parts.append(("total", f"{counts.total:,}"))
+    yield _aligned("parameters", parts)
+    if counts.idle or counts.embedding:
+        text = ", ".join(f"{name} {count(getattr(counts, name))}" for name in CONVENTIONS)
+        yield f"a token uses: {text}"
+    yield ""
+    yield _caches(model)
+    yield ""
+    yield _weights(model)
+    yield ""
+    yield _chips(model)
+
+
+def _layers(model: Model) -> str:
+    shape = model.shape
+    text = f"{shape.layers} layers, D={shape.D}, V={shape.V}"
+    if shape.tied:
+        text += " (tied)"
+    text += f", {shape.attention.kind} N={shape.attention.N}"
+    if shape.window is not None:
+        text += f", a window of {shape.window.tokens:,} in {shape.window.layers} layers"
+    if shape.moe is not None:
+        text += f", {shape.moe.E} experts, {shape.moe.k} a token"
+    return text
+
+
+def _aligned(head: str, rows: list[tuple[str, str]]) -> str:
+    """Names and right-aligned numbers."""
+    names = max(len(name) for name, _ in rows)
+    numbers = max(len(number) for _, number in rows)
+    return "\n".join([head, *(f"  {name:<{names}}  {text:>{numbers}}" for name, text in rows)])
+
+
+def _caches(model: Model) -> str:
+    from rooflines.basics.text import si  # noqa: PLC0415, as above
+    from rooflines.models.sheet import CACHE_DTYPES, CONTEXTS  # noqa: PLC0415, the same
+
+    contexts = (1, *CONTEXTS)
+    rows = [
+        (dtype, *(si(float(model.cache_bytes(context, dtype)), "B") for context in contexts))
+        for dtype in CACHE_DTYPES
+    ]
+    names = ("cache of", *("a token" if n == 1 else f"{n // 1024}k tokens" for n in contexts))
+    return as_table(names, rows, width())
+
+
+def _weights(model: Model) -> str:
+    from rooflines.basics.text import si  # noqa: PLC0415, as above
+    from rooflines.models.sheet import DTYPES  # noqa: PLC0415, the same
+
+    texts = [f"{dtype} {si(float(model.weights_bytes(dtype)), 'B')}" for dtype in DTYPES]
+    if model.dtypes is not None:
+        texts.append(f"as published {si(float(model.weights_bytes()), 'B')}")
+    return f"weights: {', '.join(texts)}"
+
+
+def _chips(model: Model) -> str:
+    """Chips that hold the model alone, by capacity, with the largest batch."""
+    from rooflines.basics.text import si  # noqa: PLC0415, as above
+    from rooflines.models.sheet import (  # noqa: PLC0415, the same
+        BATCH_CONTEXT,
+        CACHE_DTYPES,
+        chips_that_hold,
+    )
+
+    by_capacity: dict[tuple[float, ...], list[str]] = {}
+    for chip, capacity, batches in chips_that_hold(model):
+        key = (capacity, *(batches[dtype] for dtype in CACHE_DTYPES))
+        by_capacity.setdefault(key, []).append(chip)
+    if not by_capacity:
+        return "No single chip of the catalogue holds it in fp8, with a cache of 8k tokens."
+    rows = [
+        (
+            si(key[0], "B"),
+            *(f"{int(batch):,}" if batch else "-" for batch in key[1:]),
+            ", ".join(chips),
+        )
+        for key, chips in sorted(by_capacity.items(), reverse=True)
+    ]
+    head = f"One chip holds it with this many caches of {BATCH_CONTEXT // 1024}k tokens:"
+    return f"{head}\n{as_table(('memory', *CACHE_DTYPES, 'chips'), rows, width())}"

@@ -1,0 +1,98 @@
+"""One model on a sheet: counts, caches, weights, and the chips that hold it, number by number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflines.basics.numbers import exact
+from rooflines.catalogue.chips import base_chips, chip_entries
+from rooflines.models.library import CONVENTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rooflines.models.model import Model
+
+__all__ = [
+    "BATCH_CONTEXT",
+    "CACHE_DTYPES",
+    "CONTEXTS",
+    "DTYPES",
+    "Line",
+    "chips_that_hold",
+    "sheet",
+]
+
+DTYPES = ("bf16", "fp8", "int4")
+"""Dtypes of weights on the sheet."""
+
+CACHE_DTYPES = ("bf16", "fp8")
+"""Dtypes of caches on the sheet, and of both where the batch on one chip is asked for."""
+
+CONTEXTS = (8192, 32768, 131072)
+"""Contexts of caches on the sheet [1]."""
+
+BATCH_CONTEXT = CONTEXTS[0]
+"""Context of the largest batch on one chip [1]."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A number of a model.
+
+    Attributes:
+        path: What it is, such as `parameters.total` or `cache_bytes.bf16.8192`.
+        value: The number [unit].
+        unit: Its unit: 1 or byte.
+    """
+
+    path: str
+    value: float
+    unit: str
+
+
+def sheet(model: Model) -> Iterator[Line]:
+    """The numbers of a model.
+
+    Yields:
+        Parameters by part and by convention; the cache of one token and at three contexts; weights
+        by dtype; and the largest batch on each chip of the catalogue that holds the model.
+    """
+    counts = model.parameters()
+    for part, count in counts.groups.items():
+        yield Line(f"parameters.{part}", count, "1")
+    for name in ("total", *CONVENTIONS):
+        yield Line(f"parameters.{name}", getattr(counts, name), "1")
+    yield Line("cache_elements.1", model.cache_elements(1), "1")
+    for dtype in CACHE_DTYPES:
+        for context in (1, *CONTEXTS):
+            size = model.cache_bytes(context, dtype)
+            yield Line(f"cache_bytes.{dtype}.{context}", float(size), "byte")
+    for dtype in DTYPES:
+        yield Line(f"weights_bytes.{dtype}", float(model.weights_bytes(dtype)), "byte")
+    if model.dtypes is not None:
+        yield Line("weights_bytes.published", float(model.weights_bytes()), "byte")
+    for chip, _, batches in chips_that_hold(model):
+        for dtype, batch in batches.items():
+            if batch:
+                yield Line(f"max_batch.{chip}.{dtype}.{BATCH_CONTEXT}", batch, "1")
+
+
+def chips_that_hold(model: Model) -> Iterator[tuple[str, float, dict[str, int]]]:
+    """Chips of the catalogue, variants left out, that hold the model and a cache alone.
+
+    Yields:
+        The chip; the capacity of its main memory [byte]; the largest batch by dtype of weights and
+        cache, at a context of `BATCH_CONTEXT` [1]. Only chips with a batch in some dtype.
+    """
+    for chip in base_chips():
+        level = chip_entries()[chip].memory.get("hbm")
+        if level is None or level.capacity_bytes is None:
+            continue
+        capacity = level.capacity_bytes
+        batches = {
+            dtype: model.max_batch(exact(capacity), BATCH_CONTEXT, dtype) for dtype in CACHE_DTYPES
+        }
+        if any(batches.values()):
+            yield chip, capacity, batches
