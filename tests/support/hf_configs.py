@@ -1,0 +1,232 @@
+"""The config.json of models, written from their shapes with the keys that each family has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["config_of"]
+
+Config = dict[str, Any]
+
+USUAL: Config = {
+    "architectures": ["ForCausalLM"],
+    "attention_dropout": 0.0,
+    "bos_token_id": 1,
+    "eos_token_id": [2, 3],
+    "hidden_act": "silu",
+    "initializer_range": 0.02,
+    "max_position_embeddings": 131072,
+    "rms_norm_eps": 1e-05,
+    "rope_scaling": {"rope_type": "default", "factor": 8.0},
+    "rope_theta": 500000.0,
+    "torch_dtype": "bfloat16",
+    "transformers_version": "4.56.0",
+    "use_cache": True,
+}
+
+FP8 = {
+    "quant_method": "fp8",
+    "fmt": "e4m3",
+    "activation_scheme": "dynamic",
+    "weight_block_size": [128, 128],
+}
+
+
+def _common(entry: Config) -> Config:
+    attention = entry["attention"]
+    return {
+        **USUAL,
+        "model_type": entry["family"],
+        "hidden_size": entry["D"],
+        "num_hidden_layers": entry["layers"],
+        "vocab_size": entry["V"],
+        "num_attention_heads": attention["N"],
+        "num_key_value_heads": attention.get("K", attention["N"]),
+        "tie_word_embeddings": entry.get("tied", False),
+    }
+
+
+def _moe(entry: Config, experts: str, width: str) -> Config:
+    moe = entry["moe"]
+    return {experts: moe["E"], "num_experts_per_tok": moe["k"], width: moe["Fe"]}
+
+
+def _dense(entry: Config) -> Config:
+    return {"intermediate_size": entry["mlp"]["F"]}
+
+
+def _own_heads(entry: Config) -> Config:
+    return {"head_dim": entry["attention"]["H"], "attention_bias": False}
+
+
+def _deepseek(entry: Config) -> Config:
+    return {
+        **_dense(entry),
+        **_moe(entry, "n_routed_experts", "moe_intermediate_size"),
+        "n_shared_experts": entry["moe"]["shared"],
+        "first_k_dense_replace": entry["mlp"]["layers"],
+        "n_group": 8,
+        "topk_group": 4,
+        "norm_topk_prob": True,
+        "routed_scaling_factor": 2.5,
+        "num_nextn_predict_layers": 1,
+    }
+
+
+def _llama4(entry: Config) -> Config:
+    text = {
+        **_common(entry),
+        **_own_heads(entry),
+        **_moe(entry, "num_local_experts", "intermediate_size"),
+        "model_type": "llama4_text",
+        "attention_chunk_size": entry["window"]["tokens"],
+        "interleave_moe_layer_step": entry["layers"] // entry["moe"].get("layers", entry["layers"]),
+        "intermediate_size_mlp": entry.get("mlp", {"F": 16384})["F"],
+        "use_qk_norm": True,
+        "output_router_logits": False,
+        "router_aux_loss_coef": 0.001,
+    }
+    vision = {"hidden_size": 1408, "num_hidden_layers": 34, "model_type": "llama4_vision_model"}
+    return {"model_type": "llama4", "text_config": text, "vision_config": vision}
+
+
+def _gemma3(entry: Config) -> Config:
+    text = {
+        **_common(entry),
+        **_dense(entry),
+        **_own_heads(entry),
+        "model_type": "gemma3_text",
+        "sliding_window": entry["window"]["tokens"],
+        "query_pre_attn_scalar": 168,
+        "rope_local_base_freq": 10000.0,
+        "final_logit_softcapping": None,
+    }
+    del text["tie_word_embeddings"]  # tied by default
+    return {"model_type": "gemma3", "text_config": text, "vision_config": {"hidden_size": 1152}}
+
+
+def _window_off(entry: Config) -> Config:
+    own = {} if entry["family"] == "phi3" else {"head_dim": entry["attention"]["H"]}
+    return {**_common(entry), **_dense(entry), **own, "sliding_window": None}
+
+
+def _mixtral(entry: Config) -> Config:
+    moe = _moe(entry, "num_local_experts", "intermediate_size")
+    return {**_common(entry), **moe, "sliding_window": None, "router_jitter_noise": 0.0}
+
+
+def _qwen2(entry: Config) -> Config:
+    window = {"sliding_window": 131072, "use_sliding_window": False}
+    return {**_common(entry), **_dense(entry), **window, "max_window_layers": entry["layers"]}
+
+
+def _qwen3(entry: Config) -> Config:
+    window = {"sliding_window": None, "use_sliding_window": False}
+    return {**_common(entry), **_dense(entry), **_own_heads(entry), **window}
+
+
+def _qwen3_moe(entry: Config) -> Config:
+    moe = _moe(entry, "num_experts", "moe_intermediate_size")
+    sparse = {"decoder_sparse_step": 1, "mlp_only_layers": [], "intermediate_size": 6144}
+    return {**_common(entry), **moe, **sparse, **_own_heads(entry), "norm_topk_prob": True}
+
+
+def _gemma2(entry: Config) -> Config:
+    window = {"sliding_window": entry["window"]["tokens"], "query_pre_attn_scalar": 144}
+    return {**_common(entry), **_dense(entry), **_own_heads(entry), **window}
+
+
+def _gpt_oss(entry: Config) -> Config:
+    left_out = ["model.layers.*.self_attn", "model.layers.*.mlp.router", "lm_head"]
+    return {
+        **_common(entry),
+        **_moe(entry, "num_local_experts", "intermediate_size"),
+        "head_dim": entry["attention"]["H"],
+        "attention_bias": True,
+        "layer_types": ["sliding_attention", "full_attention"] * (entry["layers"] // 2),
+        "sliding_window": entry["window"]["tokens"],
+        "experts_per_token": entry["moe"]["k"],
+        "initial_context_length": 4096,
+        "swiglu_limit": 7.0,
+        "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": left_out},
+    }
+
+
+def _latent(entry: Config) -> Config:
+    attention = entry["attention"]
+    return {
+        **_common(entry),
+        **_deepseek(entry),
+        "q_lora_rank": attention["q_rank"],
+        "kv_lora_rank": attention["kv_rank"],
+        "qk_nope_head_dim": attention["nope"],
+        "qk_rope_head_dim": attention["rope"],
+        "v_head_dim": attention["v"],
+        "attention_bias": False,
+        "topk_method": "noaux_tc",
+        "scoring_func": "sigmoid",
+        "moe_layer_freq": 1,
+        "quantization_config": FP8,
+    }
+
+
+def _glm4(entry: Config) -> Config:
+    norm = {"use_qk_norm": "qk_norm" in entry["attention"], "partial_rotary_factor": 0.5}
+    heads = {**_own_heads(entry), "attention_bias": True}
+    return {**_common(entry), **_deepseek(entry), **heads, **norm}
+
+
+def _minimax(entry: Config) -> Config:
+    left_out = ["gate", "e_score_correction_bias", "lm_head"]
+    return {
+        **_common(entry),
+        **_own_heads(entry),
+        **_moe(entry, "num_local_experts", "intermediate_size"),
+        "attn_type_list": [1] * entry["layers"],
+        "use_qk_norm": True,
+        "qk_norm_type": "per_layer",
+        "use_routing_bias": True,
+        "shared_intermediate_size": 0,
+        "use_mtp": True,
+        "num_mtp_modules": 3,
+        "mtp_transformer_layers": 1,
+        "rotary_dim": 64,
+        "scoring_func": "sigmoid",
+        "quantization_config": {**FP8, "modules_to_not_convert": left_out},
+    }
+
+
+def _olmo2(entry: Config) -> Config:
+    return {**_common(entry), **_dense(entry), "attention_bias": False}
+
+
+def _llama(entry: Config) -> Config:
+    return {**_common(entry), **_dense(entry), "attention_bias": False, "mlp_bias": False}
+
+
+FAMILIES: dict[str, Callable[[Config], Config]] = {
+    "deepseek_v3": _latent,
+    "gemma2": _gemma2,
+    "gemma3": _gemma3,
+    "glm4_moe": _glm4,
+    "gpt_oss": _gpt_oss,
+    "kimi_k2": _latent,
+    "llama": _llama,
+    "llama4": _llama4,
+    "minimax_m2": _minimax,
+    "mistral": _window_off,
+    "mixtral": _mixtral,
+    "olmo2": _olmo2,
+    "phi3": _window_off,
+    "qwen2": _qwen2,
+    "qwen3": _qwen3,
+    "qwen3_moe": _qwen3_moe,
+}
+
+
+def config_of(entry: Config) -> Config:
+    """The config.json of a model in the form of models.yaml."""
+    return FAMILIES[entry["family"]](entry)

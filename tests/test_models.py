@@ -1,0 +1,496 @@
+"""Models: published counts to the last parameter, caches, work, and what the field gets wrong."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import model_oracle as oracle
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rooflines import RooflinesError, models
+from rooflines.models.cache import cache_bytes_per_chip, cache_shares, entries_moved, pairs
+from rooflines.models.counts import parameters_of
+from rooflines.models.groups import touched_experts
+from rooflines.models.library import CONVENTIONS, MODELS_FILE, model_entries, read
+from rooflines.models.shape import Shape, checked
+
+ENTRIES: dict[str, dict[str, Any]] = yaml.safe_load(MODELS_FILE.read_text(encoding="utf-8"))[
+    "models"
+]
+H100_BYTES = 80e9
+
+
+def rounds_to(count: int, printed: str) -> bool:
+    """Whether a count rounds to a printed one; zeros before its suffix say nothing."""
+    digits = printed[:-1] if printed[-1] in "BM" else printed
+    scale = Decimal({"B": 10**9, "M": 10**6}.get(printed[-1], 1))
+    zeros = 0 if "." in digits else len(digits) - len(digits.rstrip("0"))
+    unit = scale * Decimal(10) ** (zeros - len(digits.partition(".")[2]))
+    return abs(count - Decimal(digits) * scale) <= unit / 2
+
+
+def test_printed_digits_are_compared_as_printed() -> None:
+    """Decimals count, zeros of a whole number do not; half a unit is the limit."""
+    assert rounds_to(352_797_829_024, "352.80B")
+    assert not rounds_to(352_797_829_024, "352.81B")
+    assert rounds_to(400_711_848_960, "400B")
+    assert not rounds_to(37_552_297_472, "37B")
+
+
+# ---------------------------------------------------------------- parameters
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_the_published_counts_follow_from_the_shape(name: str) -> None:
+    """The total to the last parameter, or to its printed digits; the active one by convention."""
+    counts, published = models.load(name).parameters(), model_entries()[name].published
+    total = counts.total + published.surplus
+    if published.match == "rounded":
+        assert rounds_to(total, str(published.total))
+    else:
+        assert total == published.total
+    assert (published.match == "exact") <= (published.surplus == 0)
+    assert not published.surplus or published.note
+    if published.active is not None:
+        fits = {c for c in CONVENTIONS if rounds_to(getattr(counts, c), str(published.active))}
+        assert (published.convention in fits) if published.convention else not fits
+
+
+def test_23_published_counts_are_met_to_the_last_parameter() -> None:
+    """More or fewer would be a change of the catalogue."""
+    exact = [name for name, entry in model_entries().items() if entry.published.match == "exact"]
+    assert len(exact) == 23
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_counts_caches_and_work_are_those_of_the_oracle(name: str) -> None:
+    """Parameters by every convention, the cache at three contexts, FLOP of a decode step."""
+    entry, model = ENTRIES[name], models.load(name)
+    counts = model.parameters()
+    assert counts.total == oracle.parameters(entry)
+    assert {c: getattr(counts, c) for c in CONVENTIONS} == oracle.active(entry)
+    for context in (1, 300, 9000):
+        assert model.cache_elements(context) == oracle.cache_elements(entry, context)
+    step = models.Step(3, 9000)
+    flops = models.work(model.groups("decode"), "flops", step)
+    assert flops == oracle.decode_flops(entry, 3, 9000)
+
+
+SIZES = st.integers(1, 7)
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> dict[str, Any]:
+    """Shapes with every part that a shape can have."""
+    layers, groups = draw(SIZES), draw(SIZES)
+    if draw(st.booleans()):
+        attention: dict[str, Any] = {
+            "N": groups * draw(SIZES),
+            "K": groups,
+            "H": draw(SIZES),
+            "bias": draw(st.sampled_from([None, "qkv", "qkvo"])),
+            "qk_norm": draw(st.sampled_from([None, "head", "all"])),
+            "sinks": draw(st.booleans()),
+        }
+    else:
+        attention = {
+            "kind": "mla",
+            **{key: draw(SIZES) for key in ("N", "kv_rank", "nope", "rope", "v")},
+        }
+        attention["q_rank"] = draw(st.none() | SIZES)
+    shape = {
+        "layers": layers,
+        "D": draw(SIZES),
+        "V": draw(SIZES),
+        "tied": draw(st.booleans()),
+        "attention": attention,
+        "norms_per_layer": draw(st.integers(0, 4)),
+    }
+    sparse = draw(st.integers(0, layers))
+    if sparse < layers:
+        shape["mlp"] = {"F": draw(SIZES), "layers": layers - sparse, "bias": draw(st.booleans())}
+    if sparse:
+        experts = draw(SIZES)
+        shape["moe"] = {
+            "E": experts,
+            "k": draw(st.integers(1, experts)),
+            "Fe": draw(SIZES),
+            "shared": draw(st.integers(0, 2)),
+            "layers": sparse,
+            "router_bias": draw(st.booleans()),
+            "expert_bias": draw(st.booleans()),
+        }
+    if draw(st.booleans()):
+        shape["window"] = {"tokens": draw(SIZES), "layers": draw(st.integers(1, layers))}
+    return shape
+
+
+@settings(max_examples=150, deadline=None)
+@given(shape=shapes(), context=st.integers(1, 20), sequences=SIZES)
+def test_any_shape_has_the_counts_cache_and_work_of_the_oracle(
+    shape: dict[str, Any], context: int, sequences: int
+) -> None:
+    """Also: the groups hold every parameter but tables, norms and biases, once."""
+    model = models.Model("any", checked(Shape, shape))
+    counts = model.parameters()
+    assert counts.total == oracle.parameters(shape)
+    assert {c: getattr(counts, c) for c in CONVENTIONS} == oracle.active(shape)
+    assert sum(counts.by_class.values()) == counts.total
+    assert model.cache_elements(context) == oracle.cache_elements(shape, context)
+    groups, step = model.groups("decode"), models.Step(sequences, context, routing="all")
+    assert models.work(groups, "flops", step) == oracle.decode_flops(shape, sequences, context)
+    held = counts.total - counts.norms - counts.biases - counts.embedding - counts.unembedding
+    assert models.work(groups, "weights", step) == held + counts.table
+
+
+@settings(max_examples=200, deadline=None)
+@given(context=st.integers(1, 30), new=st.integers(1, 30), window=st.none() | st.integers(1, 40))
+def test_pairs_and_entries_are_those_counted_one_by_one(
+    context: int, new: int, window: int | None
+) -> None:
+    """Pairs: min(position, w) for each new token; entries: all that any new token attends to."""
+    new = min(new, context)
+    positions = range(context - new + 1, context + 1)
+    assert pairs(context, new, window) == sum(oracle.attended(p, window) for p in positions)
+    assert entries_moved(context, new, window) == oracle.moved(context, new, window)
+
+
+# ---------------------------------------------------------------- mistakes of the field
+
+
+def test_a_head_has_a_size_of_its_own() -> None:
+    """Qwen3 235B: with D / N in place of H, half of the attention and of the cache is missing."""
+    model = models.load("qwen3-235b-a22b")
+    shape = model.shape
+    wrong = {**ENTRIES["qwen3-235b-a22b"], "attention": {"N": 64, "K": 4, "H": shape.D // 64}}
+    assert oracle.cache_elements(wrong, 100) * 2 == model.cache_elements(100)
+    by_hand = 94 * (4096 * (64 + 2 * 4) * 128 + 64 * 128 * 4096)
+    assert model.parameters().attention == by_hand
+
+
+def test_layers_with_a_window_keep_only_their_window() -> None:
+    """gpt-oss 120B at 32k: 37.0 KB a token on average, not the 73.7 KB of a first token."""
+    model = models.load("gpt-oss-120b")
+    assert f"{model.cache_bytes(32768, 'bf16') / 32768 / 1e3:.1f}" == "37.0"
+    assert f"{model.cache_bytes(1, 'bf16') / 1e3:.1f}" == "73.7"
+    names = [group.name for group in model.groups("decode") if group.cache]
+    assert names == ["attention", "attention-window"]
+
+
+def test_latent_attention_caches_one_entry_for_all_heads() -> None:
+    """DeepSeek-V3: 70 kB a token, not the 1.7 to 4.0 MB of keys and values of 128 heads."""
+    model = models.load("deepseek-v3")
+    assert model.cache_bytes(1, "bf16") == 61 * 576 * 2 == 70_272
+    by_head_size = {size: 2 * 61 * 128 * size * 2 for size in (7168 // 128, 128)}
+    assert [f"{size / 1e6:.1f}" for size in by_head_size.values()] == ["1.7", "4.0"]
+
+
+def test_chips_beyond_the_key_value_heads_replicate_the_cache() -> None:
+    """8 heads on 16 chips: each chip has an eighth, so all have it twice; latent: all whole."""
+    shape = models.load("llama-3.1-70b").shape
+    whole = cache_bytes_per_chip(shape, 8192, "int8")
+    assert cache_bytes_per_chip(shape, 8192, "int8", 8) * 8 == whole
+    assert cache_bytes_per_chip(shape, 8192, "int8", 16) * 16 == 2 * whole
+    assert cache_bytes_per_chip(shape, 8192, "int8", 16, "batch") * 16 == whole
+    latent = models.load("deepseek-v3").shape
+    assert (cache_shares(latent, 16), cache_shares(latent, 16, "batch")) == (1, 16)
+
+
+def test_one_sequence_reads_the_experts_of_one_token() -> None:
+    """DeepSeek-V3 at batch 1: 37e9 parameters are read, not 671e9; at batch 4096 nearly all."""
+    groups = models.load("deepseek-v3").groups("decode")
+    one = models.work(groups, "weights", models.Step(1, 4096))
+    assert f"{float(one):.2g}" == "3.7e+10"
+    many = models.work(groups, "weights", models.Step(4096, 4096))
+    assert f"{float(many):.3g}" == "6.7e+11"
+    assert models.work(groups, "weights", models.Step(4096, 4096, routing="same")) == one
+
+
+def test_some_layers_of_a_model_with_experts_are_dense() -> None:
+    """DeepSeek-V3 has an MLP in 3 of 61 layers, Llama 4 Maverick in every other one."""
+    for name, dense in (("deepseek-v3", 3), ("llama-4-maverick", 24)):
+        counts = {group.name: group.count for group in models.load(name).groups("decode")}
+        layers = models.load(name).shape.layers
+        assert (counts["gate-up"], counts["experts"]) == (dense, layers - dense)
+
+
+def test_tied_embeddings_count_once_and_are_multiplied_by() -> None:
+    """Llama 3.2 1B: 1.24e9 parameters, not 1.50e9; the unembedding is read all the same."""
+    model = models.load("llama-3.2-1b")
+    counts = model.parameters()
+    assert counts.total == 1_235_814_400
+    assert counts.total + counts.table == 1_498_482_688
+    assert counts.active == counts.active_with_embedding == counts.total
+    read = models.work(model.groups("decode"), "weights", models.Step(1, 1))
+    assert read == counts.total - counts.norms
+
+
+def test_touched_experts_are_the_expectation_of_random_choices() -> None:
+    """Two of four experts, for two tokens: 4 (1 - 1/4) = 3; bounds are k and E."""
+    assert touched_experts(4, 2, 2) == 3
+    assert touched_experts(4, 2, 1) == 2
+    assert (touched_experts(4, 2, 9, "same"), touched_experts(4, 2, 1, "all")) == (2, 4)
+
+
+# ---------------------------------------------------------------- worked values
+
+
+def test_a_decode_step_of_llama_3_1_70b() -> None:
+    """Weights W and work A per token of context; FLOP, weights and cache traffic of a step."""
+    model = models.load("llama-3.1-70b")
+    groups, step = model.groups("decode"), models.Step(64, 8192)
+    weights = models.work(groups, "weights", step)
+    assert weights == 69_501_714_432
+    attention = {group.name: group for group in groups}["attention"]
+    assert attention.count * attention.flops["B", "pairs"] == 2_621_440
+    assert model.cache_elements(1) == 163_840
+    flops = models.work(groups, "flops", step)
+    assert flops == 64 * (2 * weights + 2_621_440 * 8192)
+    assert f"{float(flops):.5e}" == "1.02706e+13"
+    assert f"{float(flops) / 2:.4e}" == "5.1353e+12"
+    assert 2 * weights == 139_003_428_864
+    cache = models.work(groups, "cache", step)
+    assert (2 * cache, cache / 2) == (171_798_691_840, 42_949_672_960)
+
+
+def test_a_prefill_of_llama_3_1_70b() -> None:
+    """8,192 tokens: 1.20948e15 FLOP, the unembedding for one row."""
+    groups = models.load("llama-3.1-70b").groups("prefill")
+    flops = models.work(groups, "flops", models.Step.prefill(1, 8192))
+    assert f"{float(flops):.5e}" == "1.20948e+15"
+
+
+def test_the_largest_batch_that_fits() -> None:
+    """185 on 8 H100 in bf16; 138 or 69 on 16 TPU v5e in int8, by the split of the cache."""
+    model = models.load("meta-llama/Llama-3.1-70B")
+    assert model.max_batch(H100_BYTES, 8192, "bf16", tp=8) == 185
+    assert model.max_batch(16e9, 8192, "int8", tp=16, cache_split="batch") == 138
+    assert model.max_batch(16e9, 8192, "int8", tp=16) == 69
+    assert model.max_batch(H100_BYTES, 8192, "bf16", tp=8, dp=3) == 3 * 185
+    assert model.max_batch(H100_BYTES, 8192, "bf16") == 0
+    on_a_chip = Fraction(model.weights_bytes("bf16") + 64 * model.cache_bytes(8192, "bf16")) / 8
+    assert f"{float(on_a_chip) / 1e9:.2f}" == "39.11"
+
+
+def test_a_decode_step_of_deepseek_v3_on_128_chips() -> None:
+    """Experts shared by 128 chips, the rest on each: 11.857 ms of memory, 13.745 ms of math.
+
+    128 sequences a chip with 4,096 tokens; fp8, products of attention in bf16, rates of an H100.
+    """
+    groups = models.load("deepseek-v3").groups("decode")
+    chip, all_chips = models.Step(128, 4096), models.Step(128 * 128, 4096)
+    shared = [group for group in groups if group.name == "experts"]
+    rest = [group for group in groups if group.name != "experts"]
+    read = models.work(rest, "weights", chip) + models.work(shared, "weights", all_chips) / 128
+    memory = read + models.work(groups, "cache", chip)
+    assert f"{float(memory) / 3.35e12 * 1e3:.3f}" == "11.857"
+    attention = models.work([g for g in groups if g.name == "attention"], "flops", chip)
+    linear = models.work(groups, "flops", chip) - attention
+    assert f"{(float(attention) / 9.89e14 + float(linear) / 1.979e15) * 1e3:.3f}" == "13.745"
+
+
+def test_gpt_oss_is_as_large_as_its_download() -> None:
+    """Experts in MXFP4 with scales, the rest in bf16: 65.2 GB, and 13.8 GB of the small one."""
+    assert f"{models.load('gpt-oss-120b').weights_bytes() / 1e9:.1f}" == "65.2"
+    assert f"{models.load('gpt-oss-20b').weights_bytes() / 1e9:.1f}" == "13.8"
+
+
+BOOK = {
+    "params of 64 layers, D=4096, F=4D, multi-head": (
+        {"layers": 64, "D": 4096, "V": 32000, "F": 16384, "N": 32, "K": 32, "H": 128},
+        lambda model: (model.parameters().total, 1.74423e10),
+    ),
+    "its cache per token, int8": (
+        {"layers": 64, "D": 4096, "V": 32000, "F": 16384, "N": 32, "K": 32, "H": 128},
+        lambda model: (model.cache_bytes(1, "int8"), 524_288),
+    ),
+    "cache of 8k, L=64, KH=8192": (
+        {"layers": 64, "D": 8192, "V": 1, "F": 1, "N": 64, "K": 64, "H": 128},
+        lambda model: (model.cache_bytes(8192, "int8"), 8.58993e9),
+    ),
+    "invented model with tied embeddings": (
+        {"layers": 64, "D": 4096, "V": 32128, "F": 16384, "N": 32, "K": 8, "H": 256, "tied": True},
+        lambda model: (model.parameters().total, 1.83852e10),
+    ),
+    "its cache per token": (
+        {"layers": 64, "D": 4096, "V": 32128, "F": 16384, "N": 32, "K": 8, "H": 256, "tied": True},
+        lambda model: (model.cache_bytes(1, "int8"), 262_144),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BOOK)
+def test_models_that_the_book_works_out(case: str) -> None:
+    """How to Scale Your Model: transformers and inference, to six digits; norms are a millionth."""
+    sizes, value = BOOK[case]
+    shape = {
+        "layers": sizes["layers"],
+        "D": sizes["D"],
+        "V": sizes["V"],
+        "tied": sizes.get("tied", False),
+        "attention": {key: sizes[key] for key in "NKH"},
+        "mlp": {"F": sizes["F"]},
+    }
+    found, book = value(models.Model("of the book", checked(Shape, shape)))
+    assert float(found) == pytest.approx(book, rel=3.1e-5)
+
+
+def test_published_models_that_the_book_works_out() -> None:
+    """Parameters and caches of Llama 2 13B and Llama 3 70B, to the printed digits."""
+    small, large = models.load("llama-2-13b"), models.load("llama-3.1-70b")
+    parts, larger = small.parameters(), large.parameters()
+    assert f"{parts.mlp / 1e9:.1f}" == "8.5"
+    assert f"{(parts.embedding + parts.unembedding) / 1e9:.1f}" == "0.3"
+    assert f"{parts.attention / 1e9:.1f}" == "4.2"
+    assert f"{small.cache_bytes(8192, 'bf16') / 1e9:.1f}" == "6.7"
+    assert f"{larger.mlp / 1e9:.1f}" == "56.4"
+    assert f"{(larger.embedding + larger.unembedding) / 1e9:.1f}" == "2.1"
+    assert f"{larger.attention / 1e9:.0f}" == "12"
+    assert large.cache_bytes(1, "int8") == 160 * 1024
+    assert f"{large.cache_bytes(32768, 'int8') / 1e9:.2f}" == "5.37"
+    assert f"{240 * large.cache_bytes(32768, 'int8') / 1e12:.2f}" == "1.29"
+    assert f"{2 * models.load('llama-3.1-405b').parameters().total:.5e}" == "8.11707e+11"
+
+
+# ---------------------------------------------------------------- the interface
+
+
+def test_a_model_has_the_names_that_it_is_published_under() -> None:
+    """In upper or lower case; a `repr` is one line."""
+    for name in ("llama-3.1-70b", "meta-llama/Llama-3.1-70B", "META-LLAMA/llama-3.1-70b-instruct"):
+        assert models.load(name).name == "llama-3.1-70b"
+    shown = repr(models.load("llama-3.1-70b"))
+    assert shown == (
+        "<Model llama-3.1-70b: 70.6G parameters, 80 layers, 163,840 cache elements a token>"
+    )
+
+
+def test_models_are_there_without_polars() -> None:
+    """`import rooflines` alone gives `rooflines.models`, and no model needs polars."""
+    code = (
+        "import sys, rooflines; rooflines.models.load('phi-4').max_batch(8e10, 8192, 'bf16');"
+        "print('polars' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_every_source_names_a_document() -> None:
+    """A repository with a file, and what it is a copy of or cites."""
+    for entry in model_entries().values():
+        assert re.search(r"^[\w-]+/[\w-]+(@[0-9a-f]{12})? on GitHub, \S+", entry.source)
+        assert "publisher's" in entry.source
+
+
+# ---------------------------------------------------------------- wrong input
+
+LLAMA = {
+    "layers": 2,
+    "D": 8,
+    "V": 16,
+    "attention": {"N": 4, "K": 2, "H": 4},
+    "mlp": {"F": 16},
+}
+ENTRY = {**LLAMA, "name": "Small", "published": {"total": 1, "match": "exact"}, "source": "me"}
+
+WRONG_SHAPES: dict[str, tuple[dict[str, Any], str, str]] = {
+    "a key": ({"lyers": 2}, "lyers is no key here", "close to it: layers"),
+    "heads": ({"attention": {"N": 4, "K": 3, "H": 4}}, "attention.K is 3", "share evenly"),
+    "a size": ({"D": 0}, "D is 0, which is less than 1", "whole number from 1"),
+    "no head size": ({"attention": {"N": 4, "K": 2}}, "attention lacks H", "add H:"),
+    "a kind": ({"attention": {"kind": "mqa"}}, "attention.kind is 'mqa'", "gqa or mla"),
+    "no mlp": ({"mlp": None}, "lacks mlp and moe", "give it one"),
+    "layers": (
+        {"mlp": {"F": 1, "layers": 1}},
+        "mlp.layers and moe.layers do not add up",
+        "correct",
+    ),
+    "experts": ({"moe": {"E": 2, "k": 3, "Fe": 1, "layers": 1}}, "moe.k is 3", "use 1 to 2"),
+    "a window": ({"window": {"tokens": 4, "layers": 3}}, "window.layers is 3", "use 1 to 2"),
+    "a count": (
+        {"published": {"total": "many", "match": "exact"}},
+        "published.total",
+        "plain number",
+    ),
+    "a dtype": ({"dtypes": {"weights": "bf61"}}, "dtypes.weights is 'bf61'", "close to it: bf16"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_SHAPES)
+def test_a_wrong_entry_is_refused_in_one_message(case: str) -> None:
+    """It says where, what was found, and what to do."""
+    change, problem, fix = WRONG_SHAPES[case]
+    with pytest.raises(RooflinesError) as refused:
+        read({"small": {**ENTRY, **change}})
+    text = str(refused.value)
+    assert f"small{'' if problem.startswith('lacks') else '.'}" in text
+    assert problem in text
+    assert fix in text
+    assert text.count("fix:") == 1
+
+
+def test_two_models_cannot_share_a_name() -> None:
+    """Neither an id nor an alias, in any case."""
+    with pytest.raises(RooflinesError, match=r"two.aliases has 'ONE', a name of one"):
+        read({"one": ENTRY, "two": {**ENTRY, "aliases": ["ONE"]}})
+    with pytest.raises(RooflinesError, match="'A_b', which is no name of a model"):
+        read({"A_b": ENTRY})
+
+
+WRONG_CALLS: dict[str, tuple[Any, str]] = {
+    "an id": (
+        lambda _: models.load("lama-3.1-70b"),
+        r"'lama-3.1-70b', .*\n  close to it: llama-3.1",
+    ),
+    "a published name": (lambda _: models.load("google/gemma-27b"), "close to it: .*gemma-3-27b"),
+    "no text": (lambda _: models.load(7), "model is 7, which is no model"),
+    "tp and heads": (lambda m: m.max_batch(1e9, 1, "bf16", tp=3), "tp is 3, which does not divide"),
+    "tp and kv heads": (
+        lambda _: models.load("phi-4").max_batch(1e12, 1, "bf16", tp=4),
+        "tp is 4, which neither divides the 10 key-value heads",
+    ),
+    "tp": (lambda m: m.max_batch(1e9, 1, "bf16", tp=0.5), "tp is 0.5, which is no whole number"),
+    "dp": (lambda m: m.max_batch(1e9, 1, "bf16", dp=0), "dp is 0, which is less than 1"),
+    "a split": (lambda m: m.max_batch(1e9, 1, "bf16", cache_split="head"), "close to it: heads"),
+    "a capacity": (lambda m: m.max_batch("80GB", 1, "bf16"), "capacity is '80GB', .*no number"),
+    "no capacity": (
+        lambda m: m.max_batch(-1, 1, "bf16"),
+        "capacity is -1, which is not above zero",
+    ),
+    "a context": (lambda m: m.cache_bytes(0, "bf16"), "S is 0, which is less than 1"),
+    "a dtype": (lambda m: m.cache_bytes(1, "fp9"), "dtype is 'fp9', which is no dtype"),
+    "dtypes": (lambda m: m.weights_bytes({"weight": "bf16"}), "dtypes.weight is no key here"),
+    "their type": (lambda m: m.weights_bytes(16), "dtypes is 16\\.\n  fix: name a format"),
+    "no dtype of the cache": (
+        lambda m: m.max_batch(1, 1, {"weights": "bf16"}),
+        "dtypes lacks cache",
+    ),
+    "unknown dtypes": (lambda m: m.weights_bytes(), "dtypes are not known for llama-3.1-70b"),
+    "a phase": (lambda m: m.groups("decoding"), "phase is 'decoding', .*\n  close to it: decode"),
+    "too many new tokens": (lambda _: models.Step(1, 4, 5), "T is 5, more than the 4 tokens"),
+    "a routing": (lambda _: models.Step(1, 4, routing="random"), "routing is 'random'"),
+    "a cost": (lambda m: models.work(m.groups("decode"), "bytes", models.Step(1, 1)), "cost is"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_CALLS)
+def test_a_wrong_argument_is_refused_in_one_message(case: str) -> None:
+    """Never a traceback of something else."""
+    call, message = WRONG_CALLS[case]
+    with pytest.raises(RooflinesError, match=message) as refused:
+        call(models.load("llama-3.1-70b"))
+    assert str(refused.value).count("fix:") == 1
+
+
+def test_parameters_are_exact_beyond_what_a_float_holds() -> None:
+    """Counts are Python integers."""
+    shape = checked(Shape, {**LLAMA, "D": 2**33, "V": 2**33 + 1})
+    assert parameters_of(shape).embedding == 2**33 * (2**33 + 1)

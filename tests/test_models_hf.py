@@ -1,0 +1,253 @@
+"""A config.json gives the shape of its model, or is refused with the reason."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from hf_configs import config_of
+
+from rooflines import RooflinesError, models
+from rooflines.models.families import FAMILIES
+from rooflines.models.library import MODELS_FILE
+from rooflines.models.refused import REFUSED
+from rooflines.models.shape import Shape
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ENTRIES: dict[str, dict[str, Any]] = yaml.safe_load(MODELS_FILE.read_text(encoding="utf-8"))[
+    "models"
+]
+
+
+def same_shape(one: Shape, other: Shape) -> bool:
+    """Whether two shapes have the same sizes in the same layers."""
+
+    def sizes(shape: Shape) -> object:
+        apart = {"attention", "mlp", "moe", "window"}
+        fields = set(Shape.model_fields) - apart - {"family"}
+        mlp, moe = shape.mlp, shape.moe
+        return (
+            {name: getattr(shape, name) for name in fields},
+            shape.attention,
+            mlp and (mlp.F, mlp.bias, shape.mlp_layers),
+            moe and (moe.model_copy(update={"layers": shape.moe_layers})),
+            shape.windows,
+        )
+
+    return sizes(one) == sizes(other)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_a_config_gives_the_shape_of_the_catalogue(name: str) -> None:
+    """Of every model of the catalogue, with the keys that its family writes."""
+    known, found = models.load(name), models.from_hf(config_of(ENTRIES[name]))
+    assert same_shape(known.shape, found.shape)
+    assert found.parameters() == known.parameters()
+
+
+def test_every_family_is_tried() -> None:
+    """The models of the catalogue are of all families that are known."""
+    tried = {config_of(entry)["model_type"] for entry in ENTRIES.values()}
+    text = {"gemma3": "gemma3_text", "llama4": "llama4_text"}
+    assert {text.get(family, family) for family in tried} == set(FAMILIES)
+    assert not set(FAMILIES) & set(REFUSED)
+
+
+LLAMA = config_of(ENTRIES["llama-3.1-8b"])
+
+
+def of(name: str, **changes: object) -> dict[str, Any]:
+    """The config of a model with changed keys; a key set to `...` is removed."""
+    config = {**copy.deepcopy(config_of(ENTRIES[name])), **changes}
+    return {key: value for key, value in config.items() if value is not ...}
+
+
+def test_a_path_a_folder_and_a_mapping_are_read(tmp_path: Path) -> None:
+    """The model is named after the file, or after what the config calls itself."""
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(LLAMA), encoding="utf-8")
+    shapes = [models.from_hf(source).shape for source in (file, str(file), tmp_path, LLAMA)]
+    assert all(shape == shapes[0] for shape in shapes)
+    assert models.from_hf(file).name == str(file)
+    assert models.from_hf({**LLAMA, "_name_or_path": "me/mine"}).name == "me/mine"
+
+
+def test_stated_dtypes_are_the_defaults() -> None:
+    """torch_dtype for all; fp8 but for the head; mxfp4 for experts alone; none where unstated."""
+    stated = {
+        "llama-3.1-8b": {"weights": "bf16"},
+        "deepseek-v3": {"weights": "fp8", "experts": "fp8", "head": "bf16"},
+        "gpt-oss-120b": {"weights": "bf16", "experts": "mxfp4", "head": "bf16"},
+    }
+    for name, dtypes in stated.items():
+        found = models.from_hf(config_of(ENTRIES[name])).dtypes
+        assert found is not None
+        assert found.model_dump(exclude_none=True) == dtypes
+    assert models.from_hf(of("llama-3.1-8b", torch_dtype=...)).dtypes is None
+    new = models.from_hf(of("llama-3.1-8b", torch_dtype=..., dtype="float16"))
+    assert new.weights_bytes() == 2 * new.parameters().total
+    large = models.from_hf(config_of(ENTRIES["gpt-oss-120b"]))
+    assert large.weights_bytes() == models.load("gpt-oss-120b").weights_bytes()
+
+
+def test_what_is_left_out_is_noted() -> None:
+    """Encoders of images and layers for multi-token prediction."""
+    notes = {
+        "llama-4-scout": "the text part; the encoder of images is not counted",
+        "deepseek-v3": "without the layers for multi-token prediction",
+        "llama-3.1-8b": None,
+    }
+    for name, note in notes.items():
+        assert models.from_hf(config_of(ENTRIES[name])).note == note
+
+
+VARIANTS: dict[str, tuple[dict[str, Any], tuple[tuple[int, int | None], ...]]] = {
+    "Mistral 7B v0.1": (of("mistral-7b", sliding_window=4096), ((32, 4096),)),
+    "Qwen2 from a layer on": (
+        of("qwen2.5-7b", use_sliding_window=True, sliding_window=4096, max_window_layers=20),
+        ((20, None), (8, 4096)),
+    ),
+    "Qwen3 by types": (
+        of(
+            "qwen3-8b",
+            sliding_window=512,
+            layer_types=["full_attention"] * 30 + ["sliding_attention"] * 6,
+        ),
+        ((30, None), (6, 512)),
+    ),
+    "gpt-oss without types": (of("gpt-oss-20b", layer_types=...), ((12, None), (12, 128))),
+    "Gemma 2": (of("gemma-2-27b", num_hidden_layers=5), ((2, None), (3, 4096))),
+}
+
+
+@pytest.mark.parametrize("case", VARIANTS)
+def test_windows_are_in_the_layers_that_the_family_has_them_in(case: str) -> None:
+    """A window in every layer, from a layer on, by `layer_types`, or in every other layer."""
+    config, windows = VARIANTS[case]
+    assert models.from_hf(config).shape.windows == windows
+
+
+def test_what_changes_a_count_is_counted() -> None:
+    """Biases, dense layers among experts, no compressed queries, tied embeddings, head sizes."""
+
+    def total(name: str, **changes: object) -> int:
+        return models.from_hf(of(name, **changes)).parameters().total
+
+    llama = total("llama-3.1-8b")
+    width, layers, heads = 4096, 32, 4096 + 2 * 1024
+    assert total("llama-3.1-8b", attention_bias=True) == llama + layers * (heads + width)
+    assert total("llama-3.1-8b", mlp_bias=True) == llama + layers * (2 * 14336 + width)
+    assert total("llama-3.1-8b", tie_word_embeddings=True) == llama - 128256 * width
+    doubled = total("llama-3.1-8b", head_dim=256)
+    assert doubled == llama + layers * width * (heads + width)
+    sparse = models.from_hf(of("qwen3-30b-a3b", mlp_only_layers=[0, 1], decoder_sparse_step=2))
+    assert (sparse.shape.moe_layers, sparse.shape.mlp_layers) == (23, 25)
+    latent = models.from_hf(of("deepseek-v3", q_lora_rank=None)).shape.attention
+    assert latent.matrices(7168)[0].weights == 7168 * (128 * 192 + 576)
+
+
+REFUSALS: dict[str, tuple[Any, str]] = {
+    "an unknown family": (of("llama-3.1-8b", model_type="lama"), "'lama'.*\n  close to it: llama"),
+    "state space": (of("llama-3.1-8b", model_type="mamba2"), "'mamba2': it has state-space"),
+    "linear attention": (of("qwen3-8b", model_type="qwen3_next"), "linear-attention layers"),
+    "sparse attention": (of("deepseek-v3", model_type="deepseek_v32"), "sparse or compressed"),
+    "images": (of("llama-3.1-8b", model_type="qwen2_5_vl"), "it has an encoder of images"),
+    "a vision part": (of("llama-3.1-8b", vision_config={"a": 1}), "vision_config is set"),
+    "an encoder": (of("llama-3.1-8b", model_type="bert"), "'bert': it is an encoder"),
+    "encoder and decoder": (of("llama-3.1-8b", is_encoder_decoder=True), "is_encoder_decoder is"),
+    "unequal layers": (of("llama-3.1-8b", model_type="nemotron-nas"), "layers differ in size"),
+    "a size per layer": (of("llama-3.1-8b", intermediate_size=[1, 2]), "intermediate_size differs"),
+    "an unknown key": (
+        of("llama-3.1-8b", num_extra_experts=4),
+        "num_extra_experts is a key that configs of llama are not known to have",
+    ),
+    "a misspelt key": (
+        of("llama-3.1-8b", num_hiden_layers=4),
+        "num_hiden_layers is a key .*\n  close to it: num_hidden_layers",
+    ),
+    "linear layers by type": (
+        of("qwen3-8b", layer_types=["linear_attention"] * 36),
+        r"layer_types\[0\] is 'linear_attention': it has state-space",
+    ),
+    "types of other layers": (
+        of("gpt-oss-20b", layer_types=["full_attention"]),
+        "layer_types has 1 layers, and num_hidden_layers is 24",
+    ),
+    "a missing key": (of("llama-3.1-8b", vocab_size=...), "lacks vocab_size"),
+    "no head size": (of("qwen3-8b", head_dim=...), "lacks head_dim"),
+    "an uneven head size": (of("llama-3.1-8b", num_attention_heads=24), "is no whole number"),
+    "no family": (of("llama-3.1-8b", model_type=...), "lacks model_type"),
+    "a family of no text": (of("llama-3.1-8b", model_type=7), "model_type is 7"),
+    "a size of no number": (of("llama-3.1-8b", hidden_size="wide"), "hidden_size is 'wide'"),
+    "a switch of no truth": (of("llama-3.1-8b", attention_bias=1), "attention_bias is 1"),
+    "biases of latent attention": (
+        of("deepseek-v3", attention_bias=True),
+        "attention_bias is true",
+    ),
+    "lightning attention": (of("minimax-m2.5", attn_type_list=[1, 0]), "attn_type_list has other"),
+    "experts that do not fit": (of("mixtral-8x7b", num_experts_per_tok=9), "moe.k is 9"),
+    "a dtype": (
+        of("llama-3.1-8b", torch_dtype="bfloat61"),
+        "'bfloat61'.*\n  close to it: bfloat16",
+    ),
+    "a quantization": (
+        of("llama-3.1-8b", quantization_config={"quant_method": "awq", "bits": 4}),
+        "quantization_config.quant_method is 'awq', whose layout is not modelled",
+    ),
+    "weights of two dtypes": (
+        of(
+            "deepseek-v3", quantization_config={"quant_method": "fp8", "ignored_layers": ["q_proj"]}
+        ),
+        r"quantization_config.ignored_layers leaves out 'q_proj'",
+    ),
+    "no mapping": ([LLAMA], r"config.json is \["),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_what_could_give_a_wrong_count_is_refused(case: str) -> None:
+    """One message with the place, the reason and a fix."""
+    config, message = REFUSALS[case]
+    with pytest.raises(RooflinesError, match=message) as refused:
+        models.from_hf(config)
+    assert str(refused.value).count("fix:") == 1
+
+
+WHOLE = json.dumps(LLAMA)
+
+BROKEN: dict[str, tuple[bytes, str]] = {
+    "truncated": (WHOLE[: len(WHOLE) // 2].encode(), "is not valid JSON: .*\n  fix: download"),
+    "empty": (b"", "is not valid JSON"),
+    "a list": (b"[1, 2]", r"has \[1, 2\], which is no object"),
+    "binary": (b"\xff\xfe\x00", "is not text in UTF-8"),
+    "too deep": (b"[" * 100_000, "has JSON too deep"),
+    "too large": (b" " * (2 * 2**20 + 1), "has more than 2,097,152 bytes"),
+    "a number of thousands of digits": (
+        b'{"model_type": "llama", "hidden_size": ' + b"9" * 5000 + b"}",
+        "has JSON too deep or numbers too long",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_file_that_cannot_be_read_is_refused_with_its_name(case: str, tmp_path: Path) -> None:
+    """Truncated downloads, lists, weights in place of a config."""
+    content, message = BROKEN[case]
+    file = tmp_path / "config.json"
+    file.write_bytes(content)
+    with pytest.raises(RooflinesError, match=message) as refused:
+        models.from_hf(file)
+    assert str(refused.value).startswith(f"{file} ")
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    """A folder without config.json, a path that cannot be."""
+    with pytest.raises(RooflinesError, match=r"config\.json does not exist"):
+        models.from_hf(tmp_path)
+    with pytest.raises(RooflinesError, match="fix:"):
+        models.from_hf("a\0b")
