@@ -7,7 +7,7 @@ import subprocess
 import sys
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import model_oracle as oracle
 import pytest
@@ -21,6 +21,9 @@ from rooflines.models.counts import parameters_of
 from rooflines.models.groups import touched_experts
 from rooflines.models.library import CONVENTIONS, MODELS_FILE, model_entries, read
 from rooflines.models.shape import Shape, checked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ENTRIES: dict[str, dict[str, Any]] = yaml.safe_load(MODELS_FILE.read_text(encoding="utf-8"))[
     "models"
@@ -237,7 +240,8 @@ def test_touched_experts_are_the_expectation_of_random_choices() -> None:
     """Two of four experts, for two tokens: 4 (1 - 1/4) = 3; bounds are k and E."""
     assert touched_experts(4, 2, 2) == 3
     assert touched_experts(4, 2, 1) == 2
-    assert (touched_experts(4, 2, 9, "same"), touched_experts(4, 2, 1, "all")) == (2, 4)
+    assert touched_experts(4, 2, 9, "same") == 2
+    assert touched_experts(4, 2, 1, "all") == 4
 
 
 # ---------------------------------------------------------------- worked values
@@ -258,7 +262,8 @@ def test_a_decode_step_of_llama_3_1_70b() -> None:
     assert f"{float(flops) / 2:.4e}" == "5.1353e+12"
     assert 2 * weights == 139_003_428_864
     cache = models.work(groups, "cache", step)
-    assert (2 * cache, cache / 2) == (171_798_691_840, 42_949_672_960)
+    assert 2 * cache == 171_798_691_840
+    assert cache / 2 == 42_949_672_960
 
 
 def test_a_prefill_of_llama_3_1_70b() -> None:
@@ -303,7 +308,7 @@ def test_gpt_oss_is_as_large_as_its_download() -> None:
     assert f"{models.load('gpt-oss-20b').weights_bytes() / 1e9:.1f}" == "13.8"
 
 
-BOOK = {
+BOOK: dict[str, tuple[dict[str, Any], Callable[[models.Model], tuple[float | Fraction, float]]]] = {
     "params of 64 layers, D=4096, F=4D, multi-head": (
         {"layers": 64, "D": 4096, "V": 32000, "F": 16384, "N": 32, "K": 32, "H": 128},
         lambda model: (model.parameters().total, 1.74423e10),
@@ -451,7 +456,7 @@ WRONG_CALLS: dict[str, tuple[Any, str]] = {
         r"'lama-3.1-70b', .*\n  close to it: llama-3.1",
     ),
     "a published name": (lambda _: models.load("google/gemma-27b"), "close to it: .*gemma-3-27b"),
-    "no text": (lambda _: models.load(7), "model is 7, which is no model"),
+    "no text": (lambda _: models.load(cast("Any", 7)), "model is 7, which is no model"),
     "tp and heads": (lambda m: m.max_batch(1e9, 1, "bf16", tp=3), "tp is 3, which does not divide"),
     "tp and kv heads": (
         lambda _: models.load("phi-4").max_batch(1e12, 1, "bf16", tp=4),

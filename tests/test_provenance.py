@@ -14,6 +14,7 @@ import yaml
 import rooflines
 from rooflines.charts.families import write_family
 from rooflines.results import provenance
+from rooflines.results.model_shapes import write_model_shapes
 from rooflines.results.provenance_command import main
 from rooflines.results.records import FOLDER, record_file, recorded_outputs
 from rooflines.results.summary import write_summary
@@ -59,6 +60,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     write_skipped(planned.skipped_spec, results / "skipped.csv")
     write_summary(planned.summary_spec, results, results / "summary.csv")
+    write_model_shapes(planned.model_shapes_spec, results / "model-shapes.csv")
     for family, spec in planned.family_specs.items():
         write_family(spec, results, results / "charts" / family)
     return results
@@ -106,6 +108,14 @@ def test_an_output_says_what_made_it(written: Path, name: str) -> None:
     assert ("other" in result.sweeps) == (
         name not in ("tables/small/part-00000.parquet", "charts/chips")
     )
+
+
+def test_the_models_say_where_their_shapes_are_from(written: Path) -> None:
+    """They depend on no sweep; each has its document."""
+    result = rooflines.origin(written / "model-shapes.csv")
+    assert result.whole
+    assert result.sweeps == {}
+    assert "litgpt" in yaml.safe_load(result.text())["models"]["phi-4"]
 
 
 def test_what_is_said_of_a_sweep_is_all_its_parts(written: Path) -> None:

@@ -79,6 +79,7 @@ def test_the_results_are_those_that_are_listed(swept: Path) -> None:
         "thresholds.csv",
         "skipped.csv",
         "summary.csv",
+        "model-shapes.csv",
         "logs",
         "charts",
         "bundle",

@@ -37,7 +37,13 @@ CONFIG: dict[str, Any] = {
 }
 PARTS = ("catalogue/part-00000", "catalogue/part-00001", "own/part-00000")
 TABLES = {f"tables/{part}.parquet" for part in PARTS}
-SUMMARIES = {"thresholds.parquet", "thresholds.csv", "skipped.csv", "summary.csv"}
+SUMMARIES = {
+    "thresholds.parquet",
+    "thresholds.csv",
+    "skipped.csv",
+    "summary.csv",
+    "model-shapes.csv",
+}
 INDEX = "tables/index.csv"
 ALL_BUT_SITE = tuple(f"results/{name}" for name in (INDEX, *sorted(SUMMARIES)))
 
@@ -145,6 +151,7 @@ def test_every_job_leaves_a_log(first_run: tuple[Folder, Any]) -> None:
         "thresholds.log",
         "skipped.log",
         "summary.log",
+        "model_shapes.log",
         "bundle.log",
     }
     assert all(

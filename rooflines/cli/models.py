@@ -122,7 +122,9 @@ def _layers(model: Model) -> str:
     text = f"{shape.layers} layers, D={shape.D}, V={shape.V}"
     if shape.tied:
         text += " (tied)"
-    text += f", {shape.attention.kind} N={shape.attention.N}"
+    attention = shape.attention.model_dump(exclude_defaults=True, exclude={"kind"})
+    sizes = " ".join(key if size is True else f"{key}={size}" for key, size in attention.items())
+    text += f", {shape.attention.kind} {sizes}"
     if shape.window is not None:
         text += f", a window of {shape.window.tokens:,} in {shape.window.layers} layers"
     if shape.moe is not None:

@@ -26,9 +26,11 @@ class ModelDtypes(Entry):
     """Storage dtypes of a model: formats of the dtype catalogue."""
 
     weights: Name = Field(description="of all tensors without a class of their own")
-    experts: Name | None = Field(None, description="of routed experts; null: as weights")
-    head: Name | None = Field(None, description="of embedding and unembedding; null: as weights")
-    cache: Name | None = Field(None, description="of the cache")
+    experts: Name | None = Field(default=None, description="of routed experts; null: as weights")
+    head: Name | None = Field(
+        default=None, description="of embedding and unembedding; null: as weights"
+    )
+    cache: Name | None = Field(default=None, description="of the cache")
 
     def of(self, tensors: TensorClass) -> str:
         """The dtype of a class of tensors."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Keys"]
 
-OFF = (None, False, [], {})
+OFF: tuple[object, ...] = (None, False, [], {})
 """Values of `WITHOUT` that change no count."""
 
 HARMLESS = frozenset(

@@ -37,7 +37,9 @@ __all__ = [
 ]
 
 Phase = Literal["decode", "prefill"]
-DECODE, PREFILL = PHASES = ("decode", "prefill")
+DECODE: Phase = "decode"
+PREFILL: Phase = "prefill"
+PHASES = (DECODE, PREFILL)
 """Decode adds tokens to a cache, prefill reads a prompt. MLA computes the two differently."""
 
 TensorClass = Literal["weights", "experts", "head"]
@@ -173,14 +175,13 @@ class Mla(Entry):
         heads = self.N
         query = heads * (self.nope + self.rope)
         entry = self.kv_rank + self.rope
-        if self.q_rank is None:
-            down = (Matrix("qkv", width * (query + entry), width, query + entry),)
-        else:
+        down = [Matrix("qkv", width * (query + entry), width, query + entry)]
+        if self.q_rank is not None:
             compressed = self.q_rank + entry
-            down = (
+            down = [
                 Matrix("qkv-down", width * compressed, width, compressed),
                 Matrix("q-up", self.q_rank * query, self.q_rank, query),
-            )
+            ]
         expanded = heads * (self.nope + self.v)
         reads, writes = self.kv_rank, expanded
         if phase == DECODE:

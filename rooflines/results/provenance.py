@@ -55,6 +55,7 @@ class Origin:
         sweeps: The config, catalogue entries with sources, and dtypes of its numbers, by sweep.
         charts: The charts that it shows, as specified to their job.
         sha256: Its digest now; empty for folders.
+        models: The documents that shapes of models are read from, by model.
     """
 
     file: Path
@@ -65,6 +66,7 @@ class Origin:
     sweeps: Mapping[str, Any] = field(default_factory=dict)
     charts: Sequence[Any] = ()
     sha256: str = ""
+    models: Mapping[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
         """All of it as YAML."""
@@ -75,6 +77,7 @@ class Origin:
             "made_with": dict(self.made_with),
             "charts": list(self.charts),
             "sweeps": dict(self.sweeps),
+            "models": dict(self.models),
         }
         content |= {name: value for name, value in optional.items() if value}
         if self.sweeps:
@@ -223,7 +226,8 @@ def _as_recorded(path: Path, digest: str, match: Match, damage: str | None) -> O
     if charts:
         shown = {chart["sweep"] for chart in charts}
         sweeps = {name: sweep for name, sweep in sweeps.items() if name in shown}
-    _check_depth([sweeps, charts], DEEPEST)
+    models = spec.get("models", []) if isinstance(spec, dict) else []
+    _check_depth([sweeps, charts, models], DEEPEST)
     return Origin(
         path,
         damage or WHOLE,
@@ -233,6 +237,7 @@ def _as_recorded(path: Path, digest: str, match: Match, damage: str | None) -> O
         sweeps,
         charts,
         digest,
+        {row["model"]: row["source"] for row in models},
     )
 
 

@@ -1,0 +1,146 @@
+"""`rooflines models`, model-shapes.csv, and what README says of models."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from typing import TYPE_CHECKING
+
+from documents import README
+from hf_configs import config_of
+
+import rooflines
+from rooflines.catalogue.chips import chip_entries
+from rooflines.cli import main as cli
+from rooflines.model.columns import MODEL_SHAPES
+from rooflines.models.families import FAMILIES
+from rooflines.models.library import model_entries
+from rooflines.models.sheet import chips_that_hold, sheet
+from rooflines.results.model_shapes import write_model_shapes
+from rooflines.results.records import FOLDER, record_file
+from rooflines.run.plan import plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+TEXT = README.read_text(encoding="utf-8")
+SECTION = TEXT.partition("\n## A model\n")[2].partition("\n## ")[0]
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What a command prints on stdout."""
+    assert cli.run(list(words)) == 0
+    return capsys.readouterr().out
+
+
+def test_readme_shows_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    """Line by line; `...` stands for lines left out."""
+    (block,) = re.findall(
+        r"^```text\n\$ rooflines (.*?)\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE
+    )
+    command, shown = block
+    printed = said(capsys, *command.split())
+    before, _, after = shown.partition("...\n")
+    assert printed.startswith(before)
+    assert printed.endswith(after)
+    assert len(after.splitlines()) == 1
+
+
+def test_readme_counts_models_and_families_truly() -> None:
+    """The number of models, of exact counts, of families, and a batch."""
+    entries = model_entries()
+    exact = [entry for entry in entries.values() if entry.published.match == "exact"]
+    assert f"lists {len(entries)} published models" in SECTION
+    assert f"parameters of {len(exact)} models equal" in SECTION
+    assert len(FAMILIES) == 16
+    assert "knows sixteen families" in SECTION
+    batch = rooflines.models.load("llama-3.1-70b").max_batch(80e9, 8192, "bf16", tp=8)
+    assert f"# {batch} sequences of 8,192 tokens on 8 chips of 80 GB" in SECTION
+
+
+def test_the_list_has_every_model(capsys: pytest.CaptureFixture[str]) -> None:
+    """As text, CSV and JSON; numbers are those of the models."""
+    lines = said(capsys, "models").splitlines()
+    assert [line.split()[0] for line in lines[1:-2]] == list(model_entries())
+    rows = list(csv.DictReader(io.StringIO(said(capsys, "models", "--csv"))))
+    assert [row["model"] for row in rows] == list(model_entries())
+    for row in json.loads(said(capsys, "models", "--json")):
+        model = rooflines.models.load(row["model"])
+        assert row["parameters"] == model.parameters().total
+        assert row["cache_bytes_per_token_bf16"] == model.cache_bytes(1, "bf16")
+
+
+def test_a_sheet_has_the_numbers_of_its_model(capsys: pytest.CaptureFixture[str]) -> None:
+    """A published name is as good as an id; CSV and JSON have every number."""
+    model = rooflines.models.load("gpt-oss-120b")
+    rows = json.loads(said(capsys, "models", "openai/gpt-oss-120b", "--json"))
+    values = {row["path"]: row["value"] for row in rows}
+    assert values["parameters.total"] == model.parameters().total
+    assert values["cache_bytes.bf16.32768"] == model.cache_bytes(32768, "bf16")
+    assert values["weights_bytes.published"] == model.weights_bytes()
+    h200 = chip_entries()["h200-sxm"].memory["hbm"].capacity_bytes
+    assert h200 is not None
+    assert values["max_batch.h200-sxm.fp8.8192"] == model.max_batch(h200, 8192, "fp8")
+    assert len(list(csv.reader(io.StringIO(said(capsys, "models", "gpt-oss-120b", "--csv"))))) == (
+        len(rows) + 1
+    )
+    assert "a window of 128 in 18 layers, 128 experts" in said(capsys, "models", "gpt-oss-120b")
+
+
+def test_a_chip_holds_a_model_if_weights_and_one_cache_fit() -> None:
+    """H100 with 80 GB hold 70.6 GB in fp8 and not 141 GB in bf16; none holds DeepSeek-V3."""
+    held = {
+        chip: batches
+        for chip, _, batches in chips_that_hold(rooflines.models.load("llama-3.1-70b"))
+    }
+    assert held["h100-sxm"] == {"bf16": 0, "fp8": 7}
+    assert "l40s" not in held
+    assert not list(chips_that_hold(rooflines.models.load("deepseek-v3")))
+    assert not [line for line in sheet(rooflines.models.load("deepseek-v3")) if "max_" in line.path]
+
+
+def test_the_config_of_a_model_can_be_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The path of a config.json, or of its folder; a mistake is one message on stderr."""
+    entry = model_entries()["deepseek-v3"].model_dump(exclude_none=True)
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(config_of(entry)), encoding="utf-8")
+    for path in (file, tmp_path):
+        shown = said(capsys, "models", str(path))
+        assert "total        671,026,419,200" in shown
+        assert "without the layers for multi-token prediction" in shown
+        assert "No single chip" in shown
+        assert "as published" in shown
+    file.write_text('{"model_type": "mamba"}')
+    assert cli.run(["models", str(file)]) == 2
+    assert capsys.readouterr().err.startswith(f"{file}: model_type is 'mamba': it has state-space")
+
+
+def test_the_file_of_the_workflow_has_the_models(tmp_path: Path) -> None:
+    """The columns of the dictionary, a record, no formula, and no empty required cell."""
+    (tmp_path / FOLDER).mkdir()
+    config = {
+        "sweeps": {
+            "s": {"operation": "dot", "grid": {"D": 1}, "dtypes": "fp32", "chips": "tpu-v5e"}
+        }
+    }
+    spec = plan(rooflines.load_config(config)).model_shapes_spec
+    file = tmp_path / "model-shapes.csv"
+    write_model_shapes(spec, file)
+    assert record_file(tmp_path, file).is_file()
+    rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))))
+    assert [row["model"] for row in rows] == list(model_entries())
+    assert list(rows[0]) == [column.name for column in MODEL_SHAPES]
+    for column in MODEL_SHAPES:
+        assert column.null or all(row[column.name] for row in rows)
+    assert not [cell for row in rows for cell in row.values() if cell[:1] in tuple("=+-@")]
+    by_id = {row["model"]: row for row in rows}
+    windowed = {name: row["windowed_elements_per_token"] for name, row in by_id.items()}
+    assert windowed["gpt-oss-20b"] == "12288"
+    assert by_id["llama-3.1-8b"]["window"] == ""
+    assert by_id["glm-4.5-air"]["note"].endswith("the count is without both token tables")
