@@ -207,6 +207,45 @@ def test_chips_beyond_the_key_value_heads_replicate_the_cache() -> None:
     assert (cache_shares(latent, 16), cache_shares(latent, 16, "batch")) == (1, 16)
 
 
+def test_latent_attention_is_absorbed_in_decode_and_expanded_in_prefill() -> None:
+    """The work of a pair differs, the weights that are read do not."""
+    sizes = {"N": 2, "q_rank": 3, "kv_rank": 5, "nope": 7, "rope": 11, "v": 13}
+    model = models.Model("small", checked(Shape, {**LLAMA, "attention": {"kind": "mla", **sizes}}))
+    decode, prefill = model.groups("decode"), model.groups("prefill")
+    per_pair = [
+        group.flops["B", "pairs"]
+        for groups in (decode, prefill)
+        for group in groups
+        if group.name == "attention"
+    ]
+    assert per_pair == [2 * (2 * (5 + 11) + 2 * 5), 2 * (2 * (7 + 11) + 2 * 13)]
+    step = models.Step.prefill(2, 100)
+    assert models.work(decode, "weights", step) == models.work(prefill, "weights", step)
+
+
+def test_groups_move_the_activations_that_a_kernel_reads_and_writes() -> None:
+    """In the order in which they run; D=8, N=4, K=2, H=4, F=16, V=16; 3 sequences, 5 tokens."""
+    moe = {"E": 4, "k": 2, "Fe": 6, "shared": 1, "layers": 1}
+    model = models.Model("small", checked(Shape, {**LLAMA, "mlp": {"F": 16}, "moe": moe}))
+    step = models.Step.prefill(3, 5)
+    moved = [
+        (group.name, group.count, group.of("reads", step) / 15, group.of("writes", step) / 15)
+        for group in model.groups("prefill")
+    ]
+    assert moved == [
+        ("embed", 1, 0, 8),
+        ("qkv", 2, 8, 32),
+        ("attention", 2, 16, 16),
+        ("o", 2, 16, 8),
+        ("gate-up", 1, 8, 16),
+        ("down", 1, 16, 8),
+        ("router", 1, 8, 0),
+        ("experts", 1, 16, 16),
+        ("shared", 1, 8, 8),
+        ("unembed", 1, Fraction(8, 5), Fraction(16, 5)),
+    ]
+
+
 def test_one_sequence_reads_the_experts_of_one_token() -> None:
     """DeepSeek-V3 at batch 1: 37e9 parameters are read, not 671e9; at batch 4096 nearly all."""
     groups = models.load("deepseek-v3").groups("decode")
@@ -417,6 +456,11 @@ WRONG_SHAPES: dict[str, tuple[dict[str, Any], str, str]] = {
         {"mlp": {"F": 1, "layers": 1}},
         "mlp.layers and moe.layers do not add up",
         "correct",
+    ),
+    "no layers": (
+        {"moe": {"E": 2, "k": 1, "Fe": 1}},
+        "mlp.layers is not stated, nor is moe.layers",
+        "state one",
     ),
     "experts": ({"moe": {"E": 2, "k": 3, "Fe": 1, "layers": 1}}, "moe.k is 3", "use 1 to 2"),
     "a window": ({"window": {"tokens": 4, "layers": 3}}, "window.layers is 3", "use 1 to 2"),

@@ -145,7 +145,7 @@ def test_what_changes_a_count_is_counted() -> None:
     assert total("llama-3.1-8b", tie_word_embeddings=True) == llama - 128256 * width
     doubled = total("llama-3.1-8b", head_dim=256)
     assert doubled == llama + layers * width * (heads + width)
-    sparse = models.from_hf(of("qwen3-30b-a3b", mlp_only_layers=[0, 1], decoder_sparse_step=2))
+    sparse = models.from_hf(of("qwen3-30b-a3b", mlp_only_layers=[1], decoder_sparse_step=2))
     assert (sparse.shape.moe_layers, sparse.shape.mlp_layers) == (23, 25)
     latent = models.from_hf(of("deepseek-v3", q_lora_rank=None)).shape.attention
     assert latent.matrices(7168)[0].weights == 7168 * (128 * 192 + 576)
@@ -205,6 +205,14 @@ REFUSALS: dict[str, tuple[Any, str]] = {
         ),
         r"quantization_config.ignored_layers leaves out 'q_proj'",
     ),
+    "a projection without fp8": (
+        of(
+            "deepseek-v3",
+            quantization_config={"quant_method": "fp8", "ignored_layers": ["mlp.gate_proj"]},
+        ),
+        "leaves out 'mlp.gate_proj', so that weights have two dtypes",
+    ),
+    "a text part of llama": (of("llama-3.1-8b", text_config={}), "text_config is a key"),
     "no mapping": ([LLAMA], r"config.json is \["),
 }
 

@@ -16,6 +16,9 @@ __all__ = ["FAMILIES"]
 
 Form = dict[str, Any]
 
+BETAS = ("full_attention", "linear_attention", "mlp")
+"""Residual scales of MiniMax: constants, not parameters."""
+
 FULL, SLIDING, CHUNKED = "full_attention", "sliding_attention", "chunked_attention"
 
 
@@ -128,7 +131,9 @@ def mistral(keys: Keys) -> Form:
 
 def phi3(keys: Keys) -> Form:
     """Phi-3 and Phi-4, whose projections are fused."""
-    keys.off("attention_bias", "biases of phi3 are not known")
+    for name in ("attention_bias", "mlp_bias", "lm_head_bias"):
+        keys.off(name, "biases of phi3 are not known")
+    keys.ignore("full_attn_mod", "interpolate_factor")
     return mistral(keys)
 
 
@@ -185,9 +190,9 @@ def _mixed(layers: int, sparse: int, moe: Form, dense: Callable[[], Form]) -> Fo
 def gemma2(keys: Keys) -> Form:
     """Gemma 2: a window in every other layer, the first one included."""
     layers = keys.size("num_hidden_layers")
-    window = _window(
-        keys, keys.maybe("sliding_window"), [index % 2 == 0 for index in range(layers)]
-    )
+    tokens = keys.maybe("sliding_window") or keys.maybe("sliding_window_size")
+    keys.ignore("sliding_window_size")
+    window = _window(keys, tokens, [index % 2 == 0 for index in range(layers)])
     attention = _heads(keys, own_size=True, bias=_bias(keys, "qkvo"))
     return _form(keys, attention, tied=True, mlp=_dense(keys), window=window, norms_per_layer=4)
 
@@ -298,7 +303,9 @@ def minimax_m2(keys: Keys) -> Form:
         raise RooflinesError("attn_type_list", f"has other kinds: {RECURRENT}", fix)
     keys.only("qk_norm_type", "per_layer", reason="norms of another size")
     keys.only("shared_intermediate_size", 0, reason="shared experts are not known of minimax_m2")
-    keys.ignore("use_mtp", "num_mtp_modules", "mtp_transformer_layers")
+    keys.only("sliding_window", 0, reason="windows of minimax_m2 are not known")
+    keys.ignore("use_mtp", "num_mtp_modules", "mtp_transformer_layers", "mlp_intermediate_size")
+    keys.ignore("shared_moe_mode", *(f"layernorm_{kind}_beta" for kind in BETAS))
     norm = "all" if keys.flag("use_qk_norm", default=True) else None
     moe = {
         "E": keys.size("num_local_experts"),

@@ -156,7 +156,7 @@ def groups_of(shape: Shape, phase: Phase) -> tuple[Group, ...]:
 
     Args:
         shape: The model.
-        phase: `decode`, or `prefill`; they differ for MLA only.
+        phase: `decode`, or `prefill` of whole prompts (T = S); they differ for MLA only.
 
     Raises:
         RooflinesError: There is no such phase.

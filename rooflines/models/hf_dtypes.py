@@ -32,8 +32,17 @@ FP8_KEYS = frozenset(
 """Keys of a quantization to fp8; its scales, one per tensor or block of 128 x 128, are not
 counted."""
 
-UNQUANTIZED = ("gate", "lm_head", "e_score_correction_bias", "embed_tokens", "norm", "router")
-"""Modules that a quantization may leave out without a change of the dtype of weights or experts."""
+UNQUANTIZED = (
+    "gate",
+    "router",
+    "e_score_correction_bias",
+    "lm_head",
+    "embed_tokens",
+    "norm",
+    "input_layernorm",
+    "post_attention_layernorm",
+)
+"""The last names of modules that a quantization may leave out: routers, tables and norms."""
 
 OTHERS = "self_attn"
 """The module that mxfp4 leaves out besides: all but the experts."""
@@ -49,7 +58,7 @@ def published_dtypes(keys: Keys) -> ModelDtypes | None:
     """
     base = _base(keys)
     quantization = keys.get("quantization_config")
-    keys.ignore("torch_dtype", "dtype", "text_config")
+    keys.ignore("torch_dtype", "dtype")
     if quantization is None:
         return None if base is None else ModelDtypes(weights=base)
     if not isinstance(quantization, Mapping):
@@ -101,6 +110,6 @@ def _check(quantization: Mapping[str, Any], left_out: tuple[str, ...]) -> None:
             raise RooflinesError(f"{place}.{key}", "is no key that is known", FIX)
     for key in ("modules_to_not_convert", "ignored_layers"):
         for module in quantization.get(key) or ():
-            if not isinstance(module, str) or not any(name in module for name in left_out):
+            if not isinstance(module, str) or module.rpartition(".")[2] not in left_out:
                 problem = f"leaves out {quote(module)}, so that weights have two dtypes"
                 raise RooflinesError(f"{place}.{key}", problem, FIX)

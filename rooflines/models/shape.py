@@ -305,6 +305,10 @@ class Shape(Entry):
     def _layers_add_up(self) -> Self:
         if self.mlp is None and self.moe is None:
             raise RooflinesError("", "lacks mlp and moe", "give it one of them, or both")
+        both = [part for part in (self.mlp, self.moe) if part is not None]
+        if len(both) > 1 and all(part.layers is None for part in both):
+            problem = "is not stated, nor is moe.layers: which layers have experts is unknown"
+            raise RooflinesError("mlp.layers", problem, "state one of them")
         if self.window is not None and self.window.layers > self.layers:
             raise RooflinesError(
                 "window.layers",
