@@ -111,7 +111,9 @@ def test_blocked_evaluation_does_not_depend_on_the_block(
         )
         other = whole_rows(SWEEP, whole.columns, 5, SWEEP.rows - 7).collect()
         assert_frame_equal(
-            other.with_columns(pl.col(TEXTS).cast(pl.Categorical)), whole[5:-7], rel_tol=1e-14
+            other.with_columns(pl.col(set(TEXTS) & {*whole.columns}).cast(pl.Categorical)),
+            whole[5:-7],
+            rel_tol=1e-14,
         )
 
 
