@@ -168,8 +168,3 @@ def test_the_page_has_these_numbers() -> None:
         number: (printed, float(f"{find():.3g}"))
         for number, (printed, _, find) in {**COVERED, **DIFFERENT}.items()
     }
-
-
-if __name__ == "__main__":
-    for number, (printed, *_, find) in sorted({**COVERED, **DIFFERENT}.items()):
-        print(number, printed, f"{find():.3g}")
