@@ -102,7 +102,7 @@ def _long_form(op: Operation, form: Mapping[str, object]) -> Sharding:
             one_of(first, FIRST, "no collective of an operand", fix)
         operand, collective = FIRST[str(first)]
         transfers.append((operand, collective))
-        name.append(f"{collective if collective == ALL_TO_ALL else 'gather'}-{operand}")
+        name.append(f"{collective.replace('all-gather', 'gather')}-{operand}")
     if then is not None:
         fix = f"use one of {', '.join(THEN)}, or leave it out"
         with placed("then"):
