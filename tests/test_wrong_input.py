@@ -1219,6 +1219,13 @@ def test_an_alias_is_the_value_it_stands_for(tmp_path: Path) -> None:
     assert rooflines.rows(config, "again").collect()["dtypes"].unique().to_list() == ["w8a16"]
 
 
+def test_a_mapping_that_merges_itself_is_refused(tmp_path: Path) -> None:
+    """Its mistakes get one message, each with its line."""
+    message = message_of("sweeps:\n  mlp: &mlp\n    <<: *mlp\n    operation: 7\n", tmp_path)
+    assert_form(message, FILE, mistakes=2)
+    assert "wrong.yaml:4: sweeps.mlp.operation is 7" in message
+
+
 def test_a_mapping_is_refused_in_the_same_words() -> None:
     """A config given as a mapping is checked like a file."""
     grid = {"B": 1, "D": 512, "F": "D"}
