@@ -4,8 +4,8 @@
 """
 
 import os
-import re
 import random
+import re
 import shutil
 import subprocess
 from pathlib import Path
