@@ -202,10 +202,7 @@ def test_a_whole_number_has_bounds(written: object, bounds: dict[str, int], says
 
 # ---------------------------------------------------------------- operations
 
-HOW = (
-    "name one of matmul, per-example-matmul, dot, sequence-matmul, "
-    "or write an einsum of two operands such as 'BD,DF->BF'"
-)
+HOW = f"name one of {', '.join(NAMED)}, or write an einsum of two operands such as 'BD,DF->BF'"
 OWN = "give each dimension a letter of its own"
 SHARED = "contract only what both operands share: sum over {0} beforehand, or keep it in the result"
 NO_OPERATIONS = {

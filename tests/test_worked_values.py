@@ -10,8 +10,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import written
-from written import Written
+from written import Written, run_cases
 
 import rooflines
 from rooflines.model.columns import METRICS
@@ -19,12 +18,14 @@ from rooflines.model.columns import METRICS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from conftest import Once
+
 SWEEPS = {"v5e-82": "v5e", "v5e-243": "v5e-243", "h100-sxm": "h100"}
 
 
 @pytest.fixture(scope="session", name="files")
-def _files(tmp_path_factory: pytest.TempPathFactory) -> Written:
-    return Written(written.results(tmp_path_factory.getbasetemp()))
+def _files(once: Once) -> Written:
+    return Written(once("worked-values", run_cases) / "results")
 
 
 def ridge(row: dict[str, Any]) -> float:

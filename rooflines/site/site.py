@@ -13,6 +13,7 @@ import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -189,6 +190,7 @@ def _assets() -> Iterator[tuple[str, bytes]]:
     yield "assets/LICENSES.txt", "\n".join(parts).encode()
 
 
+@cache
 def _vega() -> bytes:
     """Vega, wrapped in a function: its short global names would clash with other scripts."""
     return f"(function(){{{vlc.javascript_bundle(EXPORTS, vl_version=VEGA_LITE)}}})();\n".encode()

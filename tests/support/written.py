@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+from trials import TABLES
 
 from rooflines.model.columns import TEXTS
 
@@ -16,29 +16,14 @@ ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "tests" / "cases" / "worked.yaml"
 
 
-@functools.cache
-def results(base: Path) -> Path:
-    """Run the workflow once in a new folder below `base`, and return its results folder."""
-    folder = base / "worked-values"
-    folder.mkdir(exist_ok=True)
+def run_cases(folder: Path) -> None:
+    """Run the workflow in a folder; all but the site."""
     command: list[str | Path] = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        "--cores",
-        "2",
-        "--snakefile",
-        ROOT / "Snakefile",
+        *(sys.executable, "-m", "snakemake", "--cores", "2", *TABLES),
+        *("--snakefile", ROOT / "Snakefile", "--configfile", CONFIG, "--directory", folder),
     ]
-    run = subprocess.run(
-        [*command, "--configfile", CONFIG, "--directory", folder],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert run.returncode == 0, run.stdout + run.stderr
-    return folder / "results"
 
 
 class Written:

@@ -111,7 +111,7 @@ def _bandwidths(entry: Chip, of: Selection, chip: str, target: Target) -> Iterat
                 "bytes_per_s": float(rate.per_s),
             }
     split = _of_split(of, chip_rows)
-    whole = {name.partition(" ")[0] for name in split}
+    whole = {part for name in split for part in name.partition(" ")[0].split("+")}
     pairs = {name: each for name, each in _of_pairs(entry, target).items() if name not in whole}
     for name, per_s in {**split, **pairs}.items():
         yield {"kind": "network", "name": name, "flops_per_s": peak, "bytes_per_s": per_s}

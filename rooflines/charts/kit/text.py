@@ -21,6 +21,7 @@ __all__ = [
     "chip_label",
     "listed",
     "on_chips",
+    "over_text",
     "part_name",
     "shorten",
     "sizes_text",
