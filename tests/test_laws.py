@@ -18,6 +18,7 @@ from polars.testing import assert_frame_equal
 from random_sweeps import check, configs
 
 import rooflines
+from rooflines.model.resources import RATES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -222,7 +223,7 @@ def test_a_sweep_cut_in_two_has_the_same_rows(config: dict[str, Any], data: st.D
     lists: dict[tuple[str, ...], list[Any]] = {
         (key,): value
         for key, value in sweep.items()
-        if isinstance(value, list) and key not in ("thresholds", "shards", "sharding")
+        if isinstance(value, list) and key not in ("thresholds", "shares", "shards", "sharding")
     }
     lists |= {
         ("grid", dim): sizes
@@ -299,17 +300,22 @@ def test_more_chips_never_take_longer_to_multiply(config: dict[str, Any]) -> Non
 def disagreements(
     table: pl.DataFrame, thresholds: pl.DataFrame, axis: str, dims: list[str]
 ) -> pl.DataFrame:
-    """Return the rows of a table whose bound contradicts the thresholds along an axis."""
-    fixed = [name for name in (*KEYS, *dims) if name != axis]
-    names = (*fixed, axis, "bound", "critical", "limit")
+    """Return the rows of a table whose bound contradicts the thresholds along an axis, at share 1.
+
+    No rows if no threshold has it.
+    """
+    solved = plain(thresholds).filter(pl.col("axis") == axis, pl.col("share") == 1)
+    forms = ["axes"] if "axes" in table.columns and axis != "shards" else []
+    fixed = [name for name in (*KEYS, *forms, *dims) if name != axis]
+    names = (*fixed, "bound", "critical", "limit")
     found = plain(table).join(
-        plain(thresholds.filter(pl.col("axis") == axis)),
+        solved,
         on=fixed,
         how="inner",
         nulls_equal=True,
         suffix="_solved",
     )
-    assert axis == "shards" or found.height == table.height
+    assert axis == "shards" or found.height == (table.height if 1 in thresholds["share"] else 0)
     compute, critical = pl.col("bound") == "compute", pl.col("critical")
     endless = critical.is_null() & pl.col("limit").is_null()
     if axis == "shards":
@@ -319,6 +325,8 @@ def disagreements(
             | (endless & (pl.col(axis) == 1) & ~compute)
         )
         wrong = wrong | (critical.is_null() & ~endless & compute)
+    elif axis in RATES:
+        wrong = compute != (pl.col("outcome") == "always")
     else:
         wrong = compute != (pl.col(axis) >= critical).fill_null(value=False)
     return found.filter(wrong).select(names)

@@ -238,7 +238,10 @@ TEXTS = ("chip", "dtypes", "sharding", "shape", "network", "memory")
 def known_thresholds(config: rooflines.Config, chart: Spec) -> pl.DataFrame:
     """The thresholds of a chart's chips and dtypes, from the first memory level, computed once."""
     return _known(
-        config, chart, "thresholds", lambda: rooflines.thresholds(config, chart.sweep).lazy()
+        config,
+        chart,
+        "thresholds",
+        lambda: rooflines.thresholds(config, chart.sweep).filter(pl.col("share") == 1).lazy(),
     )
 
 
