@@ -30,13 +30,16 @@ types: .venv/ready-dev
 	@$(BIN)/mypy --no-error-summary
 
 # worksteal: files differ a hundredfold in time, so whole files per worker would leave one worker idle.
+# Three workers on two cores: one of them often waits, for a browser or for a run that another one makes.
 tests: .venv/ready-dev
 	@command -v chromium chromium-browser google-chrome > /dev/null || echo "No browser found, browser tests are skipped: apt-get install chromium"
 	@echo "Running the tests"
-	@$(BIN)/pytest --quiet --numprocesses 2 --dist worksteal
+	@$(BIN)/pytest --quiet --numprocesses 3 --dist worksteal
 
 verify: .venv/ready-dev  ## long tests: every row against exact arithmetic, a hundred killed runs, full disks (half an hour)
-	@$(BIN)/pytest --quiet --numprocesses 2 --dist loadfile tests/verify
+	@HYPOTHESIS_PROFILE=thorough $(BIN)/pytest --quiet --numprocesses 2 --dist loadfile tests/verify $(RANDOM_SWEEPS)
+
+RANDOM_SWEEPS := tests/test_properties.py tests/test_laws.py tests/test_ranges.py tests/test_space.py
 
 mutate: .venv/ready-mutate  ## mutation test of the formulas; tests/verify/mutants.md explains the survivors (hours)
 	@$(BIN)/python tests/verify/mutate.py

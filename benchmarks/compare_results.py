@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 __all__ = ["differences", "main"]
 
-PATTERNS = ("tables/*/*.parquet", "thresholds.parquet", "thresholds.csv", "skipped.csv")
+PATTERNS = (
+    "tables/*/*.parquet",
+    "thresholds.parquet",
+    "thresholds.csv",
+    "skipped.csv",
+    "summary.csv",
+)
 MOST_SHOWN = 3
 
 

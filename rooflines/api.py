@@ -138,13 +138,15 @@ def columns() -> pl.DataFrame:
     """The column dictionary.
 
     Returns:
-        `file` (table, thresholds or skipped), `column`, `unit`, `meaning`, `null` (its meaning).
+        `file` (table, thresholds, skipped or summary), `column`, `unit`,
+        `meaning`, `null` (its meaning).
     """
     dims = ("B", "D", "F")
     files = {
         "table": dictionary.table_columns(dims),
         "thresholds": dictionary.threshold_columns(dims),
         "skipped": dictionary.SKIPPED,
+        "summary": dictionary.SUMMARY,
     }
     records = [
         {"file": file, **asdict(column)} for file, entries in files.items() for column in entries

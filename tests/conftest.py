@@ -4,14 +4,19 @@ import fcntl
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 REPOSITORY = Path(__file__).parent.parent
 
 Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
+Once = Callable[[str, Callable[[Path], object]], Path]
 
 
 @pytest.fixture(scope="session")
@@ -42,18 +47,43 @@ def snakemake() -> Snakemake:
 
 
 @pytest.fixture(scope="session")
-def default_results(
-    tmp_path_factory: pytest.TempPathFactory, repository: Path, snakemake: Snakemake
-) -> Path:
-    """The results of the default config, read only: one run per session, by the first worker."""
+def browser() -> "Iterator[Browser]":
+    """Debian's Chromium, one per worker; tests that use it are skipped without."""
+    from visits import CHROMIUM, chromium  # noqa: PLC0415, most tests need no browser
+
+    if CHROMIUM is None:
+        pytest.skip("no browser: apt-get install chromium")
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """Make a folder once per session, by the first worker that asks for its name; read only."""
     base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "default"
-    folder.mkdir(exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "done").exists():
-            options = ("--snakefile", repository / "Snakefile", "--directory", folder)
-            done = snakemake(*options, cwd=folder)
-            assert done.returncode == 0, done.stdout
-            (folder / "done").touch()
-    return folder / "results"
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def made(name: str, make: Callable[[Path], object]) -> Path:
+        folder = base / name
+        folder.mkdir(exist_ok=True)
+        with (base / f"{name}.lock").open("a+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock.seek(0)
+            if lock.read() != "made":
+                make(folder)
+                lock.write("made")
+        return folder
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def default_results(once: Once, repository: Path, snakemake: Snakemake) -> Path:
+    """The results of the default config, read only."""
+
+    def run(folder: Path) -> None:
+        options = ("--snakefile", repository / "Snakefile", "--directory", folder)
+        done = snakemake(*options, cwd=folder)
+        assert done.returncode == 0, done.stdout
+
+    return once("default", run) / "results"

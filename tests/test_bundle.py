@@ -13,11 +13,12 @@ from typing import Any
 import polars as pl
 import pytest
 from bundles import CHARTS, CHIPS, CONFIG, HOSTILE, made_bundle, unpacked, write_family
+from conftest import Once
 from polars.testing import assert_frame_equal
 
 from rooflines import RooflinesError, load_config, thresholds
 from rooflines.site.pages import PAGES, POLICY
-from rooflines.site.site import FILES, write_bundle
+from rooflines.site.site import FILES, _vega, write_bundle
 from rooflines.site.threshold_data import MOST_ROWS
 
 FOREIGN = {
@@ -30,9 +31,9 @@ FOREIGN = {
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(once: Once) -> Path:
     """A site, not to be changed."""
-    return made_bundle(tmp_path_factory.mktemp("bundle"))
+    return once("small-site", made_bundle) / "bundle"
 
 
 def put(path: Path) -> tuple[str, Any]:
@@ -96,6 +97,7 @@ def test_every_file_that_a_page_names_is_there(site: Path) -> None:
 
 def test_two_bundles_are_the_same_byte_for_byte(site: Path, tmp_path: Path) -> None:
     """The manifest has the digests of all files but PDF."""
+    _vega.cache_clear()
     other = made_bundle(tmp_path)
     files = sorted(path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file())
     assert files == sorted(

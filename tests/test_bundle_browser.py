@@ -8,54 +8,46 @@ import polars as pl
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from bundles import CHARTS, CHIPS, CONFIG, HOSTILE, made_bundle
+from conftest import Once
 from playwright.sync_api import Browser, expect
-from visits import CHROMIUM, Visit, chromium, drawn, line, serving
+from visits import Visit, drawn, line, serving
 
 from rooflines import load_config, thresholds
 from rooflines.site.pages import PAGES
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no browser: apt-get install chromium")
 
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1360, "height": 900}
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(once: Once) -> Path:
     """A site, not to be changed."""
-    return made_bundle(tmp_path_factory.mktemp("bundle"))
+    return once("small-site", made_bundle) / "bundle"
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Debian's Chromium."""
-    with chromium() as started:
-        yield started
+def page_of_all(browser: Browser, site: Path) -> Iterator[Visit]:
+    """The page that all visits share: a new one takes longer than to load it again."""
+    context = browser.new_context(accept_downloads=True, reduced_motion="reduce")
+    yield Visit(context, site.as_uri())
+    context.close()
 
 
 Visits = Callable[..., Visit]
 
 
 @pytest.fixture
-def visit(browser: Browser, site: Path) -> Iterator[Visits]:
+def visit(page_of_all: Visit) -> Iterator[Visits]:
     """Start a visit; at the end no visit may have an error or a request to another host."""
-    contexts, visits = [], []
+    page_of_all.faults.clear()
 
-    def start(viewport: dict[str, int] = DESK, theme: str = "light", base: str = "") -> Visit:
-        contexts.append(
-            browser.new_context(
-                viewport=viewport,  # type: ignore[arg-type]
-                color_scheme=theme,  # type: ignore[arg-type]
-                accept_downloads=True,
-                reduced_motion="reduce",
-            )
-        )
-        visits.append(Visit(contexts[-1], base or site.as_uri()))
-        return visits[-1]
+    def start(viewport: dict[str, int] = DESK, theme: str = "light") -> Visit:
+        page_of_all.page.set_viewport_size(viewport)  # type: ignore[arg-type]
+        page_of_all.page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        page_of_all.page.mouse.move(0, 0)
+        return page_of_all
 
     yield start
-    for context in contexts:
-        context.close()
-    assert [fault for one in visits for fault in one.faults] == []
+    assert page_of_all.faults == []
 
 
 # ---------------------------------------------------------------- charts
@@ -226,12 +218,18 @@ def test_no_page_is_wider_than_the_window(
     assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+STATES = [f"index.html#chart={CHARTS[2]}", "chips.html#chip=h100-sxm"]
+
+
 @pytest.mark.parametrize(
-    "address", [*PAGES, f"index.html#chart={CHARTS[2]}", "chips.html#chip=h100-sxm"]
+    ("address", "theme"),
+    [
+        *((page, theme) for page in PAGES for theme in ("light", "dark")),
+        *((s, "light") for s in STATES),
+    ],
 )
 def test_axe_finds_nothing_serious(visit: Visits, address: str, theme: str) -> None:
-    """Names, roles, contrast and order, in both themes."""
+    """Names, roles, contrast and order: each page in both themes."""
     page = visit(theme=theme).open(address)
     for details in page.locator("details:not([hidden])").all()[:3]:
         details.evaluate("(element) => { element.open = true; }")
@@ -389,25 +387,25 @@ def test_chips_are_found_sorted_and_opened(visit: Visits) -> None:
 
 
 @pytest.fixture
-def served(site: Path) -> Iterator[str]:
-    """The address of a web server with a strict policy that serves the site."""
-    with serving(site) as address:
-        yield address
+def served(browser: Browser, site: Path) -> Iterator[Visit]:
+    """A visit to a web server with a strict policy that serves the site."""
+    with serving(site) as address, browser.new_context(reduced_motion="reduce") as context:
+        yield Visit(context, address)
 
 
-def test_a_strict_policy_of_a_web_server_holds(visit: Visits, served: str) -> None:
+def test_a_strict_policy_of_a_web_server_holds(served: Visit) -> None:
     """Everything is drawn, filtered and sorted without eval, inline scripts or inline styles."""
-    one = visit(base=served)
     for chart in CHARTS:
-        drawn(one.open(f"index.html#chart={chart}"), chart)
-    page = one.open("index.html")
+        drawn(served.open(f"index.html#chart={chart}"), chart)
+    page = served.open("index.html")
     page.get_by_label("Chip").select_option("h100-sxm")
     expect(page.locator("#title")).to_have_text(re.compile("^h100-sxm"))
     page.locator("#plot .mark-symbol path").nth(1).hover()
     page.wait_for_selector("#vg-tooltip-element.visible")
-    assert one.open("thresholds.html").locator("#body tr").count()
-    one.open("chips.html")
-    one.open("model.html")
+    assert served.open("thresholds.html").locator("#body tr").count()
+    served.open("chips.html")
+    served.open("model.html")
+    assert served.faults == []
 
 
 def test_names_of_a_config_run_nowhere(visit: Visits) -> None:

@@ -1,62 +1,33 @@
-"""The site of a workflow run with a hostile name: every chart in a browser, in every state."""
+"""The sites of workflow runs, of the default config and with a hostile name, in a browser."""
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from bundles import HOSTILE
-from conftest import Snakemake
+from conftest import Once
+from hostile import KINDS, run_hostile
 from playwright.sync_api import Browser, Page
-from visits import CHROMIUM, Visit, chromium
+from visits import Visit
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no browser: apt-get install chromium")
-
-CONFIG: dict[str, Any] = {
-    "sweeps": {
-        "decode": {
-            "operation": "matmul",
-            "grid": {"B": {"from": 1, "to": 4096, "factor": 2}},
-            "shapes": [
-                {"name": HOSTILE, "D": 4096, "F": 14336},
-                {"name": "llama-3-8b-down", "D": 14336, "F": 4096},
-            ],
-            "dtypes": ["bf16", "fp8"],
-            "chips": ["h100-sxm", "tpu-v5e"],
-            "sharding": ["none", "column/gather-x"],
-            "shards": [1, 2, 4, 8],
-            "thresholds": ["B", "shards"],
-        },
-        "sizes": {
-            "operation": "matmul",
-            "grid": {
-                "B": {"from": 1, "to": 4096, "factor": 2},
-                "D": [256, 1024, 4096],
-                "F": [256, 1024, 4096],
-            },
-            "dtypes": ["bf16"],
-            "chips": ["h100-sxm", "tpu-v5e"],
-        },
-    },
-}
+from rooflines.charts.registry import charts as all_charts
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory, repository: Path, snakemake: Snakemake) -> Path:
-    """The folder that a run of the workflow publishes."""
-    folder = tmp_path_factory.mktemp("workflow")
-    (folder / "my.yaml").write_text(yaml.safe_dump(CONFIG))
-    done = snakemake("--snakefile", repository / "Snakefile", "--configfile", "my.yaml", cwd=folder)
-    assert done.returncode == 0, done.stdout
-    return folder / "results" / "bundle"
+def hostile(once: Once) -> Path:
+    """The site of a run with hostile names."""
+    return once("hostile", run_hostile) / "results" / "bundle"
 
 
 @pytest.fixture(scope="module")
+def default(default_results: Path) -> Path:
+    """The site of the default config, which has every kind of chart."""
+    return default_results / "bundle"
+
+
 def charts(site: Path) -> list[dict[str, Any]]:
-    """The charts that the page lists."""
+    """The charts that a site lists."""
     text = re.fullmatch(
         r'ROOFLINES\.put\("charts",(.*)\);\n',
         (site / "assets" / "charts-data.js").read_text(),
@@ -65,13 +36,6 @@ def charts(site: Path) -> list[dict[str, Any]]:
     assert text
     listed: list[dict[str, Any]] = json.loads(text[1])["charts"]
     return listed
-
-
-@pytest.fixture
-def browser() -> Iterator[Browser]:
-    """Debian's Chromium."""
-    with chromium() as started:
-        yield started
 
 
 def choices(page: Page) -> list[tuple[str, str]]:
@@ -83,57 +47,85 @@ def choices(page: Page) -> list[tuple[str, str]]:
     return options
 
 
-@pytest.mark.parametrize(
+def check_every_chart(
+    browser: Browser, site: Path, theme: str, width: int, *, chosen: bool
+) -> None:
+    """Check that a site draws each chart, and each of a reader's choices if `chosen`.
+
+    Marks, text, a title; no error, request or executed name; no page wider than its window.
+    """
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)  # type: ignore[arg-type]
+    visit = Visit(context, site.as_uri())
+    page = visit.open("index.html")
+    for chart in charts(site):
+        drawn = f"#stage[data-drawn='{chart['id']} {theme}']:not([aria-busy])"
+        page.evaluate("(chart) => ROOFLINES.go({ chart })", chart["id"])
+        page.wait_for_selector(drawn)
+        for name, value in [("chart", chart["id"]), *(choices(page) if chosen else [])]:
+            page.evaluate("([name, value]) => ROOFLINES.go({ [name]: value })", [name, value])
+            page.wait_for_selector(drawn)
+            assert page.locator("#plot svg text").count() > 1, f"{chart['id']} {name} {value}"
+            title = page.locator("#title").inner_text()
+            assert title, f"{chart['id']} {name} {value}"
+            assert not title.startswith("No numbers"), f"{chart['id']} {name} {value}"
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.title() != "ran"
+        assert page.locator("img[src=x]").count() == 0
+    context.close()
+    assert visit.faults == []
+
+
+LOOKS = pytest.mark.parametrize(
     ("theme", "width"),
     [("light", 1360), ("dark", 1360), ("light", 390)],
     ids=["light", "dark", "phone"],
 )
-def test_every_chart_is_drawn_for_every_choice(
-    browser: Browser, site: Path, charts: list[dict[str, Any]], theme: str, width: int
+
+
+@LOOKS
+def test_every_chart_of_the_default_config_is_drawn(
+    browser: Browser, default: Path, theme: str, width: int
 ) -> None:
-    """Marks, text, a title; no error, request or executed name; no page wider than its window."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)  # type: ignore[arg-type]
-    visit = Visit(context, site.as_uri())
-    assert {chart["family"] for chart in charts} >= {"roofline", "chips", "critical", "compared"}
-    for chart in charts:
-        page = visit.open(f"index.html#chart={chart['id']}")
-        for name, value in [("chart", chart["id"]), *(choices(page) if theme == "light" else [])]:
-            page.evaluate("([name, value]) => ROOFLINES.go({ [name]: value })", [name, value])
-            page.wait_for_selector(f"#stage[data-drawn='{chart['id']} {theme}']:not([aria-busy])")
-            assert page.locator("#plot svg text").count() > 1, f"{chart['id']} {name} {value}"
-            assert page.locator("#title").inner_text()
-            assert not page.locator("#title").inner_text().startswith("No numbers"), (
-                f"{chart['id']} {name} {value}"
-            )
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert page.title() != "ran"
-        assert page.locator("img[src=x]").count() == 0
-    assert visit.faults == []
+    """All kinds of charts; in the light theme for every choice of a reader."""
+    families = {chart.family for chart in all_charts().values()}
+    assert {chart["family"] for chart in charts(default)} == families
+    check_every_chart(browser, default, theme, width, chosen=theme == "light" and width > 390)
 
 
-def test_a_click_highlights_a_chip_and_another_resets_it(browser: Browser, site: Path) -> None:
+@LOOKS
+def test_a_hostile_name_is_drawn_as_text(
+    browser: Browser, hostile: Path, theme: str, width: int
+) -> None:
+    """In each chart that has it, for every choice."""
+    assert len(charts(hostile)) == len(KINDS) + 1
+    check_every_chart(browser, hostile, theme, width, chosen=True)
+
+
+def test_a_click_highlights_a_chip_and_another_resets_it(browser: Browser, default: Path) -> None:
     """On the dot of its ridge; the address keeps it."""
-    page = Visit(browser.new_context(), site.as_uri()).open("index.html#chart=chips-decode")
+    visit = Visit(browser.new_context(), default.as_uri())
+    page = visit.open("index.html#chart=chips-model-shapes")
     dot = page.locator("#plot .mark-symbol path[aria-label*='tpu-v5e']").first
     dot.click()
     page.wait_for_function("location.hash.includes('chip=tpu-v5e')")
     assert page.locator("[data-param=chip] select").input_value() == "tpu-v5e"
     dot.click()
     page.wait_for_function("!location.hash.includes('chip=')")
+    page.context.close()
 
 
-def test_specifications_are_strict_json(site: Path) -> None:
+def test_specifications_are_strict_json(default: Path) -> None:
     """No NaN and no infinity, which other programs cannot read."""
-    for path in (site / "charts").glob("*.vl.json"):
+    for path in (default / "charts").glob("*.vl.json"):
         assert not re.findall(r"[:,\[](?:NaN|-?Infinity)", path.read_text()), path.name
 
 
-def test_the_manifest_lists_every_file(site: Path) -> None:
+def test_the_manifest_lists_every_file(default: Path) -> None:
     """A copy of the folder can be checked."""
-    named = set(json.loads((site / "manifest.json").read_text())["sha256"])
+    named = set(json.loads((default / "manifest.json").read_text())["sha256"])
     files = {
-        path.relative_to(site).as_posix()
-        for path in site.rglob("*")
+        path.relative_to(default).as_posix()
+        for path in default.rglob("*")
         if path.is_file() and path.suffix not in (".pdf", "")
     }
     assert named == files - {"manifest.json"}

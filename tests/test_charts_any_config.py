@@ -236,7 +236,7 @@ def test_a_chart_that_auto_chose_is_left_out_where_it_is_too_large(
         write_family(listed.family_specs["time"], tmp_path, tmp_path / "charts" / "time")
 
 
-@check(12)
+@check(20)  # `make verify` draws 600
 @given(config=charted())
 def test_every_chart_of_a_random_config_can_be_drawn(config: dict[str, Any]) -> None:
     """No traceback, and a finite number wherever a chart draws one."""

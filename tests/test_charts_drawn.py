@@ -9,6 +9,7 @@ import hashlib
 import io
 import subprocess
 import sys
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import polars as pl
@@ -16,21 +17,24 @@ import pytest
 from PIL import Image, ImageChops
 from scenes import (
     CONFIGS,
-    READ,
     Text,
     choices,
     chosen,
     config_of,
     fetching_or_themed,
+    first_of_kinds,
     ill_titled,
     invalid,
     misfits,
     one_per_kind,
     overlaps,
     oversized,
+    reading_rows,
     says,
     spec,
+    sweeps,
     texts,
+    written,
 )
 
 import rooflines
@@ -48,27 +52,49 @@ from rooflines.charts.kit.render import (
 from rooflines.charts.kit.themes import SIZES, theme
 from rooflines.charts.registry import charts as all_charts
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-@pytest.mark.parametrize(
-    ("config", "size"), [("default", "web"), *((config, "paper") for config in CONFIGS)]
-)
-def test_no_text_overlaps_another_or_leaves_the_picture(config: str, size: str) -> None:
-    """As charts are first shown: the default in both layouts, all in the one with least room."""
-    assert misfits(one_per_kind(config), size) == {}
+Specs = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def every(default_results: Path) -> Specs:
+    """Every chart of the default config by its id, as the workflow wrote it."""
+    return written(default_results)
+
+
+@pytest.fixture(scope="session")
+def default(every: Specs) -> Specs:
+    """The first chart of each kind."""
+    return {chart: every[chart] for chart in first_of_kinds("default")}
+
+
+@pytest.mark.parametrize("size", ["web", "paper"])
+def test_no_text_overlaps_another_or_leaves_the_picture(default: Specs, size: str) -> None:
+    """As charts of the default config are first shown, in both layouts."""
+    assert misfits(default, size) == {}
+
+
+@pytest.mark.parametrize("config", CONFIGS[1:])
+def test_no_text_of_an_unusual_config_overlaps_another(config: str) -> None:
+    """One chip, forty chips and long names, in the layout with least room."""
+    assert misfits(one_per_kind(config), "paper") == {}
 
 
 def test_charts_that_read_rows_are_those_that_wait_for_tables() -> None:
     """The workflow draws all other charts before it makes any table."""
-    one_per_kind("default")
-    assert {name for name, chart in all_charts().items() if chart.reads} == READ
+    kinds, reading = reading_rows({"sweeps": sweeps(["h100-sxm", "b200"])})
+    assert kinds == set(all_charts())
+    assert {name for name, chart in all_charts().items() if chart.reads} == reading
 
 
 @pytest.mark.parametrize(
     "chart", ["roofline-model-shapes", "attained-book-q2-int8-weights", "shards-sharded-models"]
 )
-def test_no_text_overlaps_another_whatever_a_reader_chooses(chart: str) -> None:
+def test_no_text_overlaps_another_whatever_a_reader_chooses(every: Specs, chart: str) -> None:
     """Every chip, dtype combination and split of charts with labels inside the plot."""
-    drawn = spec("default", chart)
+    drawn = every[chart]
     wrong = {
         str(choice): pairs
         for choice in choices(drawn)
@@ -94,14 +120,14 @@ def test_the_default_config_has_every_chart() -> None:
     assert len({chart.id for chart in listed}) == len(listed)
 
 
-def test_title_and_subtitle_are_findings_that_fit() -> None:
+def test_title_and_subtitle_are_findings_that_fit(default: Specs) -> None:
     """Not cut in the default config, and a subtitle of at most two lines."""
-    assert ill_titled(one_per_kind("default")) == []
+    assert ill_titled(default) == []
 
 
-def test_text_is_drawn_and_not_lost_with_its_font() -> None:
+def test_text_is_drawn_and_not_lost_with_its_font(every: Specs) -> None:
     """Ink where the title is: with a missing font it would be empty."""
-    drawn = spec("default", "chips-model-shapes")
+    drawn = every["chips-model-shapes"]
     for dark in (False, True):
         picture = _image(png(drawn, "slide", dark=dark, scale=1)).convert("L")
         assert picture.size == (SIZES["slide"].width, SIZES["slide"].height)
@@ -111,9 +137,9 @@ def test_text_is_drawn_and_not_lost_with_its_font() -> None:
     assert "Inter" in svg(drawn)
 
 
-def test_a_picture_in_few_colours_looks_like_the_original() -> None:
+def test_a_picture_in_few_colours_looks_like_the_original(every: Specs) -> None:
     """Backgrounds and areas keep their colours; no pixel is far off, even on a colour scale."""
-    whole = image(spec("default", "critical-common-sizes"), "web", scale=1)
+    whole = image(every["critical-common-sizes"], "web", scale=1)
     small = _image(encoded(whole)).convert("RGB")
     assert small.getpixel((2, 2)) == whole.getpixel((2, 2))
     counted = sorted(whole.getcolors(10**6) or [], reverse=True)
@@ -125,11 +151,10 @@ def test_a_picture_in_few_colours_looks_like_the_original() -> None:
     assert len(encoded(whole)) < len(_png(whole)) / 1.5
 
 
-def test_charts_are_valid_by_the_schema_of_vega_lite() -> None:
+def test_charts_are_valid_by_the_schema_of_vega_lite(default: Specs) -> None:
     """Every part of a chart of each kind: the workflow does not validate."""
-    drawn = one_per_kind("default")
-    assert invalid(drawn) == {}
-    wrong = {**drawn["chips-model-shapes"], "layer": [{"mark": "no such mark"}]}
+    assert invalid(default) == {}
+    wrong = {**default["chips-model-shapes"], "layer": [{"mark": "no such mark"}]}
     assert invalid({"wrong": wrong}).keys() == {"wrong"}
 
 
@@ -165,11 +190,10 @@ def test_a_shapes_name_is_text_and_nothing_else() -> None:
     assert "&lt;script&gt;" in picture
 
 
-def test_nothing_is_fetched_and_nothing_is_themed() -> None:
+def test_nothing_is_fetched_and_nothing_is_themed(default: Specs) -> None:
     """Data are inline, the only address is the schema's, and colours come from a theme."""
-    drawn = one_per_kind("default")
-    assert fetching_or_themed(drawn) == []
-    wrong = {**drawn["chips-model-shapes"], "config": {}}
+    assert fetching_or_themed(default) == []
+    wrong = {**default["chips-model-shapes"], "config": {}}
     assert fetching_or_themed({"wrong": wrong}) == ["wrong"]
 
 
@@ -200,7 +224,7 @@ def test_bytes_are_stable() -> None:
     assert other == [hashlib.sha256(content).hexdigest() for content in made]
 
 
-def test_caps_on_rows_and_bytes_say_what_to_do() -> None:
+def test_caps_on_rows_and_bytes_say_what_to_do(default: Specs) -> None:
     """More than a page can draw is refused; charts of `auto` stay below the caps."""
     rows = alt.Chart(pl.DataFrame({"x": range(MOST_ROWS + 1)})).mark_point()
     size = alt.Chart(pl.DataFrame({"x": ["x" * MOST_BYTES]})).mark_point()
@@ -211,6 +235,5 @@ def test_caps_on_rows_and_bytes_say_what_to_do() -> None:
         with pytest.raises(RooflinesError, match=problem) as caught:
             spec_of(chart, "many")
         assert "name them under `charts:`" in str(caught.value)
-    drawn = one_per_kind("default")
-    assert oversized(drawn) == []
-    assert texts(drawn["ridges-model-shapes"], "slide")
+    assert oversized(default) == []
+    assert texts(default["ridges-model-shapes"], "slide")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import Snakemake
+from conftest import Once, Snakemake
 from trials import unfinished
 
 MATMUL: dict[str, Any] = {
@@ -66,11 +66,14 @@ class Runs:
 
 
 @pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory, repository: Path, snakemake: Snakemake) -> Runs:
+def first(once: Once, repository: Path, snakemake: Snakemake) -> Runs:
     """A folder with results; read only."""
-    runs = Runs(tmp_path_factory.mktemp("charts"), repository / "Snakefile", snakemake)
-    assert runs.remade() == set(OUTPUTS)
-    return runs
+    snakefile = repository / "Snakefile"
+
+    def run(folder: Path) -> None:
+        assert Runs(folder, snakefile, snakemake).remade() == set(OUTPUTS)
+
+    return Runs(once("two-charts", run), snakefile, snakemake)
 
 
 @pytest.fixture

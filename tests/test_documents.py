@@ -43,10 +43,10 @@ def test_the_schema_in_the_repository_is_the_one_of_the_types() -> None:
     assert json.loads(SCHEMA.read_text(encoding="utf-8")) == config_schema()
 
 
-def test_the_pictures_are_those_of_the_snippet() -> None:
+def test_the_pictures_are_those_of_the_snippet(default_results: Path) -> None:
     """README shows every chart of its snippet as drawn now; `python docs/build` draws them."""
     readme = README.read_text(encoding="utf-8")
-    specs = charts_of(readme)
+    specs = charts_of(readme, default_results)
     assert {function for function, _ in specs.values()} == CHART_FUNCTIONS
     assert json.loads((PICTURES / "digests.json").read_text(encoding="utf-8")) == digests(specs)
     assert {path.stem for path in PICTURES.glob("*.png")} == {*specs, "hero-light", "hero-dark"}

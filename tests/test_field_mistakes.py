@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
-import written
-from written import Written
+from written import Written, run_cases
+
+if TYPE_CHECKING:
+    from conftest import Once
 
 H100_FLOPS_PER_S = 9.89e14
 H100_BYTES_PER_S = 3.35e12
 
 
 @pytest.fixture(scope="session", name="files")
-def _files(tmp_path_factory: pytest.TempPathFactory) -> Written:
-    return Written(written.results(tmp_path_factory.getbasetemp()))
+def _files(once: Once) -> Written:
+    return Written(once("worked-values", run_cases) / "results")
 
 
 def test_memory_time_counts_bytes_not_elements(files: Written) -> None:

@@ -18,13 +18,15 @@ import yaml
 from rooflines.run.log import WithoutSteps, job_log
 from rooflines.run.progress import (
     Progress,
-    RunningPart,
+    RunningJob,
     Tally,
     duration,
     part_name,
     progress_line,
+    worked_at,
 )
 from rooflines.run.screen import CLEAR, Screen
+from rooflines.run.work import part_work
 
 
 def record(event: str | None, **extra: object) -> logging.LogRecord:
@@ -113,7 +115,7 @@ def test_a_file_gets_few_lines_however_long_the_run(monkeypatch: pytest.MonkeyPa
 def test_a_terminal_shows_running_parts_with_their_own_time_left(tmp_path: Path) -> None:
     """Rows of a running part are estimated by file size, once bytes per row are known."""
     parts = [
-        RunningPart(f"a/part-{i:05d}", 1000, tmp_path / f"part-{i:05d}.parquet") for i in range(3)
+        RunningJob(f"a/part-{i:05d}", 1000, tmp_path / f"part-{i:05d}.parquet") for i in range(3)
     ]
     tally = Tally(dict(enumerate(parts)), total=3000, started_s=time.monotonic() - 20)
     tally.begin(0)
@@ -125,7 +127,7 @@ def test_a_terminal_shows_running_parts_with_their_own_time_left(tmp_path: Path)
     assert tally.finish(0) == 1000
     tally.waiting[1].began_s = now_s - 10
     assert tally.line(now_s) == (
-        "1,250 of 3,000 rows (41 %), 62 rows/s, about 28 s left; a/part-00001 25 %, about 30 s left"
+        "1,250 of 3,000 rows (41 %), 62 rows/s, about 28 s left; a/part-00001 25 %"
     )
     tally.fail(1)
     assert tally.line(now_s) == "1,000 of 3,000 rows (33 %), 50 rows/s, about 40 s left"
@@ -203,11 +205,42 @@ def test_single_jobs_are_left_out_but_errors_and_dry_runs_are_shown() -> None:
     assert WithoutSteps(workflow(dryrun=True)).filter(record("job_info"))
 
 
+def test_the_time_left_follows_from_the_work_of_all_jobs() -> None:
+    """Two small parts of 3,268,000 rows in five seconds are no rate of two hours for the rest.
+
+    The work left is that of a large part and of charts: a minute on one core, not tenfold.
+    """
+    waiting = {
+        job: RunningJob(f"a/part-{job:05d}", 1000, Path("none"), work_s=part_work(1000))
+        for job in range(8)
+    }
+    waiting[8] = RunningJob("a/part-00008", 3_260_000, Path("none"), work_s=part_work(3_260_000))
+    waiting[9] = RunningJob("charts/critical", 0, Path("none"), work_s=9.0)
+    tally = Tally(waiting, total=3_268_000)
+    assert "left" not in tally.summary(1.5)
+    for job in range(4):
+        tally.finish(job)
+    left = re.search(r"about (\d+) s left", tally.summary(6.0))
+    assert left
+    assert 15 < int(left[1]) < 40
+    for job in range(4, 9):
+        tally.finish(job)
+    assert tally.summary(12.0) == "9 of 10 jobs, about 8 s left"
+
+
+def test_a_job_is_known_by_its_output_wherever_the_results_are() -> None:
+    """Also where another workflow imports this one."""
+    work = {"charts/critical": 1.0, "bundle": 1.0}
+    assert worked_at("theirs/rooflines/charts/critical", work) == "charts/critical"
+    assert worked_at("results/bundle", work) == "bundle"
+    assert worked_at("results/.made/charts/critical.sha256", work) is None
+
+
 def test_a_line_of_progress_says_how_far_how_fast_and_how_long() -> None:
-    """Rows done, rows to make, the rate to two digits, and the time left if it is long enough."""
+    """Rows done, rows to make, and the rate to two digits."""
     assert (
         progress_line(12_000_000, 45_000_000, 3.0)
-        == "12,000,000 of 45,000,000 rows (26 %), 4,000,000 rows/s, about 8 s left"
+        == "12,000,000 of 45,000,000 rows (26 %), 4,000,000 rows/s"
     )
     assert progress_line(99, 100, 1.0) == "99 of 100 rows (99 %), 99 rows/s"
     assert progress_line(100, 100, 2.0) == "100 of 100 rows (100 %), 50 rows/s, 2.0 s"

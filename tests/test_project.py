@@ -1,5 +1,6 @@
 """The project around the package: lock files, the wheel, and files that have to agree."""
 
+import os
 import re
 import subprocess
 import sys
@@ -74,7 +75,7 @@ def test_every_dependency_says_what_it_is_for(repository: Path) -> None:
 
 
 def test_the_built_package_works_without_the_repository(repository: Path, tmp_path: Path) -> None:
-    """The wheel contains the default config and the catalogues."""
+    """The wheel contains the default config, the catalogues, and the workflow with its profile."""
     wheel: list[str | Path] = [
         sys.executable,
         "-m",
@@ -106,6 +107,19 @@ def test_the_built_package_works_without_the_repository(repository: Path, tmp_pa
     assert int(sweeps) == len(
         yaml.safe_load((repository / "config/config.yaml").read_text())["sweeps"]
     )
+    run = [sys.executable, "-P", "-m", "rooflines", "run"]
+    for arguments in (["--dry-run"], ["--cores", "2", "--", "skipped"]):
+        done = subprocess.run(
+            [*run, *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(unpacked(built))},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert str(unpacked(built) / "rooflines/workflow/profiles/default") in done.stderr
+    assert (tmp_path / "results" / "skipped.csv").is_file()
 
 
 def unpacked(wheel: Path) -> Path:

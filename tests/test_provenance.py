@@ -16,6 +16,7 @@ from rooflines.charts.families import write_family
 from rooflines.results import provenance
 from rooflines.results.provenance_command import main
 from rooflines.results.records import FOLDER, record_file, recorded_outputs
+from rooflines.results.summary import write_summary
 from rooflines.results.table_index import write_index
 from rooflines.run.jobs import write_part, write_skipped, write_thresholds
 from rooflines.run.plan import plan
@@ -57,6 +58,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
         planned.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv"
     )
     write_skipped(planned.skipped_spec, results / "skipped.csv")
+    write_summary(planned.summary_spec, results, results / "summary.csv")
     for family, spec in planned.family_specs.items():
         write_family(spec, results, results / "charts" / family)
     return results
@@ -85,6 +87,7 @@ def test_every_output_of_a_plan_has_a_record(written: Path) -> None:
         "thresholds.parquet",
         "thresholds.csv",
         "skipped.csv",
+        "summary.csv",
         "charts/chips",
     ],
 )

@@ -33,7 +33,7 @@ def split(config: rooflines.Config) -> Selection:
 def test_a_config_and_its_results_are_shown_in_a_few_lines(
     config: rooflines.Config, split: Selection
 ) -> None:
-    """The default config prints ten of its 22 sweeps; one sweep or selection is one line."""
+    """The default config prints ten of its sweeps; one sweep or selection is one line."""
     shown = repr(config)
     rows = sum(sweep.rows for sweep in config.sweeps.values())
     assert shown.splitlines()[0].endswith(

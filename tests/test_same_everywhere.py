@@ -50,8 +50,8 @@ CONFIG = {
         "split": {
             "operation": "matmul",
             "grid": {
-                "B": {"from": 1, "to": 4096, "factor": 8},
-                "D": [512, 1000, 4096],
+                "B": {"from": 1, "to": 4096, "factor": 16},
+                "D": [1000, 4096],
                 "F": [4096, 14336],
             },
             "dtypes": ["bf16", "fp8", "w-mxfp4-x-bf16", "int8"],

@@ -6,9 +6,10 @@ from itertools import pairwise, product
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
+from random_sweeps import check
 
 import rooflines
 from rooflines.model.columns import TEXTS
@@ -42,7 +43,7 @@ def _whole() -> pl.DataFrame:
     return sweep_rows(SWEEP).collect()
 
 
-@settings(deadline=None)
+@check(50)
 @given(cuts=st.lists(st.integers(0, SWEEP.rows), max_size=4))
 def test_slices_add_up_to_the_whole(whole: pl.DataFrame, cuts: list[int]) -> None:
     """For any cuts, the parts concatenated are the whole, row for row."""
@@ -104,6 +105,7 @@ def test_blocked_evaluation_does_not_depend_on_the_block(
     whole: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The table is the same for every size of a block, with variants inside or outside of it."""
+    texts = [name for name in TEXTS if name in whole.columns]
     for rows in (1, 4, 10, 10**6):
         monkeypatch.setattr(blocked, "BLOCK_ROWS", rows)
         assert_frame_equal(
@@ -111,7 +113,7 @@ def test_blocked_evaluation_does_not_depend_on_the_block(
         )
         other = whole_rows(SWEEP, whole.columns, 5, SWEEP.rows - 7).collect()
         assert_frame_equal(
-            other.with_columns(pl.col(TEXTS).cast(pl.Categorical)), whole[5:-7], rel_tol=1e-14
+            other.with_columns(pl.col(texts).cast(pl.Categorical)), whole[5:-7], rel_tol=1e-14
         )
 
 

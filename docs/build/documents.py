@@ -7,7 +7,7 @@ from typing import Any
 
 from rooflines.catalogue.entries import Chip
 from rooflines.charts.registry import charts
-from rooflines.model.columns import SKIPPED, Column, table_columns, threshold_columns
+from rooflines.model.columns import SKIPPED, SUMMARY, Column, table_columns, threshold_columns
 from rooflines.settings.schema import BY_NAME, ConfigFile, SweepConfig
 
 __all__ = ["column_table", "config_schema", "with_tables"]
@@ -60,6 +60,7 @@ def with_tables(text: str) -> str:
         "table": table_columns(("B", "D", "F")),
         "thresholds": threshold_columns(("B", "D", "F")),
         "skipped": SKIPPED,
+        "summary": SUMMARY,
     }
     for name, columns in tables.items():
         start, end = f"<!-- columns: {name} -->\n", "\n<!-- end -->"

@@ -27,15 +27,17 @@ ACROSS = 3
 ON_DISK, COMPUTED = 'charts.on_disk("results")', "charts.of_config(rooflines.load_config())"
 
 
-def charts_of(readme: str) -> dict[str, tuple[str, dict[str, Any]]]:
+def charts_of(readme: str, results: Path | None = None) -> dict[str, tuple[str, dict[str, Any]]]:
     """Charts that README's snippet makes of the default config: function and specification by name.
 
     Args:
         readme: README's text.
+        results: Results of the default config; computed where there are none.
     """
     snippet, functions = _snippet(readme)
     made: dict[str, Any] = {"rooflines": rooflines}
-    exec(snippet.replace(ON_DISK, COMPUTED), made)  # noqa: S102, README's own code, which a test runs too
+    source = COMPUTED if results is None else f"charts.on_disk({str(results)!r})"
+    exec(snippet.replace(ON_DISK, source), made)  # noqa: S102, README's own code, which a test runs too
     return {
         name: (function, charts.spec_of(made[name], name)) for name, function in functions.items()
     }

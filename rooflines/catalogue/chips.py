@@ -24,7 +24,7 @@ from rooflines.basics.numbers import number
 from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.catalogue.entries import Chip, DtypeFile, Sourced, is_source
 from rooflines.catalogue.forms import (
-    UNLIMITED,
+    checked_domain,
     checked_name,
     is_entry,
     numbers_of,
@@ -255,13 +255,16 @@ def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[s
     if not steps or last not in numbers_of(kind):
         raise _no_number(path, last, numbers_of(kind) if steps else parts_of(kind), variant)
     with placed(path):
-        part[last] = value if (last, value) == ("domain", UNLIMITED) else number(value)
+        if last == "domain":
+            part[last] = None if value is None else checked_domain(value)
+        else:
+            part[last] = number(value)
     if last == "flops_per_s":
         for about_sparsity in ("printed_with_sparsity", "halved"):
             if ".".join([*steps, about_sparsity]) not in variant:
                 part.pop(about_sparsity, None)
-    if last == "hop_latency_s" and ".".join([*steps, "typical_hop_latency_s"]) not in variant:
-        part.pop("typical_hop_latency_s", None)  # the base's: it may be less than the new one
+    if last == "hop_latency_s" and part.get("typical_hop_latency_s", part[last]) < part[last]:
+        del part["typical_hop_latency_s"]  # the base's
     if issubclass(kind, Sourced):
         sources = {
             key: source_in(part.get("source"), key)

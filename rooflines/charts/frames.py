@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.charts.kit.lazy import pl
 from rooflines.charts.needs import MAIN_MEMORY, has_bandwidth
+from rooflines.model.network import axes_text
 from rooflines.model.resources import RESOURCES, math_rate, memory_rate
 
 if TYPE_CHECKING:
@@ -16,9 +17,11 @@ if TYPE_CHECKING:
 
     from rooflines.charts.chart import Spec
     from rooflines.charts.results import Selection
+    from rooflines.sweep.sweep import ChipRows, Variant
 
 __all__ = [
     "CELL_COLUMNS",
+    "SPLIT",
     "TIMES",
     "apart",
     "at_largest",
@@ -26,6 +29,7 @@ __all__ = [
     "highest",
     "lowest",
     "ridge_frame",
+    "route_name",
     "span_of",
     "unsharded",
     "with_edges",
@@ -117,6 +121,16 @@ def span_of(frame: pl.DataFrame) -> tuple[float, float, float, float]:
     """The edges of all cells: across from and to, up from and to."""
     across = lowest(frame, "x_low"), highest(frame, "x_high")
     return *across, lowest(frame, "y_low"), highest(frame, "y_high")
+
+
+SPLIT = ("sharding", "network", "shards")
+"""Columns that say how chips share the work."""
+
+
+def route_name(chip_rows: ChipRows, variant: Variant) -> str | None:
+    """The network of rows as charts name it, with several axes, as in `ici 4x4`."""
+    along = f" {axes_text(variant.axes)}" if len(variant.axes) > 1 else ""
+    return chip_rows.network and chip_rows.network + along
 
 
 def unsharded(of: Selection) -> pl.LazyFrame:

@@ -165,7 +165,8 @@ class Selection:
     def _kept(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """Rows of the chips and combinations, from one memory level and over one network each.
 
-        Of several forms of a number of chips, such as 16 and 4x4, the sweep's first.
+        Of several forms of a number of chips, such as 16 and 4x4, the sweep's first; `network` then
+        names the axes too, as in `ici 4x4`.
         """
         first = {
             key: pl.col("chip").replace_strict(
@@ -183,7 +184,10 @@ class Selection:
         if not self.sweep.has_axes:
             return kept
         forms = list(self.sweep.forms.values())
-        return kept.filter(pl.col(AXES).is_in(forms) | pl.col(AXES).is_null())
+        kept = kept.filter(pl.col(AXES).is_in(forms) | pl.col(AXES).is_null())
+        several = pl.col(AXES).str.contains("x").fill_null(value=False)
+        along = pl.format("{} {}", "network", AXES)
+        return kept.with_columns(network=pl.when(several).then(along).otherwise("network"))
 
 
 def on_disk(results: str | Path) -> Results:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "main", "run"]
 
-COMMANDS = ("explain",)
+COMMANDS = ("explain", "run", "check", "new", "compare", "chips", "dtypes", "origin")
 """The commands in the order of the help, each a module of this package."""
 
 NAME = "rooflines"

@@ -17,6 +17,7 @@ __all__ = [
     "OF_LEVELS",
     "OUTCOMES",
     "SKIPPED",
+    "SUMMARY",
     "TEXTS",
     "UNKNOWN",
     "Column",
@@ -145,6 +146,59 @@ FOUND, NEVER, ALWAYS, ENDLESS, BEYOND, UNKNOWN = OUTCOMES = (
     "domain-unknown",
 )
 """What a threshold is: a number, or the reason why there is none."""
+
+
+SUMMARY = (
+    Column("sweep", "", "name of the sweep"),
+    Column("chip", "", "id of the chip in the catalogue or the config"),
+    Column("dtypes", "", "dtype combination: storage dtypes of x, w and out, and compute dtype"),
+    Column(
+        "sharding", "", "dimension split over the chips, and its collective; on one chip: `none`"
+    ),
+    Column("shards", "1", "number of chips N that share the operation"),
+    Column("rows", "1", "number of rows in the tables"),
+    Column(
+        "compute_bound",
+        "1",
+        "share of the rows whose bottleneck is compute",
+        null="the table has no column `bound`",
+    ),
+    Column(
+        "bottleneck",
+        "",
+        "most frequent bottleneck of the rows; ties as for `bound`",
+        null="the table has no column `bound`",
+    ),
+    Column(
+        "axis",
+        "",
+        "variable of the thresholds that follow: the operation's first dimension, or the first one "
+        "that the sweep solves for",
+        null="the sweep solves for no dimension",
+    ),
+    *(
+        Column(
+            f"critical_{name}",
+            "1",
+            f"{meaning} `critical` of the thresholds",
+            null="no threshold has a number",
+        )
+        for name, meaning in (
+            ("least", "least"),
+            ("median", "median, the lower one of two,"),
+            ("largest", "largest"),
+        )
+    ),
+    Column("never", "1", "share of the thresholds with the outcome never", null="no thresholds"),
+    Column(
+        "critical_rule",
+        "1",
+        "least `critical_rule` of the thresholds",
+        null="no threshold has one",
+    ),
+)
+"""The summary, a row per sweep, chip, dtypes, sharding and shards, over all sizes, memory levels
+and networks."""
 
 
 RATE_AXES = ", ".join(RATES)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "METADATA_KEY",
+    "NO_TEXT",
     "csv_text",
     "metadata_of",
     "scan",
@@ -77,21 +78,34 @@ def arrow_schema(schema: Mapping[str, Any]) -> str:
     return pl.read_parquet_metadata(empty)[ARROW_SCHEMA_KEY]
 
 
-def csv_text(frame: pl.DataFrame) -> str:
-    """A frame as CSV. Text that a spreadsheet would run as a formula is quoted by an apostrophe."""
+NO_TEXT = "none"
+"""What a null in a column of text is in a large CSV file.
+
+pandas takes a long run of empty cells for numbers, and warns of mixed types where text follows.
+"""
+
+
+def csv_text(frame: pl.DataFrame, no_text: str = "") -> str:
+    """A frame as CSV. Text that a spreadsheet would run as a formula is quoted by an apostrophe.
+
+    Args:
+        frame: The table.
+        no_text: What a null in a column of text becomes; other nulls are empty.
+    """
     safe = []
     for name, dtype in frame.schema.items():
         if dtype in (pl.String, pl.Categorical) or isinstance(dtype, pl.Enum):
             text = frame[name].cast(pl.String)
             if text.str.contains(FORMULA).any():
-                safe.append(text.str.replace_all(FORMULA, "${1}'${2}"))
+                text = text.str.replace_all(FORMULA, "${1}'${2}")
+            safe.append(text.fill_null(no_text) if no_text else text)
     return frame.with_columns(safe).write_csv()
 
 
-def write_csv(frame: pl.DataFrame, path: str | Path) -> None:
+def write_csv(frame: pl.DataFrame, path: str | Path, no_text: str = "") -> None:
     """Write a frame as CSV; see `csv_text`."""
     with atomic_file(path) as temporary:
-        temporary.write_text(csv_text(frame), encoding="utf-8")
+        temporary.write_text(csv_text(frame, no_text), encoding="utf-8")
 
 
 def metadata_of(path: str | Path) -> dict[str, Any]:

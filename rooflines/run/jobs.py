@@ -13,7 +13,7 @@ from rooflines.basics.version import __version__
 from rooflines.critical.thresholds import all_columns, all_thresholds
 from rooflines.model.columns import TEXTS, Column
 from rooflines.results.records import recorded
-from rooflines.results.tables import write_csv, write_parquet
+from rooflines.results.tables import NO_TEXT, write_csv, write_parquet
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.rows import whole_rows
 from rooflines.sweep.table import as_stored, skipped_frame, stored_columns
@@ -78,7 +78,7 @@ def write_thresholds(spec: str, parquet: str | Path, csv: str | Path) -> None:
     sweeps = [sweep_of(recipe) for recipe in recipes]
     frame = all_thresholds(sweeps)
     write_parquet(frame.lazy(), parquet, about(recipes, all_columns(sweeps)))
-    write_csv(frame, csv)
+    write_csv(frame, csv, NO_TEXT)
 
 
 @recorded

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import signal
 import sys
 import time
 import traceback
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 
     from rooflines.run import Workflow
 
-__all__ = ["WithoutSteps", "job_log"]
+__all__ = ["WithoutSteps", "interruptible", "job_log"]
+
+INTERRUPTED_STATUS = 130
+"""The exit status of an interrupted job, as shells have it: 128 + SIGINT."""
 
 
 @contextmanager
@@ -41,13 +45,15 @@ def job_log(path: str | Path, rows: int = 0) -> Iterator[None]:
     except OSError as error:
         raise SystemExit(str(unwritable(path, error) or error)) from None
     try:
-        with redirect_stdout(log), redirect_stderr(log):
+        with interruptible(), redirect_stdout(log), redirect_stderr(log):
             started_s = time.monotonic()
             yield
             took_s = time.monotonic() - started_s
             print(f"done in {took_s:.2f} s")
             if rows:
                 print(progress_line(rows, rows, took_s))
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED_STATUS) from None
     except RooflinesError as error:
         clear_line(sys.__stderr__)
         raise SystemExit(str(error)) from None
@@ -59,6 +65,19 @@ def job_log(path: str | Path, rows: int = 0) -> Iterator[None]:
     finally:
         with suppress(OSError):
             log.close()
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let SIGINT raise KeyboardInterrupt in this context, also where a run starts jobs without."""
+    usual = None
+    with suppress(ValueError):  # not the main thread
+        usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        if usual is not None:
+            signal.signal(signal.SIGINT, usual)
 
 
 class WithoutSteps(logging.Filter):

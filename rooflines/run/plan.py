@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from rooflines.basics.errors import RooflinesError, placed
+from rooflines.basics.numbers import exact
 from rooflines.basics.version import __version__
 from rooflines.charts import registry
 from rooflines.sweep.recipes import recipe_of, skipped_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflines.charts.chart import Spec
     from rooflines.config import Config
@@ -136,12 +137,14 @@ class Plan:
         parts: The parts of all tables, in order.
         thresholds_spec: Everything that the thresholds depend on, as JSON.
         skipped_spec: The list of what is skipped, as JSON.
+        summary_spec: Everything that the summary depends on, as JSON.
         family_specs: Everything that each family of charts depends on, as JSON, by its name.
     """
 
     parts: tuple[Part, ...]
     thresholds_spec: str
     skipped_spec: str
+    summary_spec: str
     family_specs: Mapping[str, str]
 
     @cached_property
@@ -213,7 +216,24 @@ def plan(config: Config) -> Plan:
     skipped = as_param(
         {"code": code_digest(*ROWS, *WRITING), "rows": skipped_records(sweeps), "sweeps": recipes}
     )
-    return Plan(tuple(parts), thresholds, skipped, _family_specs(config))
+    summary = as_param(
+        {
+            "code": code_digest(*THRESHOLDS, *WRITING, "results/summary.py"),
+            "of": [_summarized(sweep, parts) for sweep in sweeps],
+            "sweeps": recipes,
+        }
+    )
+    return Plan(tuple(parts), thresholds, skipped, summary, _family_specs(config))
+
+
+def _summarized(sweep: Sweep, parts: Sequence[Part]) -> dict[str, object]:
+    """What the summary of a sweep reads: its parts, and the thresholds along one axis."""
+    return {
+        "sweep": sweep.name,
+        "axis": next((dim for dim in sweep.op.dims if dim in sweep.solved), None),
+        "share": float(max(map(exact, sweep.config.shares))),
+        "parts": [part.name for part in parts if part.sweep == sweep.name],
+    }
 
 
 def _bounded(parts: Iterable[Part]) -> Iterator[Part]:

@@ -1,8 +1,9 @@
-"""Progress of a run: rows done of the rows to make.
+"""Progress of a run: rows done of the rows to make, then the jobs that read them.
 
 Snakemake counts jobs, which says little where one job makes ten rows and the next ten million. A
-handler of its log counts the rows of finished parts instead. A terminal shows one status line, with
-the running parts; a file gets a few lines.
+handler of its log counts the rows of finished parts instead. The time left follows from the work of
+all jobs, charts and site included (see `work`). A terminal shows one status line, with the running
+jobs; a file gets a few lines.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, TextIO
 
 from rooflines.basics.text import counted
+from rooflines.run.interrupt import is_interrupt
 from rooflines.run.screen import Screen, Ticker
+from rooflines.run.work import part_work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,28 +37,36 @@ LINE_INTERVAL_S = 10.0
 UPDATE_INTERVAL_S = 1.0
 """Time between two updates of the status line [s]."""
 
+LEAST_SHARE = 0.05
+"""No time left is shown before this share of the work is done: it would be a guess [1]."""
+
 SHORTEST_LEFT_S = 2.0
 """A shorter time left is not shown [s]."""
+
+MOST_LEVELS = 3
+"""Outputs are at most this many levels below the results [1]."""
 
 MOST_MEASURED = 32
 """Up to this many running parts are measured by the size of their files [1]."""
 
 
 @dataclass
-class RunningPart:
-    """A part of a table that this run makes.
+class RunningJob:
+    """A job of this run.
 
     Attributes:
-        name: Its name, such as `square-matmul/part-00000`.
-        rows: Its rows [1].
-        path: Its file.
-        began_s: When its job began, by the monotonic clock; None before that [s].
+        name: What it makes, such as `square-matmul/part-00000` or `charts/roofline`.
+        rows: The rows that it makes; 0 if it makes no part of a table [1].
+        path: Its first output.
+        began_s: When it began, by the monotonic clock; None before that [s].
+        work_s: About how long it takes on one core [s].
     """
 
     name: str
     rows: int
     path: Path
     began_s: float | None = None
+    work_s: float = 1.0
 
     def rows_written(self, bytes_per_row: float) -> int:
         """Rows written so far, an estimate from the size of the temporary file; never all [1]."""
@@ -65,22 +76,30 @@ class RunningPart:
             return min(int(size / bytes_per_row), self.rows * 99 // 100)
         return 0
 
+    def work_done_s(self, rows: int) -> float:
+        """Work done so far, of a part by its rows; of other jobs none is counted [s]."""
+        return self.work_s * rows / self.rows if self.rows else 0.0
+
 
 @dataclass
 class Tally:
-    """The rows of a run: to make, done, and in progress.
+    """The jobs of a run, and their rows: to make, done, and in progress.
 
     Attributes:
-        waiting: The parts that are not finished, by the number of their job.
+        waiting: The jobs that are not finished, by their number.
         total: Rows to make in this run [1].
         done: Rows of finished parts [1].
         started_s: When the run began, by the monotonic clock [s].
+        jobs_done: Finished jobs [1].
+        work_done_s: Their work [s].
     """
 
-    waiting: dict[int, RunningPart] = field(default_factory=dict)
+    waiting: dict[int, RunningJob] = field(default_factory=dict)
     total: int = 0
     done: int = 0
     started_s: float = 0.0
+    jobs_done: int = 0
+    work_done_s: float = 0.0
     _rows_measured: int = 0
     _bytes_measured: int = 0
 
@@ -99,11 +118,32 @@ class Tally:
         part = self.waiting.pop(job, None)
         if part is None:
             return 0
-        self.done += part.rows
-        with suppress(OSError):
-            self._bytes_measured += part.path.stat().st_size
-            self._rows_measured += part.rows
+        self.jobs_done += 1
+        self.work_done_s += part.work_s
+        if part.rows:
+            self.done += part.rows
+            with suppress(OSError):
+                self._bytes_measured += part.path.stat().st_size
+                self._rows_measured += part.rows
         return part.rows
+
+    def summary(self, now_s: float, rows: int | None = None, work_s: float | None = None) -> str:
+        """How far the run is, and the time left.
+
+        Args:
+            now_s: The time, by the monotonic clock [s].
+            rows: Rows done, those of running jobs included; by default of finished jobs only [1].
+            work_s: Work done, the same [s].
+        """
+        elapsed_s = now_s - self.started_s
+        rows = self.done if rows is None else rows
+        work_s = self.work_done_s if work_s is None else work_s
+        if rows < self.total:
+            text = progress_line(rows, self.total, elapsed_s)
+        else:
+            text = f"{self.jobs_done:,} of {self.jobs_done + len(self.waiting):,} jobs"
+        total_s = self.work_done_s + sum(job.work_s for job in self.waiting.values())
+        return text + time_left(work_s, total_s, elapsed_s)
 
     def line(self, now_s: float) -> str:
         """The status line: all rows, then each running part with its time left.
@@ -111,22 +151,22 @@ class Tally:
         Args:
             now_s: The time, by the monotonic clock [s].
         """
-        done, texts = self.done, []
+        done, work_s, texts = self.done, self.work_done_s, []
         running = [
             (part, now_s - part.began_s)
             for part in list(self.waiting.values())
             if part.began_s is not None
         ]
-        measured = self._bytes_measured and len(running) <= MOST_MEASURED
+        measured = len(running) <= MOST_MEASURED
         for part, elapsed_s in running:
-            if measured:
+            if part.rows and self._bytes_measured and measured:
                 rows = part.rows_written(self._bytes_measured / self._rows_measured)
                 done += rows
-                left = time_left(rows, part.rows, elapsed_s)
-                texts.append(f"{part.name} {100 * rows // part.rows} %{left}")
+                work_s += part.work_done_s(rows)
+                texts.append(f"{part.name} {100 * rows // part.rows} %")
             else:
                 texts.append(f"{part.name} {duration(elapsed_s)}")
-        return "; ".join([progress_line(done, self.total, now_s - self.started_s), *texts])
+        return "; ".join([self.summary(now_s, done, work_s), *texts])
 
 
 class Progress(logging.Handler):
@@ -136,17 +176,23 @@ class Progress(logging.Handler):
         workflow: Snakemake's workflow object; its graph has the parts that this run makes.
         rows: Rows of each part, by its name (`square-matmul/part-00000`) [1].
         stream: Where the lines go; standard error by default. A `Screen` gets a status line.
+        work: About how long each job takes on one core, by its output below the results [s].
     """
 
     def __init__(
-        self, workflow: Workflow, rows: Mapping[str, int], stream: Screen | TextIO | None = None
+        self,
+        workflow: Workflow,
+        rows: Mapping[str, int],
+        stream: Screen | TextIO | None = None,
+        work: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__()
+        self._work = work or {}
         self._workflow = workflow
         self._rows = rows
         self._stream = stream or sys.stderr
         self._tally = Tally()
-        self._reported = 0
+        self._reported = 0.0
         self._reported_s = 0.0
         self._ticker: Ticker | None = None
 
@@ -154,7 +200,9 @@ class Progress(logging.Handler):
         """Count the rows of finished jobs. Unreadable records are ignored: a run goes on."""
         try:
             event = getattr(record, "event", None)
-            if event == "run_info":
+            if is_interrupt(record):
+                self._stop_ticker()
+            elif event == "run_info":
                 self._start()
             elif event == "job_started":
                 for job in getattr(record, "jobs", ()):
@@ -174,36 +222,48 @@ class Progress(logging.Handler):
         super().close()
 
     def _start(self) -> None:
-        if self._tally.total or self._workflow.dryrun or self._workflow.touch:
+        if self._tally.waiting or self._workflow.dryrun or self._workflow.touch:
             return
         for job in self._workflow.dag.needrun_jobs():
             for path in job.output:
                 name = part_name(path)
                 if rows := self._rows.get(name, 0):
-                    self._tally.waiting[job.jobid] = RunningPart(name, rows, Path(path))
-        self._tally.total = sum(part.rows for part in self._tally.waiting.values())
+                    running = RunningJob(name, rows, Path(path), work_s=part_work(rows))
+                elif work := worked_at(path, self._work):
+                    running = RunningJob(work, 0, Path(path), work_s=self._work[work])
+                else:
+                    continue
+                self._tally.waiting[job.jobid] = running
+                break
+        jobs = list(self._tally.waiting.values())
+        self._tally.total = sum(job.rows for job in jobs)
         self._tally.started_s = self._reported_s = time.monotonic()
         if self._tally.total:
-            parts = counted(len(self._tally.waiting), "part")
+            parts = counted(sum(job.rows > 0 for job in jobs), "part")
             self._say(f"{self._tally.total:,} rows to make in {parts}")
-            if isinstance(self._stream, Screen):
-                self._ticker = Ticker(self._update, UPDATE_INTERVAL_S)
+        if jobs and isinstance(self._stream, Screen):
+            self._ticker = Ticker(self._update, UPDATE_INTERVAL_S)
 
     def _finish(self, job: int) -> None:
         rows, tally, now_s = self._tally.finish(job), self._tally, time.monotonic()
-        if not rows:
-            return
-        last = tally.done == tally.total
-        if last:
+        if not tally.waiting:
             self._stop_ticker()
+            if isinstance(self._stream, Screen):
+                self._stream.show("")
+        elapsed_s = now_s - tally.started_s
+        total_s = tally.work_done_s + sum(job.work_s for job in tally.waiting.values())
         due = (
             not isinstance(self._stream, Screen)
-            and (tally.done - self._reported) * LINES >= tally.total
+            and (tally.work_done_s - self._reported) * LINES >= total_s
             and now_s - self._reported_s >= LINE_INTERVAL_S
         )
-        if last or due:
-            self._reported, self._reported_s = tally.done, now_s
-            self._say(progress_line(tally.done, tally.total, now_s - tally.started_s))
+        if rows and tally.done == tally.total:
+            self._say(progress_line(tally.done, tally.total, elapsed_s))
+        elif due and tally.waiting:
+            self._say(tally.summary(now_s))
+        else:
+            return
+        self._reported, self._reported_s = tally.work_done_s, now_s
 
     def _stop_ticker(self) -> None:
         if self._ticker:
@@ -229,7 +289,7 @@ def progress_line(done: int, total: int, elapsed_s: float) -> str:
         elapsed_s: Time since the run began [s].
 
     Returns:
-        For example "12,000,000 of 45,000,000 rows (26 %), 3,900,000 rows/s, about 9 s left".
+        For example "12,000,000 of 45,000,000 rows (26 %), 3,900,000 rows/s".
     """
     rows_per_s = done / max(elapsed_s, 1e-3)
     texts = [f"{done:,} of {total:,} rows ({100 * done // total} %)"]
@@ -237,18 +297,19 @@ def progress_line(done: int, total: int, elapsed_s: float) -> str:
         texts.append(f"{float(f'{rows_per_s:.2g}'):,.0f} rows/s")
     if done == total:
         texts.append(f"{elapsed_s:.1f} s")
-    return ", ".join(texts) + time_left(done, total, elapsed_s)
+    return ", ".join(texts)
 
 
-def time_left(done: int, total: int, elapsed_s: float) -> str:
+def time_left(done_s: float, total_s: float, elapsed_s: float) -> str:
     """The time left, as the end of a line: ", about 9 s left"; empty if unknown or too short.
 
     Args:
-        done: Rows made so far [1].
-        total: Rows to make [1].
-        elapsed_s: Time taken for those that are made [s].
+        done_s: Work done so far [s].
+        total_s: All work [s].
+        elapsed_s: Time taken for what is done [s].
     """
-    left_s = (total - done) * elapsed_s / done if done else 0.0
+    known = done_s >= LEAST_SHARE * total_s and done_s > 0
+    left_s = (total_s - done_s) * elapsed_s / done_s if known else 0.0
     return f", about {duration(left_s)} left" if left_s >= SHORTEST_LEFT_S else ""
 
 
@@ -258,6 +319,13 @@ def duration(seconds: float) -> str:
     if seconds < 2 * minute:
         return f"{seconds:.0f} s"
     return f"{seconds / minute:.0f} min" if seconds < 2 * hour else f"{seconds / hour:.1f} h"
+
+
+def worked_at(path: str | PurePath, work: Mapping[str, float]) -> str | None:
+    """The output of a job below the results: "charts/chips" for results/charts/chips; or None."""
+    parts = PurePath(path).parts
+    names = ("/".join(parts[-count:]) for count in range(min(len(parts), MOST_LEVELS), 0, -1))
+    return next((name for name in names if name in work), None)
 
 
 def part_name(path: str | PurePath) -> str:

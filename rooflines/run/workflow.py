@@ -15,12 +15,15 @@ from rooflines.basics.errors import PlausibilityWarning, RooflinesError
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.config import load_config
 from rooflines.run import Workflow
+from rooflines.run.ending import ending
 from rooflines.run.guard import Guard, require_writable
+from rooflines.run.interrupt import Interruption, quiet_interrupts
 from rooflines.run.lock import STATE
 from rooflines.run.log import WithoutSteps
 from rooflines.run.plan import Part, Plan, as_param, plan
 from rooflines.run.progress import Progress
 from rooflines.run.screen import Screen, is_screen
+from rooflines.run.work import work_of
 from rooflines.site.digest import bundle_digest
 
 GARBAGE_THRESHOLDS = (50_000, 20, 20)
@@ -167,6 +170,7 @@ def outputs(plan: Plan) -> dict[str, str]:
         "thresholds.parquet": plan.thresholds_spec,
         "thresholds.csv": plan.thresholds_spec,
         "skipped.csv": plan.skipped_spec,
+        "summary.csv": plan.summary_spec,
         **{f"charts/{family}": spec for family, spec in plan.family_specs.items()},
         "bundle": json.dumps(bundle_digest()),
     }
@@ -209,8 +213,28 @@ def show_progress(plan: Plan, workflow: Workflow) -> None:
             for handler in logger.handlers:
                 if handler.name == "DefaultStreamHandler":
                     handler.addFilter(WithoutSteps(workflow))
+                    handler.addFilter(Interruption())
+                    quiet_interrupts(workflow)
                     if is_screen(handler.stream):
                         screen = Screen(handler.stream)
                         handler.setStream(screen)
         rows = {part.name: part.rows for part in plan.parts}
-        logger.addHandler(Progress(workflow, rows, screen))
+        logger.addHandler(Progress(workflow, rows, screen, work_of(plan)))
+
+
+def say_ending(plan: Plan, workflow: Workflow) -> None:
+    """Say what a run made, skipped and found, on stderr; not of results in object storage.
+
+    Args:
+        plan: The plan of the run.
+        workflow: Snakemake's workflow object.
+    """
+    from snakemake.settings.enums import Quietness  # noqa: PLC0415
+
+    everything = {str(target) for target in workflow.dag_settings.targets or ()} <= {
+        "all",
+        "default",
+    }
+    quiet = Quietness.ALL in (workflow.output_settings.quiet or ())
+    if everything and not quiet and not workflow.storage_settings.default_storage_provider:
+        print(ending(plan, workflow.pathvars.apply("<results>")), file=sys.stderr)

@@ -13,6 +13,7 @@ import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from rooflines.model.resources import RATES
 from rooflines.model.sharding import SHARDS
 from rooflines.results.atomic import atomic_folder
 from rooflines.results.records import recording
-from rooflines.results.tables import csv_text, metadata_of
+from rooflines.results.tables import NO_TEXT, csv_text, metadata_of
 from rooflines.site.packing import packed_rows
 from rooflines.site.pages import ListedChart, pages
 from rooflines.site.text import as_json
@@ -191,6 +192,7 @@ def _assets() -> Iterator[tuple[str, bytes]]:
     yield "assets/LICENSES.txt", "\n".join(parts).encode()
 
 
+@cache
 def _vega() -> bytes:
     """Vega, wrapped in a function: its short global names would clash with other scripts."""
     return f"(function(){{{vlc.javascript_bundle(EXPORTS, vl_version=VEGA_LITE)}}})();\n".encode()
@@ -256,7 +258,7 @@ def _threshold_files(
     data = {"tables": listed, "columns": columns, "table": _first_table(frame), "chip": chip}
     yield "data/thresholds.js", _script("thresholds", data)
     yield "data/thresholds.parquet", parquet.read_bytes()
-    yield "data/thresholds.csv.gz", gzip.compress(csv_text(frame).encode(), mtime=0)
+    yield "data/thresholds.csv.gz", gzip.compress(csv_text(frame, NO_TEXT).encode(), mtime=0)
 
 
 def _first_table(frame: pl.DataFrame) -> str | None:

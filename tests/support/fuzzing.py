@@ -237,8 +237,7 @@ def outcome(case: Case, folder: Path) -> str:
     }
     for name, content in files.items():
         (folder / f"{name}.yaml").write_bytes(content)
-    catalogue.CHIPS_FILE, catalogue.DTYPES_FILE = folder / "chips.yaml", folder / "dtypes.yaml"
-    forget()
+    use_catalogues(folder / "chips.yaml", folder / "dtypes.yaml")
     results = folder / "results"
     try:
         with within(SECONDS), watched(results):
@@ -277,16 +276,18 @@ def outcome(case: Case, folder: Path) -> str:
 
 @contextlib.contextmanager
 def real_catalogues() -> Iterator[None]:
-    """Restore the real catalogues afterwards."""
+    """Restore the real catalogues afterwards; they are read again only if others were used."""
     files = catalogue.CHIPS_FILE, catalogue.DTYPES_FILE
     try:
         yield
     finally:
-        catalogue.CHIPS_FILE, catalogue.DTYPES_FILE = files
-        forget()
+        used = catalogue.CHIPS_FILE, catalogue.DTYPES_FILE
+        if used != files:
+            use_catalogues(*files)
 
 
-def forget() -> None:
-    """Clear the cached catalogues."""
+def use_catalogues(chips: Path, dtypes: Path) -> None:
+    """Replace the catalogue files, and clear what was read of others."""
+    catalogue.CHIPS_FILE, catalogue.DTYPES_FILE = chips, dtypes
     for cached in (catalogue.dtype_entries, catalogue.chip_entries, catalogue._chip_file):  # noqa: SLF001
         cached.cache_clear()

@@ -5,6 +5,7 @@ Texts come from the scenegraph, each with the rectangle it takes.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from rooflines.charts.kit.themes import SIZES, theme
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     import polars as pl
 
@@ -84,10 +86,6 @@ def hostile(name: str) -> dict[str, Any]:
     return {"sweeps": sweeps(list(own)), "chips": own}
 
 
-READ: set[str] = set()
-"""Kinds of charts that read rows of tables while they were drawn."""
-
-
 @cache
 def config_of(name: str) -> rooflines.Config:
     """A config by its name in `CONFIGS`."""
@@ -103,21 +101,44 @@ def _results(name: str) -> charts.Results:
 def spec(config: str, chart: str) -> dict[str, Any]:
     """The specification of one chart of a config, by its id."""
     (listed,) = (one for one in config_of(config).charts if one.id == chart)
-    results = _results(config)
+    with unchecked():
+        return fitted(_results(config), listed)[1]
+
+
+def written(results: Path) -> dict[str, dict[str, Any]]:
+    """The specifications that a run of the workflow wrote, by id."""
+    specs = {}
+    for index in sorted((results / "charts").glob("*/index.json")):
+        for chart in json.loads(index.read_text(encoding="utf-8")):
+            text = (index.parent / f"{chart['id']}.json").read_text(encoding="utf-8")
+            specs[chart["id"]] = json.loads(text)
+    return specs
+
+
+def reading_rows(config: dict[str, Any]) -> tuple[set[str], set[str]]:
+    """Draw the charts of a config: their kinds, and those kinds that read rows of tables."""
+    read: set[str] = set()
+    loaded = rooflines.load_config(config)
+    results = charts.of_config(loaded)
 
     def rows(sweep: str, kind: str) -> pl.LazyFrame:
-        READ.add(kind)
+        read.add(kind)
         return results.rows(sweep)
 
-    with unchecked():
-        watched = replace(results, rows=partial(rows, kind=listed.chart))
-        return fitted(watched, listed)[1]
+    for chart in loaded.charts:
+        with unchecked():
+            fitted(replace(results, rows=partial(rows, kind=chart.chart)), chart)
+    return {chart.chart for chart in loaded.charts}, read
+
+
+def first_of_kinds(config: str) -> list[str]:
+    """The id of the first chart of every kind of a config."""
+    return list({chart.chart: chart.id for chart in reversed(config_of(config).charts)}.values())
 
 
 def one_per_kind(config: str) -> dict[str, dict[str, Any]]:
     """The first chart of every kind of a config, by its id."""
-    first = {chart.chart: chart.id for chart in reversed(config_of(config).charts)}
-    return {chart: spec(config, chart) for chart in first.values()}
+    return {chart: spec(config, chart) for chart in first_of_kinds(config)}
 
 
 def drawn(config: str) -> dict[str, dict[str, Any]]:

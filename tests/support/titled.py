@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from scenes import written
 
 import rooflines
 from rooflines import charts
@@ -16,9 +17,8 @@ from rooflines.charts.families import fitted, unchecked
 from rooflines.charts.kit.text import chip_label
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rooflines.charts.chart import Spec
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
 B = {"from": 1, "to": 65536, "factor": 8}
 LONG = {"from": 1, "to": 4096, "factor": 2}
@@ -104,6 +104,27 @@ CONFIGS: dict[str, dict[str, Any]] = {
         },
         "charts": [{"chart": "critical-map", "sweep": "s"}],
     },
+    "levels and axes": {
+        "sweeps": {
+            "s": {
+                **MATMUL,
+                "chips": ["h100-sxm", "h200-sxm"],
+                "grid": {"B": B},
+                "shapes": BLOCK,
+                "sharding": SPLITS,
+                "shards": [1, 2, 4, 8, 16],
+                "network": ["nvlink", "infiniband"],
+            },
+            "t": {
+                **MATMUL,
+                "chips": ["tpu-v5p", "tpu-v4"],
+                "grid": {"B": B},
+                "shapes": BLOCK,
+                "sharding": ["column/gather-x", "contracting/all-reduce"],
+                "shards": [1, 4, "4x4", "4x4x4", 16],
+            },
+        },
+    },
     "no thresholds": {
         "sweeps": {
             "s": {
@@ -146,13 +167,14 @@ class Case:
     """What a chart says for one choice of a reader.
 
     Attributes:
-        config, chart: The config, and which of its charts.
+        config, results, chart: The config, its tables and thresholds, and which of its charts.
         choice: The reader's choice by parameter.
         title, subtitle: What is said.
         spec: The chart.
     """
 
     config: rooflines.Config
+    results: charts.Results
     chart: Any
     choice: dict[str, str]
     title: str
@@ -186,7 +208,7 @@ class Case:
 
     def thresholds(self) -> pl.DataFrame:
         """Of the first dimension, or of the one that the sweep solves for."""
-        found = self._chosen(known_thresholds(self.config, self.chart))
+        found = self._chosen(known_thresholds(self))
         axis = (
             self.dims[0]
             if self.chart.chart != "shards"
@@ -196,7 +218,7 @@ class Case:
 
     def rows(self) -> pl.DataFrame:
         """Of the table."""
-        return self._chosen(known_rows(self.config, self.chart))
+        return self._chosen(known_rows(self))
 
     def at(self, frame: pl.DataFrame, text: str) -> pl.DataFrame:
         """The rows at the sizes that a text names: `D = F = 8,192`, `m-down, D = 4,096`."""
@@ -210,56 +232,63 @@ class Case:
 
 @cache
 def drawn_cases(name: str) -> tuple[Case, ...]:
-    """Everything that the charts of a config say."""
-    config = rooflines.load_config(None if name == "default" else CONFIGS[name])
+    """Everything that the charts of one of `CONFIGS` say, drawn and computed in this process."""
+    config = rooflines.load_config(CONFIGS[name])
     results = charts.of_config(config)
-    found = []
+    specs = {}
     for chart in config.charts:
         with unchecked():
-            spec = fitted(results, chart)[1]
+            specs[chart.id] = fitted(results, chart)[1]
+    return tuple(_said(config, results, specs))
+
+
+@cache
+def default_cases(folder: Path) -> tuple[Case, ...]:
+    """Everything that the charts of the default config say, from the results of a run."""
+    return tuple(_said(rooflines.load_config(), charts.on_disk(folder), written(folder)))
+
+
+def _said(
+    config: rooflines.Config, results: charts.Results, specs: Mapping[str, dict[str, Any]]
+) -> Iterator[Case]:
+    for chart in config.charts:
+        spec = specs[chart.id]
         findings = next(p["value"] for p in spec["params"] if p["name"] == "findings")
-        names = list(spec["usermeta"]["choices"])
+        names = [p["name"] for p in spec["params"] if p["name"] in spec["usermeta"]["choices"]]
         for key, said in findings.items():
             choice = dict(zip(names, key.split("|"), strict=True))
             if EVERY in key.split("|"):
                 del choice["chip"]  # all are shown; any other choice highlights one of them
             elif any(other.startswith(EVERY) for other in findings):
                 continue
-            found.append(
-                Case(config, chart, choice, said["title"], " ".join(said["subtitle"]), spec)
-            )
-    return tuple(found)
+            subtitle = " ".join(said["subtitle"])
+            yield Case(config, results, chart, choice, said["title"], subtitle, spec)
 
 
 KNOWN: dict[tuple[int, str, str], pl.DataFrame] = {}
 TEXTS = ("chip", "dtypes", "sharding", "shape", "network", "memory")
 
 
-def known_thresholds(config: rooflines.Config, chart: Spec) -> pl.DataFrame:
-    """The thresholds of a chart's chips and dtypes, from the first memory level, computed once."""
+def known_thresholds(case: Case) -> pl.DataFrame:
+    """The thresholds of a chart's chips and dtypes, from the first memory level, read once."""
     return _known(
-        config,
-        chart,
+        case,
         "thresholds",
-        lambda: rooflines.thresholds(config, chart.sweep).filter(pl.col("share") == 1).lazy(),
+        lambda sweep: case.results.thresholds(sweep).filter(pl.col("share") == 1),
     )
 
 
-def known_rows(config: rooflines.Config, chart: Spec) -> pl.DataFrame:
+def known_rows(case: Case) -> pl.DataFrame:
     """Their rows."""
-    return _known(config, chart, "rows", lambda: rooflines.rows(config, chart.sweep))
+    return _known(case, "rows", case.results.rows)
 
 
-def _known(
-    config: rooflines.Config,
-    chart: Spec,
-    what: str,
-    computed: Callable[[], pl.LazyFrame],
-) -> pl.DataFrame:
+def _known(case: Case, what: str, read: Callable[[str], pl.LazyFrame]) -> pl.DataFrame:
+    config, chart = case.config, case.chart
     key = (id(config), chart.id, what)
     if key not in KNOWN:
-        frame = computed().with_columns(pl.col(TEXTS).cast(pl.String))
         mine = pl.col("chip").is_in(chart.chips) & pl.col("dtypes").is_in(chart.dtypes)
+        frame = read(chart.sweep).with_columns(pl.col(TEXTS).cast(pl.String))
         KNOWN[key] = frame.filter(
             mine, memory=config.sweeps[chart.sweep].config.memory[0]
         ).collect()
@@ -297,7 +326,7 @@ ON = r"(?:(?P<shards>[\d, .or]+) × )?(?P<chip>.+)"
 def ridge(case: Case, chip: str, dtypes: str) -> float:
     """The ridge of a chip, from a row of the table [FLOP/byte]."""
     row = (
-        known_rows(case.config, case.chart)
+        known_rows(case)
         .filter(pl.col("chip") == chip, pl.col("dtypes") == dtypes)
         .row(0, named=True)
     )
@@ -338,7 +367,9 @@ def fewest(case: Case, match: re.Match[str]) -> bool:
 def on_map(case: Case, match: re.Match[str]) -> bool:
     """Whether title and subtitle name the chip, the number of chips, and the split."""
     sharding, shards = map_split(case)
-    pattern = rf" matmuls on {ON} over D and F(?:, split (?P<split>\S+))?, every byte counted"
+    pattern = (
+        rf" matmuls on {ON} over D and F(?:, split (?P<split>\S+?)(?: over [^,]+)?)?, every byte"
+    )
     said = re.search(pattern, case.subtitle)
     return (
         said is not None

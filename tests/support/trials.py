@@ -45,6 +45,9 @@ CONFIG: dict[str, Any] = {
 }
 """Four parts, thresholds, something skipped, and a bundle: seven jobs or so."""
 
+TABLES = ("results/tables/index.csv", "results/thresholds.csv", "results/skipped.csv")
+"""Targets of a run that makes all but the site, which takes longest."""
+
 SEED = int(os.environ.get("ROOFLINES_SEED", time.time_ns() % 1_000_000))
 """Seed of the kill times; set ROOFLINES_SEED to repeat those of an earlier run."""
 

@@ -7,13 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from trials import CONFIG, SEED, SIGNALS, Trial, Work, recovers
+from trials import CONFIG, SEED, SIGNALS, TABLES, Trial, Work, recovers
 
 MOMENTS = 20
 """For each of the five ways [1]."""
-
-TABLES = ("results/tables/index.csv", "results/thresholds.csv", "results/skipped.csv")
-"""Targets of all runs but every fifth, which makes everything: the site takes longest."""
 
 
 class Clean(NamedTuple):
@@ -26,7 +23,7 @@ class Clean(NamedTuple):
 
 @pytest.fixture(scope="module")
 def cleans(tmp_path_factory: pytest.TempPathFactory) -> list[Clean]:
-    """Runs of tables alone, and of everything."""
+    """Runs of tables alone, and of everything, which every fifth trial makes."""
     cleans = []
     for targets in (TABLES, ()):
         trial = Trial(tmp_path_factory.mktemp("clean"), CONFIG, *targets)

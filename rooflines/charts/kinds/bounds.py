@@ -196,7 +196,7 @@ def _finding(
     """Title and subtitle: the critical size of the last row, or the rows never compute-bound."""
     chip, combination = str(key[0]), key[1]
     sharding, shards = str(case["sharding"][0]), case["shards"].unique().to_list()
-    split = split_text(sharding, shards, case["network"].drop_nulls().first())  # type: ignore[arg-type]
+    split = split_text(sharding, shards, case["network"])
     setting = case["setting"][0]
     on = on_chips(chip, shards) if up != "shards" else chip_label(chip)
     subtitle = (

@@ -18,6 +18,7 @@ from rooflines.charts.cells import (
 from rooflines.charts.chart import Chart
 from rooflines.charts.frames import (
     CELL_COLUMNS,
+    SPLIT,
     apart,
     first_shown,
     highest,
@@ -53,9 +54,9 @@ def critical_frame(of: Selection) -> pl.DataFrame:
             dimension.
 
     Returns:
-        `chip`, `dtypes`, `sharding` and `shards`, the sizes `x` and `y` with the edges of their
-        cells (`x_low`, `x_high`, ...), `critical` [1] (null: never), `exact` [1], `rule` [1], and
-        `limit_intensity` [FLOP/byte].
+        `chip`, `dtypes`, `sharding`, `network` and `shards`, the sizes `x` and `y` with the edges
+        of their cells (`x_low`, `x_high`, ...), `critical` [1] (null: never), `exact` [1], `rule`
+        [1], and `limit_intensity` [FLOP/byte].
     """
     need(CHART, of.sweep)
     _, across, up = of.dims
@@ -63,7 +64,7 @@ def critical_frame(of: Selection) -> pl.DataFrame:
     for dim in (across, up):
         frame = frame.filter(pl.col(dim).is_in(apart(sorted(frame[dim].unique().to_list()))))
     frame = with_edges(frame, x=across, y=up)
-    kept = ("chip", "dtypes", "sharding", "shards", *CELL_COLUMNS, "critical", "limit_intensity")
+    kept = ("chip", "dtypes", *SPLIT, *CELL_COLUMNS, "critical", "limit_intensity")
     return frame.select(*kept, exact="critical_exact", rule="critical_rule")
 
 
@@ -148,7 +149,7 @@ def _finding(
     rule = case["rule"].drop_nulls()
     limit = f" Large matrices: {count(math.ceil(rule[0]))}." if len(rule) else ""
     shards = case["shards"].unique().to_list()
-    split = split_text(str(case["sharding"][0]), shards, None)
+    split = split_text(str(case["sharding"][0]), shards, case["network"])
     name = on_chips(chip, shards)
     subtitle = (
         f"Smallest compute-bound {size} for {combination} on {name}{split}, every byte counted."

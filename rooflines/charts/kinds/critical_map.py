@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.text import count
 from rooflines.charts.cells import size_axes
 from rooflines.charts.chart import Chart, Need
-from rooflines.charts.frames import first_shown, highest, lowest
+from rooflines.charts.frames import SPLIT, first_shown, highest, lowest, route_name
 from rooflines.charts.kit.drawing import Choice, assemble, chosen, data, placed_text, starting, zoom
 from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.place import ANYWHERE, Place, Plane, Room, Spot, placed
@@ -42,7 +42,7 @@ NICE = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 OVER_RULE = (1.03, 1.2, 1.6, 2.5, 5.0)
 """Levels of contours, as multiples of the rule of thumb, before they are rounded up to `NICE`."""
 
-SCHEMA = ("chip", "dtypes", "sharding", "shards", "kind", "level", "D", "F", "name")
+SCHEMA = ("chip", "dtypes", *SPLIT, "kind", "level", "D", "F", "name")
 """Columns of the points."""
 
 Span = tuple[float, float, float, float]
@@ -59,9 +59,9 @@ def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl
         shapes: Mappings with `name`, `D` and `F`.
 
     Returns:
-        `chip`, `dtypes`, `sharding` and `shards`, `kind` (`level`, `never` or `shape`), `level` [1]
-        (the critical batch of the line or the shape; null: never), `D`, `F` [1], `name`, and the
-        map's edges: `left` and `right` (D), `bottom` and `top` (F) [1].
+        `chip`, `dtypes`, `sharding`, `network` and `shards`, `kind` (`level`, `never` or `shape`),
+        `level` [1] (the critical batch of the line or the shape; null: never), `D`, `F` [1],
+        `name`, and the map's edges: `left` and `right` (D), `bottom` and `top` (F) [1].
     """
     need(CHART, of.sweep)
     sizes = {dim: sizes_of(of.sweep, dim) for dim in of.dims}
@@ -79,6 +79,7 @@ def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl
             "chip": chip_rows.chip,
             "dtypes": variant.dtypes,
             "sharding": variant.sharding,
+            "network": route_name(chip_rows, variant),
             "shards": variant.shards,
         }
         least = solved(of.sweep, chip_variant, "B", D=HUGE, F=HUGE)
@@ -326,7 +327,8 @@ def _finding(case: pl.DataFrame, chip: str, combination: str, title: str | None)
     """Title and subtitle: what the shapes need, or how many of them are never compute-bound."""
     shapes = case.filter(kind="shape")
     shards = case["shards"].unique().to_list()
-    name, split = on_chips(chip, shards), split_text(str(case["sharding"][0]), shards, None)
+    name = on_chips(chip, shards)
+    split = split_text(str(case["sharding"][0]), shards, case["network"])
     subtitle = (
         f"Critical B of {combination} matmuls on {name} over D and F{split}, every byte counted."
     )

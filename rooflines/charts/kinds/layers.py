@@ -22,7 +22,7 @@ from rooflines.charts.comparing import (
     row_of,
     shown_of,
 )
-from rooflines.charts.frames import first_shown, unsharded
+from rooflines.charts.frames import SPLIT, first_shown, unsharded
 from rooflines.charts.kit.drawing import Choice, assemble, starting
 from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.place import LAYOUTS, Place, in_cell, placed
@@ -50,8 +50,8 @@ def layer_frame(of: Selection, shapes: Mapping[str, str]) -> pl.DataFrame:
         shapes: The shapes to show, by the names of their layers.
 
     Returns:
-        `chip`, `dtypes`, `sharding` and `shards`, `layer`, the sizes as text, `critical` [1] (null:
-        never), `exact` [1].
+        `chip`, `dtypes`, `sharding`, `network` and `shards`, `layer`, the sizes as text, `critical`
+        [1] (null: never), `exact` [1].
     """
     need(CHART, of.sweep, shapes=list(shapes.values()))
     dims = of.dims[1:]
@@ -61,7 +61,7 @@ def layer_frame(of: Selection, shapes: Mapping[str, str]) -> pl.DataFrame:
     )
     rows = unsharded(of).join(layers.lazy(), on="shape", maintain_order="right_left")
     sizes = pl.concat_str([pl.format(f"{dim} = {{}}", pl.col(dim)) for dim in dims], separator=", ")
-    kept = ("chip", "dtypes", "sharding", "shards", "layer", "critical")
+    kept = ("chip", "dtypes", *SPLIT, "layer", "critical")
     return rows.select(*kept, sizes=sizes, exact="critical_exact").collect()
 
 
@@ -186,7 +186,7 @@ def _marks(
 def _finding(case: pl.DataFrame, model: str, combination: str, size: str) -> tuple[str, str]:
     """Title and subtitle: what the layers need, or how many are never compute-bound."""
     never, needed = case["critical"].null_count(), case["critical"].drop_nulls()
-    split = split_text(case["sharding"][0], case["shards"], None)
+    split = split_text(case["sharding"][0], case["shards"], case["network"])
     subtitle = (
         f"{chip_label(model) or 'Layers'} in {combination}: the smallest {size} at which each"
         f" matmul is compute-bound{split}."

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rooflines.charts.chart import Chart, Need
-from rooflines.charts.frames import TIMES, first_shown
+from rooflines.charts.frames import TIMES, first_shown, route_name
 from rooflines.charts.kinds.roofline_labels import labels_of
 from rooflines.charts.kinds.roofline_roof import MARGINS, REGIONS, Roof, plane_of, slope_angle
 from rooflines.charts.kit.drawing import (
@@ -24,7 +24,7 @@ from rooflines.charts.kit.drawing import (
 from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.needs import by_chips, need
 from rooflines.model.network import PAIR, NetworkLevel
-from rooflines.model.resources import math_rate, memory_rate
+from rooflines.model.resources import math_rate, memory_rate, network_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
     from rooflines.charts.results import Selection
     from rooflines.model.target import Target
+    from rooflines.sweep.sweep import ChipRows
 
 __all__ = ["roofline", "roofline_frame"]
 
@@ -85,7 +86,7 @@ def roofline_frame(
         records += [
             {"chip": chip, "dtypes": name, **line}
             for _, name, target in targets
-            for line in _bandwidths(entry, of.by_chip[chip].memory, target)
+            for line in _bandwidths(entry, of, chip, target)
         ]
     lines = pl.DataFrame(records, schema=COLUMNS, orient="row").with_columns(
         intensity=pl.col("flops_per_s") / pl.col("bytes_per_s")
@@ -93,27 +94,52 @@ def roofline_frame(
     return pl.concat([lines, _operating_points(of, shape, sizes)])
 
 
-def _bandwidths(chip: Chip, memory: str, target: Target) -> Iterator[dict[str, Any]]:
-    """Memory levels, the target's own first, and interconnects to a neighbour, with their rates."""
+def _bandwidths(entry: Chip, of: Selection, chip: str, target: Target) -> Iterator[dict[str, Any]]:
+    """Memory levels, the target's own first, and networks, with their rates.
+
+    The network of the sweep's split is at the rate of its largest split, others at that of a pair.
+    """
     peak = float(math_rate(target).per_s)
-    for name in sorted(chip.memory, key=lambda level: level != memory):
-        if chip.memory[name].bytes_per_s:
-            rate = memory_rate(replace(target, level=chip.memory[name].exact))
+    chip_rows = of.by_chip[chip]
+    for name in sorted(entry.memory, key=lambda level: level != chip_rows.memory):
+        if entry.memory[name].bytes_per_s:
+            rate = memory_rate(replace(target, level=entry.memory[name].exact))
             yield {
                 "kind": "memory",
                 "name": name,
                 "flops_per_s": peak,
                 "bytes_per_s": float(rate.per_s),
             }
-    for name, network in chip.networks.items():
-        pair = NetworkLevel(network.exact, (PAIR,))
-        if network.domain != 1:
-            yield {
-                "kind": "network",
-                "name": name,
-                "flops_per_s": peak,
-                "bytes_per_s": float(pair.bytes_per_s * target.efficiency["network"]),
-            }
+    split = _of_split(of, chip_rows)
+    whole = {part for name in split for part in name.partition(" ")[0].split("+")}
+    pairs = {name: each for name, each in _of_pairs(entry, target).items() if name not in whole}
+    for name, per_s in {**split, **pairs}.items():
+        yield {"kind": "network", "name": name, "flops_per_s": peak, "bytes_per_s": per_s}
+
+
+def _of_pairs(entry: Chip, target: Target) -> dict[str, float]:
+    """The rates of interconnects to one other chip [byte/s]."""
+    share = target.efficiency["network"]
+    pairs = {name: NetworkLevel(each.exact, (PAIR,)) for name, each in entry.networks.items()}
+    return {
+        name: float(pair.bytes_per_s * share)
+        for name, pair in pairs.items()
+        if pair.link.domain != 1
+    }
+
+
+def _of_split(of: Selection, chip_rows: ChipRows) -> dict[str, float]:
+    """The rate of a chip's network in the largest split that sends something [byte/s]."""
+    sending = (
+        variant
+        for variant in chip_rows.variants
+        if variant.shards > 1 and of.sweep.shardings[variant.sharding].transfers
+    )
+    largest = max(sending, key=lambda variant: variant.shards, default=None)
+    if largest is None:
+        return {}
+    rate = network_rate(of.sweep.target(chip_rows, largest))
+    return {str(route_name(chip_rows, largest)): float(rate.per_s)} if rate else {}
 
 
 def _operating_points(of: Selection, shape: str | None, sizes: Sequence[int]) -> pl.DataFrame:

@@ -106,7 +106,7 @@ class Roof:
             rows["slope"] += [row | about for row in self._line(corners, slope["name"])]
         fastest = max(s["bytes_per_s"] for s in self.slopes if s["kind"] == "memory")
         for peak, names in self.ceilings.items():
-            corners = [(peak / fastest, peak), (self.high, peak)]
+            corners = [(max(self.low, peak / fastest), peak), (self.high, peak)]
             rows["ceiling"] += [
                 row | {"name": ", ".join(names), "peak": peak}
                 for row in self._line(corners, names[0])

@@ -22,7 +22,14 @@ from rooflines.charts.kit.drawing import (
 )
 from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.place import Place, Plane, end_places, placed
-from rooflines.charts.kit.text import chip_label, part_name, shorten, sizes_text, split_on
+from rooflines.charts.kit.text import (
+    chip_label,
+    over_text,
+    part_name,
+    shorten,
+    sizes_text,
+    split_on,
+)
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_shards, need
 from rooflines.charts.offers import SHORT_AXIS
@@ -219,9 +226,10 @@ class _Scale:
         }
 
     def located(self, case: pl.DataFrame) -> pl.DataFrame:
-        """With the height `y` of every point, and the label of the interconnect."""
+        """With the height `y` of every point, and the interconnect where the chips' differ."""
         lane = pl.col("chip").replace_strict(self.lane, return_dtype=pl.Float64)
-        links = {name: part_name(name) for name in case["network"].drop_nulls().unique()}
+        names = case["network"].drop_nulls().unique()
+        links = {name: "" if over_text(names) else part_name(name) for name in names}
         return case.with_columns(
             y=pl.coalesce(pl.col("critical").cast(pl.Float64), lane),
             never=pl.col("critical").is_null(),
@@ -269,9 +277,8 @@ def _finding(
 ) -> tuple[str, str]:
     """Title and subtitle: what most chips need, or the chip that is never compute-bound first."""
     setting = case["setting"][0]
-    subtitle = (
-        f"{combination}, split {split}{', ' + setting if setting else ''}. Every byte counted."
-    )
+    held = f"{over_text(case['network'])}{', ' + setting if setting else ''}"
+    subtitle = f"{combination}, split {split}{held}. Every byte counted."
     if title:
         return title, subtitle
     if case["never"].all():

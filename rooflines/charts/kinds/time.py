@@ -245,7 +245,7 @@ def _finding(case: pl.DataFrame, model: str, size: str, title: str | None) -> tu
         else f"the {matmuls} {verb}"
     )
     total = seconds(float(binding["t_lower_s"].sum()))
-    split = split_text(row["sharding"], [row["shards"]], row["link"])
+    split = split_text(row["sharding"], [row["shards"]], [row["link"]])
     each = (
         f"{matmuls[0].upper()}{matmuls[1:]}{f' of {chip_label(model)}' if model else ''}, each once"
     )

@@ -21,6 +21,7 @@ __all__ = [
     "chip_label",
     "listed",
     "on_chips",
+    "over_text",
     "part_name",
     "shorten",
     "sizes_text",
@@ -152,10 +153,22 @@ def split_on(sharding: str, chip: str, shards: Iterable[int]) -> str:
     return on if on == chip_label(chip) else f"{sharding} on {on}"
 
 
-def split_text(sharding: str, shards: Iterable[int], network: str | None) -> str:
-    """How chips share the work: `, split contracting/all-reduce over ICI link`; "" for one chip."""
-    over = f" over {part_name(network)}" if network else ""
-    return f", split {sharding}{over}" if max(shards) > 1 else ""
+def split_text(sharding: str, shards: Iterable[int], networks: Iterable[str | None]) -> str:
+    """How chips share the work: `, split contracting/all-reduce over ICI link`; "" for one chip.
+
+    The network is named if all of them are one, perhaps along different axes.
+    """
+    return f", split {sharding}{over_text(networks)}" if max(shards) > 1 else ""
+
+
+def over_text(networks: Iterable[str | None]) -> str:
+    """Networks of a split: ` over NVLink + InfiniBand`, ` over ICI link along 4x4`; "" if mixed."""
+    named = [name.partition(" ") for name in dict.fromkeys(networks) if name]
+    if len({name for name, *_ in named}) != 1:
+        return ""
+    axes = [form for *_, form in named if form]
+    along = f" along {' or '.join(axes)}" if axes else ""
+    return f" over {part_name(named[0][0])}{along}"
 
 
 def chip_label(name: str) -> str:
@@ -176,8 +189,13 @@ def chip_label(name: str) -> str:
 
 
 def part_name(name: str) -> str:
-    """A memory level's or interconnect's id as a name: `hbm` is `HBM`, `ici` is `ICI link`."""
-    return PARTS.get(name, name.upper())
+    """A memory level's or interconnect's id as a name: `hbm` is `HBM`, `ici` is `ICI link`.
+
+    Two networks are joined by a plus, axes follow: `ici 4x4` is `ICI link 4x4`.
+    """
+    parts, _, axes = name.partition(" ")
+    names = " + ".join(PARTS.get(part, part.upper()) for part in parts.split("+"))
+    return f"{names} {axes}" if axes else names
 
 
 def _word(word: str, *, first: bool) -> str:

@@ -1,0 +1,80 @@
+"""`rooflines check`: all mistakes of a config, or what a run of it will make."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rooflines.config import Config
+
+__all__ = ["command"]
+
+EXAMPLES = """
+\b
+Examples:
+  rooflines check my.yaml
+  rooflines check my.yaml --cores 16
+"""
+
+BYTES_PER_THRESHOLD = 165
+"""Bytes of a threshold, in thresholds.csv and thresholds.parquet together [byte]."""
+
+BYTES_PER_PART = 20_000
+"""Bytes of a part beside its rows: the catalogue entries that it was made from [byte]."""
+
+
+@click.command("check", epilog=EXAMPLES)
+@click.argument("config", required=False, metavar="[CONFIG]")
+@click.option("--cores", type=click.IntRange(1), metavar="N", help="Cores of the run to expect.")
+def command(config: str | None, cores: int | None) -> None:
+    """Check a config: all of its mistakes at once, or what a run of it will make.
+
+    That is rows, parts, about how many bytes and how much time, and what will be skipped and why.
+    CONFIG is the default config if left out.
+    """
+    from rooflines.basics.errors import PlausibilityWarning  # noqa: PLC0415, help is fast
+    from rooflines.config import load_config  # noqa: PLC0415, the same
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PlausibilityWarning)
+        loaded = load_config(config)
+    for warning in caught:
+        click.echo(f"warning: {warning.message}", err=True)
+    click.echo(_expected(loaded, cores or os.cpu_count() or 1))
+
+
+def _expected(config: Config, cores: int) -> str:
+    """What a run of a valid config makes."""
+    from rooflines import api  # noqa: PLC0415, as above
+    from rooflines.basics.text import counted, si  # noqa: PLC0415, the same
+    from rooflines.run.ending import skipped_reasons  # noqa: PLC0415, the same
+    from rooflines.run.plan import plan  # noqa: PLC0415, the same
+    from rooflines.run.progress import duration  # noqa: PLC0415, the same
+    from rooflines.run.work import BYTES_PER_ROW, work_of  # noqa: PLC0415, the same
+
+    planned = plan(config)
+    rows = sum(part.rows for part in planned.parts)
+    solutions = sum(sweep.solutions() for sweep in config.sweeps.values())
+    size = (
+        rows * BYTES_PER_ROW + len(planned.parts) * BYTES_PER_PART + solutions * BYTES_PER_THRESHOLD
+    )
+    work = work_of(planned)
+    least_s = max(sum(work.values()) / cores, *work.values())
+    lines = [
+        f"{config.file} is valid",
+        (
+            f"{counted(rows, 'row')} of {counted(len(config.sweeps), 'sweep')} in "
+            f"{counted(len(planned.parts), 'part')}; {counted(solutions, 'threshold')}; "
+            f"{counted(len(config.charts), 'chart')}"
+        ),
+        (
+            f"about {si(size, 'B', 2)} of tables, and about {duration(least_s)} on "
+            f"{counted(cores, 'core')}"
+        ),
+        *skipped_reasons(api.skipped(config).to_dicts()),
+    ]
+    return "\n".join(lines)

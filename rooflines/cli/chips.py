@@ -1,0 +1,93 @@
+"""`rooflines chips`: the chips of the catalogue, and every number of one with its source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from rooflines.cli.output import as_table, frame_options, number, print_frame, width
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["command"]
+
+EXAMPLES = """
+\b
+Examples:
+  rooflines chips
+  rooflines chips h100-sxm
+  rooflines chips --csv > chips.csv
+"""
+
+PEAK, BANDWIDTH = "units.matrix.bf16.flops_per_s", "memory.hbm.bytes_per_s"
+"""The numbers of the list."""
+
+
+@click.command("chips", epilog=EXAMPLES)
+@click.argument("chip", required=False, metavar="[ID]")
+@click.option("--config", metavar="FILE", help="A config whose own chips are listed too.")
+@frame_options
+def command(chip: str | None, config: str | None, *, csv: bool, json_: bool) -> None:
+    """List the chips of the catalogue, or every number of one chip with its source."""
+    from rooflines import api  # noqa: PLC0415, help does not wait for polars
+    from rooflines.basics.errors import one_of, placed  # noqa: PLC0415, the same
+
+    if config is None:
+        frame = api.chips()
+    else:
+        from rooflines.config import load_config  # noqa: PLC0415, only where it is needed
+
+        frame = api.chips(load_config(config))
+    if chip is not None:
+        with placed("chip"):
+            known = frame["chip"].unique(maintain_order=True).to_list()
+            one_of(chip, known, "no chip", "see `rooflines chips`")
+        frame = frame.filter(chip=chip)
+    print_frame(frame, _list(frame) if chip is None else _one(frame), csv=csv, json_=json_)
+
+
+def _list(frame: pl.DataFrame) -> str:
+    """A line for each chip: its id, name, bf16 peak and main memory."""
+    numbers = {(row["chip"], row["path"]): row["value"] for row in frame.to_dicts()}
+    rows = [
+        (
+            chip,
+            number(PEAK, numbers.get((chip, PEAK))),
+            number(BANDWIDTH, numbers.get((chip, BANDWIDTH))),
+            vendor,
+            name if base is None else f"{name} (variant of {base})",
+        )
+        for chip, vendor, name, base in frame.select("chip", "vendor", "name", "base")
+        .unique(maintain_order=True)
+        .iter_rows()
+    ]
+    table = as_table(("chip", "bf16 peak", "memory", "vendor", "name"), rows, width())
+    return f"{table}\n\n{len(rows)} chips; `rooflines chips ID` has every number and its source"
+
+
+def _one(frame: pl.DataFrame) -> str:
+    """Every number of a chip, its source, and the sources' titles."""
+    from rooflines.catalogue.chips import chip_sources  # noqa: PLC0415, as above
+
+    first = frame.row(0, named=True)
+    rows = [
+        (
+            row["path"],
+            number(row["path"], row["value"]) + (" (estimate)" if row["estimate"] else ""),
+            row["confidence"] or "",
+            row["source"] or "",
+        )
+        for row in frame.to_dicts()
+    ]
+    table = as_table(("number", "value", "confidence", "source"), rows, width())
+    named = {name for *_, source in rows for name in source.split(", ")}
+    titles = [
+        "\n  ".join([f"{name}: {about['title']}", *([about["url"]] if "url" in about else [])])
+        for name, about in chip_sources().items()
+        if name in named
+    ]
+    head = f"{first['chip']}: {first['name']}, {first['vendor']}"
+    head += f", a variant of {first['base']}" if first["base"] else ""
+    return "\n".join([head, "", table, *(["", "Sources:"] if titles else []), *titles])

@@ -1,0 +1,276 @@
+"""The differences of two chips, or of two configs."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from rooflines import api
+from rooflines.basics.errors import RooflinesError, one_of, placed
+from rooflines.basics.text import counted, significant
+from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.config import load_config
+from rooflines.model.columns import TEXTS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from rooflines.config import Config
+
+__all__ = ["Differences", "of_chips", "of_configs"]
+
+SIZE = 8192
+"""D and F of the default question [1]."""
+
+SCHEMA = {
+    "what": pl.String,
+    "one": pl.Float64,
+    "other": pl.Float64,
+    "ratio": pl.Float64,
+    "because_of": pl.String,
+}
+
+RATES = ("flops_per_s", "bytes_per_s")
+"""Last words of the numbers that a critical batch on one chip depends on."""
+
+
+class Differences(NamedTuple):
+    """What differs.
+
+    Attributes:
+        summary: The main points, a line each.
+        frame: `what`, `one`, `other`, `ratio` (other / one), `because_of`; a row per difference.
+    """
+
+    summary: list[str]
+    frame: pl.DataFrame
+
+
+def of_chips(one: str, other: str) -> Differences:
+    """The numbers of two chips that differ, and the critical batches, with the number that is why.
+
+    Args:
+        one: The id of a chip.
+        other: Another.
+
+    Raises:
+        RooflinesError: There is no such chip, or the two are one.
+    """
+    for place, chip in (("first chip", one), ("second chip", other)):
+        with placed(place):
+            one_of(chip, chip_entries(), "no chip", "see `rooflines chips`")
+    if one == other:
+        problem = f"is {one!r} again"
+        raise RooflinesError("second chip", problem, "give two chips that differ")
+    catalogue = api.chips()
+    first, second = (_numbers(catalogue, chip) for chip in (one, other))
+    numbers = [
+        _row(path, first.get(path), second.get(path))
+        for path in dict.fromkeys([*first, *second])
+        if first.get(path) != second.get(path)
+    ]
+    critical = _critical(one, other, {p: v for p, v in second.items() if first.get(p, v) != v})
+    differ = [row for row in critical if row["one"] != row["other"]]
+    summary = [
+        (
+            f"{one} and {other}: {len(numbers):,} of {counted(len({*first, *second}), 'number')} "
+            f"differ; ratio is {other} / {one}"
+        ),
+        (
+            f"Critical B of a matmul with D = F = {SIZE:,}: {len(differ):,} of "
+            f"{counted(len(critical), 'dtype combination')} on both chips differ"
+        ),
+    ]
+    if known := [row for row in differ if row["ratio"] is not None]:
+        most = max(known, key=lambda row: abs(math.log(row["ratio"])))
+        name = most["what"].removeprefix("critical B, ")
+        summary.append(
+            f"Most with {name}: {_text(most['one'])} and {_text(most['other'])}, "
+            f"because of {most['because_of']}"
+        )
+    return Differences(summary, pl.DataFrame([*differ, *numbers], schema=SCHEMA, orient="row"))
+
+
+def _text(value: float | None) -> str:
+    return "never" if value is None else significant(value)
+
+
+def _row(
+    what: str, one: float | None, other: float | None, why: str | None = None
+) -> dict[str, Any]:
+    ratio = other / one if one and other is not None else None
+    return {"what": what, "one": one, "other": other, "ratio": ratio, "because_of": why}
+
+
+def _numbers(catalogue: pl.DataFrame, chip: str) -> dict[str, float]:
+    """The numbers of a chip by path; prices and power are no part of a roofline."""
+    frame = catalogue.filter(chip=chip)
+    return {
+        path: value
+        for path, value in zip(frame["path"], frame["value"], strict=True)
+        if path.startswith(("units.", "memory.", "networks."))
+    }
+
+
+def _critical(one: str, other: str, changes: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Critical batches of two chips, with the numbers of the other chip that explain them.
+
+    Args:
+        one: A chip.
+        other: Another.
+        changes: Numbers of the other chip that differ and that the first one has too, by path.
+    """
+    variants = {
+        f"variant-{number}": {"base": one, path: value, "source": other}
+        for number, (path, value) in enumerate(changes.items())
+        if path.endswith(RATES) and path.startswith(("units.matrix.", "memory.hbm."))
+    }
+    paths = {chip: next(path for path in entry if "." in path) for chip, entry in variants.items()}
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": 1, "D": SIZE, "F": SIZE},
+        "dtypes": list(dtype_entries().combinations),
+        "chips": [one, other, *variants],
+        "thresholds": ["B"],
+    }
+    config = load_config({"sweeps": {"question": sweep}, "chips": variants, "charts": []})
+    sizes: dict[str, dict[str, float | None]] = {}
+    for row in api.thresholds(config).select("chip", "dtypes", "critical").to_dicts():
+        sizes.setdefault(row["dtypes"], {})[row["chip"]] = row["critical"]
+    return [
+        _row(
+            f"critical B, {dtypes}",
+            of[one],
+            of[other],
+            _reason({paths[chip]: of.get(chip) for chip in paths}, of[one], of[other]),
+        )
+        for dtypes, of in sizes.items()
+        if one in of and other in of
+    ]
+
+
+def _reason(
+    changed: Mapping[str, float | None], one: float | None, other: float | None
+) -> str | None:
+    """The numbers that alone move the critical size as the other chip does, and those against.
+
+    Args:
+        changed: The critical size with one number changed, by the number's path; None: never.
+        one: That of the first chip.
+        other: That of the second.
+    """
+    if one == other:
+        return None
+    start, end = (math.inf if size is None else size for size in (one, other))
+    moved = {path: math.inf if size is None else size for path, size in changed.items()}
+    up = [path for path, size in moved.items() if size > start]
+    down = [path for path, size in moved.items() if size < start]
+    causes, against = (up, down) if end > start else (down, up)
+    if not causes:
+        return "several numbers together"
+    return ", ".join(causes) + (f"; against it {', '.join(against)}" if against else "")
+
+
+def of_configs(one: str, other: str) -> Differences:
+    """The rows and critical sizes of two configs that differ.
+
+    Args:
+        one: The path of a config.
+        other: Another.
+
+    Raises:
+        RooflinesError: One of them is wrong.
+    """
+    configs = [load_config(path) for path in (one, other)]
+    rows = [{name: sweep.rows for name, sweep in config.sweeps.items()} for config in configs]
+    counts = [
+        _row(f"rows, {name}", rows[0].get(name), rows[1].get(name))
+        for name in dict.fromkeys([*rows[0], *rows[1]])
+        if rows[0].get(name) != rows[1].get(name)
+    ]
+    numbers = _changed_numbers(configs)
+    sizes, in_both, alone = _changed_sizes(configs, numbers)
+    summary = [
+        (
+            f"{one}: {counted(sum(rows[0].values()), 'row')}; {other}: "
+            f"{counted(sum(rows[1].values()), 'row')}; ratio is {other} / {one}"
+        ),
+        (
+            f"{len(sizes):,} of {counted(in_both, 'threshold')} in both differ; "
+            f"{alone[0]:,} are in the first only, {alone[1]:,} in the second only"
+        ),
+    ]
+    known = [row for row in sizes if row["ratio"] is not None]
+    if known:
+        most = max(known, key=lambda row: abs(math.log(row["ratio"])))
+        summary.append(f"Most: {most['what']}: {_text(most['one'])} and {_text(most['other'])}")
+    if sizes and not numbers:
+        summary.append("No number of a chip differs: see the sweeps (efficiency, tile, shares)")
+    return Differences(
+        summary, pl.DataFrame([*counts, *numbers, *sizes], schema=SCHEMA, orient="row")
+    )
+
+
+def _changed_numbers(configs: Sequence[Config]) -> list[dict[str, Any]]:
+    """The numbers of chips in both configs that differ."""
+    values = [
+        {(row["chip"], row["path"]): row["value"] for row in api.chips(config).to_dicts()}
+        for config in configs
+    ]
+    chips = [{chip for chip, _ in found} for found in values]
+    return [
+        _row(f"{key[0]}, {key[1]}", values[0].get(key), values[1].get(key))
+        for key in dict.fromkeys([*values[0], *values[1]])
+        if key[0] in chips[0] & chips[1] and values[0].get(key) != values[1].get(key)
+    ]
+
+
+def _place(key: Mapping[str, str], vary: Collection[str]) -> str:
+    """Which threshold a key means: its sweep, chip and dtypes, its axis, and what else varies."""
+    head = ", ".join(key[name] for name in ("sweep", "chip", "dtypes"))
+    others = [
+        f"{name}={cell}"
+        for name, cell in key.items()
+        if cell and name in vary and name not in ("sweep", "chip", "dtypes", "axis")
+    ]
+    return " ".join([f"{head}: critical {key['axis']}", *(["at", *others] if others else [])])
+
+
+def _changed_sizes(
+    configs: Sequence[Config], numbers: Sequence[Mapping[str, Any]]
+) -> tuple[list[dict[str, Any]], int, list[int]]:
+    """Thresholds that differ, how many are in both configs, and in one only."""
+    frames = [api.thresholds(config) for config in configs]
+    dims = [
+        name for name in dict.fromkeys([*frames[0].columns, *frames[1].columns]) if len(name) == 1
+    ]
+    keys = ["sweep", "axis", "share", "shards", *dims, *TEXTS]
+    found = []
+    for frame in frames:
+        missing = [pl.lit(None).alias(name) for name in keys if name not in frame.columns]
+        full = frame.with_columns(missing).select(*keys, "critical")
+        found.append(full.with_columns(pl.col(keys).cast(pl.String).fill_null("")).to_dicts())
+    tables = [{tuple(row[key] for key in keys): row["critical"] for row in rows} for rows in found]
+    common = [key for key in tables[0] if key in tables[1]]
+    reasons: dict[str, list[str]] = {}
+    for number in numbers:
+        chip, _, path = number["what"].partition(", ")
+        reasons.setdefault(chip, []).append(path)
+    vary = {
+        name
+        for name, cells in zip(keys, zip(*common, strict=True), strict=False)
+        if len({*cells}) > 1
+    }
+    differ = [
+        _row(
+            _place(dict(zip(keys, key, strict=True)), vary),
+            tables[0][key],
+            tables[1][key],
+            ", ".join(reasons.get(key[keys.index("chip")], ())) or None,
+        )
+        for key in common
+        if tables[0][key] != tables[1][key]
+    ]
+    return differ, len(common), [len(table) - len(common) for table in tables]

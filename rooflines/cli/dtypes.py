@@ -1,0 +1,48 @@
+"""`rooflines dtypes`: the dtype combinations, and the formats that they are made of."""
+
+from __future__ import annotations
+
+import click
+
+from rooflines.cli.output import as_table, frame_options, print_frame, width
+
+__all__ = ["command"]
+
+EXAMPLES = """
+\b
+Examples:
+  rooflines dtypes
+  rooflines dtypes --json
+"""
+
+
+@click.command("dtypes", epilog=EXAMPLES)
+@frame_options
+def command(*, csv: bool, json_: bool) -> None:
+    """List the dtype combinations: formats of x, w and out, and what computes.
+
+    CSV and JSON have the source of each format too.
+    """
+    import polars as pl  # noqa: PLC0415, help does not wait for it
+
+    from rooflines import api  # noqa: PLC0415, the same
+    from rooflines.basics.text import significant  # noqa: PLC0415, the same
+    from rooflines.catalogue.chips import dtype_entries  # noqa: PLC0415, the same
+
+    frame, formats = api.dtypes(), dtype_entries().formats
+    sources = {name: str(entry.source) for name, entry in formats.items()}
+    rows = [
+        (
+            row["dtypes"],
+            *(f"{row[name]} ({significant(row[f'{name}_bits'], 4)})" for name in ("x", "w", "out")),
+            row["compute"],
+            row["note"] or "",
+        )
+        for row in frame.to_dicts()
+    ]
+    full = frame.with_columns(
+        pl.col(name).replace_strict(sources, return_dtype=pl.String).alias(f"{name}_source")
+        for name in ("x", "w", "out", "compute")
+    )
+    table = as_table(("dtypes", "x (bits)", "w", "out", "compute", "who uses it"), rows, width())
+    print_frame(full, table, csv=csv, json_=json_)

@@ -1,0 +1,52 @@
+"""`rooflines new`: a commented config that runs as it is."""
+
+from __future__ import annotations
+
+import os
+from importlib import resources
+from pathlib import Path
+
+import click
+
+__all__ = ["QUESTIONS", "command"]
+
+QUESTIONS = {
+    "matmul": "from which batch on layers of a model are compute-bound",
+    "own-chip": "what a chip of your own changes",
+    "sharding": "over how many chips a layer stays compute-bound",
+}
+"""The questions, each with a config in `examples`, and what the config answers."""
+
+EXAMPLES = """
+\b
+Examples:
+  rooflines new matmul
+  rooflines new own-chip -o my.yaml
+
+\b
+Questions:
+""" + "\n".join(f"  {name}: {meaning}" for name, meaning in QUESTIONS.items())
+
+
+@click.command("new", epilog=EXAMPLES)
+@click.argument("question")
+@click.option("-o", "--output", metavar="FILE", help="Where to write it; default QUESTION.yaml.")
+def command(question: str, output: str | None) -> None:
+    """Write a commented config of a few lines; an existing file is not overwritten."""
+    from rooflines.basics.errors import RooflinesError, one_of, placed  # noqa: PLC0415, help is fast
+
+    with placed("question"):
+        one_of(question, QUESTIONS, "no question")
+    text = (resources.files("rooflines.cli") / "examples" / f"{question}.yaml").read_text("utf-8")
+    path = Path(output or f"{question}.yaml")
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        problem, fix = "exists already", "choose another name with -o FILE"
+        raise RooflinesError("", problem, fix, file=str(path)) from None
+    except OSError as error:
+        problem = f"cannot be written: {error.strerror or os.strerror(error.errno or 0)}"
+        fix = "choose another name with -o FILE"
+        raise RooflinesError("", problem, fix, file=str(path)) from None
+    click.echo(f"{path}: {QUESTIONS[question]}\nNext: rooflines run {path}")

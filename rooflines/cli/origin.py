@@ -1,0 +1,31 @@
+"""`rooflines origin`: where files come from; `python -m rooflines.provenance` does the same."""
+
+from __future__ import annotations
+
+import click
+
+__all__ = ["command"]
+
+EXAMPLES = """
+\b
+Examples:
+  rooflines origin results/thresholds.csv
+  rooflines origin slides/figure-1.svg --results results
+  rooflines origin results --check
+"""
+
+
+@click.command("origin", epilog=EXAMPLES)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--results", metavar="FOLDER", help="Where the originals of copied files are.")
+@click.option("--check", is_flag=True, help="Say only whether they are as they were written.")
+def command(files: tuple[str, ...], results: str | None, *, check: bool) -> int:
+    """Print what made a file, and verify that it is unchanged.
+
+    FILE is a table, a chart or a CSV file; or a results folder, to check all that is in it. The
+    exit status is 0 if everything is as it was written, else 1.
+    """
+    from rooflines.results.provenance_command import main  # noqa: PLC0415, help is fast
+
+    options = [*(["--results", results] if results else []), *(["--check"] if check else [])]
+    return main([*options, "--", *files])

@@ -1,0 +1,100 @@
+"""What commands print: tables that fit the terminal, CSV and JSON."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
+__all__ = ["as_csv", "as_json", "as_table", "frame_options", "number", "print_frame", "width"]
+
+GAP = "  "
+"""Between two columns."""
+
+DIGITS = 4
+"""Significant digits of a number [1]."""
+
+UNITS = {"flops_per_s": "FLOP/s", "bytes_per_s": "B/s", "capacity_bytes": "B", "watts": "W"}
+"""Units of numbers that are shown with a prefix, by the last word of their path."""
+
+LEAST_WIDTH = 8
+"""A column is not cut below this width [1]."""
+
+
+def width() -> int | None:
+    """Columns of the terminal; None for a file or a pipe, where nothing is cut."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def as_table(names: Sequence[str], rows: Sequence[Sequence[str]], most: int | None) -> str:
+    """Aligned columns under their names.
+
+    Args:
+        names: The names of the columns.
+        rows: The cells.
+        most: Columns of the terminal; None: any. The widest column is cut, then the next.
+    """
+    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    while (
+        most is not None
+        and sum(widths) + len(GAP) * (len(widths) - 1) > most
+        and max(widths) > LEAST_WIDTH
+    ):
+        widths[widths.index(max(widths))] -= 1
+    lines = [
+        GAP.join(_cell(cell, size) for cell, size in zip(row, widths, strict=True)).rstrip()
+        for row in (names, *rows)
+    ]
+    return "\n".join(line[:most] for line in lines)
+
+
+def _cell(text: str, size: int) -> str:
+    return (text if len(text) <= size else f"{text[: size - 2]}..").ljust(size)
+
+
+def number(path: str, value: float | None) -> str:
+    """A number for a reader, with a prefix where it has a unit.
+
+    Args:
+        path: Its path in a chip, or what it is; the last word says the unit.
+        value: The number; None: there is none.
+    """
+    from rooflines.basics.text import seconds, si, significant  # noqa: PLC0415, help is fast
+
+    if value is None:
+        return "-"
+    if path.endswith("_s") and "_per_" not in path:
+        return seconds(value)
+    unit = UNITS.get(path.rpartition(".")[2])
+    return si(value, unit, DIGITS) if unit else significant(value, DIGITS)
+
+
+def as_csv(frame: pl.DataFrame) -> str:
+    """A frame as CSV that is safe in a spreadsheet."""
+    from rooflines.results.tables import csv_text  # noqa: PLC0415, help does not wait for polars
+
+    return csv_text(frame).rstrip("\n")
+
+
+def as_json(frame: pl.DataFrame) -> str:
+    """A frame as a JSON list of objects."""
+    return json.dumps(frame.to_dicts(), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def frame_options(function: click.decorators.FC) -> click.decorators.FC:
+    """The options `--csv` and `--json` of a command."""
+    function = click.option("--json", "json_", is_flag=True, help="All columns as JSON.")(function)
+    return click.option("--csv", "csv", is_flag=True, help="All columns as CSV.")(function)
+
+
+def print_frame(frame: pl.DataFrame, text: str, *, csv: bool, json_: bool) -> None:
+    """Print a frame as CSV or JSON if asked for, else a text."""
+    click.echo(as_csv(frame) if csv else as_json(frame) if json_ else text)

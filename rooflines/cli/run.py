@@ -1,0 +1,114 @@
+"""`rooflines run`: the workflow, for people who do not know Snakemake."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import warnings
+import webbrowser
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["command", "snakemake_command"]
+
+EXAMPLES = """
+\b
+Examples:
+  rooflines run my.yaml
+  rooflines run my.yaml --cores 8 --open
+  rooflines run my.yaml --dry-run
+  rooflines run my.yaml -- --rerun-triggers mtime    (options of Snakemake)
+"""
+
+PACKAGE = Path(__file__).parents[1]
+
+
+class WithRest(click.Command):
+    """A command that keeps the words after `--` apart."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the words after `--`, then parse the others."""
+        words, rest = (
+            (args[: args.index("--")], args[args.index("--") + 1 :]) if "--" in args else (args, [])
+        )
+        ctx.obj = rest
+        return super().parse_args(ctx, words)
+
+
+@click.command("run", cls=WithRest, epilog=EXAMPLES, options_metavar="[OPTIONS]")
+@click.argument("config", required=False, metavar="[CONFIG] [-- SNAKEMAKE...]")
+@click.option("--cores", type=click.IntRange(1), metavar="N", help="Cores to use; default all.")
+@click.option("--dry-run", is_flag=True, help="Show what would be made, and make nothing.")
+@click.option("--open", "show", is_flag=True, help="Open the site in a browser at the end.")
+@click.pass_context
+def command(
+    ctx: click.Context, config: str | None, cores: int | None, *, dry_run: bool, show: bool
+) -> int:
+    """Make tables, thresholds, charts and a site of a config, into results/ of this folder.
+
+    CONFIG is the default config if left out. A second run makes only what is missing or depends on
+    something that has changed. What follows `--` goes to Snakemake.
+    """
+    words = snakemake_command(config, cores, ctx.obj, dry_run=dry_run)
+    interrupts: list[int] = []  # Snakemake ends the run after one, and says so
+    usual = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
+    try:
+        status = subprocess.run(words, check=False).returncode  # noqa: S603, the user's own words
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    site = Path("results") / "bundle" / "index.html"
+    if show and not status and not dry_run and site.is_file():
+        webbrowser.open(site.absolute().as_uri())
+    return 128 + interrupts[0] if interrupts else 128 - status if status < 0 else status
+
+
+def snakemake_command(
+    config: str | None, cores: int | None, rest: Sequence[str], *, dry_run: bool
+) -> list[str]:
+    """The command that runs the workflow.
+
+    Args:
+        config: The config; None: the default.
+        cores: Cores to use; None: all [1].
+        rest: Words for Snakemake.
+        dry_run: Whether nothing is made.
+
+    Raises:
+        RooflinesError: Snakemake is not installed, or the config is wrong.
+    """
+    from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, help is fast
+    from rooflines.config import load_config  # noqa: PLC0415, the same
+    from rooflines.run.workflow import require_regular_file  # noqa: PLC0415, the same
+
+    if find_spec("snakemake") is None:
+        fix = 'install it: pip install "rooflines[workflow]"'
+        raise RooflinesError("rooflines run", "needs Snakemake, which is not installed", fix)
+    if config is not None:
+        require_regular_file(Path(config))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the run gives them
+            load_config(config)
+    inside = PACKAGE / "workflow"  # of an installed wheel
+    workflow, profiles = (
+        (inside, inside / "profiles")
+        if inside.is_dir()
+        else (PACKAGE.parent / "workflow", PACKAGE.parent / "profiles")
+    )
+    return [
+        *(sys.executable, "-m", "snakemake"),
+        *("--snakefile", str(workflow / "Snakefile")),
+        *("--workflow-profile", str(profiles / "default")),
+        *("--cores", str(cores or os.cpu_count() or 1)),
+        *(["--configfile", config] if config is not None else []),
+        *(["--nocolor"] if os.environ.get("NO_COLOR") else []),
+        *(["--dry-run"] if dry_run else []),
+        *rest,
+    ]

@@ -1,0 +1,104 @@
+"""Ctrl-C: a run ends in one line.
+
+A terminal sends SIGINT to the run and to its jobs. A job ignores it until it can end quietly (see
+`log.job_log`): while Python starts, it would print a traceback. The run repeats the signal to its
+jobs, then terminates those that are left, and hides what Snakemake says of their failure.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from rooflines.run import Workflow
+
+__all__ = ["Interruption", "is_interrupt", "quiet_interrupts"]
+
+INTERRUPTED = "Interrupted; the same command resumes the run"
+
+TERMINATING = "Terminating processes on user request"
+"""How Snakemake's message after Ctrl-C begins."""
+
+IGNORED = "trap '' INT; "
+"""What a shell does before a job: the job begins with SIGINT ignored."""
+
+PATIENCE_S = 2.0
+"""Time that jobs have to end by themselves [s]."""
+
+STEP_S = 0.2
+"""Time between two signals [s]."""
+
+
+def is_interrupt(record: logging.LogRecord) -> bool:
+    """Whether a record says that Ctrl-C ends the run, in Snakemake's words or in ours."""
+    return str(record.msg).startswith((TERMINATING, INTERRUPTED))
+
+
+class Interruption(logging.Filter):
+    """A filter of Snakemake's log on the screen: after Ctrl-C, it shows one line, and ends jobs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._interrupted = False
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is shown; the first after Ctrl-C becomes our line."""
+        if self._interrupted:
+            return False
+        if is_interrupt(record):
+            self._interrupted = True
+            record.msg, record.args = INTERRUPTED, ()
+            threading.Thread(target=_end_jobs, daemon=True).start()
+        return True
+
+
+def _end_jobs() -> None:
+    """Interrupt the processes of this run's jobs until the run ends; terminate slow ones.
+
+    A job may start after Ctrl-C: Snakemake has handed it to a thread already.
+    """
+    import psutil  # noqa: PLC0415 - comes with Snakemake, as all of this
+
+    began_s = time.monotonic()
+    with suppress(psutil.Error):
+        while True:
+            late = time.monotonic() - began_s > PATIENCE_S
+            # A shell comes before its job, so it prints nothing about the job's end.
+            for job in psutil.Process().children(recursive=True):
+                with suppress(psutil.Error):
+                    job.send_signal(signal.SIGTERM if late else signal.SIGINT)
+            time.sleep(STEP_S)
+
+
+def quiet_interrupts(workflow: Workflow | None = None) -> None:
+    """Let Ctrl-C end this process, and the jobs of a workflow, without a traceback.
+
+    Args:
+        workflow: Snakemake's workflow object, with rules of this package only; None before there is
+            one.
+    """
+    if workflow is not None:
+        from snakemake.shell import shell  # noqa: PLC0415
+
+        shell.prefix(IGNORED)
+    usual = sys.excepthook
+
+    def hook(
+        kind: type[BaseException], error: BaseException, trace: TracebackType | None, /
+    ) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            os.write(sys.stderr.fileno(), f"{INTERRUPTED}\n".encode())
+        else:
+            usual(kind, error, trace)
+
+    if workflow is None:
+        sys.excepthook = hook

@@ -1,0 +1,57 @@
+"""A run of a config whose texts are special in Snakemake, a shell, YAML, HTML or a script."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+from bundles import HOSTILE
+from fuzzing import config_of_texts
+
+ROOT = Path(__file__).resolve().parents[2]
+KINDS = ("roofline", "shards")
+"""Charts with the name of a shape: in a menu or a title."""
+
+DECODE: dict[str, Any] = {
+    "operation": "matmul",
+    "grid": {"B": {"from": 1, "to": 4096, "factor": 2}},
+    "shapes": [
+        {"name": HOSTILE, "D": 4096, "F": 14336},
+        {"name": "llama-3-8b-down", "D": 14336, "F": 4096},
+    ],
+    "dtypes": ["bf16", "fp8"],
+    "chips": ["h100-sxm", "tpu-v5e"],
+    "sharding": ["none", "column/gather-x"],
+    "shards": [1, 2, 4, 8],
+    "thresholds": ["B", "shards"],
+}
+
+
+def hostile_config() -> dict[str, Any]:
+    """The config: all of `fuzzing.TEXTS`, and a name that would run as a script."""
+    texts = config_of_texts()
+    charts = [{"chart": kind, "sweep": "decode"} for kind in KINDS]
+    return {
+        **texts,
+        "sweeps": {**texts["sweeps"], "decode": DECODE},
+        "charts": [*texts["charts"], *charts],
+    }
+
+
+def run_hostile(folder: Path) -> None:
+    """Run the workflow in a folder."""
+    (folder / "my.yaml").write_text(yaml.safe_dump(hostile_config()), encoding="utf-8")
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", "my.yaml"]
+    done = subprocess.run(
+        [*command, "--snakefile", str(ROOT / "Snakefile")],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout

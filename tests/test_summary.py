@@ -1,0 +1,141 @@
+"""summary.csv counts exactly what the tables and the thresholds say."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import rooflines
+from rooflines.model.columns import SUMMARY
+from rooflines.results.records import FOLDER
+from rooflines.results.summary import write_summary
+from rooflines.results.tables import NO_TEXT, write_csv
+from rooflines.run.jobs import write_part, write_thresholds
+from rooflines.run.plan import plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONFIG = {
+    "sweeps": {
+        "split": {
+            "operation": "matmul",
+            "grid": {"B": [1, 64, 512, 4096, 65536], "D": [128, 1024, 8192], "F": [512, 8192]},
+            "dtypes": ["bf16", "w8a16"],
+            "chips": ["tpu-v5e", "h100-sxm"],
+            "sharding": ["contracting/all-reduce", "batch/gather-w"],
+            "shards": [1, 2, 8],
+            "thresholds": ["shards", "D", "B"],
+            "rows_per_part": 100,
+        },
+        "without": {
+            "operation": "dot",
+            "grid": {"D": [1, 2]},
+            "dtypes": ["bf16-compute-fp32"],
+            "chips": ["tpu-v5p"],
+            "columns": ["flops"],
+            "thresholds": [],
+        },
+    },
+    "charts": [],
+}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables, thresholds and the summary of the config."""
+    results = tmp_path_factory.mktemp("summarized")
+    (results / FOLDER).mkdir()
+    planned = plan(rooflines.load_config(CONFIG))
+    for part in planned.parts:
+        write_part(part.spec, results / "tables" / f"{part.name}.parquet")
+    write_thresholds(
+        planned.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv"
+    )
+    write_summary(planned.summary_spec, results, results / "summary.csv")
+    return results
+
+
+def test_every_number_is_what_a_count_in_python_gives(results: Path) -> None:
+    """Rows, shares, bottleneck and critical sizes; on one chip once, whatever the sharding."""
+    rows = rooflines.scan(results, "split").collect().to_dicts()
+    sizes = pl.read_parquet(results / "thresholds.parquet").to_dicts()
+    summary = pl.read_csv(results / "summary.csv").filter(sweep="split").to_dicts()
+    keys = ("chip", "dtypes", "sharding", "shards")
+    expected = {tuple(row[key] for key in keys) for row in rows if row["shards"] > 1}
+    expected |= {(row["chip"], row["dtypes"], "none", 1) for row in rows if row["shards"] == 1}
+    assert len(summary) == len(expected)
+    assert {tuple(row[key] for key in keys) for row in summary} == expected
+    for found in summary:
+        of = {key: found[key] for key in keys}
+        if found["shards"] == 1:
+            of["sharding"] = "batch/gather-w"
+        bounds = [row["bound"] for row in rows if of.items() <= row.items()]
+        solved = [row for row in sizes if {**of, "axis": "B"}.items() <= row.items()]
+        critical = sorted(row["critical"] for row in solved if row["critical"] is not None)
+        most = max(("compute", "memory", "network"), key=bounds.count)
+        assert found == {
+            "sweep": "split",
+            **{key: found[key] for key in keys},
+            "rows": len(bounds),
+            "compute_bound": bounds.count("compute") / len(bounds),
+            "bottleneck": most,
+            "axis": "B",
+            "critical_least": critical[0] if critical else None,
+            "critical_median": critical[(len(critical) - 1) // 2] if critical else None,
+            "critical_largest": critical[-1] if critical else None,
+            "never": sum(row["outcome"] == "never" for row in solved) / len(solved),
+            "critical_rule": min(row["critical_rule"] for row in solved),
+        }
+
+
+def test_a_sweep_without_bounds_and_thresholds_has_its_rows(results: Path) -> None:
+    """Nothing is made up for a table without `bound`, or where nothing is solved for."""
+    row = pl.read_csv(results / "summary.csv").row(-1, named=True)
+    assert list(row) == [column.name for column in SUMMARY]
+    assert {name: value for name, value in row.items() if value not in (None, NO_TEXT)} == {
+        "sweep": "without",
+        "chip": "tpu-v5p",
+        "dtypes": "bf16-compute-fp32",
+        "shards": 1,
+        "rows": 2,
+    }
+
+
+def test_sizes_beyond_the_integers_of_float64_are_exact(results: Path, tmp_path: Path) -> None:
+    """2^53 + 1 is no Float64: medians and extremes are picked, not computed."""
+    planned = plan(rooflines.load_config(CONFIG))
+    (tmp_path / "tables").symlink_to(results / "tables")
+    pl.read_parquet(results / "thresholds.parquet").with_columns(
+        critical=pl.lit(2**53 + 1, pl.Int64)
+    ).write_parquet(tmp_path / "thresholds.parquet")
+    write_summary(planned.summary_spec, tmp_path, tmp_path / "summary.csv")
+    found = pl.read_csv(tmp_path / "summary.csv").filter(sweep="split")
+    for name in ("critical_least", "critical_median", "critical_largest"):
+        assert set(found[name]) == {2**53 + 1}
+
+
+@pytest.mark.parametrize(("no_text", "warned"), [("", 1), (NO_TEXT, 0)])
+def test_pandas_reads_a_large_csv_without_a_warning(
+    no_text: str, warned: int, tmp_path: Path
+) -> None:
+    """Text between long stretches without any, as in a column of sweeps with and without shapes."""
+    texts = [None] * 100_000 + ["llama"] * 100_000 + [None] * 100_000
+    write_csv(
+        pl.DataFrame({"shape": texts, "critical": range(300_000)}), tmp_path / "a.csv", no_text
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", pd.errors.DtypeWarning)
+        pd.read_csv(tmp_path / "a.csv")
+    assert len(caught) == warned
+
+
+def test_thresholds_have_a_word_in_place_of_missing_text(results: Path) -> None:
+    """The CSV file of the thresholds is written that way."""
+    frame = pl.read_csv(results / "thresholds.csv")
+    assert set(frame["shape"]) == {NO_TEXT}
+    assert frame["limit"].null_count() == 0

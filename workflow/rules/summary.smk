@@ -1,0 +1,21 @@
+"""Summary: what a run found, by chip, dtypes and sharding."""
+
+
+rule summary:
+    """Shares, critical sizes and bottlenecks, counted from the tables and the thresholds."""
+    input:
+        tables=expand("<results>/tables/{part}.parquet", part=plan.part_names()),
+        thresholds="<results>/thresholds.parquet",
+    output:
+        csv="<results>/summary.csv",
+    log:
+        "<results>/logs/summary.log",
+    conda:
+        "../envs/rooflines.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+    params:
+        spec=plan.summary_spec,
+    script:
+        "../scripts/summary.py"
