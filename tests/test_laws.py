@@ -18,6 +18,7 @@ from polars.testing import assert_frame_equal
 from random_sweeps import check, configs
 
 import rooflines
+from rooflines.model.resources import RATES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -313,7 +314,7 @@ def disagreements(
     """Return the rows of a table whose bound contradicts the thresholds along an axis."""
     axes = [name for name in ("axes",) if name in table.columns]
     fixed = [name for name in (*KEYS, *axes, *dims) if name != axis]
-    names = (*fixed, axis, "bound", "critical", "limit")
+    names = (*fixed, *({axis} - {*RATES}), "bound", "critical", "limit")
     found = plain(table).join(
         plain(thresholds.filter(axis=axis, share=1.0)),
         on=fixed,
@@ -331,6 +332,8 @@ def disagreements(
             | (endless & (pl.col(axis) == 1) & ~compute)
         )
         wrong = wrong | (critical.is_null() & ~endless & compute)
+    elif axis in RATES:
+        wrong = compute != (pl.col("outcome") == "always")
     else:
         wrong = compute != (pl.col(axis) >= critical).fill_null(value=False)
     return found.filter(wrong).select(names)
