@@ -56,6 +56,7 @@ def variants(sweep: Sweep) -> Arrays:
                 "math_rate": math_rate,
                 "memory_rate": memory_rate,
                 "network_rate": network_rate,
+                "latency_s": float(rates[-1].latency_s) if rates[-1] else 0.0,
                 "peak": float(target.peak),
                 "network": chip_rows.network,
             }
@@ -85,7 +86,10 @@ def panel(sweep: Sweep) -> Arrays:
         "memory_per_b": np.where(reduces, x / n + out, x + out / n),
         "memory_fixed": of["w_bytes"] * d * f / n,
         "network_per_b": np.where(reduces, 2 * (n - 1) / n * out, (n - 1) / n * x),
-        **{key: of[key] for key in ("math_rate", "memory_rate", "network_rate", "peak")},
+        **{
+            key: of[key]
+            for key in ("math_rate", "memory_rate", "network_rate", "latency_s", "peak")
+        },
     }
 
 
@@ -141,6 +145,7 @@ def compute(b: float, p: Arrays, m: Arrays, capacity: float) -> None:
     np.divide(m["flops"], p["math_rate"], out=m["t_math_s"])
     np.divide(m["memory_bytes"], p["memory_rate"], out=m["t_memory_s"])
     np.divide(m["network_bytes"], p["network_rate"], out=m["t_network_s"])
+    np.maximum(m["t_network_s"], p["latency_s"], out=m["t_network_s"])
     np.maximum(m["t_math_s"], m["t_memory_s"], out=m["t_lower_s"])
     np.maximum(m["t_lower_s"], m["t_network_s"], out=m["t_lower_s"])
     np.add(m["t_math_s"], m["t_memory_s"], out=m["t_upper_s"])
@@ -336,6 +341,7 @@ def pandas_parquet(sweep: Sweep, capacity: float, path: Path) -> None:
             ("network", "network_bytes"),
         ):
             f[f"t_{name}_s"] = f[work] / f[f"{name}_rate"]
+        f["t_network_s"] = np.maximum(f["t_network_s"], f["latency_s"])
         times = f[["t_math_s", "t_memory_s", "t_network_s"]]
         f["t_lower_s"] = np.maximum(np.maximum(f["t_math_s"], f["t_memory_s"]), f["t_network_s"])
         f["t_upper_s"] = times["t_math_s"] + times["t_memory_s"] + times["t_network_s"]
@@ -382,7 +388,7 @@ COPY (
     FROM b CROSS JOIN p),
   times AS (
     SELECT *, flops / math_rate AS t_math_s, memory_bytes / memory_rate AS t_memory_s,
-           network_bytes / network_rate AS t_network_s
+           greatest(network_bytes / network_rate, latency_s) AS t_network_s
     FROM rows),
   longest AS (SELECT *, greatest(t_math_s, t_memory_s, t_network_s) AS t_lower_s FROM times)
   SELECT {keys}, dtypes, sharding, shards, B, D, F, flops, memory_bytes, network_bytes,

@@ -268,10 +268,16 @@ def test_the_thresholds_of_the_page_are_those_on_disk(site: Path) -> None:
                 schema={name: rows.schema[name] for name in columns},
             )
             assert_frame_equal(shown, rows.select(shown.columns), check_exact=False, rel_tol=1e-5)
-            assert shown["critical"].to_list() == rows["critical"].to_list()
+            if table["rate"]:
+                assert "critical_exact" in shown.columns
+                assert "critical" not in shown.columns
+            else:
+                assert shown["critical"].to_list() == rows["critical"].to_list()
             seen += rows.height
     assert seen == expected.height
     assert {len(table["parts"]) for table in data["tables"]} == {1, len(CHIPS)}
+    assert [table["id"] for table in data["tables"] if table["rate"]] == ["shapes.memory_rate"]
+    assert data["table"] == "shapes.B"
 
 
 def test_all_thresholds_can_be_downloaded(site: Path) -> None:

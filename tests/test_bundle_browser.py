@@ -4,13 +4,15 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from bundles import CHARTS, CHIPS, HOSTILE, made_bundle
+from bundles import CHARTS, CHIPS, CONFIG, HOSTILE, made_bundle
 from conftest import Once
 from playwright.sync_api import Browser, expect
 from visits import Visit, drawn, line, serving
 
+from rooflines import load_config, thresholds
 from rooflines.site.pages import PAGES
 
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1360, "height": 900}
@@ -330,6 +332,29 @@ def test_never_is_said_and_names_are_text(visit: Visits) -> None:
     )
     assert page.locator("#body .answer").all_inner_texts() == ["273", "never"]
     assert HOSTILE in page.locator("#body").inner_text()
+
+
+def test_a_share_of_peak_is_chosen_and_a_factor_is_an_answer(visit: Visits) -> None:
+    """The page opens at all of the peak; of a rate it shows the factor."""
+    address = "thresholds.html#table={}&chip=tpu-v5e&dtypes=bf16&sort=shape.down"
+    page = visit().open(address.format("shapes.B"))
+    assert page.get_by_label("Share of peak").locator("option").all_inner_texts() == [
+        "100 %",
+        "90 %",
+    ]
+    answers = page.locator("#body .answer")
+    assert sorted(answers.all_inner_texts()) == ["273", "never"]
+    page.get_by_label("Share of peak").select_option("0.9")
+    expect(answers.filter(has_text=re.compile("^243$"))).to_have_count(1)
+    page = visit().open(address.format("shapes.memory_rate"))
+    solved = thresholds(load_config(CONFIG)).filter(
+        pl.col("chip") == "tpu-v5e",
+        pl.col("dtypes") == "bf16",
+        pl.col("axis") == "memory_rate",
+        pl.col("share") == 1,
+    )
+    shown = [float(text) for text in page.locator("#body .answer").all_inner_texts()]
+    assert sorted(shown) == pytest.approx(sorted(solved["critical_exact"]), rel=1e-5)
 
 
 def test_the_chip_of_the_charts_is_the_chip_of_the_table(visit: Visits) -> None:

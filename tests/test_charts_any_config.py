@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from charted import charted, drawn
 from hypothesis import given
+from polars.testing import assert_frame_equal
 from random_sweeps import check
 
 import rooflines
@@ -111,6 +112,35 @@ def test_contours_of_a_split_matmul_are_its_thresholds(sharding: str) -> None:
         )
         checked += 1
     assert checked > 3
+
+
+@pytest.mark.parametrize(
+    ("config", "kinds"),
+    [
+        (
+            matmul(sharding="contracting/all-reduce", shards=[1, 2, 4, 8]),
+            {"critical", "critical-map", "shards"},
+        ),
+        (matmul(chips="tpu-v5e"), {"critical", "critical-map", "attained"}),
+        (layers("hbm", "h100-sxm", "tpu-v5e"), {"layers"}),
+    ],
+)
+def test_charts_are_of_sizes_at_the_whole_peak(config: dict[str, Any], kinds: set[str]) -> None:
+    """Rates and smaller shares change no frame; without share 1 no such chart is left."""
+
+    def loaded(**solved: Any) -> rooflines.Config:  # noqa: ANN401, whatever a config holds
+        return rooflines.load_config({"sweeps": {"mine": {**config["sweeps"]["mine"], **solved}}})
+
+    alone = loaded(thresholds=["B"])
+    among = loaded(thresholds=["peak", "B", "memory_rate"], shares=[0.5, 1, 0.9])
+    assert [spec.chart for spec in alone.charts] == [spec.chart for spec in among.charts]
+    with unchecked():
+        for spec in alone.charts:
+            if spec.chart in {*kinds, "bounds"}:
+                expected, found = (fitted(charts.of_config(c), spec)[0] for c in (alone, among))
+                assert_frame_equal(found, expected)
+    left = {spec.chart for spec in loaded(thresholds=["B"], shares=[0.9]).charts}
+    assert {spec.chart for spec in alone.charts} - left == kinds
 
 
 def test_a_chart_shows_the_first_memory_level_that_each_chip_has() -> None:

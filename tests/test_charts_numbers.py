@@ -144,7 +144,7 @@ def test_the_map_of_critical_sizes_is_the_thresholds(
     """Every cell, never included, and the cells' edges leave no gap."""
     frame = charts.critical_frame(results.of("common-sizes", ["tpu-v5e"], ["bf16"]))
     known = rooflines.thresholds(config, "common-sizes").filter(
-        pl.col("chip") == "tpu-v5e", pl.col("dtypes") == "bf16"
+        pl.col("share") == 1, pl.col("chip") == "tpu-v5e", pl.col("dtypes") == "bf16"
     )
     both = frame.join(known.select(x="D", y="F", known="critical"), on=["x", "y"], how="left")
     assert both.height == 64
@@ -157,7 +157,7 @@ def test_the_map_of_critical_sizes_is_the_thresholds(
 def test_contours_run_where_the_thresholds_say(config: rooflines.Config, results: Results) -> None:
     """Shapes and contours of the map have the critical batch of the closed form."""
     known = rooflines.thresholds(config, "model-shapes").filter(
-        pl.col("chip") == "h100-sxm", pl.col("dtypes") == "bf16"
+        pl.col("share") == 1, pl.col("chip") == "h100-sxm", pl.col("dtypes") == "bf16"
     )
     shapes = (
         known.select(name="shape", D="D", F="F")
@@ -212,7 +212,10 @@ def test_times_bounds_and_layers_are_the_tables(config: rooflines.Config, result
     assert both["bound"].to_list() == both["known"].to_list()
     layers = charts.layer_frame(results.of("model-shapes", ["h100-sxm"], ["bf16"]), {"up": MODEL})
     known = rooflines.thresholds(config, "model-shapes").filter(
-        pl.col("chip") == "h100-sxm", pl.col("dtypes") == "bf16", pl.col("shape") == MODEL
+        pl.col("share") == 1,
+        pl.col("chip") == "h100-sxm",
+        pl.col("dtypes") == "bf16",
+        pl.col("shape") == MODEL,
     )
     assert layers["critical"].to_list() == known["critical"].to_list()
 

@@ -125,3 +125,23 @@ def test_the_check_of_a_threshold_notices_a_wrong_number(name: str) -> None:
                         critical.check({**row, column: row[column] + step})
         with pytest.raises(AssertionError):
             critical.check({**row, "limit": "memory" if row["limit"] != "memory" else "network"})
+
+
+def test_the_check_of_a_rate_notices_a_wrong_factor() -> None:
+    """A factor that is 1e-9 more or less, none, or another limit: each is noticed."""
+    critical = Critical(defaults.sweeps()["across-nodes"])
+    solved = rooflines.thresholds(CONFIG, "across-nodes").filter(
+        pl.col("axis").cast(pl.String).is_in(["peak", "memory_rate", "network_rate"])
+    )
+    assert set(solved["outcome"]) == {"found", "always", "never"}
+    for row in solved.gather_every(47).iter_rows(named=True):
+        critical.check(row)
+        wrong: list[dict[str, object]] = [
+            {"limit": "memory" if row["limit"] != "memory" else "network"},
+            {"outcome": "never" if row["outcome"] != "never" else "always"},
+        ]
+        if row["critical_exact"] is not None:
+            wrong += [{"critical_exact": row["critical_exact"] * (1 + by)} for by in (-1e-9, 1e-9)]
+        for change in wrong:
+            with pytest.raises(AssertionError):
+                critical.check({**row, **change})

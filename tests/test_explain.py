@@ -9,7 +9,6 @@ import re
 import shlex
 import subprocess
 import sys
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,9 +20,10 @@ import yaml
 import rooflines
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.cli.main import run
-from rooflines.critical.rates import RATES, rate_factor
+from rooflines.critical.rates import rate_factor
 from rooflines.explanation.text import WIDTH, as_text
 from rooflines.model.operation import NAMED
+from rooflines.model.resources import RATES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,6 +94,11 @@ def test_the_reviewed_explanations_cover_what_can_be_said() -> None:
         "fits not known:",
         "compute-bound as it is",
         "≤ 2",
+        "42.7% of peak",
+        "99.993% of peak; 90% of peak from 234",
+        "99.6% of attainable peak",
+        "90% of peak up to 2",
+        "at boost clock",
     ):
         assert kind in text
 
@@ -117,7 +122,7 @@ QUESTIONS: dict[str, tuple[tuple[str, Any, Any], dict[str, Any]]] = {
         },
     ),
     "two levels": (
-        ("cluster", "128x8192x8192", "bf16"),
+        ("h100-sxm", "128x8192x8192", "bf16"),
         {"shards": 16, "sharding": "contracting/all-reduce", "network": "nvlink,infiniband"},
     ),
     "several axes": (
@@ -144,6 +149,7 @@ def as_config(chip: str, sizes: Mapping[str, int], dtypes: Any, asked: Mapping[s
         "chips": chip,
         "dtypes": [{"x": x, "w": w, "out": out, "compute": compute}] if x else dtypes,
         "thresholds": [*sizes, *(["shards"] if has_form else [])],
+        "shares": [1, 0.9],
         **asked,
     }
     if "network" in asked:
@@ -448,7 +454,7 @@ def test_the_card_escapes_what_a_config_says(monkeypatch: pytest.MonkeyPatch) ->
     example = Tags()
     example.feed(rooflines.explain("h100-sxm", "128x8192x8192", "bf16")._repr_html_())
     assert example.tags - card.tags == {"a"}
-    for shown in ("memory-bound: 416 TFLOP/s, 42% of peak", "crossover at 318.16", "× 2.379"):
+    for shown in ("memory-bound: 416 TFLOP/s, 42% of peak", "crossover 318.16", "× 2.379"):
         assert shown in example.text
 
 
@@ -460,8 +466,51 @@ def test_the_largest_sizes_still_fit_a_screen() -> None:
     assert "1.46e+48 FLOP at 989 TFLOP/s" in text
 
 
+NEVER: dict[str, tuple[tuple[str, str, str], dict[str, Any]]] = {
+    "memory": (("h100-sxm", "128x8192x8192", "bf16"), {}),
+    "network": (
+        ("h100-sxm", "2048x8192x8192", "bf16"),
+        {"shards": 8, "sharding": "batch/gather-w"},
+    ),
+    "per example": (("tpu-v5e", "64x4096x4096", "int8"), {"operation": "per-example-matmul"}),
+    "efficient": (("half-efficient", "512x4096x4096", "bf16"), {}),
+}
+
+
+@pytest.mark.parametrize(("question", "asked"), NEVER.values(), ids=NEVER)
+def test_a_hair_above_the_limit_no_size_attains_it_and_a_hair_below_one_does(
+    question: tuple[str, str, str], asked: dict[str, Any]
+) -> None:
+    """The share of the attainable peak that `never` tends to, against thresholds for shares."""
+    chips = rooflines.load_config(FOLDER / "own.yaml").chips
+    answer = rooflines.explain(*question, **asked, chips=chips)
+    config = as_config(question[0], answer.sizes, question[2], {"shards": 1, **asked})
+    assert answer.limit_shares
+    for axis, share in answer.limit_shares.items():
+        around = {"thresholds": [axis], "shares": [share * (1 + 1e-9), share * (1 - 1e-9)]}
+        sweep = {"explain": {**config["sweeps"]["explain"], **around}}
+        above, below = rooflines.thresholds(rooflines.load_config({**config, "sweeps": sweep}))[
+            "outcome"
+        ]
+        assert above == "never"
+        assert below in {"found", "always"}
+
+
+def test_a_limit_of_exactly_the_peak_is_never_reached() -> None:
+    """A ridge of 4, operands of one byte: at D = F = 4 the intensity, 2DF / (D + F), tends to 4."""
+    chip = {
+        "units": {"matrix": {"int8": {"flops_per_s": 4e12, "source": "made up"}}},
+        "memory": {"hbm": {"bytes_per_s": 1e12, "source": "made up"}},
+    }
+    sweep = {"operation": "matmul", "grid": {"B": 1, "D": 4, "F": 4}, "dtypes": "int8"}
+    config = {"sweeps": {"one": {**sweep, "chips": "even"}}, "chips": {"even": chip}}
+    chips = rooflines.load_config(config).chips
+    answer = rooflines.explain("even", "9x4x4", "int8", chips=chips)
+    assert answer.limit_shares == {"B": 1.0}
+    assert "B  never  memory intensity tends to 4 FLOP/B, but stays below" in str(answer)
+
+
 def test_a_peak_at_boost_clock_says_so() -> None:
     """Beside the source of the peak."""
-    answer = rooflines.explain("l40s", "128x8192x8192", "bf16")
-    assert "at boost clock" in str(replace(answer, clock="boost"))
-    assert "at boost clock" not in str(replace(answer, clock=None))
+    assert "at boost clock" in str(rooflines.explain("rtx-5090", "128x8192x8192", "bf16"))
+    assert "at boost clock" not in str(rooflines.explain("h100-sxm", "128x8192x8192", "bf16"))

@@ -325,7 +325,7 @@ NO_SHARDINGS: list[tuple[str, Any, str]] = [
         "matmul",
         {"split": "B", "first": "x"},
         (
-            "first is 'x', which gathers nothing.\n"
+            "first is 'x', which is no collective of an operand.\n"
             "  fix: use one of all-gather x, all-gather w, all-to-all x, or leave it out."
         ),
     ),
@@ -515,7 +515,10 @@ def settings_and_cases(
         for name in oracle.RESOURCES
     }
     peak, memory_rate = (oracle.exact(draw(rates(*powers))) for powers in ((12, 16), (10, 13)))
-    tied = [{**entry, "domain": entry.get("domain", "unlimited")} for entry in entries]
+    tied = [
+        entry if entry["topology"] == "mesh" else {"domain": "unlimited", **entry}
+        for entry in entries
+    ]
     setting = oracle.Setting(
         operation=truth,
         sharding=scheme,

@@ -8,10 +8,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import SWEEPS, config_of, made_up
 
 import rooflines
-from rooflines.critical.rates import RATES, RateSolution, needed_intensity, rate_factor
-from rooflines.model.resources import MATH, RESOURCES
+from rooflines.basics.numbers import exact
+from rooflines.critical.rates import RateSolution, needed_intensity, rate_factor
+from rooflines.model.network import axes_text
+from rooflines.model.resources import MATH, RATES, RESOURCES
 from rooflines.sweep.sweep import Sweep
 from rooflines.sweep.ties import exact_parts, exact_time
 
@@ -153,3 +156,133 @@ def test_a_time_is_the_larger_of_work_and_latency() -> None:
     sweep = sweep_of("hops", sizes, {"sharding": "contracting/all-reduce", "shards": 8})
     work_s, latency_s = exact_parts(sweep, *own(sweep), RATES["network_rate"], sizes)
     assert 0 < work_s < latency_s == exact_time(sweep, *own(sweep), RATES["network_rate"], sizes)
+
+
+# ---------------------------------------------------------------- as columns of the thresholds
+
+
+def asked(sweep: Mapping[str, Any], **more: object) -> dict[str, Any]:
+    """A config of a sweep that solves for every rate."""
+    split = sweep.get("sharding", "none") != "none"
+    axes = [rate for rate in RATES if split or rate != "network_rate"]
+    return config_of({**sweep, "thresholds": axes, **more})
+
+
+def factors_of(config: Mapping[str, Any]) -> list[tuple[dict[str, Any], RateSolution]]:
+    """Every row of the thresholds, with the exact factor of its row of the table."""
+    loaded = rooflines.load_config(config)
+    sweep = loaded.sweep("case")
+    by_key = {
+        (each.chip, each.memory, each.network, v.dtypes, v.sharding, v.shards, axes_text(v.axes)): (
+            each,
+            v,
+        )
+        for each in sweep.by_chip
+        for v in each.variants
+    }
+    pairs = []
+    for row in rooflines.thresholds(loaded).iter_rows(named=True):
+        keys = (row[key] for key in ("chip", "memory", "network", "dtypes", "sharding", "shards"))
+        own = by_key[*keys, row.get("axes") or str(row["shards"])]
+        sizes = {dim: row[dim] for dim in sweep.op.dims}
+        share = exact(row["share"])
+        pairs.append((row, rate_factor(sweep, own, RATES[row["axis"]], sizes, share)))
+    assert (
+        len(pairs) == sweep.solutions() == sweep.rows * len(sweep.solved) * len(sweep.config.shares)
+    )
+    return pairs
+
+
+@pytest.mark.filterwarnings("ignore::rooflines.PlausibilityWarning")
+@pytest.mark.parametrize("name", SWEEPS)
+def test_every_factor_of_the_table_is_the_exact_one(name: str) -> None:
+    """Outcome and limit are equal, the factor to 1e-13, in every fixed sweep."""
+    for row, exact_one in factors_of(asked(SWEEPS[name])):
+        factor, found = exact_one.factor, row["critical_exact"]
+        assert row["outcome"] == ("never" if factor is None else exact_one.outcome)
+        assert row["limit"] == exact_one.limit
+        assert found == (None if factor is None else pytest.approx(float(factor), rel=1e-13))
+        empty = ("critical", "critical_memory", "critical_network", "critical_rule")
+        assert [row[column] for column in (*empty, "limit_intensity")] == [None] * 5
+
+
+def test_a_factor_at_a_tie_is_solved_exactly() -> None:
+    """Equal times, and times that differ by less than Float64 shows: one FLOP/s of 9e15 more."""
+    size, rate = 3**15, 43
+    chips = {
+        name: made_up(rate * size**2 + more, rate * 3 * size)
+        for name, more in {"less": -1, "tied": 0, "more": 1}.items()
+    }
+    sweep = {
+        "operation": "matmul",
+        "grid": dict.fromkeys("BDF", size),
+        "dtypes": ["bf16"],
+        "chips": [*chips],
+        "thresholds": ["peak", "memory_rate"],
+    }
+    rows = rooflines.thresholds(rooflines.load_config(config_of(sweep, chips)))
+    outcomes = {"less": "always", "tied": "always", "more": "found"}
+    assert {chip: outcomes[chip] for chip in rows["chip"]} == outcomes
+    assert rows["outcome"].to_list() == [outcomes[chip] for chip in rows["chip"]]
+
+
+PATHS = {
+    "peak": "units.matrix.bf16.flops_per_s",
+    "memory_rate": "memory.hbm.bytes_per_s",
+    "network_rate": "networks.nvlink.bytes_per_s",
+}
+
+
+@pytest.mark.parametrize(
+    ("rate", "sizes", "split"),
+    [
+        ("peak", {"B": 128, "D": 8192, "F": 8192}, SPLITS[0]),
+        ("memory_rate", {"B": 128, "D": 8192, "F": 8192}, SPLITS[0]),
+        ("network_rate", {"B": 4096, "D": 4096, "F": 8192}, SPLITS[1]),
+        ("peak", {"B": 4096, "D": 4096, "F": 8192}, SPLITS[1]),
+    ],
+)
+def test_a_chip_with_the_factor_is_compute_bound_in_the_table(
+    rate: str, sizes: dict[str, int], split: dict[str, Any]
+) -> None:
+    """And one with a hair less is not; for a share, the utilization is that share."""
+    sweep = {"operation": "matmul", "grid": sizes, "dtypes": "bf16", **split}
+    base = rooflines.load_config().chips["h100-sxm"]
+    nominal = {
+        "peak": base.units["matrix"]["bf16"].flops_per_s,
+        "memory_rate": base.memory["hbm"].bytes_per_s,
+        "network_rate": base.networks["nvlink"].bytes_per_s,
+    }[rate]
+    solved = {**sweep, "chips": "h100-sxm", "thresholds": [rate], "shares": [1, 0.9, 0.5]}
+    config = rooflines.load_config({"sweeps": {"case": solved}})
+    for row in rooflines.thresholds(config).to_dicts():
+        assert row["outcome"] == "found"
+        factor, hair = row["critical_exact"], 1e-9 if rate == "peak" else -1e-9
+        chips = {
+            name: {
+                "base": "h100-sxm",
+                "source": "made up",
+                PATHS[rate]: nominal * f,
+                "plausible": [PATHS[rate]],
+            }
+            for name, f in {"enough": factor * (1 - hair), "short": factor * (1 + hair)}.items()
+        }
+        varied = {"case": {**sweep, "chips": [*chips], "thresholds": []}}
+        table = rooflines.rows(
+            rooflines.load_config({"sweeps": varied, "chips": chips}), "case"
+        ).collect()
+        enough, short = table["utilization"]
+        assert short < row["share"] <= enough
+        assert enough == pytest.approx(row["share"], rel=3e-9)
+        if row["share"] == 1:
+            assert [bound == "compute" for bound in table["bound"]] == [True, False]
+
+
+def test_only_what_is_split_can_be_solved_for_the_networks_rate() -> None:
+    """As for shards: with the fix."""
+    sweep = {"operation": "matmul", "grid": dict.fromkeys("BDF", 64), "dtypes": "bf16"}
+    sweep |= {"chips": "h100-sxm", "thresholds": ["network_rate"]}
+    with pytest.raises(rooflines.RooflinesError) as error:
+        rooflines.load_config({"sweeps": {"case": sweep}})
+    assert "thresholds[0] asks for network_rate, but nothing is split." in str(error.value)
+    assert "or leave network_rate out" in str(error.value)

@@ -211,10 +211,91 @@ def test_bytes_of_an_all_reduce(files: Written, shards: int, sent: int) -> None:
 
 def test_time_of_an_all_gather(files: Written) -> None:
     """A bf16 [2048, 8192] on four TPU v5e in a line: 3/4 * 33,554,432 / 4.5e10 s = 559.2 us."""
-    row = files.row("all-gather", shards=4)
+    row = files.row("all-gather", chip="v5e-82")
     assert row["network_bytes"] == 3 / 4 * 33_554_432
     assert f"{row['t_network_s'] * 1e6:.1f}" == "559.2"
     assert row["network_intensity"] == pytest.approx(row["flops"] / (3 / 4 * 33_554_432), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("sweep", "keys", "microseconds"),
+    [
+        ("all-gather", {"chip": "v5e-82"}, "559.24"),
+        ("all-gather", {"chip": "v5e-ring-of-4"}, "279.62"),
+        ("all-gather-on-axes", {"axes": "4", "D": 1024}, "17.48"),
+        ("all-gather-on-axes", {"axes": "4x4", "D": 4096}, "43.69"),
+        ("all-gather-on-a-switch", {}, "65.24"),
+        ("hops-of-a-ring", {}, "8.00"),
+    ],
+)
+def test_time_of_a_collective(
+    files: Written, sweep: str, keys: dict[str, str | int], microseconds: str
+) -> None:
+    """(N-1)/N of the payload over the links of all axes; the links double where an axis closes.
+
+    A tiny payload takes the time of its hops: twice 4 of 1 us around a ring of 8.
+    """
+    assert f"{files.row(sweep, **keys)['t_network_s'] * 1e6:.2f}" == microseconds
+
+
+def test_a_collective_on_two_levels(files: Written) -> None:
+    """Two nodes of 8 H100 reduce a bf16 [128, 8192]: 7/4 of it inside, 1/8 of it between them."""
+    row = files.row("all-reduce-on-two-levels", shards=16)
+    assert row["network"] == "nvlink+infiniband"
+    inner, outer = row["network_inner_bytes"], row["network_outer_bytes"]
+    assert (inner, outer, row["network_bytes"]) == (3_670_016, 262_144, 3_932_160)
+    times = [f"{bytes_ / rate * 1e6:.3f}" for bytes_, rate in ((inner, 4.5e11), (outer, 5e10))]
+    assert times == ["8.156", "5.243"]
+    assert f"{row['t_network_s'] * 1e6:.3f}" == "8.156"
+
+
+SCANNED = {
+    "batch/gather-w": ("B", {"B": 32}, {"D": 512, "F": 512}, 2e10, 0),
+    "contracting/all-reduce": ("D", {"D": 24, "F": 128}, {"B": 64, "F": 256}, 1.2e11, 0),
+    "contracting/reduce-scatter": ("F", {"D": 64, "F": 48}, {"B": 512, "D": 512}, 1e12, 2e-5),
+    "column/gather-x": ("B", {"B": 16}, {"D": 640, "F": 640}, 1e10, 0),
+}
+"""By sharding: the axis solved for, tiles, the other sizes, bytes/s and latency of the network."""
+
+SIZES_SCANNED = 6000
+
+
+@pytest.mark.parametrize("sharding", SCANNED)
+def test_a_threshold_along_tiles_is_that_of_a_scan(sharding: str) -> None:
+    """Every size from `critical` on is compute-bound, and the one before is not.
+
+    Without `critical` the sizes at the end are not, even if the first ones are: math goes in steps
+    of whole tiles, and the network in elements.
+    """
+    axis, tile, others, network, latency = SCANNED[sharding]
+    sweep = {
+        "operation": "matmul",
+        "grid": {axis: {"from": 1, "to": SIZES_SCANNED, "step": 1}, **others},
+        "dtypes": ["bf16"],
+        "chips": ["scanned"],
+        "sharding": sharding,
+        "shards": [3],
+        "tile": tile,
+        "flops": "leading",
+        "thresholds": [axis],
+    }
+    chip = {
+        "base": "h100-sxm",
+        "units.matrix.bf16.flops_per_s": 2e13,
+        "networks.nvlink.bytes_per_s": network / 18,
+        "networks.nvlink.hop_latency_s": latency,
+        "source": "this test",
+    }
+    config = rooflines.load_config({"sweeps": {"s": sweep}, "chips": {"scanned": chip}})
+    rows = rooflines.rows(config, "s").select(axis, "bound").collect().sort(axis)
+    last = max(rows.filter(rows["bound"] != "compute")[axis].to_list())
+    critical = rooflines.thresholds(config)["critical"].item()
+    if sharding == "column/gather-x":
+        assert rows["bound"][0] == "compute"
+        assert (critical, last) == (None, SIZES_SCANNED)
+    else:
+        assert 1 < critical < SIZES_SCANNED / 2
+        assert critical == last + 1
 
 
 def test_time_of_a_calibrated_chip() -> None:
@@ -262,6 +343,9 @@ CLAIMS: dict[str, Callable[..., None]] = {
         ("network_bytes", "t_network_s", "network_intensity"), test_time_of_an_all_gather
     ),
     "t_estimate_s": test_time_of_a_calibrated_chip,
+    **dict.fromkeys(
+        ("network_inner_bytes", "network_outer_bytes"), test_a_collective_on_two_levels
+    ),
 }
 """Test with a worked value of each metric."""
 

@@ -544,6 +544,152 @@ SHARDINGS = [
     ),
 ]
 
+SPLIT_D, SPLIT_B = (f"sharding: {{split: {dim}, %s}}\n    shards: [1]" for dim in ("D", "B"))
+ON_TWO = "sharding: column\n    shards: [%s]\n    network: [%s]"
+
+NETWORKS = [
+    *(
+        Wrong(
+            f"shards of {form}",
+            SPLIT,
+            f"sharding: column\n    shards: [1, {form}]",
+            ("sweeps.mlp.shards[1]", f"'{form}'", "such as 4x4"),
+        )
+        for form in ("4x", "x4", "1x4", "4x4x", "4.5x2", "4X4", "4*4", "axb")
+    ),
+    Wrong(
+        "shards of no chips along an axis",
+        SPLIT,
+        "sharding: column\n    shards: [1, '0x4']",
+        ("sweeps.mlp.shards[1]", "'0x4'", "such as 4x4"),
+    ),
+    Wrong(
+        "more chips along axes than can be counted",
+        SPLIT,
+        "sharding: column\n    shards: [99999999x999999999]",
+        ("sweeps.mlp.shards[0]", "'99999999x999999999'", "choose fewer chips"),
+    ),
+    Wrong(
+        "more axes than links allow",
+        SPLIT,
+        "sharding: column\n    shards: [2x2x2]\n    on_unsupported: error",
+        ("sweeps.mlp", "2x2x2", "4 links on ici, two for an axis"),
+    ),
+    Wrong(
+        "a product without a sharding", SHARDS, "shards: [4x4]", ("sweeps.mlp.shards", "4x4 chips")
+    ),
+    Wrong(
+        "solving for shards of a product",
+        f"{SPLIT}\n{MEMORY}    {UNIT}\n    {THRESHOLDS}",
+        "sharding: column\n    shards: [1, 4x4]\n    thresholds: [shards]",
+        ("sweeps.mlp.thresholds[0]", "4x4 is a product of axes", "leave shards out"),
+    ),
+    Wrong(
+        "solving for shards of an all-to-all",
+        f"{SPLIT}\n{MEMORY}    {UNIT}\n    {THRESHOLDS}",
+        SPLIT_B % "then: all-to-all" + "\n    thresholds: [shards]",
+        ("sweeps.mlp.thresholds[0]", "B/all-to-all", "leave shards out"),
+    ),
+    Wrong(
+        "all-to-all of partial sums",
+        SPLIT,
+        SPLIT_D % "then: all-to-all",
+        ("sweeps.mlp.sharding", "D is contracted", "`then: all-reduce`"),
+    ),
+    Wrong(
+        "all-to-all of an operand, and partial sums",
+        SPLIT,
+        SPLIT_D % "first: all-to-all x, then: all-reduce",
+        ("sweeps.mlp.sharding", "D is contracted", "leave `first` out"),
+    ),
+    Wrong(
+        "all-to-all of an operand that lacks the split",
+        SPLIT,
+        "sharding: {split: F, first: all-to-all x}\n    shards: [1]",
+        ("sweeps.mlp.sharding", "x lacks F", "`first: all-gather x`"),
+    ),
+    Wrong(
+        "all-to-all and a gather",
+        SPLIT,
+        SPLIT_B % "first: all-gather w, then: all-to-all",
+        ("sweeps.mlp.sharding", "gathers one tensor", "two sweeps"),
+    ),
+    Wrong(
+        "all-to-all of the weights",
+        SPLIT,
+        SPLIT_B % "first: all-to-all w",
+        ("sweeps.mlp.sharding[0].first", "'all-to-all w'"),
+        ("all-to-all", "x"),
+    ),
+    Wrong(
+        "all-to-all, misspelt",
+        SPLIT,
+        SPLIT_B % "then: alltoall",
+        ("sweeps.mlp.sharding[0].then", "'alltoall'"),
+        ("all-to-all",),
+    ),
+    Wrong(
+        "two levels of one network",
+        SPLIT,
+        ON_TWO % (2, "ici, ici"),
+        ("sweeps.mlp.network", "two levels of one network"),
+    ),
+    Wrong(
+        "three levels",
+        SPLIT,
+        ON_TWO % (2, "[a, b, c], ici"),
+        ("sweeps.mlp.network[0]", "has 3 networks", "inner, outer"),
+    ),
+    Wrong("no level", SPLIT, ON_TWO % (2, ""), ("sweeps.mlp.network", "has 0 networks")),
+    Wrong(
+        "two levels as one name",
+        SPLIT,
+        "sharding: column\n    network: fabric+ici",
+        ("sweeps.mlp.network is", "'fabric+ici'", "[fabric, ici]"),
+    ),
+    Wrong(
+        "a name of a network that is none",
+        SPLIT,
+        "sharding: column\n    network: [ici, 7]",
+        ("sweeps.mlp.network[1]", "7"),
+    ),
+    Wrong(
+        "bytes of levels on one network",
+        THRESHOLDS,
+        "columns: [network_inner_bytes]",
+        ("sweeps.mlp.columns[0]", "'network_inner_bytes'", "no two networks", "[inner, outer]"),
+    ),
+    Wrong("domain in words", "domain: 64", "domain: many", ("ici.domain", "'many'", "unlimited")),
+    Wrong(
+        "domain, misspelt",
+        "domain: 64",
+        "domain: unlimitd",
+        ("ici.domain", "'unlimitd'"),
+        ("unlimited",),
+    ),
+    Wrong(
+        "domain of a variant in words",
+        "memory.hbm.bytes_per_s: 9.0e11",
+        "networks.ici.domain: many",
+        ("chips.mine-fast.networks.ici.domain", "'many'", "unlimited"),
+    ),
+    Wrong(
+        "endless mesh",
+        "topology: torus, ring_multiple: 16, domain: 64",
+        "topology: mesh, domain: unlimited",
+        ("networks.ici.domain", "unlimited", "a mesh of 4 links joins 5 chips at most"),
+    ),
+    *(
+        Wrong(f"share of {share}", THRESHOLDS, f"shares: {share}", (f"sweeps.mlp.shares{says}",))
+        for share, says in {
+            "0": "[0] is 0, which is no share of a peak",
+            "1.5": "[0] is 1.5, which is no share of a peak",
+            "[]": " is an empty list",
+            "[1, 1.0]": "[1] is 1.0, which is listed twice",
+        }.items()
+    ),
+]
+
 CHIP_ENTRIES = [
     Wrong(
         "base that does not exist",
@@ -756,7 +902,7 @@ NOT_THE_USERS_WORDS = (
     "dict",
     "union",
 )
-ONE_LINE = [*NAMES, *KEYS, *EINSUMS, *SIZES, *RANGES, *GRIDS, *SHARDINGS, *CHIP_ENTRIES]
+ONE_LINE = [*NAMES, *KEYS, *EINSUMS, *SIZES, *RANGES, *GRIDS, *SHARDINGS, *NETWORKS, *CHIP_ENTRIES]
 
 WHOLE_FILES = [
     ("no mapping but a list", "- sweeps\n", ("['sweeps']", "mapping")),
@@ -865,6 +1011,61 @@ def test_the_config_that_every_case_starts_from_is_valid(tmp_path: Path) -> None
     config = rooflines.load_config(path)
     assert rooflines.rows(config, "mlp").collect().height == 3
     assert [part.rows for part in plan(config).parts] == [3]
+
+
+FABRICS = """\
+    networks:
+      fabric: {bytes_per_s: 4.5e11, topology: switch, domain: 8}
+      unknown: {bytes_per_s: 4.5e10, topology: switch}
+      mesh: {bytes_per_s: 4.5e10, links: 7, topology: mesh}
+"""
+
+UNJOINED = [
+    ("4x4", "fabric", "no axes on fabric: 4x4 needs one torus"),
+    ("2x2", "mesh", "no axes on mesh: 2x2 needs one torus"),
+    ("2x2x2", "ici", "4 links on ici, two for an axis: too few for 2x2x2"),
+    ("65", "ici", "64 chips at most on one ici"),
+    ("9", "mesh", "8 chips at most on one mesh"),
+    ("3", "unknown", "no published number of chips that unknown joins"),
+    ("12", "[fabric, ici]", "groups of 8 chips on fabric, of which 12 is no multiple"),
+    ("2x8", "[fabric, ici]", "no axes on fabric and ici: 2x8 needs one torus"),
+    ("2", "[ici, fabric]", "a torus, ici, which cannot be the inner of two networks"),
+    ("2", "[fabric, cable]", "no interconnect cable"),
+]
+"""Shards and networks that a chip does not have, and the reason in skipped.csv."""
+
+
+@pytest.mark.parametrize(("shards", "network", "reason"), UNJOINED)
+def test_chips_that_no_network_joins_are_skipped_with_the_reason(
+    shards: str, network: str, reason: str
+) -> None:
+    """The rows are in skipped.csv and not in the table; rows of one chip stay."""
+    text = VALID.replace("    networks:\n", FABRICS).replace(
+        SPLIT, f"sharding: column\n    shards: [1, {shards}]\n    network: {network}"
+    )
+    config = rooflines.load_config(yaml.safe_load(text))
+    assert rooflines.rows(config, "mlp").collect()["shards"].to_list() == [1, 1, 1]
+    (row,) = rooflines.skipped(config).to_dicts()
+    assert (row["axes"], row["rows"], row["reason"]) == (shards, 3, reason)
+
+
+def test_an_all_to_all_along_several_axes_is_skipped_with_the_reason() -> None:
+    """It has no formula; along one axis of the torus it has."""
+    text = VALID.replace(SPLIT, SPLIT_B % "then: all-to-all").replace("[1]", "[4, 4x4]")
+    config = rooflines.load_config(yaml.safe_load(text))
+    assert rooflines.rows(config, "mlp").collect()["axes"].to_list() == ["4"] * 3
+    reasons = rooflines.skipped(config)["reason"].to_list()
+    assert reasons == ["no formula for an all-to-all along the axes of 4x4"]
+
+
+def test_shards_over_two_networks_with_an_outer_torus_are_refused() -> None:
+    """Solving for them has no closed form; the message names the torus and its chip."""
+    text = VALID.replace("    networks:\n", FABRICS).replace(
+        SPLIT, "sharding: column\n    shards: [1]\n    network: [fabric, ici]"
+    )
+    with pytest.raises(rooflines.RooflinesError, match=r"ici of mine, is a torus") as caught:
+        plan(rooflines.load_config(yaml.safe_load(text.replace("[B]", "[shards]"))))
+    assert_form(str(caught.value), "config")
 
 
 @pytest.mark.parametrize("wrong", ONE_LINE, ids=lambda wrong: wrong.name)
@@ -1016,6 +1217,13 @@ def test_an_alias_is_the_value_it_stands_for(tmp_path: Path) -> None:
     config = rooflines.load_config(path)
     assert rooflines.rows(config, "mlp").collect()["dtypes"].unique().to_list() == ["bf16"]
     assert rooflines.rows(config, "again").collect()["dtypes"].unique().to_list() == ["w8a16"]
+
+
+def test_a_mapping_that_merges_itself_is_refused(tmp_path: Path) -> None:
+    """Its mistakes get one message, each with its line."""
+    message = message_of("sweeps:\n  mlp: &mlp\n    <<: *mlp\n    operation: 7\n", tmp_path)
+    assert_form(message, FILE, mistakes=2)
+    assert "wrong.yaml:4: sweeps.mlp.operation is 7" in message
 
 
 def test_a_mapping_is_refused_in_the_same_words() -> None:

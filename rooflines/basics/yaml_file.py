@@ -314,6 +314,7 @@ class Lines:
     def _children(self, node: yaml.Node) -> dict[str, tuple[yaml.Node, yaml.Node]]:
         """The children of a node by step of a key path: the node with the line, the value."""
         if id(node) not in self._known:
+            self._known[id(node)] = {}  # a mapping that merges itself has no more
             children: dict[str, tuple[yaml.Node, yaml.Node]] = {}
             if isinstance(node, yaml.SequenceNode):
                 children = {f"[{index}]": (item, item) for index, item in enumerate(node.value)}

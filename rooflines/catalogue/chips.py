@@ -24,7 +24,7 @@ from rooflines.basics.numbers import number
 from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.catalogue.entries import Chip, DtypeFile, Sourced, is_source
 from rooflines.catalogue.forms import (
-    UNLIMITED,
+    checked_domain,
     checked_name,
     is_entry,
     numbers_of,
@@ -255,7 +255,10 @@ def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[s
     if not steps or last not in numbers_of(kind):
         raise _no_number(path, last, numbers_of(kind) if steps else parts_of(kind), variant)
     with placed(path):
-        part[last] = value if (last, value) == ("domain", UNLIMITED) else number(value)
+        if last == "domain":
+            part[last] = None if value is None else checked_domain(value)
+        else:
+            part[last] = number(value)
     if last == "flops_per_s":
         for about_sparsity in ("printed_with_sparsity", "halved"):
             if ".".join([*steps, about_sparsity]) not in variant:

@@ -5,6 +5,7 @@ What a formula reads of them are types of the model, with exact numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -153,11 +154,8 @@ class Network(Sourced):
 
     @model_validator(mode="after")
     def _fits_topology(self) -> Self:
-        if (
-            self.topology == "mesh"
-            and isinstance(self.domain, int)
-            and self.domain > self.links + 1
-        ):
+        most = math.inf if self.domain == UNLIMITED else int(self.domain or 1)
+        if self.topology == "mesh" and most > self.links + 1:
             problem = (
                 f"is {self.domain}, but a mesh of {self.links} links joins "
                 f"{self.links + 1} chips at most"

@@ -32,14 +32,8 @@ from pydantic import (
     model_validator,
 )
 
-from rooflines.basics.errors import (
-    MOST_COLLECTED,
-    Mistakes,
-    RooflinesError,
-    close_to,
-    quote,
-)
-from rooflines.basics.numbers import number, whole
+from rooflines.basics.errors import MOST_COLLECTED, Mistakes, RooflinesError, close_to, quote
+from rooflines.basics.numbers import LARGEST_SIZE, number, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,6 +52,7 @@ __all__ = [
     "Reached",
     "Share",
     "Text",
+    "checked_domain",
     "checked_name",
     "is_entry",
     "numbers_of",
@@ -183,14 +178,20 @@ def _count(value: object) -> int:
     return whole(value)
 
 
-def _domain(value: object) -> int | str:
+def checked_domain(value: object) -> int | str:
+    """The most chips that an interconnect joins [1], or `unlimited`."""
     if value == UNLIMITED:
         return UNLIMITED
     try:
         return whole(value)
     except RooflinesError as error:
-        fix = f"{error.fix}, {UNLIMITED} for a routed network, or nothing if it is not published"
-        raise RooflinesError("", error.problem, fix) from None
+        raise RooflinesError(
+            "",
+            error.problem,
+            f"write the most chips it joins, from 1 to {LARGEST_SIZE:,}, {UNLIMITED} for a routed "
+            "network, or null if it is not published",
+            close=close_to(value, (UNLIMITED,)) if isinstance(value, str) else (),
+        ) from None
 
 
 def checked_name(value: object) -> str:
@@ -238,7 +239,7 @@ Reached = Annotated[
 Count = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
 Domain = Annotated[
     int | Literal["unlimited"],
-    BeforeValidator(_domain),
+    BeforeValidator(checked_domain),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"const": UNLIMITED}]}),
 ]
 Name = Annotated[

@@ -71,7 +71,10 @@ def _by_shape(sweep: Sweep) -> bool:
 
 
 OWN_LEAD = Need("an axis of its own for the first dimension", lambda s: has_axis(s, s.op.dims[0]))
-SOLVED_LEAD = Need("`thresholds` of the first dimension", lambda s: s.op.dims[0] in s.solved)
+SOLVED_LEAD = Need(
+    "`thresholds` of the first dimension, with 1 among its `shares`",
+    lambda s: s.op.dims[0] in s.solved and 1 in s.config.shares,
+)
 LONG_LEAD = Need(
     f"{LONG_AXIS} sizes of the first dimension",
     lambda s: len(sizes_of(s, s.op.dims[0])) >= LONG_AXIS,

@@ -81,7 +81,7 @@ def check_asked(sweep: Sweep, **asked: str | Sequence[Any] | None) -> None:
         "sizes": (sizes_of(sweep, sweep.op.dims[0]), f"no size of {sweep.op.dims[0]} in"),
         "up": (map_dims(sweep), "nothing that has an axis in"),
         "axis": (
-            [axis for axis in sweep.solved if axis != SHARDS],
+            [axis for axis in sweep.solved if axis in sweep.op.dims],
             "no dimension among the `thresholds` of",
         ),
     }

@@ -83,7 +83,11 @@ def _one(frame: pl.DataFrame) -> str:
     ]
     table = as_table(("number", "value", "confidence", "source"), rows, width())
     named = {name for *_, source in rows for name in source.split(", ")}
-    titles = [f"{name}: {title}" for name, title in chip_sources().items() if name in named]
+    titles = [
+        "\n  ".join([f"{name}: {about['title']}", *([about["url"]] if "url" in about else [])])
+        for name, about in chip_sources().items()
+        if name in named
+    ]
     head = f"{first['chip']}: {first['name']}, {first['vendor']}"
     head += f", a variant of {first['base']}" if first["base"] else ""
     return "\n".join([head, "", table, *(["", "Sources:"] if titles else []), *titles])

@@ -45,11 +45,17 @@ def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 @click.option(
     "--operation", metavar="NAME", help="A name or an einsum; by default matmul, BD,DF->BF."
 )
-@click.option("--shards", metavar="N", default="1", help="Chips that share it.")
+@click.option(
+    "--shards", metavar="N", default="1", help="Chips that share it; 4x4 along axes of a torus."
+)
 @click.option(
     "--sharding", metavar="NAME", help="How they split it, such as batch or column/gather-x."
 )
-@click.option("--network", metavar="NAME", help="The interconnect; by default the chip's first.")
+@click.option(
+    "--network",
+    metavar="NAME",
+    help="The interconnect, by default the chip's first; or two, such as nvlink,infiniband.",
+)
 @click.option("--memory", metavar="NAME", help="The memory level that feeds the unit; default hbm.")
 @click.option("--unit", metavar="UNIT", help="matrix or vector; by default the operation's.")
 @click.option("--flops", metavar="COUNT", help="leading or exact; by default the operation's.")

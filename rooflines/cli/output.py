@@ -67,10 +67,12 @@ def number(path: str, value: float | None) -> str:
         path: Its path in a chip, or what it is; the last word says the unit.
         value: The number; None: there is none.
     """
-    from rooflines.basics.text import si, significant  # noqa: PLC0415, help is fast
+    from rooflines.basics.text import seconds, si, significant  # noqa: PLC0415, help is fast
 
     if value is None:
         return "-"
+    if path.endswith("_s") and "_per_" not in path:
+        return seconds(value)
     unit = UNITS.get(path.rpartition(".")[2])
     return si(value, unit, DIGITS) if unit else significant(value, DIGITS)
 

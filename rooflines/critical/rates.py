@@ -8,36 +8,57 @@ one time and nothing else, so the condition t_math >= t_r has an exact solution:
     network_rate  the smallest factor >= 1: (network_bytes / rate) / t_math
 
 A factor on the network's rate is one on every level of it. No factor on one rate helps where its
-latency alone exceeds t_math, or where yet another resource takes longer than the math.
+latency alone exceeds t_math, or where yet another resource takes longer than the math. For a share
+q of the attainable peak, t_math / q takes the place of t_math.
+
+Tables have the factors in Float64, computed from the times of their rows. Rows in which rounding
+could change which time is larger are solved in exact arithmetic.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 from typing import TYPE_CHECKING
 
-from rooflines.critical.solving import OTHERS
-from rooflines.model.columns import ALWAYS, FOUND
+import polars as pl
+
+from rooflines.critical.solving import (
+    OTHERS,
+    ROUNDING,
+    UNSURE,
+    WHOLE_PEAK,
+    Solution,
+    solve_in_slices,
+)
+from rooflines.model.columns import ALWAYS, FOUND, NEVER
 from rooflines.model.resources import MATH, RESOURCES, Resource
+from rooflines.sweep.metrics import quotient, time, work
+from rooflines.sweep.space import VARIANT, ChipVariant, axis_columns, variant_columns
 from rooflines.sweep.ties import exact_parts, exact_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Iterator, Mapping, Sequence
 
     from rooflines.model.target import Target
-    from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["LATENCY", "OTHER", "RATES", "RateSolution", "needed_intensity", "rate_factor"]
-
-RATES: Mapping[str, Resource] = {
-    "peak" if resource is MATH else f"{resource.name}_rate": resource for resource in RESOURCES
-}
-"""The rates that can be solved for, by name: peak, memory_rate, network_rate."""
+__all__ = [
+    "LATENCY",
+    "OTHER",
+    "RateSolution",
+    "limit_share",
+    "needed_intensity",
+    "rate_factor",
+    "rate_thresholds",
+]
 
 LATENCY, OTHER = "latency", "other"
-"""Outcomes of rates besides those of sizes."""
+"""Why no factor on a rate is enough; in tables both are `never`."""
+
+CLOSE = 4.0 * ROUNDING
+"""Times that differ by a smaller share may be equal: each has an error of at most `ROUNDING`."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +80,11 @@ class RateSolution:
 
 
 def rate_factor(
-    sweep: Sweep, chip_variant: ChipVariant, resource: Resource, sizes: Mapping[str, int]
+    sweep: Sweep,
+    chip_variant: ChipVariant,
+    resource: Resource,
+    sizes: Mapping[str, int],
+    share: Fraction = WHOLE_PEAK,
 ) -> RateSolution:
     """The factor on a resource's rate at which one row becomes compute-bound, all else equal.
 
@@ -68,20 +93,22 @@ def rate_factor(
         chip_variant: The row's chip and variant.
         resource: Whose rate is multiplied; its latency is not.
         sizes: The sizes of all dimensions [1].
+        share: The share of the attainable peak to solve for; 1: compute-bound [1].
     """
     times = {each: exact_time(sweep, *chip_variant, each, sizes) for each in RESOURCES}
+    math_s = times[MATH] / share
     longest = max(OTHERS, key=times.__getitem__)
-    if times[MATH] >= times[longest]:
+    if math_s >= times[longest]:
         return RateSolution(Fraction(1), ALWAYS, None)
     if resource is MATH:
-        return RateSolution(times[MATH] / times[longest], FOUND, longest.bound)
+        return RateSolution(math_s / times[longest], FOUND, longest.bound)
     work_s, latency_s = exact_parts(sweep, *chip_variant, resource, sizes)
-    if latency_s > times[MATH]:
+    if latency_s > math_s:
         return RateSolution(None, LATENCY, resource.bound)
     rest = max((each for each in OTHERS if each is not resource), key=times.__getitem__)
-    if times[rest] > times[MATH]:
+    if times[rest] > math_s:
         return RateSolution(None, OTHER, rest.bound)
-    return RateSolution(work_s / times[MATH], FOUND, resource.bound)
+    return RateSolution(work_s / math_s, FOUND, resource.bound)
 
 
 def needed_intensity(target: Target, resource: Resource) -> Fraction | None:
@@ -94,3 +121,133 @@ def needed_intensity(target: Target, resource: Resource) -> Fraction | None:
     """
     math, rate = MATH.rate(target), resource.rate(target)
     return math.per_s / rate.per_s if math and rate else None
+
+
+def limit_share(needed: Fraction, limit_intensity: float) -> float:
+    """The share of the attainable peak that an operation tends to along a dimension [1].
+
+    Every share of one resource's roofline grows with the size, so the limit is never exceeded.
+
+    Args:
+        needed: The critical intensity of the resource that binds, from `needed_intensity`.
+        limit_intensity: What the intensity against it tends to [FLOP/byte].
+    """
+    return min(1.0, float(Fraction(limit_intensity) / needed))
+
+
+def longest_of(resources: Sequence[Resource]) -> tuple[pl.Expr, pl.Expr]:
+    """The largest time of some resources [s], and the bottleneck that the first such one is."""
+    times = [pl.col(f"#t_{resource.name}") for resource in resources]
+    longest = pl.max_horizontal(times)
+    label: pl.Expr = pl.lit(resources[-1].bound)
+    for resource, seconds in reversed(list(zip(resources[:-1], times[:-1], strict=True))):
+        label = pl.when(seconds >= longest).then(pl.lit(resource.bound)).otherwise(label)
+    return longest, label
+
+
+def undecided(resource: Resource, columns: Container[str]) -> pl.Expr:
+    """Whether rounding could change which of two times that are compared is larger."""
+    latency = f"#latency_{resource.name}"
+    math_s, others = pl.col("#math"), [pl.col(f"#t_{each.name}") for each in OTHERS]
+    pairs = [*((math_s, other) for other in others), *combinations(others, 2)]
+    if latency in columns:
+        pairs.append((math_s, pl.col(latency)))
+    return pl.any_horizontal(
+        (one - other).abs() < CLOSE * pl.max_horizontal(one, other) for one, other in pairs
+    )
+
+
+def factors(resource: Resource, columns: Container[str]) -> tuple[pl.Expr, pl.Expr]:
+    """The factor on a resource's rate of a row that is not compute-bound, by `#math` and `#t_<r>`.
+
+    Returns:
+        The factor [1], null: none; and the bottleneck on its other side, or what rules it out.
+    """
+    math_s, own = pl.col("#math"), pl.col(f"#t_{resource.name}")
+    longest, limit = longest_of(OTHERS)
+    if resource is MATH:
+        return quotient(math_s, longest), limit
+    factor, limit = quotient(own, math_s), pl.lit(resource.bound)
+    if rest := [each for each in OTHERS if each is not resource]:
+        longest, of_rest = longest_of(rest)
+        ruled_out = longest > math_s
+        factor = pl.when(~ruled_out).then(factor)
+        limit = pl.when(ruled_out).then(of_rest).otherwise(limit)
+    if (latency := f"#latency_{resource.name}") in columns:
+        waits = pl.col(latency) > math_s
+        factor = pl.when(~waits).then(factor)
+        limit = pl.when(waits).then(pl.lit(resource.bound)).otherwise(limit)
+    return factor, limit
+
+
+def exactly(
+    sweep: Sweep,
+    chip_variant: ChipVariant,
+    resource: Resource,
+    sizes: Mapping[str, int],
+    share: Fraction,
+) -> Solution:
+    """The factor of one row, from exact arithmetic, as the columns of the thresholds."""
+    found = rate_factor(sweep, chip_variant, resource, sizes, share)
+    return Solution(
+        outcome=NEVER if found.factor is None else found.outcome,
+        critical_exact=None if found.factor is None else float(found.factor),
+        critical=None,
+        against={each.name: None for each in OTHERS},
+        limit=found.limit,
+        limit_intensity=None,
+    )
+
+
+def rate_thresholds(
+    sweep: Sweep, resource: Resource, share: Fraction = WHOLE_PEAK
+) -> Iterator[pl.DataFrame]:
+    """The factors on a resource's rate at which rows attain a share of the peak, in slices."""
+    variants = [
+        (chip_rows, variant) for chip_rows in sweep.by_chip for variant in chip_rows.variants
+    ]
+    coefficients, constants = variant_columns(sweep, variants)
+    whole: dict[str, pl.Expr] = {
+        "critical": pl.lit(None, dtype=pl.Int64),
+        **{f"critical_{each.name}": pl.lit(None, dtype=pl.Int64) for each in OTHERS},
+        "limit_intensity": pl.lit(None, dtype=pl.Float64),
+    }
+    factor, limit = factors(resource, constants)
+    is_bound = pl.col("#math") >= longest_of(OTHERS)[0]
+
+    def solve(frame: pl.LazyFrame) -> pl.LazyFrame:
+        works = {
+            each.work: work(sweep, each.work, coefficients[each.work], constants)
+            for each in RESOURCES
+        }
+        times = {f"#t_{each.name}": time(each, constants) for each in RESOURCES}
+        return (
+            frame.with_columns(**works)
+            .with_columns(**times)
+            .with_columns(**{"#math": quotient(pl.col(f"#t_{MATH.name}"), pl.lit(float(share)))})
+            .with_columns(
+                critical_exact=pl.when(is_bound).then(1.0).otherwise(factor),
+                limit=pl.when(~is_bound).then(limit),
+                **{UNSURE: undecided(resource, constants)},
+                **whole,
+            )
+            .with_columns(
+                outcome=pl.when(is_bound)
+                .then(pl.lit(ALWAYS))
+                .when(pl.col("critical_exact").is_null())
+                .then(pl.lit(NEVER))
+                .otherwise(pl.lit(FOUND))
+            )
+        )
+
+    yield from solve_in_slices(
+        [constants, *map(axis_columns, (*sweep.leading, *sweep.inner))],
+        solve,
+        lambda row: exactly(
+            sweep,
+            variants[row[VARIANT]],
+            resource,
+            {dim: row[dim] for dim in sweep.op.dims},
+            share,
+        ),
+    )

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.numbers import exact
+from rooflines.critical.rates import rate_thresholds
 from rooflines.critical.shards import shard_thresholds
 from rooflines.critical.sizes import dimension_thresholds
 from rooflines.critical.solving import OTHERS, WHOLE_PEAK
 from rooflines.model.columns import OUTCOMES, threshold_columns
+from rooflines.model.resources import RATES
 from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from fractions import Fraction
 
     from rooflines.model.columns import Column
@@ -32,13 +34,18 @@ def sweep_thresholds(sweep: Sweep) -> pl.DataFrame:
     """
     frames: list[pl.DataFrame] = []
     for axis, share in product(sweep.solved, map(exact, sweep.config.shares)):
-        slices = (
-            shard_thresholds(sweep, share)
-            if axis == SHARDS
-            else dimension_thresholds(sweep, axis, share)
-        )
+        slices = slices_along(sweep, axis, share)
         frames.extend(in_form(frame, sweep, axis, share) for frame in slices)
     return pl.concat(frames) if frames else in_form(pl.DataFrame(), sweep, "", WHOLE_PEAK).clear()
+
+
+def slices_along(sweep: Sweep, axis: str, share: Fraction) -> Iterator[pl.DataFrame]:
+    """The thresholds along one axis for a share of the attainable peak, in slices."""
+    if axis == SHARDS:
+        return shard_thresholds(sweep, share)
+    if axis in RATES:
+        return rate_thresholds(sweep, RATES[axis], share)
+    return dimension_thresholds(sweep, axis, share)
 
 
 def in_form(frame: pl.DataFrame, sweep: Sweep, axis: str, share: Fraction) -> pl.DataFrame:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.catalogue.chips import chip_entries, chip_sources
 from rooflines.catalogue.parts import parts, records
-from rooflines.critical.rates import RATES, needed_intensity, rate_factor
+from rooflines.critical.rates import limit_share, needed_intensity, rate_factor
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.card import as_card
 from rooflines.explanation.question import dtypes_on, sweep_of
 from rooflines.explanation.text import as_text
 from rooflines.explanation.values import Answer, Change, Use
-from rooflines.model.resources import MATH, RESOURCES, Resource
+from rooflines.model.columns import NEVER
+from rooflines.model.resources import MATH, RATES, RESOURCES, Resource
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.table import table
 
@@ -101,14 +102,16 @@ def _explained(sweep: Sweep) -> Explanation:
     row = table(sweep).collect().row(0, named=True)
     sizes = {dim: row[dim] for dim in sweep.op.dims}
     chip = sweep.chips[chip_rows.chip]
+    thresholds = sweep_thresholds(sweep).to_dicts()
     numbers = list(_used(sweep, own, row))
     return Explanation(
         row=row,
         sizes=sizes,
         name=chip.name or chip_rows.chip,
-        clock=getattr(chip, "clock", None),
+        clock=chip.clock,
         uses=list(_uses(sweep, own, row)),
-        thresholds=sweep_thresholds(sweep).to_dicts(),
+        thresholds=thresholds,
+        limit_shares=_limit_shares(sweep, own, thresholds),
         changes=list(_changes(sweep, own, sizes)),
         dtypes=_other_dtypes(sweep, row),
         capacity_bytes=chip.memory[chip_rows.memory].capacity_bytes,
@@ -135,6 +138,20 @@ def _uses(sweep: Sweep, own: ChipVariant, row: Mapping[str, Any]) -> Iterator[Us
             intensity=row.get(f"{resource.name}_intensity"),
             needed_intensity=None if needed is None else float(needed),
         )
+
+
+def _limit_shares(
+    sweep: Sweep, own: ChipVariant, thresholds: Sequence[Mapping[str, Any]]
+) -> dict[str, float]:
+    """What the share of the attainable peak tends to along dimensions that never reach it [1]."""
+    by_bound = {resource.bound: resource for resource in RESOURCES}
+    shares = {}
+    for row in thresholds:
+        if row["share"] == 1 and row["axis"] in sweep.op.dims and row["outcome"] == NEVER:
+            needed = needed_intensity(sweep.target(*own), by_bound[row["limit"]])
+            if needed is not None and row["limit_intensity"] is not None:
+                shares[row["axis"]] = limit_share(needed, row["limit_intensity"])
+    return shares
 
 
 def _changes(sweep: Sweep, own: ChipVariant, sizes: Mapping[str, int]) -> Iterator[Change]:

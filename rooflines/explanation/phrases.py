@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -114,11 +114,16 @@ def asked(explanation: Answer) -> str:
 def finding(explanation: Answer) -> str:
     """The bottleneck, and the share of the peak that is reached."""
     row = explanation.row
-    percent = 100 * row["utilization"]
-    share = significant(percent)
-    if share == "100":  # 99.99 is not 100
-        share = significant(_rounded(percent, DIGITS + 1, up=False), DIGITS + 1)
-    return f"{row['bound']}-bound: {si(row['attained_flops_per_s'], 'FLOP/s')}, {share}% of peak"
+    attained = si(row["attained_flops_per_s"], "FLOP/s")
+    return f"{row['bound']}-bound: {attained}, {_percent(row['utilization'])} of peak"
+
+
+def _percent(share: float) -> str:
+    """A share in percent; less than all is never 100%."""
+    text = significant(100 * share)
+    if text == "100":
+        text = significant(_rounded(100 * share, DIGITS + 1, up=False), DIGITS + 1)
+    return f"{text}%"
 
 
 def use(used: Use) -> str:
@@ -184,24 +189,25 @@ def _rounded(value: float, digits: int, *, up: bool) -> float:
 
 def sizes(explanation: Answer) -> Iterator[Line]:
     """From which size on it is compute-bound, along every axis, the others as they are."""
-    for threshold in explanation.thresholds:
-        axis, outcome, critical = (threshold[key] for key in ("axis", "outcome", "critical"))
-        if axis == SHARDS:
-            yield _shards(threshold)
-        elif outcome == FOUND:
-            text = f"crossover at {_crossover(threshold['critical_exact'])}"
-            if threshold["critical_rule"]:
-                rule = significant(threshold["critical_rule"], DIGITS)
-                text += f"; rule of thumb {rule}"
-            yield Line(axis, f"{critical}", text)
-        elif outcome == ALWAYS:
-            yield Line(axis, "any", "compute-bound at every size")
-        elif outcome == NEVER:
-            yield Line(axis, "never", _never(explanation, threshold))
-        else:
-            exact = threshold["critical_exact"]
-            text = "" if exact is None else f"crossover at {exact:.4g}, beyond 2^62"
-            yield Line(axis, outcome, text)
+    for axis, rows in groupby(explanation.thresholds, key=lambda row: str(row["axis"])):
+        whole, *less = rows
+        line = _shards(whole) if axis == SHARDS else _size(explanation, whole)
+        shares = (_less(explanation, whole, each) for each in less)
+        yield replace(line, text="; ".join([line.text, *filter(None, shares)]))
+
+
+def _size(explanation: Answer, threshold: Mapping[str, Any]) -> Line:
+    axis, outcome, exact = (threshold[key] for key in ("axis", "outcome", "critical_exact"))
+    if outcome == FOUND:
+        text = f"crossover {_crossover(exact)}"
+        if threshold["critical_rule"]:
+            text += f"; rule of thumb {significant(threshold['critical_rule'], DIGITS)}"
+        return Line(axis, f"{threshold['critical']}", text)
+    if outcome == ALWAYS:
+        return Line(axis, "any", "compute-bound at every size")
+    if outcome == NEVER:
+        return Line(axis, "never", _never(explanation, threshold))
+    return Line(axis, outcome, f"crossover {exact:.4g}, beyond 2^62")
 
 
 def _shards(threshold: Mapping[str, Any]) -> Line:
@@ -218,14 +224,37 @@ def _shards(threshold: Mapping[str, Any]) -> Line:
     return Line("shards", least, f"not known: {outcome}")
 
 
+def _less(explanation: Answer, whole: Mapping[str, Any], less: Mapping[str, Any]) -> str | None:
+    """From where on it attains a share of the peak; None: nowhere, or where it is compute-bound."""
+    outcome, critical = less["outcome"], less["critical"]
+    if (outcome, critical) == (whole["outcome"], whole["critical"]):
+        return None
+    where = {ENDLESS: "on any number of chips", ALWAYS: "at every size"}.get(outcome)
+    if critical is not None and less["axis"] == SHARDS:
+        where = f"up to {critical}"
+    elif outcome == FOUND:
+        where = f"from {critical}"
+    return where and f"{_percent(less['share'])} of {_peak(explanation)} {where}"
+
+
+def _peak(explanation: Answer) -> str:
+    """The peak that shares are of: the nominal one unless an efficiency lowers it."""
+    lowered = any(number["path"] == "efficiency.math" for number in explanation.numbers)
+    return "attainable peak" if lowered else "peak"
+
+
 def _never(explanation: Answer, threshold: Mapping[str, Any]) -> str:
     """Why no size is large enough: what the intensity tends to, and what is needed."""
     limit, tends = threshold["limit"], threshold["limit_intensity"]
     needed = next((used.needed_intensity for used in explanation.uses if used.bound == limit), None)
-    if tends is None or needed is None:
+    share = explanation.limit_shares.get(threshold["axis"])
+    if tends is None or needed is None or share is None:
         return f"{limit}-bound at every size"
+    if share == 1:
+        return f"{limit} intensity tends to {significant(needed, DIGITS)} FLOP/B, but stays below"
     have, need = _apart(tends, needed)
-    return f"{limit} intensity tends to {have} FLOP/B, below {need}"
+    reached = f"{_percent(share)} of {_peak(explanation)}"
+    return f"{limit} intensity tends to {have} of {need} FLOP/B: {reached}"
 
 
 def changes(explanation: Answer) -> Iterator[Line]:

@@ -35,6 +35,9 @@ DEFAULT = "matmul"
 SIZE = re.compile(r"([A-Za-z])\s*=\s*(.*)")
 """LETTER=SIZE, the size of one dimension."""
 
+SHARES = (1, 0.9)
+"""The shares of peak solved for: compute-bound, and nearly so [1]."""
+
 TIMES = re.compile(r"[xX×*]")
 """What is between the sizes of 128x8192x8192."""
 
@@ -195,6 +198,7 @@ def sweep_of(  # noqa: PLR0913, the parts of a question
         "shards": [shards],
         "sharding": ["none" if sharding is None else sharding],
         "thresholds": _solved(op, sharding),
+        "shares": list(SHARES),
         **{key: value for key, value in options.items() if value is not None},
     }
     try:

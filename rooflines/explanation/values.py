@@ -70,7 +70,10 @@ class Answer:
         name: The chip's full name; its id if it has none.
         clock: `boost` if the peak is that of the boost clock; None: not stated.
         uses: Math first, then memory and, if the operation is split, network.
-        thresholds: A row of the thresholds for every dimension and, of a split, shards, by column.
+        thresholds: Rows of the thresholds by column, for every dimension and, of a split, shards:
+            compute-bound (share 1), then attaining a share of the peak.
+        limit_shares: For every dimension along which it is never compute-bound: the share of the
+            attainable peak that it tends to [1].
         changes: The rates at which the row becomes compute-bound.
         dtypes: The other dtype combinations that the unit computes, quickest first, with `bound`
             and `t_lower_s` [s].
@@ -85,6 +88,7 @@ class Answer:
     clock: str | None
     uses: Sequence[Use]
     thresholds: Sequence[Mapping[str, Any]]
+    limit_shares: Mapping[str, float]
     changes: Sequence[Change]
     dtypes: Sequence[Mapping[str, Any]]
     capacity_bytes: float | None
@@ -100,6 +104,7 @@ class Answer:
             "clock": self.clock,
             "uses": [dict(vars(use)) for use in self.uses],
             "thresholds": [dict(threshold) for threshold in self.thresholds],
+            "limit_shares": dict(self.limit_shares),
             "changes": [dict(vars(change)) for change in self.changes],
             "dtypes": [dict(other) for other in self.dtypes],
             "capacity_bytes": self.capacity_bytes,

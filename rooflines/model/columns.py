@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from rooflines.model.resources import MATH, RESOURCES
+from rooflines.model.resources import MATH, RATES, RESOURCES
 
 __all__ = [
     "ALWAYS",
@@ -243,19 +243,22 @@ MODEL_SHAPES = (
 """The models of the catalogue."""
 
 
+RATE_AXES = ", ".join(RATES)
+
 SOLUTION = (
     Column("share", "1", "share of the attainable peak solved for; 1: compute-bound"),
     Column(
         "outcome",
         "",
-        f"what the solution is: {', '.join(OUTCOMES)}; always: on the whole axis, or on all "
-        "chips that the interconnect joins",
+        f"what the solution is: {', '.join(OUTCOMES)}; always: on the whole axis, on all chips "
+        "that the interconnect joins, or at the chip's own rates",
     ),
     Column(
         "critical_exact",
         "1",
         "real size (axis `shards`: real number of chips) at which t_math equals the largest "
-        "other time",
+        f"other time; axes {RATE_AXES}: the factor on the chip's own rate from which on the row is "
+        "compute-bound, all else equal: the largest one <= 1 of `peak`, else the smallest one >= 1",
         null="never compute-bound; axis `shards`: not even on one chip, or no upper limit",
     ),
     Column(
@@ -263,7 +266,7 @@ SOLUTION = (
         "1",
         "smallest integer size that is compute-bound (share < 1: that attains the share); axis "
         "`shards`: most chips (within the interconnect) that still are",
-        null="see outcome: never, beyond-2^62, without-end or domain-unknown",
+        null="see outcome: never, beyond-2^62, without-end or domain-unknown; or axis is a rate",
     ),
     *(
         Column(
@@ -278,20 +281,21 @@ SOLUTION = (
         "critical_rule",
         "1",
         "rule of thumb: `critical_exact` against memory for infinite other dimensions",
-        null="all operands have the dimension, never compute-bound, or axis is shards",
+        null="all operands have the dimension, never compute-bound, or axis is no dimension",
     ),
     Column(
         "limit",
         "",
         "bottleneck below `critical` (axis `shards`: on one chip more); always, if `critical` "
-        "is null",
+        "is null; axis a rate: bottleneck on the other side of the factor or, where it is never "
+        "enough, what rules it out: another resource, or the network's own latency",
         null="always compute-bound",
     ),
     Column(
         "limit_intensity",
         "FLOP/byte",
         "intensity of the `limit` resource as the dimension tends to infinity",
-        null="infinite, or no limit",
+        null="infinite, or no limit; or axis is a rate",
     ),
 )
 """What is solved for, and the solution."""
@@ -335,7 +339,11 @@ def threshold_columns(dims: tuple[str, ...], *, axes: bool = False) -> tuple[Col
             replace(key, null="axis is shards") if key.name in ("shards", AXES) else key
             for key in keys(axes=axes)
         ),
-        Column("axis", "", "variable of the threshold: a dimension, or shards"),
+        Column(
+            "axis",
+            "",
+            f"variable of the threshold: a dimension, shards, or a rate: {RATE_AXES}",
+        ),
         *(
             replace(dimension(dim), null=f"axis is {dim}, or the operation has no {dim}")
             for dim in dims

@@ -14,6 +14,7 @@ from functools import cached_property
 
 __all__ = [
     "ALL_TO_ALL",
+    "BETWEEN",
     "PAIR",
     "PASSES",
     "Link",
@@ -28,6 +29,9 @@ PAIR = 2
 """Chips of the smallest group: never a ring, and joined by every interconnect [1]."""
 
 ALL_TO_ALL = "all-to-all"
+
+BETWEEN = "+"
+"""What stands between the names of two networks, inner and outer, in tables."""
 
 PASSES = {"all-gather": 1, "reduce-scatter": 1, "all-reduce": 2, ALL_TO_ALL: 1}
 """Times that each collective goes around: an all-reduce is a reduce-scatter and an all-gather."""

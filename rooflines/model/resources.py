@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MATH",
+    "RATES",
     "RESOURCES",
     "Calibration",
     "Rate",
@@ -110,6 +111,11 @@ RESOURCES: tuple[Resource, ...] = (
 """All resources; the others are compared with the first, and the earlier one wins a tie."""
 
 MATH = RESOURCES[0]
+
+RATES: Mapping[str, Resource] = {
+    "peak" if resource is MATH else f"{resource.name}_rate": resource for resource in RESOURCES
+}
+"""The rates that can be solved for, by name: peak, memory_rate, network_rate."""
 
 
 @dataclass(frozen=True)

@@ -97,15 +97,12 @@ def _long_form(op: Operation, form: Mapping[str, object]) -> Sharding:
     transfers = []
     name = [str(split)]
     if first is not None:
-        if first not in FIRST:
-            raise RooflinesError(
-                "first",
-                f"is {quote(first)}, which gathers nothing",
-                f"use one of {', '.join(FIRST)}, or leave it out",
-            )
+        fix = f"use one of {', '.join(FIRST)}, or leave it out"
+        with placed("first"):
+            one_of(first, FIRST, "no collective of an operand", fix)
         operand, collective = FIRST[str(first)]
         transfers.append((operand, collective))
-        name.append(f"{collective if collective == ALL_TO_ALL else 'gather'}-{operand}")
+        name.append(f"{collective.replace('all-gather', 'gather')}-{operand}")
     if then is not None:
         fix = f"use one of {', '.join(THEN)}, or leave it out"
         with placed("then"):
@@ -159,7 +156,9 @@ def _contradictions(scheme: Sharding, op: Operation) -> Iterator[tuple[str, str]
         if collective == ALL_TO_ALL and contracted:
             yield (
                 f"but {split} is contracted: an all-to-all would send partial sums",
-                f"write `then: {REDUCTIONS[0]}` or `then: {REDUCTIONS[1]}`",
+                f"write `then: {REDUCTIONS[0]}` or `then: {REDUCTIONS[1]}`"
+                if operand == "out"
+                else "leave `first` out",
             )
         if collective == ALL_TO_ALL and split not in op.operand(operand):
             yield (

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rooflines.basics.errors import Mistakes, RooflinesError, quote
-from rooflines.basics.numbers import whole
-from rooflines.model.network import PAIR, axes_text, parse_axes
+from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
+from rooflines.basics.numbers import LARGEST_SIZE, whole
+from rooflines.catalogue.forms import checked_name
+from rooflines.model.network import BETWEEN, PAIR, axes_text, parse_axes
 
 __all__ = [
     "COUNT_SCHEMA",
@@ -54,7 +55,7 @@ def listed(value: object) -> object:
     if not values:
         raise RooflinesError(
             "",
-            "is an empty list, so the grid is empty",
+            "is an empty list, which leaves nothing to compute",
             "name at least one, or leave the key out where it has a default",
         )
     if len(values) > LONGEST_LIST:
@@ -65,10 +66,12 @@ def listed(value: object) -> object:
 def unique(values: object) -> object:
     """A list without duplicates; anything else as it is."""
     if isinstance(values, list):
-        seen: set[str] = set()
+        seen: set[Any] = set()
         with Mistakes() as mistakes:
             for index, value in enumerate(values):
-                if repr(value) in seen:
+                is_number = isinstance(value, int | float) and not isinstance(value, bool)
+                key = value if is_number else repr(value)  # 1 and 1.0 are one number
+                if key in seen:
                     mistakes.add(
                         RooflinesError(
                             f"[{index}]",
@@ -76,7 +79,7 @@ def unique(values: object) -> object:
                             "name it once",
                         )
                     )
-                seen.add(repr(value))
+                seen.add(key)
     return values
 
 
@@ -92,7 +95,7 @@ def numbers_of_chips(value: object) -> object:
 
 def _chips_along_axes(value: object) -> int | str:
     """A number of chips, or a product of those along each axis, such as `4x4`."""
-    if not isinstance(value, str) or "x" not in value:
+    if not isinstance(value, str) or not any(sign in value for sign in "xX*×"):
         return whole(value)
     try:
         axes = parse_axes(value)
@@ -101,7 +104,9 @@ def _chips_along_axes(value: object) -> int | str:
     if min(axes) < PAIR:
         fix = "write the chips along each axis, at least two, such as 4x4"
         raise RooflinesError("", f"is {quote(value)}, which is no product of axes", fix)
-    whole(math.prod(axes))
+    if math.prod(axes) > LARGEST_SIZE:
+        problem = f"is {quote(value)}, which is more than {LARGEST_SIZE:,} chips"
+        raise RooflinesError("", problem, "choose fewer chips")
     return axes_text(axes)
 
 
@@ -116,7 +121,17 @@ def networks(value: object) -> object:
         for index, names in enumerate(named):
             with mistakes.at(f"[{index}]" if nested else ""):
                 _check_route(names)
+                for position, name in enumerate(names):
+                    with placed(f"[{position}]" if len(names) > 1 else ""):
+                        _check_network(name)
     return unique(named)
+
+
+def _check_network(name: object) -> None:
+    if isinstance(name, str) and BETWEEN in name:
+        fix = f"write inner and outer as a list, [{', '.join(name.split(BETWEEN))}]"
+        raise RooflinesError("", f"is {quote(name)}, which is no name", fix)
+    checked_name(name)
 
 
 def _check_route(names: list[object]) -> None:

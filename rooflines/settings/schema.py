@@ -20,6 +20,7 @@ from rooflines.catalogue.forms import Entry, Name, Share, Text
 from rooflines.model.columns import METRICS
 from rooflines.model.operation import NAMED as OPERATIONS
 from rooflines.model.operation import Flops, Unit  # pydantic reads them at run time
+from rooflines.model.resources import RATES
 from rooflines.model.sharding import FIRST, SHARDS, THEN
 from rooflines.model.sharding import NAMED as SHARDINGS
 from rooflines.settings.charts import Charts  # noqa: TC001, pydantic reads it at run time
@@ -260,8 +261,8 @@ class SweepConfig(Entry):
     thresholds: Annotated[list[str] | None, BeforeValidator(_solved)] = Field(
         None,
         description=(
-            f"what to solve for: dimensions, and {SHARDS}; [] for nothing; null: the "
-            "operation's first dimension, B for a matmul"
+            f"what to solve for: dimensions, {SHARDS}, and rates ({', '.join(RATES)}); [] for "
+            "nothing; null: the operation's first dimension, B for a matmul"
         ),
     )
     shares: Annotated[

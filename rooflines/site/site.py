@@ -24,6 +24,8 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.basics.version import __version__
 from rooflines.charts.kit.themes import SIZES, config
 from rooflines.charts.registry import headings
+from rooflines.model.resources import RATES
+from rooflines.model.sharding import SHARDS
 from rooflines.results.atomic import atomic_folder
 from rooflines.results.records import recording
 from rooflines.results.tables import NO_TEXT, csv_text, metadata_of
@@ -248,6 +250,7 @@ def _threshold_files(
                 "id": f"{table.sweep}.{table.axis}",
                 "sweep": table.sweep,
                 "axis": table.axis,
+                "rate": table.axis in RATES,
                 "rows": table.rows,
                 "parts": parts,
             }
@@ -262,7 +265,7 @@ def _first_table(frame: pl.DataFrame) -> str | None:
     """The table that the page opens with: a size's, if possible of named shapes, the longest."""
     counts = frame.group_by("sweep", "axis", maintain_order=True).agg(
         pl.col("shape").is_not_null().any().alias("named"),
-        (pl.col("axis") != "shards").all().alias("size"),
+        (~pl.col("axis").cast(pl.String).is_in([SHARDS, *RATES])).all().alias("size"),
         pl.len(),
     )
     first = counts.sort("size", "named", "len", descending=True, maintain_order=True).head(1)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from rooflines.model.resources import RATES
 from rooflines.site.packing import packed
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ LEFT_OUT = (
     "limit_intensity",
 )
 """Columns that the page leaves out: two name the table, the others are details in the downloads."""
+
+FACTOR, SIZE = "critical_exact", "critical"
+"""The column with the answer: of a rate the factor on it, else the size or the number of chips."""
 
 
 class TablePart(NamedTuple):
@@ -92,18 +96,24 @@ def tables(thresholds: pl.DataFrame) -> Iterator[Table]:
             pieces = []
         files += len(pieces)
         parts = tuple(
-            TablePart(chip, min(own.height, MOST_ROWS), own.height, _columns(own.head(MOST_ROWS)))
+            TablePart(
+                chip,
+                min(own.height, MOST_ROWS),
+                own.height,
+                _columns(own.head(MOST_ROWS), FACTOR if axis in RATES else SIZE),
+            )
             for chip, own in pieces
         )
         yield Table(str(sweep), str(axis), rows.height, parts)
 
 
-def _columns(rows: pl.DataFrame) -> dict[str, Packed]:
-    """The columns of a file, packed; without those that are null throughout, except `critical`."""
+def _columns(rows: pl.DataFrame, answer: str) -> dict[str, Packed]:
+    """The columns of a file, packed; without those that are null throughout, except the answer."""
+    left_out = {*LEFT_OUT, FACTOR, SIZE} - {answer}
     return {
         column.name: packed(
             (column.round_sig_figs(DIGITS) if column.dtype.is_float() else column).to_list()
         )
-        for column in rows.drop(LEFT_OUT, strict=False)
-        if column.name == "critical" or column.null_count() < column.len()
+        for column in rows.drop(left_out, strict=False)
+        if column.name == answer or column.null_count() < column.len()
     }

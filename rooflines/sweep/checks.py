@@ -10,7 +10,7 @@ from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, 
 from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.model.columns import OF_LEVELS
 from rooflines.model.network import ALL_TO_ALL, parse_axes
-from rooflines.model.resources import RESOURCES
+from rooflines.model.resources import RATES, RESOURCES, network_rate
 from rooflines.model.sharding import SHARDS
 from rooflines.sweep.axes import MOST_PARTS, of_dims, sizes_of
 from rooflines.sweep.support import check_chips
@@ -28,6 +28,12 @@ LARGEST_PRODUCT = {"float64": 10**100, "float32": 10**24}
 """The largest product of a sweep's sizes, or tiles, and its number of chips [1], by how metrics are
 stored. With the rates, times and bits that entries may have, works, times and thresholds of Float64
 then stay far from its limits, 2.2e-308 and 1.8e308."""
+
+NEED_A_SPLIT = (
+    SHARDS,
+    *(rate for rate, resource in RATES.items() if resource.rate is network_rate),
+)
+"""What can be solved for only where something is split."""
 
 FLOAT32_RATES = (1, 10**20)
 LONGEST_FLOAT32_WAIT = 10**36
@@ -57,12 +63,18 @@ def check_tile(sweep: Sweep) -> None:
 
 
 def check_thresholds(sweep: Sweep) -> None:
-    """Refuse to solve for anything but dimensions and, where something is split, shards."""
-    known = (*sweep.op.dims, SHARDS)
+    """Refuse to solve for anything but dimensions, rates and, where something is split, shards."""
+    known = (*sweep.op.dims, SHARDS, *RATES)
     with Mistakes() as mistakes:
         for index, axis in enumerate(sweep.solved):
             where = f"thresholds[{index}]"
             with mistakes.at():
+                if axis in NEED_A_SPLIT and all(s.split is None for s in sweep.shardings.values()):
+                    raise RooflinesError(
+                        where,
+                        f"asks for {axis}, but nothing is split",
+                        f"give the sweep a `sharding`, or leave {axis} out",
+                    )
                 if axis == SHARDS:
                     _check_solved_shards(sweep, where)
                 fix = f"solve for one of {', '.join(known)}, or for nothing with []"
@@ -72,12 +84,6 @@ def check_thresholds(sweep: Sweep) -> None:
 
 def _check_solved_shards(sweep: Sweep, where: str) -> None:
     split = {s.split for s in sweep.shardings.values()}
-    if split == {None}:
-        raise RooflinesError(
-            where,
-            "asks for shards, but nothing is split",
-            "give the sweep a `sharding`, or leave shards out",
-        )
     if split & set(sweep.tile):
         tiled = ", ".join(sorted(str(dim) for dim in split & set(sweep.tile)))
         fix = f"leave {tiled} out of `tile`, or shards out of `thresholds`"

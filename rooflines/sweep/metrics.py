@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rooflines.sweep.space import AxisColumns, Coefficients
     from rooflines.sweep.sweep import ChipRows, Sweep
 
-__all__ = ["quotient", "same_terms", "unscaled", "variables", "with_metrics", "work"]
+__all__ = ["quotient", "same_terms", "time", "unscaled", "variables", "with_metrics", "work"]
 
 
 def quotient(dividend: pl.Expr, divisor: pl.Expr) -> pl.Expr:

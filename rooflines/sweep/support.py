@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, check_known, placed
-from rooflines.model.network import ALL_TO_ALL, axes_text, most_chips, parse_axes
+from rooflines.model.network import ALL_TO_ALL, BETWEEN, axes_text, most_chips, parse_axes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Asked", "ChipRows", "Skipped", "Variant", "check_chips", "supported"]
 
-
-BETWEEN = "+"
-"""What stands between the names of two networks, inner and outer, in tables."""
 
 Split = tuple[str, tuple[int, ...]]
 """A sharding by name, and its chips along each axis."""

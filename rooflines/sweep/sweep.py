@@ -156,7 +156,7 @@ class Sweep:
 
     @property
     def solved(self) -> tuple[str, ...]:
-        """The axes that thresholds are solved for: dimensions, and shards."""
+        """The axes that thresholds are solved for: dimensions, shards, and rates."""
         wanted = self.config.thresholds
         return self.op.dims[:1] if wanted is None else tuple(wanted)
 
@@ -222,7 +222,7 @@ class Sweep:
                 count += variants * math.prod(
                     size.count for size in sizes if set(size.columns) != {axis}
                 )
-        return count
+        return count * len(self.config.shares)
 
     def case(self, chip_rows: ChipRows, variant: Variant) -> Workload:
         """The workload of a variant's rows; chips whose collectives send as much share it."""

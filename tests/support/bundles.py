@@ -41,6 +41,8 @@ CONFIG: dict[str, Any] = {
             ],
             "dtypes": ["bf16", "int8"],
             "chips": ["tpu-v5e", "h100-sxm", "mine"],
+            "thresholds": ["B", "memory_rate"],
+            "shares": [1, 0.9],
         },
         "long": {
             "operation": "matmul",

@@ -88,6 +88,7 @@ def matmuls(draw: st.DrawFn) -> dict[str, Any]:
     optional: dict[str, st.SearchStrategy[Any]] = {
         "columns": st.just(["bound", "utilization"]),
         "floats": st.just("float32"),
+        "shares": st.sampled_from([[0.9, 1], [0.9]]),
     }
     split: dict[str, Any] = draw(splits(MATMUL)) if draw(st.booleans()) else {}
     many: bool = draw(st.booleans())
@@ -98,7 +99,7 @@ def matmuls(draw: st.DrawFn) -> dict[str, Any]:
         **sizes,
         **split,
         **(draw(counts(MATMUL)) if draw(st.integers(0, 3)) == 0 else {}),
-        "thresholds": draw(st.sampled_from([["B"], ["B"], ["B"], [], ["D"], ["F", "B"]])),
+        "thresholds": draw(st.sampled_from([["B"], ["B"], ["peak", "B"], [], ["D"], ["F", "B"]])),
         **{key: draw(values) for key, values in optional.items() if draw(st.integers(0, 3)) == 0},
     }
 

@@ -262,7 +262,8 @@ def outcome(case: Case, folder: Path) -> str:
                 )
                 frame = pl.read_parquet(results / "thresholds.parquet")
                 for name, sweep in config.sweeps.items():
-                    own = [column.name for column in threshold_columns(sweep.op.dims)]
+                    known = threshold_columns(sweep.op.dims, axes=sweep.has_axes)
+                    own = [column.name for column in known]
                     predicates.check_thresholds(frame.filter(sweep=name).select(own), sweep)
             write_skipped(made.skipped_spec, results / "skipped.csv")
             for csv in results.glob("*.csv"):

@@ -41,6 +41,16 @@ sweeps:
     columns: all
     flops: leading
     rows_per_part: 10
+  nodes:
+    operation: matmul
+    grid: {B: [8, 64], D: 512, F: 256}
+    dtypes: bf16
+    chips: [mine, h100-sxm]
+    sharding: [{split: B, first: all-to-all x, then: all-to-all}, column/gather-x]
+    shards: [1, 8, 2x4]
+    network: [[near, far], ici, [net]]
+    shares: [1, 0.9]
+    columns: [network_inner_bytes, t_network_s, bound]
 chips:
   mine:
     name: My chip
@@ -55,6 +65,8 @@ chips:
       ici: {bytes_per_s: 4.5e10, links: 4, topology: torus, ring_multiple: 16, domain: 64,
             hop_latency_s: 1.0e-6}
       net: {bytes_per_s: 5.0e9, topology: switch}
+      near: {bytes_per_s: 2.5e10, links: 18, topology: switch, domain: 4, hop_latency_s: 6.0e-7}
+      far: {bytes_per_s: 5.0e9, topology: switch, domain: unlimited}
     power: {watts: 300}
     prices: [{usd_per_hour: 1.2, provider: someone, date: "2026-01-01"}]
   mine-fast: {base: mine, memory.hbm.bytes_per_s: 9.0e11, units.matrix.fp8.flops_per_s: 8.0e14,
@@ -235,6 +247,16 @@ NAMES = (
         "index",
         "batch/gather-w",
     ),
+    *(
+        "4x4",
+        "2x2x2x2",
+        "9x" * 300 + "9",
+        "near+far",
+        "unlimited",
+        "all-to-all",
+        "all-to-all x",
+        "network_outer_bytes",
+    ),
 )
 RANGES = (
     *(
@@ -278,6 +300,11 @@ OTHERS: tuple[Any, ...] = (
     [2**53, 1],
     ["bf16"],
     {"D": 3},
+    ["near", "far"],
+    [["near", "far"], "ici", ["far"]],
+    [["ici", "near"]],
+    [1, "2x2", "16x64"],
+    {"split": "B", "then": "all-to-all"},
 )
 
 values = st.one_of(*map(st.sampled_from, (NUMBERS, ODD_NUMBERS, NAMES, RANGES, OTHERS)))

@@ -983,6 +983,44 @@ def last_good(family: Callable[[int], int], good: Callable[[int], bool]) -> int 
     return family(low) if family(low) <= ENDLESS else None
 
 
+RATES = {"peak": "math", "memory_rate": "memory", "network_rate": "network"}
+"""The resource of every rate that can be solved for."""
+
+
+def factor_on(
+    setting: Setting, resource: str, sizes: Mapping[str, int], chips: int
+) -> dict[str, Any]:
+    """Return the factor on a resource's rate at which a row becomes compute-bound.
+
+    Every term of its work shrinks with the factor, the hops of a network do not.
+    """
+    terms, waits = setting.terms(sizes, chips), setting.waits(chips)
+    math = terms["math"][0]
+    fixed = waits if resource == "network" and len(terms["network"]) > 1 else []
+    longest = max(("memory", "network"), key=lambda name: max(terms[name]))  # of a tie: memory
+    most = max(terms[longest])
+    factor: Fraction | None = Fraction(1)
+    outcome, limit = "found", LABEL[longest]
+    if math >= most:
+        return {**NO_SIZE, "outcome": "always", "critical_exact": factor, "limit": None}
+    others = {name: max(terms[name]) for name in ("memory", "network") if name != resource}
+    if resource == "math":
+        factor = math / most
+    elif any(wait > math for wait in fixed):
+        factor, limit = None, LABEL[resource]
+    elif max(others.values()) > math:
+        factor, limit = None, LABEL[max(others, key=lambda name: others[name])]
+    else:
+        factor, limit = max(terms[resource]) / math, LABEL[resource]
+    if factor is None:
+        outcome = "never"
+    return {**NO_SIZE, "outcome": outcome, "critical_exact": factor, "limit": limit}
+
+
+NO_SIZE = dict.fromkeys(("critical", "critical_memory", "critical_network", "limit_intensity"))
+"""What thresholds of rates have none of."""
+
+
 def thresholds(
     sweep: Mapping[str, Any], chips: Mapping[str, Any], dtypes: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
@@ -995,16 +1033,17 @@ def thresholds(
             assert row.setting is not None
             if axis == "shards" and (row.setting.sharding.split is None or not row.setting.links):
                 continue
-            gone = {axis: None} | (
-                {"axes": None} if axis == "shards" and "axes" in row.keys else {}
-            )
+            gone = {} if axis in RATES else {axis: None}
+            gone |= {"axes": None} if axis == "shards" and "axes" in row.keys else {}
             keys: dict[str, Any] = {**row.keys, "axis": axis, **row.sizes, **gone}
             if tuple(keys.values()) in seen:
                 continue
             seen.add(tuple(keys.values()))
             setting, keys = at_share(row.setting, exact(share)), {**keys, "share": float(share)}
-            if axis == "shards":
+            if axis in RATES:
+                yield {**keys, **factor_on(setting, RATES[axis], row.sizes, row.keys["shards"])}
+            elif axis == "shards":
                 yield {**keys, **most_chips(setting, row.sizes)}
             else:
                 yield {**keys, **thresholds_along(setting, axis, row.sizes, row.keys["shards"])}
-    assert set(sweep["thresholds"]) <= {*operation.dims, "shards"}
+    assert set(sweep["thresholds"]) <= {*operation.dims, "shards", *RATES}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.model.columns import threshold_columns
+from rooflines.model.resources import RATES
 
 if TYPE_CHECKING:
     from rooflines.sweep.sweep import Sweep
@@ -82,10 +83,16 @@ def check_thresholds(frame: pl.DataFrame, sweep: Sweep) -> None:
     assert frame.filter(pl.col("shards").is_null() != (pl.col("axis") == "shards")).is_empty()
     for dim in sweep.op.dims:
         assert frame.filter(pl.col(dim).is_null() != (pl.col("axis") == dim)).is_empty(), dim
-    sizes, chips = (
-        frame.filter(pl.col("axis") != "shards"),
-        frame.filter(pl.col("axis") == "shards"),
-    )
+    axis = pl.col("axis").cast(pl.String)
+    of_rates = frame.filter(axis.is_in([*RATES]))
+    assert of_rates["critical"].null_count() == of_rates.height
+    no_factor = pl.col("critical_exact").is_null()
+    assert of_rates.filter(no_factor != (pl.col("outcome") == "never")).is_empty()
+    at_most_one = pl.col("critical_exact") <= 1
+    assert of_rates.filter((axis == "peak") & ~at_most_one).is_empty()
+    assert of_rates.filter((axis != "peak") & (pl.col("critical_exact") < 1)).is_empty()
+    frame = frame.filter(~axis.is_in([*RATES]))
+    sizes, chips = frame.filter(axis != "shards"), frame.filter(axis == "shards")
     never = pl.col("critical").is_null()
     huge = pl.col("critical_exact") >= 2.0**62 * (1 - 1e-12)
     alone = [pl.col(f"critical_{other}") for other in ("memory", "network")]

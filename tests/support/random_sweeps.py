@@ -319,6 +319,8 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
     }
     if splits_of != {None} and has_shards_form(sweep, own, splits_of) and draw(st.booleans()):
         sweep["thresholds"].append("shards")
+    solvable = ["peak", "memory_rate", *(["network_rate"] if splits_of != {None} else [])]
+    sweep["thresholds"] += draw(st.lists(st.sampled_from(solvable), max_size=1))
     requested = list(oracle.rows(sweep, own, DTYPES))
     assume(any(row.setting is not None for row in requested))
     if oracle.exactly(sweep) and operation.contracted:

@@ -271,7 +271,11 @@ TEXTS = ("chip", "dtypes", "sharding", "shape", "network", "memory")
 
 def known_thresholds(case: Case) -> pl.DataFrame:
     """The thresholds of a chart's chips and dtypes, from the first memory level, read once."""
-    return _known(case, "thresholds", case.results.thresholds)
+    return _known(
+        case,
+        "thresholds",
+        lambda sweep: case.results.thresholds(sweep).filter(pl.col("share") == 1),
+    )
 
 
 def known_rows(case: Case) -> pl.DataFrame:

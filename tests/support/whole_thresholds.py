@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from whole import Whole
+
+
+RATES = {"peak": "math", "memory_rate": "memory", "network_rate": "network"}
+"""The resource of every rate that can be solved for."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,12 @@ class Critical:
 
     def check(self, row: Mapping[str, Any]) -> None:
         """Check one row of the thresholds."""
-        problem = (
-            self._problem_of_shards(row) if row["axis"] == "shards" else self._problem_of_size(row)
-        )
+        if row["axis"] in RATES:
+            problem = self._problem_of_rate(row)
+        elif row["axis"] == "shards":
+            problem = self._problem_of_shards(row)
+        else:
+            problem = self._problem_of_size(row)
         assert not problem, f"{problem}: {dict(row)}"
 
     # along a dimension
@@ -170,6 +177,33 @@ class Critical:
         if row["limit"] != limit:
             wrong.append(f"limit, which is {limit}")
         return ", ".join(wrong)
+
+    # of a rate
+
+    def _problem_of_rate(self, row: Mapping[str, Any]) -> str:
+        name = RATES[row["axis"]]
+        sizes = {dim: row[dim] for dim in self.whole.operation.dims}
+        setting = self.at_share(row, row.get("axes") or str(row["shards"]))
+
+        def bound(factor: Fraction | int) -> str:
+            own = {**setting.efficiency, name: setting.efficiency[name] * factor}
+            return replace(setting, efficiency=own).bound(sizes, row["shards"])
+
+        if row["outcome"] == "always":
+            good = bound(1) == "compute" and row["critical_exact"] == 1 and row["limit"] is None
+            return "" if good else "outcome"
+        if row["outcome"] == "never":
+            waits = name == "network" and max(setting.terms(sizes, row["shards"])["math"]) < max(
+                setting.waits(row["shards"]), default=Fraction(0)
+            )
+            left = bound(10**40)
+            good = row["critical_exact"] is None and left != "compute"
+            good &= row["limit"] == ("network" if waits else left)
+            return "" if good else "limit or outcome"
+        factor = oracle.exact(row["critical_exact"])
+        hair = factor * Fraction(1 if name == "math" else -1, 10**12)
+        wrong = [] if bound(factor - hair) == "compute" else ["critical_exact"]
+        return ", ".join(wrong + ([] if bound(factor + hair) == row["limit"] else ["limit"]))
 
 
 def lines_through(at: list[dict[Any, Fraction]]) -> dict[Any, Line]:

@@ -56,7 +56,9 @@ def test_rows_on_both_sides_of_a_threshold_are_computed() -> None:
     for name, sweep in CONFIG.sweeps.items():
         for axis in sweep.solved:
             found = rooflines.thresholds(CONFIG, name).filter(
-                pl.col("axis") == axis, pl.col("critical").is_between(2, 2**53 - 1)
+                pl.col("axis") == axis,
+                pl.col("share") == 1,
+                pl.col("critical").is_between(2, 2**53 - 1),
             )
             if axis == "shards" or sweep.flops == "exact" or found.is_empty():
                 continue

@@ -324,7 +324,10 @@ CHART = Chart(
     ),
     order=60,
     needs=(
-        Need("`thresholds` of a dimension", lambda s: any(axis in s.op.dims for axis in s.solved)),
+        Need(
+            "`thresholds` of a dimension, with 1 among its `shares`",
+            lambda s: any(axis in s.op.dims for axis in s.solved) and 1 in s.config.shares,
+        ),
         Need("several numbers of chips in `shards`", lambda s: len(s.counts) > 1),
         Need(
             f"{SHORT_AXIS} numbers of chips in `shards`",

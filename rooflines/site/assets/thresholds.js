@@ -8,8 +8,9 @@ document.addEventListener("DOMContentLoaded", async () => {
   if (!tables.length) return;
 
   const ROWS = 50; // of a page
-  const FACETS = ["dtypes", "sharding", "shards", "memory", "network", "unit", "limit"]; // columns that get a menu
-  const ANSWERS = ["critical", "critical_rule", "limit"]; // stay in sight, whatever else is shown
+  const FACETS = ["share", "dtypes", "sharding", "shards", "memory", "network", "unit", "limit"]; // columns that get a menu
+  const ANSWERS = ["critical", "critical_exact", "critical_rule", "limit"]; // stay in sight, whatever else is shown
+  const FIRST = ["critical", "critical_exact"]; // a size or a number of chips, and the factor on a rate
   const ABOUT = new Map(columns.map((column) => [column.name, column]));
   let open = { file: null, names: [], rows: [] };
   let turn = 0;
@@ -25,17 +26,24 @@ document.addEventListener("DOMContentLoaded", async () => {
   /** What a value says; the answer's null is an answer too. */
   function text(name, value, row) {
     if (value === null || value === undefined) {
-      if (name !== "critical") return "–";
+      if (!FIRST.includes(name)) return "–";
       return table().axis === "shards" && row.limit === null ? "no end" : "never";
     }
     return typeof value === "number" ? value.toLocaleString("en-US", { maximumSignificantDigits: 6 }) : String(value);
   }
 
+  /** The share of peak whose rows are shown; all of it unless another one is chosen. */
+  function share() {
+    const levels = open.levels.get("share") ?? [];
+    return levels.find((level) => String(level) === state().get("share")) ?? Math.max(...levels);
+  }
+
   function filtered() {
     const words = (state().get("find") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-    const wanted = [...FACETS, "chip"].filter((name) => open.names.includes(name) && state().has(name))
+    const wanted = [...FACETS, "chip"].filter((name) => name !== "share" && open.names.includes(name) && state().has(name))
       .filter((name) => open.levels.get(name).some((level) => String(level) === state().get(name)))
       .map((name) => [name, state().get(name)]);
+    if (open.names.includes("share")) wanted.push(["share", String(share())]);
     const rows = open.rows.filter((row) => wanted.every(([name, value]) => String(row[name]) === value)
       && words.every((word) => row.text.includes(word)));
     const [by, way] = (state().get("sort") ?? "").split(".");
@@ -54,13 +62,18 @@ document.addEventListener("DOMContentLoaded", async () => {
     const focused = document.activeElement?.closest("[data-param]")?.dataset.param;
     const one = table();
     const named = (name, control) => { control.dataset.param = name; return control; };
-    const menus = [named("table", menu("Table", tables.map((t) => [t.id, `${t.sweep}, critical ${t.axis}`]), one.id,
+    const menus = [named("table", menu("Table", tables.map((t) => [t.id, `${t.sweep}, ${t.rate ? "factor on" : "critical"} ${t.axis}`]), one.id,
       (value) => go({ table: value, page: null, sort: null, find: null }, true)))];
     const chips = one.parts.map((p) => p.chip).filter((chip) => chip !== null);
     if (chips.length) menus.push(named("chip", menu("Chip", chips.map((chip) => [chip, chip]), part().chip, (value) => go({ chip: value, page: null }))));
     for (const name of chips.length ? FACETS : ["chip", ...FACETS]) {
       const levels = open.levels.get(name) ?? [];
       if (levels.length < 2) continue;
+      if (name === "share") {
+        const shares = [...levels].sort((a, b) => b - a).map((level) => [String(level), `${text(name, 100 * level)} %`]);
+        menus.push(named(name, menu("Share of peak", shares, String(share()), (v) => go({ share: v, page: null }))));
+        continue;
+      }
       const asked = state().get(name);
       const value = levels.some((level) => String(level) === asked) ? asked : "";
       const options = [["", "all"], ...levels.map((level) => [String(level), level === null ? "none" : String(level)])];
@@ -80,7 +93,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       const numeric = open.numeric.has(name);
       const button = make("button", { type: "button", "data-sort": name, title: unit && unit !== "1" ? `${meaning} [${unit}]` : meaning,
         onclick: () => go({ sort: next, page: null }) }, name);
-      return make("th", { scope: "col", "aria-sort": turned, class: [numeric ? "number" : "", name === "critical" ? "answer" : ""].join(" ").trim() || null }, button);
+      return make("th", { scope: "col", "aria-sort": turned, class: [numeric ? "number" : "", FIRST.includes(name) ? "answer" : ""].join(" ").trim() || null }, button);
     }));
     if (focused) $("head").querySelector(`[data-sort="${focused}"]`)?.focus();
   }
@@ -89,12 +102,12 @@ document.addEventListener("DOMContentLoaded", async () => {
     const rows = filtered();
     const pages = Math.max(1, Math.ceil(rows.length / ROWS));
     const page = Math.min(Math.max(Number.parseInt(state().get("page"), 10) || 1, 1), pages);
-    const names = open.names.filter((name) => ANSWERS.includes(name) || open.levels.get(name).length > 1);
-    const fixed = open.names.filter((name) => !names.includes(name)).map((name) => `${name} ${open.levels.get(name)[0]}`);
+    const names = open.names.filter((name) => ANSWERS.includes(name) || (name !== "share" && open.levels.get(name).length > 1));
+    const fixed = open.names.filter((name) => !names.includes(name) && open.levels.get(name).length === 1).map((name) => `${name} ${open.levels.get(name)[0]}`);
     $("fixed").textContent = fixed.length ? `In all rows: ${fixed.join(" · ")}.` : "";
     showHead(names);
     $("body").replaceChildren(...rows.slice((page - 1) * ROWS, page * ROWS).map((row) => make("tr", {}, ...names.map((name) => {
-      const kinds = [open.numeric.has(name) ? "number" : "", row[name] === null ? "none" : "", name === "critical" ? "answer" : ""];
+      const kinds = [open.numeric.has(name) ? "number" : "", row[name] === null ? "none" : "", FIRST.includes(name) ? "answer" : ""];
       return make("td", { class: kinds.filter(Boolean).join(" ") || null }, text(name, row[name], row));
     }))));
     const all = part().all > part().rows ? ` The file has the first ${part().rows.toLocaleString("en-US")} of ${part().all.toLocaleString("en-US")}; the downloads have all.` : "";
