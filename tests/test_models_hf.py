@@ -151,6 +151,8 @@ def test_what_changes_a_count_is_counted() -> None:
     assert latent.matrices(7168)[0].weights == 7168 * (128 * 192 + 576)
 
 
+LLAMA4 = config_of(ENTRIES["llama-4-scout"])
+
 REFUSALS: dict[str, tuple[Any, str]] = {
     "an unknown family": (of("llama-3.1-8b", model_type="lama"), "'lama'.*\n  close to it: llama"),
     "state space": (of("llama-3.1-8b", model_type="mamba2"), "'mamba2': it has state-space"),
@@ -213,6 +215,13 @@ REFUSALS: dict[str, tuple[Any, str]] = {
         "leaves out 'mlp.gate_proj', so that weights have two dtypes",
     ),
     "a text part of llama": (of("llama-3.1-8b", text_config={}), "text_config is a key"),
+    "too many layers": (of("gemma-2-27b", num_hidden_layers=2**39), "more than any model has"),
+    "a layer twice": (of("qwen3-30b-a3b", mlp_only_layers=[1, 1]), "with a layer twice"),
+    "a layer too many": (of("qwen3-30b-a3b", mlp_only_layers=[48]), "mlp_only_layers is 48"),
+    "layers without rope": (
+        {**LLAMA4, "text_config": {**LLAMA4["text_config"], "no_rope_layers": [1, 0]}},
+        "no_rope_layers is no list of a 0 or 1 for each of the 48 layers",
+    ),
     "no mapping": ([LLAMA], r"config.json is \["),
 }
 

@@ -55,7 +55,7 @@ def _bias(keys: Keys, kind: str, *, default: bool = False) -> str | None:
 def _form(keys: Keys, attention: Form, *, tied: bool = False, **more: object) -> Form:
     """What every family has; None is left out."""
     form = {
-        "layers": keys.size("num_hidden_layers"),
+        "layers": keys.layers(),
         "D": keys.size("hidden_size"),
         "V": keys.size("vocab_size"),
         "tied": keys.flag("tie_word_embeddings", default=tied),
@@ -72,7 +72,7 @@ def _window(keys: Keys, tokens: int | None, windowed: Sequence[bool]) -> Form | 
         tokens: Tokens of the window; None: there is none [1].
         windowed: Whether each layer has it, if `layer_types` does not say.
     """
-    layers = keys.size("num_hidden_layers")
+    layers = keys.layers()
     types = keys.items("layer_types")
     if types:
         _check_layer_types(types, layers)
@@ -102,12 +102,12 @@ def _check_layer_types(types: Sequence[object], layers: int) -> None:
 
 def _everywhere(keys: Keys) -> Form | None:
     """A window in every layer, where `sliding_window` is set."""
-    return _window(keys, keys.maybe("sliding_window"), [True] * keys.size("num_hidden_layers"))
+    return _window(keys, keys.maybe("sliding_window"), [True] * keys.layers())
 
 
 def _if_used(keys: Keys) -> Form | None:
     """The window of Qwen: in the layers from `max_window_layers` on, where it is switched on."""
-    layers = keys.size("num_hidden_layers")
+    layers = keys.layers()
     used = keys.flag("use_sliding_window")
     first = keys.size("max_window_layers", layers, least=0)
     tokens = keys.maybe("sliding_window")
@@ -164,8 +164,8 @@ def qwen3(keys: Keys) -> Form:
 
 def qwen3_moe(keys: Keys) -> Form:
     """Qwen3 with experts: in every `decoder_sparse_step`-th layer but `mlp_only_layers`."""
-    layers, step = keys.size("num_hidden_layers"), keys.size("decoder_sparse_step", 1)
-    dense = keys.items("mlp_only_layers")
+    layers, step = keys.layers(), keys.size("decoder_sparse_step", 1)
+    dense = keys.indices("mlp_only_layers")
     sparse = sum((index + 1) % step == 0 and index not in dense for index in range(layers))
     moe = {
         "E": keys.size("num_experts"),
@@ -189,7 +189,7 @@ def _mixed(layers: int, sparse: int, moe: Form, dense: Callable[[], Form]) -> Fo
 
 def gemma2(keys: Keys) -> Form:
     """Gemma 2: a window in every other layer, the first one included."""
-    layers = keys.size("num_hidden_layers")
+    layers = keys.layers()
     tokens = keys.maybe("sliding_window") or keys.maybe("sliding_window_size")
     keys.ignore("sliding_window_size")
     window = _window(keys, tokens, [index % 2 == 0 for index in range(layers)])
@@ -199,7 +199,7 @@ def gemma2(keys: Keys) -> Form:
 
 def gemma3(keys: Keys) -> Form:
     """Gemma 3: a window in all but every sixth layer."""
-    layers = keys.size("num_hidden_layers")
+    layers = keys.layers()
     keys.off("use_bidirectional_attention", "it is an encoder")
     every = keys.size("sliding_window_pattern", keys.size("_sliding_window_pattern", 6))
     window = _window(
@@ -214,12 +214,15 @@ def llama4(keys: Keys) -> Form:
 
     Its norms of queries and keys have no parameters.
     """
-    layers = keys.size("num_hidden_layers")
+    layers = keys.layers()
     every = keys.size("no_rope_layer_interval", 4)
     rotary = keys.items("no_rope_layers") or [(index + 1) % every != 0 for index in range(layers)]
+    if len(rotary) != layers or any(kind not in (0, 1) for kind in rotary):
+        problem = f"is no list of a 0 or 1 for each of the {layers} layers"
+        raise RooflinesError("no_rope_layers", problem, "correct it, or leave it out")
     window = _window(keys, keys.maybe("attention_chunk_size"), [bool(kind) for kind in rotary])
     step = keys.size("interleave_moe_layer_step", 1)
-    sparse = len(keys.items("moe_layers") or range(step - 1, layers, step))
+    sparse = len(keys.indices("moe_layers") or range(step - 1, layers, step))
     moe = {
         "E": keys.size("num_local_experts"),
         "k": keys.size("num_experts_per_tok"),
@@ -235,7 +238,7 @@ def llama4(keys: Keys) -> Form:
 
 def gpt_oss(keys: Keys) -> Form:
     """gpt-oss: biases everywhere, sinks, a window in every other layer, the first one included."""
-    layers = keys.size("num_hidden_layers")
+    layers = keys.layers()
     window = _window(
         keys, keys.maybe("sliding_window"), [index % 2 == 0 for index in range(layers)]
     )
@@ -253,7 +256,7 @@ def gpt_oss(keys: Keys) -> Form:
 
 def _grouped_experts(keys: Keys) -> tuple[int, Form]:
     """Layers with experts after the first dense ones, and the experts, as DeepSeek has them."""
-    layers = keys.size("num_hidden_layers")
+    layers = keys.layers()
     first, every = keys.size("first_k_dense_replace", 0, least=0), keys.size("moe_layer_freq", 1)
     sparse = sum(index >= first and index % every == 0 for index in range(layers))
     keys.ignore("n_group", "topk_group", "num_nextn_predict_layers", "ep_size")
@@ -281,7 +284,7 @@ def deepseek_v3(keys: Keys) -> Form:
         "v": keys.size("v_head_dim"),
     }
     sparse, moe = _grouped_experts(keys)
-    layers = keys.size("num_hidden_layers")
+    layers = keys.layers()
     return _form(keys, attention, **_mixed(layers, sparse, moe, lambda: _dense(keys)))
 
 
@@ -291,7 +294,7 @@ def glm4_moe(keys: Keys) -> Form:
     attention = _heads(keys, own_size=True, bias=_bias(keys, "qkv"), qk_norm=norm)
     sparse, moe = _grouped_experts(keys)
     keys.ignore("topk_method")
-    layers = keys.size("num_hidden_layers")
+    layers = keys.layers()
     return _form(keys, attention, **_mixed(layers, sparse, moe, lambda: _dense(keys)))
 
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Keys"]
 
+MOST_LAYERS = 10_000
+"""More layers than any model has [1]."""
+
 OFF: tuple[object, ...] = (None, False, [], {})
 """Values of `WITHOUT` that change no count."""
 
@@ -140,6 +143,33 @@ class Keys:
                     "describe the model in the form of config/models.yaml if its layers are equal",
                 )
             return whole(value, least=least, largest=LARGEST)
+
+    def layers(self) -> int:
+        """The number of layers.
+
+        Raises:
+            RooflinesError: As of `size`, or no model has as many.
+        """
+        layers = self.size("num_hidden_layers")
+        if layers > MOST_LAYERS:
+            problem = f"is {layers:,}, more than any model has"
+            raise RooflinesError(
+                "num_hidden_layers", problem, f"write a whole number up to {MOST_LAYERS:,}"
+            )
+        return layers
+
+    def indices(self, name: str) -> list[int]:
+        """Numbers of layers, from 0, each once; empty where it is absent or null.
+
+        Raises:
+            RooflinesError: It is no list of them.
+        """
+        values, layers = self.items(name), self.layers()
+        with placed(name):
+            found = [whole(value, least=0, largest=layers - 1) for value in values]
+            if len(set(found)) < len(found):
+                raise RooflinesError("", f"is {quote(values)}, with a layer twice", "name it once")
+        return found
 
     def maybe(self, name: str) -> int | None:
         """A whole number above zero; None where it is absent, null or false."""
