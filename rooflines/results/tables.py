@@ -57,8 +57,9 @@ def write_parquet(
         compression: Compression of the pages.
     """
     metadata = {METADATA_KEY: json.dumps(about, ensure_ascii=False)}
-    if read_as := dict.fromkeys(texts, pl.Categorical):
-        metadata[ARROW_SCHEMA_KEY] = arrow_schema({**frame.collect_schema(), **read_as})
+    schema = frame.collect_schema()
+    if read_as := {name: pl.Categorical for name in texts if name in schema}:
+        metadata[ARROW_SCHEMA_KEY] = arrow_schema({**schema, **read_as})
     with atomic_file(path) as temporary:
         frame.sink_parquet(
             temporary,

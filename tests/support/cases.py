@@ -249,12 +249,12 @@ SWEEPS: dict[str, dict[str, Any]] = {
     },
     "over two networks": {
         "operation": "matmul",
-        "grid": {"B": [64, 4096], "D": [4096, 32768], "F": 8192},
+        "grid": {"B": [64, 4096], "D": 32768, "F": 8192},
         "dtypes": ["bf16"],
         "chips": ["nodes", "quads", "towers", "opaque", "cube", "switch"],
-        "network": [["fabric", "routed"], "routed", ["fabric"]],
+        "network": [["fabric", "routed"], "routed"],
         "sharding": ["contracting/all-reduce", "column/gather-x", "batch"],
-        "shards": [1, 2, 4, 6, 8, 16, 24],
+        "shards": [1, 2, 6, 8, 24],
         "thresholds": ["B", "D", "shards"],
     },
     "over an outer torus": {

@@ -45,7 +45,10 @@ CONFIG: dict[str, Any] = {
 }
 """Four parts, thresholds, something skipped, and a bundle: seven jobs or so."""
 
-TABLES = ("results/tables/index.csv", "results/thresholds.csv", "results/skipped.csv")
+TABLES = tuple(
+    f"results/{name}"
+    for name in ("tables/index.csv", "thresholds.csv", "skipped.csv", "summary.csv")
+)
 """Targets of a run that makes all but the site, which takes longest."""
 
 SEED = int(os.environ.get("ROOFLINES_SEED", time.time_ns() % 1_000_000))
