@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rooflines.run import Workflow
 
-__all__ = ["left_in_place", "remove_stale"]
+__all__ = ["left_in_place", "remove_stale", "unless_stored"]
 
 TABLES = "<results>/tables"
 
@@ -34,6 +34,19 @@ def left_in_place(paths: Iterable[str], workflow: Workflow) -> list[str]:
         if stored := getattr(path, "flags", {}).get("storage_object"):
             stored.retrieve = False
     return inputs
+
+
+def unless_stored(path: str, workflow: Workflow) -> list[str]:
+    """An output that a full run makes on a disk only.
+
+    Its job reads all tables, and would download every one of them from object storage.
+
+    Args:
+        path: The output.
+        workflow: Snakemake's workflow object.
+    """
+    modified = workflow.modifier.path_modifier.modify(path)
+    return [] if getattr(modified, "flags", {}).get("storage_object") else [path]
 
 
 def remove_stale(parts: Iterable[str], workflow: Workflow) -> list[str]:

@@ -39,7 +39,10 @@ CONFIG: dict[str, Any] = {
 }
 PARTS = [*(f"catalogue/part-{number:05d}" for number in range(2)), "own/part-00000"]
 
-WITHOUT_SITE = ("results/tables/index.csv", "results/thresholds.parquet", "results/skipped.csv")
+WITHOUT_SITE = tuple(
+    f"results/{name}"
+    for name in ("tables/index.csv", "thresholds.parquet", "skipped.csv", "model-shapes.csv")
+)
 """Targets of runs that do not need the site."""
 
 
