@@ -22,6 +22,7 @@ import rooflines
 from rooflines.basics.errors import MOST_SHOWN
 from rooflines.catalogue import chips as catalogue
 from rooflines.model.columns import threshold_columns
+from rooflines.models.library import model_entries
 from rooflines.run.jobs import write_part, write_skipped, write_thresholds
 from rooflines.run.plan import plan
 from rooflines.sweep.rows import sweep_rows
@@ -288,7 +289,8 @@ def real_catalogues() -> Iterator[None]:
 
 
 def use_catalogues(chips: Path, dtypes: Path) -> None:
-    """Replace the catalogue files, and clear what was read of others."""
+    """Replace the catalogue files, and clear what was read of others, but for the models."""
+    model_entries()  # cached, with the dtypes of the catalogue
     catalogue.CHIPS_FILE, catalogue.DTYPES_FILE = chips, dtypes
     for cached in (catalogue.dtype_entries, catalogue.chip_entries, catalogue._chip_file):  # noqa: SLF001
         cached.cache_clear()
