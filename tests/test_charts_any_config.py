@@ -14,6 +14,7 @@ from random_sweeps import check
 import rooflines
 from rooflines import RooflinesError, charts
 from rooflines.charts.families import fitted, unchecked, write_family
+from rooflines.charts.frames import SHARES, reached_text
 from rooflines.run.jobs import write_part, write_thresholds
 from rooflines.run.plan import plan
 
@@ -126,7 +127,7 @@ def test_contours_of_a_split_matmul_are_its_thresholds(sharding: str) -> None:
     ],
 )
 def test_charts_are_of_sizes_at_the_whole_peak(config: dict[str, Any], kinds: set[str]) -> None:
-    """Rates and smaller shares change no frame; without share 1 no such chart is left."""
+    """Rates and smaller shares only add columns; without share 1 no such chart is left."""
 
     def loaded(**solved: Any) -> rooflines.Config:  # noqa: ANN401, whatever a config holds
         return rooflines.load_config({"sweeps": {"mine": {**config["sweeps"]["mine"], **solved}}})
@@ -138,9 +139,25 @@ def test_charts_are_of_sizes_at_the_whole_peak(config: dict[str, Any], kinds: se
         for spec in alone.charts:
             if spec.chart in {*kinds, "bounds"}:
                 expected, found = (fitted(charts.of_config(c), spec)[0] for c in (alone, among))
-                assert_frame_equal(found, expected)
+                assert_frame_equal(
+                    found.drop(SHARES, strict=False), expected.drop(SHARES, strict=False)
+                )
+                if {*SHARES} <= {*found.columns}:
+                    never = found.filter(pl.col("critical").is_null())
+                    near = never.select(pl.col("near").str.contains(r"^\d+ at 90 %")).to_series()
+                    assert near.equals(never["reached"].is_not_null())
+                    assert set(found["share"]) == {0.9}
     left = {spec.chart for spec in loaded(thresholds=["B"], shares=[0.9]).charts}
     assert {spec.chart for spec in alone.charts} - left == kinds
+
+
+def test_sizes_that_are_never_compute_bound_but_nearly_are_counted() -> None:
+    """One of two; nothing is said if none comes near, or no smaller share was asked."""
+    columns = {"critical": [300, None, None], "reached": [270, 512, None], "share": [0.9] * 3}
+    cells = pl.DataFrame(columns)
+    assert reached_text(cells) == " 1 of 2 nevers reach 90 % of the peak."
+    assert reached_text(cells.filter(pl.col("reached") != 512)) == ""
+    assert reached_text(cells.with_columns(share=None, reached=None)) == ""
 
 
 def test_a_chart_shows_the_first_memory_level_that_each_chip_has() -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CELL_COLUMNS",
+    "SHARES",
     "SPLIT",
     "TIMES",
     "apart",
@@ -28,11 +29,13 @@ __all__ = [
     "first_shown",
     "highest",
     "lowest",
+    "reached_text",
     "ridge_frame",
     "route_name",
     "span_of",
     "unsharded",
     "with_edges",
+    "with_shares",
 ]
 
 TIMES = {resource.bound: f"t_{resource.name}_s" for resource in RESOURCES}
@@ -123,6 +126,9 @@ def span_of(frame: pl.DataFrame) -> tuple[float, float, float, float]:
     return *across, lowest(frame, "y_low"), highest(frame, "y_high")
 
 
+SHARES = ("near", "reached", "share")
+"""Columns of `with_shares`."""
+
 SPLIT = ("sharding", "network", "shards")
 """Columns that say how chips share the work."""
 
@@ -136,6 +142,46 @@ def route_name(chip_rows: ChipRows, variant: Variant) -> str | None:
 def unsharded(of: Selection) -> pl.LazyFrame:
     """The thresholds of a sweep's first dimension on one chip, or on the fewest."""
     return of.thresholds().filter(pl.col("axis") == of.dims[0], of.on_fewest())
+
+
+def with_shares(frame: pl.DataFrame, of: Selection, keys: Sequence[str]) -> pl.DataFrame:
+    """Adds the thresholds for other shares of the peak to those of a sweep's first dimension.
+
+    Args:
+        frame: With the keys.
+        of: The chips and combinations.
+        keys: The columns that determine a row.
+
+    Returns:
+        The frame with `near`, such as `285 at 90 %` (empty without other shares), and the size at
+        the largest share below 1, `reached` [1] (null: never), with that `share` (null: none).
+    """
+    shares = sorted((s for s in of.sweep.config.shares if s < 1), reverse=True)
+    texts = []
+    for share in shares:
+        name = f"#{share}"
+        known = of.thresholds(share).filter(pl.col("axis") == of.dims[0], of.on_fewest())
+        known = known.select(*keys, pl.col("critical").alias(name))
+        frame = frame.join(
+            known.collect(), on=list(keys), how="left", nulls_equal=True, maintain_order="left"
+        )
+        size = pl.col(name).cast(pl.String).fill_null("never")
+        texts.append(pl.format("{} at {} %", size, pl.lit(f"{100 * share:g}")))
+    near = pl.concat_str(texts, separator=", ") if texts else pl.lit("")
+    largest = pl.col(f"#{shares[0]}") if shares else pl.lit(None, dtype=pl.Int64)
+    highest_share = pl.lit(shares[0] if shares else None, dtype=pl.Float64)
+    return frame.with_columns(near=near, reached=largest, share=highest_share).drop(
+        f"#{share}" for share in shares
+    )
+
+
+def reached_text(cells: pl.DataFrame) -> str:
+    """How many of the cells that are never compute-bound come near it; "" if none does."""
+    never = cells.filter(pl.col("critical").is_null()).drop_nulls("share")
+    some = never.height - never["reached"].null_count()
+    if not some:
+        return ""
+    return f" {some:,} of {never.height:,} nevers reach {100 * never['share'][0]:g} % of the peak."
 
 
 def at_largest(frame: pl.DataFrame, dims: Sequence[str]) -> pl.DataFrame:

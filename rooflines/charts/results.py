@@ -153,9 +153,9 @@ class Selection:
         """Their rows of the table."""
         return self._kept(self.results.rows(self.sweep.name))
 
-    def thresholds(self) -> pl.LazyFrame:
-        """Their thresholds."""
-        return self._kept(self.results.thresholds(self.sweep.name)).filter(share=1)
+    def thresholds(self, share: float = 1) -> pl.LazyFrame:
+        """Their thresholds for a share of the attainable peak; 1: compute-bound."""
+        return self._kept(self.results.thresholds(self.sweep.name)).filter(share=share)
 
     def on_fewest(self) -> pl.Expr:
         """Whether a row has the sharding and the number of chips of `fewest`."""

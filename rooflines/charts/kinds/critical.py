@@ -18,13 +18,16 @@ from rooflines.charts.cells import (
 from rooflines.charts.chart import Chart
 from rooflines.charts.frames import (
     CELL_COLUMNS,
+    SHARES,
     SPLIT,
     apart,
     first_shown,
     highest,
+    reached_text,
     span_of,
     unsharded,
     with_edges,
+    with_shares,
 )
 from rooflines.charts.kit.drawing import Choice, assemble, chosen, starting
 from rooflines.charts.kit.lazy import alt, pl
@@ -63,8 +66,9 @@ def critical_frame(of: Selection) -> pl.DataFrame:
     frame = unsharded(of).collect()
     for dim in (across, up):
         frame = frame.filter(pl.col(dim).is_in(apart(sorted(frame[dim].unique().to_list()))))
+    frame = with_shares(frame, of, ("chip", "dtypes", across, up))
     frame = with_edges(frame, x=across, y=up)
-    kept = ("chip", "dtypes", *SPLIT, *CELL_COLUMNS, "critical", "limit_intensity")
+    kept = ("chip", "dtypes", *SPLIT, *CELL_COLUMNS, "critical", "limit_intensity", *SHARES)
     return frame.select(*kept, exact="critical_exact", rule="critical_rule")
 
 
@@ -110,6 +114,7 @@ def critical(
             alt.Tooltip("y:Q", title=dims[1], format=",d"),
             alt.Tooltip("text:N", title=f"critical {size}"),
             alt.Tooltip("exact:Q", title="exactly", format=",.2f"),
+            alt.Tooltip("near:N", title="for less of the peak"),
             alt.Tooltip("rule:Q", title="rule of thumb", format=",.1f"),
         ],
     }
@@ -153,7 +158,7 @@ def _finding(
     name = on_chips(chip, shards)
     subtitle = (
         f"Smallest compute-bound {size} for {combination} on {name}{split}, every byte counted."
-        f"{limit}"
+        f"{limit}{reached_text(case)}"
     )
     never = case.filter(pl.col("critical").is_null())
     if title:

@@ -22,7 +22,7 @@ from rooflines.charts.comparing import (
     row_of,
     shown_of,
 )
-from rooflines.charts.frames import SPLIT, first_shown, unsharded
+from rooflines.charts.frames import SPLIT, first_shown, reached_text, unsharded, with_shares
 from rooflines.charts.kit.drawing import Choice, assemble, starting
 from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.place import LAYOUTS, Place, in_cell, placed
@@ -61,8 +61,9 @@ def layer_frame(of: Selection, shapes: Mapping[str, str]) -> pl.DataFrame:
     )
     rows = unsharded(of).join(layers.lazy(), on="shape", maintain_order="right_left")
     sizes = pl.concat_str([pl.format(f"{dim} = {{}}", pl.col(dim)) for dim in dims], separator=", ")
-    kept = ("chip", "dtypes", *SPLIT, "layer", "critical")
-    return rows.select(*kept, sizes=sizes, exact="critical_exact").collect()
+    kept = ("chip", "dtypes", *SPLIT, "shape", "layer", "critical")
+    found = rows.select(*kept, sizes=sizes, exact="critical_exact").collect()
+    return with_shares(found, of, ("chip", "dtypes", "shape")).drop("shape")
 
 
 def critical_of_layers(
@@ -161,6 +162,7 @@ def _marks(
             "sizes:N",
             alt.Tooltip("text:N", title=f"critical {size}"),
             alt.Tooltip("exact:Q", title="exactly", format=",.2f"),
+            alt.Tooltip("near:N", title="for less of the peak"),
         ],
     }
 
@@ -189,7 +191,7 @@ def _finding(case: pl.DataFrame, model: str, combination: str, size: str) -> tup
     split = split_text(case["sharding"][0], case["shards"], case["network"])
     subtitle = (
         f"{chip_label(model) or 'Layers'} in {combination}: the smallest {size} at which each"
-        f" matmul is compute-bound{split}."
+        f" matmul is compute-bound{split}.{reached_text(case)}"
     )
     if never == case.height:
         return f"No {size} makes these layers compute-bound", subtitle
