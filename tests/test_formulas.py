@@ -23,7 +23,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import exact, number, whole
 from rooflines.catalogue.entries import Chip, Network
 from rooflines.model.costs import COSTS, Workload, evaluate, exact_cost, extents
-from rooflines.model.network import Link, NetworkLevel, Route
+from rooflines.model.network import Link, NetworkLevel, Route, most_chips
 from rooflines.model.operation import NAMED, operation
 from rooflines.model.resources import MATH, RESOURCES
 from rooflines.model.sharding import Sharding, sharding
@@ -461,6 +461,16 @@ def test_how_many_chips_an_interconnect_joins() -> None:
     assert link(topology="switch", domain="unlimited") == (None, True)
     assert link(topology="switch") == (2, False)
     assert link(topology="torus", domain=64) == (64, True)
+
+
+def test_how_many_chips_two_levels_join() -> None:
+    """Whole groups; at least one, however small the outer switch is."""
+    inner = Link(RATE, "switch", 18, domain=8)
+    outers = {n: Link(RATE, "switch", 1, domain=n) for n in (4, 12, 16, 40, None)}
+    most = {n: most_chips((inner, outer)) for n, outer in outers.items()}
+    assert most == {4: (8, True), 12: (8, True), 16: (16, True), 40: (40, True), None: (None, True)}
+    assert most_chips((inner, Link(RATE, "mesh", 3, domain=4))) == (32, True)
+    assert most_chips((inner, Link(RATE, "switch", domain=2, published=False))) == (8, False)
 
 
 def test_how_many_links_a_collective_uses() -> None:
