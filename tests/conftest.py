@@ -8,12 +8,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 REPOSITORY = Path(__file__).parent.parent
+
+if "HYPOTHESIS_PROFILE" not in os.environ:  # `make verify` draws new examples in every run
+    hypothesis.settings.register_profile("repeatable", derandomize=True, database=None)
+    hypothesis.settings.load_profile("repeatable")
 
 Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
 Once = Callable[[str, Callable[[Path], object]], Path]

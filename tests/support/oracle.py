@@ -455,6 +455,8 @@ class Setting:
 
     def waits(self, chips: int, *, typical: bool = False) -> list[Fraction]:
         """Return how long the hops of each level take [s]."""
+        if not self.links:
+            return []
         rounds = len(self.payloads(dict.fromkeys(self.operation.dims, 1), chips))
         return [
             rounds * link.hops(axes) * (link.typical_s if typical else link.hop_s)

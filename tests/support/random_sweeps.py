@@ -1,6 +1,7 @@
 """Random sweeps on random chips, as Hypothesis strategies.
 
-`make test` draws two fifths of a property's examples, `make verify` five times as many.
+`make test` draws two fifths of a property's examples, the same in every run; `make verify` draws
+five times as many, new ones in every run (tests/conftest.py).
 """
 
 from __future__ import annotations
