@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from rooflines.model.network import Route
     from rooflines.model.target import Target
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Calibration",
     "Rate",
     "Resource",
+    "collective_rates",
     "estimate_rate",
     "math_rate",
     "memory_rate",
@@ -53,6 +55,27 @@ def memory_rate(target: Target) -> Rate:
     return Rate(target.level.bytes_per_s * target.efficiency["memory"])
 
 
+def collective_rates(
+    route: Route, collective: str, efficiency: Fraction, *, typical: bool = False
+) -> list[Rate]:
+    """Bytes/s out of one chip on every level of a route, over the links used at once.
+
+    Args:
+        route: The interconnects.
+        collective: A key of `network.PASSES`.
+        efficiency: Share of the nominal rates that is reached, 0..1 [1].
+        typical: Whether hops take their usual time instead of the least.
+
+    Returns:
+        A rate for each level, inner first, with the latency of its hops.
+    """
+    latencies = route.latencies_s(collective, typical=typical)
+    return [
+        Rate(level.bytes_per_s * efficiency, latency)
+        for level, latency in zip(route.levels, latencies, strict=True)
+    ]
+
+
 def network_rates(target: Target, *, typical: bool = False) -> list[Rate]:
     """Bytes/s out of one chip on every level of the network, over the links used at once.
 
@@ -66,11 +89,8 @@ def network_rates(target: Target, *, typical: bool = False) -> list[Rate]:
     route, transfers = target.route, target.sharding.transfers
     if route is None or not transfers:
         return []
-    latencies = route.latencies_s(transfers[0][1], typical=typical)
-    return [
-        Rate(level.bytes_per_s * target.efficiency["network"], len(transfers) * latency)
-        for level, latency in zip(route.levels, latencies, strict=True)
-    ]
+    rates = collective_rates(route, transfers[0][1], target.efficiency["network"], typical=typical)
+    return [Rate(rate.per_s, len(transfers) * rate.latency_s) for rate in rates]
 
 
 def network_rate(target: Target, *, typical: bool = False) -> Rate | None:

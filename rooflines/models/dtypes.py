@@ -10,16 +10,25 @@ from pydantic import Field
 from rooflines.basics.errors import Mistakes, RooflinesError, one_of, placed, quote
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.dtypes import stored_bits
-from rooflines.catalogue.forms import Entry, Name
+from rooflines.catalogue.forms import Entry, Name, Text
 from rooflines.model.costs import BITS_PER_BYTE
 from rooflines.models.shape import checked
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from rooflines.catalogue.entries import Format
     from rooflines.models.shape import TensorClass
 
-__all__ = ["ModelDtypes", "bits_of", "check_dtypes", "dtypes_of", "in_bytes"]
+__all__ = [
+    "ModelDtypes",
+    "StepDtypes",
+    "bits_of",
+    "check_dtypes",
+    "dtypes_of",
+    "in_bytes",
+    "step_dtypes",
+]
 
 
 class ModelDtypes(Entry):
@@ -35,6 +44,70 @@ class ModelDtypes(Entry):
     def of(self, tensors: TensorClass) -> str:
         """The dtype of a class of tensors."""
         return getattr(self, tensors) or self.weights
+
+
+class StepDtypes(ModelDtypes):
+    """Dtypes of a step: of all tensors that it moves, and of what it computes in."""
+
+    name: Text | None = Field(default=None, description="its name in tables")
+    cache: Name = Field(description="of the cache")
+    activations: Name = Field(description="of what kernels read and write besides")
+    combine: Name | None = Field(
+        default=None, description="in which experts send results back; null: as activations"
+    )
+    compute: Name = Field(description="dtype that the matrix unit multiplies in")
+    attention: Name | None = Field(
+        default=None, description="the same for the products of attention; null: as compute"
+    )
+
+    @property
+    def label(self) -> str:
+        """Its name in tables: as given, or the dtypes."""
+        if self.name is not None:
+            return self.name
+        own = (
+            f"{key}:{value}"
+            for key in ("experts", "head", "combine", "attention")
+            if (value := getattr(self, key)) is not None
+        )
+        stored = ",".join([self.weights, self.cache, self.activations, *own])
+        return f"{stored}@{self.compute}"
+
+    def bits(self, formats: Mapping[str, Format]) -> dict[str, Fraction]:
+        """Bits per element of each class of tensors as stored, block scales included [bit].
+
+        Args:
+            formats: Those of a dtype catalogue.
+        """
+        stored = {
+            **{name: self.of(name) for name in ("weights", "experts", "head")},
+            "cache": self.cache,
+            "activations": self.activations,
+            "combine": self.combine or self.activations,
+        }
+        return {name: stored_bits(formats[dtype]) for name, dtype in stored.items()}
+
+    @property
+    def computed(self) -> tuple[str, str]:
+        """The compute dtypes: of linear kernels, and of attention."""
+        return self.compute, self.attention or self.compute
+
+
+def step_dtypes(form: object) -> StepDtypes:
+    """Dtypes of a step from a format's name, which then holds for everything, or by class.
+
+    Raises:
+        RooflinesError: It is neither, or a key is missing.
+    """
+    if isinstance(form, StepDtypes):
+        return form
+    if isinstance(form, str):
+        keys = ("name", "weights", "cache", "activations", "compute")
+        form = dict.fromkeys(keys, form)
+    elif not isinstance(form, Mapping):
+        fix = "name a format such as bf16, or write {weights: , cache: , activations: , compute: }"
+        raise RooflinesError("", f"is {quote(form)}, which is no dtypes of a model", fix)
+    return checked(StepDtypes, form)
 
 
 def bits_of(dtype: str) -> Fraction:
@@ -78,13 +151,18 @@ def dtypes_of(form: object) -> ModelDtypes:
     return dtypes
 
 
-def check_dtypes(dtypes: ModelDtypes) -> None:
-    """Refuse names of formats that the dtype catalogue lacks.
+def check_dtypes(dtypes: ModelDtypes, formats: Mapping[str, Format] | None = None) -> None:
+    """Refuse names of formats that a dtype catalogue lacks.
+
+    Args:
+        dtypes: The dtypes.
+        formats: Those of the catalogue; by default of the project's.
 
     Raises:
         RooflinesError: There are such names; each is a mistake.
     """
+    known = dtype_entries().formats if formats is None else formats
     with Mistakes() as mistakes:
-        for name, dtype in dtypes.model_dump(exclude_none=True).items():
+        for name, dtype in dtypes.model_dump(exclude_none=True, exclude={"name"}).items():
             with mistakes.at(name):
-                one_of(dtype, dtype_entries().formats, "no dtype")
+                one_of(dtype, known, "no dtype")

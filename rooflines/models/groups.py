@@ -8,6 +8,7 @@ embeddings and biases are not counted as work. A cost is a sum of products of ex
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -20,12 +21,19 @@ from rooflines.models.shape import check_phase
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rooflines.models.shape import Matrix, Moe, Phase, Shape, TensorClass
+    from rooflines.models.shape import Layout, Matrix, Moe, Phase, Shape, TensorClass
 
 __all__ = ["COSTS", "ROUTINGS", "Group", "Step", "Terms", "groups_of", "touched_experts", "work"]
 
 UNIFORM, SAME, ALL = ROUTINGS = ("uniform", "same", "all")
 """Which experts the tokens of a step choose: each its own, at random; all the same k; every one."""
+
+EXACT_TOKENS = 64
+"""Tokens up to which the experts that they use are an exact rational; its digits grow with them
+[1]."""
+
+POWER = Context(prec=60)
+"""For more tokens, or a fraction of one."""
 
 Terms = dict[tuple[str, ...], Fraction]
 """A cost: the coefficient of every product of extents."""
@@ -89,6 +97,7 @@ class Group:
         writes: Elements of activations written to memory [1].
         window: Tokens that a token attends to; None: all [1].
         moe: The experts, for their number and those per token; None without experts.
+        layout: How the chips of a tensor-parallel group share it.
     """
 
     name: str
@@ -101,6 +110,7 @@ class Group:
     writes: Terms = field(default_factory=dict)
     window: int | None = None
     moe: Moe | None = None
+    layout: Layout = "whole"
 
     def extents(self, step: Step) -> dict[str, int | Fraction]:
         """The variables of the costs.
@@ -131,24 +141,31 @@ class Group:
         return evaluate(terms, self.extents(step))
 
 
-def touched_experts(experts: int, per_token: int, tokens: int, routing: str = UNIFORM) -> Fraction:
+def touched_experts(
+    experts: int, per_token: int, tokens: int | Fraction, routing: str = UNIFORM
+) -> Fraction:
     """Experts of one layer that the tokens of a step use [1].
 
     Args:
         experts: E [1].
         per_token: k [1].
-        tokens: Tokens of the step [1].
+        tokens: Tokens of the step, of which a replica may have a fraction [1].
         routing: `uniform`, `same` or `all`.
 
     Returns:
-        uniform: the expectation E (1 - (1 - k/E)^tokens), exact; same: k, which nothing is below;
-        all: E.
+        uniform: the expectation E (1 - (1 - k/E)^tokens), exact for a whole number of tokens up to
+        `EXACT_TOKENS`, else to `POWER` digits; same: k, which nothing is below; all: E.
     """
     if routing == SAME:
         return Fraction(per_token)
-    if routing == ALL:
+    if routing == ALL or per_token == experts:
         return Fraction(experts)
-    return experts * (1 - (1 - Fraction(per_token, experts)) ** tokens)
+    missed = 1 - Fraction(per_token, experts)
+    if tokens <= EXACT_TOKENS and Fraction(tokens).denominator == 1:
+        return experts * (1 - missed ** int(tokens))
+    base = POWER.divide(Decimal(missed.numerator), Decimal(missed.denominator))
+    exponent = POWER.divide(Decimal(tokens.numerator), Decimal(tokens.denominator))
+    return experts * (1 - Fraction(POWER.power(base, exponent)))
 
 
 def groups_of(shape: Shape, phase: Phase) -> tuple[Group, ...]:
@@ -178,6 +195,7 @@ def groups_of(shape: Shape, phase: Phase) -> tuple[Group, ...]:
             flops={SEQUENCES: 2 * head},
             reads={SEQUENCES: Fraction(width)},
             writes={SEQUENCES: Fraction(shape.V)},
+            layout="column",
         ),
     )
 
@@ -208,6 +226,7 @@ def _linear(matrix: Matrix, count: int, tensors: TensorClass = "weights") -> Gro
         flops={TOKENS: 2 * weights},
         reads={TOKENS: Fraction(matrix.reads)},
         writes={TOKENS: Fraction(matrix.writes)},
+        layout=matrix.layout,
     )
 
 
@@ -227,6 +246,7 @@ def _attention(shape: Shape, phase: Phase) -> Iterator[Group]:
             reads={TOKENS: Fraction(reads)},
             writes={TOKENS: Fraction(writes)},
             window=window,
+            layout="heads",
         )
     yield _linear(last, shape.layers)
 
@@ -260,6 +280,7 @@ def _experts(shape: Shape) -> Iterator[Group]:
         reads={TOKENS: moe.k * width},
         writes={TOKENS: moe.k * width},
         moe=moe,
+        layout="fused",
     )
     if moe.shared:
         yield Group(
@@ -270,4 +291,5 @@ def _experts(shape: Shape) -> Iterator[Group]:
             flops={TOKENS: 2 * moe.shared * expert},
             reads={TOKENS: width},
             writes={TOKENS: width},
+            layout="fused",
         )

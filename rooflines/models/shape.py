@@ -23,6 +23,7 @@ __all__ = [
     "PREFILL",
     "Attention",
     "Gqa",
+    "Layout",
     "Matrix",
     "Mla",
     "Mlp",
@@ -51,6 +52,11 @@ LARGEST = 2**40
 MATRICES = 3
 """Of a gated MLP: gate, up and down [1]."""
 
+Layout = Literal["column", "row", "heads", "fused", "whole"]
+"""How chips share a kernel in tensor parallelism: column has the input whole and splits the output;
+row splits the input and sums the outputs; heads splits both; fused is column, then row; whole has
+both whole and sums nothing."""
+
 
 @dataclass(frozen=True)
 class Matrix:
@@ -61,12 +67,14 @@ class Matrix:
         weights: Elements of the weights [1].
         reads: Elements of the input per token [1].
         writes: Elements of the output per token [1].
+        layout: How chips share it.
     """
 
     name: str
     weights: int
     reads: int
     writes: int
+    layout: Layout = "column"
 
 
 def _size(value: object) -> int:
@@ -120,7 +128,7 @@ class Gqa(Entry):
         heads, cached = self.N * self.H, 2 * self.K * self.H
         return (
             Matrix("qkv", width * (heads + cached), width, heads + cached),
-            Matrix("o", heads * width, heads, width),
+            Matrix("o", heads * width, heads, width, "row"),
         )
 
     def core(self, phase: Phase) -> tuple[int, int, int]:
@@ -183,15 +191,11 @@ class Mla(Entry):
                 Matrix("q-up", self.q_rank * query, self.q_rank, query),
             ]
         expanded = heads * (self.nope + self.v)
-        reads, writes = self.kv_rank, expanded
+        up = Matrix("kv-up", self.kv_rank * expanded, self.kv_rank, expanded)
         if phase == DECODE:
-            reads = heads * (self.nope + self.kv_rank)
-            writes = heads * (self.kv_rank + self.v)
-        return (
-            *down,
-            Matrix("kv-up", self.kv_rank * expanded, reads, writes),
-            Matrix("o", heads * self.v * width, heads * self.v, width),
-        )
+            reads, writes = heads * (self.nope + self.kv_rank), heads * (self.kv_rank + self.v)
+            up = Matrix("kv-up", self.kv_rank * expanded, reads, writes, "heads")
+        return (*down, up, Matrix("o", heads * self.v * width, heads * self.v, width, "row"))
 
     def core(self, phase: Phase) -> tuple[int, int, int]:
         """FLOP per pair of tokens [FLOP]; elements read and written per token [1]."""
@@ -244,7 +248,7 @@ class Mlp(Entry):
         """Gate and up in one kernel, then down, for width D [1]."""
         return (
             Matrix("gate-up", (MATRICES - 1) * width * self.F, width, self.F),
-            Matrix("down", self.F * width, self.F, width),
+            Matrix("down", self.F * width, self.F, width, "row"),
         )
 
     def biases(self, width: int) -> int:

@@ -12,11 +12,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from rooflines.basics.errors import Mistakes, RooflinesError, check_known, close_to, quote
-from rooflines.basics.numbers import whole
-from rooflines.catalogue.chips import base_chips
-from rooflines.catalogue.entries import Efficiency, NamedCombination
-from rooflines.catalogue.forms import Entry, Name, Share, Text
+from rooflines.basics.errors import RooflinesError, check_known, close_to, quote
+from rooflines.catalogue.entries import NamedCombination
+from rooflines.catalogue.forms import Entry, Share, Text
 from rooflines.model.columns import METRICS
 from rooflines.model.operation import NAMED as OPERATIONS
 from rooflines.model.operation import Flops, Unit  # pydantic reads them at run time
@@ -24,12 +22,21 @@ from rooflines.model.resources import RATES
 from rooflines.model.sharding import FIRST, SHARDS, THEN
 from rooflines.model.sharding import NAMED as SHARDINGS
 from rooflines.settings.charts import Charts  # noqa: TC001, pydantic reads it at run time
+from rooflines.settings.fields import (
+    Chips,
+    Compression,
+    Floats,
+    MemoryLevels,
+    OnUnsupported,
+    Reached,
+    Routes,
+    RowsPerPart,
+    names,
+)
 from rooflines.settings.lists import (
     COUNT_SCHEMA,
-    NETWORK_SCHEMA,
     SHARDS_SCHEMA,
     listed,
-    networks,
     numbers_of_chips,
     one_or_many,
     unique,
@@ -37,23 +44,6 @@ from rooflines.settings.lists import (
 from rooflines.settings.shapes import Shape  # noqa: TC001, pydantic reads it at run time
 
 __all__ = ["ConfigFile", "SweepConfig"]
-
-LARGEST_PART = 2**31
-
-
-def _names(value: object) -> object:
-    fix = "write a name, in quotes if YAML reads it as a number"
-    with Mistakes() as mistakes:
-        for index, name in enumerate(value if isinstance(value, list) else []):
-            if not isinstance(name, str):
-                mistakes.add(
-                    RooflinesError(f"[{index}]", f"is {quote(name)}, which is no name", fix)
-                )
-    return value
-
-
-def _chips(value: object) -> object:
-    return base_chips() if value == "all" else _names(listed(value))
 
 
 def _solved(value: object) -> object:
@@ -63,7 +53,7 @@ def _solved(value: object) -> object:
             f"is {quote(value)}, which is no list",
             "write a list such as [B], or [] for nothing",
         )
-    return unique(_names(value))
+    return unique(names(value))
 
 
 def _sweeps(value: object) -> object:
@@ -112,10 +102,6 @@ def _metrics(value: object) -> object:
         raise RooflinesError("", f"is {quote(value)}", fix, close=close)
     check_known(value, names, "no metric of a table", f"use some of {', '.join(names)}")
     return unique(value)
-
-
-def _part(value: object) -> int:
-    return whole(value, largest=LARGEST_PART)
 
 
 class Combination(NamedCombination):
@@ -181,16 +167,7 @@ class SweepConfig(Entry):
             "dtype combinations: names of the dtype catalogue, or {x: , w: , out: , compute: }"
         )
     )
-    chips: Annotated[
-        list[str],
-        BeforeValidator(_chips),
-        WithJsonSchema({"anyOf": [{"const": "all"}, one_or_many({"type": "string"})]}),
-    ] = Field(
-        description=(
-            "chips of the catalogue or of `chips:`; all = every chip of the catalogue "
-            "that is no variant"
-        )
-    )
+    chips: Chips
     shapes: Annotated[
         list[Shape] | None, BeforeValidator(lambda v: None if v is None else listed(v))
     ] = Field(
@@ -217,18 +194,8 @@ class SweepConfig(Entry):
             "chip needs a sharding [1]"
         ),
     )
-    memory: Annotated[
-        list[Name], BeforeValidator(listed), WithJsonSchema(one_or_many({"type": "string"}))
-    ] = Field(["hbm"], description="the memory level that feeds the unit, one or several")
-    network: Annotated[
-        list[list[Name]] | None, BeforeValidator(networks), WithJsonSchema(NETWORK_SCHEMA)
-    ] = Field(
-        None,
-        description=(
-            "the interconnect, or two: [inner, outer]; a list of such lists for several; null: "
-            "each chip's first"
-        ),
-    )
+    memory: MemoryLevels = Field(["hbm"])
+    network: Routes = None
     unit: Unit | None = Field(
         None, description="the compute unit; null: the operation's, vector for dot, else matrix"
     )
@@ -244,20 +211,8 @@ class SweepConfig(Entry):
         description="elements of one tile by dimension: operands are read again for every tile",
         json_schema_extra={"additionalProperties": COUNT_SCHEMA},
     )
-    efficiency: Efficiency | None = Field(
-        None,
-        description=(
-            "shares of the nominal rates that are reached; what is left out is the "
-            "chip's own, else 1"
-        ),
-    )
-    on_unsupported: Literal["skip", "error"] = Field(
-        "skip",
-        description=(
-            "what happens where a chip lacks the dtype, level or link: rows are listed "
-            "in skipped.csv, or the run is refused"
-        ),
-    )
+    efficiency: Reached = None
+    on_unsupported: OnUnsupported = "skip"
     thresholds: Annotated[list[str] | None, BeforeValidator(_solved)] = Field(
         None,
         description=(
@@ -292,28 +247,9 @@ class SweepConfig(Entry):
             }
         ),
     ] = Field("all", description="the metrics that the table stores; keys are always stored")
-    rows_per_part: Annotated[
-        int, BeforeValidator(_part), WithJsonSchema({**COUNT_SCHEMA, "maximum": LARGEST_PART})
-    ] = Field(
-        20_000_000,
-        description=(
-            "rows of one part at most; a larger sweep is cut into parts, each a job of its own [1]"
-        ),
-    )
-    compression: Literal["zstd", "lz4"] = Field(
-        "zstd",
-        description=(
-            "of the table's files; lz4 takes a quarter less time to write and a fifth "
-            "to a half more bytes"
-        ),
-    )
-    floats: Literal["float64", "float32"] = Field(
-        "float64",
-        description=(
-            "how the table stores metrics; float32 keeps 7 digits and takes a third "
-            "less time and bytes; bounds stay exact"
-        ),
-    )
+    rows_per_part: RowsPerPart = 20_000_000
+    compression: Compression = "zstd"
+    floats: Floats = "float64"
 
     @cached_property
     def plain(self) -> dict[str, Any]:

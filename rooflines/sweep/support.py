@@ -118,14 +118,14 @@ def supported(asked: Asked) -> tuple[tuple[ChipRows, ...], tuple[Skipped, ...]]:
     routes: Sequence[list[str] | None] = asked.config.network or [None]
     for chip in asked.config.chips:
         missing = _missing_dtypes(asked, chip)
+        of_one_combination = asked.points * _splits_asked(asked.chips[chip], routes, pairs)
         for memory in asked.config.memory:
             if reason := _no_level(asked, chip, memory):
-                rows = asked.points * len(asked.combinations) * len(pairs)
+                rows = of_one_combination * len(asked.combinations)
                 skipped.append(Skipped(chip, memory, rows, reason))
                 continue
             for dtypes, reason in missing.items():
-                rows = asked.points * len(pairs)
-                skipped.append(Skipped(chip, memory, rows, reason, dtypes=dtypes))
+                skipped.append(Skipped(chip, memory, of_one_combination, reason, dtypes=dtypes))
             if len(missing) == len(asked.combinations):
                 continue
             rows = asked.points * (len(asked.combinations) - len(missing))
@@ -230,6 +230,18 @@ def _pairs(asked: Asked) -> list[Split]:
         for name, scheme in asked.shardings.items()
         for axes in (map(parse_axes, asked.config.shards) if scheme.split else [(1,)])
     ]
+
+
+def _splits_asked(
+    chip: Chip, routes: Sequence[Sequence[str] | None], pairs: Sequence[Split]
+) -> int:
+    """Pairs of a route and a split that are asked of a chip [1].
+
+    Of the routes that it lacks, only the first one has rows of one chip.
+    """
+    lacking = sum(not _network(chip, wanted)[1] for wanted in routes)
+    alone = sum(axes == (1,) for _, axes in pairs)
+    return len(routes) * len(pairs) - max(lacking - 1, 0) * alone
 
 
 def _missing_dtypes(asked: Asked, chip: str) -> Mapping[str, str]:

@@ -1,0 +1,131 @@
+"""How the chips of a system share a model: tensor, data and expert parallelism."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from rooflines.basics.errors import RooflinesError, quote
+from rooflines.basics.numbers import whole
+from rooflines.catalogue.forms import Count, Entry
+from rooflines.model.network import PAIR, axes_text, parse_axes
+from rooflines.models.cache import BY_HEADS, cache_shares
+
+if TYPE_CHECKING:
+    from rooflines.models.shape import Shape
+
+__all__ = ["Split"]
+
+ONE_CHIP = 1
+
+
+def _axes(value: object) -> int | str:
+    """A number of chips, or those along each axis of a torus, such as `4x4`."""
+    if isinstance(value, str) and "x" in value:
+        try:
+            axes = parse_axes(value)
+        except ValueError:
+            axes = ()
+        if min(axes, default=0) < PAIR:
+            fix = "write the chips along each axis, at least two, such as 4x4"
+            raise RooflinesError("", f"is {quote(value)}, which is no product of axes", fix)
+        return axes_text(axes)
+    return whole(value)
+
+
+AXES_SCHEMA: Any = {
+    "anyOf": [
+        {"type": "integer", "minimum": 1},
+        {"type": "string", "pattern": "^[1-9][0-9]*(x[1-9][0-9]*)+$"},
+    ]
+}
+
+
+class Split(Entry):
+    """A split over tp * dp chips."""
+
+    tp: Annotated[int | str, BeforeValidator(_axes), WithJsonSchema(AXES_SCHEMA)] = Field(
+        1,
+        description=(
+            "tensor parallelism: chips that share every kernel, or chips along each axis of a "
+            "torus, such as 4x4 [1]"
+        ),
+    )
+    dp: Count = Field(1, description="data parallelism: replicas, which share the sequences [1]")
+    ep: Count = Field(
+        1,
+        description="expert parallelism: 1, experts are shared as the rest is; or tp * dp, each "
+        "chip holds E / ep experts [1]",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_pipelines(cls, value: object) -> object:
+        if isinstance(value, dict) and "pp" in value:
+            raise RooflinesError(
+                "pp",
+                "is pipeline parallelism, which is not modelled",
+                "use tp, dp and ep",
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _experts_over_all(self) -> Self:
+        if self.ep not in (ONE_CHIP, self.chips):
+            raise RooflinesError(
+                "ep",
+                f"is {self.ep}, neither 1 nor tp * dp, {self.chips}",
+                "share the experts as the rest, or over all chips",
+            )
+        return self
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """Chips of tensor parallelism along each axis [1]."""
+        return parse_axes(self.tp)
+
+    @property
+    def shards(self) -> int:
+        """Chips that share every kernel: tp [1]."""
+        return math.prod(self.axes)
+
+    @property
+    def chips(self) -> int:
+        """All chips [1]."""
+        return self.shards * self.dp
+
+    @property
+    def joined(self) -> int:
+        """Chips that a network has to join: replicas alone need none [1]."""
+        return max(self.shards, self.ep)
+
+    @property
+    def name(self) -> str:
+        """Its name in tables, such as `tp2-dp4`."""
+        more = [f"{key}{n}" for key, n in (("dp", self.dp), ("ep", self.ep)) if n > 1]
+        return "-".join([f"tp{self.tp}", *more])
+
+    def check(self, shape: Shape, cache_split: str = BY_HEADS) -> None:
+        """Refuse a split that a model does not allow.
+
+        Raises:
+            RooflinesError: tp does not share the heads evenly, or ep the experts.
+        """
+        cache_shares(shape, self.shards, cache_split)
+        if self.ep == 1:
+            return
+        if shape.moe is None or not shape.moe_layers:
+            raise RooflinesError("ep", f"is {self.ep}, but the model has no experts", "write ep: 1")
+        if shape.moe.E % self.ep:
+            raise RooflinesError(
+                "ep",
+                f"is {self.ep}, which does not divide the {shape.moe.E} experts",
+                "use as many chips as share the experts evenly",
+            )
+
+    def share(self, tensors: str) -> Fraction:
+        """The share of a class of tensors that one chip holds [1]."""
+        return Fraction(1, self.ep if tensors == "experts" and self.ep > 1 else self.shards)

@@ -1,0 +1,1 @@
+"""Whole models on chips: kernels of a step, their times, tables, thresholds and requests."""

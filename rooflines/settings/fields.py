@@ -1,0 +1,128 @@
+"""Keys that sweeps of operations and of models share, typed and described once."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from rooflines.basics.errors import Mistakes, RooflinesError, quote
+from rooflines.basics.numbers import whole
+from rooflines.catalogue.chips import base_chips
+from rooflines.catalogue.entries import Efficiency
+from rooflines.catalogue.forms import Name
+from rooflines.settings.lists import COUNT_SCHEMA, NETWORK_SCHEMA, listed, networks, one_or_many
+
+__all__ = [
+    "Chips",
+    "Compression",
+    "Floats",
+    "MemoryLevels",
+    "OnUnsupported",
+    "Reached",
+    "Routes",
+    "RowsPerPart",
+    "names",
+]
+
+LARGEST_PART = 2**31
+
+
+def names(value: object) -> object:
+    """A list of names; anything else as it is.
+
+    Raises:
+        RooflinesError: One of them is no text.
+    """
+    fix = "write a name, in quotes if YAML reads it as a number"
+    with Mistakes() as mistakes:
+        for index, name in enumerate(value if isinstance(value, list) else []):
+            if not isinstance(name, str):
+                mistakes.add(
+                    RooflinesError(f"[{index}]", f"is {quote(name)}, which is no name", fix)
+                )
+    return value
+
+
+def _chips(value: object) -> object:
+    return base_chips() if value == "all" else names(listed(value))
+
+
+def _part(value: object) -> int:
+    return whole(value, largest=LARGEST_PART)
+
+
+Chips = Annotated[
+    list[str],
+    BeforeValidator(_chips),
+    WithJsonSchema({"anyOf": [{"const": "all"}, one_or_many({"type": "string"})]}),
+    Field(
+        description=(
+            "chips of the catalogue or of `chips:`; all = every chip of the catalogue "
+            "that is no variant"
+        )
+    ),
+]
+MemoryLevels = Annotated[
+    list[Name],
+    BeforeValidator(listed),
+    WithJsonSchema(one_or_many({"type": "string"})),
+    Field(description="the memory level that feeds the unit, one or several"),
+]
+Routes = Annotated[
+    list[list[Name]] | None,
+    BeforeValidator(networks),
+    WithJsonSchema(NETWORK_SCHEMA),
+    Field(
+        description=(
+            "the interconnect, or two: [inner, outer]; a list of such lists for several; null: "
+            "each chip's first"
+        )
+    ),
+]
+Reached = Annotated[
+    Efficiency | None,
+    Field(
+        description=(
+            "shares of the nominal rates that are reached; what is left out is the "
+            "chip's own, else 1"
+        )
+    ),
+]
+OnUnsupported = Annotated[
+    Literal["skip", "error"],
+    Field(
+        description=(
+            "what happens where a chip lacks the dtype, level or link: rows are listed "
+            "in skipped.csv, or the run is refused"
+        )
+    ),
+]
+RowsPerPart = Annotated[
+    int,
+    BeforeValidator(_part),
+    WithJsonSchema({**COUNT_SCHEMA, "maximum": LARGEST_PART}),
+    Field(
+        description=(
+            "rows of one part at most; a larger sweep is cut into parts, each a job of its own [1]"
+        )
+    ),
+]
+Compression = Annotated[
+    Literal["zstd", "lz4"],
+    Field(
+        description=(
+            "of the table's files; lz4 takes a quarter less time to write and a fifth "
+            "to a half more bytes"
+        )
+    ),
+]
+Floats = Annotated[
+    Literal["float64", "float32"],
+    Field(
+        description=(
+            "how the table stores metrics; float32 keeps 7 digits and takes a third "
+            "less time and bytes; bounds stay exact"
+        )
+    ),
+]
