@@ -19,6 +19,7 @@ FLOORS = (
     "models",
     "settings",
     "sweep",
+    "serving",
     "critical",
     "explanation",
     "results",

@@ -294,6 +294,21 @@ class Chip(Sourced):
         None, description="fitted efficiencies and overhead by compute dtype"
     )
 
+    def lowest_price(self, provider: str | None = None, kind: str | None = None) -> Price | None:
+        """The lowest listed price, of several the latest; None if there is none.
+
+        Args:
+            provider: Who sells it; None: anyone.
+            kind: Words of what is sold, such as `on demand`; None: anything.
+        """
+        listed = [
+            price
+            for price in self.prices or []
+            if provider in (None, price.provider) and (kind or "") in (price.sku or "")
+        ]
+        by_date = sorted(listed, key=lambda price: price.date, reverse=True)
+        return min(by_date, key=lambda price: price.usd_per_hour, default=None)
+
     @cached_property
     def plain(self) -> dict[str, Any]:
         """The entry as JSON, without defaults."""

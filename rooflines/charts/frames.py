@@ -210,8 +210,7 @@ def ridge_frame(of: Selection) -> pl.DataFrame:
     records = []
     for chip, combination, target in of.targets():
         entry = of.sweep.chips[chip]
-        prices = sorted(entry.prices or [], key=lambda price: price.date, reverse=True)
-        price = min(prices, key=lambda price: price.usd_per_hour, default=None)
+        price = entry.lowest_price()
         if has_bandwidth(entry):
             records.append(
                 {

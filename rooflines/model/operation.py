@@ -9,12 +9,13 @@ from typing import Literal
 
 from rooflines.basics.errors import RooflinesError, close_to, quote
 
-__all__ = ["NAMED", "OPERANDS", "Flops", "Operation", "Unit", "operation"]
+__all__ = ["MATRIX", "NAMED", "OPERANDS", "Flops", "Operation", "Unit", "operation"]
 
 OPERANDS = ("x", "w", "out")
 """The three tensors of an operation, in the order of the einsum."""
 
 Unit = Literal["matrix", "vector"]
+MATRIX: Unit = "matrix"
 Flops = Literal["leading", "exact"]
 
 
@@ -33,7 +34,7 @@ class Operation:
     x: str
     w: str
     out: str
-    unit: Unit = "matrix"
+    unit: Unit = MATRIX
     flops: Flops = "leading"
 
     @cached_property

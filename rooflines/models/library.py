@@ -21,7 +21,16 @@ from rooflines.models.shape import Shape, checked
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["CONVENTIONS", "MODELS_FILE", "ModelEntry", "Published", "load", "model_entries", "read"]
+__all__ = [
+    "CONVENTIONS",
+    "MODELS_FILE",
+    "ModelEntry",
+    "Published",
+    "checked_model_name",
+    "load",
+    "model_entries",
+    "read",
+]
 
 MODELS_FILE = CONFIG_DIR / "models.yaml"
 
@@ -109,14 +118,19 @@ def read(entries: object) -> dict[str, ModelEntry]:
     with Mistakes() as mistakes:
         for name, value in entries.items():
             with mistakes.at(str(name)):
-                _check_name(name)
+                checked_model_name(name)
                 entry = checked(ModelEntry, value)
                 _check(name, entry, owners)
                 models[name] = entry
     return models
 
 
-def _check_name(name: object) -> None:
+def checked_model_name(name: object) -> None:
+    """Refuse what cannot name a model.
+
+    Raises:
+        RooflinesError: It is no text of lower-case letters, digits, dots and hyphens.
+    """
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise RooflinesError(
             "",

@@ -147,12 +147,12 @@ def seconds_of(times: KernelTimes, extents: Mapping[str, int | Fraction]) -> Sec
     return Seconds(math, memory, activation, network)
 
 
-def step_seconds(kernels: Iterable[Kernel], machine: Machine, step: Step) -> Seconds:
+def step_seconds(kernels: Iterable[Kernel], times: Iterable[KernelTimes], step: Step) -> Seconds:
     """The exact times of a step on one chip, summed over kernels and layers [s]."""
     total = [Fraction(0)] * len(Seconds._fields)
-    for kernel in kernels:
-        each = seconds_of(times_of(kernel, machine), kernel.extents(step))
-        total = [sum_ + kernel.group.count * part for sum_, part in zip(total, each, strict=True)]
+    for kernel, each in zip(kernels, times, strict=True):
+        parts = seconds_of(each, kernel.extents(step))
+        total = [sum_ + kernel.group.count * part for sum_, part in zip(total, parts, strict=True)]
     return Seconds(*total)
 
 

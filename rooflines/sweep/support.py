@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, check_known, placed
-from rooflines.model.network import ALL_TO_ALL, BETWEEN, axes_text, most_chips, parse_axes
+from rooflines.catalogue.lacking import interconnects, no_level, no_peak, not_joined
+from rooflines.model.network import ALL_TO_ALL, BETWEEN, axes_text, parse_axes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rooflines.catalogue.dtypes import Combination
     from rooflines.catalogue.entries import Chip
@@ -120,7 +121,7 @@ def supported(asked: Asked) -> tuple[tuple[ChipRows, ...], tuple[Skipped, ...]]:
         missing = _missing_dtypes(asked, chip)
         of_one_combination = asked.points * _splits_asked(asked.chips[chip], routes, pairs)
         for memory in asked.config.memory:
-            if reason := _no_level(asked, chip, memory):
+            if reason := no_level(asked.chips[chip], memory):
                 rows = of_one_combination * len(asked.combinations)
                 skipped.append(Skipped(chip, memory, rows, reason))
                 continue
@@ -131,7 +132,7 @@ def supported(asked: Asked) -> tuple[tuple[ChipRows, ...], tuple[Skipped, ...]]:
             rows = asked.points * (len(asked.combinations) - len(missing))
             without = False  # rows of one chip without a network are there once
             for wanted in routes:
-                network, links, reason = _network(asked.chips[chip], wanted)
+                network, links, reason = interconnects(asked.chips[chip], wanted)
                 unjoined = splits.unjoined(network, links, reason)
                 skipped.extend(
                     Skipped(
@@ -176,7 +177,7 @@ class Splits:
         if key not in self._unjoined:
             names = network.split(BETWEEN) if network else []
             whys = (
-                (pair, _why_not(names, links, pair[1]) or self._why_not(pair) or reason)
+                (pair, not_joined(names, links, pair[1]) or self._why_not(pair) or reason)
                 for pair in self.pairs
             )
             self._unjoined[key] = {pair: why for pair, why in whys if why and pair[1] != (1,)}
@@ -239,64 +240,15 @@ def _splits_asked(
 
     Of the routes that it lacks, only the first one has rows of one chip.
     """
-    lacking = sum(not _network(chip, wanted)[1] for wanted in routes)
+    lacking = sum(not interconnects(chip, wanted)[1] for wanted in routes)
     alone = sum(axes == (1,) for _, axes in pairs)
     return len(routes) * len(pairs) - max(lacking - 1, 0) * alone
 
 
 def _missing_dtypes(asked: Asked, chip: str) -> Mapping[str, str]:
     """The dtype combinations that a chip has no peak for, and the reason."""
-    peaks = asked.chips[chip].units.get(asked.unit, {})
-    return {
-        name: f"no {combination.compute} peak of its {asked.unit} unit"
+    reasons = {
+        name: no_peak(asked.chips[chip], asked.unit, combination.compute)
         for name, combination in asked.combinations.items()
-        if combination.compute not in peaks
     }
-
-
-def _no_level(asked: Asked, chip: str, memory: str) -> str | None:
-    """The reason why a memory level cannot feed the unit; None where it can."""
-    level = asked.chips[chip].memory.get(memory)
-    if level is None:
-        return f"no memory level {memory}"
-    if level.bytes_per_s is None:
-        return f"no published bandwidth of memory level {memory}"
-    return None
-
-
-def _network(chip: Chip, wanted: Sequence[str] | None) -> tuple[str | None, tuple[Link, ...], str]:
-    """A chip's interconnects by name, and exact; or the reason why it has none."""
-    names = wanted or list(chip.networks)[:1]
-    for name in names:
-        if name not in chip.networks:
-            return None, (), f"no interconnect {name}"
-    if not names:
-        return None, (), "no interconnect"
-    return BETWEEN.join(names), tuple(chip.networks[name].exact for name in names), ""
-
-
-def _why_not(names: Sequence[str], links: tuple[Link, ...], axes: tuple[int, ...]) -> str | None:
-    """The reason why interconnects do not join chips along these axes; None where they do."""
-    if not links or math.prod(axes) == 1:
-        return None
-    return next(_obstacles(names, links, axes), None)
-
-
-def _obstacles(
-    names: Sequence[str], links: tuple[Link, ...], axes: tuple[int, ...]
-) -> Iterator[str]:
-    inner, chips = links[0], math.prod(axes)
-    if len(links) > 1 and inner.topology == "torus":
-        yield f"a torus, {names[0]}, which cannot be the inner of two networks"
-    if len(axes) > 1 and (len(links) > 1 or inner.topology != "torus"):
-        yield f"no axes on {' and '.join(names)}: {axes_text(axes)} needs one torus"
-    if len(axes) > 1 and 2 * len(axes) > inner.links:
-        yield f"{inner.links} links on {names[0]}, two for an axis: too few for {axes_text(axes)}"
-    most, published = most_chips(links)
-    if most is not None and max(axes) > most and not published:
-        yield f"no published number of chips that {names[-1]} joins"
-    if most is not None and max(axes) > most:
-        yield f"{most} chips at most on one {BETWEEN.join(names)}"
-    group = inner.domain
-    if len(links) > 1 and group is not None and chips > group and chips % group:
-        yield f"groups of {group} chips on {names[0]}, of which {chips} is no multiple"
+    return {name: reason for name, reason in reasons.items() if reason is not None}

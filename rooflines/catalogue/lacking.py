@@ -1,0 +1,83 @@
+"""What a chip of the catalogue lacks of what is asked of it: the reasons in skipped.csv."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rooflines.model.network import BETWEEN, axes_text, most_chips
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rooflines.catalogue.entries import Chip
+    from rooflines.model.network import Link
+    from rooflines.model.operation import Unit
+
+__all__ = ["interconnects", "no_level", "no_peak", "not_joined"]
+
+
+def no_peak(chip: Chip, unit: Unit, compute: str) -> str | None:
+    """The reason why a unit cannot compute in a dtype; None where it can."""
+    if compute in chip.units.get(unit, {}):
+        return None
+    return f"no {compute} peak of its {unit} unit"
+
+
+def no_level(chip: Chip, memory: str) -> str | None:
+    """The reason why a memory level cannot feed the unit; None where it can."""
+    level = chip.memory.get(memory)
+    if level is None:
+        return f"no memory level {memory}"
+    if level.bytes_per_s is None:
+        return f"no published bandwidth of memory level {memory}"
+    return None
+
+
+def interconnects(
+    chip: Chip, wanted: Sequence[str] | None
+) -> tuple[str | None, tuple[Link, ...], str]:
+    """A chip's interconnects, or the reason why it has none.
+
+    Args:
+        chip: The chip.
+        wanted: Their names, inner first; None: the chip's first.
+
+    Returns:
+        Their names in tables, None without; the interconnects, inner first; the reason, empty where
+        there is none.
+    """
+    names = wanted or list(chip.networks)[:1]
+    for name in names:
+        if name not in chip.networks:
+            return None, (), f"no interconnect {name}"
+    if not names:
+        return None, (), "no interconnect"
+    return BETWEEN.join(names), tuple(chip.networks[name].exact for name in names), ""
+
+
+def not_joined(names: Sequence[str], links: tuple[Link, ...], axes: tuple[int, ...]) -> str | None:
+    """The reason why interconnects do not join chips along these axes; None where they do."""
+    if not links or math.prod(axes) == 1:
+        return None
+    return next(_obstacles(names, links, axes), None)
+
+
+def _obstacles(
+    names: Sequence[str], links: tuple[Link, ...], axes: tuple[int, ...]
+) -> Iterator[str]:
+    inner, chips = links[0], math.prod(axes)
+    if len(links) > 1 and inner.topology == "torus":
+        yield f"a torus, {names[0]}, which cannot be the inner of two networks"
+    if len(axes) > 1 and (len(links) > 1 or inner.topology != "torus"):
+        yield f"no axes on {' and '.join(names)}: {axes_text(axes)} needs one torus"
+    if len(axes) > 1 and 2 * len(axes) > inner.links:
+        yield f"{inner.links} links on {names[0]}, two for an axis: too few for {axes_text(axes)}"
+    most, published = most_chips(links)
+    if most is not None and max(axes) > most and not published:
+        yield f"no published number of chips that {names[-1]} joins"
+    if most is not None and max(axes) > most:
+        yield f"{most} chips at most on one {BETWEEN.join(names)}"
+    group = inner.domain
+    if len(links) > 1 and group is not None and chips > group and chips % group:
+        yield f"groups of {group} chips on {names[0]}, of which {chips} is no multiple"

@@ -1,0 +1,197 @@
+"""The column dictionary of whole models: tables of steps, of kernels, and thresholds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rooflines.model.columns import Column
+from rooflines.model.resources import RESOURCES
+
+__all__ = [
+    "LAYERS",
+    "REQUEST_METRICS",
+    "STEP_KEYS",
+    "STEP_METRICS",
+    "STEP_TEXTS",
+    "layer_columns",
+    "step_columns",
+]
+
+STEP_KEYS = (
+    Column("model", "", "id of the model in the catalogue, or its name in the config"),
+    Column("phase", "", "decode: new tokens after a cache; prefill: the whole prompt"),
+    Column("chip", "", "id of the chip in the catalogue or the config"),
+    Column("memory", "", "memory level that holds weights and caches"),
+    Column("network", "", "interconnect between chips", null="the chip has none (of this name)"),
+    Column("dtypes", "", "dtypes of tensors and products, by name"),
+    Column("split", "", "how chips share the model, such as tp8 or tp2-dp4"),
+    Column("chips", "1", "number of chips, tp * dp"),
+    Column("tp", "1", "chips that share every kernel"),
+    Column("dp", "1", "replicas, which share the sequences"),
+    Column("ep", "1", "chips that share the experts; 1: as the rest"),
+)
+
+STEP_TEXTS = (*(column.name for column in STEP_KEYS if not column.unit), "price_provider")
+"""Columns with text values: Categorical in every table."""
+
+SEQUENCES = Column("B", "1", "sequences, of all replicas together")
+NEW = Column("T", "1", "new tokens of each sequence")
+CONTEXT = Column("S", "1", "tokens of each sequence after the step; in prefill the prompt")
+REQUEST = (
+    Column("input", "1", "tokens of the prompt"),
+    Column("output", "1", "tokens of the answer"),
+)
+
+WORKS = (
+    Column("flops", "FLOP", "floating-point operations per chip; a multiply-add counts as two"),
+    Column("weight_bytes", "byte", "weights read per chip"),
+    Column("cache_bytes", "byte", "cache entries read and written per chip"),
+    Column("activation_bytes", "byte", "other tensors that kernels read and write, per chip"),
+    Column("memory_bytes", "byte", "weight_bytes + cache_bytes"),
+    Column("network_bytes", "byte", "bytes sent over the interconnect, per chip"),
+)
+
+FOOTPRINT = (
+    Column("weights_footprint_bytes", "byte", "all parameters on one chip"),
+    Column("cache_footprint_bytes", "byte", "caches on one chip, copies counted"),
+    Column("footprint_bytes", "byte", "both"),
+    Column(
+        "fits",
+        "",
+        "whether footprint_bytes <= capacity of the memory level; activations are left out",
+        null="the capacity is unknown",
+    ),
+    Column(
+        "max_B",
+        "1",
+        "most sequences of this context whose caches fit beside the weights",
+        null="the capacity is unknown",
+    ),
+)
+
+TIMES = (
+    *(
+        Column(
+            f"t_{resource.name}_s",
+            "s",
+            {
+                "math": "time of the FLOPs",
+                "memory": "time of memory_bytes",
+                "network": "time of the collectives, one after another",
+            }[resource.name],
+        )
+        for resource in RESOURCES
+    ),
+    Column("t_activation_s", "s", "time of activation_bytes; a fused kernel would not need it"),
+)
+
+LOWER = Column("t_lower_s", "s", "lower bound: the largest of t_math, t_memory and t_network")
+OPS = Column(
+    "t_ops_s",
+    "s",
+    "kernels one after another: sum over kernels of max(t_math, t_memory + t_activation, "
+    "t_network)",
+)
+UPPER = Column("t_upper_s", "s", "without overlap: sum of the four times")
+ESTIMATE = Column(
+    "t_estimate_s",
+    "s",
+    "sum of the calibrated times of the kernels",
+    null="the chip has no calibration for a compute dtype",
+)
+BOUND = Column(
+    "bound",
+    "",
+    f"bottleneck, the resource with the largest time: {', '.join(r.bound for r in RESOURCES)}; "
+    "ties go to the first in this order",
+)
+
+PRICE = (
+    Column("price_provider", "", "provider of the price in usd_per_mtok", null="no price is known"),
+    Column("price_date", "", "when it was the price", null="no price is known"),
+)
+
+FOLLOWING = (
+    Column("tokens_per_s", "1/s", "tokens of the step / t_lower_s; in prefill of the prompt"),
+    Column("tokens_per_s_per_chip", "1/s", "the same per chip"),
+    Column("mfu", "1", "time of the FLOPs at the nominal peaks / t_lower_s, 0..1"),
+    Column("mbu", "1", "time of memory_bytes at the nominal bandwidth / t_lower_s, 0..1"),
+    Column(
+        "usd_per_mtok", "USD", "price of a million tokens at t_lower_s", null="no price is known"
+    ),
+    Column(
+        "j_per_token",
+        "J",
+        "energy per token at t_lower_s, all chips at their design power",
+        null="no design power is known",
+    ),
+)
+
+TWIN = "_ops"
+"""Follows the name of what is computed from t_ops_s instead of t_lower_s."""
+
+
+def _twin(column: Column) -> Column:
+    meaning = column.meaning.replace("t_lower_s", "t_ops_s")
+    if meaning == column.meaning:
+        meaning = f"{meaning} from t_ops_s"
+    return replace(column, name=f"{column.name}{TWIN}", meaning=meaning)
+
+
+STEP_METRICS = (
+    *WORKS,
+    *FOOTPRINT,
+    *TIMES,
+    LOWER,
+    OPS,
+    UPPER,
+    ESTIMATE,
+    BOUND,
+    *FOLLOWING,
+    *map(_twin, FOLLOWING),
+    *PRICE,
+)
+"""Columns besides the keys; `columns:` of a model sweep selects from these."""
+
+REQUEST_TIMES = (
+    Column("ttft_s", "s", "time to the first token: prefill of one prompt a replica, t_lower"),
+    Column("tpot_s", "s", "time per output token: mean t_lower of the decode steps"),
+)
+REQUEST_METRICS = (*REQUEST_TIMES, *map(_twin, REQUEST_TIMES))
+"""Metrics of requests only."""
+
+LAYERS = (
+    Column("group", "", "what runs as one kernel: embed, qkv, attention, o, ..."),
+    Column("count", "1", "layers with it; the values are those of one layer"),
+)
+
+
+def _sizes(*, new_tokens: bool, requests: bool) -> tuple[Column, ...]:
+    context = replace(CONTEXT, null="a row of requests") if requests else CONTEXT
+    return (
+        SEQUENCES,
+        *((NEW,) if new_tokens else ()),
+        context,
+        *(REQUEST if requests else ()),
+    )
+
+
+def step_columns(*, new_tokens: bool = False, requests: bool = False) -> tuple[Column, ...]:
+    """The columns of a table of steps, in order.
+
+    Args:
+        new_tokens: Whether the grid has T.
+        requests: Whether rows are requests.
+    """
+    sizes = _sizes(new_tokens=new_tokens, requests=requests)
+    return (*STEP_KEYS, *sizes, *(REQUEST_METRICS if requests else ()), *STEP_METRICS)
+
+
+def layer_columns(*, new_tokens: bool = False) -> tuple[Column, ...]:
+    """The columns of a table of kernels, in order.
+
+    Args:
+        new_tokens: Whether the grid has T.
+    """
+    sizes = _sizes(new_tokens=new_tokens, requests=False)
+    return (*STEP_KEYS, *sizes, *LAYERS, *WORKS, *TIMES, OPS, UPPER, ESTIMATE, BOUND)

@@ -1,0 +1,56 @@
+"""The models that a config names: of the catalogue, of a config.json, or written out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
+from rooflines.models.hf import from_hf
+from rooflines.models.library import checked_model_name, load
+from rooflines.models.model import Model
+from rooflines.models.shape import Shape, checked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["models_of"]
+
+
+def models_of(forms: Sequence[object]) -> dict[str, Model]:
+    """Models by their name in tables.
+
+    Args:
+        forms: Ids or published names, `{name: , hf: }`, or `{name: , layers: , ...}` in the form of
+            `config/models.yaml`.
+
+    Raises:
+        RooflinesError: A model is unknown or wrong, or two have one name.
+    """
+    models: dict[str, Model] = {}
+    with Mistakes() as mistakes:
+        for index, form in enumerate(forms):
+            with mistakes.at(f"[{index}]"):
+                model = _model(form)
+                if model.name in models:
+                    problem = f"is {quote(model.name)}, which is listed twice"
+                    raise RooflinesError("", problem, "name every model once")
+                models[model.name] = model
+    return models
+
+
+def _model(form: object) -> Model:
+    if not isinstance(form, Mapping):
+        return load(str(form))
+    name = form.get("name")
+    with placed("name"):
+        checked_model_name(name)
+    parts = {key: value for key, value in form.items() if key != "name"}
+    if "hf" not in parts:
+        return Model(str(name), checked(Shape, parts))
+    with placed("hf"):
+        if others := sorted(set(parts) - {"hf"}):
+            problem = f"stands beside {', '.join(others)}"
+            raise RooflinesError("", problem, "give a config.json, or the sizes")
+        return replace(from_hf(parts["hf"]), name=str(name))

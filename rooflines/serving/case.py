@@ -1,0 +1,89 @@
+"""A case: one model in one phase on one chip, with its dtypes and split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from rooflines.models.groups import Step
+from rooflines.models.shape import PREFILL
+from rooflines.serving.kernels import kernels_of
+from rooflines.serving.times import step_seconds, times_of
+
+if TYPE_CHECKING:
+    from rooflines.models.dtypes import StepDtypes
+    from rooflines.models.model import Model
+    from rooflines.models.shape import Phase
+    from rooflines.models.split import Split
+    from rooflines.serving.kernels import Kernel, Sharing
+    from rooflines.serving.times import KernelTimes, Machine, Seconds
+
+__all__ = ["Case"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Everything but the sizes of a step.
+
+    Attributes:
+        name: The model's name in tables.
+        model: The model.
+        phase: `decode` or `prefill`.
+        chip, memory, network: As in tables; network is None without one.
+        dtypes: The dtypes.
+        sharing: How chips share the model and store its tensors.
+        machine: The chip's numbers.
+        routing: Which experts tokens choose.
+    """
+
+    name: str
+    model: Model
+    phase: Phase
+    chip: str
+    memory: str
+    network: str | None
+    dtypes: StepDtypes
+    sharing: Sharing
+    machine: Machine
+    routing: str
+
+    @property
+    def split(self) -> Split:
+        """How chips share the model."""
+        return self.sharing.split
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """What runs in a step, in order."""
+        return kernels_of(self.model.shape, self.phase, self.sharing)
+
+    @cached_property
+    def times(self) -> tuple[KernelTimes, ...]:
+        """The nominal times of the kernels."""
+        return tuple(times_of(kernel, self.machine) for kernel in self.kernels)
+
+    @cached_property
+    def estimates(self) -> tuple[KernelTimes, ...] | None:
+        """Their calibrated times; None if the chip lacks a calibration of a compute dtype."""
+        fitted = [self.machine.calibrations.get(kernel.compute) for kernel in self.kernels]
+        if not all(fitted):
+            return None
+        return tuple(
+            times_of(kernel, self.machine, each)
+            for kernel, each in zip(self.kernels, fitted, strict=True)
+        )
+
+    def step(self, batch: int, context: int, new: int = 1) -> Step:
+        """The sizes of a step.
+
+        Args:
+            batch: B, sequences [1].
+            context: S, tokens of each after the step; in prefill, of its prompt [1].
+            new: T, new tokens of each; in prefill all are new [1].
+        """
+        return Step(batch, context, context if self.phase == PREFILL else new, self.routing)
+
+    def seconds(self, step: Step) -> Seconds:
+        """The exact times of a step on one chip, summed over kernels and layers [s]."""
+        return step_seconds(self.kernels, self.times, step)

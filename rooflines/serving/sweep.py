@@ -1,0 +1,216 @@
+"""A validated sweep of whole models: its cases, and what chips support of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
+from rooflines.basics.text import counted
+from rooflines.catalogue.entries import shares_of
+from rooflines.model.operation import MATRIX
+from rooflines.model.resources import RESOURCES
+from rooflines.model.step_columns import layer_columns, step_columns
+from rooflines.models.dtypes import check_dtypes
+from rooflines.models.shape import PREFILL
+from rooflines.serving.support import Block, SkippedSteps, supported
+from rooflines.serving.times import Machine
+from rooflines.settings.sizes import Sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflines.catalogue.entries import Chip, DtypeFile
+    from rooflines.model.columns import Column
+    from rooflines.models.dtypes import StepDtypes
+    from rooflines.models.model import Model
+    from rooflines.serving.case import Case
+    from rooflines.settings.model_sweeps import ModelSweepConfig
+
+__all__ = ["ModelSweep", "checked_model_sweep"]
+
+
+@dataclass(frozen=True, repr=False)
+class ModelSweep:
+    """A sweep of whole models over sizes, dtypes, chips and splits.
+
+    Build it with `checked_model_sweep`. The order of its rows is fixed, slowest first: model,
+    phase, chip, memory, network, dtypes, split, B, T, S.
+    """
+
+    name: str
+    config: ModelSweepConfig
+    models: Mapping[str, Model]
+    chips: Mapping[str, Chip]
+    dtypes: DtypeFile
+
+    def __repr__(self) -> str:
+        """Its name, models and extent, in one line."""
+        return (
+            f"<ModelSweep {self.name}: {counted(len(self.models), 'model')}, "
+            f"{counted(len(self.config.chips), 'chip')}, {counted(self.rows, 'row')}>"
+        )
+
+    @cached_property
+    def sizes(self) -> dict[str, tuple[int, ...]]:
+        """The values of B, S and T; without T one new token, or the whole prompt."""
+        with placed("grid"), Mistakes() as mistakes:
+            values = {}
+            for letter, written in self.config.grid.items():
+                with mistakes.at(letter):
+                    values[letter] = Sizes(written).values()
+            if missing := [letter for letter in ("B", "S") if letter not in self.config.grid]:
+                problem = f"lacks {', '.join(missing)}"
+                raise RooflinesError("", problem, "write B: [1, 8, 64] and S: [1024, 8192]")
+        return values
+
+    @property
+    def batches(self) -> tuple[int, ...]:
+        """B, the sequences of a step [1]."""
+        return self.sizes["B"]
+
+    @property
+    def contexts(self) -> tuple[int, ...]:
+        """S, the tokens of each after the step [1]."""
+        return self.sizes["S"]
+
+    @property
+    def new_tokens(self) -> tuple[int, ...] | None:
+        """T, the new tokens of each [1]; None where the grid has none."""
+        return self.sizes.get("T")
+
+    @cached_property
+    def combinations(self) -> dict[str, StepDtypes]:
+        """Its dtypes by name."""
+        return {dtypes.label: dtypes for dtypes in self.config.dtypes}
+
+    @cached_property
+    def served(self) -> tuple[tuple[Block, ...], tuple[SkippedSteps, ...]]:
+        """The cases that chips support, and the rows they do not."""
+        return supported(self)
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The cases by model and phase."""
+        return self.served[0]
+
+    @property
+    def skipped(self) -> tuple[SkippedSteps, ...]:
+        """The rows that it asks for but that cannot be."""
+        return self.served[1]
+
+    def machine(self, chip: str, memory: str) -> Machine:
+        """The numbers of a chip that times read."""
+        key = chip, memory
+        if key not in self._machines:
+            entry = self.chips[chip]
+            nominal = {resource.name: Fraction(1) for resource in RESOURCES}
+            calibrated = entry.calibration or {}
+            self._machines[key] = Machine(
+                {dtype: peak.exact for dtype, peak in entry.units[MATRIX].items()},
+                entry.memory[memory].exact,
+                {**nominal, **shares_of(entry.efficiency), **shares_of(self.config.efficiency)},
+                {dtype: fitted.exact for dtype, fitted in calibrated.items()},
+            )
+        return self._machines[key]
+
+    @cached_property
+    def _machines(self) -> dict[tuple[str, str], Machine]:
+        return {}
+
+    @property
+    def points(self) -> int:
+        """Contexts and new tokens of one batch [1]."""
+        return len(self.contexts) * len(self.new_tokens or (1,))
+
+    def rows_of(self, case: Case) -> int:
+        """Rows of a case [1]: batches with a sequence for every replica."""
+        return self.points * sum(batch >= case.split.dp for batch in self.batches)
+
+    @cached_property
+    def rows(self) -> int:
+        """Rows of the whole table [1]."""
+        return sum(self.rows_of(case) for block in self.blocks for case in block.cases)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of its rows, in order."""
+        return step_columns(
+            new_tokens=self.new_tokens is not None, requests=bool(self.config.requests)
+        )
+
+    @cached_property
+    def layer_columns(self) -> tuple[Column, ...]:
+        """The columns of its kernels, in order."""
+        return layer_columns(new_tokens=self.new_tokens is not None)
+
+
+def checked_model_sweep(
+    name: str,
+    config: ModelSweepConfig,
+    models: Mapping[str, Model],
+    chips: Mapping[str, Chip],
+    dtypes: DtypeFile,
+) -> ModelSweep:
+    """A sweep of whole models, checked as a whole.
+
+    Raises:
+        RooflinesError: It has mistakes; each is named.
+    """
+    sweep = ModelSweep(name, config, models, chips, dtypes)
+    with Mistakes() as mistakes:
+        with mistakes.at():
+            _check_sizes(sweep)
+        with mistakes.at("dtypes"):
+            _check_dtypes(sweep)
+    _check_skipped(sweep)
+    return sweep
+
+
+def _check_skipped(sweep: ModelSweep) -> None:
+    """Refuse a sweep without rows, and one with skipped rows if `on_unsupported` is `error`."""
+    if not sweep.skipped or (sweep.rows and sweep.config.on_unsupported == "skip"):
+        return
+    first = sweep.skipped[0]
+    if not sweep.rows:
+        raise RooflinesError(
+            "",
+            f"is left with no rows. It asks for {first.asked()}: {first.reason}",
+            "choose other models, splits, chips, dtypes or batches",
+        )
+    raise RooflinesError(
+        "on_unsupported",
+        f"is 'error', and the sweep asks for {first.asked()}: {first.reason}",
+        "leave it out, or write `on_unsupported: skip`",
+    )
+
+
+def _check_dtypes(sweep: ModelSweep) -> None:
+    with Mistakes() as mistakes:
+        seen = set()
+        for index, dtypes in enumerate(sweep.config.dtypes):
+            with mistakes.at(f"[{index}]"):
+                check_dtypes(dtypes, sweep.dtypes.formats)
+                if dtypes.label in seen:
+                    problem = f"is {quote(dtypes.label)}, which is listed twice"
+                    raise RooflinesError("", problem, "give it another name:")
+                seen.add(dtypes.label)
+
+
+def _check_sizes(sweep: ModelSweep) -> None:
+    if sweep.new_tokens is None:
+        return
+    if PREFILL in sweep.config.phase:
+        raise RooflinesError(
+            "grid.T",
+            "gives new tokens, but in prefill all S tokens are new",
+            "leave T out, or prefill",
+        )
+    if max(sweep.new_tokens) > min(sweep.contexts):
+        raise RooflinesError(
+            "grid.T",
+            f"has {max(sweep.new_tokens)}, more than S, {min(sweep.contexts)}, which counts them",
+            "choose fewer new tokens, or longer contexts",
+        )

@@ -1,0 +1,201 @@
+"""Sweeps of whole models as a config has them: every key, what it means, and its default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from rooflines.basics.errors import Mistakes, RooflinesError, check_known, close_to, quote
+from rooflines.catalogue.forms import Count, Entry, Positive, Text
+from rooflines.model.step_columns import STEP_METRICS
+from rooflines.models.cache import CACHE_SPLITS
+from rooflines.models.dtypes import StepDtypes, step_dtypes
+from rooflines.models.groups import ROUTINGS
+from rooflines.models.shape import DECODE, PHASES
+from rooflines.models.split import Split
+from rooflines.settings.fields import (
+    Chips,
+    Compression,
+    Floats,
+    MemoryLevels,
+    OnUnsupported,
+    Reached,
+    Routes,
+    RowsPerPart,
+    names,
+)
+from rooflines.settings.lists import listed, one_or_many, unique
+from rooflines.settings.schema import GridSizes  # noqa: TC001, pydantic reads it at run time
+
+__all__ = ["AXES", "ModelSweepConfig", "Prices", "Request", "Targets"]
+
+AXES = ("B", "S", "chips")
+"""What thresholds of whole models can be solved for."""
+
+
+class Request(Entry):
+    """A request: a prompt and its answer."""
+
+    input: Count = Field(description="tokens of the prompt [1]")
+    output: Count = Field(description="tokens of the answer [1]")
+
+
+class Prices(Entry):
+    """Which of a chip's prices to use."""
+
+    provider: Text | None = Field(None, description="who sells it")
+    kind: Text | None = Field(None, description="words of what is sold, such as on demand")
+
+
+class Targets(Entry):
+    """Latencies to solve for."""
+
+    t_step_s: Annotated[list[Positive], BeforeValidator(listed)] = Field(
+        description="times of a step that the largest batch must keep [s]"
+    )
+    time: Literal["t_lower_s", "t_ops_s"] = Field("t_lower_s", description="the time that must")
+
+
+def _model(value: object) -> object:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, Mapping):
+        fix = "name a model of the catalogue, or write {name: , hf: path} or {name: , layers: , ..}"
+        raise RooflinesError("", f"is {quote(value)}, which is no model", fix)
+    if not isinstance(value.get("name"), str):
+        raise RooflinesError("", "lacks name", "add name:, which stands in the tables")
+    return dict(value)
+
+
+def _grid(value: object) -> object:
+    if not isinstance(value, Mapping):
+        fix = "write B: [1, 8, 64] and S: [1024, 8192]"
+        raise RooflinesError("", f"is {quote(value)}, which is no mapping", fix)
+    with Mistakes() as mistakes:
+        for letter in value:
+            if letter not in ("B", "S", "T"):
+                fix = "write B sequences, S tokens of context and, if wanted, T new tokens"
+                mistakes.add(
+                    RooflinesError(str(letter), "is no size of a model sweep", fix, close=("B",))
+                )
+    return value
+
+
+def _metrics(value: object) -> object:
+    known = [column.name for column in STEP_METRICS]
+    if value == "all":
+        return value
+    if not isinstance(value, list):
+        close = close_to(value, ["all", *known]) if isinstance(value, str) else ()
+        fix = "write all, or a list of metrics of the table"
+        raise RooflinesError("", f"is {quote(value)}", fix, close=close)
+    check_known(value, known, "no metric of a table of models", f"use some of {', '.join(known)}")
+    return unique(value)
+
+
+MODEL_SCHEMA: Any = {
+    "anyOf": [{"type": "string"}, {"type": "object", "required": ["name"]}],
+}
+
+DTYPES_SCHEMA: Any = {"anyOf": [{"type": "string"}, StepDtypes.model_json_schema()]}
+
+
+class ModelSweepConfig(Entry):
+    """One sweep of whole models: a table of every combination of the listed values."""
+
+    models: Annotated[
+        list[Annotated[Any, BeforeValidator(_model)]],
+        BeforeValidator(listed),
+        WithJsonSchema(one_or_many(MODEL_SCHEMA)),
+    ] = Field(
+        description=(
+            "models of the catalogue by id or published name, {name: , hf: path of a config.json}, "
+            "or {name: , layers: , D: , ..} in the form of config/models.yaml"
+        )
+    )
+    phase: Annotated[
+        list[Literal["decode", "prefill"]],
+        BeforeValidator(listed),
+        WithJsonSchema(one_or_many({"enum": list(PHASES)})),
+    ] = Field(
+        [DECODE],
+        description="decode adds tokens after a cache, prefill reads prompts of S tokens; or both",
+    )
+    grid: Annotated[dict[str, GridSizes], BeforeValidator(_grid)] = Field(
+        description=(
+            "B sequences, S tokens of each after the step (prefill: the prompt) and, if wanted, "
+            "T new tokens of each; every combination is a row"
+        )
+    )
+    requests: Annotated[list[Request] | None, BeforeValidator(lambda v: v and listed(v))] = Field(
+        None, description="instead of S: {input: , output: } tokens of requests"
+    )
+    dtypes: Annotated[
+        list[Annotated[StepDtypes, BeforeValidator(step_dtypes)]],
+        BeforeValidator(listed),
+        WithJsonSchema(one_or_many(DTYPES_SCHEMA)),
+    ] = Field(
+        description=(
+            "a format such as bf16 for everything, or dtypes by class of tensors, with those that "
+            "products are computed in"
+        )
+    )
+    chips: Chips
+    splits: Annotated[list[Split], BeforeValidator(listed)] = Field(
+        default_factory=lambda: [Split.model_validate({})],
+        description="how chips share the model: {tp: , dp: , ep: }",
+    )
+    cache_split: Literal["heads", "batch"] = Field(
+        "heads",
+        description=(
+            f"how tp chips share caches, {' or '.join(CACHE_SPLITS)}: by key-value heads, "
+            "copied beyond them; or by sequences, with all-to-alls around attention"
+        ),
+    )
+    routing: Literal["uniform", "same", "all"] = Field(
+        "uniform",
+        description=(
+            f"which experts tokens choose, {', '.join(ROUTINGS)}: at random, all the same, or all "
+            "experts"
+        ),
+    )
+    memory: MemoryLevels = Field(["hbm"])
+    network: Routes = None
+    efficiency: Reached = None
+    prices: Prices = Field(
+        default_factory=lambda: Prices.model_validate({}),
+        description="which prices to use; the lowest of those that are left",
+    )
+    targets: Targets | None = Field(None, description="latencies that the largest batch must keep")
+    thresholds: Annotated[
+        list[Literal["B", "S", "chips"]],
+        BeforeValidator(lambda value: unique(names(value))),
+        WithJsonSchema({"type": "array", "items": {"enum": list(AXES)}, "uniqueItems": True}),
+    ] = Field(
+        ["B"],
+        description=(
+            "what to solve for: B, the smallest compute-bound batch; S, the longest context with "
+            "one; chips, the fewest that hold the model; [] for nothing"
+        ),
+    )
+    on_unsupported: OnUnsupported = "skip"
+    columns: Annotated[
+        list[str] | Literal["all"],
+        BeforeValidator(_metrics),
+        WithJsonSchema(
+            {
+                "anyOf": [
+                    {"const": "all"},
+                    {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+                ]
+            }
+        ),
+    ] = Field("all", description="the metrics that the table stores; keys are always stored")
+    layers: bool = Field(
+        default=True, description="whether to write the table of kernels, ten times as long"
+    )
+    rows_per_part: RowsPerPart = 20_000_000
+    compression: Compression = "zstd"
+    floats: Floats = "float64"
