@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
+from rooflines.catalogue.entries import shares_of
 from rooflines.catalogue.lacking import interconnects, no_level, no_peak, not_joined
 from rooflines.model.network import ALL_TO_ALL, BETWEEN
 from rooflines.model.operation import MATRIX
+from rooflines.model.resources import RESOURCES
 from rooflines.models.cache import BY_BATCH
 from rooflines.serving.case import Case
 from rooflines.serving.kernels import Sharing
+from rooflines.serving.times import Machine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflines.catalogue.entries import Chip, Format
     from rooflines.model.network import Link
     from rooflines.models.dtypes import StepDtypes
+    from rooflines.models.model import Model
     from rooflines.models.shape import Phase
     from rooflines.models.split import Split
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.settings.model_sweeps import ModelSweepConfig
 
-__all__ = ["Block", "SkippedSteps", "supported"]
+__all__ = ["Asked", "Block", "SkippedSteps", "supported"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,44 @@ class SkippedSteps:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What a sweep asks of every chip.
+
+    Attributes:
+        config: The sweep's config.
+        models, chips: By name.
+        formats: Those of the dtype catalogue.
+        combinations: Dtypes by name.
+        batches: B [1].
+        points: Contexts and new tokens of one batch [1].
+    """
+
+    config: ModelSweepConfig
+    models: Mapping[str, Model]
+    chips: Mapping[str, Chip]
+    formats: Mapping[str, Format]
+    combinations: Mapping[str, StepDtypes]
+    batches: Sequence[int]
+    points: int
+
+    @cached_property
+    def machines(self) -> dict[tuple[str, str], Machine]:
+        """The numbers of the chips that times read, by chip and memory level."""
+        nominal = {resource.name: Fraction(1) for resource in RESOURCES}
+        machines = {}
+        for chip, memory in product(self.config.chips, self.config.memory):
+            entry = self.chips[chip]
+            if no_level(entry, memory) is None:
+                machines[chip, memory] = Machine(
+                    {dtype: peak.exact for dtype, peak in entry.units.get(MATRIX, {}).items()},
+                    entry.memory[memory].exact,
+                    {**nominal, **shares_of(entry.efficiency), **shares_of(self.config.efficiency)},
+                    {dtype: fitted.exact for dtype, fitted in (entry.calibration or {}).items()},
+                )
+        return machines
+
+
+@dataclass(frozen=True)
 class Place:
     """A chip with a memory level, its interconnects, dtypes and a split.
 
@@ -76,43 +121,43 @@ class Place:
     obstacle: SkippedSteps | None
 
 
-def supported(sweep: ModelSweep) -> tuple[tuple[Block, ...], tuple[SkippedSteps, ...]]:
+def supported(asked: Asked) -> tuple[tuple[Block, ...], tuple[SkippedSteps, ...]]:
     """The cases of a sweep by model and phase, and the rows that are skipped."""
     rows: Counter[SkippedSteps] = Counter()
-    places = list(_places(sweep))
+    places = list(_places(asked))
     blocks = []
-    for name, phase in product(sweep.models, sweep.config.phase):
+    for name, phase in product(asked.models, asked.config.phase):
         cases = []
         for place in places:
-            obstacle = place.obstacle or _not_split(sweep, name, place.split)
+            obstacle = place.obstacle or _not_split(asked, name, place.split)
             if obstacle is not None:
-                rows[obstacle] += sweep.points * len(sweep.batches)
+                rows[obstacle] += asked.points * len(asked.batches)
                 continue
-            too_few = sum(batch < place.split.dp for batch in sweep.batches)
+            too_few = sum(batch < place.split.dp for batch in asked.batches)
             if too_few:
                 dp = place.split.dp
                 rows[
                     SkippedSteps(f"fewer sequences than the {dp} replicas", split=place.split.name)
-                ] += sweep.points * too_few
-            if too_few < len(sweep.batches):
-                cases.append(_case(sweep, name, phase, place))
+                ] += asked.points * too_few
+            if too_few < len(asked.batches):
+                cases.append(_case(asked, name, phase, place))
         if cases:
             blocks.append(Block(name, phase, tuple(cases)))
     skipped = tuple(replace(reason, rows=count) for reason, count in rows.items())
     return tuple(blocks), skipped
 
 
-def _places(sweep: ModelSweep) -> Iterator[Place]:
+def _places(asked: Asked) -> Iterator[Place]:
     """Every chip, memory level, route, dtypes and split that is asked for, in order."""
-    config = sweep.config
+    config = asked.config
     routes: Sequence[list[str] | None] = config.network or [None]
     for chip, memory, wanted in product(config.chips, config.memory, routes):
-        entry = sweep.chips[chip]
+        entry = asked.chips[chip]
         network, links, without = interconnects(entry, wanted)
         names = network.split(BETWEEN) if network else []
         here = SkippedSteps("", chip=chip, memory=memory)
         no_memory = no_level(entry, memory)
-        for (label, dtypes), split in product(sweep.combinations.items(), config.splits):
+        for (label, dtypes), split in product(asked.combinations.items(), config.splits):
             obstacle = None
             if no_memory is not None:
                 obstacle = replace(here, reason=no_memory)
@@ -141,20 +186,20 @@ def _not_joined(
     return reason
 
 
-def _not_split(sweep: ModelSweep, name: str, split: Split) -> SkippedSteps | None:
+def _not_split(asked: Asked, name: str, split: Split) -> SkippedSteps | None:
     """Why a model cannot be split like that; None where it can."""
     try:
-        split.check(sweep.models[name].shape, sweep.config.cache_split)
+        split.check(asked.models[name].shape, asked.config.cache_split)
     except RooflinesError as error:
         return SkippedSteps(f"{error.where} {error.problem}", model=name, split=split.name)
     return None
 
 
-def _case(sweep: ModelSweep, name: str, phase: Phase, place: Place) -> Case:
-    config, dtypes = sweep.config, place.dtypes
+def _case(asked: Asked, name: str, phase: Phase, place: Place) -> Case:
+    config, dtypes = asked.config, place.dtypes
     return Case(
         name,
-        sweep.models[name],
+        asked.models[name],
         phase,
         place.chip,
         place.memory,
@@ -162,11 +207,11 @@ def _case(sweep: ModelSweep, name: str, phase: Phase, place: Place) -> Case:
         dtypes,
         Sharing(
             place.split,
-            dtypes.bits(sweep.dtypes.formats),
+            dtypes.bits(asked.formats),
             dtypes.computed,
             config.cache_split,
             place.links,
         ),
-        sweep.machine(place.chip, place.memory),
+        asked.machines[place.chip, place.memory],
         config.routing,
     )

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
 from rooflines.basics.text import counted
-from rooflines.catalogue.entries import shares_of
-from rooflines.model.operation import MATRIX
-from rooflines.model.resources import RESOURCES
 from rooflines.model.step_columns import layer_columns, step_columns
 from rooflines.models.dtypes import check_dtypes
 from rooflines.models.shape import PREFILL
-from rooflines.serving.support import Block, SkippedSteps, supported
-from rooflines.serving.times import Machine
+from rooflines.serving.support import Asked, Block, SkippedSteps, supported
 from rooflines.settings.sizes import Sizes
 
 if TYPE_CHECKING:
@@ -89,7 +84,17 @@ class ModelSweep:
     @cached_property
     def served(self) -> tuple[tuple[Block, ...], tuple[SkippedSteps, ...]]:
         """The cases that chips support, and the rows they do not."""
-        return supported(self)
+        return supported(
+            Asked(
+                self.config,
+                self.models,
+                self.chips,
+                self.dtypes.formats,
+                self.combinations,
+                self.batches,
+                self.points,
+            )
+        )
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -100,25 +105,6 @@ class ModelSweep:
     def skipped(self) -> tuple[SkippedSteps, ...]:
         """The rows that it asks for but that cannot be."""
         return self.served[1]
-
-    def machine(self, chip: str, memory: str) -> Machine:
-        """The numbers of a chip that times read."""
-        key = chip, memory
-        if key not in self._machines:
-            entry = self.chips[chip]
-            nominal = {resource.name: Fraction(1) for resource in RESOURCES}
-            calibrated = entry.calibration or {}
-            self._machines[key] = Machine(
-                {dtype: peak.exact for dtype, peak in entry.units[MATRIX].items()},
-                entry.memory[memory].exact,
-                {**nominal, **shares_of(entry.efficiency), **shares_of(self.config.efficiency)},
-                {dtype: fitted.exact for dtype, fitted in calibrated.items()},
-            )
-        return self._machines[key]
-
-    @cached_property
-    def _machines(self) -> dict[tuple[str, str], Machine]:
-        return {}
 
     @property
     def points(self) -> int:
