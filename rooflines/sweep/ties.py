@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial, reduce
+from functools import reduce
 from itertools import combinations
 from operator import or_
 from typing import TYPE_CHECKING
@@ -15,17 +16,18 @@ from rooflines.model.resources import RESOURCES, Resource
 from rooflines.sweep.space import VARIANT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rooflines.sweep.sweep import ChipRows, Sweep, Variant
 
 __all__ = [
     "CONTENDED",
+    "Ties",
     "contended",
     "exact_parts",
     "exact_time",
     "likely_bound",
-    "tie_columns",
+    "ties_of",
     "with_exact_bounds",
     "with_exact_bounds_by_batch",
 ]
@@ -89,31 +91,50 @@ def exact_time(
     return max(exact_parts(sweep, chip_rows, variant, resource, sizes))
 
 
-def tie_columns(sweep: Sweep) -> list[str]:
-    """What decides the bound of a row: the likely one, if it is contended, variant and sizes."""
-    return ["bound", CONTENDED, VARIANT, *sweep.op.dims]
+@dataclass(frozen=True)
+class Ties:
+    """What resolves the bounds that rounded times leave open.
 
-
-def resolve_ties(columns: Sequence[pl.Series], sweep: Sweep, chip_rows: ChipRows) -> pl.Series:
-    """The bound of every row: the likely one, or the exact one where times are too close to tell.
-
-    Args:
-        columns: The columns that `tie_columns` names, in its order.
-        sweep: The sweep.
-        chip_rows: The chip and memory level that the rows belong to.
+    Attributes:
+        deciding: Columns that determine the exact times of a row.
+        times: Those times by resource, from the values of these columns [s].
     """
-    label, close, *deciding = columns
-    if not close.any():
-        return label
-    resolved = []
-    for index, *sizes in zip(*(column.filter(close) for column in deciding), strict=True):
+
+    deciding: tuple[str, ...]
+    times: Callable[..., Sequence[Fraction]]
+
+    @property
+    def columns(self) -> list[str]:
+        """What decides the bound of a row: the likely one, if it is contended, and the rest."""
+        return ["bound", CONTENDED, *self.deciding]
+
+    def resolve(self, columns: Sequence[pl.Series]) -> pl.Series:
+        """The bound of every row: the likely one, or the exact one where times are too close.
+
+        Args:
+            columns: Those of `columns`, in its order.
+        """
+        label, close, *deciding = columns
+        if not close.any():
+            return label
+        resolved = []
+        for values in zip(*(column.filter(close) for column in deciding), strict=True):
+            times = self.times(*values)
+            resolved.append(RESOURCES[times.index(max(times))].bound)
+        return label.scatter(list(true_indices(close)), pl.Series(resolved, dtype=BOUNDS))
+
+
+def ties_of(sweep: Sweep, chip_rows: ChipRows) -> Ties:
+    """What resolves the bounds of a chip's rows of a sweep."""
+
+    def times(variant: int, *sizes: int) -> list[Fraction]:
         by_dim = dict(zip(sweep.op.dims, sizes, strict=True))
-        times = [
-            exact_time(sweep, chip_rows, chip_rows.variants[index], resource, by_dim)
+        return [
+            exact_time(sweep, chip_rows, chip_rows.variants[variant], resource, by_dim)
             for resource in RESOURCES
         ]
-        resolved.append(RESOURCES[times.index(max(times))].bound)
-    return label.scatter(list(true_indices(close)), pl.Series(resolved, dtype=BOUNDS))
+
+    return Ties((VARIANT, *sweep.op.dims), times)
 
 
 def true_indices(mask: pl.Series) -> Iterator[int]:
@@ -125,24 +146,17 @@ def true_indices(mask: pl.Series) -> Iterator[int]:
         passed, rest = passed + index + 1, rest.slice(index + 1)
 
 
-def with_exact_bounds(frame: pl.LazyFrame, sweep: Sweep, chip_rows: ChipRows) -> pl.LazyFrame:
+def with_exact_bounds(frame: pl.LazyFrame, ties: Ties) -> pl.LazyFrame:
     """Resolves ties in `bound` exactly; predicates and projections still push down."""
-    bound = pl.map_batches(
-        tie_columns(sweep),
-        partial(resolve_ties, sweep=sweep, chip_rows=chip_rows),
-        return_dtype=BOUNDS,
-        is_elementwise=True,
-    )
+    bound = pl.map_batches(ties.columns, ties.resolve, return_dtype=BOUNDS, is_elementwise=True)
     return frame.with_columns(bound=bound)
 
 
-def with_exact_bounds_by_batch(
-    frame: pl.LazyFrame, sweep: Sweep, chip_rows: ChipRows
-) -> pl.LazyFrame:
+def with_exact_bounds_by_batch(frame: pl.LazyFrame, ties: Ties) -> pl.LazyFrame:
     """Resolves ties at a tenth of the cost per batch, but nothing pushes down."""
 
     def resolve_batch(batch: pl.DataFrame) -> pl.DataFrame:
-        bound = resolve_ties([batch[name] for name in tie_columns(sweep)], sweep, chip_rows)
+        bound = ties.resolve([batch[name] for name in ties.columns])
         return batch.clone().replace_column(batch.get_column_index("bound"), bound)
 
     return frame.map_batches(

@@ -1,0 +1,290 @@
+"""The rows of a sweep of models as a lazy frame: works, footprints, times and what follows.
+
+A block of cases, whose steps have the same kernels, is evaluated at once. What does not depend on
+the context is computed once per case and batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.model.resources import RESOURCES
+from rooflines.model.step_columns import STEP_TEXTS, TWIN
+from rooflines.serving.footprints import footprint_columns, with_footprint
+from rooflines.serving.stages import CASE, Stages, summed
+from rooflines.sweep.ties import (
+    CONTENDED,
+    Ties,
+    contended,
+    likely_bound,
+    with_exact_bounds,
+    with_exact_bounds_by_batch,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from fractions import Fraction
+
+    from rooflines.serving.case import Case
+    from rooflines.serving.support import Block
+    from rooflines.serving.sweep import ModelSweep
+
+__all__ = ["block_slices", "key_columns", "step_rows", "ties_of", "whole_step_rows"]
+
+TextTypes = Mapping[str, "pl.DataType"]
+"""Types of text columns that are not Categorical."""
+
+WORKS = ("flops", "weight_bytes", "cache_bytes", "activation_bytes")
+
+HOUR_S = 3600
+MILLION = 1e6
+
+
+def block_slices(sweep: ModelSweep, start: int, stop: int) -> Iterator[tuple[Block, int, int]]:
+    """The pieces of a slice of rows, one per block: (start, stop) of its rows."""
+    offset = 0
+    for block in sweep.blocks:
+        rows = sweep.rows_of(block)
+        low, high = max(start - offset, 0), min(stop - offset, rows)
+        if low < high:
+            yield block, low, high
+        offset += rows
+
+
+def key_columns(sweep: ModelSweep, cases: Sequence[Case]) -> dict[str, pl.Series]:
+    """The keys of cases, and the prices that they are charged."""
+    prices = [
+        sweep.chips[case.chip].lowest_price(sweep.config.prices.provider, sweep.config.prices.kind)
+        for case in cases
+    ]
+    texts: dict[str, Sequence[str | None]] = {
+        "model": [case.name for case in cases],
+        "phase": [case.phase for case in cases],
+        "chip": [case.chip for case in cases],
+        "memory": [case.memory for case in cases],
+        "network": [case.network for case in cases],
+        "dtypes": [case.dtypes.label for case in cases],
+        "split": [case.split.name for case in cases],
+        "price_provider": [price.provider if price else None for price in prices],
+        "price_date": [price.date if price else None for price in prices],
+    }
+    numbers = {
+        "chips": [case.split.chips for case in cases],
+        "tp": [case.split.shards for case in cases],
+        "dp": [case.split.dp for case in cases],
+        "ep": [case.split.ep for case in cases],
+    }
+    return {
+        **{name: pl.Series(values, dtype=pl.Categorical) for name, values in texts.items()},
+        **{name: pl.Series(values, dtype=pl.Int64) for name, values in numbers.items()},
+    }
+
+
+def cost_columns(sweep: ModelSweep, cases: Sequence[Case]) -> dict[str, pl.Series]:
+    """Prices and powers of all chips of a case: `#usd_per_s` [USD/s] and `#watts` [W]."""
+    usd: list[float | None] = []
+    watts: list[float | None] = []
+    for case in cases:
+        chip = sweep.chips[case.chip]
+        price = chip.lowest_price(sweep.config.prices.provider, sweep.config.prices.kind)
+        usd.append(case.split.chips * price.usd_per_hour / HOUR_S if price else None)
+        watts.append(case.split.chips * chip.power.watts if chip.power else None)
+    return {
+        "#usd_per_s": pl.Series(usd, dtype=pl.Float64),
+        "#watts": pl.Series(watts, dtype=pl.Float64),
+    }
+
+
+def rate_columns(cases: Sequence[Case]) -> dict[str, pl.Series]:
+    """`#reached_<resource>`, the share of the nominal rate [1], of compute and memory."""
+    return {
+        f"#reached_{name}": pl.Series(
+            [float(case.machine.efficiency[name]) for case in cases], dtype=pl.Float64
+        )
+        for name in ("math", "memory")
+    }
+
+
+def block_frame(
+    sweep: ModelSweep, block: Block, low: int, high: int, texts: TextTypes
+) -> pl.LazyFrame:
+    """Rows of a block, before ties in `bound` are resolved."""
+    cases = block.cases
+    stages = Stages(sweep, block)
+    counts = [kernel.group.count for kernel in cases[0].kernels]
+    sums = {
+        work: stages.add(
+            work,
+            [
+                summed(
+                    (kernel.group.count, stages.named(kernel, kernel.works.get(work, {})))
+                    for kernel in case.kernels
+                )
+                for case in cases
+            ],
+        )
+        for work in WORKS
+    }
+    sums["network_bytes"] = stages.add(
+        "network_bytes",
+        [
+            summed((kernel.group.count, kernel.sent_bytes) for kernel in case.kernels)
+            for case in cases
+        ],
+    )
+    for name in ("math", "memory", "activation"):
+        sums[f"t_{name}_s"] = stages.add(
+            f"t_{name}",
+            [
+                summed(
+                    (kernel.group.count, stages.named(kernel, getattr(times, name)))
+                    for kernel, times in zip(case.kernels, case.times, strict=True)
+                )
+                for case in cases
+            ],
+        )
+    networks, ops = [], []
+    for index, count in enumerate(counts):
+        times = stages.kernel_times(index, count, [case.times[index] for case in cases])
+        networks.append(times.network)
+        ops.append(times.ops)
+    sums["t_network_s"] = stages.total("t_network", networks)
+    sums["t_ops_s"] = stages.total("t_ops", ops)
+    sums["t_estimate_s"] = estimate(stages, counts)
+    columns = {
+        **key_columns(sweep, cases),
+        **cost_columns(sweep, cases),
+        **rate_columns(cases),
+        **footprint_columns(block, sweep.config.cache_split),
+    }
+    cast = {name: values.cast(texts.get(name, values.dtype)) for name, values in columns.items()}
+    frame = stages.frame(cast, low, high).with_columns(**sums)
+    return with_following(with_footprint(frame))
+
+
+def estimate(stages: Stages, counts: Sequence[int]) -> pl.Expr:
+    """The sum of the calibrated times of all kernels [s]; null without a calibration."""
+    cases = stages.block.cases
+    if not any(case.estimates for case in cases):
+        return pl.lit(None, dtype=pl.Float64)
+    times = [
+        stages.kernel_times(
+            index,
+            count,
+            [case.estimates[index] if case.estimates else None for case in cases],
+            "estimate_",
+        ).ops
+        for index, count in enumerate(counts)
+    ]
+    overheads = [
+        float(
+            sum(
+                kernel.group.count * each.overhead_s
+                for kernel, each in zip(case.kernels, case.estimates, strict=True)
+            )
+        )
+        if case.estimates
+        else None
+        for case in cases
+    ]
+    stages.constant("#overhead", overheads)
+    return stages.total("t_estimate", times) + pl.col("#overhead")
+
+
+def with_following(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Adds what follows from works and times, and the likely bound."""
+    times = [pl.col(f"t_{resource.name}_s") for resource in RESOURCES]
+    frame = frame.with_columns(
+        memory_bytes=pl.col("weight_bytes") + pl.col("cache_bytes"),
+        t_lower_s=pl.max_horizontal(times),
+        t_upper_s=reduce(add, [*times, pl.col("t_activation_s")]),
+        **{"#tokens": pl.col("B").cast(pl.Float64) * pl.col("T").cast(pl.Float64)},
+    )
+    following = {
+        f"{name}{twin}": value
+        for twin, seconds in (("", pl.col("t_lower_s")), (TWIN, pl.col("t_ops_s")))
+        for name, value in per_second(seconds).items()
+    }
+    return frame.with_columns(
+        bound=likely_bound(RESOURCES), **{CONTENDED: contended(RESOURCES)}, **following
+    )
+
+
+def per_second(seconds: pl.Expr) -> dict[str, pl.Expr]:
+    """What follows from the time of a step [s]."""
+    tokens = pl.col("#tokens")
+    return {
+        "tokens_per_s": tokens / seconds,
+        "tokens_per_s_per_chip": tokens / (seconds * pl.col("chips")),
+        "mfu": pl.col("t_math_s") * pl.col("#reached_math") / seconds,
+        "mbu": pl.col("t_memory_s") * pl.col("#reached_memory") / seconds,
+        "usd_per_mtok": pl.col("#usd_per_s") * MILLION * seconds / tokens,
+        "j_per_token": pl.col("#watts") * seconds / tokens,
+    }
+
+
+def ties_of(block: Block) -> Ties:
+    """What resolves the bounds of a block's rows."""
+
+    def times(index: int, batch: int, new: int, context: int) -> list[Fraction]:
+        case = block.cases[index]
+        seconds = case.seconds(case.step(batch, context, new))
+        return [getattr(seconds, resource.name) for resource in RESOURCES]
+
+    return Ties((CASE, "B", "T", "S"), times)
+
+
+def step_rows(sweep: ModelSweep, start: int = 0, stop: int | None = None) -> pl.LazyFrame:
+    """Rows `start` to `stop` of a sweep of models; slices in order equal the whole table.
+
+    Args:
+        sweep: The sweep.
+        start: The first row [1].
+        stop: The row after the last; the end by default [1].
+
+    Returns:
+        The columns of `step_columns`, in their order; `bound` is exact.
+    """
+    names = [column.name for column in sweep.columns]
+    return pl.concat(
+        with_exact_bounds(block_frame(sweep, block, low, high, {}), ties_of(block)).select(names)
+        for block, low, high in block_slices(sweep, start, sweep.rows if stop is None else stop)
+    )
+
+
+def enums(sweep: ModelSweep, blocks: Sequence[Block]) -> TextTypes:
+    """The Enum of every text column: the values that occur in these blocks."""
+    keys = key_columns(sweep, [case for block in blocks for case in block.cases])
+    return {
+        name: pl.Enum(keys[name].cast(pl.String).drop_nulls().unique().sort())
+        for name in STEP_TEXTS
+    }
+
+
+def whole_step_rows(
+    sweep: ModelSweep, columns: Sequence[str], start: int, stop: int
+) -> pl.LazyFrame:
+    """The rows to write: fixed columns, no pushdown, faster; text is Enum.
+
+    Args:
+        sweep: The sweep.
+        columns: The columns, in order.
+        start: The first row [1].
+        stop: The row after the last [1].
+    """
+    pieces = list(block_slices(sweep, start, stop))
+    texts = enums(sweep, [block for block, *_ in pieces])
+    frames = []
+    for block, low, high in pieces:
+        frame = block_frame(sweep, block, low, high, texts)
+        if "bound" in columns:
+            ties = ties_of(block)
+            frame = frame.select(*dict.fromkeys([*columns, *ties.columns]))
+            frame = with_exact_bounds_by_batch(frame, ties)
+        frames.append(frame.select(columns))
+    return pl.concat(frames)
