@@ -7,6 +7,7 @@ the context is computed once per case and batch.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING
@@ -16,19 +17,19 @@ import polars as pl
 from rooflines.model.resources import RESOURCES
 from rooflines.model.step_columns import STEP_TEXTS, TWIN
 from rooflines.serving.footprints import footprint_columns, with_footprint
-from rooflines.serving.stages import CASE, Stages, summed
+from rooflines.serving.stages import CASE, Stages, named, summed
 from rooflines.sweep.ties import (
     CONTENDED,
     Ties,
     contended,
     likely_bound,
+    times_of,
     with_exact_bounds,
     with_exact_bounds_by_batch,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from fractions import Fraction
 
     from rooflines.serving.case import Case
     from rooflines.serving.support import Block
@@ -40,6 +41,8 @@ TextTypes = Mapping[str, "pl.DataType"]
 """Types of text columns that are not Categorical."""
 
 WORKS = ("flops", "weight_bytes", "cache_bytes", "activation_bytes")
+
+OF_RESOURCES = times_of(RESOURCES)
 
 HOUR_S = 3600
 MILLION = 1e6
@@ -100,7 +103,7 @@ def cost_columns(sweep: ModelSweep, cases: Sequence[Case]) -> dict[str, pl.Serie
     }
 
 
-def rate_columns(cases: Sequence[Case]) -> dict[str, pl.Series]:
+def reached_columns(cases: Sequence[Case]) -> dict[str, pl.Series]:
     """`#reached_<resource>`, the share of the nominal rate [1], of compute and memory."""
     return {
         f"#reached_{name}": pl.Series(
@@ -114,52 +117,12 @@ def block_frame(
     sweep: ModelSweep, block: Block, low: int, high: int, texts: TextTypes
 ) -> pl.LazyFrame:
     """Rows of a block, before ties in `bound` are resolved."""
-    cases = block.cases
-    stages = Stages(sweep, block)
-    counts = [kernel.group.count for kernel in cases[0].kernels]
-    sums = {
-        work: stages.add(
-            work,
-            [
-                summed(
-                    (kernel.group.count, stages.named(kernel, kernel.works.get(work, {})))
-                    for kernel in case.kernels
-                )
-                for case in cases
-            ],
-        )
-        for work in WORKS
-    }
-    sums["network_bytes"] = stages.add(
-        "network_bytes",
-        [
-            summed((kernel.group.count, kernel.sent_bytes) for kernel in case.kernels)
-            for case in cases
-        ],
-    )
-    for name in ("math", "memory", "activation"):
-        sums[f"t_{name}_s"] = stages.add(
-            f"t_{name}",
-            [
-                summed(
-                    (kernel.group.count, stages.named(kernel, getattr(times, name)))
-                    for kernel, times in zip(case.kernels, case.times, strict=True)
-                )
-                for case in cases
-            ],
-        )
-    networks, ops = [], []
-    for index, count in enumerate(counts):
-        times = stages.kernel_times(index, count, [case.times[index] for case in cases])
-        networks.append(times.network)
-        ops.append(times.ops)
-    sums["t_network_s"] = stages.total("t_network", networks)
-    sums["t_ops_s"] = stages.total("t_ops", ops)
-    sums["t_estimate_s"] = estimate(stages, counts)
+    stages = Stages(sweep, block, [token_share(case) for case in block.cases])
+    sums = {**work_sums(stages), **time_sums(stages), "t_estimate_s": estimate(stages)}
     columns = {
-        **key_columns(sweep, cases),
-        **cost_columns(sweep, cases),
-        **rate_columns(cases),
+        **key_columns(sweep, block.cases),
+        **cost_columns(sweep, block.cases),
+        **reached_columns(block.cases),
         **footprint_columns(block, sweep.config.cache_split),
     }
     cast = {name: values.cast(texts.get(name, values.dtype)) for name, values in columns.items()}
@@ -167,19 +130,70 @@ def block_frame(
     return with_following(with_footprint(frame))
 
 
-def estimate(stages: Stages, counts: Sequence[int]) -> pl.Expr:
+def token_share(case: Case) -> Fraction:
+    """Share of a step's tokens that choose among the experts that a chip reads [1]."""
+    shares = (kernel.token_share for kernel in case.kernels if kernel.group.moe is not None)
+    return next(shares, Fraction(1))
+
+
+def work_sums(stages: Stages) -> dict[str, pl.Expr]:
+    """The works of a step, summed over kernels and layers."""
+    cases = stages.block.cases
+    sums = {
+        work: [
+            summed((k.group.count, named(k, k.works.get(work, {}))) for k in case.kernels)
+            for case in cases
+        ]
+        for work in WORKS
+    }
+    sums["network_bytes"] = [
+        summed((kernel.group.count, kernel.sent_bytes) for kernel in case.kernels) for case in cases
+    ]
+    return {name: stages.add(name, terms) for name, terms in sums.items()}
+
+
+def time_sums(stages: Stages) -> dict[str, pl.Expr]:
+    """The times of a step, summed over kernels and layers [s]."""
+    cases = stages.block.cases
+    sums = {}
+    for name in ("math", "memory", "activation"):
+        sums[f"t_{name}_s"] = stages.add(
+            f"t_{name}",
+            [
+                summed(
+                    (kernel.group.count, named(kernel, getattr(times, name)))
+                    for kernel, times in zip(case.kernels, case.times, strict=True)
+                )
+                for case in cases
+            ],
+        )
+    of_kernels = [
+        stages.kernel_times(
+            f"kernel_{index}",
+            [case.kernels[index] for case in cases],
+            [case.times[index] for case in cases],
+            kernel.group.count,
+        )
+        for index, kernel in enumerate(cases[0].kernels)
+    ]
+    sums["t_network_s"] = stages.total("t_network", [times.network for times in of_kernels])
+    sums["t_ops_s"] = stages.total("t_ops", [times.ops for times in of_kernels])
+    return sums
+
+
+def estimate(stages: Stages) -> pl.Expr:
     """The sum of the calibrated times of all kernels [s]; null without a calibration."""
     cases = stages.block.cases
     if not any(case.estimates for case in cases):
         return pl.lit(None, dtype=pl.Float64)
     times = [
         stages.kernel_times(
-            index,
-            count,
+            f"estimate_{index}",
+            [case.kernels[index] for case in cases],
             [case.estimates[index] if case.estimates else None for case in cases],
-            "estimate_",
+            kernel.group.count,
         ).ops
-        for index, count in enumerate(counts)
+        for index, kernel in enumerate(cases[0].kernels)
     ]
     overheads = [
         float(
@@ -198,7 +212,7 @@ def estimate(stages: Stages, counts: Sequence[int]) -> pl.Expr:
 
 def with_following(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Adds what follows from works and times, and the likely bound."""
-    times = [pl.col(f"t_{resource.name}_s") for resource in RESOURCES]
+    times = list(OF_RESOURCES.values())
     frame = frame.with_columns(
         memory_bytes=pl.col("weight_bytes") + pl.col("cache_bytes"),
         t_lower_s=pl.max_horizontal(times),
@@ -211,7 +225,9 @@ def with_following(frame: pl.LazyFrame) -> pl.LazyFrame:
         for name, value in per_second(seconds).items()
     }
     return frame.with_columns(
-        bound=likely_bound(RESOURCES), **{CONTENDED: contended(RESOURCES)}, **following
+        bound=likely_bound(OF_RESOURCES, pl.col("t_lower_s")),
+        **{CONTENDED: contended(OF_RESOURCES, pl.col("t_lower_s"))},
+        **following,
     )
 
 

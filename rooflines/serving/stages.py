@@ -30,13 +30,22 @@ if TYPE_CHECKING:
     from rooflines.serving.sweep import ModelSweep
     from rooflines.serving.times import KernelTimes
 
-__all__ = ["CASE", "Stages", "Sum", "TimesOfKernel", "summed"]
+__all__ = ["CASE", "Stages", "Sum", "TimesOfKernel", "named", "summed"]
 
 CASE = "#case"
 """The index of a row's case in its block. Names with # never leave the package."""
 
 OF_WINDOWS = ("pairs", "entries")
 """Extents that depend on how far a token attends."""
+
+
+def named(kernel: Kernel, terms: Terms) -> Terms:
+    """Terms whose extents name the window that they depend on, such as `pairs:128`."""
+    window = kernel.group.window or ""
+    return {
+        tuple(f"{dim}:{window}" if dim in OF_WINDOWS else dim for dim in dims): coefficient
+        for dims, coefficient in terms.items()
+    }
 
 
 def summed(parts: Iterable[tuple[int, Terms]]) -> Terms:
@@ -66,8 +75,11 @@ class Sum(NamedTuple):
 
 
 class TimesOfKernel(NamedTuple):
-    """Times of one kernel, all its layers together [s]."""
+    """Times of a kernel, as many layers of it as asked for [s]."""
 
+    math: Sum
+    memory: Sum
+    activation: Sum
     network: Sum
     ops: Sum
 
@@ -78,11 +90,14 @@ class Stages:
     Args:
         sweep: The sweep.
         block: The cases.
+        token_shares: The share of a step's tokens that choose among the experts that are read, of
+            every case [1].
     """
 
-    def __init__(self, sweep: ModelSweep, block: Block) -> None:
+    def __init__(self, sweep: ModelSweep, block: Block, token_shares: Sequence[Fraction]) -> None:
         self.sweep = sweep
         self.block = block
+        self.token_shares = token_shares
         self.prefill = block.cases[0].phase == PREFILL
         self.columns: dict[str, pl.Series] = {}
         self.early: dict[str, pl.Expr] = {}
@@ -134,11 +149,7 @@ class Stages:
             return pl.lit(float(moe.k))
         if routing == ALL or moe.k == moe.E:
             return pl.lit(float(moe.E))
-        shares = [
-            float(next(kernel.token_share for kernel in case.kernels if kernel.group.moe))
-            for case in self.block.cases
-        ]
-        self.constant("#token_share", shares)
+        self.constant("#token_share", [float(share) for share in self.token_shares])
         missed = tokens * pl.col("#token_share") * math.log1p(-moe.k / moe.E)
         return float(moe.E) - float(moe.E) * missed.exp()
 
@@ -147,14 +158,6 @@ class Stages:
     def constant(self, name: str, values: Sequence[float | None]) -> None:
         """Adds a column with a value for each case."""
         self.columns[name] = pl.Series(values, dtype=pl.Float64)
-
-    def named(self, kernel: Kernel, terms: Terms) -> Terms:
-        """Terms whose extents name the window that they depend on, such as `pairs:128`."""
-        window = kernel.group.window or ""
-        return {
-            tuple(f"{dim}:{window}" if dim in OF_WINDOWS else dim for dim in dims): coefficient
-            for dims, coefficient in terms.items()
-        }
 
     def products(self, name: str, terms: Sequence[Terms]) -> Sum:
         """A sum of products of extents, with the coefficients of each case."""
@@ -204,50 +207,60 @@ class Stages:
 
     def kernel_times(
         self,
-        index: int,
-        count: int,
+        name: str,
+        kernels: Sequence[Kernel],
         times: Sequence[KernelTimes | None],
-        prefix: str = "",
+        count: int = 1,
     ) -> TimesOfKernel:
-        """The times of one kernel in all its layers.
+        """The times of a kernel.
 
         Args:
-            index: Its position among the kernels.
-            count: Layers with it [1].
-            times: Its times in each case; None without, where values are meaningless.
-            prefix: Of the names of columns.
+            name: For the names of its columns.
+            kernels: The kernel in each case.
+            times: Its times there; None without, where the values mean nothing.
+            count: Layers [1].
         """
-        kernel = self.block.cases[0].kernels[index]
-        name = f"{prefix}{index}"
 
-        def terms_of(*parts: str) -> list[Terms]:
-            return [
-                summed((count, self.named(kernel, getattr(each, part))) for part in parts)
-                if each
-                else {}
-                for each in times
+        def products(part: str) -> Sum:
+            terms = [
+                summed([(count, named(kernel, getattr(each, part)))]) if each else {}
+                for kernel, each in zip(kernels, times, strict=True)
             ]
+            return self.products(f"{name}_{part}", terms)
 
-        exchanges = []
-        for number in range(max(len(each.network) if each else 0 for each in times)):
-            sending = [
-                summed([(count, each.network[number].sending)]) if each else {} for each in times
-            ]
-            waits = [
-                float(count * each.network[number].latency_s) if each else 0.0 for each in times
-            ]
-            parts = [self.products(f"{name}_network_{number}", sending)]
-            if any(waits):
-                self.constant(f"#{name}_latency_{number}", waits)
-                parts.append(Sum(pl.col(f"#{name}_latency_{number}"), None))
-            exchanges.append(self.largest(f"{name}_network_{number}", parts))
-        network = self.sum_of(f"{name}_network", exchanges)
-        math_time = self.products(f"{name}_math", terms_of("math"))
-        memory = self.products(f"{name}_memory", terms_of("memory", "activation"))
-        return TimesOfKernel(network, self.largest(name, [math_time, memory, network]))
+        exchanges = max(len(each.network) if each else 0 for each in times)
+        network = self.sum_of(
+            f"{name}_network",
+            [
+                self._exchange(f"{name}_{number}", times, number, count)
+                for number in range(exchanges)
+            ],
+        )
+        math_time, memory, activation = map(products, ("math", "memory", "activation"))
+        moved = self.sum_of(f"{name}_moved", [memory, activation])
+        ops = self.largest(f"{name}_ops", [math_time, moved, network])
+        return TimesOfKernel(math_time, memory, activation, network, ops)
+
+    def _exchange(
+        self, name: str, times: Sequence[KernelTimes | None], number: int, count: int
+    ) -> Sum:
+        """The time of one of a kernel's collectives."""
+        sent = [
+            each.network[number] if each and number < len(each.network) else None for each in times
+        ]
+        sending = [summed([(count, each.sending)]) if each else {} for each in sent]
+        waits = [float(count * each.latency_s) if each else 0.0 for each in sent]
+        parts = [self.products(f"{name}_sending", sending)]
+        if any(waits):
+            self.constant(f"#{name}_latency", waits)
+            parts.append(Sum(pl.col(f"#{name}_latency"), None))
+        return self.largest(f"{name}_exchange", parts)
 
     def sum_of(self, name: str, parts: Sequence[Sum]) -> Sum:
         """The sum of quantities, as a quantity."""
+        parts = [part for part in parts if not part.is_zero]
+        if len(parts) == 1:
+            return parts[0]
         if all(part.late is None for part in parts):
             exprs = [part.early for part in parts if part.early is not None]
             return Sum(reduce(add, exprs) if exprs else None, None)
@@ -256,19 +269,15 @@ class Stages:
     # ------------------------------------------------------------ rows
 
     def frame(self, columns: Mapping[str, pl.Series], low: int, high: int) -> pl.LazyFrame:
-        """Rows of the block: keys, sizes and what was computed per case and batch.
+        """Rows of cases, batches and contexts, with what was computed per case and batch.
 
         Args:
             columns: Further columns with a value for each case.
             low: The first row [1].
             high: The row after the last [1].
         """
-        cases = {
-            CASE: pl.Series(range(len(self.block.cases)), dtype=pl.UInt32),
-            **columns,
-            **self.columns,
-        }
+        cases = {**columns, **self.columns}
+        cases[CASE] = pl.Series(range(len(self.token_shares)), dtype=pl.UInt32)
         batches = {"B": pl.Series(self.block.batches, dtype=pl.Int64)}
-        outer = {*cases, "B"}
-        sums = FactoredSums(outer, CASE, outer_factors=self.early)
+        sums = FactoredSums({*cases, "B"}, CASE, outer_factors=self.early)
         return blocked_product([cases, batches, self.points], 2, low, high, sums)

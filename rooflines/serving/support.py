@@ -154,10 +154,15 @@ def _places(asked: Asked, split: Split) -> Iterator[Place]:
     """Every chip, memory level, route and dtypes that is asked for, in order."""
     config = asked.config
     routes: Sequence[list[str] | None] = config.network or [None]
+    alone = set()  # chips whose rows without a network are there
     for chip, memory, wanted in product(config.chips, config.memory, routes):
         entry = asked.chips[chip]
         network, links, without = interconnects(entry, wanted)
         names = network.split(BETWEEN) if network else []
+        if network is None and split.joined == 1:
+            if (chip, memory) in alone:
+                continue
+            alone.add((chip, memory))
         here = SkippedSteps("", chip=chip, memory=memory)
         no_memory = no_level(entry, memory)
         for label, dtypes in asked.combinations.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -16,7 +17,7 @@ from rooflines.model.resources import RESOURCES, Resource
 from rooflines.sweep.space import VARIANT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rooflines.sweep.sweep import ChipRows, Sweep, Variant
 
@@ -28,6 +29,7 @@ __all__ = [
     "exact_time",
     "likely_bound",
     "ties_of",
+    "times_of",
     "with_exact_bounds",
     "with_exact_bounds_by_batch",
 ]
@@ -42,23 +44,34 @@ CLOSE = 1e-13
 1.1e-16."""
 
 
-def longest(resource: Resource) -> pl.Expr:
-    """Whether a resource could have the largest time, as far as rounded times show."""
-    return pl.col(f"t_{resource.name}_s") >= pl.col("t_lower_s") * (1.0 - CLOSE)
+Times = Mapping[str, pl.Expr]
+"""The times of resources by their name as a bottleneck, in the order that decides ties [s]."""
 
 
-def likely_bound(resources: Sequence[Resource]) -> pl.Expr:
+def times_of(resources: Iterable[Resource]) -> Times:
+    """The columns with the times of resources."""
+    return {resource.bound: pl.col(f"t_{resource.name}_s") for resource in resources}
+
+
+def could_be_longest(times: Times, largest: pl.Expr) -> dict[str, pl.Expr]:
+    """Whether each resource could have the largest time, as far as rounded times show."""
+    return {bound: time >= largest * (1.0 - CLOSE) for bound, time in times.items()}
+
+
+def likely_bound(times: Times, largest: pl.Expr) -> pl.Expr:
     """The first resource that could have the largest time; the bound if no other could."""
-    label: pl.Expr = pl.lit(resources[-1].bound, dtype=BOUNDS)
-    for resource in reversed(resources[:-1]):
-        bound = pl.lit(resource.bound, dtype=BOUNDS)
-        label = pl.when(longest(resource)).then(bound).otherwise(label)
+    could = could_be_longest(times, largest)
+    *others, last = times
+    label: pl.Expr = pl.lit(last, dtype=BOUNDS)
+    for bound in reversed(others):
+        label = pl.when(could[bound]).then(pl.lit(bound, dtype=BOUNDS)).otherwise(label)
     return label
 
 
-def contended(resources: Sequence[Resource]) -> pl.Expr:
+def contended(times: Times, largest: pl.Expr) -> pl.Expr:
     """Whether more than one resource could have the largest time."""
-    return reduce(or_, [longest(one) & longest(other) for one, other in combinations(resources, 2)])
+    could = could_be_longest(times, largest).values()
+    return reduce(or_, [one & other for one, other in combinations(could, 2)])
 
 
 def exact_parts(
