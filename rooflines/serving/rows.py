@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.model.resources import RESOURCES
-from rooflines.model.step_columns import STEP_TEXTS, TWIN
+from rooflines.model.step_columns import TWIN
 from rooflines.serving.footprints import footprint_columns, with_footprint
+from rooflines.serving.kernels import WORKS
 from rooflines.serving.stages import CASE, Stages, named, summed
 from rooflines.sweep.ties import (
     CONTENDED,
@@ -29,18 +30,17 @@ from rooflines.sweep.ties import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rooflines.serving.case import Case
     from rooflines.serving.support import Block
     from rooflines.serving.sweep import ModelSweep
 
-__all__ = ["block_slices", "key_columns", "step_rows", "ties_of", "whole_step_rows"]
+__all__ = ["block_slices", "enums", "key_columns", "step_rows", "whole_step_rows"]
 
 TextTypes = Mapping[str, "pl.DataType"]
 """Types of text columns that are not Categorical."""
 
-WORKS = ("flops", "weight_bytes", "cache_bytes", "activation_bytes")
 
 OF_RESOURCES = times_of(RESOURCES)
 
@@ -59,12 +59,8 @@ def block_slices(sweep: ModelSweep, start: int, stop: int) -> Iterator[tuple[Blo
         offset += rows
 
 
-def key_columns(sweep: ModelSweep, cases: Sequence[Case]) -> dict[str, pl.Series]:
-    """The keys of cases, and the prices that they are charged."""
-    prices = [
-        sweep.chips[case.chip].lowest_price(sweep.config.prices.provider, sweep.config.prices.kind)
-        for case in cases
-    ]
+def key_columns(cases: Sequence[Case]) -> dict[str, pl.Series]:
+    """The keys of cases."""
     texts: dict[str, Sequence[str | None]] = {
         "model": [case.name for case in cases],
         "phase": [case.phase for case in cases],
@@ -73,8 +69,6 @@ def key_columns(sweep: ModelSweep, cases: Sequence[Case]) -> dict[str, pl.Series
         "network": [case.network for case in cases],
         "dtypes": [case.dtypes.label for case in cases],
         "split": [case.split.name for case in cases],
-        "price_provider": [price.provider if price else None for price in prices],
-        "price_date": [price.date if price else None for price in prices],
     }
     numbers = {
         "chips": [case.split.chips for case in cases],
@@ -89,17 +83,30 @@ def key_columns(sweep: ModelSweep, cases: Sequence[Case]) -> dict[str, pl.Series
 
 
 def cost_columns(sweep: ModelSweep, cases: Sequence[Case]) -> dict[str, pl.Series]:
-    """Prices and powers of all chips of a case: `#usd_per_s` [USD/s] and `#watts` [W]."""
-    usd: list[float | None] = []
-    watts: list[float | None] = []
-    for case in cases:
-        chip = sweep.chips[case.chip]
-        price = chip.lowest_price(sweep.config.prices.provider, sweep.config.prices.kind)
-        usd.append(case.split.chips * price.usd_per_hour / HOUR_S if price else None)
-        watts.append(case.split.chips * chip.power.watts if chip.power else None)
+    """Prices and powers of cases.
+
+    Returns:
+        `#usd_per_s` [USD/s] and `#watts` [W] of all chips, `price_provider` and `price_date`; null
+        where they are not known.
+    """
+    wanted = sweep.config.prices
+    chips = [sweep.chips[case.chip] for case in cases]
+    prices = [chip.lowest_price(wanted.provider, wanted.kind) for chip in chips]
+    usd_per_s = [
+        case.split.chips * price.usd_per_hour / HOUR_S if price else None
+        for case, price in zip(cases, prices, strict=True)
+    ]
+    watts = [
+        case.split.chips * chip.power.watts if chip.power else None
+        for case, chip in zip(cases, chips, strict=True)
+    ]
+    providers = [price.provider if price else None for price in prices]
+    dates = [price.date if price else None for price in prices]
     return {
-        "#usd_per_s": pl.Series(usd, dtype=pl.Float64),
+        "#usd_per_s": pl.Series(usd_per_s, dtype=pl.Float64),
         "#watts": pl.Series(watts, dtype=pl.Float64),
+        "price_provider": pl.Series(providers, dtype=pl.Categorical),
+        "price_date": pl.Series(dates, dtype=pl.Categorical),
     }
 
 
@@ -120,7 +127,7 @@ def block_frame(
     stages = Stages(sweep, block, [token_share(case) for case in block.cases])
     sums = {**work_sums(stages), **time_sums(stages), "t_estimate_s": estimate(stages)}
     columns = {
-        **key_columns(sweep, block.cases),
+        **key_columns(block.cases),
         **cost_columns(sweep, block.cases),
         **reached_columns(block.cases),
         **footprint_columns(block, sweep.config.cache_split),
@@ -273,12 +280,16 @@ def step_rows(sweep: ModelSweep, start: int = 0, stop: int | None = None) -> pl.
     )
 
 
-def enums(sweep: ModelSweep, blocks: Sequence[Block]) -> TextTypes:
-    """The Enum of every text column: the values that occur in these blocks."""
-    keys = key_columns(sweep, [case for block in blocks for case in block.cases])
+def enums(columns: Iterable[Mapping[str, pl.Series]]) -> TextTypes:
+    """The Enum of every text column: the values that occur in some columns of that name."""
+    values: dict[str, list[pl.Series]] = {}
+    for each in columns:
+        for name, series in each.items():
+            if series.dtype == pl.Categorical:
+                values.setdefault(name, []).append(series.cast(pl.String))
     return {
-        name: pl.Enum(keys[name].cast(pl.String).drop_nulls().unique().sort())
-        for name in STEP_TEXTS
+        name: pl.Enum(pl.concat(several).drop_nulls().unique().sort())
+        for name, several in values.items()
     }
 
 
@@ -294,7 +305,9 @@ def whole_step_rows(
         stop: The row after the last [1].
     """
     pieces = list(block_slices(sweep, start, stop))
-    texts = enums(sweep, [block for block, *_ in pieces])
+    texts = enums(
+        {**key_columns(block.cases), **cost_columns(sweep, block.cases)} for block, *_ in pieces
+    )
     frames = []
     for block, low, high in pieces:
         frame = block_frame(sweep, block, low, high, texts)
