@@ -131,4 +131,4 @@ def _screen(answer: Explanation) -> str:
         and os.environ.get("TERM", "dumb") != "dumb"
     )
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    return as_text(answer, colour=colour, ascii_only=not utf8)
+    return as_text(answer.sheet, colour=colour, ascii_only=not utf8)

@@ -11,9 +11,9 @@ from rooflines.catalogue.chips import chip_entries, chip_sources
 from rooflines.catalogue.parts import parts, records
 from rooflines.critical.rates import limit_share, needed_intensity, rate_factor
 from rooflines.critical.thresholds import sweep_thresholds
-from rooflines.explanation.card import as_card
+from rooflines.explanation import phrases
 from rooflines.explanation.question import dtypes_on, sweep_of
-from rooflines.explanation.text import as_text
+from rooflines.explanation.shown import Shown
 from rooflines.explanation.values import Answer, Change, Use
 from rooflines.model.columns import NEVER
 from rooflines.model.resources import MATH, RATES, RESOURCES, Resource
@@ -24,24 +24,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
+    from rooflines.explanation.sheet import Sheet
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
 
 __all__ = ["Explanation", "explain"]
 
 
-class Explanation(Answer):
+class Explanation(Shown, Answer):
     """One operation on one chip, explained; `str()` is a screen of text, `to_dict()` all of it."""
 
-    def __str__(self) -> str:
-        """A screen of text, without colour."""
-        return as_text(self)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """A card for a notebook."""
-        return as_card(self)
+    @property
+    def sheet(self) -> Sheet:
+        """What is shown."""
+        return phrases.sheet(self)
 
 
 def explain(  # noqa: PLR0913, the parts of a question
