@@ -16,11 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rooflines import RooflinesError, models
-from rooflines.models.cache import cache_bytes_per_chip, cache_shares, entries_moved, pairs
+from rooflines.models.cache import cache_shares, entries_moved, pairs
 from rooflines.models.counts import parameters_of
+from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.models.groups import touched_experts
 from rooflines.models.library import CONVENTIONS, MODELS_FILE, model_entries, read
 from rooflines.models.shape import Shape, checked
+from rooflines.models.split import Split
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,10 +201,15 @@ def test_latent_attention_caches_one_entry_for_all_heads() -> None:
 def test_chips_beyond_the_key_value_heads_replicate_the_cache() -> None:
     """8 heads on 16 chips: each chip has an eighth, so all have it twice; latent: all whole."""
     shape = models.load("llama-3.1-70b").shape
-    whole = cache_bytes_per_chip(shape, 8192, "int8")
-    assert cache_bytes_per_chip(shape, 8192, "int8", 8) * 8 == whole
-    assert cache_bytes_per_chip(shape, 8192, "int8", 16) * 16 == 2 * whole
-    assert cache_bytes_per_chip(shape, 8192, "int8", 16, "batch") * 16 == whole
+    whole = models.load("llama-3.1-70b").cache_bytes(8192, "int8")
+
+    def share(tp: int, cache_split: str = "heads") -> Fraction:
+        bits = {"cache": Fraction(8)}
+        return cache_on_chip(shape, 8192, bits, Split.model_validate({"tp": tp}), cache_split)
+
+    assert share(1) == whole == 8 * share(8)
+    assert share(16) * 16 == 2 * whole
+    assert share(16, "batch") * 16 == whole
     latent = models.load("deepseek-v3").shape
     assert (cache_shares(latent, 16), cache_shares(latent, 16, "batch")) == (1, 16)
 
@@ -322,6 +329,19 @@ def test_the_largest_batch_that_fits() -> None:
     assert model.max_batch(H100_BYTES, 8192, "bf16") == 0
     on_a_chip = Fraction(model.weights_bytes("bf16") + 64 * model.cache_bytes(8192, "bf16")) / 8
     assert f"{float(on_a_chip) / 1e9:.2f}" == "39.11"
+
+
+def test_experts_are_shared_by_all_chips_of_expert_parallelism() -> None:
+    """Mixtral in 8 bit: a chip of two replicas holds half of the experts and all of the rest."""
+    shape = models.load("mixtral-8x7b").shape
+    total, experts = 46_702_792_704, 32 * 8 * 3 * 4096 * 14336
+    bits = dict.fromkeys(("weights", "experts", "head"), Fraction(8))
+    for split, size in (
+        ({"dp": 2}, total),
+        ({"dp": 2, "ep": 2}, total - experts + Fraction(experts, 2)),
+        ({"tp": 2, "dp": 2, "ep": 4}, Fraction(total - experts, 2) + Fraction(experts, 4)),
+    ):
+        assert weights_on_chip(shape, bits, Split.model_validate(split)) == size
 
 
 def test_a_decode_step_of_deepseek_v3_on_128_chips() -> None:

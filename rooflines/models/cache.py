@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError, one_of, placed
@@ -10,6 +9,8 @@ from rooflines.basics.numbers import whole
 from rooflines.models.dtypes import bits_of, in_bytes
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from rooflines.models.shape import Shape
 
 __all__ = [
@@ -17,7 +18,6 @@ __all__ = [
     "BY_HEADS",
     "CACHE_SPLITS",
     "cache_bytes",
-    "cache_bytes_per_chip",
     "cache_elements",
     "cache_shares",
     "entries_held",
@@ -136,22 +136,3 @@ def cache_shares(shape: Shape, tp: int, cache_split: str = BY_HEADS) -> int:
             "use a number of chips that shares or replicates the heads evenly",
         )
     return chips if cache_split == BY_BATCH else min(chips, cached)
-
-
-def cache_bytes_per_chip(
-    shape: Shape, context: int, dtype: str, tp: int = 1, cache_split: str = BY_HEADS
-) -> int | Fraction:
-    """Bytes that the cache of one sequence takes on each chip of its group [byte], exact.
-
-    Args:
-        shape: The model.
-        context: S, tokens of the sequence [1].
-        dtype: A format of the dtype catalogue.
-        tp: Chips of the group [1].
-        cache_split: `heads` or `batch`; by batch this is the average over the group.
-
-    Raises:
-        RooflinesError: An argument is invalid.
-    """
-    share = Fraction(cache_bytes(shape, context, dtype)) / cache_shares(shape, tp, cache_split)
-    return int(share) if share.denominator == 1 else share

@@ -45,6 +45,22 @@ class ModelDtypes(Entry):
         """The dtype of a class of tensors."""
         return getattr(self, tensors) or self.weights
 
+    def bits(self, formats: Mapping[str, Format] | None = None) -> dict[str, Fraction]:
+        """Bits per element of each class of tensors as stored, block scales included [bit].
+
+        Args:
+            formats: Those of a dtype catalogue; by default of the project's.
+        """
+        known = dtype_entries().formats if formats is None else formats
+        return {name: stored_bits(known[dtype]) for name, dtype in self.stored.items()}
+
+    @property
+    def stored(self) -> dict[str, str]:
+        """The dtype of each class of tensors; without the cache where it is not given."""
+        classes: tuple[TensorClass, ...] = ("weights", "experts", "head")
+        cache = {} if self.cache is None else {"cache": self.cache}
+        return {name: self.of(name) for name in classes} | cache
+
 
 class StepDtypes(ModelDtypes):
     """Dtypes of a step: of all tensors that it moves, and of what it computes in."""
@@ -73,19 +89,11 @@ class StepDtypes(ModelDtypes):
         stored = ",".join([self.weights, self.cache, self.activations, *own])
         return f"{stored}@{self.compute}"
 
-    def bits(self, formats: Mapping[str, Format]) -> dict[str, Fraction]:
-        """Bits per element of each class of tensors as stored, block scales included [bit].
-
-        Args:
-            formats: Those of a dtype catalogue.
-        """
-        stored = {
-            **{name: self.of(name) for name in ("weights", "experts", "head")},
-            "cache": self.cache,
-            "activations": self.activations,
-            "combine": self.combine or self.activations,
-        }
-        return {name: stored_bits(formats[dtype]) for name, dtype in stored.items()}
+    @property
+    def stored(self) -> dict[str, str]:
+        """The dtype of each class of tensors, activations among them."""
+        combine = self.combine or self.activations
+        return {**super().stored, "activations": self.activations, "combine": combine}
 
     @property
     def computed(self) -> tuple[str, str]:

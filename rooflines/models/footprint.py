@@ -6,70 +6,92 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError, placed, quote
-from rooflines.basics.numbers import exact, whole
-from rooflines.models.cache import BY_HEADS, cache_bytes_per_chip
+from rooflines.basics.numbers import exact
+from rooflines.models.cache import BY_HEADS, cache_elements, cache_shares
 from rooflines.models.counts import parameters_of
-from rooflines.models.dtypes import bits_of, in_bytes
+from rooflines.models.dtypes import in_bytes
 
 if TYPE_CHECKING:
-    from rooflines.models.dtypes import ModelDtypes
+    from collections.abc import Mapping
+
     from rooflines.models.shape import Shape
+    from rooflines.models.split import Split
 
-__all__ = ["max_batch", "weights_bytes"]
+__all__ = ["cache_on_chip", "max_batch", "weights_on_chip"]
 
 
-def weights_bytes(shape: Shape, dtypes: ModelDtypes) -> int | Fraction:
-    """Bytes of all parameters [byte], exact; an int where it is whole.
+def weights_on_chip(shape: Shape, bits: Mapping[str, Fraction], split: Split) -> Fraction:
+    """Bytes of the parameters that one chip holds [byte], exact.
 
     Embedding and unembedding count once where tied. Norms, biases and routers are stored as
     `weights`.
+
+    Args:
+        shape: The model.
+        bits: Bits per element by class of tensors, as of `ModelDtypes.bits` [bit].
+        split: How chips share the model.
     """
     classes = parameters_of(shape).by_class
-    total = sum(
-        (Fraction(in_bytes(count, bits_of(dtypes.of(name)))) for name, count in classes.items()),
-        Fraction(0),
-    )
-    return int(total) if total.denominator == 1 else total
+    shares = (in_bytes(count, bits[name]) * split.share(name) for name, count in classes.items())
+    return sum(shares, Fraction(0))
 
 
-def max_batch(  # noqa: PLR0913, all but the first four have a default
+def cache_on_chip(
+    shape: Shape,
+    context: int,
+    bits: Mapping[str, Fraction],
+    split: Split,
+    cache_split: str = BY_HEADS,
+) -> Fraction:
+    """Bytes that the cache of one sequence takes on each chip of its replica [byte], exact.
+
+    Args:
+        shape: The model.
+        context: S, tokens of the sequence [1].
+        bits: Bits per element by class of tensors, with those of the cache [bit].
+        split: How chips share the model.
+        cache_split: `heads` or `batch`; by batch this is the average over the replica.
+
+    Raises:
+        RooflinesError: An argument is invalid, or the bits have none for the cache.
+    """
+    if "cache" not in bits:
+        raise RooflinesError("dtypes", "lacks cache", "add cache: with the dtype of the cache")
+    shares = cache_shares(shape, split.shards, cache_split)
+    return Fraction(in_bytes(cache_elements(shape, context), bits["cache"])) / shares
+
+
+def max_batch(  # noqa: PLR0913, the last has a default
     shape: Shape,
     capacity: float | Fraction,
     context: int,
-    dtypes: ModelDtypes,
+    bits: Mapping[str, Fraction],
+    split: Split,
     *,
-    tp: int = 1,
-    dp: int = 1,
     cache_split: str = BY_HEADS,
 ) -> int:
-    """The most sequences whose caches fit beside the weights on tp * dp chips [1], exact.
+    """The most sequences whose caches fit beside the weights on the chips of a split [1], exact.
 
     Args:
         shape: The model.
         capacity: Memory of one chip [byte].
         context: S, tokens of each sequence [1].
-        dtypes: Dtypes of the weights and of the cache.
-        tp: Chips that share the weights of a replica [1].
-        dp: Replicas [1].
+        bits: Bits per element by class of tensors, with those of the cache [bit].
+        split: How chips share the model.
         cache_split: `heads` or `batch`, as in `cache_shares`.
 
     Returns:
-        dp * floor((capacity - weights / tp) / cache of one sequence on a chip); 0 if the weights
-        alone do not fit. Activations and the runtime's own memory are not counted.
+        dp * floor((capacity - weights on a chip) / cache of one sequence on a chip); 0 if the
+        weights alone do not fit. Activations and the runtime's own memory are not counted.
 
     Raises:
-        RooflinesError: An argument is invalid, or the dtypes have none for the cache.
+        RooflinesError: An argument is invalid, or the bits have none for the cache.
     """
-    if dtypes.cache is None:
-        raise RooflinesError("dtypes", "lacks cache", "add cache: with the dtype of the cache")
     with placed("capacity"):
         memory = capacity if isinstance(capacity, Fraction) else exact(capacity)
         if memory <= 0:
             raise RooflinesError(
                 "", f"is {quote(capacity)}, which is not above zero", "write bytes, such as 80e9"
             )
-    with placed("dp"):
-        replicas = whole(dp)
-    of_one = cache_bytes_per_chip(shape, context, dtypes.cache, tp, cache_split)
-    free = memory - Fraction(weights_bytes(shape, dtypes)) / tp
-    return replicas * max(int(free // of_one), 0)
+    free = memory - weights_on_chip(shape, bits, split)
+    return split.dp * max(int(free // cache_on_chip(shape, context, bits, split, cache_split)), 0)

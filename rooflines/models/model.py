@@ -11,6 +11,8 @@ from rooflines.models import cache, footprint
 from rooflines.models.counts import Parameters, parameters_of
 from rooflines.models.dtypes import ModelDtypes, dtypes_of
 from rooflines.models.groups import Group, groups_of
+from rooflines.models.shape import checked
+from rooflines.models.split import Split
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -73,7 +75,9 @@ class Model:
         Raises:
             RooflinesError: A dtype is unknown, or the published ones are.
         """
-        return footprint.weights_bytes(self.shape, self._dtypes(dtypes))
+        one_chip = checked(Split, {})
+        size = footprint.weights_on_chip(self.shape, self._dtypes(dtypes).bits(), one_chip)
+        return int(size) if size.denominator == 1 else size
 
     def max_batch(  # noqa: PLR0913, all but the first two have a default
         self,
@@ -102,9 +106,8 @@ class Model:
             self.shape,
             capacity,
             S,
-            self._dtypes(dtypes),
-            tp=tp,
-            dp=dp,
+            self._dtypes(dtypes).bits(),
+            checked(Split, {"tp": tp, "dp": dp}),
             cache_split=cache_split,
         )
 
