@@ -168,8 +168,8 @@ def _places(asked: Asked) -> Iterator[Place]:
             if obstacle is None and split.joined > 1:
                 reason = without or _not_joined(names, links, split, config.cache_split)
                 if reason is not None:
-                    asked = network or (BETWEEN.join(wanted) if wanted else None)
-                    obstacle = replace(here, reason=reason, network=asked, split=split.name)
+                    wired = network or (BETWEEN.join(wanted) if wanted else None)
+                    obstacle = replace(here, reason=reason, network=wired, split=split.name)
             yield Place(chip, memory, network, dtypes, split, links, obstacle)
 
 
