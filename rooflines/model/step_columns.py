@@ -9,10 +9,12 @@ from rooflines.model.resources import RESOURCES
 
 __all__ = [
     "LAYERS",
+    "LAYER_TEXTS",
     "REQUEST_METRICS",
     "STEP_KEYS",
     "STEP_METRICS",
     "STEP_TEXTS",
+    "TWIN",
     "layer_columns",
     "step_columns",
 ]
@@ -31,8 +33,10 @@ STEP_KEYS = (
     Column("ep", "1", "chips that share the experts; 1: as the rest"),
 )
 
-STEP_TEXTS = (*(column.name for column in STEP_KEYS if not column.unit), "price_provider")
-"""Columns with text values: Categorical in every table."""
+KEY_TEXTS = tuple(column.name for column in STEP_KEYS if not column.unit)
+STEP_TEXTS = (*KEY_TEXTS, "price_provider", "price_date")
+LAYER_TEXTS = (*KEY_TEXTS, "group")
+"""Columns with text values, of steps and of kernels: Categorical in every table."""
 
 SEQUENCES = Column("B", "1", "sequences, of all replicas together")
 NEW = Column("T", "1", "new tokens of each sequence")
@@ -92,12 +96,18 @@ OPS = Column(
     "kernels one after another: sum over kernels of max(t_math, t_memory + t_activation, "
     "t_network)",
 )
+LAYER_OPS = Column("t_ops_s", "s", "max(t_math, t_memory + t_activation, t_network)")
 UPPER = Column("t_upper_s", "s", "without overlap: sum of the four times")
 ESTIMATE = Column(
     "t_estimate_s",
     "s",
     "sum of the calibrated times of the kernels",
     null="the chip has no calibration for a compute dtype",
+)
+LAYER_BOUND = Column(
+    "bound",
+    "",
+    "bottleneck of the kernel: the largest of t_math, t_memory + t_activation and t_network",
 )
 BOUND = Column(
     "bound",
@@ -194,4 +204,4 @@ def layer_columns(*, new_tokens: bool = False) -> tuple[Column, ...]:
         new_tokens: Whether the grid has T.
     """
     sizes = _sizes(new_tokens=new_tokens, requests=False)
-    return (*STEP_KEYS, *sizes, *LAYERS, *WORKS, *TIMES, OPS, UPPER, ESTIMATE, BOUND)
+    return (*STEP_KEYS, *sizes, *LAYERS, *WORKS, *TIMES, LAYER_OPS, UPPER, ESTIMATE, LAYER_BOUND)

@@ -66,12 +66,11 @@ class Case:
     @cached_property
     def estimates(self) -> tuple[KernelTimes, ...] | None:
         """Their calibrated times; None if the chip lacks a calibration of a compute dtype."""
-        fitted = [self.machine.calibrations.get(kernel.compute) for kernel in self.kernels]
-        if not all(fitted):
+        calibrations = self.machine.calibrations
+        if not all(kernel.compute in calibrations for kernel in self.kernels):
             return None
         return tuple(
-            times_of(kernel, self.machine, each)
-            for kernel, each in zip(self.kernels, fitted, strict=True)
+            times_of(kernel, self.machine, calibrations[kernel.compute]) for kernel in self.kernels
         )
 
     def step(self, batch: int, context: int, new: int = 1) -> Step:

@@ -100,6 +100,16 @@ class Kernel:
     collectives: tuple[Collective, ...]
     token_share: Fraction
 
+    @property
+    def sent_bytes(self) -> Terms:
+        """Bytes that a chip sends over all interconnects, in one layer [byte]."""
+        total: Terms = {}
+        for sent in self.collectives:
+            share = sum(sent.route.sent(sent.kind), Fraction(0))
+            for dims, payload in sent.payload.items():
+                total[dims] = total.get(dims, Fraction(0)) + payload * share
+        return total
+
     def extents(self, step: Step) -> dict[str, int | Fraction]:
         """The variables of the works: those of the group, with the experts touched here."""
         values = self.group.extents(step)

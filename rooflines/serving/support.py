@@ -36,11 +36,15 @@ __all__ = ["Asked", "Block", "SkippedSteps", "supported"]
 
 @dataclass(frozen=True)
 class Block:
-    """The cases of one model in one phase, whose steps have the same kernels."""
+    """The cases of one model in one phase and split, whose steps have the same kernels.
 
-    model: str
-    phase: Phase
+    Attributes:
+        cases: They differ in chip, memory, network and dtypes.
+        batches: B, at least one sequence for every replica [1].
+    """
+
     cases: tuple[Case, ...]
+    batches: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -122,42 +126,46 @@ class Place:
 
 
 def supported(asked: Asked) -> tuple[tuple[Block, ...], tuple[SkippedSteps, ...]]:
-    """The cases of a sweep by model and phase, and the rows that are skipped."""
+    """The cases of a sweep by model, phase and split, and the rows that are skipped."""
     rows: Counter[SkippedSteps] = Counter()
-    places = list(_places(asked))
+    everywhere = {split.name: list(_places(asked, split)) for split in asked.config.splits}
     blocks = []
-    for name, phase in product(asked.models, asked.config.phase):
+    for name, phase, split in product(asked.models, asked.config.phase, asked.config.splits):
+        not_split = _not_split(asked, name, split)
+        batches = tuple(batch for batch in asked.batches if batch >= split.dp)
+        too_few = SkippedSteps(
+            f"fewer sequences than the {split.dp} replicas", model=name, split=split.name
+        )
         cases = []
-        for place in places:
-            obstacle = place.obstacle or _not_split(asked, name, place.split)
+        for place in everywhere[split.name]:
+            obstacle = place.obstacle or not_split
             if obstacle is not None:
                 rows[obstacle] += asked.points * len(asked.batches)
                 continue
-            too_few = sum(batch < place.split.dp for batch in asked.batches)
-            if too_few:
-                dp = place.split.dp
-                rows[
-                    SkippedSteps(f"fewer sequences than the {dp} replicas", split=place.split.name)
-                ] += asked.points * too_few
-            if too_few < len(asked.batches):
-                cases.append(_case(asked, name, phase, place))
-        if cases:
-            blocks.append(Block(name, phase, tuple(cases)))
-    skipped = tuple(replace(reason, rows=count) for reason, count in rows.items())
+            rows[too_few] += asked.points * (len(asked.batches) - len(batches))
+            cases.append(_case(asked, name, phase, place))
+        if cases and batches:
+            blocks.append(Block(tuple(cases), batches))
+    skipped = tuple(replace(reason, rows=count) for reason, count in rows.items() if count)
     return tuple(blocks), skipped
 
 
-def _places(asked: Asked) -> Iterator[Place]:
-    """Every chip, memory level, route, dtypes and split that is asked for, in order."""
+def _places(asked: Asked, split: Split) -> Iterator[Place]:
+    """Every chip, memory level, route and dtypes that is asked for, in order."""
     config = asked.config
     routes: Sequence[list[str] | None] = config.network or [None]
+    alone = set()  # chips whose rows without a network are there
     for chip, memory, wanted in product(config.chips, config.memory, routes):
         entry = asked.chips[chip]
         network, links, without = interconnects(entry, wanted)
         names = network.split(BETWEEN) if network else []
+        if network is None and split.joined == 1:
+            if (chip, memory) in alone:
+                continue
+            alone.add((chip, memory))
         here = SkippedSteps("", chip=chip, memory=memory)
         no_memory = no_level(entry, memory)
-        for (label, dtypes), split in product(asked.combinations.items(), config.splits):
+        for label, dtypes in asked.combinations.items():
             obstacle = None
             if no_memory is not None:
                 obstacle = replace(here, reason=no_memory)

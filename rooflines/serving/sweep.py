@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rooflines.model.columns import Column
     from rooflines.models.dtypes import StepDtypes
     from rooflines.models.model import Model
-    from rooflines.serving.case import Case
     from rooflines.settings.model_sweeps import ModelSweepConfig
 
 __all__ = ["ModelSweep", "checked_model_sweep"]
@@ -32,7 +31,7 @@ class ModelSweep:
     """A sweep of whole models over sizes, dtypes, chips and splits.
 
     Build it with `checked_model_sweep`. The order of its rows is fixed, slowest first: model,
-    phase, chip, memory, network, dtypes, split, B, T, S.
+    phase, split, chip, memory, network, dtypes, B, T, S.
     """
 
     name: str
@@ -98,7 +97,7 @@ class ModelSweep:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """The cases by model and phase."""
+        """The cases by model, phase and split."""
         return self.served[0]
 
     @property
@@ -111,14 +110,14 @@ class ModelSweep:
         """Contexts and new tokens of one batch [1]."""
         return len(self.contexts) * len(self.new_tokens or (1,))
 
-    def rows_of(self, case: Case) -> int:
-        """Rows of a case [1]: batches with a sequence for every replica."""
-        return self.points * sum(batch >= case.split.dp for batch in self.batches)
+    def rows_of(self, block: Block) -> int:
+        """Rows of a block [1]."""
+        return self.points * len(block.batches) * len(block.cases)
 
     @cached_property
     def rows(self) -> int:
         """Rows of the whole table [1]."""
-        return sum(self.rows_of(case) for block in self.blocks for case in block.cases)
+        return sum(map(self.rows_of, self.blocks))
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

@@ -10,7 +10,7 @@ import polars as pl
 
 from rooflines.model.costs import TILED
 from rooflines.model.resources import MATH, RESOURCES, Resource
-from rooflines.sweep.ties import CONTENDED, contended, likely_bound
+from rooflines.sweep.ties import CONTENDED, contended, likely_bound, times_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
@@ -151,9 +151,9 @@ def with_metrics(
             **{f"{r.name}_intensity": pl.lit(None, dtype=pl.Float64) for r in unused},
             t_estimate_s=estimate(used, constants),
             utilization=quotient(time_at_peak(constants), pl.col("t_lower_s")),
-            bound=likely_bound(used),
+            bound=likely_bound(times_of(used), pl.col("t_lower_s")),
             fits=fits(sweep, chip_rows),
-            **{CONTENDED: contended(used)},
+            **{CONTENDED: contended(times_of(used), pl.col("t_lower_s"))},
         )
         .with_columns(attained_flops_per_s=pl.col("utilization") * pl.col("#peak"))
     )

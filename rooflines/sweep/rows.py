@@ -11,7 +11,7 @@ from rooflines.model.columns import TEXTS
 from rooflines.sweep.blocked import FactoredSums, block_start, blocked_product
 from rooflines.sweep.metrics import same_terms, unscaled, variables, with_metrics
 from rooflines.sweep.space import VARIANT, axis_columns, keys_of, slices, variant_columns
-from rooflines.sweep.ties import tie_columns, with_exact_bounds, with_exact_bounds_by_batch
+from rooflines.sweep.ties import ties_of, with_exact_bounds, with_exact_bounds_by_batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,9 +93,9 @@ def sweep_rows(sweep: Sweep, start: int = 0, stop: int | None = None) -> pl.Lazy
     """
     names = [column.name for column in sweep.columns]
     return pl.concat(
-        with_exact_bounds(chip_frame(sweep, chip_rows, low, high, {}), sweep, chip_rows).select(
-            names
-        )
+        with_exact_bounds(
+            chip_frame(sweep, chip_rows, low, high, {}), ties_of(sweep, chip_rows)
+        ).select(names)
         for chip_rows, low, high in slices(sweep, start, sweep.rows if stop is None else stop)
     )
 
@@ -118,7 +118,8 @@ def whole_rows(sweep: Sweep, columns: Sequence[str], start: int, stop: int) -> p
     for chip_rows, low, high in pieces:
         frame = chip_frame(sweep, chip_rows, low, high, texts)
         if "bound" in columns:
-            frame = frame.select(*dict.fromkeys([*columns, *tie_columns(sweep)]))
-            frame = with_exact_bounds_by_batch(frame, sweep, chip_rows)
+            ties = ties_of(sweep, chip_rows)
+            frame = frame.select(*dict.fromkeys([*columns, *ties.columns]))
+            frame = with_exact_bounds_by_batch(frame, ties)
         frames.append(frame.select(columns))
     return pl.concat(frames)

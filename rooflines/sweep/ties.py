@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial, reduce
+from functools import reduce
 from itertools import combinations
 from operator import or_
 from typing import TYPE_CHECKING
@@ -15,17 +17,19 @@ from rooflines.model.resources import RESOURCES, Resource
 from rooflines.sweep.space import VARIANT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rooflines.sweep.sweep import ChipRows, Sweep, Variant
 
 __all__ = [
     "CONTENDED",
+    "Ties",
     "contended",
     "exact_parts",
     "exact_time",
     "likely_bound",
-    "tie_columns",
+    "ties_of",
+    "times_of",
     "with_exact_bounds",
     "with_exact_bounds_by_batch",
 ]
@@ -40,23 +44,34 @@ CLOSE = 1e-13
 1.1e-16."""
 
 
-def longest(resource: Resource) -> pl.Expr:
-    """Whether a resource could have the largest time, as far as rounded times show."""
-    return pl.col(f"t_{resource.name}_s") >= pl.col("t_lower_s") * (1.0 - CLOSE)
+Times = Mapping[str, pl.Expr]
+"""The times of resources by their name as a bottleneck, in the order that decides ties [s]."""
 
 
-def likely_bound(resources: Sequence[Resource]) -> pl.Expr:
+def times_of(resources: Iterable[Resource]) -> Times:
+    """The columns with the times of resources."""
+    return {resource.bound: pl.col(f"t_{resource.name}_s") for resource in resources}
+
+
+def could_be_longest(times: Times, largest: pl.Expr) -> dict[str, pl.Expr]:
+    """Whether each resource could have the largest time, as far as rounded times show."""
+    return {bound: time >= largest * (1.0 - CLOSE) for bound, time in times.items()}
+
+
+def likely_bound(times: Times, largest: pl.Expr) -> pl.Expr:
     """The first resource that could have the largest time; the bound if no other could."""
-    label: pl.Expr = pl.lit(resources[-1].bound, dtype=BOUNDS)
-    for resource in reversed(resources[:-1]):
-        bound = pl.lit(resource.bound, dtype=BOUNDS)
-        label = pl.when(longest(resource)).then(bound).otherwise(label)
+    could = could_be_longest(times, largest)
+    *others, last = times
+    label: pl.Expr = pl.lit(last, dtype=BOUNDS)
+    for bound in reversed(others):
+        label = pl.when(could[bound]).then(pl.lit(bound, dtype=BOUNDS)).otherwise(label)
     return label
 
 
-def contended(resources: Sequence[Resource]) -> pl.Expr:
+def contended(times: Times, largest: pl.Expr) -> pl.Expr:
     """Whether more than one resource could have the largest time."""
-    return reduce(or_, [longest(one) & longest(other) for one, other in combinations(resources, 2)])
+    could = could_be_longest(times, largest).values()
+    return reduce(or_, [one & other for one, other in combinations(could, 2)])
 
 
 def exact_parts(
@@ -89,31 +104,50 @@ def exact_time(
     return max(exact_parts(sweep, chip_rows, variant, resource, sizes))
 
 
-def tie_columns(sweep: Sweep) -> list[str]:
-    """What decides the bound of a row: the likely one, if it is contended, variant and sizes."""
-    return ["bound", CONTENDED, VARIANT, *sweep.op.dims]
+@dataclass(frozen=True)
+class Ties:
+    """What resolves the bounds that rounded times leave open.
 
-
-def resolve_ties(columns: Sequence[pl.Series], sweep: Sweep, chip_rows: ChipRows) -> pl.Series:
-    """The bound of every row: the likely one, or the exact one where times are too close to tell.
-
-    Args:
-        columns: The columns that `tie_columns` names, in its order.
-        sweep: The sweep.
-        chip_rows: The chip and memory level that the rows belong to.
+    Attributes:
+        deciding: Columns that determine the exact times of a row.
+        times: Those times by resource, from the values of these columns [s].
     """
-    label, close, *deciding = columns
-    if not close.any():
-        return label
-    resolved = []
-    for index, *sizes in zip(*(column.filter(close) for column in deciding), strict=True):
+
+    deciding: tuple[str, ...]
+    times: Callable[..., Sequence[Fraction]]
+
+    @property
+    def columns(self) -> list[str]:
+        """What decides the bound of a row: the likely one, if it is contended, and the rest."""
+        return ["bound", CONTENDED, *self.deciding]
+
+    def resolve(self, columns: Sequence[pl.Series]) -> pl.Series:
+        """The bound of every row: the likely one, or the exact one where times are too close.
+
+        Args:
+            columns: Those of `columns`, in its order.
+        """
+        label, close, *deciding = columns
+        if not close.any():
+            return label
+        resolved = []
+        for values in zip(*(column.filter(close) for column in deciding), strict=True):
+            times = self.times(*values)
+            resolved.append(RESOURCES[times.index(max(times))].bound)
+        return label.scatter(list(true_indices(close)), pl.Series(resolved, dtype=BOUNDS))
+
+
+def ties_of(sweep: Sweep, chip_rows: ChipRows) -> Ties:
+    """What resolves the bounds of a chip's rows of a sweep."""
+
+    def times(variant: int, *sizes: int) -> list[Fraction]:
         by_dim = dict(zip(sweep.op.dims, sizes, strict=True))
-        times = [
-            exact_time(sweep, chip_rows, chip_rows.variants[index], resource, by_dim)
+        return [
+            exact_time(sweep, chip_rows, chip_rows.variants[variant], resource, by_dim)
             for resource in RESOURCES
         ]
-        resolved.append(RESOURCES[times.index(max(times))].bound)
-    return label.scatter(list(true_indices(close)), pl.Series(resolved, dtype=BOUNDS))
+
+    return Ties((VARIANT, *sweep.op.dims), times)
 
 
 def true_indices(mask: pl.Series) -> Iterator[int]:
@@ -125,24 +159,17 @@ def true_indices(mask: pl.Series) -> Iterator[int]:
         passed, rest = passed + index + 1, rest.slice(index + 1)
 
 
-def with_exact_bounds(frame: pl.LazyFrame, sweep: Sweep, chip_rows: ChipRows) -> pl.LazyFrame:
+def with_exact_bounds(frame: pl.LazyFrame, ties: Ties) -> pl.LazyFrame:
     """Resolves ties in `bound` exactly; predicates and projections still push down."""
-    bound = pl.map_batches(
-        tie_columns(sweep),
-        partial(resolve_ties, sweep=sweep, chip_rows=chip_rows),
-        return_dtype=BOUNDS,
-        is_elementwise=True,
-    )
+    bound = pl.map_batches(ties.columns, ties.resolve, return_dtype=BOUNDS, is_elementwise=True)
     return frame.with_columns(bound=bound)
 
 
-def with_exact_bounds_by_batch(
-    frame: pl.LazyFrame, sweep: Sweep, chip_rows: ChipRows
-) -> pl.LazyFrame:
+def with_exact_bounds_by_batch(frame: pl.LazyFrame, ties: Ties) -> pl.LazyFrame:
     """Resolves ties at a tenth of the cost per batch, but nothing pushes down."""
 
     def resolve_batch(batch: pl.DataFrame) -> pl.DataFrame:
-        bound = resolve_ties([batch[name] for name in tie_columns(sweep)], sweep, chip_rows)
+        bound = ties.resolve([batch[name] for name in ties.columns])
         return batch.clone().replace_column(batch.get_column_index("bound"), bound)
 
     return frame.map_batches(

@@ -7,12 +7,21 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["active", "attended", "cache_elements", "decode_flops", "kept", "moved", "parameters"]
+__all__ = [
+    "active",
+    "attended",
+    "cache_elements",
+    "decode_flops",
+    "each_layer",
+    "kept",
+    "moved",
+    "parameters",
+]
 
 Entry = dict[str, Any]
 
 
-def _layers(entry: Entry) -> list[tuple[int | None, bool]]:
+def each_layer(entry: Entry) -> list[tuple[int | None, bool]]:
     """Every layer: its window, and whether it has experts. Which ones does not matter here."""
     count = entry["layers"]
     window = entry.get("window")
@@ -53,7 +62,7 @@ def _count(entry: Entry, experts_of: str, *, embedding: bool = True) -> int:
     """Parameters with all experts (`E`) of every layer, or those of one token (`k`)."""
     width, table = entry["D"], entry["V"] * entry["D"]
     total = table if entry.get("tied") else table + (table if embedding else 0)
-    for _, sparse in _layers(entry):
+    for _, sparse in each_layer(entry):
         total += _attention(entry) + entry.get("norms_per_layer", 2) * width
         if sparse:
             m = entry["moe"]
@@ -106,7 +115,7 @@ def cache_elements(entry: Entry, context: int) -> int:
     """Cache elements of one sequence [1]."""
     a = entry["attention"]
     per_entry = a["kv_rank"] + a["rope"] if a.get("kind") == "mla" else 2 * a["K"] * a["H"]
-    return int(sum(per_entry * kept(context, window) for window, _ in _layers(entry)))
+    return int(sum(per_entry * kept(context, window) for window, _ in each_layer(entry)))
 
 
 def decode_flops(entry: Entry, sequences: int, context: int) -> int:
@@ -130,5 +139,5 @@ def decode_flops(entry: Entry, sequences: int, context: int) -> int:
         per_pair = 2 * (a["kv_rank"] + a["rope"]) + 2 * a["kv_rank"]
     else:
         per_pair = 2 * a["H"] + 2 * a["H"]
-    pairs = sum(attended(context, window) for window, _ in _layers(entry))
+    pairs = sum(attended(context, window) for window, _ in each_layer(entry))
     return int(sequences * (2 * matrices + a["N"] * per_pair * pairs))

@@ -309,6 +309,17 @@ def tiers(links: Sequence[Link], axes: tuple[int, ...]) -> list[Tier]:
     return [(links[0], (inside,)), (links[1], (chips // inside,))]
 
 
+def sent_per_byte(links: Sequence[Link], axes: tuple[int, ...], kind: str) -> list[Fraction]:
+    """Return what a chip sends on each level per byte of a payload, "gather"ed or "scattered"."""
+    levels = tiers(links, axes)
+    counts = [math.prod(axes) for _, axes in levels]
+    if kind == "scattered":
+        amounts = [link.scattered(joined) for link, joined in levels]
+        return amounts if len(levels) == 1 else [amounts[0] / counts[1], amounts[1]]
+    shares = [Fraction(1), *(Fraction(1, counts[0]) for _ in levels[1:])]
+    return [share * Fraction(n - 1, n) for share, n in zip(shares, counts, strict=True)]
+
+
 def why_not_joined(links: Sequence[Link], axes: tuple[int, ...]) -> str | None:
     """Return why links do not join chips in this form; None if they do."""
     chips = math.prod(axes)
@@ -432,20 +443,10 @@ class Setting:
         """Return what one chip sends on each level, inner first."""
         if chips == 1 or not self.links:
             return [Fraction(0)] * len(self.links)
-        levels = tiers(self.links, self.axes or (chips,))
-        total = [Fraction(0)] * len(levels)
-        counts = [math.prod(axes) for _, axes in levels]
+        axes = self.axes or (chips,)
+        total = [Fraction(0)] * len(self.links)
         for kind, payload in self.payloads(sizes, chips):
-            if kind == "scattered" and len(levels) == 1:
-                parts = [levels[0][0].scattered(levels[0][1])]
-            elif kind == "scattered":
-                (inner, inside), (outer, groups) = levels
-                parts = [inner.scattered(inside) / counts[1], outer.scattered(groups)]
-            else:
-                shares = [Fraction(1), *(Fraction(1, counts[0]) for _ in levels[1:])]
-                parts = [
-                    share * Fraction(n - 1, n) for share, n in zip(shares, counts, strict=True)
-                ]
+            parts = sent_per_byte(self.links, axes, kind)
             total = [a + part * payload for a, part in zip(total, parts, strict=True)]
         return total
 

@@ -1,0 +1,59 @@
+"""What a model takes of the memory of chips, and the largest batch that fits, as columns."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.models.cache import cache_elements
+from rooflines.models.footprint import cache_on_chip, weights_on_chip
+
+if TYPE_CHECKING:
+    from rooflines.serving.support import Block
+
+__all__ = ["ELEMENTS", "footprint_columns", "with_footprint"]
+
+ELEMENTS = "#elements"
+"""The column with the cache elements of a sequence in all layers [1]."""
+
+
+def footprint_columns(block: Block, cache_split: str) -> dict[str, pl.Series]:
+    """What the footprints of a case depend on.
+
+    Returns:
+        `weights_footprint_bytes` [byte]; `#element_bytes`, of a cache element on a chip and replica
+        [byte]; `#room` and `#room_of_all`, the cache elements that fit beside the weights on the
+        chips of a replica, and of all replicas [1], null where the capacity is unknown.
+    """
+    weights, sizes, room, room_of_all = [], [], [], []
+    for case in block.cases:
+        shape, split, bits = case.model.shape, case.split, case.sharing.bits
+        held = weights_on_chip(shape, bits, split)
+        one = cache_on_chip(shape, 1, bits, split, cache_split) / cache_elements(shape, 1)
+        capacity = case.machine.level.capacity_bytes
+        free = None if capacity is None else (capacity - held) / one
+        weights.append(float(held))
+        sizes.append(float(one / split.dp))
+        room.append(None if free is None else math.floor(free))
+        room_of_all.append(None if free is None else math.floor(free * split.dp))
+    return {
+        "weights_footprint_bytes": pl.Series(weights, dtype=pl.Float64),
+        "#element_bytes": pl.Series(sizes, dtype=pl.Float64),
+        "#room": pl.Series(room, dtype=pl.Int64),
+        "#room_of_all": pl.Series(room_of_all, dtype=pl.Int64),
+    }
+
+
+def with_footprint(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Adds footprints, whether they fit, and the largest batch that does; all whole and exact."""
+    elements, batch = pl.col(ELEMENTS), pl.col("B")
+    return frame.with_columns(
+        cache_footprint_bytes=batch.cast(pl.Float64)
+        * (elements.cast(pl.Float64) * pl.col("#element_bytes")),
+        fits=batch <= pl.col("#room_of_all") // elements,
+        max_B=pl.max_horizontal(pl.col("#room") // elements, 0) * pl.col("dp"),
+    ).with_columns(
+        footprint_bytes=pl.col("weights_footprint_bytes") + pl.col("cache_footprint_bytes"),
+    )

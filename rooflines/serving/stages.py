@@ -1,0 +1,283 @@
+"""Sums over the kernels of a block in two stages: per case and batch, then per row.
+
+A product of extents that do not depend on the context is evaluated once per case and batch; the
+contexts are joined afterwards. So is the time of a kernel, unless it is attention.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import cached_property, reduce
+from itertools import product
+from operator import add, mul
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from rooflines.models.cache import cache_elements, entries_moved, pairs
+from rooflines.models.groups import ALL, SAME
+from rooflines.models.shape import PREFILL
+from rooflines.serving.footprints import ELEMENTS
+from rooflines.sweep.blocked import FactoredSums, blocked_product
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rooflines.models.groups import Terms
+    from rooflines.serving.kernels import Kernel
+    from rooflines.serving.support import Block
+    from rooflines.serving.sweep import ModelSweep
+    from rooflines.serving.times import KernelTimes
+
+__all__ = ["CASE", "Stages", "Sum", "TimesOfKernel", "named", "summed"]
+
+CASE = "#case"
+"""The index of a row's case in its block. Names with # never leave the package."""
+
+OF_WINDOWS = ("pairs", "entries")
+"""Extents that depend on how far a token attends."""
+
+
+def named(kernel: Kernel, terms: Terms) -> Terms:
+    """Terms whose extents name the window that they depend on, such as `pairs:128`."""
+    window = kernel.group.window or ""
+    return {
+        tuple(f"{dim}:{window}" if dim in OF_WINDOWS else dim for dim in dims): coefficient
+        for dims, coefficient in terms.items()
+    }
+
+
+def summed(parts: Iterable[tuple[int, Terms]]) -> Terms:
+    """The sum of terms, each a number of times."""
+    total: Terms = {}
+    for count, terms in parts:
+        for dims, coefficient in terms.items():
+            total[dims] = total.get(dims, Fraction(0)) + count * coefficient
+    return total
+
+
+class Sum(NamedTuple):
+    """A quantity: what is the same for all contexts, and what is not.
+
+    Attributes:
+        early: Evaluated per case and batch; None without.
+        late: Evaluated per row; None without.
+    """
+
+    early: pl.Expr | None
+    late: pl.Expr | None
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether nothing contributes to it."""
+        return self.early is None and self.late is None
+
+
+class TimesOfKernel(NamedTuple):
+    """Times of a kernel, as many layers of it as asked for [s]."""
+
+    math: Sum
+    memory: Sum
+    activation: Sum
+    network: Sum
+    ops: Sum
+
+
+class Stages:
+    """Columns and expressions of a block.
+
+    Args:
+        sweep: The sweep.
+        block: The cases.
+        token_shares: The share of a step's tokens that choose among the experts that are read, of
+            every case [1].
+    """
+
+    def __init__(self, sweep: ModelSweep, block: Block, token_shares: Sequence[Fraction]) -> None:
+        self.sweep = sweep
+        self.block = block
+        self.token_shares = token_shares
+        self.prefill = block.cases[0].phase == PREFILL
+        self.columns: dict[str, pl.Series] = {}
+        self.early: dict[str, pl.Expr] = {}
+
+    # ------------------------------------------------------------ axes and extents
+
+    @cached_property
+    def windows(self) -> tuple[int | None, ...]:
+        """The windows of the model's layers [1]; None: without one."""
+        return tuple(window for _, window in self.block.cases[0].model.shape.windows)
+
+    @cached_property
+    def points(self) -> dict[str, pl.Series]:
+        """The contexts and new tokens of a step, with what follows from them alone."""
+        contexts = self.sweep.contexts
+        new = [(s, s) for s in contexts]
+        if not self.prefill:
+            new = [(t, s) for t, s in product(self.sweep.new_tokens or (1,), contexts)]
+        columns = {"T": [t for t, _ in new], "S": [s for _, s in new]}
+        for window in self.windows:
+            of = window or ""
+            columns[f"#pairs:{of}"] = [pairs(s, t, window) for t, s in new]
+            columns[f"#entries:{of}"] = [entries_moved(s, t, window) for t, s in new]
+        shape = self.block.cases[0].model.shape
+        columns[ELEMENTS] = [cache_elements(shape, s) for _, s in new]
+        return {name: pl.Series(values, dtype=pl.Int64) for name, values in columns.items()}
+
+    @cached_property
+    def variables(self) -> dict[str, pl.Expr]:
+        """The extents, as expressions."""
+        names = ["B", "T", *(name for name in self.points if ":" in name)]
+        values = {name.removeprefix("#"): pl.col(name).cast(pl.Float64) for name in names}
+        touched = self._touched(values["B"] * values["T"])
+        return values if touched is None else {**values, "touched": touched}
+
+    @cached_property
+    def known_early(self) -> frozenset[str]:
+        """The extents that do not depend on the context."""
+        same_tokens = self.points["T"].n_unique() == 1
+        return frozenset({"B", "T", "touched"} if same_tokens else {"B"})
+
+    def _touched(self, tokens: pl.Expr) -> pl.Expr | None:
+        """Experts that the tokens of a step use, of uniform routing E - E (1 - k/E)^tokens [1]."""
+        moe = self.block.cases[0].model.shape.moe
+        if moe is None:
+            return None
+        routing = self.sweep.config.routing
+        if routing == SAME:
+            return pl.lit(float(moe.k))
+        if routing == ALL or moe.k == moe.E:
+            return pl.lit(float(moe.E))
+        self.constant("#token_share", [float(share) for share in self.token_shares])
+        missed = tokens * pl.col("#token_share") * math.log1p(-moe.k / moe.E)
+        return float(moe.E) - float(moe.E) * missed.exp()
+
+    # ------------------------------------------------------------ sums
+
+    def constant(self, name: str, values: Sequence[float | None]) -> None:
+        """Adds a column with a value for each case."""
+        self.columns[name] = pl.Series(values, dtype=pl.Float64)
+
+    def products(self, name: str, terms: Sequence[Terms]) -> Sum:
+        """A sum of products of extents, with the coefficients of each case."""
+        early: list[pl.Expr] = []
+        late: dict[tuple[str, ...], list[pl.Expr]] = {}
+        for dims in dict.fromkeys(dims for each in terms for dims in each):
+            values = [float(each.get(dims, 0)) for each in terms]
+            if not any(values):
+                continue
+            column = f"#{name}:{','.join(dims)}"
+            self.constant(column, values)
+            at_once = [self.variables[dim] for dim in dims if dim in self.known_early]
+            later = tuple(dim for dim in dims if dim not in self.known_early)
+            (late.setdefault(later, []) if later else early).append(
+                reduce(mul, [*at_once, pl.col(column)])
+            )
+        parts = []
+        for later, factors in late.items():
+            column = f"#{name}_per:{','.join(later)}"
+            self.early[column] = reduce(add, factors)
+            parts.append(reduce(mul, [*(self.variables[dim] for dim in later), pl.col(column)]))
+        return Sum(reduce(add, early) if early else None, reduce(add, parts) if parts else None)
+
+    def add(self, name: str, terms: Sequence[Terms]) -> pl.Expr:
+        """A sum of products of extents, as an expression of a row."""
+        return self.total(name, [self.products(name, terms)])
+
+    def total(self, name: str, parts: Sequence[Sum]) -> pl.Expr:
+        """The sum of quantities, as an expression of a row."""
+        early = [part.early for part in parts if part.early is not None]
+        late = [part.late for part in parts if part.late is not None]
+        if early:
+            self.early[f"#{name}"] = reduce(add, early)
+            late.append(pl.col(f"#{name}"))
+        return reduce(add, late) if late else pl.lit(0.0)
+
+    def largest(self, name: str, parts: Sequence[Sum]) -> Sum:
+        """The largest of quantities; late if any of them is."""
+        present = [part for part in parts if not part.is_zero]
+        if len(present) == 1:
+            return present[0]
+        if all(part.late is None for part in present):
+            exprs = [part.early for part in present if part.early is not None]
+            return Sum(pl.max_horizontal(exprs) if exprs else None, None)
+        rows = [self.total(f"{name}_{index}", [part]) for index, part in enumerate(present)]
+        return Sum(None, pl.max_horizontal(rows))
+
+    def kernel_times(
+        self,
+        name: str,
+        kernels: Sequence[Kernel],
+        times: Sequence[KernelTimes | None],
+        count: int = 1,
+    ) -> TimesOfKernel:
+        """The times of a kernel.
+
+        Args:
+            name: For the names of its columns.
+            kernels: The kernel in each case.
+            times: Its times there; None without, where the values mean nothing.
+            count: Layers [1].
+        """
+
+        def products(part: str) -> Sum:
+            terms = [
+                summed([(count, named(kernel, getattr(each, part)))]) if each else {}
+                for kernel, each in zip(kernels, times, strict=True)
+            ]
+            return self.products(f"{name}_{part}", terms)
+
+        exchanges = max(len(each.network) if each else 0 for each in times)
+        network = self.sum_of(
+            f"{name}_network",
+            [
+                self._exchange(f"{name}_{number}", times, number, count)
+                for number in range(exchanges)
+            ],
+        )
+        math_time, memory, activation = map(products, ("math", "memory", "activation"))
+        moved = self.sum_of(f"{name}_moved", [memory, activation])
+        ops = self.largest(f"{name}_ops", [math_time, moved, network])
+        return TimesOfKernel(math_time, memory, activation, network, ops)
+
+    def _exchange(
+        self, name: str, times: Sequence[KernelTimes | None], number: int, count: int
+    ) -> Sum:
+        """The time of one of a kernel's collectives."""
+        sent = [
+            each.network[number] if each and number < len(each.network) else None for each in times
+        ]
+        sending = [summed([(count, each.sending)]) if each else {} for each in sent]
+        waits = [float(count * each.latency_s) if each else 0.0 for each in sent]
+        parts = [self.products(f"{name}_sending", sending)]
+        if any(waits):
+            self.constant(f"#{name}_latency", waits)
+            parts.append(Sum(pl.col(f"#{name}_latency"), None))
+        return self.largest(f"{name}_exchange", parts)
+
+    def sum_of(self, name: str, parts: Sequence[Sum]) -> Sum:
+        """The sum of quantities, as a quantity."""
+        parts = [part for part in parts if not part.is_zero]
+        if len(parts) == 1:
+            return parts[0]
+        if all(part.late is None for part in parts):
+            exprs = [part.early for part in parts if part.early is not None]
+            return Sum(reduce(add, exprs) if exprs else None, None)
+        return Sum(None, self.total(name, parts))
+
+    # ------------------------------------------------------------ rows
+
+    def frame(self, columns: Mapping[str, pl.Series], low: int, high: int) -> pl.LazyFrame:
+        """Rows of cases, batches and contexts, with what was computed per case and batch.
+
+        Args:
+            columns: Further columns with a value for each case.
+            low: The first row [1].
+            high: The row after the last [1].
+        """
+        cases = {**columns, **self.columns}
+        cases[CASE] = pl.Series(range(len(self.token_shares)), dtype=pl.UInt32)
+        batches = {"B": pl.Series(self.block.batches, dtype=pl.Int64)}
+        sums = FactoredSums({*cases, "B"}, CASE, outer_factors=self.early)
+        return blocked_product([cases, batches, self.points], 2, low, high, sums)

@@ -1,0 +1,183 @@
+"""Random sweeps of small models on random chips, as Hypothesis strategies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import oracle
+import random_sweeps as drawn
+import serving_oracle
+from hypothesis import assume
+from hypothesis import strategies as st
+from random_sweeps import BITS, COMPUTE
+
+__all__ = ["chips", "configs", "dtypes", "models", "request_configs", "splits"]
+
+some = st.sampled_from([1, 2, 2, 3, 4, 4, 8, 16])
+widths = st.sampled_from([8, 48, 64, 100, 512, 4096])
+
+
+@st.composite
+def attentions(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw grouped or latent attention, mostly of heads that two or four chips can split."""
+    if draw(st.integers(0, 2)):
+        heads = draw(some)
+        return {
+            "N": heads * draw(some),
+            "K": heads,
+            "H": draw(st.sampled_from([4, 64, 128])),
+            "bias": draw(st.sampled_from([None, "qkv", "qkvo"])),
+            "qk_norm": draw(st.sampled_from([None, "head", "all"])),
+            "sinks": draw(st.booleans()),
+        }
+    ranks = {key: draw(st.sampled_from([4, 16, 64])) for key in ("kv_rank", "nope", "rope", "v")}
+    found = {"kind": "mla", "N": draw(st.sampled_from([1, 4, 16, 48])), **ranks}
+    return found | ({"q_rank": draw(st.sampled_from([8, 24]))} if draw(st.booleans()) else {})
+
+
+@st.composite
+def models(draw: st.DrawFn, name: str = "made-up") -> dict[str, Any]:
+    """Draw a model, dense, with experts, or both."""
+    layers = draw(st.integers(1, 6))
+    sparse = draw(st.sampled_from([0, layers, (layers + 1) // 2]))
+    model: dict[str, Any] = {
+        "name": name,
+        "layers": layers,
+        "D": draw(widths),
+        "V": draw(st.sampled_from([16, 1000, 32000])),
+        "tied": draw(st.booleans()),
+        "attention": draw(attentions()),
+        "norms_per_layer": draw(st.sampled_from([0, 2, 4])),
+    }
+    if sparse < layers:
+        model["mlp"] = {"F": draw(widths), "layers": layers - sparse, "bias": draw(st.booleans())}
+    if sparse:
+        experts = draw(st.sampled_from([1, 6, 8, 16, 48, 64, 96]))
+        model["moe"] = {
+            "E": experts,
+            "k": draw(st.integers(1, min(experts, 8))),
+            "Fe": draw(widths),
+            "shared": draw(st.integers(0, 2)),
+            "layers": sparse,
+            "router_bias": draw(st.booleans()),
+            "expert_bias": draw(st.booleans()),
+        }
+    if draw(st.booleans()):
+        tokens = draw(st.sampled_from([1, 2, 16, 128]))
+        model["window"] = {"tokens": tokens, "layers": draw(st.integers(1, layers))}
+    return model
+
+
+@st.composite
+def chips(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a chip of `random_sweeps`, sometimes without a network, with prices and power."""
+    chip = draw(drawn.chips())
+    if draw(st.integers(0, 3)) == 0:
+        torus = {"topology": "torus", "links": 4, "domain": 16, "ring_multiple": 4}
+        chip["networks"]["fabric"] = {"bytes_per_s": draw(drawn.rates(9, 12)), **torus}
+    if draw(st.integers(0, 4)) == 0:
+        del chip["networks"]
+    if draw(st.integers(0, 3)) == 0:
+        del chip["memory"]["hbm"]["capacity_bytes"]
+    if draw(st.booleans()):
+        chip["power"] = {"watts": draw(st.sampled_from([75, 700, 1000.5]))}
+    if draw(st.booleans()):
+        price = draw(st.sampled_from([0.5, 3.43, 12]))
+        chip["prices"] = [{"usd_per_hour": price, "provider": "Nobody", "date": "2026-01-01"}]
+    return chip
+
+
+@st.composite
+def dtypes(draw: st.DrawFn, name: str) -> str | dict[str, str]:
+    """Draw one format for all, or dtypes by tensor under a name."""
+    if draw(st.booleans()):
+        return draw(st.sampled_from(COMPUTE))
+    stored, computed = st.sampled_from(list(BITS)), st.sampled_from(COMPUTE)
+    found = {"name": name, "compute": draw(computed)}
+    found |= {part: draw(stored) for part in ("weights", "cache", "activations")}
+    more = draw(st.sets(st.sampled_from(["combine", "experts", "head"])))
+    found |= {part: draw(stored) for part in sorted(more)}
+    return found | ({"attention": draw(computed)} if draw(st.booleans()) else {})
+
+
+@st.composite
+def splits(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw chips of a replica, replicas, and whether all of them share the experts."""
+    experts = draw(st.booleans())
+    forms: list[tuple[int | str, int]] = [(1, 1), (2, 2), (4, 4), ("2x2", 4)]
+    more: list[tuple[int | str, int]] = [(3, 3), (16, 16), ("4x4", 16)]
+    tp, product = draw(st.sampled_from(forms if experts else forms + more))
+    found: dict[str, Any] = {"tp": tp}
+    dp = draw(st.sampled_from([1, 1, 2, 2, 3, 8]))
+    found |= {"dp": dp} if dp > 1 or draw(st.booleans()) else {}
+    return found | ({"ep": product * dp} if experts else {})
+
+
+def sizes(low: int, high: int) -> st.SearchStrategy[list[int]]:
+    """Draw up to three sizes, small and large ones."""
+    size = st.one_of(st.integers(low, max(low, 64)), st.integers(low, high))
+    return st.lists(size, min_size=1, max_size=3, unique=True)
+
+
+def dtypes_name(spec: str | dict[str, str]) -> str:
+    """The name of dtypes."""
+    return spec if isinstance(spec, str) else spec["name"]
+
+
+@st.composite
+def parts(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw what sweeps over steps and over requests have in common."""
+    own = {f"chip-{number}": draw(chips()) for number in range(draw(st.integers(1, 2)))}
+    named = st.sampled_from(["mixed", "other"]).flatmap(dtypes)
+    sweep: dict[str, Any] = {
+        "models": [draw(models(f"made-up-{n}")) for n in range(draw(st.integers(1, 2)))],
+        "dtypes": draw(st.lists(named, min_size=1, max_size=2, unique_by=dtypes_name)),
+        "chips": draw(st.permutations(list(own))),
+        "splits": draw(
+            st.lists(splits(), min_size=1, max_size=3, unique_by=serving_oracle.split_name)
+        ),
+    }
+    optional: dict[str, st.SearchStrategy[Any]] = {
+        "cache_split": st.sampled_from(["heads", "batch"]),
+        "routing": st.sampled_from(["uniform", "same", "all"]),
+        "memory": st.sampled_from(["hbm", ["l2", "hbm"]]),
+        "network": st.sampled_from(
+            [None, "fabric", ["fabric", "second"], [["second", "fabric"], "fabric"]]
+        ),
+        "efficiency": st.dictionaries(st.sampled_from(oracle.RESOURCES), drawn.fractions_of_one),
+    }
+    sweep |= {key: draw(values) for key, values in optional.items() if draw(st.booleans())}
+    return {"model-sweeps": {"random": sweep}, "chips": own, "charts": []}
+
+
+def supported(config: dict[str, Any]) -> bool:
+    """Whether some chip supports a row."""
+    sweep = config["model-sweeps"]["random"]
+    found = list(serving_oracle.cases(sweep, {}, config["chips"], BITS))
+    return any(case is not None for _, case, _ in found)
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a config of one model sweep over steps, a case of which some chip supports."""
+    config = draw(parts())
+    sweep = config["model-sweeps"]["random"]
+    sweep["phase"] = draw(st.sampled_from([["decode"], ["prefill"], ["decode", "prefill"]]))
+    grid = {"B": draw(sizes(1, 10**5))}
+    if sweep["phase"] == ["decode"] and draw(st.integers(0, 3)) == 0:
+        grid["T"] = draw(st.lists(st.integers(1, 8), min_size=1, max_size=2, unique=True))
+    sweep["grid"] = {**grid, "S": draw(sizes(8 if "T" in grid else 1, 10**5))}
+    assume(supported(config))
+    return config
+
+
+@st.composite
+def request_configs(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a config of one model sweep over requests, a case of which some chip supports."""
+    config = draw(parts())
+    sweep = config["model-sweeps"]["random"]
+    one = st.fixed_dictionaries({"input": st.integers(1, 300), "output": st.integers(1, 20)})
+    sweep["grid"] = {"B": draw(sizes(1, 10**4))}
+    sweep["requests"] = draw(st.lists(one, min_size=1, max_size=2, unique_by=str))
+    assume(supported(config))
+    return config

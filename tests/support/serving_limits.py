@@ -1,0 +1,132 @@
+"""Thresholds of steps of whole models, without a closed form: by evaluation and bisection, exact.
+
+An oracle. A difference of two times is known to change its sign at most once along B: memory takes
+a concave time (touched experts), collectives a convex one (latencies), math a proportional one.
+Along S it is affine but for the few contexts around the end of a window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import oracle
+from serving_kernels import Case, Step
+from serving_values import bound_of, footprints, times
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from fractions import Fraction
+
+__all__ = [
+    "ENDLESS",
+    "context_ceiling",
+    "critical_batch",
+    "fewest_chips",
+    "first",
+    "first_by_trying",
+    "largest_batch_that_fits",
+    "largest_batch_within",
+    "last",
+]
+
+FAR = 2**400
+"""A batch so large that only what grows with it counts [1]."""
+
+FAR_CONTEXT = 2**200
+"""A context so long that only what grows with it counts [1]."""
+
+ENDLESS = "without-end"
+
+
+def first(good: Callable[[int], bool], least: int) -> int:
+    """The first whole number from `least` on that is good; after it all are."""
+    if good(least):
+        return least
+    low = least
+    while not good(2 * low):
+        low *= 2
+    high = 2 * low
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if good(middle) else (middle, high)
+    return high
+
+
+def last(good: Callable[[int], bool], least: int) -> int | None:
+    """The last whole number from `least` on that is good; none after it is. None: not even it."""
+    return first(lambda n: not good(n), least) - 1 if good(least) else None
+
+
+def first_by_trying(good: Callable[[int], bool], least: int, most: int) -> int | None:
+    """The first from which on all whole numbers up to `most` are good, trying each of them."""
+    found = None
+    for n in range(most, least - 1, -1):
+        if not good(n):
+            break
+        found = n
+    return found
+
+
+def critical_batch(case: Case, context: int, new: int = 1) -> int | None:
+    """The smallest B, dp at least, from which on a step is compute-bound; None: never."""
+
+    def compute_bound(batch: int) -> bool:
+        return bound_of(times(case, Step(batch, new, context))) == "compute"
+
+    return first(compute_bound, case.dp) if compute_bound(FAR) else None
+
+
+def context_ceiling(case: Case, new: int = 1) -> int | str | None:
+    """The largest S at which a decode step of any B is compute-bound.
+
+    Returns:
+        `ENDLESS` if there is no largest, None if there is none. Traffic of the network does not
+        depend on S and math grows with it, so memory alone ends compute-bound contexts.
+    """
+
+    def ahead(context: int) -> bool:
+        row = times(case, Step(FAR, new, context))
+        return bool(row["t_math_s"] >= row["t_memory_s"])
+
+    def compute_bound(context: int) -> bool:
+        return bound_of(times(case, Step(FAR, new, context))) == "compute"
+
+    if ahead(FAR_CONTEXT):
+        return ENDLESS if compute_bound(FAR_CONTEXT) else None
+    window = (case.entry.get("window") or {}).get("tokens", 0)
+    found, context = last(ahead, max(window + new - 1, new)), window + new - 2
+    while found is None and context >= new:  # a new token is at the window's end
+        if context <= window and ahead(new) and not ahead(context):  # affine from `new` to here
+            context = last(ahead, new) or new
+        found = context if ahead(context) else None
+        context = new - 1 if context <= window else context - 1
+    return found if found is not None and compute_bound(found) else None
+
+
+def largest_batch_within(
+    case: Case, context: int, target_s: Fraction, time: str = "t_lower_s", new: int = 1
+) -> int | None:
+    """The largest B, dp at least, whose step takes at most a target; None: no batch does."""
+    return last(lambda batch: times(case, Step(batch, new, context))[time] <= target_s, case.dp)
+
+
+def largest_batch_that_fits(case: Case, context: int) -> int | None:
+    """The largest whole number of sequences on each replica that fits, times dp; 0: none does."""
+    if case.capacity is None:
+        return None
+    fits = last(lambda n: bool(footprints(case, n * case.dp, context)["fits"]), 1)
+    return case.dp * (fits or 0)
+
+
+def fewest_chips(case: Case, batch: int, context: int) -> int | None:
+    """The first of tp = 1, 2, 4, ... on which B sequences fit, in one replica; None: none does."""
+    a, tp = case.entry["attention"], 1
+    while tp <= a["N"]:
+        even = a["N"] % tp == 0 and (tp % a.get("K", 1) == 0 or a.get("K", 1) % tp == 0)
+        joined = oracle.why_not_joined(case.links, (tp,)) is None
+        split = replace(case, axes=(tp,), dp=1, ep=1)
+        if even and joined and footprints(split, batch, context)["fits"]:
+            return tp
+        tp *= 2
+    return None

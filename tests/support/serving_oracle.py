@@ -1,0 +1,285 @@
+"""Steps of whole models, row by row: an independent implementation in exact arithmetic, slow.
+
+It reads the plain YAML forms of sweeps, models, chips and formats, and imports nothing of the
+package. Interconnects and collectives are those of `oracle`, kernels those of
+`serving_kernels`, their times those of `serving_values`.
+
+Conventions, where the model leaves a choice:
+
+- The order of rows, slowest first: model, phase, chip, memory, network, dtypes, split, B, T, S; of
+  requests B, then the requests.
+- A network is needed from two chips on, of tp or of ep. Rows that need none have a null network on
+  a chip that lacks the one asked for, and are there once even if several are asked for.
+- The column T is there if the grid has T. A prefill has T = S.
+- A value in a row of a group is that of one layer; the model's is the sum over count times value.
+- The price is the first of the chip's, of the provider in `prices: {provider: }` where given.
+- A skipped row has every reason that holds: a program may give any one of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import oracle
+from oracle import exact
+from serving_kernels import STORED, Case, Entry, Step, kernels
+from serving_values import (
+    Values,
+    bound_of,
+    footprints,
+    layer_values,
+    model_values,
+    price_and_power,
+    times,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+__all__ = ["Row", "cases", "layer_rows", "model_rows", "request_rows"]
+
+UNITS = ("compute", "attention")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One requested row: its keys, and its values or the reasons why it is skipped."""
+
+    keys: Values
+    values: Values | None
+    reasons: tuple[str, ...] = ()
+
+
+def dtypes_of(spec: str | Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The name of dtypes, and the dtype of every tensor and of both kinds of math."""
+    if isinstance(spec, str):
+        return spec, dict.fromkeys((*STORED, "compute", "attention"), spec)
+    instead = {"experts": "weights", "head": "weights", "combine": "activations"}
+    instead |= {"attention": "compute"}
+    parts = (*STORED, "compute", "attention")
+    short = "-".join(spec[part] for part in ("weights", "cache", "activations", "compute"))
+    return spec.get("name", short), {
+        part: spec.get(part, spec[instead.get(part, part)]) for part in parts
+    }
+
+
+def split_name(split: Mapping[str, Any]) -> str:
+    """The name of a split: tp, and dp and ep from two on."""
+    more = [f"{key}{split[key]}" for key in ("dp", "ep") if split.get(key, 1) > 1]
+    return "-".join([f"tp{split.get('tp', 1)}", *more])
+
+
+def entry_of(spec: str | Entry, models: Mapping[str, Entry]) -> tuple[str, Entry]:
+    """The name and the shape of a model: by id, by a published name, or written out."""
+    if not isinstance(spec, str):
+        return spec["name"], spec
+    name = next(n for n, e in models.items() if spec == n or spec in e.get("aliases", ()))
+    return name, models[name]
+
+
+def reasons(
+    case: Mapping[str, Any], chip: Mapping[str, Any], links: Sequence[oracle.Link]
+) -> tuple[str, ...]:
+    """Why a chip cannot do what a case asks for; empty if it can."""
+    entry, axes, ep = case["entry"], case["axes"], case["ep"]
+    tp, cached = math.prod(axes), entry["attention"].get("K", 1)
+    experts = (entry.get("moe") or {}).get("E")
+    supported = chip["units"].get("matrix", {})
+    problems = {
+        "compute dtype": any(case["dtypes"][u] not in supported for u in ("compute", "attention")),
+        "memory": "bytes_per_s" not in chip["memory"].get(case["memory"], {}),
+        "heads": bool(entry["attention"]["N"] % tp or (cached % tp and tp % cached)),
+        "dense": ep > 1 and experts is None,
+        "experts": experts is not None and bool(experts % ep),
+        "axes": len(axes) > 1 and (ep > 1 or case["cache_split"] == "batch"),
+    }
+    found = [reason for reason, holds in problems.items() if holds]
+    joined = [oracle.why_not_joined(links, form) for form in (axes, (ep,))]
+    return tuple(dict.fromkeys([*found, *(reason for reason in joined if reason)]))
+
+
+def case_of(
+    asked: Mapping[str, Any],
+    chip: Mapping[str, Any],
+    links: tuple[oracle.Link, ...],
+    formats: Mapping[str, Any],
+    sweep: Mapping[str, Any],
+) -> Case:
+    """A case that a chip supports."""
+    level, dtypes = chip["memory"][asked["memory"]], asked["dtypes"]
+    efficiency = (chip.get("efficiency") or {}) | (sweep.get("efficiency") or {})
+    fitted = {unit: (chip.get("calibration") or {}).get(dtypes[unit]) for unit in UNITS}
+    provider = (sweep.get("prices") or {}).get("provider")
+    prices = [p for p in chip.get("prices") or [] if provider in (None, p["provider"])]
+    power = chip.get("power")
+    return Case(
+        entry=asked["entry"],
+        phase=asked["phase"],
+        bits={part: oracle.stored_bits(formats, dtypes[part]) for part in STORED},
+        peaks={u: exact(chip["units"]["matrix"][dtypes[u]]["flops_per_s"]) for u in UNITS},
+        memory_rate=exact(level["bytes_per_s"]),
+        capacity=exact(level["capacity_bytes"]) if "capacity_bytes" in level else None,
+        links=links,
+        efficiency={r: exact(efficiency.get(r, 1)) for r in oracle.RESOURCES},
+        calibrations={unit: each and calibration_of(each) for unit, each in fitted.items()},
+        axes=asked["axes"],
+        dp=asked["dp"],
+        ep=asked["ep"],
+        cache_split=asked["cache_split"],
+        routing=sweep.get("routing", "uniform"),
+        usd_per_hour=exact(prices[0]["usd_per_hour"]) if prices else None,
+        watts=exact(power["watts"]) if power else None,
+    )
+
+
+def calibration_of(fitted: Mapping[str, Any]) -> dict[str, Fraction]:
+    """Fitted shares, and the overhead of a kernel."""
+    shares = {resource: exact(fitted.get(resource, 1)) for resource in oracle.RESOURCES}
+    return {**shares, "overhead_s": exact(fitted.get("overhead_s", 0))}
+
+
+def cases(
+    sweep: Mapping[str, Any],
+    models: Mapping[str, Entry],
+    chips: Mapping[str, Any],
+    formats: Mapping[str, Any],
+) -> Iterator[tuple[Values, Case | None, tuple[str, ...]]]:
+    """Yield the keys of every case in order, and the case or the reasons why there is none."""
+    resolved, listed = oracle.resolve_chips(chips), oracle.as_list
+    for spec, phase, name, memory in product(
+        listed(sweep["models"]),
+        listed(sweep.get("phase", "decode")),
+        listed(sweep["chips"]),
+        listed(sweep.get("memory", "hbm")),
+    ):
+        chip, (model, entry), alone = resolved[name], entry_of(spec, models), False
+        networks = chip.get("networks") or {}
+        for route in oracle.routes(sweep):
+            names = route or list(networks)[:1]
+            missing = not names or not set(names) <= set(networks)
+            links = () if missing else tuple(oracle.link_of(n, networks[n]) for n in names)
+            for dtypes, split in product(listed(sweep["dtypes"]), listed(sweep["splits"])):
+                axes, dp = oracle.axes_of(split.get("tp", 1)), split.get("dp", 1)
+                ep, tp = split.get("ep", 1), math.prod(axes)
+                assert ep in (1, tp * dp)
+                if missing and alone and tp == ep == 1:
+                    continue
+                name_of_dtypes, parts = dtypes_of(dtypes)
+                asked = {
+                    "entry": entry,
+                    "phase": phase,
+                    "memory": memory,
+                    "dtypes": parts,
+                    "axes": axes,
+                    "dp": dp,
+                    "ep": ep,
+                    "cache_split": sweep.get("cache_split", "heads"),
+                }
+                keys = {
+                    "model": model,
+                    "phase": phase,
+                    "chip": name,
+                    "memory": memory,
+                    "network": None if missing else "+".join(names),
+                    "dtypes": name_of_dtypes,
+                    "split": split_name(split),
+                    "chips": tp * dp,
+                    "tp": tp,
+                    "dp": dp,
+                    "ep": ep,
+                }
+                why = reasons(asked, chip, links)
+                yield keys, None if why else case_of(asked, chip, links, formats, sweep), why
+            alone = alone or missing
+
+
+def steps_of(sweep: Mapping[str, Any], phase: str) -> list[tuple[Values, Step]]:
+    """The sizes of a sweep in order, as they are written and as a step."""
+    grid = sweep["grid"]
+    written = [axis for axis in ("B", "T", "S") if axis in grid]
+    found = []
+    for sizes in product(*(oracle.sizes_of(grid[axis]) for axis in written)):
+        keys = dict(zip(written, sizes, strict=True))
+        new = keys["S"] if phase == "prefill" else keys.get("T", 1)
+        found.append((keys, Step(keys["B"], new, keys["S"])))
+    return found
+
+
+def no_step(case_reasons: tuple[str, ...], keys: Values, step: Step) -> tuple[str, ...]:
+    """Why a step of a case is skipped; empty if it is not."""
+    more = [("B", keys["dp"] > step.B), ("T", step.T > step.S)]
+    return (*case_reasons, *(reason for reason, holds in more if holds))
+
+
+def model_rows(
+    sweep: Mapping[str, Any],
+    models: Mapping[str, Entry],
+    chips: Mapping[str, Any],
+    formats: Mapping[str, Any],
+) -> Iterator[Row]:
+    """Yield every requested row of a model sweep in order."""
+    for keys, case, why in cases(sweep, models, chips, formats):
+        for sizes, step in steps_of(sweep, keys["phase"]):
+            problems = no_step(why, keys, step)
+            values = None if problems or case is None else model_values(case, step)
+            yield Row({**keys, **sizes}, values, problems)
+
+
+def layer_rows(
+    sweep: Mapping[str, Any],
+    models: Mapping[str, Entry],
+    chips: Mapping[str, Any],
+    formats: Mapping[str, Any],
+) -> Iterator[Values]:
+    """Yield the rows of every group of every supported row in order."""
+    for keys, case, why in cases(sweep, models, chips, formats):
+        for sizes, step in steps_of(sweep, keys["phase"]):
+            if case is None or no_step(why, keys, step):
+                continue
+            for kernel in kernels(case, step):
+                row = layer_values(case, kernel)
+                group = {"group": kernel.name, "count": kernel.count}
+                yield {**keys, **sizes, **group, **row, "bound": bound_of(row)}
+
+
+def request_rows(
+    sweep: Mapping[str, Any],
+    models: Mapping[str, Entry],
+    chips: Mapping[str, Any],
+    formats: Mapping[str, Any],
+) -> Iterator[Row]:
+    """Yield the rows of a sweep of requests: each B, then each {input, output}.
+
+    The keys have no phase: a request has both.
+    """
+    prefills = {
+        tuple(value for name, value in keys.items() if name != "phase"): case
+        for keys, case, _ in cases({**sweep, "phase": "prefill"}, models, chips, formats)
+    }
+    for keys, case, why in cases({**sweep, "phase": "decode"}, models, chips, formats):
+        named = {name: value for name, value in keys.items() if name != "phase"}
+        prefill = prefills[tuple(named.values())]
+        for size, request in product(oracle.sizes_of(sweep["grid"]["B"]), sweep["requests"]):
+            problems = no_step(why, keys, Step(size, 1, request["input"] + 1))
+            values = None
+            if not problems and case is not None and prefill is not None:
+                values = request_values(prefill, case, size, request)
+            yield Row({**named, "B": size, **request}, values, problems)
+
+
+def request_values(prefill: Case, decode: Case, size: int, request: Mapping[str, int]) -> Values:
+    """Times of a request: one prefill on each replica, then every token, one by one."""
+    prompt, new = request["input"], request["output"]
+    first = times(prefill, Step(decode.dp, prompt, prompt))
+    last = prompt + new
+    steps = [times(decode, Step(size, 1, context)) for context in range(prompt + 1, last + 1)]
+    found = footprints(decode, size, last)
+    for of_step, middle in (("t_lower_s", ""), ("t_ops_s", "_ops")):
+        mean = sum((step[of_step] for step in steps), Fraction(0)) / new
+        found |= {f"ttft{middle}_s": first[of_step], f"tpot{middle}_s": mean}
+        found |= price_and_power(decode, size / mean, middle)
+    return found

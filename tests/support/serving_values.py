@@ -1,0 +1,174 @@
+"""Work, times, footprints and money of a step of a whole model, exact; an oracle.
+
+- `t_estimate_s` is null if the compute dtype of a group has no calibration. A group without FLOP
+  has the calibration of `compute`. Each group of each layer has the overhead once.
+- `fits` compares the footprint of B / dp sequences, `max_B` counts whole sequences of a replica.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import model_oracle
+import oracle
+from serving_kernels import Case, Collective, Kernel, Step, entries_held, kernels
+
+__all__ = [
+    "Values",
+    "bound_of",
+    "cache_of_one",
+    "footprints",
+    "layer_values",
+    "model_values",
+    "most_sequences",
+    "price_and_power",
+    "times",
+]
+
+Values = dict[str, Any]
+LABELS = {"t_math_s": "compute", "t_memory_s": "memory", "t_network_s": "network"}
+TWINS = ("t_lower_s", ""), ("t_ops_s", "_ops")
+
+
+def sent(case: Case, collective: Collective) -> list[Fraction]:
+    """Bytes that one chip sends on each level."""
+    parts = oracle.sent_per_byte(case.links, collective.axes, collective.kind)
+    return [collective.passes * part * collective.payload for part in parts]
+
+
+def collective_s(
+    case: Case, collective: Collective, share: Fraction, *, typical: bool = False
+) -> Fraction:
+    """The time of a collective at a share of the rates: the slowest level or its hops."""
+    terms = []
+    levels = oracle.tiers(case.links, collective.axes)
+    for (link, axes), amount in zip(levels, sent(case, collective), strict=True):
+        hop = link.typical_s if typical else link.hop_s
+        terms += [amount / (link.bytes_per_s(axes) * share)]
+        terms += [collective.passes * link.hops(axes) * hop]
+    return max(terms)
+
+
+def estimate(case: Case, kernel: Kernel) -> Fraction | None:
+    """The calibrated time of a kernel; None without a calibration."""
+    fitted = case.calibrations[kernel.unit]
+    if fitted is None:
+        return None
+    moved = kernel.weight_bytes + kernel.cache_bytes + kernel.activation_bytes
+    network = [collective_s(case, c, fitted["network"], typical=True) for c in kernel.collectives]
+    return fitted["overhead_s"] + max(
+        kernel.flops / (case.peaks[kernel.unit] * fitted["math"]),
+        moved / (case.memory_rate * fitted["memory"]),
+        sum(network, Fraction(0)),
+    )
+
+
+def layer_values(case: Case, kernel: Kernel) -> Values:
+    """Work and times of a kernel in one layer."""
+    memory_bytes, zero = kernel.weight_bytes + kernel.cache_bytes, Fraction(0)
+    rate = case.memory_rate * case.efficiency["memory"]
+    math_s = kernel.flops / (case.peaks[kernel.unit] * case.efficiency["math"])
+    memory_s, activation_s = memory_bytes / rate, kernel.activation_bytes / rate
+    share = case.efficiency["network"]
+    network_s = sum((collective_s(case, c, share) for c in kernel.collectives), zero)
+    return {
+        "flops": kernel.flops,
+        "weight_bytes": kernel.weight_bytes,
+        "cache_bytes": kernel.cache_bytes,
+        "activation_bytes": kernel.activation_bytes,
+        "memory_bytes": memory_bytes,
+        "network_bytes": sum((sum(sent(case, c)) for c in kernel.collectives), zero),
+        "t_math_s": math_s,
+        "t_memory_s": memory_s,
+        "t_network_s": network_s,
+        "t_activation_s": activation_s,
+        "t_lower_s": max(math_s, memory_s, network_s),
+        "t_ops_s": max(math_s, memory_s + activation_s, network_s),
+        "t_upper_s": math_s + memory_s + activation_s + network_s,
+        "t_estimate_s": estimate(case, kernel),
+    }
+
+
+def bound_of(row: Values) -> str:
+    """What takes longest; a tie goes to compute, then to memory."""
+    return next(LABELS[name] for name in LABELS if row[name] == max(row[n] for n in LABELS))
+
+
+def times(case: Case, step: Step) -> Values:
+    """Work and times of a step: the sums over all kernels of all layers."""
+    total: Values = {}
+    for kernel in kernels(case, step):
+        for name, value in layer_values(case, kernel).items():
+            before = total.get(name, Fraction(0))
+            total[name] = None if None in (before, value) else before + kernel.count * value
+    return {**total, "t_lower_s": max(total[name] for name in LABELS)}
+
+
+def cache_of_one(case: Case, context: int) -> Fraction:
+    """Bytes of the cache of one sequence on each chip of its replica."""
+    a = case.entry["attention"]
+    latent = a.get("kind") == "mla"
+    elements = Fraction(a["kv_rank"] + a["rope"] if latent else 2 * a["K"] * a["H"])
+    layers = model_oracle.each_layer(case.entry)
+    entries = sum(entries_held(context, window) for window, _ in layers)
+    return entries * elements * case.bits["cache"] / 8 / case.cache_shares
+
+
+def weights_on_chip(case: Case) -> Fraction:
+    """Bytes of the parameters of one chip."""
+    entry = case.entry
+    sparse = sum(has_experts for _, has_experts in model_oracle.each_layer(entry))
+    routed = sparse * entry["moe"]["E"] * 3 * entry["D"] * entry["moe"]["Fe"] if sparse else 0
+    tables = Fraction(entry["V"] * entry["D"]) * (1 if entry.get("tied") else 2)
+    others = model_oracle.parameters(entry) - routed - tables
+    bits = (others * case.bits["weights"] + tables * case.bits["head"]) / case.tp
+    bits += routed * case.bits["experts"] / (case.tp if case.ep == 1 else case.ep)
+    return bits / 8
+
+
+def footprints(case: Case, sequences: int, context: int) -> Values:
+    """What a step takes of the memory of one chip."""
+    weights, cache = weights_on_chip(case), cache_of_one(case, context) * sequences / case.dp
+    return {
+        "weights_footprint_bytes": weights,
+        "cache_footprint_bytes": cache,
+        "footprint_bytes": weights + cache,
+        "fits": None if case.capacity is None else weights + cache <= case.capacity,
+        "max_B": most_sequences(case, context),
+    }
+
+
+def most_sequences(case: Case, context: int) -> int | None:
+    """The most sequences that fit: a whole number in each replica."""
+    if case.capacity is None:
+        return None
+    free = case.capacity - weights_on_chip(case)
+    return case.dp * max(math.floor(free / cache_of_one(case, context)), 0)
+
+
+def price_and_power(case: Case, tokens_per_s: Fraction, suffix: str) -> Values:
+    """Dollars of a million tokens, and joules of one, of all chips."""
+    usd = joules = None
+    if case.usd_per_hour is not None:
+        usd = case.chips * case.usd_per_hour / 3600 / tokens_per_s * 10**6
+    if case.watts is not None:
+        joules = case.chips * case.watts / tokens_per_s
+    return {
+        "tokens_per_s" + suffix: tokens_per_s,
+        "tokens_per_s_per_chip" + suffix: tokens_per_s / case.chips,
+        "usd_per_mtok" + suffix: usd,
+        "j_per_token" + suffix: joules,
+    }
+
+
+def model_values(case: Case, step: Step) -> Values:
+    """Every computed column of a model's row."""
+    row = times(case, step)
+    found = {**row, **footprints(case, step.B, step.S), "bound": bound_of(row)}
+    for time, suffix in TWINS:
+        found |= price_and_power(case, step.B * step.T / row[time], suffix)
+        found["mfu" + suffix] = row["t_math_s"] * case.efficiency["math"] / row[time]
+        found["mbu" + suffix] = row["memory_bytes"] / (row[time] * case.memory_rate)
+    return found
