@@ -12,12 +12,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.models.groups import ONCE, touched_experts
+from rooflines.models.groups import ONCE, TOUCHED, touched_experts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from rooflines.models.groups import Group, Step, Terms
+    from rooflines.models.groups import Group, Terms
     from rooflines.serving.case import Case
     from rooflines.serving.times import KernelTimes
 
@@ -127,25 +127,31 @@ class StepLines:
 
 
 class WholeTimes(NamedTuple):
-    """The times of a kernel in all its layers, by extents [unit]; as `KernelTimes`."""
+    """The times of a kernel in all its layers [unit].
+
+    Attributes:
+        group: The kernel's group.
+        math, cache, activation: By extents.
+        weights, expert: As in `Lines`.
+        network: Of every collective, by extents, and its latency.
+    """
 
     group: Group
     math: Whole
-    memory: Whole
+    cache: Whole
     activation: Whole
+    weights: int
+    expert: int
     network: tuple[tuple[Whole, int], ...]
 
-    def at(self, step: Step) -> Lines:
-        """The lines at the sizes of a step of one sequence."""
-        extents = {**self.group.extents(step), "touched": Fraction(0)}
-        once = self.memory.get(ONCE, 0)
-        expert = sum(unit for dims, unit in self.memory.items() if "touched" in dims)
+    def at(self, extents: Mapping[str, int | Fraction]) -> Lines:
+        """The lines at the extents of one sequence."""
         return Lines(
             _at(self.math, extents),
-            _at(self.memory, extents) - once,
+            _at(self.cache, extents),
             _at(self.activation, extents),
-            once,
-            expert,
+            self.weights,
+            self.expert,
             tuple((_at(sending, extents), latency) for sending, latency in self.network),
         )
 
@@ -176,9 +182,17 @@ class CaseLines:
         def whole(terms: Terms) -> Whole:
             return {dims: int(seconds * units) for dims, seconds in terms.items()}
 
+        memory = whole(times.memory)
+        weights, expert = memory.pop(ONCE, 0), memory.pop(TOUCHED, 0)
         network = ((whole(sent.sending), int(sent.latency_s * units)) for sent in times.network)
         return WholeTimes(
-            group, whole(times.math), whole(times.memory), whole(times.activation), tuple(network)
+            group,
+            whole(times.math),
+            memory,
+            whole(times.activation),
+            weights,
+            expert,
+            tuple(network),
         )
 
     def at(self, context: int, new: int = 1) -> StepLines:
@@ -189,7 +203,11 @@ class CaseLines:
             new: T, new tokens of each; in prefill all are new [1].
         """
         step = self.case.step(1, context, new)
-        lines = [kernel.at(step) for kernel in self.kernels]
+        extents: dict[int | None, Mapping[str, int | Fraction]] = {}
+        for times in self.kernels:
+            if times.group.moe is None and times.group.window not in extents:
+                extents[times.group.window] = times.group.extents(step)
+        lines = [times.at(extents[times.group.window]) for times in self.kernels]
         experts = None
         for index, kernel in enumerate(self.case.kernels):
             moe = kernel.group.moe
@@ -214,4 +232,6 @@ def _coefficients(times: KernelTimes) -> Iterator[Fraction]:
 
 
 def _at(terms: Whole, extents: Mapping[str, int | Fraction]) -> int:
-    return sum(unit * math.prod(int(extents[dim]) for dim in dims) for dims, unit in terms.items())
+    return sum(
+        unit * math.prod([int(extents[dim]) for dim in dims]) for dims, unit in terms.items()
+    )
