@@ -12,7 +12,6 @@ from rooflines.basics.numbers import exact
 from rooflines.catalogue.lacking import not_joined
 from rooflines.model.columns import FOUND, NEVER, UNKNOWN
 from rooflines.model.network import BETWEEN, most_chips
-from rooflines.model.resources import RESOURCES
 from rooflines.model.step_columns import (
     CAPACITY_UNKNOWN,
     HEADS,
@@ -27,6 +26,7 @@ from rooflines.models.split import Split
 from rooflines.serving.lines import CaseLines
 from rooflines.serving.rows import key_columns
 from rooflines.serving.solving import (
+    NETWORK,
     Solution,
     context_ceiling,
     critical_batch,
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from rooflines.serving.sweep import ModelSweep
 
 __all__ = ["all_step_thresholds", "step_thresholds"]
-
-NETWORK = RESOURCES[-1].bound
 
 
 class Row(NamedTuple):

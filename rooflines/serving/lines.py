@@ -82,7 +82,7 @@ class Experts(NamedTuple):
 
     @property
     def decay(self) -> float:
-        """Logarithm of the share of the unused experts that a sequence more uses [1]."""
+        """How fast unused experts get fewer: as exp(-decay B) [1]."""
         return -float(self.tokens) * math.log1p(-self.k / self.E)
 
 

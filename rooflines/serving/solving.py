@@ -1,11 +1,11 @@
-"""What whole models are solved for, exact: batches, contexts and numbers of chips.
+"""Critical batches, batches within a time and context ceilings of a case, exact.
 
-With S and T fixed, t_math = m B. t_memory = c B + w + e touched(B) is concave, as the number of
+With S and T fixed, t_math = m B. t_memory = w + c B + e touched(B) is concave, as the number of
 experts touched is, and positive at 0: t_math overtakes it once if m > c, else never. The time of a
-collective is max(s B, l), so t_network is convex and at least B times the sum of all s: t_math
-never reaches it if that sum is more than m; else t_math - t_network is concave, does not fall
-as B grows and starts at or below zero: t_math overtakes it once. From the larger of the two batches
-on, every batch is compute-bound.
+collective is max(s B, l), so t_network is convex, and at least B times the sum of all s: t_math
+never reaches it if that sum is more than m; else t_math - t_network is concave, does not fall as B
+grows and is at most 0 at first: t_math overtakes it once. From the larger of the two batches on,
+every batch is compute-bound.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
     from rooflines.serving.lines import CaseLines, Experts, Lines, StepLines
 
-__all__ = ["Solution", "context_ceiling", "critical_batch", "first", "largest_within"]
+__all__ = ["NETWORK", "Solution", "context_ceiling", "critical_batch", "largest_within"]
 
-_, MEMORY, NETWORK = (resource.bound for resource in RESOURCES)
+BOUNDS = {resource.name: resource.bound for resource in RESOURCES}
+MEMORY, NETWORK = BOUNDS["memory"], BOUNDS["network"]
 
 ROUNDED = 2.0**-52
 """Newton's method ends with a step that is no larger share of the batch [1]."""
@@ -142,8 +143,8 @@ def real_batch(total: Lines, experts: Experts, start: float) -> float:
         batch = Fraction(real)
         touched = experts.touched(batch)
         ahead = gain * batch - total.weights - total.expert * touched
-        more = float(total.expert * (experts.E - touched)) * experts.decay
-        step = float(ahead) / (float(gain) - more)
+        slope = gain - total.expert * (experts.E - touched) * Fraction(experts.decay)
+        step = float(ahead / slope)
         real -= step
     return real
 
@@ -166,21 +167,21 @@ def beyond_network(step: StepLines) -> Crossing | None:
     return crossing(Fraction(0))
 
 
-def largest_within(step: StepLines, seconds: Fraction, time: str, replicas: int) -> int | None:
+def largest_within(step: StepLines, target: Fraction, time: str, replicas: int) -> int | None:
     """The largest batch whose step takes at most a time [1].
 
     Args:
         step: The lines of the step.
-        seconds: The time, in units of the lines.
-        time: `t_lower_s` or `t_ops_s`.
+        target: The time, in units of the lines.
+        time: Which time of the step it is: `t_lower_s` or `t_ops_s`.
         replicas: dp: no batch is smaller [1].
 
     Returns:
         0 if no batch is as fast; None if the batch is `LARGEST_COUNT` or more.
     """
     of_batch = step.lower if time == "t_lower_s" else step.ops
-    slow = first(lambda batch: of_batch(batch) > seconds, replicas)
-    if slow > LARGEST_COUNT:
+    slow = first(lambda batch: of_batch(batch) > target, replicas)
+    if slow >= LARGEST_COUNT:
         return None
     return slow - 1 if slow > replicas else 0
 
