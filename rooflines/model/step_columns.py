@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rooflines.model.columns import Column
+from rooflines.model.columns import OUTCOMES, Column
 from rooflines.model.resources import RESOURCES
 
 __all__ = [
+    "CAPACITY_UNKNOWN",
+    "HEADS",
     "LAYERS",
     "LAYER_TEXTS",
+    "OF_SPLIT",
     "REQUEST_METRICS",
     "STEP_KEYS",
+    "STEP_LIMITS",
     "STEP_METRICS",
+    "STEP_OUTCOMES",
     "STEP_TEXTS",
     "TWIN",
     "layer_columns",
     "step_columns",
+    "step_threshold_columns",
 ]
 
 STEP_KEYS = (
@@ -32,6 +38,9 @@ STEP_KEYS = (
     Column("dp", "1", "replicas, which share the sequences"),
     Column("ep", "1", "chips that share the experts; 1: as the rest"),
 )
+
+OF_SPLIT = ("split", "chips", "tp", "dp", "ep")
+"""Keys that say how chips share the model."""
 
 KEY_TEXTS = tuple(column.name for column in STEP_KEYS if not column.unit)
 STEP_TEXTS = (*KEY_TEXTS, "price_provider", "price_date")
@@ -205,3 +214,80 @@ def layer_columns(*, new_tokens: bool = False) -> tuple[Column, ...]:
     """
     sizes = _sizes(new_tokens=new_tokens, requests=False)
     return (*STEP_KEYS, *sizes, *LAYERS, *WORKS, *TIMES, LAYER_OPS, UPPER, ESTIMATE, LAYER_BOUND)
+
+
+CAPACITY_UNKNOWN = "capacity-unknown"
+STEP_OUTCOMES = (*OUTCOMES, CAPACITY_UNKNOWN)
+"""What a threshold of a whole model is."""
+
+HEADS = "heads"
+STEP_LIMITS = (*(resource.bound for resource in RESOURCES), HEADS)
+"""What limits a threshold of a whole model."""
+
+SOLUTION = (
+    Column(
+        "target_s",
+        "s",
+        "time of a step for `max_B_latency`; a row for every target",
+        null="no target, or axis is S or chips",
+    ),
+    Column("time", "", "which time of a step must keep the target", null="as for `target_s`"),
+    Column(
+        "outcome",
+        "",
+        f"what the solution is: {', '.join(STEP_OUTCOMES)}; always: every batch is compute-bound; "
+        "without-end: every long context has a compute-bound batch",
+    ),
+    Column(
+        "critical_exact",
+        "1",
+        "axis B: real batch at which t_math overtakes t_memory and t_network; axis S: real context "
+        "at which a sequence more adds as much t_memory as t_math",
+        null="see outcome: never or without-end; or axis is chips",
+    ),
+    Column(
+        "critical",
+        "1",
+        "axis B: smallest batch that is compute-bound, from dp on; axis S: largest context at "
+        "which some batch is; axis chips: fewest of 1, 2, 4, ... chips in tensor parallelism "
+        "whose memory holds weights and caches",
+        null="see outcome: all but found and always",
+    ),
+    Column(
+        "limit",
+        "",
+        "axis B: bottleneck of a sequence less than `critical`; axis S: bottleneck of longer "
+        "contexts; outcome never: what rules it out; axis chips: what forbids more chips, heads "
+        "or the network",
+        null="outcome always or without-end; axis chips: outcome found or capacity-unknown",
+    ),
+    Column(
+        "max_B_fit",
+        "1",
+        "most sequences whose caches fit beside the weights; axis chips: on `critical` chips",
+        null="the capacity is unknown; axis is S; axis chips: outcome is not found",
+    ),
+    Column(
+        "max_B_latency",
+        "1",
+        "most sequences whose step takes at most `target_s`, from dp on; 0: none",
+        null="no target; 2^62 or more",
+    ),
+)
+
+
+def step_threshold_columns(*, new_tokens: bool = False) -> tuple[Column, ...]:
+    """The columns of thresholds of whole models, in order.
+
+    Args:
+        new_tokens: Whether the grid of any sweep has T.
+    """
+    return (
+        Column("sweep", "", "name of the sweep"),
+        *(replace(key, null="axis is chips") if key.name in OF_SPLIT else key for key in STEP_KEYS),
+        Column("axis", "", "what is solved for: B, S or chips"),
+        replace(SEQUENCES, null="axis is B or S"),
+        *((replace(NEW, null="axis is chips, or the grid has no T"),) if new_tokens else ()),
+        replace(CONTEXT, null="axis is S"),
+        *SOLUTION,
+    )
