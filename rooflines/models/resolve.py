@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
@@ -15,7 +16,18 @@ from rooflines.models.shape import Shape, checked
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["models_of"]
+__all__ = ["model_named", "models_of"]
+
+
+def model_named(text: str) -> Model:
+    """A model by its id, a published name, or the path of a config.json or of its folder.
+
+    Raises:
+        RooflinesError: There is none; close names are told.
+    """
+    if text.endswith(".json") or Path(text).is_dir():
+        return from_hf(text)
+    return load(text)
 
 
 def models_of(forms: Sequence[object]) -> dict[str, Model]:
