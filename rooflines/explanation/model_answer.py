@@ -17,6 +17,7 @@ from rooflines.model.resources import RATES, RESOURCES
 from rooflines.models.dtypes import step_dtypes
 from rooflines.serving.critical import step_thresholds
 from rooflines.serving.layers import kernel_rows
+from rooflines.serving.lines import CaseLines
 from rooflines.serving.rows import step_rows
 from rooflines.serving.step_rates import StepRates
 from rooflines.serving.sweep import checked_model_sweep
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from rooflines.serving.case import Case
     from rooflines.serving.sweep import ModelSweep
 
-__all__ = ["Experts", "ModelExplanation", "explain_model"]
+__all__ = ["Experts", "ModelExplanation", "explain_model", "explained_model"]
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,8 @@ class ModelExplanation(Shown):
         dtypes: The same question with every tensor and product in another format that the chip
             computes in, quickest first, with `bound`, `t_lower_s` [s] and `fits`.
         capacity_bytes: Capacity of the memory level [byte]; None: not published.
-        watts: Design power of one chip [W]; None: not published.
+        per_sequence_s: What every further sequence adds to the time of compute, of memory (by its
+            cache) and of the network (by what is sent), by bottleneck [s].
         numbers: The chip's numbers that were used, with `source`, `confidence` and remarks.
         documents: Title and address of the sources that are documents, by id.
     """
@@ -85,7 +87,7 @@ class ModelExplanation(Shown):
     changes: Sequence[Change]
     dtypes: Sequence[Mapping[str, Any]]
     capacity_bytes: float | None
-    watts: float | None
+    per_sequence_s: Mapping[str, float]
     numbers: Sequence[Mapping[str, Any]]
     documents: Mapping[str, Mapping[str, str]]
 
@@ -158,10 +160,10 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         network=network,
         memory=memory,
     )
-    return _explained(sweep)
+    return explained_model(sweep)
 
 
-def _explained(sweep: ModelSweep) -> ModelExplanation:
+def explained_model(sweep: ModelSweep) -> ModelExplanation:
     """The explanation of the only row of a sweep."""
     (block,) = sweep.blocks
     (case,) = block.cases
@@ -192,7 +194,7 @@ def _explained(sweep: ModelSweep) -> ModelExplanation:
         changes=list(_changes(rates, row)),
         dtypes=_other_dtypes(sweep, row),
         capacity_bytes=chip.memory[case.memory].capacity_bytes,
-        watts=chip.power.watts if chip.power else None,
+        per_sequence_s=_per_sequence(case, step),
         numbers=numbers,
         documents=documents_of(numbers),
     )
@@ -232,6 +234,17 @@ def _changes(rates: StepRates, row: Mapping[str, Any]) -> Iterator[Change]:
             per_s=per_s[resource.name],
             needed_per_s=None if factor is None else per_s[resource.name] * factor,
         )
+
+
+def _per_sequence(case: Case, step: Step) -> dict[str, float]:
+    """How the times grow with B, without the experts that further tokens touch [s]."""
+    lines = CaseLines(case)
+    total = lines.at(step.S, step.T).total
+    slopes = (total.math, total.memory, sum(slope for slope, _ in total.exchanges))
+    return {
+        resource.bound: slope / lines.per_s
+        for resource, slope in zip(RESOURCES, slopes, strict=True)
+    }
 
 
 def _experts(case: Case, step: Step) -> Experts | None:

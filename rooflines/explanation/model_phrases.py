@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.text import count, significant
 from rooflines.explanation.sheet import Bar, Line, Section, Sheet
 from rooflines.explanation.wording import (
+    DIGITS,
     crossover,
     origins,
     percent,
     rates,
     seconds,
     si,
+    unbroken,
     work_at_rate,
 )
-from rooflines.model.columns import ALWAYS, ENDLESS, FOUND, NEVER
+from rooflines.model.columns import ALWAYS, ENDLESS, FOUND, NEVER, UNKNOWN
 from rooflines.model.step_columns import HEADS
 from rooflines.models.cache import BY_BATCH
 from rooflines.models.shape import DECODE
@@ -23,20 +25,22 @@ from rooflines.models.shape import DECODE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rooflines.explanation.model_answer import ModelExplanation
+    from rooflines.explanation.model_answer import Experts, ModelExplanation
 
 __all__ = ["sheet"]
 
-MOST_GROUPS = 5
+MOST_GROUPS = 4
 """Groups of kernels named [1]."""
 
 MOST_DTYPES = 3
 """Formats named [1]."""
 
+CENTS = 0.1
+"""Prices from here on have cents [USD]."""
+
 
 def sheet(explanation: ModelExplanation) -> Sheet:
     """What is shown of a model."""
-    quicker = list(_quicker(explanation))
     return Sheet(
         asked=_asked(explanation),
         finding=_finding(explanation),
@@ -44,12 +48,12 @@ def sheet(explanation: ModelExplanation) -> Sheet:
         bars=[Bar(used.bound, used.time_s, work_at_rate(used)) for used in explanation.uses],
         facts=list(_facts(explanation)),
         sections=[
-            Section("Time by group, one kernel after another:", list(_groups(explanation))),
             Section(
-                "Compute-bound from this size on, the other as it is:", list(_sizes(explanation))
+                "Time by group, kernel after kernel (softmax, norms and rotary left out):",
+                list(_groups(explanation)),
             ),
+            Section(_from_where(explanation), list(_sizes(explanation))),
             _changes(explanation),
-            *([Section("Quicker with one format for all:", quicker)] if quicker else []),
         ],
         name=explanation.name,
         origins=list(origins(explanation.numbers)),
@@ -86,21 +90,28 @@ def _facts(explanation: ModelExplanation) -> Iterator[Line]:
     hops = [f"; hops at least {seconds(u.latency_s)}" for u in explanation.uses if u.latency_s]
     text = (
         f"{seconds(row['t_lower_s'])} with full overlap, {seconds(row['t_ops_s'])} kernel after "
-        f"kernel, {seconds(row['t_upper_s'])} without overlap"
+        f"kernel, {seconds(row['t_upper_s'])} without"
     )
     label = "time" if row["phase"] == DECODE else "TTFT"
     yield Line(label, "", "".join([text, *hops]))
     if row["t_estimate_s"] is not None:
         yield Line("estimate", "", f"{seconds(row['t_estimate_s'])}, calibrated to measurements")
-    yield Line("left out", "", "softmax, norms and rotary embeddings")
     yield Line("tokens/s", "", _tokens(explanation))
+    if quicker := list(_quicker(explanation)):
+        yield Line("quicker", "", ", ".join(quicker))
     if explanation.experts is not None:
-        routing, touched, number = vars(explanation.experts).values()
-        text = f"{routing} routing: {significant(touched)} of {number} read in a layer"
-        yield Line("experts", "", text)
+        yield Line("experts", "", _experts(explanation.experts))
     yield Line("fits", "", _fits(explanation))
-    if costs := list(_costs(explanation)):
-        yield Line("costs", "", f"at full overlap {', '.join(costs)}")
+    if row["fits"] is not False and (costs := list(_costs(explanation))):
+        yield Line("costs", "", f"at best {', '.join(costs)}")
+
+
+def _experts(experts: Experts) -> str:
+    """How many experts are read; fewer than all are never told as all."""
+    some = significant(experts.touched, DIGITS)
+    if some == f"{experts.E}" and experts.touched < experts.E:
+        some = "almost all"
+    return f"{experts.routing} routing: {some} of {experts.E} in a layer are read"
 
 
 def _peaks(explanation: ModelExplanation) -> str:
@@ -140,17 +151,33 @@ def _fewest(explanation: ModelExplanation) -> str:
     """The fewest chips that hold weights and caches, in tensor parallelism."""
     (fewest,) = (each for each in explanation.thresholds if each["axis"] == "chips")
     if fewest["outcome"] == FOUND:
-        return f"tp{fewest['critical']} is enough"
-    return f"no tp is enough that {'the heads' if fewest['limit'] == HEADS else 'a network'} allows"
+        return f"tp={fewest['critical']} is enough"
+    if fewest["outcome"] == UNKNOWN:
+        return "not known whether any tp is enough"
+    return f"no tp is enough that the {fewest['limit']} allow{'s' * (fewest['limit'] != HEADS)}"
 
 
 def _costs(explanation: ModelExplanation) -> Iterator[str]:
+    """Money and energy of tokens at the bound."""
     row = explanation.row
     if row["usd_per_mtok"] is not None:
-        price = f"${significant(row['usd_per_mtok'])} per million tokens"
-        yield f"{price} ({row['price_provider']}, {row['price_date']})"
+        price = row["usd_per_mtok"]
+        text = f"{price:,.2f}" if price >= CENTS else significant(price)
+        yield f"${text} a million tokens ({row['price_provider']}, {row['price_date']})"
     if row["j_per_token"] is not None:
-        yield f"{significant(row['j_per_token'])} J a token at {explanation.watts:,.10g} W a chip"
+        yield f"{significant(row['j_per_token'])} J a token"
+
+
+def _quicker(explanation: ModelExplanation) -> Iterator[str]:
+    """The formats in which a step is quickest, if it is quicker than now."""
+    row = explanation.row
+    for other in explanation.dtypes[:MOST_DTYPES]:
+        if other["t_lower_s"] < row["t_lower_s"]:
+            fits = "; fits" if other["fits"] and not row["fits"] else ""
+            yield (
+                f"all {other['dtypes']}: {unbroken(other['t_lower_s'])} "
+                f"({other['bound']}-bound{fits})"
+            )
 
 
 def _groups(explanation: ModelExplanation) -> Iterator[Line]:
@@ -170,36 +197,47 @@ def _groups(explanation: ModelExplanation) -> Iterator[Line]:
         yield Line(f"{len(rest)} others", percent(time_s / total), seconds(time_s))
 
 
+def _from_where(explanation: ModelExplanation) -> str:
+    """The title of the thresholds."""
+    context = ", and up to this context" if explanation.row["phase"] == DECODE else ""
+    return f"Compute-bound from this batch on{context}:"
+
+
 def _sizes(explanation: ModelExplanation) -> Iterator[Line]:
     """From which batch on it is compute-bound, and up to which context some batch is."""
     for row in explanation.thresholds:
         if row["axis"] == "B":
-            yield _batch(row)
+            yield _batch(explanation, row)
         elif row["axis"] == "S":
             yield _context(row)
 
 
-def _batch(threshold: Mapping[str, Any]) -> Line:
+def _batch(explanation: ModelExplanation, threshold: Mapping[str, Any]) -> Line:
     outcome, exact, fit = (threshold[key] for key in ("outcome", "critical_exact", "max_B_fit"))
     if outcome == FOUND:
-        room = f"; {fit:,} fit" if fit is not None and fit < threshold["critical"] else ""
+        room = ""
+        if fit is not None and fit < threshold["critical"]:
+            room = f"; {fit or 'none'} fit{'s' * (fit <= 1)}"
         return Line("B", f"{threshold['critical']}", f"crossover {crossover(exact)}{room}")
     if outcome == ALWAYS:
         return Line("B", "any", "compute-bound at every batch")
     if outcome == NEVER:
-        limit = threshold["limit"]
-        return Line("B", "never", f"a sequence adds no less {limit} time than compute time")
+        adds = explanation.per_sequence_s
+        math, other = seconds(adds["compute"]), seconds(adds[threshold["limit"]])
+        text = f"each sequence adds {math} of compute, {other} of {threshold['limit']} time"
+        return Line("B", "never", text)
     return Line("B", outcome, f"crossover {exact:.4g}, beyond 2^62")
 
 
 def _context(threshold: Mapping[str, Any]) -> Line:
-    outcome, limit = threshold["outcome"], threshold["limit"]
+    outcome, critical, limit = (threshold[key] for key in ("outcome", "critical", "limit"))
     if outcome == FOUND:
-        text = f"longer contexts are {limit}-bound at every batch"
-        return Line("S", f"≤ {threshold['critical']}", text)
+        return Line("S", f"≤ {critical}", f"with a large batch; longer contexts are {limit}-bound")
     if outcome == ENDLESS:
         return Line("S", "any", "every long context has a compute-bound batch")
-    return Line("S", outcome, f"{limit}-bound at every batch and context")
+    if outcome == NEVER:
+        return Line("S", "never", "no batch is compute-bound at any context")
+    return Line("S", outcome, f"crossover {threshold['critical_exact']:.4g}, beyond 2^62")
 
 
 def _changes(explanation: ModelExplanation) -> Section:
@@ -208,13 +246,3 @@ def _changes(explanation: ModelExplanation) -> Section:
         return Section("At these sizes it is compute-bound as it is.")
     lines = list(rates(explanation.changes, explanation.uses))
     return Section("or with this, all else equal:", lines)
-
-
-def _quicker(explanation: ModelExplanation) -> Iterator[Line]:
-    """The formats in which a step is quickest, if it is quicker than now."""
-    for other in explanation.dtypes[:MOST_DTYPES]:
-        if other["t_lower_s"] < explanation.row["t_lower_s"]:
-            room = "" if other["fits"] in (None, explanation.row["fits"]) else "; it fits"
-            yield Line(
-                other["dtypes"], seconds(other["t_lower_s"]), f"{other['bound']}-bound{room}"
-            )

@@ -128,7 +128,7 @@ def _place_unknown(known: ModelWords, word: str, chips: Iterable[str]) -> None:
         raise RooflinesError(
             "the question",
             f"has {quote(word)}, which is no model, size, chip or format",
-            f"leave it out, or correct it; {HOW}",
+            f"leave it out, or correct it; {HOW}, and a format such as bf16",
             close=[name for close in kinds.values() for name in close],
         )
     known.take(alike[0], word)
@@ -164,14 +164,12 @@ def model_sweep_of(  # noqa: PLR0913, the parts of a question
     asked = model if isinstance(model, Model) else model_named(model)
     if network := options.get("network"):
         options["network"] = networks_on(network, chips[chip], chip)
-    if isinstance(dtypes, str) and "=" in dtypes:
-        dtypes = _by_key(dtypes, "dtypes", LIST_FORMATS)
     keys = {
         "models": [asked.name],
         "grid": _grid(sizes),
-        "dtypes": [DEFAULT if dtypes is None else dtypes],
+        "dtypes": [DEFAULT if dtypes is None else _dtypes(dtypes)],
         "chips": [chip],
-        "splits": [{} if split is None else _by_key(split, "split", "write tp=8, or tp=4,dp=2")],
+        "splits": [{} if split is None else _split(split)],
         "thresholds": list(AXES),
         **{key: value for key, value in options.items() if value is not None},
     }
@@ -191,24 +189,39 @@ def _grid(sizes: Mapping[str, object]) -> dict[str, object]:
                 mistakes.add(RooflinesError(f"size {letter}", "is no size of a model", HOW))
         if missing := [letter for letter in ("B", "S") if letter not in sizes]:
             mistakes.add(RooflinesError("sizes", f"lack {' and '.join(missing)}", HOW))
-    return dict(sizes)
+    return {letter: sizes[letter] for letter in SIZES if letter in sizes}
 
 
-def _by_key(form: object, place: str, fix: str) -> object:
-    """Values by key, of a text such as `tp=8,dp=2`; anything else as it is.
+def _dtypes(form: object) -> object:
+    """Dtypes as a config has them: a format, or dtypes by class of tensors."""
+    with placed("dtypes"):
+        if not isinstance(form, str):
+            return form
+        if "=" in form:
+            return _by_key(form, LIST_FORMATS)
+        one_of(form, dtype_entries().formats, "no format", LIST_FORMATS)
+    return form
+
+
+def _split(form: object) -> object:
+    """A split as a config has it."""
+    with placed("split"):
+        return _by_key(form, "write tp=8, or tp=4,dp=2") if isinstance(form, str) else form
+
+
+def _by_key(text: str, fix: str) -> dict[str, str]:
+    """Values by key, of a text such as `tp=8,dp=2`.
 
     Raises:
         RooflinesError: A part is no KEY=VALUE, or a key is there twice.
     """
-    if not isinstance(form, str):
-        return form
     values: dict[str, str] = {}
-    for part in form.split(","):
+    for part in text.split(","):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
-            raise RooflinesError(place, f"has {quote(part)}, which is no KEY=VALUE", fix)
+            raise RooflinesError("", f"has {quote(part)}, which is no KEY=VALUE", fix)
         if key in values:
-            raise RooflinesError(place, f"gives {quote(key)} twice", fix)
+            raise RooflinesError("", f"gives {quote(key)} twice", fix)
         values[key] = value
     return values
 
@@ -234,6 +247,8 @@ def _in_words(error: RooflinesError, chip: Chip) -> RooflinesError:
         elif " memory level " in problem:
             has = ", ".join(name for name, level in chip.memory.items() if level.bytes_per_s)
             fix = f"choose one of its memory levels with a bandwidth: {has}"
+        elif "chips at most" in problem:
+            fix = f"ask for fewer chips, or networks with more: {', '.join(chip.networks)}"
         elif "replicas" in problem:
             fix = "ask for more sequences, or fewer replicas"
     return RooflinesError(place, problem, fix, close=error.close, file=error.file)

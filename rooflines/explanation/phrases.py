@@ -12,6 +12,7 @@ from rooflines.explanation.wording import (
     DIGITS,
     NO_BREAK,
     apart,
+    crossover,
     origins,
     percent,
     rates,
@@ -104,15 +105,6 @@ def _fits(explanation: Answer) -> str:
     return f"{'yes' if row['fits'] else 'no'}: {room}"
 
 
-def _crossover(size: float) -> str:
-    """A real size, with two decimals or as many as tell it from a whole number."""
-    for decimals in range(2, 12):
-        text = f"{size:,.{decimals}f}"
-        if size == round(size) or text.rstrip("0")[-1] != ".":
-            break
-    return text.rstrip("0").rstrip(".")
-
-
 def _sizes(explanation: Answer) -> Iterator[Line]:
     """From which size on it is compute-bound, along every axis, the others as they are."""
     for axis, rows in groupby(explanation.thresholds, key=lambda row: str(row["axis"])):
@@ -125,7 +117,7 @@ def _sizes(explanation: Answer) -> Iterator[Line]:
 def _size(explanation: Answer, threshold: Mapping[str, Any]) -> Line:
     axis, outcome, exact = (threshold[key] for key in ("axis", "outcome", "critical_exact"))
     if outcome == FOUND:
-        text = f"crossover {_crossover(exact)}"
+        text = f"crossover {crossover(exact)}"
         if threshold["critical_rule"]:
             text += f"; rule of thumb {significant(threshold['critical_rule'], DIGITS)}"
         return Line(axis, f"{threshold['critical']}", text)

@@ -20,6 +20,7 @@ __all__ = [
     "DIGITS",
     "NO_BREAK",
     "apart",
+    "crossover",
     "origins",
     "percent",
     "rates",
@@ -75,6 +76,15 @@ def apart(one: float, other: float) -> tuple[str, str]:
     return first, second
 
 
+def crossover(size: float) -> str:
+    """A real size, with two decimals or as many as tell it from a whole number."""
+    for decimals in range(2, 12):
+        text = f"{size:,.{decimals}f}"
+        if size == round(size) or text.rstrip("0")[-1] != ".":
+            break
+    return text.rstrip("0").rstrip(".")
+
+
 def rounded(value: float, digits: int, *, up: bool) -> float:
     """A number above zero to a few digits, never on the other side of what it bounds."""
     scale = 10.0 ** (digits - 1 - math.floor(math.log10(value)))
@@ -128,7 +138,9 @@ def origins(numbers: Iterable[Mapping[str, Any]]) -> Iterator[Origin]:
         first = of_part[0]
         head, _, rest = path.partition(".")
         name = rest.rpartition(".")[2]
-        part = {"units": f"{name} peak", "memory": name, "networks": name}.get(head, head)
+        part = {"units": f"{name} peak", "memory": name, "networks": name, "prices": "price"}.get(
+            head, head
+        )
         sources = dict.fromkeys(
             source for number in of_part for source in str(number["source"] or "").split(", ")
         )
@@ -157,6 +169,8 @@ def _value(number: Mapping[str, Any], head: str) -> str:
         "links": lambda: f"{value:.0f} links" if value != 1 else "1 link",
         "domain": lambda: f"{value:.0f} chips",
         "ring_multiple": lambda: f"rings of {value:.0f}",
+        "watts": lambda: f"{value:,.10g} W",
+        "usd_per_hour": lambda: f"${value:,.10g} an hour",
         "overhead_s": lambda: f"overhead {seconds(value)}",
         "typical_hop_latency_s": lambda: f"{seconds(value)} typically",
         "hop_latency_s": lambda: f"{seconds(value)} a hop",

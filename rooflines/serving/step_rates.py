@@ -1,4 +1,4 @@
-"""The work and rate of every resource in a step, and the rates that make it compute-bound, exact."""
+"""The times of a step resource by resource, and the rates that make it compute-bound, exact."""
 
 from __future__ import annotations
 
