@@ -1,5 +1,7 @@
 """The site in a browser: opened from its folder, and served with a strict security policy."""
 
+# All visits share one site and one page: long, but one thing.
+
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
