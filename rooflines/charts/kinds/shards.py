@@ -180,8 +180,8 @@ def _layers(
         "link:N",
         alt.Tooltip("shards:Q", title="chips"),
         alt.Tooltip("critical:Q", title=f"critical {size}", format=",d"),
-        "limit:N",
         *share_tooltip(placed),
+        "limit:N",
     ]
     base = alt.Chart(data(placed.drop("setting", "reached", "share"))).transform_filter(now)
     encoding = {"x": x, "y": y, "color": color, "opacity": highlight(), "tooltip": tooltip}
