@@ -240,7 +240,7 @@ def test_thresholds_over_shards_are_the_thresholds(
     assert 0 < both["critical"].null_count() < both.height
 
 
-SPLIT = {
+SPLIT: dict[str, Any] = {
     "operation": "matmul",
     "grid": {"B": 1, "D": [256, 1024, 4096], "F": [1024, 4096, 32768]},
     "dtypes": ["bf16"],

@@ -182,7 +182,7 @@ def shares_below_peak(of: Selection) -> list[float]:
 
 
 def share_values(sizes: Mapping[float, int | None]) -> dict[str, str | int | float | None]:
-    """What charts say of the sizes for smaller shares of the peak.
+    """The sizes for smaller shares of the peak, as charts name them.
 
     Args:
         sizes: The critical size by share, the largest share first [1]; None: never.
