@@ -229,7 +229,10 @@ def test_thresholds_over_shards_are_the_thresholds(
         results.of("sharded-models", ["tpu-v5e", "mi300x"], ["bf16"]), "B", "llama-3-70b-down"
     )
     known = rooflines.thresholds(config, "sharded-models").filter(
-        pl.col("axis") == "B", pl.col("shape") == "llama-3-70b-down", pl.col("dtypes") == "bf16"
+        pl.col("axis") == "B",
+        pl.col("shape") == "llama-3-70b-down",
+        pl.col("dtypes") == "bf16",
+        pl.col("share") == 1,
     )
     keys = ["chip", "sharding", "shards"]
     both = frame.join(
