@@ -109,10 +109,6 @@ def _matmul(request: Request, compute: str) -> Result:
     entry = {
         **{name: numbers[name] for name in FittedMatmul.model_fields if name in numbers},
         **_about(request, fitted, tested, found.held),
-        "bands": {
-            bound: [float(rounded(share)) for share in band]
-            for bound, band in bands(fitted).items()
-        },
     }
     regions = _regions(fitted, tested)
     return Result(compute, FittedMatmul.model_validate(entry), regions, timings.notes + notes)
@@ -156,6 +152,10 @@ def _about(
 ) -> dict[str, object]:
     """What an entry states beside its numbers."""
     return {
+        "bands": {
+            bound: [float(rounded(share)) for share in band]
+            for bound, band in bands(fitted).items()
+        },
         "held": list(held),
         "fitted": _errors(fitted),
         "held_out": _errors(tested) if tested.height else None,

@@ -12,7 +12,7 @@ import polars as pl
 from rooflines.basics.errors import RooflinesError
 from rooflines.calibration.form import Affine, Number, Value, value
 from rooflines.calibration.judge import with_errors
-from rooflines.calibration.solving import FOLD, Problem, rounded, split_hash
+from rooflines.calibration.solving import FOLD, Problem, rounded
 from rooflines.calibration.timings import medians
 from rooflines.model.network import Route
 
@@ -132,7 +132,7 @@ def joined_collectives(
     Returns:
         `shards`, `bytes` (the payload of the model: the whole tensor, in an all-to-all what a chip
         holds), `seconds`, `network` (nominal seconds of the bytes on the wire), `hops`, and `fold`
-        (the hash of the payload); and the timings, with notes.
+        (the power of two below the payload); and the timings, with notes.
 
     Raises:
         RooflinesError: There are too few, or the chip has no interconnect.
@@ -154,7 +154,7 @@ def joined_collectives(
     frame = chosen.frame.with_columns(
         network=shards.replace_strict(per_byte, return_dtype=pl.Float64) * pl.col("bytes"),
         hops=shards.replace_strict(hops, return_dtype=pl.Float64),
-        **{FOLD: pl.Series([split_hash(size) for size in chosen.frame["bytes"]], dtype=pl.Int64)},
+        **{FOLD: pl.col("bytes").log(2).floor().cast(pl.Int64)},
     )
     return frame, chosen
 
@@ -185,7 +185,11 @@ def fit_collective(frame: pl.DataFrame) -> CollectiveFit:
 
 
 def judged_collectives(frame: pl.DataFrame, numbers: CollectiveNumbers) -> pl.DataFrame:
-    """Joined timings with `t_estimate_s`, and the columns of `judge.with_errors`."""
+    """Joined timings with their estimate and bound, and the columns of `judge.with_errors`."""
     floats = CollectiveNumbers(**{name: float(number) for name, number in vars(numbers).items()})
     times = collective_estimate(floats, pl.col("network"), pl.col("hops"), pl.min_horizontal)
-    return with_errors(frame.with_columns(t_estimate_s=times, t_lower_s=pl.col("network")))
+    return with_errors(
+        frame.with_columns(
+            t_estimate_s=times, t_lower_s=pl.col("network"), estimate_bound=pl.lit("network")
+        )
+    )

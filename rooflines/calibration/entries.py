@@ -38,6 +38,7 @@ __all__ = [
     "FittedCollective",
     "FittedMatmul",
     "key_of",
+    "kind_of",
     "read_calibrations",
     "shipped_calibrations",
     "text_of",
@@ -63,6 +64,9 @@ class Errors(Entry):
 class Fitted(Entry):
     """What every fit states beside its numbers."""
 
+    bands: dict[Bound, tuple[Positive, Positive]] = Field(
+        description="p10 and p90 of measured over estimated time, by bound of the estimate [1]"
+    )
     held: list[Text] = Field(
         default_factory=list, description="numbers that the timings do not tell, left at the prior"
     )
@@ -99,9 +103,6 @@ class FittedMatmul(Fitted):
         0, description="share of the time beyond 1 ms that a lower, sustained clock adds [1]"
     )
     tile: Count = Field(1, description="rows that are computed together [1]")
-    bands: dict[Bound, tuple[Positive, Positive]] = Field(
-        description="p10 and p90 of measured over estimated time, by bound of the estimate [1]"
-    )
 
     @cached_property
     def numbers(self) -> Numbers:
@@ -153,6 +154,11 @@ def key_of(chip: str, software: str) -> str:
             with mistakes.at(place):
                 checked_name(name)
     return f"{chip}/{software}"
+
+
+def kind_of(entry: Fitted) -> str:
+    """The key of a file under which an entry stands."""
+    return "collectives" if isinstance(entry, FittedCollective) else "calibrations"
 
 
 def read_calibrations(path: str | Path) -> Calibrations:

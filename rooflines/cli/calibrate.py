@@ -13,7 +13,7 @@ from rooflines.cli.output import as_table, width
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rooflines.calibration.calibrate import Request, Result
+    from rooflines.calibration.calibrate import Result
     from rooflines.catalogue.entries import Chip
 
 __all__ = ["command"]
@@ -91,7 +91,7 @@ def command(  # noqa: PLR0913, the options
     )
     results = calibrate(request, dtype)
     click.echo("\n\n".join("\n".join(_shown(key, result)) for result in results))
-    _write(path, key, results, request)
+    _write(path, key, results)
     click.echo(f"\n{path}: written")
 
 
@@ -132,14 +132,13 @@ def _shown(key: str, result: Result) -> Iterator[str]:
     yield as_table(names, rows, width())
 
 
-def _write(path: Path, key: str, results: Sequence[Result], request: Request) -> None:
+def _write(path: Path, key: str, results: Sequence[Result]) -> None:
     """Write the fits of a chip and a software atomically."""
-    from rooflines.calibration.entries import Calibrations, text_of  # noqa: PLC0415, as above
+    from rooflines.calibration.entries import Calibrations, kind_of, text_of  # noqa: PLC0415, as above
     from rooflines.results.atomic import atomic_file  # noqa: PLC0415, the same
     from rooflines.results.records import unrecorded  # noqa: PLC0415, the same
 
     entries = {key: {result.name: result.entry for result in results}}
-    kind = "collectives" if request.timings.collectives else "calibrations"
-    text = text_of(Calibrations.model_validate({kind: entries}))
+    text = text_of(Calibrations.model_validate({kind_of(results[0].entry): entries}))
     with unrecorded(), atomic_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
