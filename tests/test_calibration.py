@@ -294,9 +294,9 @@ def test_timings_that_are_no_single_matmul_are_left_out(tmp_path: Path) -> None:
     ]
     result = fitted(tmp_path, pl.concat([frame, *odd]))
     assert result.notes == (
-        "3 timings left out: they have B = 0",
-        "2 timings left out: they are batches",
-        "1 timing left out: they are of several chips",
+        "3 rows of the file left out: they have B = 0",
+        "2 rows of the file left out: they are batches",
+        "1 row of the file left out: they are of several chips",
     )
     assert result.entry.fitted.n < 250
 

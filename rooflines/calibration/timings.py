@@ -190,7 +190,7 @@ def _usable(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
             continue
         rest = frame.filter(~unusable.fill_null(value=False))
         if less := frame.height - rest.height:
-            notes.append(f"{counted(less, 'timing')} left out: they {reasons[column]}")
+            notes.append(f"{counted(less, 'row')} of the file left out: they {reasons[column]}")
         frame = rest
     return frame, notes
 
