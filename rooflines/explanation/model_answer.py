@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
+    from rooflines.catalogue.parts import NumberRecord
     from rooflines.explanation.sheet import Sheet
     from rooflines.models.groups import Step
     from rooflines.models.model import Model
@@ -88,7 +89,7 @@ class ModelExplanation(Shown):
     dtypes: Sequence[Mapping[str, Any]]
     capacity_bytes: float | None
     per_sequence_s: Mapping[str, float]
-    numbers: Sequence[Mapping[str, Any]]
+    numbers: Sequence[NumberRecord]
     documents: Mapping[str, Mapping[str, str]]
 
     @property

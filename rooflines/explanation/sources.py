@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rooflines.catalogue.chips import chip_sources
 from rooflines.catalogue.parts import parts, records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable
 
     from rooflines.catalogue.entries import Chip
+    from rooflines.catalogue.parts import NumberRecord
 
 __all__ = ["documents_of", "used_numbers"]
 
 
-def used_numbers(chip: Chip, paths: Iterable[str]) -> list[dict[str, Any]]:
+def used_numbers(chip: Chip, paths: Iterable[str]) -> list[NumberRecord]:
     """The numbers of parts of a chip, in the order of the catalogue.
 
     Args:
@@ -29,10 +30,10 @@ def used_numbers(chip: Chip, paths: Iterable[str]) -> list[dict[str, Any]]:
     return [number for part in parts(chip) if part.path in used for number in records(chip, part)]
 
 
-def documents_of(numbers: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+def documents_of(numbers: Iterable[NumberRecord]) -> dict[str, dict[str, str]]:
     """Title and address of the documents that numbers name."""
     catalogue = chip_sources()
-    named = {name for number in numbers for name in str(number["source"] or "").split(", ")}
+    named = {name for number in numbers for name in (number["source"] or "").split(", ")}
     return {
         name: {key: str(catalogue[name][key]) for key in ("title", "url") if key in catalogue[name]}
         for name in sorted(named & set(catalogue))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rooflines.basics import text as units
 from rooflines.basics.text import significant
@@ -12,8 +12,9 @@ from rooflines.critical.rates import LATENCY
 from rooflines.explanation.sheet import Line, Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
+    from rooflines.catalogue.parts import NumberRecord
     from rooflines.explanation.values import Change, Use
 
 __all__ = [
@@ -123,15 +124,15 @@ def unbroken(time_s: float) -> str:
     return seconds(time_s).replace(" ", NO_BREAK)
 
 
-def origins(numbers: Iterable[Mapping[str, Any]]) -> Iterator[Origin]:
+def origins(numbers: Iterable[NumberRecord]) -> Iterator[Origin]:
     """Numbers of a chip with their sources, part by part.
 
     Args:
         numbers: As of `catalogue.parts.records`.
     """
 
-    def part_of(number: Mapping[str, Any]) -> str:
-        return str(number["path"]).rpartition(".")[0]
+    def part_of(number: NumberRecord) -> str:
+        return number["path"].rpartition(".")[0]
 
     for path, group in groupby(numbers, key=part_of):
         of_part = list(group)
@@ -142,7 +143,7 @@ def origins(numbers: Iterable[Mapping[str, Any]]) -> Iterator[Origin]:
             head, head
         )
         sources = dict.fromkeys(
-            source for number in of_part for source in str(number["source"] or "").split(", ")
+            source for number in of_part for source in (number["source"] or "").split(", ")
         )
         remarks = [first["confidence"] or "", "estimate" if first["estimate"] else ""]
         if first["halved"]:
@@ -154,13 +155,13 @@ def origins(numbers: Iterable[Mapping[str, Any]]) -> Iterator[Origin]:
             ", ".join(_value(number, head) for number in of_part),
             tuple(source for source in sources if source),
             tuple(remark for remark in remarks if remark),
-            str(first["note"] or "") if first["estimate"] else "",
+            (first["note"] or "") if first["estimate"] else "",
         )
 
 
-def _value(number: Mapping[str, Any], head: str) -> str:
+def _value(number: NumberRecord, head: str) -> str:
     """A number of the chip as text."""
-    key, value = str(number["path"]).rpartition(".")[2], float(number["value"])
+    key, value = number["path"].rpartition(".")[2], number["value"]
     if key == "bytes_per_s":
         return si(value, "B/s", DIGITS) + (" a link" if head == "networks" else "")
     forms = {
