@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 from fractions import Fraction
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from documents import README
 from hf_configs import config_of
 
 import rooflines
@@ -230,6 +232,32 @@ def test_collectives_one_after_another_have_one_factor() -> None:
     assert solved(9) == (FOUND, 8)
     assert solved(8) == (LATENCY, None)
     assert solved(10, 11) == (OTHER, None)
+
+
+SECTION = README.read_text(encoding="utf-8").partition("\n## A model on chips\n")[2]
+
+
+def test_readme_shows_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    """To the character, up to `...`; its sentences have the numbers of the answer."""
+    shown = SECTION.partition("```text\n")[2].partition("```")[0]
+    command, _, lines = shown.removesuffix("...\n").partition("\n")
+    assert command == f"$ rooflines explain {EXAMPLE}"
+    assert said(capsys, *shlex.split(EXAMPLE)).startswith(lines)
+    row = rooflines.explain_model("h100-sxm", "llama-3.1-70b", B=64, S=8192, split="tp=8").row
+    for text in (
+        f"{1e3 * row['t_lower_s']:.1f} ms at best",
+        f"{1e3 * row['t_ops_s']:.1f} ms if kernels run one after another",
+        f"{row['max_B']} sequences fit",
+        f"# {row['t_lower_s']:.4f} s and {row['tokens_per_s_per_chip']:.0f}:",
+        f"# {row['fits']}, and {row['max_B']} sequences",
+    ):
+        assert text in SECTION
+
+
+def test_readme_has_the_config_that_new_writes() -> None:
+    """To the character."""
+    written = resources.files("rooflines.cli") / "examples" / "model.yaml"
+    assert f"```yaml\n{written.read_text('utf-8')}```" in SECTION
 
 
 SAME = (

@@ -10,6 +10,7 @@ from rooflines.explanation import model_phrases
 from rooflines.explanation.model_question import formats_on, model_sweep_of
 from rooflines.explanation.shown import Shown
 from rooflines.explanation.sources import documents_of, used_numbers
+from rooflines.explanation.step_rates import StepRates
 from rooflines.explanation.values import Change, Use
 from rooflines.model.network import BETWEEN
 from rooflines.model.operation import MATRIX
@@ -19,7 +20,6 @@ from rooflines.serving.critical import step_thresholds
 from rooflines.serving.layers import kernel_rows
 from rooflines.serving.lines import CaseLines
 from rooflines.serving.rows import step_rows
-from rooflines.serving.step_rates import StepRates
 from rooflines.serving.sweep import checked_model_sweep
 
 if TYPE_CHECKING:
