@@ -288,6 +288,19 @@ def test_a_config_json_is_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert answer.row["t_lower_s"] == row["t_lower_s"]
 
 
+def test_a_folder_with_the_name_of_a_chip_is_no_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor one with the name of a format; nor is a word that is too long for a path."""
+    for name in ("h100-sxm", "bf16", "128x8192x8192"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").touch()
+    monkeypatch.chdir(tmp_path)
+    for words in ("h100-sxm dot 1024 bf16", EXAMPLE):
+        assert said(capsys, *words.split()).startswith("h100-sxm · ")
+    assert run(["explain", "h100-sxm", "bf16", "x" * 5000]) == 2
+
+
 WRONG: dict[str, tuple[str, str]] = {
     "h100-sxm lama-3.1-70b B=64 S=8192": (
         "model is 'lama-3.1-70b', which is no model of the catalogue.",
@@ -336,6 +349,10 @@ WRONG: dict[str, tuple[str, str]] = {
         "the question names no model, but has --split, --cache-split of models.",
         "name a model",
     ),
+    "h100-sxm gemm 128x8192x8192 bf16": (
+        "the question has 'gemm', which is no operation",
+        "correct",
+    ),
     "h100-sxm nope.json B=1 S=1": ("nope.json does not exist.", "path"),
 }
 
@@ -380,6 +397,8 @@ def test_a_wrong_question_from_python_is_a_rooflines_error() -> None:
             rooflines.explain_model("h100-sxm", "llama-3.1-70b", **{"B": 1, "S": 64, **wrong})  # type: ignore[arg-type]
     with pytest.raises(rooflines.RooflinesError, match=r"close to it: llama-3\.1-8b"):
         rooflines.explain_model("h100-sxm", "llama-3-8b", B=1, S=64)
+    with pytest.raises(rooflines.RooflinesError, match="model is 'None'"):
+        rooflines.explain_model("h100-sxm", None, B=1, S=64)  # type: ignore[arg-type]
     with pytest.raises(rooflines.RooflinesError, match="chip is null"):
         rooflines.explain_model(None, "llama-3.1-8b", B=1, S=64)  # type: ignore[arg-type]
 

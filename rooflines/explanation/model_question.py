@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed, quote
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.forms import understood
-from rooflines.explanation.question import LIST_CHIPS, NAME, SIZE, networks_on, take_size
+from rooflines.explanation.question import (
+    LIST_CHIPS,
+    NAME,
+    PRODUCT,
+    SIZE,
+    networks_on,
+    take_size,
+)
 from rooflines.model.operation import MATRIX, NAMED
 from rooflines.models.library import close_models, is_named
 from rooflines.models.model import Model
-from rooflines.models.resolve import model_named
+from rooflines.models.resolve import is_path, model_named
 from rooflines.serving.sweep import checked_model_sweep
 from rooflines.settings.model_sweeps import AXES, ModelSweepConfig
 
@@ -67,21 +73,15 @@ class ModelWords:
         setattr(self, kind, word)
 
 
-def names_a_model(word: str) -> bool:
-    """Whether a word is the name of a model, or the path of one."""
-    return is_named(word) or word.endswith(".json") or Path(word).is_dir()
-
-
 def asks_for_a_model(words: Sequence[str], chips: Mapping[str, Chip]) -> bool:
-    """Whether one of the words is a model, or nothing else and close to the name of one."""
-    if any(map(names_a_model, words)):
-        return True
+    """Whether words name a model or, if they name no operation, one is close to a model's name."""
     others = [*chips, *dtype_entries().combinations, *NAMED]
-    return any(
-        close_models(word) and not close_to(word, others)
-        for word in words
-        if word not in others and "=" not in word
-    )
+    unknown = [word for word in words if word not in others and "=" not in word]
+    if any(is_named(word) or is_path(word) for word in unknown):
+        return True
+    if any(word in NAMED or "->" in word or PRODUCT.fullmatch(word) for word in words):
+        return False
+    return any(close_models(word) and not close_to(word, others) for word in unknown)
 
 
 def read_model_words(words: Iterable[str], chips: Mapping[str, Chip]) -> ModelWords:
@@ -96,13 +96,15 @@ def read_model_words(words: Iterable[str], chips: Mapping[str, Chip]) -> ModelWo
     """
     known, formats, unknown = ModelWords(), dtype_entries().formats, []
     for word in words:
-        if names_a_model(word):
-            known.take("model", word)
-        elif word in chips:
+        if word in chips:
             known.take("chip", word)
+        elif word in formats:
+            known.take("dtypes", word)
+        elif is_named(word) or is_path(word):
+            known.take("model", word)
         elif match := SIZE.fullmatch(word):
             take_size(known.sizes, *match.groups())
-        elif word in formats or "=" in word:
+        elif "=" in word:
             known.take("dtypes", word)
         else:
             unknown.append(word)
@@ -161,7 +163,7 @@ def model_sweep_of(  # noqa: PLR0913, the parts of a question
     """
     with placed("chip"):
         one_of(chip, chips, "no chip", LIST_CHIPS)
-    asked = model if isinstance(model, Model) else model_named(model)
+    asked = model if isinstance(model, Model) else model_named(str(model))
     if network := options.get("network"):
         options["network"] = networks_on(network, chips[chip], chip)
     keys = {

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LIST_CHIPS",
     "NAME",
+    "PRODUCT",
     "SIZE",
     "Words",
     "dtypes_on",

@@ -16,7 +16,7 @@ from rooflines.models.shape import Shape, checked
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["model_named", "models_of"]
+__all__ = ["is_path", "model_named", "models_of"]
 
 
 def model_named(text: str) -> Model:
@@ -25,9 +25,15 @@ def model_named(text: str) -> Model:
     Raises:
         RooflinesError: There is none; close names are told.
     """
-    if text.endswith(".json") or Path(text).is_dir():
-        return from_hf(text)
-    return load(text)
+    return from_hf(text) if is_path(text) else load(text)
+
+
+def is_path(text: str) -> bool:
+    """Whether a text is the path of a JSON file, or of a folder with a config.json."""
+    try:
+        return text.endswith(".json") or (Path(text) / "config.json").is_file()
+    except (OSError, ValueError):  # no path can be like that
+        return False
 
 
 def models_of(forms: Sequence[object]) -> dict[str, Model]:
