@@ -197,6 +197,10 @@ def test_frames_of_sweeps_have_their_columns_in_order() -> None:
 # ---------------------------------------------------------------- at random
 
 
+MANY = [8]
+"""Sequences enough for the replicas of every split."""
+
+
 def oracle_cases(config: dict[str, Any]) -> dict[tuple[Any, ...], serving_kernels.Case]:
     """The supported cases of a config by their keys."""
     sweep = config["model-sweeps"]["random"]
@@ -225,6 +229,7 @@ def test_thresholds_of_random_sweeps(config: dict[str, Any], target: int, share:
     """As the oracle finds by evaluation: batches, contexts, and batches within a time."""
     sweep = config["model-sweeps"]["random"]
     sweep["thresholds"] = ["B", "S"]
+    sweep["grid"]["B"] = MANY
     cases = oracle_cases(config)
     several = list(cases)
     some = cases[several[target % len(several)]]
@@ -276,6 +281,7 @@ def test_fewest_chips_of_random_sweeps(config: dict[str, Any]) -> None:
     """As the oracle finds by trying 1, 2, 4, ... chips."""
     sweep = config["model-sweeps"]["random"]
     sweep["thresholds"] = ["chips"]
+    sweep["grid"]["B"] = sorted({*sweep["grid"]["B"], *MANY})
     cases = {keys[:6]: case for keys, case in oracle_cases(config).items()}
     for row in step_thresholds(model_sweep(sweep, config["chips"])).to_dicts():
         case = cases[tuple(row[key] for key in KEYS[:6])]

@@ -172,11 +172,12 @@ STEP_METRICS = (
 )
 """Columns besides the keys; `columns:` of a model sweep selects from these."""
 
-REQUEST_TIMES = (
-    Column("ttft_s", "s", "time to the first token: prefill of one prompt a replica, t_lower"),
-    Column("tpot_s", "s", "time per output token: mean t_lower of the decode steps"),
+REQUEST_METRICS = (
+    Column("ttft_s", "s", "time to the first token: t_lower_s of a prefill, one prompt a replica"),
+    Column("tpot_s", "s", "time per output token: mean t_lower_s of the decode steps"),
+    Column("ttft_ops_s", "s", "time to the first token from t_ops_s"),
+    Column("tpot_ops_s", "s", "time per output token from t_ops_s"),
 )
-REQUEST_METRICS = (*REQUEST_TIMES, *map(_twin, REQUEST_TIMES))
 """Metrics of requests only."""
 
 LAYERS = (
@@ -203,7 +204,21 @@ def step_columns(*, new_tokens: bool = False, requests: bool = False) -> tuple[C
         requests: Whether rows are requests.
     """
     sizes = _sizes(new_tokens=new_tokens, requests=requests)
-    return (*STEP_KEYS, *sizes, *(REQUEST_METRICS if requests else ()), *STEP_METRICS)
+    if not requests:
+        return (*STEP_KEYS, *sizes, *STEP_METRICS)
+    metrics = (_of_request(column) for column in STEP_METRICS)
+    return (*STEP_KEYS, *sizes, *REQUEST_METRICS, *metrics)
+
+
+def _of_request(column: Column) -> Column:
+    """A metric of a step as that of a request."""
+    if column in (*WORKS, *TIMES, LOWER, OPS, UPPER, ESTIMATE):
+        return replace(column, meaning=f"mean over the decode steps: {column.meaning}")
+    if column in FOOTPRINT:
+        return replace(column, meaning=f"after the last token: {column.meaning}")
+    if column is BOUND:
+        return replace(column, meaning=f"of the mean times: {column.meaning}")
+    return column
 
 
 def layer_columns(*, new_tokens: bool = False) -> tuple[Column, ...]:
