@@ -159,7 +159,7 @@ def test_a_row_is_the_sum_of_its_kernels(config: dict[str, Any]) -> None:
         for name in SUMMED:
             values = [part["count"] * part[name] for part in parts if part[name] is not None]
             if len(values) < len(parts):
-                assert row[name] is None
+                assert row[name] is None, name
             else:
                 assert math.isclose(math.fsum(values), row[name], rel_tol=ULPS), name
     assert not found

@@ -11,8 +11,9 @@ from typing import Any
 import polars as pl
 import pytest
 from comparison import same
+from polars.testing import assert_frame_equal
 from serving_tables import sweep_of
-from test_serving_worked import DEEPSEEK, INT8, LLAMA, MXFP4, ON_H100, ON_V5E, OWN
+from test_serving_worked import DEEPSEEK, FP8, INT8, LLAMA, MXFP4, ON_H100, ON_V5E, OWN
 
 import rooflines
 from rooflines.serving.layers import kernel_rows
@@ -143,6 +144,25 @@ def test_few_tokens_touch_their_experts_to_the_last_digit() -> None:
     one, two = experts["weight_bytes"]
     assert abs(Fraction(one) / 3 - 1) < Fraction(1, 10**15)
     assert abs(Fraction(two) / 3 - 2 + Fraction(1, 10**6)) < Fraction(1, 10**15)
+
+
+def test_kernels_have_estimates_where_their_dtype_has_a_calibration() -> None:
+    """Attention in bf16 has none on a chip calibrated in fp8, so the step has none."""
+    calibration = {"fp8": {"math": 0.7, "memory": 0.8, "network": 0.6}}
+    chips = {"fitted": {"base": "h100-sxm", "calibration": calibration}}
+    sweep = {**LLAMA, "chips": ["fitted"], "dtypes": [FP8], "grid": {"B": 8, "S": 100}}
+    checked = sweep_of({"model-sweeps": {"one": sweep}, "chips": chips})
+    kernels = kernel_rows(checked).filter(pl.col("t_estimate_s").is_null()).collect()
+    assert kernels["group"].to_list() == ["attention"]
+    assert step_rows(checked).collect()["t_estimate_s"].to_list() == [None]
+
+
+def test_a_row_alone_is_that_of_the_whole_to_the_last_bit() -> None:
+    """Quotients do not depend on how a table is cut."""
+    sizes = {"B": 49, "S": {"from": 100, "to": 2000, "step": 100}}
+    sweep = sweep_of({"model-sweeps": {"one": {**ON_H100, "grid": sizes}}, "chips": OWN})
+    alone = [step_rows(sweep, row, row + 1).collect() for row in range(sweep.rows)]
+    assert_frame_equal(pl.concat(alone), step_rows(sweep).collect(), check_exact=True)
 
 
 # ---------------------------------------------------------------- kernels are operations
