@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 import serving_oracle
 from comparison import same
 from random_sweeps import BITS
-
-from rooflines.basics.errors import Mistakes
-from rooflines.catalogue.chips import chip_entries, dtype_entries, resolve_chips
-from rooflines.models.resolve import models_of
-from rooflines.models.shape import checked
-from rooflines.serving.sweep import checked_model_sweep
-from rooflines.settings.model_sweeps import ModelSweepConfig
+from serving_sweeps import model_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,12 +39,8 @@ KINDS = {
 
 def sweep_of(config: Mapping[str, Any]) -> ModelSweep:
     """The one model sweep of a config."""
-    ((name, form),) = config["model-sweeps"].items()
-    with Mistakes() as mistakes:
-        chips = {**chip_entries(), **resolve_chips(config["chips"], chip_entries(), mistakes)}
-    checked_form = checked(ModelSweepConfig, form)
-    models = models_of(checked_form.models)
-    return checked_model_sweep(name, checked_form, models, chips, dtype_entries())
+    (sweep,) = config["model-sweeps"].values()
+    return model_sweep(sweep, config["chips"])
 
 
 def kind_of(reason: str) -> str:
