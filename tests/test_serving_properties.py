@@ -204,7 +204,8 @@ def test_an_exact_tie_goes_to_compute(model: dict[str, Any], batch: int) -> None
     sweep = {**model, "dtypes": ["fp8"], "routing": "all", "splits": [{"tp": 2, "dp": 2}]}
     sweep |= {"phase": ["decode"], "grid": {"B": [batch - 2, batch, batch + 2], "S": [3]}}
     link = {"bytes_per_s": 1e15, "topology": "switch", "links": 1, "domain": 4}
-    chip = {"units": {"matrix": {"fp8": {"flops_per_s": 1}}}, "networks": {"a": link}}
+    chip: dict[str, Any] = {"networks": {"a": link}}
+    chip["units"] = {"matrix": {"fp8": {"flops_per_s": 1}}}
     chip["memory"] = {"hbm": {"bytes_per_s": 1}}
     config = {"model-sweeps": {"tie": sweep}, "chips": {"tiny": chip}}
     values = expected_rows(config)[1].values
