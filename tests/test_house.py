@@ -17,6 +17,7 @@ FLOORS = (
     "model",
     "catalogue",
     "models",
+    "calibration",
     "settings",
     "sweep",
     "serving",

@@ -23,7 +23,18 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "main", "run"]
 
-COMMANDS = ("explain", "run", "check", "new", "compare", "chips", "models", "dtypes", "origin")
+COMMANDS = (
+    "explain",
+    "run",
+    "check",
+    "new",
+    "compare",
+    "calibrate",
+    "chips",
+    "models",
+    "dtypes",
+    "origin",
+)
 """The commands in the order of the help, each a module of this package."""
 
 NAME = "rooflines"

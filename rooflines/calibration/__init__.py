@@ -1,0 +1,1 @@
+"""Calibrations: numbers fitted to timings, which turn nominal times into an estimate."""

@@ -1,0 +1,181 @@
+"""Calibrations from timings: each compute dtype, or collective, of a chip and a software."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.basics.errors import Mistakes, RooflinesError, placed
+from rooflines.calibration.collectives import (
+    fit_collective,
+    joined_collectives,
+    judged_collectives,
+)
+from rooflines.calibration.entries import Errors, FittedCollective, FittedMatmul
+from rooflines.calibration.fit import fit
+from rooflines.calibration.judge import REGIONS, bands, errors, judged
+from rooflines.calibration.nominal import joined
+from rooflines.calibration.prior import prior_of
+from rooflines.calibration.solving import held_out, rounded
+from rooflines.calibration.timings import FEWEST
+from rooflines.catalogue.forms import MOST_REACHED
+
+if TYPE_CHECKING:
+    from rooflines.calibration.entries import Calibrations
+    from rooflines.calibration.form import Form, Numbers
+    from rooflines.calibration.timings import Timings
+    from rooflines.catalogue.entries import Chip
+
+__all__ = ["Request", "Result", "calibrate"]
+
+FIT, HELD_OUT = "fit", "held out"
+"""The splits: timings that were fitted, and those of sites that were not."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be fitted.
+
+    Attributes:
+        timings: Of the chip and the software.
+        chip: The chip's id.
+        entry: Its entry.
+        source: Where the timings come from.
+        date: When the fit is made.
+        form: `max` or `pieces`, of matmuls.
+        prior: Another fit to start from; None: typical numbers.
+    """
+
+    timings: Timings
+    chip: str
+    entry: Chip
+    source: str
+    date: str
+    form: Form = "pieces"
+    prior: Calibrations | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """A fit.
+
+    Attributes:
+        name: The compute dtype, or the collective.
+        entry: What a file has of it.
+        regions: Errors by split and region, as `judge.errors`.
+        notes: What was left out, merged or not held out, a sentence each.
+    """
+
+    name: str
+    entry: FittedMatmul | FittedCollective
+    regions: pl.DataFrame
+    notes: tuple[str, ...]
+
+
+def calibrate(request: Request, dtype: str | None = None) -> list[Result]:
+    """Fit timings of a chip and a software.
+
+    Args:
+        request: What is to be fitted.
+        dtype: The compute dtype; None: all. Of collectives all are fitted.
+
+    Raises:
+        RooflinesError: scipy is missing, or timings cannot be fitted: too few, of one regime, in
+            another unit of time, or unlikely for the chip.
+    """
+    timings = request.timings
+    column = "collective" if timings.collectives else "compute"
+    names = timings.frame[column].unique().sort().to_list() if dtype is None else [dtype]
+    results: list[Result] = []
+    with Mistakes() as mistakes:
+        for name in names:
+            with mistakes.at(), placed(name, file=timings.file):
+                one = _collective if timings.collectives else _matmul
+                results.append(one(request, name))
+    return results
+
+
+def _matmul(request: Request, compute: str) -> Result:
+    """The fit of a compute dtype."""
+    frame, timings = joined(request.timings, request.chip, request.entry, compute)
+    prior = prior_of(compute, request.prior)
+    train, test, notes = _split(frame.filter(~pl.col("in_cache")))
+    found = fit(train, prior, request.form)
+    _check_reached(found.numbers, request.chip)
+    fitted, tested = (judged(part, found.numbers) for part in (train, test))
+    numbers = {name: float(number) for name, number in vars(found.numbers).items()}
+    entry = {
+        **{name: numbers[name] for name in FittedMatmul.model_fields if name in numbers},
+        **_about(request, fitted, tested, found.held),
+    }
+    regions = _regions(fitted, tested)
+    return Result(compute, FittedMatmul.model_validate(entry), regions, timings.notes + notes)
+
+
+def _collective(request: Request, collective: str) -> Result:
+    """The fit of a collective."""
+    frame, timings = joined_collectives(request.timings, request.entry, collective)
+    train, test, notes = _split(frame)
+    found = fit_collective(train)
+    fitted, tested = (judged_collectives(part, found.numbers) for part in (train, test))
+    numbers = {name: float(number) for name, number in vars(found.numbers).items()}
+    entry = {**numbers, **_about(request, fitted, tested, found.held)}
+    regions = _regions(fitted, tested, kinds=False)
+    notes = timings.notes + notes
+    return Result(collective, FittedCollective.model_validate(entry), regions, notes)
+
+
+def _split(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, tuple[str, ...]]:
+    """Timings to fit, timings held out, and a note where nothing can be held out."""
+    train, test = frame.filter(~held_out()), frame.filter(held_out())
+    if train.height < FEWEST:
+        return frame, test.clear(), ("no site is held out: there are too few timings",)
+    return train, test, ()
+
+
+def _check_reached(numbers: Numbers, chip: str) -> None:
+    """Refuse shares that no chip reaches."""
+    with Mistakes() as mistakes:
+        for name, rate in (("math", "peak"), ("memory", "memory rate")):
+            share = float(getattr(numbers, name))
+            with mistakes.at(name):
+                if share > MOST_REACHED:
+                    problem = f"comes out as {share:.3g} times the {rate} of {chip}"
+                    fix = "compare the chip, its entry and the dtypes with what was measured"
+                    raise RooflinesError("", problem, fix)
+
+
+def _about(
+    request: Request, fitted: pl.DataFrame, tested: pl.DataFrame, held: tuple[str, ...]
+) -> dict[str, object]:
+    """What an entry states beside its numbers."""
+    return {
+        "bands": {
+            bound: [float(rounded(share)) for share in band]
+            for bound, band in bands(fitted).items()
+        },
+        "held": list(held),
+        "fitted": _errors(fitted),
+        "held_out": _errors(tested) if tested.height else None,
+        "source": request.source,
+        "date": request.date,
+    }
+
+
+def _errors(frame: pl.DataFrame) -> Errors:
+    """The errors of all timings, to the digits of a fit."""
+    row = errors(frame, ("all",)).row(0, named=True)
+    shares = {name: float(rounded(row[name])) for name in ("median", "mean", "p90")}
+    return Errors(n=row["n"], **shares)
+
+
+def _regions(fitted: pl.DataFrame, tested: pl.DataFrame, *, kinds: bool = True) -> pl.DataFrame:
+    """The errors by split and region; of collectives all in one."""
+    names = tuple(REGIONS) if kinds else ("all",)
+    parts = {FIT: fitted, HELD_OUT: tested}
+    return pl.concat(
+        errors(part, names).select(pl.lit(split).alias("split"), pl.all())
+        for split, part in parts.items()
+    )

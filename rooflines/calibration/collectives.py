@@ -1,0 +1,195 @@
+"""Calibrated times of collectives: two protocols, of which the faster is taken, and hops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from operator import add
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.calibration.form import Affine, Number, Value, value
+from rooflines.calibration.judge import with_errors
+from rooflines.calibration.solving import FOLD, Problem, rounded
+from rooflines.calibration.timings import medians
+from rooflines.model.network import Route
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rooflines.calibration.solving import Array
+    from rooflines.calibration.timings import Timings
+    from rooflines.catalogue.entries import Chip
+    from rooflines.model.network import Link
+
+__all__ = [
+    "CollectiveFit",
+    "CollectiveNumbers",
+    "collective_estimate",
+    "fit_collective",
+    "joined_collectives",
+    "judged_collectives",
+    "ring_steps",
+]
+
+
+@dataclass(frozen=True)
+class CollectiveNumbers:
+    """The fitted numbers of a chip, a software and a collective.
+
+    Attributes:
+        overhead_s: Fixed time of every collective [s].
+        low_latency: Share of the network rate that the protocol for small payloads reaches [1].
+        bulk_overhead_s: Further fixed time of the protocol for large payloads [s].
+        bulk: Share of the network rate that the protocol for large payloads reaches [1].
+        hop_s: Time of every step around the ring [s].
+    """
+
+    overhead_s: Number
+    low_latency: Number
+    bulk_overhead_s: Number
+    bulk: Number
+    hop_s: Number
+
+
+PRIOR = CollectiveNumbers(
+    overhead_s=Fraction("7e-6"),
+    low_latency=Fraction("0.25"),
+    bulk_overhead_s=Fraction("15e-6"),
+    bulk=Fraction("0.65"),
+    hop_s=Fraction("1e-6"),
+)
+"""Where a fit starts: typical numbers of data-center GPUs."""
+
+STARTS: tuple[Mapping[str, float], ...] = (
+    {},
+    {"overhead_s": 0.5, "low_latency": 0.3, "bulk_overhead_s": 2.0, "hop_s": 3.0},
+    {"low_latency": 2.0, "bulk_overhead_s": 0.3, "bulk": 0.8, "hop_s": 0.2},
+)
+"""The starts, as factors of the prior."""
+
+
+def collective_estimate(
+    numbers: CollectiveNumbers,
+    network: Value,
+    hops: Value,
+    least: Callable[[Value, Value], Value],
+) -> Value:
+    """The calibrated time of a collective [s].
+
+    Args:
+        numbers: The fitted numbers; exact only where the quantities are.
+        network: Nominal time of the bytes on the wire [s].
+        hops: Steps around the ring [1].
+        least: The minimum of two values.
+    """
+    bulk_s = numbers.overhead_s + numbers.bulk_overhead_s
+    protocols = (
+        Affine("network", {"network": 1 / numbers.low_latency}, numbers.overhead_s),
+        Affine("network", {"network": 1 / numbers.bulk}, bulk_s),
+    )
+    fast, bulk = (value(protocol, {"network": network}) for protocol in protocols)
+    total: Value = add(
+        least(fast, bulk), value(Affine("", {"hops": numbers.hop_s}), {"hops": hops})
+    )
+    return total
+
+
+@dataclass(frozen=True)
+class CollectiveFit:
+    """Fitted numbers of a collective.
+
+    Attributes:
+        numbers: Exact decimals.
+        held: The numbers that the timings do not tell, which stay at the prior.
+    """
+
+    numbers: CollectiveNumbers
+    held: tuple[str, ...]
+
+
+def ring_steps(route: Route, collective: str) -> Fraction:
+    """Steps of a collective around a ring of all chips [1]: N-1 for each pass.
+
+    Libraries send around rings also where a switch would allow fewer hops.
+    """
+    (level,) = route.levels
+    return level.sent(collective) * level.chips
+
+
+def joined_collectives(
+    timings: Timings, entry: Chip, collective: str
+) -> tuple[pl.DataFrame, Timings]:
+    """Timings of a collective with what a fit reads of them.
+
+    Args:
+        timings: Of one chip and software.
+        entry: The chip's entry, whose first interconnect carries them.
+        collective: A key of `network.PASSES`.
+
+    Returns:
+        `shards`, `bytes` (the payload of the model: the whole tensor, in an all-to-all what a chip
+        holds), `seconds`, `network` (nominal seconds of the bytes on the wire), `hops`, and `fold`
+        (the power of two below the payload); and the timings, with notes.
+
+    Raises:
+        RooflinesError: There are too few, or the chip has no interconnect.
+    """
+    chosen = medians(timings.where("collective", collective), ("shards", "bytes"))
+    chosen.enough()
+    if not entry.networks:
+        raise RooflinesError(
+            "chip", "has no interconnect in its entry", "add one under `networks`", file=chosen.file
+        )
+    link: Link = next(iter(entry.networks.values())).exact
+    routes = {shards: Route((link,), (shards,)) for shards in chosen.frame["shards"].unique()}
+    per_byte = {
+        shards: float(route.sent(collective)[0] / route.levels[0].bytes_per_s)
+        for shards, route in routes.items()
+    }
+    hops = {shards: float(ring_steps(route, collective)) for shards, route in routes.items()}
+    shards = pl.col("shards")
+    frame = chosen.frame.with_columns(
+        network=shards.replace_strict(per_byte, return_dtype=pl.Float64) * pl.col("bytes"),
+        hops=shards.replace_strict(hops, return_dtype=pl.Float64),
+        **{FOLD: pl.col("bytes").log(2).floor().cast(pl.Int64)},
+    )
+    return frame, chosen
+
+
+def fit_collective(frame: pl.DataFrame) -> CollectiveFit:
+    """The numbers that fit timings of a collective best.
+
+    Args:
+        frame: Joined timings, none of a held-out payload.
+
+    Raises:
+        RooflinesError: scipy is missing.
+    """
+    network, hops = frame["network"].to_numpy(), frame["hops"].to_numpy()
+
+    def times(numbers: Mapping[str, float]) -> Array:
+        import numpy as np  # noqa: PLC0415, an extra
+
+        return collective_estimate(CollectiveNumbers(**numbers), network, hops, np.minimum)
+
+    prior = {name: float(number) for name, number in vars(PRIOR).items()}
+    found, held = Problem(frame["seconds"].to_numpy(), times, prior, STARTS).fit(list(prior))
+    decimals = {
+        name: getattr(PRIOR, name) if name in held else rounded(number)
+        for name, number in found.items()
+    }
+    return CollectiveFit(CollectiveNumbers(**decimals), held)
+
+
+def judged_collectives(frame: pl.DataFrame, numbers: CollectiveNumbers) -> pl.DataFrame:
+    """Joined timings with their estimate and bound, and the columns of `judge.with_errors`."""
+    floats = CollectiveNumbers(**{name: float(number) for name, number in vars(numbers).items()})
+    times = collective_estimate(floats, pl.col("network"), pl.col("hops"), pl.min_horizontal)
+    return with_errors(
+        frame.with_columns(
+            t_estimate_s=times, t_lower_s=pl.col("network"), estimate_bound=pl.lit("network")
+        )
+    )

@@ -1,0 +1,224 @@
+"""Files of calibrations: fitted numbers by chip and software, with source, errors and bands."""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Literal
+
+import yaml
+from pydantic import Field, ValidationError
+
+from rooflines.basics.errors import Mistakes, RooflinesError, one_of, quote
+from rooflines.basics.numbers import exact
+from rooflines.basics.yaml_file import in_file, read_yaml
+from rooflines.calibration.collectives import CollectiveNumbers
+from rooflines.calibration.form import Numbers
+from rooflines.catalogue.chips import CONFIG_DIR, dtype_entries
+from rooflines.catalogue.forms import (
+    Count,
+    Entry,
+    Name,
+    NotNegative,
+    Positive,
+    Reached,
+    Text,
+    checked_name,
+    readable,
+)
+from rooflines.model.network import PASSES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from pathlib import Path
+
+__all__ = [
+    "CALIBRATIONS_FILE",
+    "Calibrations",
+    "Errors",
+    "FittedCollective",
+    "FittedMatmul",
+    "key_of",
+    "kind_of",
+    "read_calibrations",
+    "shipped_calibrations",
+    "text_of",
+]
+
+CALIBRATIONS_FILE = CONFIG_DIR / "calibrations.yaml"
+
+Bound = Literal["compute", "memory", "network", "mixed"]
+
+WIDTH = 110
+"""Characters of a line of a written file [1]."""
+
+
+class Errors(Entry):
+    """Errors of the estimate: |estimated / measured - 1|."""
+
+    n: Count = Field(description="timings [1]")
+    median: NotNegative = Field(description="median error [1]")
+    mean: NotNegative = Field(description="mean error [1]")
+    p90: NotNegative = Field(description="error that one timing in ten exceeds [1]")
+
+
+class Fitted(Entry):
+    """What every fit states beside its numbers."""
+
+    bands: dict[Bound, tuple[Positive, Positive]] = Field(
+        description="p10 and p90 of measured over estimated time, by bound of the estimate [1]"
+    )
+    held: list[Text] = Field(
+        default_factory=list, description="numbers that the timings do not tell, left at the prior"
+    )
+    fitted: Errors = Field(description="errors at the timings of the fit")
+    held_out: Errors | None = Field(
+        None, description="errors at the sites that were held out; null: too few sites"
+    )
+    source: Text = Field(description="where the timings come from")
+    date: Text = Field(description="when it was fitted")
+
+
+class FittedMatmul(Fitted):
+    """Numbers fitted to timings of matmuls in one compute dtype; see `form.Numbers`."""
+
+    math: Reached = Field(description="share of the peak that is reached [1]")
+    memory: Reached = Field(description="share of the memory rate that is reached [1]")
+    overhead_s: NotNegative = Field(description="fixed time of every operation [s]")
+    activation_passes: NotNegative = Field(
+        0, description="further passes over x, as dynamic quantization makes them [1]"
+    )
+    mixed_math: NotNegative = Field(
+        0, description="mixed piece: times the nominal time at the peak [1]"
+    )
+    mixed_memory: NotNegative = Field(
+        0, description="mixed piece: times the nominal time of the memory traffic [1]"
+    )
+    mixed_activations: NotNegative = Field(
+        0, description="mixed piece: times the nominal time of x and out [1]"
+    )
+    mixed_depth_s: NotNegative = Field(
+        0, description="mixed piece: time per contracted element [s]"
+    )
+    sustained: NotNegative = Field(
+        0, description="share of the time beyond 1 ms that a lower, sustained clock adds [1]"
+    )
+    tile: Count = Field(1, description="rows that are computed together [1]")
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """The numbers, exact."""
+        names = [name for name in Numbers.__dataclass_fields__ if name in type(self).model_fields]
+        values = {name: exact(getattr(self, name)) for name in names if name != "tile"}
+        return Numbers(**values, tile=self.tile)
+
+
+class FittedCollective(Fitted):
+    """Numbers fitted to timings of a collective; see `collectives.CollectiveNumbers`."""
+
+    overhead_s: NotNegative = Field(description="fixed time of every collective [s]")
+    low_latency: Positive = Field(
+        description="share of the network rate, protocol for small payloads [1]"
+    )
+    bulk_overhead_s: NotNegative = Field(
+        description="further fixed time of the protocol for large payloads [s]"
+    )
+    bulk: Positive = Field(description="share of the network rate, protocol for large payloads [1]")
+    hop_s: NotNegative = Field(description="time of every step around the ring [s]")
+
+    @cached_property
+    def numbers(self) -> CollectiveNumbers:
+        """The numbers, exact."""
+        names = CollectiveNumbers.__dataclass_fields__
+        return CollectiveNumbers(**{name: exact(getattr(self, name)) for name in names})
+
+
+class Calibrations(Entry):
+    """A file of calibrations."""
+
+    calibrations: dict[Text, dict[Name, FittedMatmul]] = Field(
+        default_factory=dict, description="by `<chip>/<software>`, then by compute dtype"
+    )
+    collectives: dict[Text, dict[Text, FittedCollective]] = Field(
+        default_factory=dict, description="by `<chip>/<software>`, then by collective"
+    )
+
+
+def key_of(chip: str, software: str) -> str:
+    """The key of a chip and a software in a file.
+
+    Raises:
+        RooflinesError: One of them is no name.
+    """
+    with Mistakes() as mistakes:
+        for place, name in (("chip", chip), ("software", software)):
+            with mistakes.at(place):
+                checked_name(name)
+    return f"{chip}/{software}"
+
+
+def kind_of(entry: Fitted) -> str:
+    """The key of a file under which an entry stands."""
+    return "collectives" if isinstance(entry, FittedCollective) else "calibrations"
+
+
+def read_calibrations(path: str | Path) -> Calibrations:
+    """The calibrations of a file.
+
+    Raises:
+        RooflinesError: It cannot be read, or is wrong.
+    """
+    content = read_yaml(path)
+    with in_file(path):
+        try:
+            found = Calibrations.model_validate(content)
+        except ValidationError as error:
+            raise readable(error) from None
+        _check_keys(found)
+    return found
+
+
+def _check_keys(found: Calibrations) -> None:
+    """Refuse keys that are no chip and software, no dtypes or no collectives."""
+    kinds: dict[str, tuple[Mapping[str, Mapping[str, Fitted]], Collection[str], str]] = {
+        "calibrations": (found.calibrations, dtype_entries().formats, "no dtype"),
+        "collectives": (found.collectives, PASSES, "no collective"),
+    }
+    with Mistakes() as mistakes:
+        for place, (by_key, known, what) in kinds.items():
+            for key, entries in by_key.items():
+                with mistakes.at(f"{place}.{key}"):
+                    if key.count("/") != 1:
+                        problem = f"is {quote(key)}, which is no chip and software"
+                        raise RooflinesError("", problem, "write <chip>/<software>")
+                    key_of(*key.split("/"))
+                    for name in entries:
+                        one_of(name, known, what)
+
+
+@cache
+def shipped_calibrations() -> Calibrations:
+    """The calibrations that come with the package.
+
+    Raises:
+        RooflinesError: The file is wrong.
+    """
+    return read_calibrations(CALIBRATIONS_FILE)
+
+
+def text_of(found: Calibrations, about: str = "") -> str:
+    """Calibrations as YAML, numbers first, with a comment above."""
+    content = {
+        kind: {
+            key: {name: _numbers_first(entry) for name, entry in entries.items()}
+            for key, entries in by_key.items()
+        }
+        for kind, by_key in found.model_dump(mode="json", exclude_defaults=True).items()
+    }
+    comment = "".join(f"# {line}".rstrip() + "\n" for line in about.splitlines())
+    return comment + yaml.safe_dump(
+        content, sort_keys=False, allow_unicode=True, width=WIDTH, default_flow_style=None
+    )
+
+
+def _numbers_first(entry: Mapping[str, object]) -> dict[str, object]:
+    return dict(sorted(entry.items(), key=lambda item: item[0] in Fitted.model_fields))

@@ -1,0 +1,192 @@
+"""The form of a calibrated time: an overhead, plus the largest of a few affine pieces.
+
+Each piece is affine in nominal quantities. One definition, `pieces`, serves exact numbers, polars
+expressions and the arrays of a fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import reduce
+from operator import add, mul
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "FORMS",
+    "SUSTAINED_S",
+    "Affine",
+    "Form",
+    "Number",
+    "Numbers",
+    "Value",
+    "bound",
+    "common",
+    "estimate",
+    "pieces",
+    "used",
+    "value",
+]
+
+Form = Literal["max", "pieces"]
+FORMS: tuple[Form, ...] = ("max", "pieces")
+
+Number = Fraction | float
+
+Value = TypeVar("Value", Fraction, pl.Expr, "NDArray[np.float64]")
+"""A nominal quantity: exact, an expression, or the values of many timings."""
+
+SUSTAINED_S = Fraction(1, 1000)
+"""Time at the peak after which a lower, sustained clock shows [s]."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The fitted numbers of a chip, a compute dtype and a software.
+
+    The names are the keys of a calibration in a file. All times are nominal: efficiencies of a
+    sweep are not applied.
+
+    Attributes:
+        math: Share of the peak that large multiplications reach [1].
+        memory: Share of the memory rate that is reached [1].
+        overhead_s: Fixed time of every operation [s].
+        network: Share of the network rate that is reached [1].
+        activation_passes: Further passes over `x`, as dynamic quantization makes them [1].
+        mixed_math: Of the mixed piece: times the nominal time at the peak [1].
+        mixed_memory: Of the mixed piece: times the nominal time of the memory traffic [1].
+        mixed_activations: Of the mixed piece: times the nominal time of `x` and `out` [1].
+        mixed_depth_s: Of the mixed piece: time per contracted element [s].
+        sustained: How much of the time beyond `SUSTAINED_S` at the peak a lower clock adds [1].
+        tile: Rows that are computed together: the first dimension counts in whole tiles [1].
+    """
+
+    math: Number
+    memory: Number
+    overhead_s: Number
+    network: Number = Fraction(1)
+    activation_passes: Number = Fraction(0)
+    mixed_math: Number = Fraction(0)
+    mixed_memory: Number = Fraction(0)
+    mixed_activations: Number = Fraction(0)
+    mixed_depth_s: Number = Fraction(0)
+    sustained: Number = Fraction(0)
+    tile: int = 1
+
+    @property
+    def form(self) -> Form:
+        """`max` if only shares and the overhead are set."""
+        plain = Numbers(self.math, self.memory, self.overhead_s, self.network)
+        return "max" if self == plain else "pieces"
+
+    @property
+    def floats(self) -> Numbers:
+        """The same as Float64, for tables and fits."""
+        return self.replaced(
+            {name: float(number) for name, number in vars(self).items() if name != "tile"}
+        )
+
+    def replaced(self, numbers: Mapping[str, Number]) -> Numbers:
+        """The same with other numbers, by name."""
+        return Numbers(**{**vars(self), **numbers})
+
+
+@dataclass(frozen=True)
+class Affine:
+    """A sum of nominal quantities, each times a factor, plus a constant.
+
+    Attributes:
+        bound: What limits the operation where this piece is the largest.
+        per: The factor of every quantity, which is `math`, `memory`, `network`, `x`, `out` (nominal
+            seconds) or `depth` (contracted elements).
+        constant_s: The constant [s].
+    """
+
+    bound: str
+    per: Mapping[str, Number]
+    constant_s: Number = field(default=Fraction(0))
+
+
+def common(numbers: Numbers) -> Affine:
+    """What every operation takes on top of its largest piece."""
+    return Affine("", {"x": numbers.activation_passes}, numbers.overhead_s)
+
+
+def pieces(numbers: Numbers) -> tuple[Affine, ...]:
+    """The pieces, of which the largest counts; the earlier one wins a tie.
+
+    Returns:
+        Compute, compute at the sustained clock, memory, network, and mixed: imperfect overlap near
+        the ridge, and blocks too few to fill the chip. Pieces that cannot be the largest because
+        their factors are zero are left out.
+    """
+    math = 1 / numbers.math
+    found = [Affine("compute", {"math": math})]
+    if numbers.sustained:
+        lost = numbers.sustained * SUSTAINED_S
+        found.append(Affine("compute", {"math": math + numbers.sustained}, -lost))
+    found.append(Affine("memory", {"memory": 1 / numbers.memory}))
+    found.append(Affine("network", {"network": 1 / numbers.network}))
+    mixed = {
+        "math": numbers.mixed_math,
+        "memory": numbers.mixed_memory,
+        "x": numbers.mixed_activations,
+        "out": numbers.mixed_activations,
+        "depth": numbers.mixed_depth_s,
+    }
+    if any(mixed.values()):
+        found.append(Affine("mixed", {name: factor for name, factor in mixed.items() if factor}))
+    return tuple(found)
+
+
+def value(affine: Affine, quantities: Mapping[str, Value]) -> Value:
+    """The value of an affine piece [s]; a quantity that is left out is zero."""
+    terms = [mul(quantities[name], per) for name, per in affine.per.items() if name in quantities]
+    if affine.constant_s or not terms:
+        terms.append(affine.constant_s)
+    total: Value = reduce(add, terms)
+    return total
+
+
+def used(numbers: Numbers, quantities: Mapping[str, Value]) -> list[tuple[str, Value]]:
+    """The bound and the value [s] of every piece that has a quantity, in order."""
+    return [
+        (piece.bound, value(piece, quantities))
+        for piece in pieces(numbers)
+        if piece.per.keys() & quantities.keys()
+    ]
+
+
+def bound(numbers: Numbers, quantities: Mapping[str, pl.Expr]) -> pl.Expr:
+    """The bound of the largest piece, the earlier one in a tie: compute, memory, network, mixed."""
+    times = used(numbers, quantities)
+    largest = pl.max_horizontal([time for _, time in times])
+    found: pl.Expr = pl.lit(times[-1][0])
+    for name, time in reversed(times[:-1]):
+        found = pl.when(time >= largest).then(pl.lit(name)).otherwise(found)
+    return found
+
+
+def estimate(
+    numbers: Numbers,
+    quantities: Mapping[str, Value],
+    largest: Callable[[Sequence[Value]], Value],
+) -> Value:
+    """The calibrated time [s].
+
+    Args:
+        numbers: The fitted numbers; as `Numbers.floats` unless the quantities are exact.
+        quantities: The nominal quantities by name; one that is left out is zero.
+        largest: The maximum of several values.
+    """
+    times = [time for _, time in used(numbers, quantities)]
+    total: Value = add(value(common(numbers), quantities), largest(times))
+    return total

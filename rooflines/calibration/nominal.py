@@ -1,0 +1,175 @@
+"""Timings joined with their nominal quantities on a chip, and split by site."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from math import floor, log10
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.basics.errors import Mistakes, RooflinesError, one_of, placed, quote
+from rooflines.basics.text import counted
+from rooflines.calibration.quantities import expressions, polynomials
+from rooflines.calibration.solving import FOLD, split_hash
+from rooflines.calibration.timings import SIZES, medians
+from rooflines.catalogue.chips import dtype_entries
+from rooflines.catalogue.dtypes import Combination, combinations_of
+from rooflines.catalogue.entries import NamedCombination
+from rooflines.model.costs import Workload
+from rooflines.model.operation import NAMED as OPERATIONS
+from rooflines.model.operation import OPERANDS
+from rooflines.model.resources import MATH, RESOURCES
+from rooflines.model.sharding import sharding
+from rooflines.model.target import Target
+
+if TYPE_CHECKING:
+    from rooflines.calibration.timings import Timings
+    from rooflines.catalogue.entries import Chip
+
+__all__ = ["ROW", "TILES", "joined", "math_column"]
+
+MATMUL = OPERATIONS["matmul"]
+
+ROW = "B"
+"""The dimension whose size counts in whole tiles."""
+
+TILES = (64, 128)
+"""Tiles of rows that a fit tries [1]."""
+
+STORED = ("dtype_x", "dtype_w", "dtype_out")
+"""The columns of the dtypes of `x`, `w` and `out`."""
+
+MEMORY = "hbm"
+"""The memory level that the timings read from."""
+
+THOUSAND = 3
+"""The exponent of a slip of units: by 10^3, 10^6, ..."""
+
+FASTEST = 0.3
+"""A large multiplication takes from this, in a cache, to a thousand times its bound [1]."""
+
+
+def math_column(tile: int) -> str:
+    """The column of the nominal time of the math with rows in whole tiles."""
+    return "math" if tile == 1 else f"math_{tile}"
+
+
+def joined(timings: Timings, chip: str, entry: Chip, compute: str) -> tuple[pl.DataFrame, Timings]:
+    """Timings in one compute dtype with what a fit reads of them.
+
+    Args:
+        timings: Of one chip and software.
+        chip: The chip's id.
+        entry: Its entry.
+        compute: The compute dtype.
+
+    Returns:
+        The sizes, `seconds`, the quantities of `form.Affine` by name, `math_<tile>` of
+        `TILES`, `t_lower_s`, `bound`
+        (compute or memory), `in_cache` (faster than the bound, and small enough for a cache),
+        `fold` (the hash of its site); and the timings, with notes.
+
+    Raises:
+        RooflinesError: The chip has no peak in the compute dtype, a dtype is unknown, the unit of
+            time is off, or there are too few timings or kinds of them.
+    """
+    peaks = entry.units.get(MATMUL.unit, {})
+    with placed("compute", file=timings.file):
+        one_of(compute, dtype_entries().formats, "no dtype")
+        one_of(compute, peaks, f"no dtype that {chip} has a peak for")
+    chosen = medians(timings.where("compute", compute), (*STORED, "compute", *SIZES))
+    chosen.enough()
+    target = Target(
+        peaks[compute].exact,
+        entry.memory[MEMORY].exact,
+        None,
+        sharding("none", MATMUL),
+        {resource.name: Fraction(1) for resource in RESOURCES},
+    )
+    parts = [
+        _nominal(part, _workload(part.row(0, named=True), timings.file), target)
+        for part in chosen.frame.partition_by(STORED, maintain_order=True)
+    ]
+    frame = pl.concat(parts)
+    _check_units(frame, timings.file)
+    _check_regimes(frame, timings.file)
+    frame = frame.with_columns(in_cache=_in_cache(entry), **{FOLD: _folds(frame)})
+    if cached := frame.filter("in_cache").height:
+        reason = "faster than memory, they fit a cache"
+        note = f"{counted(cached, 'timing')} left out: {reason}"
+        chosen = replace(chosen, notes=(*chosen.notes, note))
+    return frame, chosen
+
+
+def _workload(row: dict[str, str], file: str) -> Workload:
+    """The workload of the dtypes of a row."""
+    names = dict(zip(OPERANDS, (row[name] for name in STORED), strict=True))
+    formats = dtype_entries().formats
+    with placed(file=file), Mistakes() as mistakes:
+        for operand, name in names.items():
+            with mistakes.at(f"dtype_{operand}"):
+                one_of(name, formats, "no dtype")
+    stored: Combination
+    (stored,) = combinations_of(
+        [NamedCombination(**names, compute=row["compute"])], dtype_entries()
+    ).values()
+    return Workload(MATMUL, stored.bits, sharding("none", MATMUL), 1, (), {}, MATMUL.flops)
+
+
+def _nominal(part: pl.DataFrame, workload: Workload, target: Target) -> pl.DataFrame:
+    """The quantities of timings that share a workload."""
+    of = polynomials(workload, target)
+    tiled = {math_column(tile): expressions(of, ROW, tile)[MATH.name] for tile in TILES}
+    return (
+        part.select(*SIZES, "seconds", **expressions(of, ROW), **tiled)
+        .with_columns(
+            t_lower_s=pl.max_horizontal("math", "memory"),
+            bound=pl.when(pl.col("math") >= pl.col("memory"))
+            .then(pl.lit("compute"))
+            .otherwise(pl.lit("memory")),
+        )
+        .with_columns(bytes=pl.col("memory") * float(target.level.bytes_per_s))
+    )
+
+
+def _in_cache(entry: Chip) -> pl.Expr:
+    """Whether a timing beats the bound, and its operands fit the largest cache."""
+    capacities = [
+        level.capacity_bytes
+        for name, level in entry.memory.items()
+        if name != MEMORY and level.capacity_bytes is not None
+    ]
+    return (pl.col("seconds") < pl.col("t_lower_s")) & (
+        pl.col("bytes") <= max(capacities, default=0.0)
+    )
+
+
+def _folds(frame: pl.DataFrame) -> pl.Series:
+    """The hash of every row's site (D, F)."""
+    pairs = zip(frame["D"], frame["F"], strict=True)
+    return pl.Series([split_hash(*pair) for pair in pairs], dtype=pl.Int64)
+
+
+def _check_units(frame: pl.DataFrame, file: str) -> None:
+    """Refuse times that are off by powers of a thousand: those of the largest quarter tell."""
+    large = frame.sort("t_lower_s").tail(max(frame.height // 4, 1))
+    ratio = (large["seconds"] / large["t_lower_s"]).quantile(0.5, "linear") or 1.0
+    slip = -THOUSAND * floor(log10(ratio / FASTEST) / THOUSAND)
+    if slip:
+        problem = (
+            f"is {ratio:.3g} times the bound in the largest quarter of the timings, "
+            f"so the unit of time is off by 1e{abs(slip)}"
+        )
+        fix = f"write seconds: times 1e{slip}"
+        raise RooflinesError("seconds", problem, fix, file=file)
+
+
+def _check_regimes(frame: pl.DataFrame, file: str) -> None:
+    """Refuse timings of which one resource bounds all."""
+    bounds = frame["bound"].unique().to_list()
+    if len(bounds) == 1:
+        other = {"compute": "smaller", "memory": "larger"}[bounds[0]]
+        problem = f"has no timings but {quote(bounds[0])}-bound ones: they tell one rate of two"
+        raise RooflinesError(ROW, problem, f"add timings with {other} B", file=file)

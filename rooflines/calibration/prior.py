@@ -1,0 +1,80 @@
+"""What a fit starts from, and falls back to where the timings do not tell."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.calibration.form import Numbers
+from rooflines.catalogue.chips import dtype_entries
+
+if TYPE_CHECKING:
+    from rooflines.calibration.entries import Calibrations
+    from rooflines.catalogue.entries import Format
+
+__all__ = ["prior_of"]
+
+
+def _prior(*numbers: str) -> Numbers:
+    """Numbers in the order of the tables below: a start for every number, also those only tried."""
+    (math, memory, mixed_math, mixed_memory, depth, passes, overhead, activations, sustained) = map(
+        Fraction, numbers
+    )
+    return Numbers(
+        math=math,
+        memory=memory,
+        overhead_s=overhead,
+        activation_passes=passes,
+        mixed_math=mixed_math,
+        mixed_memory=mixed_memory,
+        mixed_activations=activations,
+        mixed_depth_s=depth,
+        sustained=sustained,
+    )
+
+
+WIDE = _prior("0.76", "0.83", "0.8", "0.8", "0.33e-9", "0.01", "3.2e-6", "0.1", "0.1")
+BYTE = _prior("0.70", "0.81", "1.0", "0.9", "0.5e-9", "7", "5.5e-6", "0.15", "0.25")
+BYTE_IN_BLOCKS = _prior("0.65", "0.80", "1.0", "0.8", "0.6e-9", "3", "5.1e-6", "0.9", "0.25")
+NARROW = _prior("0.49", "0.72", "1.7", "0.35", "0.95e-9", "4", "6.1e-6", "0.65", "0.4")
+
+
+WORD, HALF_WORD = 16, 8
+"""Bits of the dtypes from which on a prior holds [bit]."""
+
+
+def prior_of(compute: str, given: Calibrations | None = None) -> Numbers:
+    """The prior of a compute dtype.
+
+    Args:
+        compute: The dtype.
+        given: Another fit to start from, with one calibration in the dtype; by default typical
+            numbers of data-center GPUs, by the width of the dtype. They also take the place of
+            numbers that are zero in the other fit.
+
+    Raises:
+        RooflinesError: The other fit has no calibration in the dtype, or several.
+    """
+    typical = _typical(dtype_entries().formats[compute])
+    if given is None:
+        return typical
+    found = {
+        key: by_dtype[compute].numbers
+        for key, by_dtype in given.calibrations.items()
+        if compute in by_dtype
+    }
+    if len(found) != 1:
+        problem = f"has {len(found)} calibrations in {compute}, not one"
+        raise RooflinesError("calibrations", problem, "give a file with one")
+    (numbers,) = found.values()
+    zero = [name for name, number in vars(numbers).items() if not number]
+    return numbers.replaced({name: getattr(typical, name) for name in zero})
+
+
+def _typical(compute: Format) -> Numbers:
+    if compute.bits >= WORD:
+        return WIDE
+    if compute.bits < HALF_WORD:
+        return NARROW
+    return BYTE if compute.block is None else BYTE_IN_BLOCKS

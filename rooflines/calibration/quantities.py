@@ -1,0 +1,94 @@
+"""The nominal quantities that a calibration weighs, as polynomials of the sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from functools import reduce
+from operator import add, mul
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.model.costs import evaluate
+from rooflines.model.resources import MATH, RESOURCES, memory_rate
+
+if TYPE_CHECKING:
+    from rooflines.model.costs import Term, Workload
+    from rooflines.model.target import Target
+
+__all__ = ["Polynomial", "exact_quantities", "expressions", "polynomials", "whole_tiles"]
+
+Polynomial = Mapping[tuple[str, ...], Fraction]
+"""The coefficient of every product of sizes."""
+
+
+def polynomials(workload: Workload, target: Target) -> dict[str, Polynomial]:
+    """The nominal quantities of a workload on a target, by the names of `form.Affine`.
+
+    Args:
+        workload: Without tiles.
+        target: Its efficiencies, a what-if, are not applied.
+
+    Returns:
+        Seconds of every resource that has work, without latencies, and of `x` and `out` between
+        memory and the unit; `depth`, the contracted elements of one chip [1].
+    """
+    nominal = replace(target, efficiency=dict.fromkeys(target.efficiency, Fraction(1)))
+    found: dict[str, Polynomial] = {}
+    for resource in RESOURCES:
+        rate, work = resource.rate(nominal), workload.costs[resource.work]
+        if rate is not None and work:
+            found[resource.name] = {dims: per / rate.per_s for dims, per in work.items()}
+    memory = memory_rate(nominal).per_s
+    for operand in ("x", "out"):
+        held, dims = workload.bytes_of(operand)
+        found[operand] = {dims: held / memory}
+    found["depth"] = _polynomial(workload.elements(workload.op.contracted))
+    return found
+
+
+def _polynomial(term: Term) -> Polynomial:
+    coefficient, dims = term
+    return {dims: coefficient}
+
+
+def whole_tiles(size: int, tile: int) -> int:
+    """A size rounded up to whole tiles [1]."""
+    return -(-size // tile) * tile
+
+
+def exact_quantities(
+    of: Mapping[str, Polynomial], sizes: Mapping[str, int], row: str, tile: int = 1
+) -> dict[str, Fraction]:
+    """The exact quantities at these sizes.
+
+    Args:
+        of: The polynomials of a workload without a split.
+        sizes: The sizes [1].
+        row: The dimension that the unit computes in whole tiles.
+        tile: Its tile [1].
+    """
+    rounded = {**sizes, row: whole_tiles(sizes[row], tile)}
+    return {
+        name: evaluate(terms, rounded if name == MATH.name else sizes) for name, terms in of.items()
+    }
+
+
+def expressions(of: Mapping[str, Polynomial], row: str, tile: int = 1) -> dict[str, pl.Expr]:
+    """The same as expressions of the columns of sizes, Float64."""
+    rounded = (pl.col(row) + (tile - 1)) // tile * tile if tile > 1 else pl.col(row)
+
+    def size(dim: str, quantity: str) -> pl.Expr:
+        whole = rounded if (dim, quantity) == (row, MATH.name) else pl.col(dim)
+        return whole.cast(pl.Float64)
+
+    def total(quantity: str, terms: Polynomial) -> pl.Expr:
+        products = [
+            reduce(mul, [pl.lit(float(per)), *(size(dim, quantity) for dim in dims)])
+            for dims, per in terms.items()
+        ]
+        return reduce(add, products)
+
+    return {name: total(name, terms) for name, terms in of.items()}

@@ -1,0 +1,158 @@
+"""Robust least squares of logarithms, for any form of a time with positive numbers.
+
+Residuals are ln(estimate / measured), over logarithms of the numbers, with a soft L1 loss. scipy
+and numpy are imported only here, when a fit is made: they come as an extra.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from math import exp, log
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.basics.errors import RooflinesError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from scipy.optimize import OptimizeResult
+
+    Array = NDArray[np.float64]
+
+__all__ = ["FOLD", "Problem", "held_out", "require_scipy", "rounded", "split_hash"]
+
+SCALE = 0.03
+"""Residuals beyond this count less than their square, as `f_scale` of scipy; a number a factor of
+e from its prior counts as one of this size [1]."""
+
+LEAST_WEIGHT = 3.0
+"""Timings whose whole time a number has to decide, added up, to be fitted [1]."""
+
+STEP = 0.01
+"""Change of a logarithm that shows how much of the times a number decides [1]."""
+
+DIGITS = 6
+"""Significant digits of a fitted number [1]."""
+
+FOLDS = 4
+"""One site in as many is held out [1]."""
+
+FOLD = "fold"
+"""The column with the hash of a row's site, which decides whether it is held out."""
+
+Named = Mapping[str, float]
+
+
+def split_hash(*sizes: int) -> int:
+    """A number of a site, the same in every table."""
+    text = "x".join(map(str, sizes))
+    return int.from_bytes(sha256(text.encode()).digest()[:4], "big")
+
+
+def held_out(*, inner: bool = False) -> pl.Expr:
+    """Whether a row is held out: those of one site in `FOLDS`, the same sites in every table.
+
+    Args:
+        inner: Not to judge a fit, but within the other rows, to choose what is fitted.
+    """
+    digits = pl.col(FOLD) // FOLDS if inner else pl.col(FOLD)
+    return digits % FOLDS == 0
+
+
+def require_scipy() -> Callable[..., OptimizeResult]:
+    """`scipy.optimize.least_squares`.
+
+    Raises:
+        RooflinesError: scipy is not installed.
+    """
+    try:
+        from scipy.optimize import least_squares  # noqa: PLC0415, an extra
+    except ImportError:
+        raise RooflinesError(
+            "rooflines calibrate",
+            "needs scipy, which is not installed",
+            "type `pip install 'rooflines[calibrate]'`",
+        ) from None
+    solve: Callable[..., OptimizeResult] = least_squares
+    return solve
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Timings, and the form that shall give them.
+
+    Attributes:
+        measured: The timings [s].
+        estimate: The times that numbers give [s]; a name that is left out has its default.
+        prior: Where a fit starts; it pulls weakly.
+        starts: Factors of the prior: one start alone can end in a poor minimum.
+    """
+
+    measured: Array
+    estimate: Callable[[Named], Array]
+    prior: Named
+    starts: Sequence[Named]
+
+    def solve(self, names: Sequence[str], held: Sequence[str] = ()) -> dict[str, float]:
+        """The best numbers of these names; `held` ones are the prior's.
+
+        Raises:
+            RooflinesError: scipy is missing.
+        """
+        least_squares = require_scipy()
+        import numpy as np  # noqa: PLC0415, comes with scipy
+
+        fixed = {name: self.prior[name] for name in held}
+        start = np.log([self.prior[name] for name in names])
+        measured = np.log(self.measured)
+
+        def numbers(logs: Array) -> dict[str, float]:
+            return {**dict(zip(names, np.exp(logs).tolist(), strict=True)), **fixed}
+
+        def residuals(logs: Array) -> Array:
+            times = np.log(self.estimate(numbers(logs)))
+            return np.concatenate([times - measured, SCALE * (logs - start)])
+
+        tried = [
+            least_squares(
+                residuals,
+                start + np.array([log(factors.get(name, 1.0)) for name in names]),
+                loss="soft_l1",
+                f_scale=SCALE,
+            )
+            for factors in self.starts
+        ]
+        return numbers(min(tried, key=lambda result: float(result.cost)).x)
+
+    def fit(self, names: Sequence[str]) -> tuple[dict[str, float], tuple[str, ...]]:
+        """The best numbers, and the names of those that the timings do not tell.
+
+        These are held at the prior.
+        """
+        found = self.solve(names)
+        held = tuple(name for name in names if self._weight(name, found) < LEAST_WEIGHT)
+        return (self.solve([n for n in names if n not in held], held) if held else found), held
+
+    def _weight(self, name: str, found: Named) -> float:
+        """Timings that a number decides, added up over the share of each [1].
+
+        As it was found, or as the prior has it, whichever is more.
+        """
+        import numpy as np  # noqa: PLC0415, as above
+
+        weights = []
+        for here in (found[name], self.prior[name]):
+            more = self.estimate({**found, name: here * exp(STEP)})
+            shares = np.log(more / self.estimate({**found, name: here})) / STEP
+            weights.append(float(np.abs(shares).sum()))
+        return max(weights)
+
+
+def rounded(number: float) -> Fraction:
+    """A fitted number with a few significant digits, as an exact decimal."""
+    return Fraction(f"{number:.{DIGITS}g}")

@@ -1,0 +1,144 @@
+"""`rooflines calibrate`: numbers fitted to timings, for estimates of a chip with a software."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rooflines.cli.output import as_table, width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rooflines.calibration.calibrate import Result
+    from rooflines.catalogue.entries import Chip
+
+__all__ = ["command"]
+
+EXAMPLES = """
+\b
+Examples:
+  rooflines calibrate timings.parquet --chip h100-sxm --software trtllm
+  rooflines calibrate few.csv --chip h200-sxm --software vllm --prior other.yaml
+  rooflines calibrate nccl.csv --chip b200 --software nccl
+"""
+
+FOLDER = "calibrations"
+"""Where a file is written by default."""
+
+
+@click.command("calibrate", epilog=EXAMPLES)
+@click.argument("file")
+@click.option("--chip", required=True, metavar="ID", help="The chip that was measured.")
+@click.option("--software", required=True, metavar="NAME", help="The library that was measured.")
+@click.option("--dtype", metavar="DTYPE", help="Only this compute dtype.")
+@click.option(
+    "--form", type=click.Choice(("max", "pieces")), default="pieces", help="Default: pieces."
+)
+@click.option("--prior", metavar="FILE", help="Another fit to start from; for few timings.")
+@click.option("--source", metavar="TEXT", help="Where the timings come from, licence included.")
+@click.option("--config", metavar="CONFIG", help="A config with the chip under `chips:`.")
+@click.option("-o", "--out", metavar="FILE", help=f"Default: {FOLDER}/<chip>-<software>.yaml.")
+@click.option("--force", is_flag=True, help="Overwrite that file.")
+def command(  # noqa: PLR0913, the options
+    *,
+    file: str,
+    chip: str,
+    software: str,
+    dtype: str | None,
+    form: str,
+    prior: str | None,
+    source: str | None,
+    config: str | None,
+    out: str | None,
+    force: bool,
+) -> None:
+    """Fit the numbers of a chip and a software to timings, and write them as YAML.
+
+    FILE is a table in Parquet or CSV with a row for each timing: chip, dtype_x, dtype_w, dtype_out,
+    compute, B, D, F and seconds, optionally software and source; of collectives chip, collective,
+    shards, bytes and seconds. A quarter of the sites (D, F) is held out; the error there is what to
+    expect.
+    """
+    from rooflines.basics.errors import RooflinesError, one_of, placed  # noqa: PLC0415, help is fast
+    from rooflines.calibration.calibrate import Request, calibrate  # noqa: PLC0415, the same
+    from rooflines.calibration.entries import key_of, read_calibrations  # noqa: PLC0415, the same
+    from rooflines.calibration.form import FORMS  # noqa: PLC0415, the same
+    from rooflines.calibration.solving import require_scipy  # noqa: PLC0415, the same
+    from rooflines.calibration.timings import read_timings  # noqa: PLC0415, the same
+
+    require_scipy()
+    key = key_of(chip, software)
+    path = Path(out or f"{FOLDER}/{key.replace('/', '-')}.yaml")
+    if path.exists() and not force:
+        fix = "choose another name with -o FILE, or overwrite it with --force"
+        raise RooflinesError("", "exists already", fix, file=str(path))
+    chips = _chips(config)
+    with placed("chip"):
+        one_of(chip, chips, "no chip", "see `rooflines chips`, or give its --config")
+    timings = read_timings(file).of(chip, software)
+    request = Request(
+        timings,
+        chip,
+        chips[chip],
+        source or ", ".join(timings.sources) or file,
+        datetime.now(tz=UTC).date().isoformat(),
+        next(known for known in FORMS if known == form),
+        read_calibrations(prior) if prior else None,
+    )
+    results = calibrate(request, dtype)
+    click.echo("\n\n".join("\n".join(_shown(key, result)) for result in results))
+    _write(path, key, results)
+    click.echo(f"\n{path}: written")
+
+
+def _chips(config: str | None) -> dict[str, Chip]:
+    """The chips of the catalogue, and those of a config."""
+    from rooflines.catalogue.chips import chip_entries  # noqa: PLC0415, as above
+    from rooflines.config import load_config  # noqa: PLC0415, the same
+
+    return dict(load_config(config).chips if config else chip_entries())
+
+
+def _shown(key: str, result: Result) -> Iterator[str]:
+    """The numbers of a fit, and its errors by region."""
+    fitted, held_out = result.entry.fitted.n, result.entry.held_out
+    yield (
+        f"{key} {result.name}: {fitted:,} timings fitted, "
+        f"{held_out.n if held_out else 0:,} held out"
+    )
+    numbers = {
+        name: number
+        for name, number in result.entry.model_dump(exclude_defaults=True).items()
+        if isinstance(number, int | float)
+    }
+    yield "  " + ", ".join(f"{name} {number:.3g}" for name, number in numbers.items())
+    if result.entry.held:
+        yield f"  held at the prior, the timings do not tell them: {', '.join(result.entry.held)}"
+    yield from (f"  {note}" for note in result.notes)
+    rows = [
+        (
+            f"  {row['split']}",
+            row["region"],
+            f"{row['n']:,}",
+            *(f"{row[name]:.1%}" for name in ("bare_median", "median", "mean", "p90")),
+        )
+        for row in result.regions.to_dicts()
+    ]
+    names = ("  split", "region", "n", "bound: median", "estimate: median", "mean", "p90")
+    yield as_table(names, rows, width())
+
+
+def _write(path: Path, key: str, results: Sequence[Result]) -> None:
+    """Write the fits of a chip and a software atomically."""
+    from rooflines.calibration.entries import Calibrations, kind_of, text_of  # noqa: PLC0415, as above
+    from rooflines.results.atomic import atomic_file  # noqa: PLC0415, the same
+    from rooflines.results.records import unrecorded  # noqa: PLC0415, the same
+
+    entries = {key: {result.name: result.entry for result in results}}
+    text = text_of(Calibrations.model_validate({kind_of(results[0].entry): entries}))
+    with unrecorded(), atomic_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
