@@ -17,6 +17,7 @@ FLOORS = (
     "model",
     "catalogue",
     "models",
+    "timings",
     "calibration",
     "settings",
     "sweep",

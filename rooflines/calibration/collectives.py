@@ -13,16 +13,16 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.calibration.form import Affine, Number, Value, value
 from rooflines.calibration.judge import with_errors
 from rooflines.calibration.solving import FOLD, Problem, rounded
-from rooflines.calibration.timings import medians
 from rooflines.model.network import Route
+from rooflines.timings.timings import medians
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rooflines.calibration.solving import Array
-    from rooflines.calibration.timings import Timings
     from rooflines.catalogue.entries import Chip
     from rooflines.model.network import Link
+    from rooflines.timings.timings import Timings
 
 __all__ = [
     "CollectiveFit",

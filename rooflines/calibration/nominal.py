@@ -13,7 +13,6 @@ from rooflines.basics.errors import Mistakes, RooflinesError, one_of, placed, qu
 from rooflines.basics.text import counted
 from rooflines.calibration.quantities import expressions, polynomials
 from rooflines.calibration.solving import FOLD, split_hash
-from rooflines.calibration.timings import SIZES, medians
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.dtypes import Combination, combinations_of
 from rooflines.catalogue.entries import NamedCombination
@@ -23,10 +22,11 @@ from rooflines.model.operation import OPERANDS
 from rooflines.model.resources import MATH, RESOURCES
 from rooflines.model.sharding import sharding
 from rooflines.model.target import Target
+from rooflines.timings.timings import SIZES, medians
 
 if TYPE_CHECKING:
-    from rooflines.calibration.timings import Timings
     from rooflines.catalogue.entries import Chip
+    from rooflines.timings.timings import Timings
 
 __all__ = ["ROW", "TILES", "joined", "math_column"]
 

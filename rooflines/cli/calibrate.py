@@ -68,7 +68,7 @@ def command(  # noqa: PLR0913, the options
     from rooflines.calibration.entries import key_of, read_calibrations  # noqa: PLC0415, the same
     from rooflines.calibration.form import FORMS  # noqa: PLC0415, the same
     from rooflines.calibration.solving import require_scipy  # noqa: PLC0415, the same
-    from rooflines.calibration.timings import read_timings  # noqa: PLC0415, the same
+    from rooflines.timings.read import read_timings  # noqa: PLC0415, the same
 
     require_scipy()
     key = key_of(chip, software)
