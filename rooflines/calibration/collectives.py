@@ -140,9 +140,7 @@ def joined_collectives(
     chosen = medians(timings.where("collective", collective), ("shards", "bytes"))
     chosen.enough()
     if not entry.networks:
-        raise RooflinesError(
-            "chip", "has no interconnect in its entry", "add one under `networks`", file=chosen.file
-        )
+        raise RooflinesError("chip", "has no interconnect in its entry", "add one under `networks`")
     link: Link = next(iter(entry.networks.values())).exact
     routes = {shards: Route((link,), (shards,)) for shards in chosen.frame["shards"].unique()}
     per_byte = {

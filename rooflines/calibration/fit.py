@@ -135,7 +135,7 @@ def _extended(
         return chosen
 
     def error(names: tuple[str, ...], tile: int) -> float:
-        found = _problem(rest, prior, tile).solve(names)
+        found, _ = _problem(rest, prior, tile).solve(names)
         times = estimated(inner, replace(NONE, tile=tile).replaced(found))
         return float((times / inner["seconds"] - 1).abs().quantile(0.5, "linear") or 0)
 

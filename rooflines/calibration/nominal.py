@@ -76,7 +76,7 @@ def joined(timings: Timings, chip: str, entry: Chip, compute: str) -> tuple[pl.D
             time is off, or there are too few timings or kinds of them.
     """
     peaks = entry.units.get(MATMUL.unit, {})
-    with placed("compute", file=timings.file):
+    with placed("compute"):
         one_of(compute, dtype_entries().formats, "no dtype")
         one_of(compute, peaks, f"no dtype that {chip} has a peak for")
     chosen = medians(timings.where("compute", compute), (*STORED, "compute", *SIZES))
@@ -89,12 +89,12 @@ def joined(timings: Timings, chip: str, entry: Chip, compute: str) -> tuple[pl.D
         {resource.name: Fraction(1) for resource in RESOURCES},
     )
     parts = [
-        _nominal(part, _workload(part.row(0, named=True), timings.file), target)
+        _nominal(part, _workload(part.row(0, named=True)), target)
         for part in chosen.frame.partition_by(STORED, maintain_order=True)
     ]
     frame = pl.concat(parts)
-    _check_units(frame, timings.file)
-    _check_regimes(frame, timings.file)
+    _check_units(frame)
+    _check_regimes(frame)
     frame = frame.with_columns(in_cache=_in_cache(entry), **{FOLD: _folds(frame)})
     if cached := frame.filter("in_cache").height:
         reason = "faster than memory, they fit a cache"
@@ -103,11 +103,11 @@ def joined(timings: Timings, chip: str, entry: Chip, compute: str) -> tuple[pl.D
     return frame, chosen
 
 
-def _workload(row: dict[str, str], file: str) -> Workload:
+def _workload(row: dict[str, str]) -> Workload:
     """The workload of the dtypes of a row."""
     names = dict(zip(OPERANDS, (row[name] for name in STORED), strict=True))
     formats = dtype_entries().formats
-    with placed(file=file), Mistakes() as mistakes:
+    with Mistakes() as mistakes:
         for operand, name in names.items():
             with mistakes.at(f"dtype_{operand}"):
                 one_of(name, formats, "no dtype")
@@ -152,7 +152,7 @@ def _folds(frame: pl.DataFrame) -> pl.Series:
     return pl.Series([split_hash(*pair) for pair in pairs], dtype=pl.Int64)
 
 
-def _check_units(frame: pl.DataFrame, file: str) -> None:
+def _check_units(frame: pl.DataFrame) -> None:
     """Refuse times that are off by powers of a thousand: those of the largest quarter tell."""
     large = frame.sort("t_lower_s").tail(max(frame.height // 4, 1))
     ratio = (large["seconds"] / large["t_lower_s"]).quantile(0.5, "linear") or 1.0
@@ -163,13 +163,13 @@ def _check_units(frame: pl.DataFrame, file: str) -> None:
             f"so the unit of time is off by 1e{abs(slip)}"
         )
         fix = f"write seconds: times 1e{slip}"
-        raise RooflinesError("seconds", problem, fix, file=file)
+        raise RooflinesError("seconds", problem, fix)
 
 
-def _check_regimes(frame: pl.DataFrame, file: str) -> None:
+def _check_regimes(frame: pl.DataFrame) -> None:
     """Refuse timings of which one resource bounds all."""
     bounds = frame["bound"].unique().to_list()
     if len(bounds) == 1:
         other = {"compute": "smaller", "memory": "larger"}[bounds[0]]
         problem = f"has no timings but {quote(bounds[0])}-bound ones: they tell one rate of two"
-        raise RooflinesError(ROW, problem, f"add timings with {other} B", file=file)
+        raise RooflinesError(ROW, problem, f"add timings with {other} B")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
-from math import exp, log
+from math import exp
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -31,7 +31,10 @@ SCALE = 0.03
 e from its prior counts as one of this size [1]."""
 
 LEAST_WEIGHT = 3.0
-"""Timings whose whole time a number has to decide, added up, to be fitted [1]."""
+"""A number that decides the time of fewer timings, added up, may be held at its prior [1]."""
+
+LEAST_RISE = 2 * SCALE**2
+"""It is not held if that raises the cost by more: two standard deviations at a noise of `SCALE`."""
 
 STEP = 0.01
 """Change of a logarithm that shows how much of the times a number decides [1]."""
@@ -98,21 +101,42 @@ class Problem:
     prior: Named
     starts: Sequence[Named]
 
-    def solve(self, names: Sequence[str], held: Sequence[str] = ()) -> dict[str, float]:
-        """The best numbers of these names; `held` ones are the prior's.
+    def solve(self, names: Sequence[str]) -> tuple[dict[str, float], float]:
+        """The best numbers of these names, and the cost; other names have their default.
 
         Raises:
             RooflinesError: scipy is missing.
         """
+        return self._solve(names, {})
+
+    def fit(self, names: Sequence[str]) -> tuple[dict[str, float], tuple[str, ...]]:
+        """The best numbers, and the names of those that the timings do not tell.
+
+        These are held at the prior: they decide little, and the timings do not contradict it.
+
+        Raises:
+            RooflinesError: scipy is missing.
+        """
+        found, cost = self._solve(names, {})
+        held: dict[str, float] = {}
+        for name in names:
+            if self._weight(name, found) < LEAST_WEIGHT:
+                prior = {name: self.prior[name]}
+                _, without = self._solve([other for other in names if other != name], prior)
+                held |= prior if without <= cost + LEAST_RISE else {}
+        if held:
+            found, _ = self._solve([name for name in names if name not in held], held)
+        return found, tuple(held)
+
+    def _solve(self, names: Sequence[str], held: Named) -> tuple[dict[str, float], float]:
         least_squares = require_scipy()
         import numpy as np  # noqa: PLC0415, comes with scipy
 
-        fixed = {name: self.prior[name] for name in held}
         start = np.log([self.prior[name] for name in names])
         measured = np.log(self.measured)
 
         def numbers(logs: Array) -> dict[str, float]:
-            return {**dict(zip(names, np.exp(logs).tolist(), strict=True)), **fixed}
+            return {**dict(zip(names, np.exp(logs).tolist(), strict=True)), **held}
 
         def residuals(logs: Array) -> Array:
             times = np.log(self.estimate(numbers(logs)))
@@ -121,22 +145,14 @@ class Problem:
         tried = [
             least_squares(
                 residuals,
-                start + np.array([log(factors.get(name, 1.0)) for name in names]),
+                np.log([self.prior[name] * factors.get(name, 1.0) for name in names]),
                 loss="soft_l1",
                 f_scale=SCALE,
             )
             for factors in self.starts
         ]
-        return numbers(min(tried, key=lambda result: float(result.cost)).x)
-
-    def fit(self, names: Sequence[str]) -> tuple[dict[str, float], tuple[str, ...]]:
-        """The best numbers, and the names of those that the timings do not tell.
-
-        These are held at the prior.
-        """
-        found = self.solve(names)
-        held = tuple(name for name in names if self._weight(name, found) < LEAST_WEIGHT)
-        return (self.solve([n for n in names if n not in held], held) if held else found), held
+        best = min(tried, key=lambda result: float(result.cost))
+        return numbers(best.x), float(best.cost)
 
     def _weight(self, name: str, found: Named) -> float:
         """Timings that a number decides, added up over the share of each [1].

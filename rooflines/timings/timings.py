@@ -97,7 +97,7 @@ class Timings:
             return []
         return self.frame["source"].drop_nulls().unique().sort().to_list()
 
-    def where(self, column: str, wanted: str, hint: str = "") -> Timings:
+    def where(self, column: str, wanted: str) -> Timings:
         """The timings with one value in a column.
 
         Raises:
@@ -107,7 +107,7 @@ class Timings:
         with placed(column, file=self.file):
             if wanted not in known:
                 problem = f"has no {quote(wanted)}"
-                fix = f"use one of {', '.join(map(str, known))}{hint}"
+                fix = f"use one of {', '.join(map(str, known))}"
                 raise RooflinesError("", problem, fix, close=close_to(wanted, known))
         return replace(self, frame=self.frame.filter(pl.col(column) == wanted))
 
@@ -136,7 +136,7 @@ class Timings:
         """Refuse fewer timings than a fit needs."""
         if self.frame.height < FEWEST:
             problem = f"has {counted(self.frame.height, 'timing')} to fit, of {FEWEST} needed"
-            raise RooflinesError("", problem, "measure more sizes", file=self.file)
+            raise RooflinesError("", problem, "measure more sizes")
 
 
 def medians(timings: Timings, keys: Collection[str]) -> Timings:

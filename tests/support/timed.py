@@ -1,0 +1,64 @@
+"""Timings made from known numbers, without the package's formulas."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PEAK, BANDWIDTH = 989e12, 3350e9
+"""h100-sxm in bf16, as its data sheet has it [FLOP/s], [byte/s]."""
+
+SIZES = (1024, 2048, 4096, 8192, 16384)
+BATCHES = (1, 8, 32, 128, 256, 512, 1024, 2048, 4096, 8192)
+
+
+def seconds(numbers: dict[str, float], B: int, D: int, F: int) -> float:  # noqa: N803, letters of sizes
+    """The time of a bf16 matmul on an h100-sxm by the form, written out."""
+    tile = numbers.get("tile", 1)
+    math_s = 2 * math.ceil(B / tile) * tile * D * F / PEAK
+    x_s, w_s, out_s = (2 * elements / BANDWIDTH for elements in (B * D, D * F, B * F))
+    memory_s = x_s + w_s + out_s
+    sustained = math_s / numbers["math"] + numbers.get("sustained", 0) * (math_s - 1e-3)
+    mixed = (
+        numbers.get("mixed_math", 0) * math_s
+        + numbers.get("mixed_memory", 0) * memory_s
+        + numbers.get("mixed_activations", 0) * (x_s + out_s)
+        + numbers.get("mixed_depth_s", 0) * D
+    )
+    largest = max(math_s / numbers["math"], sustained, memory_s / numbers["memory"], mixed)
+    return numbers["overhead_s"] + numbers.get("activation_passes", 0) * x_s + largest
+
+
+def timings(
+    numbers: dict[str, float],
+    sizes: Sequence[int] = SIZES,
+    batches: Sequence[int] = BATCHES,
+    noise: float = 0.0,
+) -> pl.DataFrame:
+    """A table of timings on every size; noise alternates in sign, as a share [1]."""
+    rows = [
+        {
+            "source": "made up",
+            "chip": "h100-sxm",
+            "software": "mine",
+            "dtype_x": "bf16",
+            "dtype_w": "bf16",
+            "dtype_out": "bf16",
+            "compute": "bf16",
+            "B": B,
+            "D": D,
+            "F": F,
+            "seconds": seconds(numbers, B, D, F),
+        }
+        for D in sizes
+        for F in sizes
+        for B in batches
+    ]
+    frame = pl.DataFrame(rows).with_row_index("#")
+    sign = pl.when(pl.col("#") % 2 == 0).then(1 + noise).otherwise(1 / (1 + noise))
+    return frame.with_columns(pl.col("seconds") * sign).drop("#")

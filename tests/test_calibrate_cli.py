@@ -1,0 +1,223 @@
+"""`rooflines calibrate`: what it prints and writes, and one message for every wrong table."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from timed import timings
+
+from rooflines.calibration.entries import read_calibrations
+from rooflines.cli import main as cli
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KNOWN = {"math": 0.72, "memory": 0.86, "overhead_s": 4e-6, "mixed_memory": 0.9}
+GOOD = timings({**KNOWN, "mixed_math": 0.8, "mixed_depth_s": 5e-10})
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands run in a folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def calibrate(*words: str, chip: str = "h100-sxm") -> int:
+    """The exit status of the command on timings.csv."""
+    return cli.run(["calibrate", "timings.csv", "--chip", chip, "--software", "mine", *words])
+
+
+def test_it_prints_errors_and_writes_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """Errors by split and region, and the numbers in a file by chip and software."""
+    GOOD.write_csv("timings.csv")
+    assert calibrate() == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("h100-sxm/mine bf16: ")
+    for region in ("all", "compute-bound", "memory-bound", "B 1 to 16", "B from 1,025"):
+        assert f"  held out  {region}  " in printed
+    assert printed.endswith("calibrations/h100-sxm-mine.yaml: written\n")
+    found = read_calibrations("calibrations/h100-sxm-mine.yaml")
+    entry = found.calibrations["h100-sxm/mine"]["bf16"]
+    assert entry.memory == pytest.approx(0.86, rel=0.01)
+    assert entry.source == "made up"
+
+
+def test_a_file_is_not_overwritten_unasked(capsys: pytest.CaptureFixture[str]) -> None:
+    """The message says how; `--force` does, `-o` writes elsewhere."""
+    GOOD.write_csv("timings.csv")
+    Path("calibrations").mkdir()
+    path = Path("calibrations/h100-sxm-mine.yaml")
+    path.write_text("mine\n")
+    assert calibrate() == 2
+    assert path.read_text() == "mine\n"
+    assert capsys.readouterr().err == (
+        "calibrations/h100-sxm-mine.yaml exists already.\n"
+        "  fix: choose another name with -o FILE, or overwrite it with --force.\n"
+    )
+    assert calibrate("-o", "other.yaml", "--source", "my lab, 2026") == 0
+    assert "my lab, 2026" in Path("other.yaml").read_text()
+    assert calibrate("--force", "--form", "max") == 0
+    assert "mixed" not in path.read_text().partition("bands")[0]
+
+
+def test_another_fit_and_a_chip_of_a_config(capsys: pytest.CaptureFixture[str]) -> None:
+    """Few timings of a chip that only a config has, with the fit of another as prior."""
+    GOOD.write_csv("timings.csv")
+    assert calibrate("-o", "prior.yaml") == 0
+    GOOD.filter(pl.col("D") == 4096).with_columns(chip=pl.lit("own")).write_csv("timings.csv")
+    Path("config.yaml").write_text(
+        "chips:\n"
+        "  own: {base: h100-sxm, memory.hbm.bytes_per_s: 3.3e12}\n"
+        "sweeps:\n"
+        "  one: {operation: matmul, grid: {B: [1], D: [8], F: [8]}, dtypes: [bf16], chips: [own]}\n"
+    )
+    assert calibrate("--prior", "prior.yaml", "--config", "config.yaml", chip="own") == 0
+    assert "own/mine bf16: " in capsys.readouterr().out
+    assert Path("calibrations/own-mine.yaml").exists()
+
+
+def with_first(column: str, value: object) -> Callable[[], pl.DataFrame]:
+    """The good table with one value of a column replaced."""
+
+    def table() -> pl.DataFrame:
+        kind = pl.Float64 if isinstance(value, float) else GOOD[column].dtype
+        column_of = pl.col(column).cast(kind)
+        first = pl.int_range(pl.len()) == 0
+        return GOOD.with_columns(
+            pl.when(first).then(pl.lit(value)).otherwise(column_of).alias(column)
+        )
+
+    return table
+
+
+WRONG: dict[str, tuple[Callable[[], pl.DataFrame], str]] = {
+    "a negative time": (
+        with_first("seconds", -1.0),
+        "seconds has 1 value that should be a number above zero, the first in row 1: -1.0",
+    ),
+    "a time of zero": (with_first("seconds", 0.0), "the first in row 1: 0.0"),
+    "no number": (with_first("seconds", float("nan")), "the first in row 1: nan"),
+    "an infinite time": (with_first("seconds", float("inf")), "the first in row 1: inf"),
+    "a missing size": (with_first("D", None), "D has 1 value"),
+    "a negative size": (with_first("F", -4096), "the first in row 1: -4096"),
+    "milliseconds": (
+        lambda: GOOD.with_columns(pl.col("seconds") * 1e3),
+        "so the unit of time is off by 1e3",
+    ),
+    "microseconds": (
+        lambda: GOOD.with_columns(pl.col("seconds") * 1e6),
+        "so the unit of time is off by 1e6",
+    ),
+    "kiloseconds": (
+        lambda: GOOD.with_columns(pl.col("seconds") / 1e3),
+        "so the unit of time is off by 1e3",
+    ),
+    "an empty table": (GOOD.clear, "has no timings"),
+    "only B = 0": (
+        lambda: GOOD.with_columns(B=pl.lit(0)),
+        "has no timings",
+    ),
+    "missing columns": (
+        lambda: GOOD.drop("compute", "F"),
+        "lacks the columns compute, F",
+    ),
+    "nine timings": (lambda: GOOD[::30], "has 9 timings to fit, of 10 needed"),
+    "compute-bound only": (
+        lambda: GOOD.filter(pl.col("B") >= 1024),
+        "has no timings but 'compute'-bound ones",
+    ),
+    "memory-bound only": (
+        lambda: GOOD.filter(pl.col("B") <= 32),
+        "has no timings but 'memory'-bound ones",
+    ),
+    "another chip": (lambda: GOOD.with_columns(chip=pl.lit("a100")), "chip has no 'h100-sxm'"),
+    "another software": (
+        lambda: GOOD.with_columns(software=pl.lit("theirs")),
+        "software has no 'mine'",
+    ),
+    "mixed software": (
+        lambda: pl.concat([GOOD, GOOD.with_columns(source=pl.lit("others"))]).drop("software"),
+        "software is missing, and the timings of h100-sxm are mixed: made up, others",
+    ),
+    "an unknown dtype": (
+        lambda: GOOD.with_columns(compute=pl.lit("bfloat16")),
+        "is 'bfloat16', which is no dtype",
+    ),
+    "an unknown stored dtype": (
+        lambda: GOOD.with_columns(dtype_w=pl.lit("int3")),
+        "dtype_w is 'int3', which is no dtype",
+    ),
+    "a dtype that the chip lacks": (
+        lambda: GOOD.with_columns(compute=pl.lit("nvfp4")),
+        "is 'nvfp4', which is no dtype that h100-sxm has a peak for",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_table_gives_one_message(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Status 2, the file, what is wrong, a fix, and no file written."""
+    table, expected = WRONG[name]
+    table().write_csv("timings.csv")
+    assert calibrate() == 2
+    message = capsys.readouterr().err
+    assert message.startswith("timings.csv")
+    assert expected in message
+    assert message.count("\n  fix: ") == 1
+    assert not Path("calibrations").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "expected"),
+    [
+        ("none.parquet", None, "none.parquet does not exist"),
+        ("timings.parquet", b"no Parquet at all", "timings.parquet is no Parquet file: "),
+        ("timings.csv", b"", "timings.csv is no CSV file: "),
+        ("timings.csv", b"\xff\xfe\x00", "timings.csv "),
+    ],
+)
+def test_a_file_that_is_none_gives_one_message(
+    file: str, content: bytes | None, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Missing, of another kind, empty, or binary."""
+    if content is not None:
+        Path(file).write_bytes(content)
+    assert cli.run(["calibrate", file, "--chip", "h100-sxm", "--software", "mine"]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith(expected)
+    assert message.count("\n  fix: ") == 1
+
+
+def test_mistakes_of_several_dtypes_come_together(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each with its dtype as its place."""
+    few = GOOD[:5].with_columns(pl.lit("fp16").alias("compute"))
+    pl.concat([GOOD.filter(pl.col("B") >= 1024), few]).write_csv("timings.csv")
+    assert calibrate() == 2
+    message = capsys.readouterr().err
+    assert "timings.csv: bf16.B has no timings but" in message
+    assert "timings.csv: fp16 has 5 timings to fit" in message
+
+
+def test_an_unknown_chip_or_a_wrong_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """Close names are told."""
+    GOOD.write_csv("timings.csv")
+    assert calibrate(chip="h100") == 2
+    assert "close to it: h100-sxm" in capsys.readouterr().err
+    assert cli.run(["calibrate", "timings.csv", "--chip", "h100-sxm", "--software", "Mine!"]) == 2
+    assert "software is 'Mine!', which is no name" in capsys.readouterr().err
+
+
+def test_nothing_but_a_fit_imports_scipy_or_numpy() -> None:
+    """A config is loaded and the shipped calibrations are read without them."""
+    code = (
+        "import sys, rooflines.config, rooflines.calibration.calibrate, rooflines.cli.calibrate\n"
+        "from rooflines.calibration.entries import shipped_calibrations\n"
+        "rooflines.config.load_config(); shipped_calibrations()\n"
+        "sys.exit(bool({'scipy', 'numpy'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
