@@ -60,8 +60,10 @@ def command(  # noqa: PLR0913, the options
 
     FILE is a table in Parquet or CSV with a row for each timing: chip, dtype_x, dtype_w, dtype_out,
     compute, B, D, F and seconds, optionally software and source; of collectives chip, collective,
-    shards, bytes and seconds. A quarter of the sites (D, F) is held out; the error there is what to
-    expect.
+    shards, bytes and seconds. Or it is aiconfigurator's gemm_perf.parquet, vidur's mlp.csv or the
+    text of nccl-tests, which name no chip: all timings are of the one given.
+
+    A quarter of the sites (D, F) is held out; the error there is what to expect.
     """
     from rooflines.basics.errors import RooflinesError, one_of, placed  # noqa: PLC0415, help is fast
     from rooflines.calibration.calibrate import Request, calibrate  # noqa: PLC0415, the same
@@ -79,7 +81,7 @@ def command(  # noqa: PLR0913, the options
     chips = _chips(config)
     with placed("chip"):
         one_of(chip, chips, "no chip", "see `rooflines chips`, or give its --config")
-    timings = read_timings(file).of(chip, software)
+    timings = read_timings(file, {"chip": chip}).of(chip, software)
     request = Request(
         timings,
         chip,

@@ -103,7 +103,7 @@ def _typed(frame: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.DataFra
         raise RooflinesError(
             "",
             f"lacks the columns {', '.join(missing)}",
-            f"add them; timings have {', '.join(schema)}",
+            f"add them, or say their one value for all rows; timings have {', '.join(schema)}",
             close=[near for name in missing for near in close_to(name, frame.columns)],
         )
     known = {**{n: t for n, t in OPTIONAL.items() if n in frame.columns}, **schema}
