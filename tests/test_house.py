@@ -24,6 +24,7 @@ FLOORS = (
     "serving",
     "critical",
     "explanation",
+    "measured",
     "results",
     "charts",
     "site",

@@ -11,7 +11,7 @@ import polars as pl
 from rooflines.basics.errors import Mistakes, RooflinesError, one_of, placed, quote
 from rooflines.basics.text import counted
 from rooflines.calibration.quantities import expressions, polynomials
-from rooflines.calibration.solving import FOLD, split_hash
+from rooflines.calibration.solving import with_folds
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.dtypes import Combination, combinations_of
 from rooflines.catalogue.entries import MAIN_MEMORY, NamedCombination
@@ -86,7 +86,7 @@ def joined(timings: Timings, chip: str, entry: Chip, compute: str) -> tuple[pl.D
     frame = pl.concat(parts)
     check_units(frame)
     _check_regimes(frame)
-    frame = frame.with_columns(in_cache=_in_cache(entry), **{FOLD: _folds(frame)})
+    frame = with_folds(frame.with_columns(in_cache=_in_cache(entry)))
     if cached := frame.filter("in_cache").height:
         reason = "faster than memory, they fit a cache"
         note = f"{counted(cached, 'timing')} left out: {reason}"
@@ -130,12 +130,6 @@ def _in_cache(entry: Chip) -> pl.Expr:
     cache = entry.last_level_cache
     fits = pl.col("bytes") < (cache.capacity_bytes if cache else 0)
     return (pl.col("seconds") < pl.col("t_lower_s")) & fits
-
-
-def _folds(frame: pl.DataFrame) -> pl.Series:
-    """The hash of every row's site (D, F)."""
-    pairs = zip(frame["D"], frame["F"], strict=True)
-    return pl.Series([split_hash(*pair) for pair in pairs], dtype=pl.Int64)
 
 
 def _check_regimes(frame: pl.DataFrame) -> None:

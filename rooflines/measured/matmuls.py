@@ -1,0 +1,136 @@
+"""Rows of timed matmuls: those of a sweep, with the sizes of the timings in place of a grid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from rooflines.basics.errors import Mistakes, one_of
+from rooflines.catalogue.entries import MAIN_MEMORY
+from rooflines.catalogue.lacking import no_level, no_peak
+from rooflines.model.operation import NAMED, OPERANDS
+from rooflines.model.resources import RESOURCES
+from rooflines.settings.schema import SweepConfig
+from rooflines.sweep.checks import checked_sweep
+from rooflines.sweep.metrics import with_metrics, work
+from rooflines.sweep.space import variant_columns
+from rooflines.sweep.ties import ties_of, with_exact_bounds
+from rooflines.timings.timings import DTYPES, SIZES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rooflines.catalogue.entries import Chip, DtypeFile
+    from rooflines.sweep.sweep import Sweep
+
+__all__ = ["MATMUL_METRICS", "lacking", "matmul_rows", "with_dtypes"]
+
+MATMUL = NAMED["matmul"]
+
+MATMUL_METRICS = (
+    "flops",
+    "memory_bytes",
+    "memory_intensity",
+    "footprint_bytes",
+    "t_lower_s",
+    "t_estimate_s",
+    "bound",
+)
+"""The columns of a sweep's table that a timing is joined with."""
+
+
+class Stored(NamedTuple):
+    """The dtypes of a matmul, in the order of `DTYPES`."""
+
+    x: str
+    w: str
+    out: str
+    compute: str
+
+    @property
+    def form(self) -> dict[str, str]:
+        """The combination as a config writes it out."""
+        return self._asdict()
+
+
+def with_dtypes(frame: pl.DataFrame, dtypes: DtypeFile) -> pl.DataFrame:
+    """Adds the name of the dtype combination, `dtypes`, to timings.
+
+    Raises:
+        RooflinesError: A dtype is not in the catalogue.
+    """
+    with Mistakes() as mistakes:
+        for column in DTYPES:
+            with mistakes.at(column):
+                for name in frame[column].unique().sort():
+                    one_of(name, dtypes.formats, "no dtype of the catalogue")
+    catalogue = {
+        Stored(*(getattr(entry, key) for key in (*OPERANDS, "compute"))): name
+        for name, entry in reversed(dtypes.combinations.items())
+    }
+    found = [Stored(*row) for row in frame.select(DTYPES).unique(maintain_order=True).iter_rows()]
+    names = [catalogue.get(one, f"{one.x},{one.w}->{one.out}@{one.compute}") for one in found]
+    named = pl.DataFrame(found, schema=list(DTYPES), orient="row").with_columns(
+        pl.Series("dtypes", names)
+    )
+    return frame.join(named, on=list(DTYPES), how="left", maintain_order="left")
+
+
+def lacking(chip: Chip, compute: str) -> str | None:
+    """The reason why a chip has no bound for timings in a compute dtype; None where it has one."""
+    return no_peak(chip, MATMUL.unit, compute) or no_level(chip, MAIN_MEMORY)
+
+
+def matmul_rows(
+    frame: pl.DataFrame, chips: Mapping[str, Chip], dtypes: DtypeFile
+) -> Iterator[pl.DataFrame]:
+    """Timings with the metrics of their row.
+
+    Args:
+        frame: Timings with `dtypes`; their chips lack nothing.
+        chips: Entries by id.
+        dtypes: The dtype catalogue.
+
+    Yields:
+        The timings of one chip, with `MATMUL_METRICS`, nominal: without efficiencies.
+    """
+    for (chip,), part in frame.group_by("chip", maintain_order=True):
+        stored = part.select("dtypes", *DTYPES).unique(maintain_order=True)
+        forms = [
+            name if name in dtypes.combinations else Stored(*names).form
+            for name, *names in stored.iter_rows()
+        ]
+        yield _rows(part, _sweep(str(chip), forms, chips, dtypes))
+
+
+def _sweep(
+    chip: str, forms: list[str | dict[str, str]], chips: Mapping[str, Chip], dtypes: DtypeFile
+) -> Sweep:
+    """The sweep of a chip's timings; of its grid only the dimensions count."""
+    config = SweepConfig.model_validate(
+        {
+            "operation": MATMUL.name,
+            "grid": dict.fromkeys(SIZES, 1),
+            "dtypes": forms,
+            "chips": [chip],
+            "memory": [MAIN_MEMORY],
+            "efficiency": {resource.name: 1 for resource in RESOURCES},
+            "thresholds": [],
+        }
+    )
+    return checked_sweep("measured", config, chips, dtypes)
+
+
+def _rows(part: pl.DataFrame, sweep: Sweep) -> pl.DataFrame:
+    """The timings of one chip with the metrics of their row."""
+    (chip_rows,) = sweep.by_chip
+    variants = [(chip_rows, variant) for variant in chip_rows.variants]
+    coefficients, constants = variant_columns(sweep, variants)
+    internal = {name: values for name, values in constants.items() if name.startswith("#")}
+    by_dtypes = pl.DataFrame({"dtypes": constants["dtypes"].cast(pl.String), **internal})
+    works = {name: work(sweep, name, terms, constants) for name, terms in coefficients.items()}
+    rows = part.lazy().join(by_dtypes.lazy(), on="dtypes", how="left", maintain_order="left")
+    rows = with_metrics(rows.with_columns(**works), sweep, chip_rows, coefficients, constants)
+    rows = with_exact_bounds(rows, ties_of(sweep, chip_rows))
+    return rows.select(*part.columns, *MATMUL_METRICS).collect()
