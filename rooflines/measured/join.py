@@ -20,17 +20,23 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip, DtypeFile
     from rooflines.timings.timings import Timings
 
-__all__ = ["BOOST_CLOCK", "IN_CACHE", "UNEXPLAINED", "Joined", "joined"]
+__all__ = ["BOOST_CLOCK", "IN_CACHE", "PARTLY", "UNEXPLAINED", "Joined", "joined"]
 
-IN_CACHE, BOOST_CLOCK, UNEXPLAINED = "in cache", "boost clock", "unexplained"
-"""Why a time is below the bound: the operands fit the last-level cache; the peak is that of a clock
-which the chip may exceed; neither."""
+IN_CACHE, PARTLY, BOOST_CLOCK = "in cache", "partly in cache", "boost clock"
+"""Why a time may be below the bound: all operands, or as many bytes as are missing, fit the
+last-level cache; the peak is that of a clock which the chip may exceed."""
+
+UNEXPLAINED = "unexplained"
+"""The reason where none of these is possible."""
 
 ALWAYS = ("source", "software", "note")
 """Optional columns that every joined table has."""
 
 INDEX = "#"
 """The column with the place of a timing in its table."""
+
+LEAST = "#least"
+"""The column with the time of memory traffic for what the last-level cache cannot hold [s]."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +65,8 @@ def joined(timings: Timings, chips: Mapping[str, Chip], dtypes: DtypeFile) -> Jo
         Each timing with `flops` [FLOP], `memory_bytes` [byte] and `memory_intensity` [FLOP/byte],
         or `network_bytes` [byte]; `t_lower_s` and `t_estimate_s` [s]; `ratio_lower` and
         `ratio_estimate`, measured over these [1]; `bound`; of matmuls `dtypes`, `region` (the bin
-        of B) and `fits_cache`; `reason`, why it is below the bound, null where it is not. All are
-        nominal: efficiencies of chips are not applied.
+        of B) and `fits_cache` (whether the operands fit the last-level cache); `reason`, why it is
+        below the bound, null where it is not. All are nominal: efficiencies are not applied.
 
     Raises:
         RooflinesError: A chip or dtype is in no catalogue, no timing has a row, or the unit of time
@@ -78,7 +84,7 @@ def joined(timings: Timings, chips: Mapping[str, Chip], dtypes: DtypeFile) -> Jo
         for (chip,), part in rows.group_by("chip", maintain_order=True):
             with placed(f"chip {chip}"):
                 check_units(part)
-    return Joined(_compared(rows, chips).drop(INDEX), skipped)
+    return Joined(_compared(rows, chips).drop(INDEX, LEAST), skipped)
 
 
 def _check_chips(frame: pl.DataFrame, chips: Mapping[str, Chip]) -> None:
@@ -101,8 +107,11 @@ def _matmuls(
     caches = {chip: chips[chip].last_level_cache for chip in rows["chip"].unique()}
     capacities = {chip: cache and cache.capacity_bytes for chip, cache in caches.items()}
     capacity = pl.col("chip").replace_strict(capacities, return_dtype=pl.Float64)
-    rows = rows.with_columns(region=region, fits_cache=pl.col("footprint_bytes") < capacity)
-    return rows.drop("footprint_bytes"), skipped
+    operands = pl.col("footprint_bytes")
+    from_memory = (operands - capacity) / operands * pl.col("t_lower_s")
+    return rows.with_columns(
+        region=region, fits_cache=operands < capacity, **{LEAST: from_memory}
+    ), skipped
 
 
 def _collectives(
@@ -112,7 +121,7 @@ def _collectives(
     keys = ("chip", "shards")
     kept, skipped = _parted(frame, keys, lambda chip, shards: unjoined(chips[chip], shards))
     rows = collective_rows(kept, chips)
-    return rows.with_columns(fits_cache=pl.lit(value=False)), skipped
+    return rows.with_columns(fits_cache=pl.lit(None, pl.Boolean), **{LEAST: None}), skipped
 
 
 def _parted(
@@ -143,6 +152,8 @@ def _compared(rows: pl.DataFrame, chips: Mapping[str, Chip]) -> pl.DataFrame:
     why = (
         pl.when((bound == "memory") & pl.col("fits_cache"))
         .then(pl.lit(IN_CACHE))
+        .when((bound == "memory") & (seconds >= pl.col(LEAST)))
+        .then(pl.lit(PARTLY))
         .when((bound == "compute") & pl.col("chip").is_in(boosted))
         .then(pl.lit(BOOST_CLOCK))
         .otherwise(pl.lit(UNEXPLAINED))
