@@ -1,5 +1,7 @@
 """The site in a browser: opened from its folder, and served with a strict security policy."""
 
+# All visits share one site and one page: long, but one thing.
+
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -148,6 +150,17 @@ def test_tooltips_have_text_and_no_markup(visit: Visits) -> None:
     assert "FLOP/s" in page.locator("#vg-tooltip-element").inner_text()
     assert HOSTILE[:30] in page.locator("#vg-tooltip-element").inner_text()
     assert page.locator("#vg-tooltip-element img, #vg-tooltip-element script").count() == 0
+
+
+def test_a_tooltip_stays_in_a_narrow_window(visit: Visits) -> None:
+    """Wherever the pointer is."""
+    page = visit(PHONE).open("index.html")
+    for point in page.locator("#plot .mark-symbol path").all():
+        point.hover(force=True)
+        page.wait_for_selector("#vg-tooltip-element.visible")
+        box = page.locator("#vg-tooltip-element").bounding_box()
+        assert box
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= PHONE["width"]
 
 
 def test_the_chart_fills_the_room_it_has(visit: Visits) -> None:
@@ -332,6 +345,12 @@ def test_never_is_said_and_names_are_text(visit: Visits) -> None:
     )
     assert page.locator("#body .answer").all_inner_texts() == ["273", "never"]
     assert HOSTILE in page.locator("#body").inner_text()
+
+
+def test_an_answer_that_is_no_number_is_the_outcome(visit: Visits) -> None:
+    """All 16 chips that a TPU v5e joins; of a chip whose domain is not published it is unknown."""
+    page = visit().open("thresholds.html#table=split.shards")
+    assert page.locator("#body .answer").all_inner_texts() == ["16", "domain-unknown"]
 
 
 def test_a_share_of_peak_is_chosen_and_a_factor_is_an_answer(visit: Visits) -> None:

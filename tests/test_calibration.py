@@ -20,6 +20,7 @@ from rooflines.calibration.collectives import (
     fit_collective,
     joined_collectives,
 )
+from rooflines.calibration.critical import critical_estimate
 from rooflines.calibration.entries import (
     CALIBRATIONS_FILE,
     Calibrations,
@@ -36,7 +37,10 @@ from rooflines.config import load_config
 from rooflines.timings.read import read_timings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rooflines.calibration.form import Form
+    from rooflines.calibration.quantities import Polynomial
 
 ALL = Numbers(
     math=Fraction(1, 2),
@@ -290,9 +294,9 @@ def test_timings_that_are_no_single_matmul_are_left_out(tmp_path: Path) -> None:
     ]
     result = fitted(tmp_path, pl.concat([frame, *odd]))
     assert result.notes == (
-        "3 timings left out: they have B = 0",
-        "2 timings left out: they are batches",
-        "1 timing left out: they are of several chips",
+        "3 rows of the file left out: they have B = 0",
+        "2 rows of the file left out: they are batches",
+        "1 row of the file left out: they are of several chips",
     )
     assert result.entry.fitted.n < 250
 
@@ -401,3 +405,62 @@ def test_the_oracle_of_these_tests() -> None:
     plain = {"math": 1.0, "memory": 1.0, "overhead_s": 0.0}
     assert seconds(plain, 128, 4096, 4096) == pytest.approx(10.642e-6, rel=1e-3)
     assert seconds(plain, 4096, 4096, 4096) == pytest.approx(138.97e-6, rel=1e-3)
+
+
+MOST = 3000
+"""Sizes that are searched [1]."""
+
+
+def searched(numbers: Numbers, of: Mapping[str, Polynomial], dim: str) -> int:
+    """The first size at which a compute piece is the largest, one after another; else `MOST`."""
+    for size in range(1, MOST):
+        sizes = {"B": 300, "D": 512, "F": 1024, dim: size}
+        quantities = exact_quantities(of, sizes, "B", numbers.tile)
+        times = [(piece.bound, value(piece, quantities)) for piece in pieces(numbers)]
+        if max(time for _, time in times) == max(time for name, time in times if name == "compute"):
+            return size
+    return MOST
+
+
+@pytest.mark.parametrize("dim", ["B", "D", "F"])
+@pytest.mark.parametrize("tile", [1, 7, 64])
+@pytest.mark.parametrize("case", range(6))
+def test_critical_sizes_are_those_of_a_search(dim: str, tile: int, case: int) -> None:
+    """Closed form against one size after another, along every dimension."""
+    share = [Fraction(numerator, 10) for numerator in (9, 5, 2, 7, 4, 1)]
+    numbers = Numbers(
+        math=share[case],
+        memory=share[case - 1],
+        overhead_s=Fraction(1, 10**6),
+        mixed_math=share[case - 2] * 2,
+        mixed_memory=share[case - 3],
+        mixed_depth_s=share[case - 4] / 10**9,
+        sustained=share[case - 5],
+        tile=tile,
+    )
+    sizes = {"B": 300, "D": 512, "F": 1024}
+    per_byte, per_flop = Fraction(1, 10**11), Fraction(1, 10**13)
+    of: dict[str, Polynomial] = {
+        "math": {("B", "D", "F"): 2 * per_flop},
+        "memory": {("B", "D"): per_byte, ("D", "F"): per_byte, ("B", "F"): 2 * per_byte},
+        "x": {("B", "D"): per_byte},
+        "out": {("B", "F"): 2 * per_byte},
+        "depth": {("D",): Fraction(1)},
+    }
+    others = {name: size for name, size in sizes.items() if name != dim}
+    found = critical_estimate(numbers, of, others, dim, "B")
+    assert min(found.size or MOST, MOST) == searched(numbers, of, dim)
+    assert (found.bound is None) == (found.size == 1)
+
+
+def test_a_size_that_never_is_compute_bound() -> None:
+    """A mixed piece that grows faster than the compute pieces: no size, and what stays larger."""
+    numbers = Numbers(Fraction(1), Fraction(1), Fraction(0), mixed_math=Fraction(2))
+    of: dict[str, Polynomial] = {
+        "math": {("B",): Fraction(1)},
+        "memory": {("B",): Fraction(1, 2), (): Fraction(1)},
+    }
+    found = critical_estimate(numbers, of, {}, "B", "B")
+    assert (found.size, found.bound) == (None, "mixed")
+    plain = Numbers(Fraction(1), Fraction(1), Fraction(0))
+    assert critical_estimate(plain, of, {}, "B", "B").size == 2

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from conftest import Once, Snakemake
-from trials import unfinished
+from damage import unfinished
 
 MATMUL: dict[str, Any] = {
     "operation": "matmul",

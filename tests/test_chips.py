@@ -481,7 +481,7 @@ def test_the_same_silicon_has_the_same_peaks(one: str, other: str) -> None:
 
 @each(CHIPS)
 def test_every_chip_has_a_main_memory_with_bandwidth_and_capacity(name: str) -> None:
-    """`hbm` is the main memory whatever its technology, which is named or said to be unknown."""
+    """`hbm` is the main memory of every chip; a note says where the technology is not stated."""
     main = CHIPS[name]["memory"]["hbm"]
     assert {"bytes_per_s", "capacity_bytes"} <= set(main)
     technology = main.get("technology")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import oracle
 import polars as pl
 import pytest
-from cases import CHIPS, LINKS, SWEEPS, config_of, made_up, split_sweep, splitters
+from cases import CHIPS, SWEEPS, config_of, made_up
 from comparison import (
     EXACT_INTEGER,
     METRICS,
@@ -20,6 +20,7 @@ from comparison import (
     table_of,
     threshold_differences,
 )
+from links import LINKS, split_sweep, splitters
 from polars.testing import assert_frame_equal
 
 import rooflines

@@ -1,5 +1,7 @@
 """`rooflines explain` and `rooflines.explain`: what they say is what the tables say."""
 
+# Every line of an explanation, with its values: long, but one thing.
+
 from __future__ import annotations
 
 import json
@@ -229,7 +231,7 @@ SAME = (
 
 @pytest.mark.parametrize("words", SAME)
 def test_the_order_of_words_is_free(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """They are told apart by what they are."""
+    """Chip, sizes and dtypes are recognised by their form or name."""
     assert said(capsys, *words.split()) == said(capsys, *EXAMPLE.split())
 
 

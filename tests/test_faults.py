@@ -12,21 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from trials import (
-    CONFIG,
-    SEED,
-    TABLES,
-    Trial,
-    emptied,
-    flipped,
-    may_unshare,
-    recovers,
-    replaced,
-    stats,
-    truncated,
-    unfinished,
-    written_to,
-)
+from damage import emptied, flipped, replaced, truncated, unfinished, written_to
+from trials import CONFIG, SEED, TABLES, Trial, may_unshare, recovers, stats
 
 from rooflines.run.stale import MOST_NAMED
 

@@ -560,7 +560,7 @@ def settings_and_cases(
 
 @st.composite
 def axes_of(draw: st.DrawFn, shards: int) -> tuple[int, ...]:
-    """Draw axes of so many chips."""
+    """Draw one or two axes whose product is `shards`."""
     first = draw(st.sampled_from([n for n in range(1, shards + 1) if shards % n == 0]))
     return (shards,) if first in (1, shards) else (first, shards // first)
 

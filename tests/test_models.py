@@ -1,5 +1,7 @@
 """Models: published counts to the last parameter, caches, work, and what the field gets wrong."""
 
+# The claims about the catalogue of models, with published figures: long, but one thing.
+
 from __future__ import annotations
 
 import re

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from trials import flipped, jobs_of, stats, truncated, written_to
+from damage import flipped, truncated, written_to
+from trials import jobs_of, stats
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.results import records

@@ -11,8 +11,9 @@ from typing import Any
 import oracle
 import polars as pl
 import pytest
-from cases import CHIPS, JOINED, LINKS, SWEEPS, TORUS, config_of, split_sweep, splitters
+from cases import CHIPS, JOINED, SWEEPS, TORUS, config_of
 from comparison import never_sure
+from links import LINKS, split_sweep, splitters
 from polars.testing import assert_frame_equal
 
 import rooflines

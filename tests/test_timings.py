@@ -283,7 +283,7 @@ def test_timings_of_no_single_matmul_are_counted(tmp_path: Path) -> None:
     timings = read_timings(path)
     assert timings.left_out == {"have B = 0": 1, "are batches": 1, "are of several chips": 1}
     assert timings.frame.height == 3
-    assert timings.notes[0] == "1 timing left out: they have B = 0"
+    assert timings.notes[0] == "1 row of the file left out: they have B = 0"
 
 
 def test_a_layout_without_a_chip_asks_for_it(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """The workflow, run as a user runs it, in temporary folders."""
 
+# All runs share one config and its folder: long, but one thing.
+
 import copy
 import os
 import re

@@ -57,10 +57,9 @@ def joined(timings: Timings, chip: str, entry: Chip, compute: str) -> tuple[pl.D
         compute: The compute dtype.
 
     Returns:
-        The sizes, `seconds`, the quantities of `form.Affine` by name, `math_<tile>` of
-        `TILES`, `t_lower_s`, `bound`
-        (compute or memory), `in_cache` (faster than the bound, and small enough for a cache),
-        `fold` (the hash of its site); and the timings, with notes.
+        The sizes, `seconds`, the quantities of `form.Affine` by name, `math_<tile>` for each of
+        `TILES`, `t_lower_s`, `bound` (compute or memory), `in_cache` (faster than the bound, and
+        small enough for a cache), `fold` (the hash of its site); and the timings, with notes.
 
     Raises:
         RooflinesError: The chip has no peak in the compute dtype, a dtype is unknown, the unit of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from rooflines.catalogue.entries import Peak, Source, Sourced
 
@@ -12,7 +12,16 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
     from rooflines.catalogue.forms import Entry
 
-__all__ = ["Part", "numbers", "numbers_with_sources", "parts", "records", "source_in", "source_of"]
+__all__ = [
+    "NumberRecord",
+    "Part",
+    "numbers",
+    "numbers_with_sources",
+    "parts",
+    "records",
+    "source_in",
+    "source_of",
+]
 
 COUNTS = ("links", "domain", "ring_multiple")
 """Numbers of a network that are listed beside its bandwidth, as a rule in the same document."""
@@ -35,6 +44,32 @@ class Part(NamedTuple):
     def path(self) -> str:
         """Its dotted path, such as `units.matrix.bf16`."""
         return ".".join((self.tree, *self.names))
+
+
+class NumberRecord(TypedDict):
+    """A number of a chip, with what the catalogue states about it.
+
+    Attributes:
+        path: Its dotted path, such as `memory.hbm.bytes_per_s`.
+        value: The number, in the SI unit of the path's last word.
+        source: The names of its sources; None if none is stated.
+        confidence: How the number was read; None if not stated.
+        estimate: Whether it is an estimate.
+        halved: Whether it is half of `printed_with_sparsity`.
+        printed_with_sparsity: The with-sparsity figure that is printed [FLOP/s].
+        clock: Of a peak: `boost` if it is for the printed boost clock.
+        note: What else to know.
+    """
+
+    path: str
+    value: float
+    source: str | None
+    confidence: str | None
+    estimate: bool
+    halved: bool
+    printed_with_sparsity: float | None
+    clock: str | None
+    note: str | None
 
 
 def parts(chip: Chip) -> Iterator[Part]:
@@ -86,20 +121,15 @@ def source_in(source: Source | None, key: str) -> str | list[str] | None:
     return source.get(key) or (source.get("bytes_per_s") if key in COUNTS else None)
 
 
-def numbers_with_sources(chip: Chip) -> Iterator[dict[str, Any]]:
-    """The numbers of a chip that have a source, one by one, as of `records`."""
+def numbers_with_sources(chip: Chip) -> Iterator[NumberRecord]:
+    """The numbers of a chip that have a source, one by one."""
     for part in parts(chip):
         if isinstance(part.entry, Sourced) and part.tree != "measured":
             yield from records(chip, part)
 
 
-def records(chip: Chip, part: Part) -> Iterator[dict[str, Any]]:
-    """The numbers of a part of a chip one by one.
-
-    Yields:
-        `path` (such as `memory.hbm.bytes_per_s`), `value` (in the SI unit of the path's last word),
-        `source`, `confidence`, `estimate`, `halved`, `printed_with_sparsity`, `clock`, `note`.
-    """
+def records(chip: Chip, part: Part) -> Iterator[NumberRecord]:
+    """The numbers of a part of a chip one by one."""
     entry = part.entry
     sourced = entry if isinstance(entry, Sourced) else None
     peak = entry if isinstance(entry, Peak) else None
@@ -109,10 +139,10 @@ def records(chip: Chip, part: Part) -> Iterator[dict[str, Any]]:
                 "path": f"{part.path}.{key}",
                 "value": float(value),
                 "source": ", ".join(source_of(chip, entry, key)) or None,
-                "confidence": sourced and sourced.confidence,
+                "confidence": sourced.confidence if sourced else None,
                 "estimate": sourced is not None and sourced.estimate,
                 "halved": peak is not None and peak.halved,
                 "printed_with_sparsity": peak.printed_with_sparsity if peak else None,
                 "clock": chip.clock if peak else None,
-                "note": sourced and sourced.note,
+                "note": sourced.note if sourced else None,
             }

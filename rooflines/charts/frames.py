@@ -7,13 +7,14 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from rooflines.charts.kit.lazy import pl
+from rooflines.basics.text import count
+from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.needs import MAIN_MEMORY, has_bandwidth
 from rooflines.model.network import axes_text
 from rooflines.model.resources import RESOURCES, math_rate, memory_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rooflines.charts.chart import Spec
     from rooflines.charts.results import Selection
@@ -32,6 +33,9 @@ __all__ = [
     "reached_text",
     "ridge_frame",
     "route_name",
+    "share_tooltip",
+    "share_values",
+    "shares_below_peak",
     "span_of",
     "unsharded",
     "with_edges",
@@ -127,7 +131,7 @@ def span_of(frame: pl.DataFrame) -> tuple[float, float, float, float]:
 
 
 SHARES = ("near", "reached", "share")
-"""Columns of `with_shares`."""
+"""Columns of `share_values`."""
 
 SPLIT = ("sharding", "network", "shards")
 """Columns that say how chips share the work."""
@@ -144,35 +148,61 @@ def unsharded(of: Selection) -> pl.LazyFrame:
     return of.thresholds().filter(pl.col("axis") == of.dims[0], of.on_fewest())
 
 
-def with_shares(frame: pl.DataFrame, of: Selection, keys: Sequence[str]) -> pl.DataFrame:
-    """Adds the thresholds for other shares of the peak to those of a sweep's first dimension.
+def with_shares(
+    frame: pl.DataFrame, of: Selection, axis: str, sizes: Sequence[str]
+) -> pl.DataFrame:
+    """Adds the thresholds for other shares of the peak.
 
     Args:
-        frame: With the keys.
+        frame: Thresholds, with `chip`, `dtypes`, `SPLIT` and the sizes.
         of: The chips and combinations.
-        keys: The columns that determine a row.
+        axis: The dimension solved for.
+        sizes: The columns that determine the sizes held fixed.
 
     Returns:
-        The frame with `near`, such as `285 at 90 %` (empty without other shares), and the size at
-        the largest share below 1, `reached` [1] (null: never), with that `share` (null: none).
+        The frame with the columns of `share_values`.
     """
-    shares = sorted((s for s in of.sweep.config.shares if s < 1), reverse=True)
-    texts = []
-    for share in shares:
-        name = f"#{share}"
-        known = of.thresholds(share).filter(pl.col("axis") == of.dims[0], of.on_fewest())
-        known = known.select(*keys, pl.col("critical").alias(name))
+    keys = ("chip", "dtypes", *SPLIT, *sizes)
+    shares = shares_below_peak(of)
+    names = [f"#{share}" for share in shares]
+    for share, name in zip(shares, names, strict=True):
+        known = of.thresholds(share).filter(axis=axis).select(*keys, pl.col("critical").alias(name))
         frame = frame.join(
-            known.collect(), on=list(keys), how="left", nulls_equal=True, maintain_order="left"
+            known.collect(), on=keys, how="left", nulls_equal=True, maintain_order="left"
         )
-        size = pl.col(name).cast(pl.String).fill_null("never")
-        texts.append(pl.format("{} at {} %", size, pl.lit(f"{100 * share:g}")))
-    near = pl.concat_str(texts, separator=", ") if texts else pl.lit("")
-    largest = pl.col(f"#{shares[0]}") if shares else pl.lit(None, dtype=pl.Int64)
-    highest_share = pl.lit(shares[0] if shares else None, dtype=pl.Float64)
-    return frame.with_columns(near=near, reached=largest, share=highest_share).drop(
-        f"#{share}" for share in shares
+    rows = frame.select(names).rows() if names else [()] * frame.height
+    values = [share_values(dict(zip(shares, row, strict=True))) for row in rows]
+    types = dict(zip(SHARES, (pl.String, pl.Int64, pl.Float64), strict=True))
+    return frame.drop(names).with_columns(pl.DataFrame(values, schema=types).get_columns())
+
+
+def shares_below_peak(of: Selection) -> list[float]:
+    """The shares of the peak that a sweep solves for besides 1, the largest first [1]."""
+    return sorted((share for share in of.sweep.config.shares if share < 1), reverse=True)
+
+
+def share_values(sizes: Mapping[float, int | None]) -> dict[str, str | int | float | None]:
+    """The sizes for smaller shares of the peak, as charts name them.
+
+    Args:
+        sizes: The critical size by share, the largest share first [1]; None: never.
+
+    Returns:
+        `near`, such as `285 at 90 %` (empty without shares), and the size at the largest share,
+        `reached` [1] (None: never), with that `share` (None: no shares) [1].
+    """
+    share, reached = next(iter(sizes.items()), (None, None))
+    texts = (
+        f"{'never' if size is None else count(size)} at {100 * each:g} %"
+        for each, size in sizes.items()
     )
+    return {"near": ", ".join(texts), "reached": reached, "share": share}
+
+
+def share_tooltip(frame: pl.DataFrame) -> list[alt.Tooltip]:
+    """The line of a tooltip with the sizes for smaller shares; none if none was solved for."""
+    asked = frame["share"].count() > 0
+    return [alt.Tooltip("near:N", title="for less of the peak")] if asked else []
 
 
 def reached_text(cells: pl.DataFrame) -> str:

@@ -203,9 +203,7 @@ def rate_thresholds(
     sweep: Sweep, resource: Resource, share: Fraction = WHOLE_PEAK
 ) -> Iterator[pl.DataFrame]:
     """The factors on a resource's rate at which rows attain a share of the peak, in slices."""
-    variants = [
-        (chip_rows, variant) for chip_rows in sweep.by_chip for variant in chip_rows.variants
-    ]
+    variants = sweep.chip_variants
     coefficients, constants = variant_columns(sweep, variants)
     whole: dict[str, pl.Expr] = {
         "critical": pl.lit(None, dtype=pl.Int64),

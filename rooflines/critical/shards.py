@@ -205,12 +205,12 @@ def solve(frame: pl.LazyFrame, sweep: Sweep, columns: LineColumns) -> pl.LazyFra
     """Adds the largest numbers of chips in Float64, and `#unsure` where it cannot decide."""
     number, real, number_unsure = largest(OTHERS, columns)
     against = {resource: largest([resource], columns) for resource in OTHERS}
-    limited = pl.col("#next") <= pl.col("#most")
+    has_largest = pl.col("#number") < float(ENDLESS)  # ENDLESS + 1 is ENDLESS in Float64
+    limited = has_largest & (pl.col("#next") <= pl.col("#most"))
     label, close = next_limit()
     tends: pl.Expr = pl.lit(None, dtype=pl.Float64)
     for bound in (resource.bound for resource in OTHERS):
         tends = pl.when(pl.col("limit") == bound).then(f"#tends_{bound}").otherwise(tends)
-    known = pl.col("#number") < float(ENDLESS)
     return (
         frame.with_columns(**line_values(sweep, columns))
         .with_columns(
@@ -231,7 +231,7 @@ def solve(frame: pl.LazyFrame, sweep: Sweep, columns: LineColumns) -> pl.LazyFra
         .with_columns(
             outcome=outcome(pl.col("#number")),
             critical=stored(pl.col("#number")),
-            limit=pl.when(limited & known).then(label),
+            limit=pl.when(limited).then(label),
             **{UNSURE: pl.col(UNSURE) | (limited & close), **intensity_limits()},
         )
         .with_columns(

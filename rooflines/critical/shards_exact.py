@@ -125,7 +125,7 @@ def real_chips(
     """The real number of chips behind a whole one, by exact lines [1]; infinite: no largest one."""
     workload = sweep.case(*chip_variant)
     numbers = numbers_of(sweep.links(chip_variant[0]))
-    samples = numbers.samples[FAR if numbers.piece(number) == FAR else NEAR]
+    samples = numbers.samples[FAR if numbers.is_far(number) else NEAR]
     if not samples:
         return math.inf
 

@@ -353,9 +353,7 @@ def dimension_thresholds(
     sweep: Sweep, axis: str, share: Fraction = WHOLE_PEAK
 ) -> Iterator[pl.DataFrame]:
     """Thresholds along one dimension for a share of the attainable peak, in slices."""
-    variants = [
-        (chip_rows, variant) for chip_rows in sweep.by_chip for variant in chip_rows.variants
-    ]
+    variants = sweep.chip_variants
     coefficients, constants = variant_columns(sweep, variants)
     constants[f"#rate_{MATH.name}"] *= float(share)
     constants["critical_rule"] = pl.Series(

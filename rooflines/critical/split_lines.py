@@ -81,12 +81,9 @@ class Numbers:
             return 2 * self.group
         return self.step * (PAIR // self.step + 1) if self.step else 0
 
-    def piece(self, shards: int) -> str:
-        """The piece that a number of chips is in."""
-        if shards == 1:
-            return ONE
-        is_far = self.step and shards >= self.least_far and shards % self.step == 0
-        return FAR if is_far else NEAR
+    def is_far(self, shards: int) -> bool:
+        """Whether a number of chips is in the piece `far`."""
+        return self.step > 0 and shards >= self.least_far and shards % self.step == 0
 
     def after(self, shards: int) -> int:
         """The next number of chips that may be joined [1]."""
@@ -125,12 +122,12 @@ def on_chips(chip_variant: ChipVariant, shards: int) -> ChipVariant:
 
 @dataclass(frozen=True)
 class Constraint:
-    """What N times t_math has to reach on a piece: one of the times whose maximum is a time.
+    """One of the times whose maximum is a resource's time, on a piece.
 
     Attributes:
         resource: The resource.
-        work: The column of its work; empty for the latency of hops.
-        terms: N times the time, or N times the work.
+        work: The column of the work that takes the time; empty for the latency of hops.
+        terms: N times the time [s].
     """
 
     resource: Resource

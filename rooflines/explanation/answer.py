@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
+    from rooflines.catalogue.parts import NumberRecord
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
 
@@ -190,7 +191,7 @@ def _other_dtypes(sweep: Sweep, row: Mapping[str, Any]) -> list[dict[str, Any]]:
     return rows.select("dtypes", "bound", "t_lower_s").collect().sort("t_lower_s").to_dicts()
 
 
-def _used(sweep: Sweep, own: ChipVariant, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _used(sweep: Sweep, own: ChipVariant, row: Mapping[str, Any]) -> Iterator[NumberRecord]:
     """The chip's numbers that the row depends on."""
     compute = sweep.combinations[own[1].dtypes].compute
     used = [f"units.{row['unit']}.{compute}", f"memory.{row['memory']}"]
@@ -203,10 +204,10 @@ def _used(sweep: Sweep, own: ChipVariant, row: Mapping[str, Any]) -> Iterator[di
             yield from records(chip, part)
 
 
-def _documents(numbers: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+def _documents(numbers: Sequence[NumberRecord]) -> dict[str, dict[str, str]]:
     """Title and address of the documents that numbers name."""
     catalogue = chip_sources()
-    named = {name for number in numbers for name in str(number["source"] or "").split(", ")}
+    named = {name for number in numbers for name in (number["source"] or "").split(", ")}
     return {
         name: {key: str(catalogue[name][key]) for key in ("title", "url") if key in catalogue[name]}
         for name in sorted(named & set(catalogue))

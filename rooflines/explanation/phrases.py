@@ -17,6 +17,7 @@ from rooflines.model.sharding import SHARDS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflines.catalogue.parts import NumberRecord
     from rooflines.explanation.values import Answer, Change, Use
 
 __all__ = [
@@ -304,8 +305,8 @@ def _unbroken(time_s: float) -> str:
 def origins(explanation: Answer) -> Iterator[Origin]:
     """Every number that was used, with its source, part by part."""
 
-    def part_of(number: Mapping[str, Any]) -> str:
-        return str(number["path"]).rpartition(".")[0]
+    def part_of(number: NumberRecord) -> str:
+        return number["path"].rpartition(".")[0]
 
     for path, of_part in groupby(explanation.numbers, key=part_of):
         numbers = list(of_part)
@@ -314,7 +315,7 @@ def origins(explanation: Answer) -> Iterator[Origin]:
         name = rest.rpartition(".")[2]
         part = {"units": f"{name} peak", "memory": name, "networks": name}.get(head, head)
         sources = dict.fromkeys(
-            source for number in numbers for source in str(number["source"] or "").split(", ")
+            source for number in numbers for source in (number["source"] or "").split(", ")
         )
         remarks = [first["confidence"] or "", "estimate" if first["estimate"] else ""]
         if first["halved"]:
@@ -326,13 +327,13 @@ def origins(explanation: Answer) -> Iterator[Origin]:
             ", ".join(_value(number, head) for number in numbers),
             tuple(source for source in sources if source),
             tuple(remark for remark in remarks if remark),
-            str(first["note"] or "") if first["estimate"] else "",
+            (first["note"] or "") if first["estimate"] else "",
         )
 
 
-def _value(number: Mapping[str, Any], head: str) -> str:
+def _value(number: NumberRecord, head: str) -> str:
     """A number of the chip as text."""
-    key, value = str(number["path"]).rpartition(".")[2], float(number["value"])
+    key, value = number["path"].rpartition(".")[2], number["value"]
     if key == "bytes_per_s":
         return si(value, "B/s", DIGITS) + (" a link" if head == "networks" else "")
     forms = {

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rooflines.catalogue.parts import NumberRecord
+
 __all__ = ["Answer", "Change", "Use"]
 
 
@@ -92,7 +94,7 @@ class Answer:
     changes: Sequence[Change]
     dtypes: Sequence[Mapping[str, Any]]
     capacity_bytes: float | None
-    numbers: Sequence[Mapping[str, Any]]
+    numbers: Sequence[NumberRecord]
     documents: Mapping[str, Mapping[str, str]]
 
     def to_dict(self) -> dict[str, Any]:

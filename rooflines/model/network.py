@@ -64,7 +64,7 @@ class Link:
     typical_hop_latency_s: Fraction | None = None
 
     def closes(self, chips: int) -> bool:
-        """Whether an axis of so many chips is a ring."""
+        """Whether an axis of this many chips is a ring."""
         multiple = self.ring_multiple if self.topology == "torus" else None
         return multiple is not None and chips > PAIR and chips % multiple == 0
 

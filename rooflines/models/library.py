@@ -175,7 +175,7 @@ def load(name: str) -> Model:
             `meta-llama/Llama-3.1-70B`; upper or lower case.
 
     Raises:
-        RooflinesError: The catalogue has no such model; close names are told.
+        RooflinesError: The catalogue has no such model; the message lists close names.
     """
     entries = model_entries()
     if isinstance(name, str):

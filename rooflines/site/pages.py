@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypedDict
 import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from rooflines.basics.text import counted
 from rooflines.basics.version import __version__
 from rooflines.catalogue.chips import chip_entries, chip_sources
 from rooflines.catalogue.entries import Chip
@@ -133,7 +134,7 @@ def pages(
         },
         "thresholds.html": {
             "rows": thresholds.height,
-            "sweeps": len(counts),
+            "sweeps": counted(len(counts), "sweep"),
             "columns": about["columns"],
         },
         "chips.html": {

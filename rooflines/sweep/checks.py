@@ -161,9 +161,7 @@ def check_floats(sweep: Sweep) -> None:
 
 def _check_float32_rates(sweep: Sweep, fix: str) -> None:
     least, most = FLOAT32_RATES
-    for chip_rows, variant in (
-        (each, variant) for each in sweep.by_chip for variant in each.variants
-    ):
+    for chip_rows, variant in sweep.chip_variants:
         target = sweep.target(chip_rows, variant)
         rates = [rate for resource in RESOURCES if (rate := resource.rate(target))]
         longest = LONGEST_FLOAT32_WAIT / (rates[0].per_s * variant.shards)

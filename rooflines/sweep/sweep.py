@@ -139,6 +139,13 @@ class Sweep:
         """The rows that each chip supports."""
         return self.served[0]
 
+    @cached_property
+    def chip_variants(self) -> tuple[tuple[ChipRows, Variant], ...]:
+        """Every variant with the rows of its chip, in the order of `by_chip`."""
+        return tuple(
+            (chip_rows, variant) for chip_rows in self.by_chip for variant in chip_rows.variants
+        )
+
     @property
     def skipped(self) -> tuple[Skipped, ...]:
         """The rows that it asks for but a chip does not support."""

@@ -133,7 +133,8 @@ def _usable(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
 
 def _notes(left_out: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(
-        f"{counted(count, 'timing')} left out: they {reason}" for reason, count in left_out.items()
+        f"{counted(count, 'row')} of the file left out: they {reason}"
+        for reason, count in left_out.items()
     )
 
 

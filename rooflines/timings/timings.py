@@ -103,7 +103,7 @@ class Timings:
         Raises:
             RooflinesError: There are none.
         """
-        known = self.frame[column].unique().sort().to_list()
+        known = self.frame[column].drop_nulls().unique().sort().to_list()
         with placed(column, file=self.file):
             if wanted not in known:
                 problem = f"has no {quote(wanted)}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from networks_named import says_network
 from titled import (
     ON,
     SPAN,
@@ -389,28 +390,3 @@ def false(case: Case) -> bool:
         if match:
             return not holds(case, match)
     return True
-
-
-NETWORKS = {"NVLink": "nvlink", "InfiniBand": "infiniband", "ICI link": "ici", "PCIe": "pcie"}
-
-
-def says_network(case: Case) -> bool:
-    """Whether a subtitle names the network, and the axes, of the split that it shows.
-
-    It names none only if there are several.
-    """
-    said = re.search(r", split (\S+?)(?: over ([^,.]+?))?(?: along ([^,.]+))?[,.]", case.subtitle)
-    assert said, case.subtitle
-    split, over, along = said.groups()
-    solved = case.thresholds().filter(pl.col("sharding") == split)
-    frame = solved if solved.height else case.rows().filter(pl.col("sharding") == split)
-    of_all = case.chart.chart in ("shards", "layers")
-    if case.choice.get("chip") in set(frame["chip"]) and not of_all:
-        frame = frame.filter(pl.col("chip") == case.choice["chip"])
-    networks = set(frame["network"].drop_nulls())
-    if not over:
-        return len(networks) != 1
-    named = "+".join(NETWORKS.get(name, name.lower()) for name in over.split(" + "))
-    axes = {form for form in (along or "").split(" or ") if form}
-    known = set(frame["axes"].drop_nulls()) if "axes" in frame.columns else set()
-    return networks == {named} and axes == {form for form in known if "x" in form}

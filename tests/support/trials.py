@@ -1,8 +1,6 @@
 """Trials: folders in which runs are broken on purpose, and what must hold afterwards."""
 
-import base64
 import hashlib
-import json
 import os
 import random
 import shutil
@@ -11,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -279,53 +277,10 @@ def may_unshare(*kinds: str) -> bool:
     )
 
 
-def truncated(path: Path) -> None:
-    """Cut a file in half."""
-    os.truncate(path, path.stat().st_size // 2)
-
-
-def emptied(path: Path) -> None:
-    """Leave nothing of a file."""
-    os.truncate(path, 0)
-
-
-def flipped(path: Path) -> None:
-    """Change one bit in the middle."""
-    with path.open("r+b") as file:
-        file.seek(path.stat().st_size // 2)
-        byte = file.read(1)[0]
-        file.seek(-1, os.SEEK_CUR)
-        file.write(bytes([byte ^ 16]))
-
-
-def replaced(path: Path) -> None:
-    """Put something else there, of the same size."""
-    size = path.stat().st_size
-    path.unlink()
-    path.write_bytes(b"PAR1" + bytes(size - 8) + b"PAR1")
-
-
 def stats(folder: Path) -> dict[str, tuple[int, int, int]]:
     """Mode, size and time of everything in a folder."""
     lstats = {str(path): path.lstat() for path in folder.rglob("*")}
     return {name: (stat.st_mode, stat.st_size, stat.st_mtime_ns) for name, stat in lstats.items()}
-
-
-def written_to(name: str) -> Callable[[Path], object]:
-    """A change of a folder of results: a user's file in it."""
-
-    def write(home: Path) -> None:
-        (home / name).parent.mkdir(parents=True, exist_ok=True)
-        (home / name).write_text("mine")
-
-    return write
-
-
-def unfinished(folder: Path, output: str) -> Path:
-    """Have Snakemake take an output for that of a job which never ended; the file that says so."""
-    marker = folder / ".snakemake/incomplete" / base64.urlsafe_b64encode(output.encode()).decode()
-    marker.write_text(json.dumps({"external_jobid": None}), encoding="utf-8")
-    return marker
 
 
 class Work(NamedTuple):

@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from trials import CONFIG, Trial, flipped, jobs_of, may_unshare, truncated
+from damage import flipped, truncated
+from trials import CONFIG, Trial, jobs_of, may_unshare
 
 mounts = pytest.mark.skipif(
     not may_unshare("--mount"), reason="the system does not let a process mount (unshare --mount)"

@@ -24,6 +24,7 @@ from rooflines.charts.frames import (
     first_shown,
     highest,
     reached_text,
+    share_tooltip,
     span_of,
     unsharded,
     with_edges,
@@ -59,14 +60,14 @@ def critical_frame(of: Selection) -> pl.DataFrame:
     Returns:
         `chip`, `dtypes`, `sharding`, `network` and `shards`, the sizes `x` and `y` with the edges
         of their cells (`x_low`, `x_high`, ...), `critical` [1] (null: never), `exact` [1], `rule`
-        [1], and `limit_intensity` [FLOP/byte].
+        [1], `limit_intensity` [FLOP/byte]; `near`, `reached` and `share`, from `share_values`.
     """
     need(CHART, of.sweep)
     _, across, up = of.dims
     frame = unsharded(of).collect()
     for dim in (across, up):
         frame = frame.filter(pl.col(dim).is_in(apart(sorted(frame[dim].unique().to_list()))))
-    frame = with_shares(frame, of, ("chip", "dtypes", across, up))
+    frame = with_shares(frame, of, of.dims[0], (across, up))
     frame = with_edges(frame, x=across, y=up)
     kept = ("chip", "dtypes", *SPLIT, *CELL_COLUMNS, "critical", "limit_intensity", *SHARES)
     return frame.select(*kept, exact="critical_exact", rule="critical_rule")
@@ -114,7 +115,7 @@ def critical(
             alt.Tooltip("y:Q", title=dims[1], format=",d"),
             alt.Tooltip("text:N", title=f"critical {size}"),
             alt.Tooltip("exact:Q", title="exactly", format=",.2f"),
-            alt.Tooltip("near:N", title="for less of the peak"),
+            *share_tooltip(cells),
             alt.Tooltip("rule:Q", title="rule of thumb", format=",.1f"),
         ],
     }

@@ -8,10 +8,22 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.numbers import exact
 from rooflines.basics.text import count
 from rooflines.charts.cells import size_axes
 from rooflines.charts.chart import Chart, Need
-from rooflines.charts.frames import SPLIT, first_shown, highest, lowest, route_name
+from rooflines.charts.frames import (
+    SHARES,
+    SPLIT,
+    first_shown,
+    highest,
+    lowest,
+    reached_text,
+    route_name,
+    share_tooltip,
+    share_values,
+    shares_below_peak,
+)
 from rooflines.charts.kit.drawing import Choice, assemble, chosen, data, placed_text, starting, zoom
 from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.place import ANYWHERE, Place, Plane, Room, Spot, placed
@@ -42,7 +54,7 @@ NICE = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 OVER_RULE = (1.03, 1.2, 1.6, 2.5, 5.0)
 """Levels of contours, as multiples of the rule of thumb, before they are rounded up to `NICE`."""
 
-SCHEMA = ("chip", "dtypes", *SPLIT, "kind", "level", "D", "F", "name")
+SCHEMA = ("chip", "dtypes", *SPLIT, "kind", "level", "D", "F", "name", *SHARES)
 """Columns of the points."""
 
 Span = tuple[float, float, float, float]
@@ -61,7 +73,8 @@ def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl
     Returns:
         `chip`, `dtypes`, `sharding`, `network` and `shards`, `kind` (`level`, `never` or `shape`),
         `level` [1] (the critical batch of the line or the shape; null: never), `D`, `F` [1],
-        `name`, and the map's edges: `left` and `right` (D), `bottom` and `top` (F) [1].
+        `name`, of a shape `near`, `reached` and `share` from `share_values`, and the map's edges:
+        `left` and `right` (D), `bottom` and `top` (F) [1].
     """
     need(CHART, of.sweep)
     sizes = {dim: sizes_of(of.sweep, dim) for dim in of.dims}
@@ -89,15 +102,10 @@ def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl
         line = contour(of.sweep, chip_variant, HUGE, span) or edge
         records += [{**key, "kind": "never", "level": math.inf, "D": d, "F": f} for d, f in line]
         records += [
-            {
-                **key,
-                "kind": "shape",
-                "level": solved(of.sweep, chip_variant, "B", D=s["D"], F=s["F"]),
-                **s,
-            }
-            for s in inside
+            {**key, "kind": "shape", **s, **batch_of_shape(of, chip_variant, s)} for s in inside
         ]
-    numbers = {"shards": pl.Int64} | dict.fromkeys(("level", "D", "F"), pl.Float64)
+    floats = dict.fromkeys(("level", "D", "F", "share"), pl.Float64)
+    numbers = {"shards": pl.Int64, "reached": pl.Int64} | floats
     schema = {name: numbers.get(name, pl.String) for name in SCHEMA}
     frame = pl.DataFrame(records, schema=schema, orient="row")
     edges_of = dict(zip(("left", "right", "bottom", "top"), map(float, span), strict=True))
@@ -131,6 +139,20 @@ def spaced(low: int, high: int) -> list[Fraction]:
         for i in range(1, CONTOUR_POINTS - 1)
     )
     return [Fraction(low), *between, Fraction(high)]
+
+
+def batch_of_shape(
+    of: Selection, chip_variant: ChipVariant, shape: Mapping[str, Any]
+) -> dict[str, str | int | float | None]:
+    """The `level` of a shape, and the columns of `share_values`."""
+    from rooflines.critical.sizes import solve_exactly  # noqa: PLC0415, it imports polars
+
+    sizes = {dim: shape[dim] for dim in "DF"}
+    below = {
+        share: solve_exactly(of.sweep, chip_variant, "B", sizes, exact(share)).critical
+        for share in shares_below_peak(of)
+    }
+    return {"level": solved(of.sweep, chip_variant, "B", **sizes), **share_values(below)}
 
 
 def solved(
@@ -202,13 +224,14 @@ def _marks(frame: pl.DataFrame, span: Span) -> list[alt.Chart]:
         data(ranked.select("chip", "dtypes", "kind", "level", "rank", "D", "F", "top"))
     ).transform_filter(now)
     shapes = alt.Chart(
-        data(frame.filter(kind="shape").select("chip", "dtypes", "name", "level", "D", "F"))
+        data(frame.filter(kind="shape").select("chip", "dtypes", "name", "level", "D", "F", "near"))
     ).transform_filter(now)
     tooltip = [
         "name:N",
         alt.Tooltip("D:Q", format=",d"),
         alt.Tooltip("F:Q", format=",d"),
         alt.Tooltip("level:Q", title="critical B", format=",.1f"),
+        *share_tooltip(frame),
     ]
     at_level = alt.Tooltip("level:Q", title="critical B", format=",d")
     ground = alt.Chart(
@@ -331,6 +354,7 @@ def _finding(case: pl.DataFrame, chip: str, combination: str, title: str | None)
     split = split_text(str(case["sharding"][0]), shards, case["network"])
     subtitle = (
         f"Critical B of {combination} matmuls on {name} over D and F{split}, every byte counted."
+        f"{reached_text(shapes.rename({'level': 'critical'}))}"
     )
     levels = shapes.drop_nulls("level")
     if title or not shapes.height:

@@ -22,7 +22,14 @@ from rooflines.charts.comparing import (
     row_of,
     shown_of,
 )
-from rooflines.charts.frames import SPLIT, first_shown, reached_text, unsharded, with_shares
+from rooflines.charts.frames import (
+    SPLIT,
+    first_shown,
+    reached_text,
+    share_tooltip,
+    unsharded,
+    with_shares,
+)
 from rooflines.charts.kit.drawing import Choice, assemble, starting
 from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.place import LAYOUTS, Place, in_cell, placed
@@ -51,7 +58,7 @@ def layer_frame(of: Selection, shapes: Mapping[str, str]) -> pl.DataFrame:
 
     Returns:
         `chip`, `dtypes`, `sharding`, `network` and `shards`, `layer`, the sizes as text, `critical`
-        [1] (null: never), `exact` [1].
+        [1] (null: never), `exact` [1]; `near`, `reached` and `share`, from `share_values`.
     """
     need(CHART, of.sweep, shapes=list(shapes.values()))
     dims = of.dims[1:]
@@ -63,7 +70,7 @@ def layer_frame(of: Selection, shapes: Mapping[str, str]) -> pl.DataFrame:
     sizes = pl.concat_str([pl.format(f"{dim} = {{}}", pl.col(dim)) for dim in dims], separator=", ")
     kept = ("chip", "dtypes", *SPLIT, "shape", "layer", "critical")
     found = rows.select(*kept, sizes=sizes, exact="critical_exact").collect()
-    return with_shares(found, of, ("chip", "dtypes", "shape")).drop("shape")
+    return with_shares(found, of, of.dims[0], ("shape",)).drop("shape")
 
 
 def critical_of_layers(
@@ -162,7 +169,7 @@ def _marks(
             "sizes:N",
             alt.Tooltip("text:N", title=f"critical {size}"),
             alt.Tooltip("exact:Q", title="exactly", format=",.2f"),
-            alt.Tooltip("near:N", title="for less of the peak"),
+            *share_tooltip(cells),
         ],
     }
 

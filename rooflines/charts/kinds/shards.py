@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.text import count
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.comparing import EVERY, at_right_edge, highlight
-from rooflines.charts.frames import at_largest, first_shown, highest, lowest
+from rooflines.charts.frames import (
+    SHARES,
+    SPLIT,
+    at_largest,
+    first_shown,
+    highest,
+    lowest,
+    reached_text,
+    share_tooltip,
+    with_shares,
+)
 from rooflines.charts.kit.drawing import (
     SHORT_LABEL,
     Choice,
@@ -64,24 +74,22 @@ def shards_frame(of: Selection, axis: str | None = None, shape: str | None = Non
     Returns:
         `chip`, `vendor`, `dtypes`, `sharding`, `network`, `shards` [1], `critical` [1] (null:
         never), `limit`, and `most`: the largest number of chips that is still compute-bound at some
-        size [1], null for none; `setting`: what is held fixed.
+        size [1], null for none; `setting`: what is held fixed; `near`, `reached` and `share`, from
+        `share_values`.
     """
     need(CHART, of.sweep, axis=axis, shape=shape)
-    dims = of.dims
     axis = axis or _solved_axis(of)
+    fixed = [dim for dim in of.dims if dim != axis]
     rows = of.thresholds().filter(pl.col("axis") == axis)
-    frame = at_largest(
-        (rows.filter(shape=shape) if shape else rows).collect(),
-        [dim for dim in dims if dim != axis],
-    )
+    frame = at_largest((rows.filter(shape=shape) if shape else rows).collect(), fixed)
     frame = frame.filter(pl.col("shards") > 1) if 1 not in of.sweep.counts else frame
     vendors = {chip: of.sweep.chips[chip].vendor or "" for chip in of.by_chip}
     frame = frame.with_columns(
         vendor=pl.col("chip").replace_strict(vendors, default="", return_dtype=pl.String)
     )
-    frame = frame.select(
-        "chip", "vendor", "dtypes", "sharding", "network", "shards", "critical", "limit", "setting"
-    )
+    frame = with_shares(frame, of, axis, ["shape", *fixed])
+    kept = ("chip", "vendor", "dtypes", *SPLIT, "critical", "limit", "setting", *SHARES)
+    frame = frame.select(kept)
     still = (
         frame.filter(pl.col("critical").is_not_null())
         .group_by("chip", "dtypes", "sharding")
@@ -172,9 +180,10 @@ def _layers(
         "link:N",
         alt.Tooltip("shards:Q", title="chips"),
         alt.Tooltip("critical:Q", title=f"critical {size}", format=",d"),
+        *share_tooltip(placed),
         "limit:N",
     ]
-    base = alt.Chart(data(placed.drop("setting"))).transform_filter(now)
+    base = alt.Chart(data(placed.drop("setting", "reached", "share"))).transform_filter(now)
     encoding = {"x": x, "y": y, "color": color, "opacity": highlight(), "tooltip": tooltip}
     ground = alt.Chart(data(bands)).transform_filter(f"{now} && datum.high > datum.never")
     layers: list[alt.Chart] = [
@@ -278,7 +287,7 @@ def _finding(
     """Title and subtitle: what most chips need, or the chip that is never compute-bound first."""
     setting = case["setting"][0]
     held = f"{over_text(case['network'])}{', ' + setting if setting else ''}"
-    subtitle = f"{combination}, split {split}{held}. Every byte counted."
+    subtitle = f"{combination}, split {split}{held}. Every byte counted.{reached_text(case)}"
     if title:
         return title, subtitle
     if case["never"].all():

@@ -11,10 +11,12 @@ document.addEventListener("DOMContentLoaded", async () => {
   const FACETS = ["share", "dtypes", "sharding", "shards", "memory", "network", "unit", "limit"]; // columns that get a menu
   const ANSWERS = ["critical", "critical_exact", "critical_rule", "limit"]; // stay in sight, whatever else is shown
   const FIRST = ["critical", "critical_exact"]; // a size or a number of chips, and the factor on a rate
+  const LABELS = { share: "Share of peak", dtypes: "Data types" };
   const ABOUT = new Map(columns.map((column) => [column.name, column]));
   let open = { file: null, names: [], rows: [] };
   let turn = 0;
 
+  const label = (name) => LABELS[name] ?? name[0].toUpperCase() + name.slice(1);
   const table = () => tables.find((one) => one.id === state().get("table")) ?? tables.find((one) => one.id === first);
 
   /** The file to show: a large table has one for each chip. */
@@ -23,12 +25,9 @@ document.addEventListener("DOMContentLoaded", async () => {
     return parts.find((one) => one.chip === null || one.chip === state().get("chip")) ?? parts.find((one) => one.chip === chip) ?? parts[0];
   }
 
-  /** What a value says; the answer's null is an answer too. */
+  /** What a value says; an answer that is no number is the outcome. */
   function text(name, value, row) {
-    if (value === null || value === undefined) {
-      if (!FIRST.includes(name)) return "–";
-      return table().axis === "shards" && row.limit === null ? "no end" : "never";
-    }
+    if (value === null || value === undefined) return FIRST.includes(name) ? row.outcome : "–";
     return typeof value === "number" ? value.toLocaleString("en-US", { maximumSignificantDigits: 6 }) : String(value);
   }
 
@@ -71,13 +70,13 @@ document.addEventListener("DOMContentLoaded", async () => {
       if (levels.length < 2) continue;
       if (name === "share") {
         const shares = [...levels].sort((a, b) => b - a).map((level) => [String(level), `${text(name, 100 * level)} %`]);
-        menus.push(named(name, menu("Share of peak", shares, String(share()), (v) => go({ share: v, page: null }))));
+        menus.push(named(name, menu(label(name), shares, String(share()), (v) => go({ share: v, page: null }))));
         continue;
       }
       const asked = state().get(name);
       const value = levels.some((level) => String(level) === asked) ? asked : "";
       const options = [["", "all"], ...levels.map((level) => [String(level), level === null ? "none" : String(level)])];
-      menus.push(named(name, menu(name === "dtypes" ? "Data types" : name === "chip" ? "Chip" : name, options, value, (v) => go({ [name]: v || null, page: null }))));
+      menus.push(named(name, menu(label(name), options, value, (v) => go({ [name]: v || null, page: null }))));
     }
     $("controls").replaceChildren(...menus);
     $("controls").querySelector(`[data-param="${focused}"] select`)?.focus();
