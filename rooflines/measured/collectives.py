@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import polars as pl
 
 from rooflines.catalogue.lacking import interconnects, not_joined
+from rooflines.measured.estimates import ESTIMATES
 from rooflines.model.network import Route
 from rooflines.model.resources import RESOURCES, network_rate
 from rooflines.model.sharding import Sharding
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
     from rooflines.model.network import Link
     from rooflines.model.resources import Rate
 
-__all__ = ["COLLECTIVE_METRICS", "collective_rows", "unjoined"]
+__all__ = ["collective_rows", "unjoined"]
 
-COLLECTIVE_METRICS = ("network_bytes", "t_lower_s", "t_estimate_s", "bound")
-"""The columns that the timing of a collective is joined with."""
+NO_ESTIMATE = {
+    name: pl.lit(None, pl.String if name == "calibration" else pl.Float64) for name in ESTIMATES
+}
 
 KEYS = ("chip", "collective", "shards")
 """What determines the rate of a collective."""
@@ -43,7 +45,7 @@ def collective_rows(frame: pl.DataFrame, chips: Mapping[str, Chip]) -> pl.DataFr
         chips: Entries by id.
 
     Returns:
-        The timings with `COLLECTIVE_METRICS`, nominal; `t_estimate_s` is null.
+        The timings with `network_bytes`, `t_lower_s` and `bound`, nominal, and null estimates.
     """
     known = frame.select(KEYS).unique(maintain_order=True)
     rates = known.hstack(
@@ -64,8 +66,8 @@ def collective_rows(frame: pl.DataFrame, chips: Mapping[str, Chip]) -> pl.DataFr
             *frame.columns,
             "network_bytes",
             t_lower_s=pl.max_horizontal(pl.col("network_bytes") / pl.col("#rate"), "#latency"),
-            t_estimate_s=pl.lit(None, dtype=pl.Float64),
             bound=pl.lit("network"),
+            **NO_ESTIMATE,
         )
     )
 

@@ -17,7 +17,8 @@ from rooflines.timings.units import check_units
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rooflines.catalogue.entries import Chip, DtypeFile
+    from rooflines.catalogue.entries import Chip
+    from rooflines.measured.catalogues import Catalogues
     from rooflines.timings.timings import Timings
 
 __all__ = ["BOOST_CLOCK", "IN_CACHE", "PARTLY", "UNEXPLAINED", "Joined", "joined"]
@@ -53,17 +54,17 @@ class Joined:
     skipped: pl.DataFrame
 
 
-def joined(timings: Timings, chips: Mapping[str, Chip], dtypes: DtypeFile) -> Joined:
+def joined(timings: Timings, catalogues: Catalogues) -> Joined:
     """Timings joined with their row of the model.
 
     Args:
         timings: Of any chips and software.
-        chips: Entries by id.
-        dtypes: The dtype catalogue.
+        catalogues: What gives the rows.
 
     Returns:
         Each timing with `flops` [FLOP], `memory_bytes` [byte] and `memory_intensity` [FLOP/byte],
-        or `network_bytes` [byte]; `t_lower_s` and `t_estimate_s` [s]; `ratio_lower` and
+        or `network_bytes` [byte]; `t_lower_s`, `t_estimate_s`,
+        `t_estimate_p10_s` and `t_estimate_p90_s` [s]; `calibration`; `ratio_lower` and
         `ratio_estimate`, measured over these [1]; `bound`; of matmuls `dtypes`, `region` (the bin
         of B) and `fits_cache` (whether the operands fit the last-level cache); `reason`, why it is
         below the bound, null where it is not. All are nominal: efficiencies are not applied.
@@ -75,12 +76,13 @@ def joined(timings: Timings, chips: Mapping[str, Chip], dtypes: DtypeFile) -> Jo
     missing = {name: pl.lit(None, OPTIONAL[name]) for name in ALWAYS}
     missing = {name: null for name, null in missing.items() if name not in timings.frame.columns}
     frame = timings.frame.with_columns(**missing).with_row_index(INDEX)
+    chips = catalogues.chips
     with placed(file=timings.file):
         _check_chips(frame, chips)
         if timings.collectives:
             rows, skipped = _collectives(frame, chips)
         else:
-            rows, skipped = _matmuls(frame, chips, dtypes)
+            rows, skipped = _matmuls(frame, catalogues)
         for (chip,), part in rows.group_by("chip", maintain_order=True):
             with placed(f"chip {chip}"):
                 check_units(part)
@@ -95,14 +97,13 @@ def _check_chips(frame: pl.DataFrame, chips: Mapping[str, Chip]) -> None:
                 one_of(chip, chips, "no chip", fix)
 
 
-def _matmuls(
-    frame: pl.DataFrame, chips: Mapping[str, Chip], dtypes: DtypeFile
-) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _matmuls(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Matmuls with their metrics, and those skipped."""
-    frame = with_dtypes(frame, dtypes)
+    chips = catalogues.chips
+    frame = with_dtypes(frame, catalogues.dtypes)
     keys = ("chip", "compute")
     kept, skipped = _parted(frame, keys, lambda chip, compute: lacking(chips[chip], compute))
-    rows = pl.concat(matmul_rows(kept, chips, dtypes)).sort(INDEX)
+    rows = pl.concat(matmul_rows(kept, catalogues)).sort(INDEX)
     region = pl.coalesce(pl.when(inside).then(pl.lit(name)) for name, inside in BINS.items())
     caches = {chip: chips[chip].last_level_cache for chip in rows["chip"].unique()}
     capacities = {chip: cache and cache.capacity_bytes for chip, cache in caches.items()}

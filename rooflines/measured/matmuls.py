@@ -9,6 +9,7 @@ import polars as pl
 from rooflines.basics.errors import Mistakes, one_of
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.lacking import no_level, no_peak
+from rooflines.measured.estimates import with_estimates
 from rooflines.model.operation import NAMED, OPERANDS
 from rooflines.model.resources import RESOURCES
 from rooflines.settings.schema import SweepConfig
@@ -19,9 +20,10 @@ from rooflines.sweep.ties import ties_of, with_exact_bounds
 from rooflines.timings.timings import DTYPES, SIZES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from rooflines.catalogue.entries import Chip, DtypeFile
+    from rooflines.measured.catalogues import Catalogues
     from rooflines.sweep.sweep import Sweep
 
 __all__ = ["MATMUL_METRICS", "lacking", "matmul_rows", "with_dtypes"]
@@ -82,31 +84,30 @@ def lacking(chip: Chip, compute: str) -> str | None:
     return no_peak(chip, MATMUL.unit, compute) or no_level(chip, MAIN_MEMORY)
 
 
-def matmul_rows(
-    frame: pl.DataFrame, chips: Mapping[str, Chip], dtypes: DtypeFile
-) -> Iterator[pl.DataFrame]:
+def matmul_rows(frame: pl.DataFrame, catalogues: Catalogues) -> Iterator[pl.DataFrame]:
     """Timings with the metrics of their row.
 
     Args:
         frame: Timings with `dtypes`; their chips lack nothing.
-        chips: Entries by id.
-        dtypes: The dtype catalogue.
+        catalogues: What gives the rows.
 
     Yields:
-        The timings of one chip, with `MATMUL_METRICS`, nominal: without efficiencies.
+        The timings of one chip and software with the columns of `MATMUL_METRICS` and of estimates,
+        nominal: without efficiencies.
     """
-    for (chip,), part in frame.group_by("chip", maintain_order=True):
+    for (chip, software), part in frame.group_by("chip", "software", maintain_order=True):
         stored = part.select("dtypes", *DTYPES).unique(maintain_order=True)
         forms = [
-            name if name in dtypes.combinations else Stored(*names).form
+            name if name in catalogues.dtypes.combinations else Stored(*names).form
             for name, *names in stored.iter_rows()
         ]
-        yield _rows(part, _sweep(str(chip), forms, chips, dtypes))
+        sweep = _sweep(str(chip), forms, catalogues)
+        key = f"{chip}/{software}"
+        fitted = catalogues.calibrations.get(key, {})
+        yield with_estimates(_rows(part, sweep), sweep, key, fitted).collect()
 
 
-def _sweep(
-    chip: str, forms: list[str | dict[str, str]], chips: Mapping[str, Chip], dtypes: DtypeFile
-) -> Sweep:
+def _sweep(chip: str, forms: list[str | dict[str, str]], catalogues: Catalogues) -> Sweep:
     """The sweep of a chip's timings; of its grid only the dimensions count."""
     config = SweepConfig.model_validate(
         {
@@ -119,18 +120,17 @@ def _sweep(
             "thresholds": [],
         }
     )
-    return checked_sweep("measured", config, chips, dtypes)
+    return checked_sweep("measured", config, catalogues.chips, catalogues.dtypes)
 
 
-def _rows(part: pl.DataFrame, sweep: Sweep) -> pl.DataFrame:
+def _rows(part: pl.DataFrame, sweep: Sweep) -> pl.LazyFrame:
     """The timings of one chip with the metrics of their row."""
     (chip_rows,) = sweep.by_chip
-    variants = [(chip_rows, variant) for variant in chip_rows.variants]
-    coefficients, constants = variant_columns(sweep, variants)
+    coefficients, constants = variant_columns(sweep, sweep.chip_variants)
     internal = {name: values for name, values in constants.items() if name.startswith("#")}
     by_dtypes = pl.DataFrame({"dtypes": constants["dtypes"].cast(pl.String), **internal})
     works = {name: work(sweep, name, terms, constants) for name, terms in coefficients.items()}
     rows = part.lazy().join(by_dtypes.lazy(), on="dtypes", how="left", maintain_order="left")
     rows = with_metrics(rows.with_columns(**works), sweep, chip_rows, coefficients, constants)
     rows = with_exact_bounds(rows, ties_of(sweep, chip_rows))
-    return rows.select(*part.columns, *MATMUL_METRICS).collect()
+    return rows.select(*part.columns, *MATMUL_METRICS)
