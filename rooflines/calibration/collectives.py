@@ -53,6 +53,11 @@ class CollectiveNumbers:
     bulk: Number
     hop_s: Number
 
+    @property
+    def floats(self) -> CollectiveNumbers:
+        """The same as Float64, for tables."""
+        return CollectiveNumbers(**{name: float(number) for name, number in vars(self).items()})
+
 
 PRIOR = CollectiveNumbers(
     overhead_s=Fraction("7e-6"),
@@ -184,8 +189,9 @@ def fit_collective(frame: pl.DataFrame) -> CollectiveFit:
 
 def judged_collectives(frame: pl.DataFrame, numbers: CollectiveNumbers) -> pl.DataFrame:
     """Joined timings with their estimate and bound, and the columns of `judge.with_errors`."""
-    floats = CollectiveNumbers(**{name: float(number) for name, number in vars(numbers).items()})
-    times = collective_estimate(floats, pl.col("network"), pl.col("hops"), pl.min_horizontal)
+    times = collective_estimate(
+        numbers.floats, pl.col("network"), pl.col("hops"), pl.min_horizontal
+    )
     return with_errors(
         frame.with_columns(
             t_estimate_s=times, t_lower_s=pl.col("network"), estimate_bound=pl.lit("network")

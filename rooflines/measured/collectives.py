@@ -7,28 +7,22 @@ from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
+from rooflines.calibration.collectives import collective_estimate, ring_steps
 from rooflines.catalogue.lacking import interconnects, not_joined
-from rooflines.measured.estimates import ESTIMATES
+from rooflines.measured.estimates import NO_ESTIMATE, with_band
 from rooflines.model.network import Route
 from rooflines.model.resources import RESOURCES, network_rate
 from rooflines.model.sharding import Sharding
 from rooflines.model.target import Level, Target
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.model.network import Link
+    from rooflines.measured.catalogues import Catalogues
     from rooflines.model.resources import Rate
 
 __all__ = ["collective_rows", "unjoined"]
-
-NO_ESTIMATE = {
-    name: pl.lit(None, pl.String if name == "calibration" else pl.Float64) for name in ESTIMATES
-}
-
-KEYS = ("chip", "collective", "shards")
-"""What determines the rate of a collective."""
 
 
 def unjoined(chip: Chip, shards: int) -> str | None:
@@ -37,51 +31,42 @@ def unjoined(chip: Chip, shards: int) -> str | None:
     return reason or not_joined([str(name)], links, (shards,))
 
 
-def collective_rows(frame: pl.DataFrame, chips: Mapping[str, Chip]) -> pl.DataFrame:
+def collective_rows(frame: pl.DataFrame, catalogues: Catalogues) -> Iterator[pl.DataFrame]:
     """Timings with the metrics of their row, over the first interconnect of their chip.
 
     Args:
         frame: Timings whose chips are joined.
-        chips: Entries by id.
+        catalogues: What gives the rows.
 
-    Returns:
-        The timings with `network_bytes`, `t_lower_s` and `bound`, nominal, and null estimates.
+    Yields:
+        The timings of one chip, software, collective and number of chips with `network_bytes`,
+        `t_lower_s`, `bound` and the columns of estimates, nominal.
     """
-    known = frame.select(KEYS).unique(maintain_order=True)
-    rates = known.hstack(
-        pl.DataFrame(
-            [
-                _rate(interconnects(chips[chip], None)[1], collective, shards)
-                for chip, collective, shards in known.iter_rows()
-            ],
-            schema=dict.fromkeys(("#sent", "#rate", "#latency"), pl.Float64),
-            orient="row",
-        )
-    )
-    network_bytes = pl.col("#sent") * pl.col("bytes").cast(pl.Float64)
-    return (
-        frame.join(rates, on=KEYS, how="left", maintain_order="left")
-        .with_columns(network_bytes=network_bytes)
-        .select(
-            *frame.columns,
-            "network_bytes",
-            t_lower_s=pl.max_horizontal(pl.col("network_bytes") / pl.col("#rate"), "#latency"),
+    keys = ("chip", "software", "collective", "shards")
+    for (chip, software, collective, shards), part in frame.group_by(keys, maintain_order=True):
+        _, links, _ = interconnects(catalogues.chips[str(chip)], None)
+        key = f"{chip}/{software}"
+        fitted = catalogues.collectives.get(key, {}).get(str(collective))
+        route = Route(links, (int(cast("int", shards)),))
+        rate = _rate(route, str(collective))
+        network = pl.col("network_bytes") / float(rate.per_s)
+        estimate = NO_ESTIMATE
+        if fitted:
+            hops = pl.lit(float(ring_steps(route, str(collective))))
+            time = collective_estimate(fitted.numbers.floats, network, hops, pl.min_horizontal)
+            estimate = with_band(time, pl.lit("network"), fitted, key)
+        sent = float(sum(route.sent(str(collective))))
+        yield part.with_columns(network_bytes=pl.col("bytes").cast(pl.Float64) * sent).with_columns(
+            t_lower_s=pl.max_horizontal(network, float(rate.latency_s)),
             bound=pl.lit("network"),
-            **NO_ESTIMATE,
+            **estimate,
         )
-    )
 
 
-def _rate(links: tuple[Link, ...], collective: str, shards: int) -> tuple[float, float, float]:
-    """Bytes sent per byte of payload [1], their rate [byte/s] and the latency of the hops [s]."""
-    route = Route(links, (shards,))
+def _rate(route: Route, collective: str) -> Rate:
+    """The nominal rate of a collective on a route."""
     one = Fraction(1)
-    target = Target(
-        one,
-        Level(one),
-        route,
-        Sharding("", None, (("out", collective),)),
-        {resource.name: one for resource in RESOURCES},
-    )
-    rate = cast("Rate", network_rate(target))  # there are a route and a transfer
-    return float(sum(route.sent(collective))), float(rate.per_s), float(rate.latency_s)
+    sending = Sharding("", None, (("out", collective),))
+    efficiency = {resource.name: one for resource in RESOURCES}
+    rate = network_rate(Target(one, Level(one), route, sending, efficiency))
+    return cast("Rate", rate)  # there are a route and a transfer

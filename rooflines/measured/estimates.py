@@ -13,14 +13,18 @@ from rooflines.calibration.quantities import expressions, polynomials
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflines.calibration.entries import FittedMatmul
+    from rooflines.calibration.entries import Fitted, FittedMatmul
     from rooflines.calibration.quantities import Polynomial
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["ESTIMATES", "with_estimates"]
+__all__ = ["NO_ESTIMATE", "with_band", "with_estimates"]
 
 ESTIMATES = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s", "calibration")
 """The columns of an estimate: its time, the band of eight timings in ten, what it is by."""
+
+NO_ESTIMATE = {
+    name: pl.lit(None, pl.String if name == "calibration" else pl.Float64) for name in ESTIMATES
+}
 
 
 def with_estimates(
@@ -36,8 +40,7 @@ def with_estimates(
     """
     chip_rows, _ = sweep.chip_variants[0]
     own = pl.when(pl.col("t_estimate_s").is_not_null()).then(pl.lit(chip_rows.chip))
-    unknown = pl.lit(None, pl.Float64)
-    found = dict(zip(ESTIMATES, (pl.col("t_estimate_s"), unknown, unknown, own), strict=True))
+    found = {**NO_ESTIMATE, "t_estimate_s": pl.col("t_estimate_s"), "calibration": own}
     for _, variant in sweep.chip_variants:
         one = fitted.get(sweep.combinations[variant.dtypes].compute)
         if one is None:
@@ -54,15 +57,24 @@ def _estimate(fitted: FittedMatmul, of: Mapping[str, Polynomial], key: str) -> d
     numbers = fitted.numbers.floats
     quantities = expressions(of, ROW, numbers.tile)
     time = estimate(numbers, quantities, pl.max_horizontal)
-    by = bound(numbers, quantities)
-    band = [
+    return with_band(time, bound(numbers, quantities), fitted, key)
+
+
+def with_band(time: pl.Expr, by: pl.Expr, fitted: Fitted, key: str) -> dict[str, pl.Expr]:
+    """The columns of `ESTIMATES`.
+
+    Args:
+        time: The estimate [s].
+        by: What bounds it.
+        fitted: The calibration, with a band for every bound.
+        key: Its chip and software.
+    """
+    low, high = (
         by.replace_strict(
             {name: shares[end] for name, shares in fitted.bands.items()},
             default=None,
             return_dtype=pl.Float64,
         )
         for end in (0, 1)
-    ]
-    low, high = (time * share for share in band)
-    values = (time, low, high, pl.lit(key))
-    return dict(zip(ESTIMATES, values, strict=True))
+    )
+    return dict(zip(ESTIMATES, (time, time * low, time * high, pl.lit(key)), strict=True))

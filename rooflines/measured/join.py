@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.errors import Mistakes, RooflinesError, one_of, placed
+from rooflines.basics.errors import RooflinesError, placed
 from rooflines.calibration.judge import BINS
+from rooflines.measured.catalogues import check_known_values
 from rooflines.measured.collectives import collective_rows, unjoined
 from rooflines.measured.matmuls import lacking, matmul_rows, with_dtypes
 from rooflines.timings.timings import OPTIONAL
@@ -32,6 +33,8 @@ UNEXPLAINED = "unexplained"
 
 ALWAYS = ("source", "software", "note")
 """Optional columns that every joined table has."""
+
+DESCRIBE = "choose rows of other chips, or describe the chip in a config under `chips:`"
 
 INDEX = "#"
 """The column with the place of a timing in its table."""
@@ -78,23 +81,15 @@ def joined(timings: Timings, catalogues: Catalogues) -> Joined:
     frame = timings.frame.with_columns(**missing).with_row_index(INDEX)
     chips = catalogues.chips
     with placed(file=timings.file):
-        _check_chips(frame, chips)
+        check_known_values(frame, "chip", chips, "is no chip", DESCRIBE)
         if timings.collectives:
-            rows, skipped = _collectives(frame, chips)
+            rows, skipped = _collectives(frame, catalogues)
         else:
             rows, skipped = _matmuls(frame, catalogues)
         for (chip,), part in rows.group_by("chip", maintain_order=True):
             with placed(f"chip {chip}"):
                 check_units(part)
     return Joined(_compared(rows, chips).drop(INDEX, LEAST), skipped)
-
-
-def _check_chips(frame: pl.DataFrame, chips: Mapping[str, Chip]) -> None:
-    fix = "choose rows of other chips, or describe the chip in a config under `chips:`"
-    with Mistakes() as mistakes:
-        for chip in frame["chip"].unique().sort():
-            with mistakes.at(f"chip {chip}"):
-                one_of(chip, chips, "no chip", fix)
 
 
 def _matmuls(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -115,13 +110,11 @@ def _matmuls(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame,
     ), skipped
 
 
-def _collectives(
-    frame: pl.DataFrame, chips: Mapping[str, Chip]
-) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _collectives(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Collectives with their metrics, and those skipped."""
-    keys = ("chip", "shards")
+    chips, keys = catalogues.chips, ("chip", "shards")
     kept, skipped = _parted(frame, keys, lambda chip, shards: unjoined(chips[chip], shards))
-    rows = collective_rows(kept, chips)
+    rows = pl.concat(collective_rows(kept, catalogues)).sort(INDEX)
     return rows.with_columns(fits_cache=pl.lit(None, pl.Boolean), **{LEAST: None}), skipped
 
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from rooflines.basics.errors import Mistakes, one_of
+from rooflines.basics.errors import Mistakes
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.lacking import no_level, no_peak
+from rooflines.measured.catalogues import check_known_values
 from rooflines.measured.estimates import with_estimates
 from rooflines.model.operation import NAMED, OPERANDS
 from rooflines.model.resources import RESOURCES
@@ -64,9 +65,9 @@ def with_dtypes(frame: pl.DataFrame, dtypes: DtypeFile) -> pl.DataFrame:
     """
     with Mistakes() as mistakes:
         for column in DTYPES:
-            with mistakes.at(column):
-                for name in frame[column].unique().sort():
-                    one_of(name, dtypes.formats, "no dtype of the catalogue")
+            with mistakes.at():
+                fix = f"use some of {', '.join(dtypes.formats)}, or choose other rows"
+                check_known_values(frame, column, dtypes.formats, "is no dtype", fix)
     catalogue = {
         Stored(*(getattr(entry, key) for key in (*OPERANDS, "compute"))): name
         for name, entry in reversed(dtypes.combinations.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor, log10
+from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
@@ -15,8 +15,9 @@ __all__ = ["check_units"]
 THOUSAND = 3
 """The exponent of a slip of units: by 10^3, 10^6, ..."""
 
-FASTEST = 0.3
-"""A large multiplication takes from this, in a cache, to a thousand times its bound [1]."""
+FASTEST, USUAL = 0.03, 0.3
+"""A large multiplication takes no less than the first times its bound, in a cache; out of one it
+takes from the second to a thousand times the second [1]."""
 
 LAUNCH_S = 1e-4
 """A time up to this may be overhead alone, whatever the bound [s]."""
@@ -34,8 +35,12 @@ def check_units(frame: pl.DataFrame) -> None:
     large = frame.sort("t_lower_s").tail(max(frame.height // 4, 1))
     ratio = (large["seconds"] / large["t_lower_s"]).quantile(0.5, "linear") or 1.0
     longest = large["seconds"].quantile(0.5, "linear") or 0.0
-    slip = -THOUSAND * floor(log10(ratio / FASTEST) / THOUSAND)
-    if slip > 0 or (slip < 0 and longest > LAUNCH_S):
+    slip = 0
+    if ratio < FASTEST:
+        slip = THOUSAND * ceil(log10(FASTEST / ratio) / THOUSAND)
+    elif longest > LAUNCH_S:
+        slip = -THOUSAND * floor(log10(max(ratio / USUAL, 1)) / THOUSAND)
+    if slip:
         problem = (
             f"is {ratio:.3g} times the bound in the largest quarter of the timings, "
             f"so the unit of time is off by 1e{abs(slip)}"
