@@ -26,6 +26,7 @@ FLOORS = (
     "explanation",
     "measured",
     "results",
+    "measuring",
     "charts",
     "site",
     "config",

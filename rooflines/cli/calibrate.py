@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rooflines.calibration.calibrate import Result
     from rooflines.catalogue.entries import Chip
 
-__all__ = ["command"]
+__all__ = ["FOLDER", "command", "shown", "write_fits"]
 
 EXAMPLES = """
 \b
@@ -92,8 +92,8 @@ def command(  # noqa: PLR0913, the options
         read_calibrations(prior) if prior else None,
     )
     results = calibrate(request, dtype)
-    click.echo("\n\n".join("\n".join(_shown(key, result)) for result in results))
-    _write(path, key, results)
+    click.echo("\n\n".join("\n".join(shown(key, result)) for result in results))
+    write_fits(path, key, results)
     click.echo(f"\n{path}: written")
 
 
@@ -105,7 +105,7 @@ def _chips(config: str | None) -> dict[str, Chip]:
     return dict(load_config(config).chips if config else chip_entries())
 
 
-def _shown(key: str, result: Result) -> Iterator[str]:
+def shown(key: str, result: Result) -> Iterator[str]:
     """The numbers of a fit, and its errors by region."""
     fitted, held_out = result.entry.fitted.n, result.entry.held_out
     yield (
@@ -134,7 +134,7 @@ def _shown(key: str, result: Result) -> Iterator[str]:
     yield as_table(names, rows, width())
 
 
-def _write(path: Path, key: str, results: Sequence[Result]) -> None:
+def write_fits(path: Path, key: str, results: Sequence[Result]) -> None:
     """Write the fits of a chip and a software atomically."""
     from rooflines.calibration.entries import Calibrations, kind_of, text_of  # noqa: PLC0415, as above
     from rooflines.results.atomic import atomic_file  # noqa: PLC0415, the same
