@@ -89,7 +89,7 @@ def machine_at_hand() -> Machine:
             "finds no BLAS library that numpy multiplies with",
             "install a numpy with OpenBLAS, MKL or BLIS, as its wheels have",
         )
-    library = libraries[0]
+    library = next((each for each in libraries if "numpy" in each["filepath"]), libraries[0])
     return Machine(
         _processor(),
         int(library["num_threads"]),

@@ -107,11 +107,13 @@ def read_shapes(path: Path) -> tuple[list[Shape], list[tuple[int, int]]]:
             problem = f"lacks {', '.join(missing)}" if missing else "has no rows"
             raise RooflinesError("", problem, "give columns D, F and, if you like, B")
         columns = [name for name in SIZES if name in frame.columns]
-        rows = []
+        rows: list[list[int]] = []
         with Mistakes() as mistakes:
             for number, row in enumerate(frame.select(columns).iter_rows(), start=1):
-                with mistakes.at(f"row {number}"):
-                    rows.append(tuple(whole(size) for size in row))
+                rows.append([])
+                for name, size in zip(columns, row, strict=True):
+                    with mistakes.at(f"row {number}.{name}"):
+                        rows[-1].append(whole(size))
     if "B" in columns:
         return [Shape(*row) for row in rows], []
-    return [], [(D, F) for D, F in dict.fromkeys(rows)]
+    return [], list(dict.fromkeys((D, F) for D, F in rows))
