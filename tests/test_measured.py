@@ -16,6 +16,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.config import load_config
 from rooflines.measured.catalogues import shipped
 from rooflines.measured.join import joined
+from rooflines.measured.summary import summary
 from rooflines.timings.read import read_timings
 from rooflines.timings.timings import Timings
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from rooflines.measured.join import Joined
 
 DATA = os.environ.get("ROOFLINES_PUBLIC_DATA")
-"""The folder of public timings, which are not in the repository."""
+"""The folder above that of public timings, which are not in the repository."""
 
 Row = tuple[str, int, int, int, float]
 """Chip, B, D, F, seconds."""
@@ -290,10 +291,73 @@ def test_more_chips_than_an_interconnect_joins_are_skipped() -> None:
         collective("all-gather", 16, 2**20, 1e-4)
 
 
+def sites(count: int) -> list[tuple[int, int]]:
+    """As many sites, D and F."""
+    return [(1024 + 64 * index, 2048) for index in range(count)]
+
+
+def test_the_summary_counts_and_judges() -> None:
+    """Errors by hand: times of twice the bound are 50 % off it; two of sixteen are in cache."""
+    rows: list[Row] = []
+    for index, (d, f) in enumerate(sites(8)):
+        factor = 0.5 if index < 2 else 2.0
+        rows.append(("h100-sxm", 1, d, f, factor * 2 * (d + d * f + f) / 3.35e12))
+        rows.append(("h100-sxm", 8192, d, f, 4 * 2 * 8192 * d * f / 989e12))
+    found = summary(bf16(rows), never_fitted=True)
+    assert set(found["split"]) == {"held_out"}
+    by_region = {row["region"]: row for row in found.to_dicts()}
+    assert list(by_region) == ["all", "compute-bound", "memory-bound", "B 1 to 16", "B from 1,025"]
+    assert [row["n"] for row in by_region.values()] == [16, 8, 8, 8, 8]
+    assert by_region["all"]["below_percent"] == pytest.approx(12.5)
+    assert by_region["all"]["below_in_cache_percent"] == pytest.approx(12.5)
+    assert by_region["memory-bound"]["below_percent"] == pytest.approx(25)
+    assert by_region["compute-bound"]["bare_median"] == pytest.approx(0.75)
+    assert by_region["memory-bound"]["bare_median"] == pytest.approx(0.5)
+    assert by_region["memory-bound"]["bare_mean"] == pytest.approx((6 * 0.5 + 2 * 1.0) / 8)
+    for name in ("estimate_median", "estimate_p90", "band_coverage", "calibration"):
+        assert by_region["all"][name] is None
+
+
+def test_the_summary_splits_by_site() -> None:
+    """About a quarter of the sites is kept back, all timings of a site together."""
+    rows: list[Row] = [("h100-sxm", B, D, F, 1e-3) for D, F in sites(60) for B in (4096, 8192)]
+    found = summary(bf16(rows, software="trtllm")).filter(region="all")
+    counts = dict(found.select("split", "n").iter_rows())
+    assert counts.keys() == {"fit", "sites"}
+    assert counts["fit"] + counts["sites"] == 120
+    assert 10 <= counts["sites"] <= 50
+    assert counts["sites"] % 2 == 0
+    assert set(found["calibration"]) == {"h100-sxm/trtllm"}
+
+
+def test_the_summary_knows_bands() -> None:
+    """Times on the estimate are within the band; times of twice it are not."""
+    sizes = [(4096, 4096, 4096 + 64 * index) for index in range(4)]
+    at: list[Row] = [("h100-sxm", *each, 1e-3) for each in sizes]
+    estimates = bf16(at, software="trtllm").frame["t_estimate_s"].to_list()
+    rows: list[Row] = [
+        ("h100-sxm", *each, time * factor)
+        for each, time, factor in zip(sizes, estimates, (1, 1, 1, 2), strict=True)
+    ]
+    row = summary(bf16(rows, software="trtllm"), never_fitted=True).row(0, named=True)
+    assert row["band_coverage"] == pytest.approx(0.75)
+    assert row["estimate_median"] == pytest.approx(0)
+    assert row["estimate_mean"] == pytest.approx(0.125)
+    assert row["estimate_p90"] == pytest.approx(0.35)  # 0.7 of the way from 0 to 0.5
+
+
+def test_the_summary_of_collectives_has_no_regions() -> None:
+    """One row for each collective and split."""
+    found = summary(collective("all-gather", 8, 2**30, 1e-2), never_fitted=True)
+    assert found.select("collective", "dtypes", "region", "n").rows() == [
+        ("all-gather", None, "all", 1)
+    ]
+
+
 @pytest.mark.skipif(DATA is None, reason="ROOFLINES_PUBLIC_DATA is not set")
 def test_public_timings_below_the_bound_are_explained() -> None:
     """Of 30,800 matmuls those below the bound are, at least partly, in cache."""
-    found = joined(read_timings(f"{DATA}/aic-llm-grid-9-chips.parquet"), shipped())
+    found = joined(read_timings(f"{DATA}/measured/aic-llm-grid-9-chips.parquet"), shipped())
     assert found.frame.height == 30_800
     reasons = found.frame.drop_nulls("reason")
     assert set(reasons["reason"]) == {"in cache", "partly in cache"}

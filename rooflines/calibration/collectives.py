@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rooflines.timings.timings import Timings
 
 __all__ = [
+    "PAYLOAD_FOLD",
     "CollectiveFit",
     "CollectiveNumbers",
     "collective_estimate",
@@ -58,6 +59,9 @@ class CollectiveNumbers:
         """The same as Float64, for tables."""
         return CollectiveNumbers(**{name: float(number) for name, number in vars(self).items()})
 
+
+PAYLOAD_FOLD = pl.col("bytes").log(2).floor().cast(pl.Int64)
+"""What decides whether the timing of a payload is held out: the power of two below it."""
 
 PRIOR = CollectiveNumbers(
     overhead_s=Fraction("7e-6"),
@@ -157,7 +161,7 @@ def joined_collectives(
     frame = chosen.frame.with_columns(
         network=shards.replace_strict(per_byte, return_dtype=pl.Float64) * pl.col("bytes"),
         hops=shards.replace_strict(hops, return_dtype=pl.Float64),
-        **{FOLD: pl.col("bytes").log(2).floor().cast(pl.Int64)},
+        **{FOLD: PAYLOAD_FOLD},
     )
     return frame, chosen
 
