@@ -20,6 +20,7 @@ from rooflines.serving.footprints import footprint_columns, with_footprint
 from rooflines.serving.kernels import WORKS
 from rooflines.serving.requests import RequestStages
 from rooflines.serving.stages import CASE, Stages, named, summed
+from rooflines.sweep.metrics import quotient
 from rooflines.sweep.ties import (
     CONTENDED,
     Ties,
@@ -200,32 +201,31 @@ def time_sums(stages: Stages) -> dict[str, pl.Expr]:
 
 
 def estimate(stages: Stages) -> pl.Expr:
-    """The sum of the calibrated times of all kernels [s]; null without a calibration."""
+    """The sum of the calibrated times of all kernels [s]; null where one has none."""
     cases = stages.block.cases
-    if not any(case.estimates for case in cases):
+    if all(None in case.estimates for case in cases):
         return pl.lit(None, dtype=pl.Float64)
     times = [
         stages.kernel_times(
             f"estimate_{index}",
             [case.kernels[index] for case in cases],
-            [case.estimates[index] if case.estimates else None for case in cases],
+            [case.estimates[index] for case in cases],
             kernel.group.count,
         ).ops
         for index, kernel in enumerate(cases[0].kernels)
     ]
-    overheads = [
-        float(
-            sum(
-                kernel.group.count * each.overhead_s
-                for kernel, each in zip(case.kernels, case.estimates, strict=True)
-            )
-        )
-        if case.estimates
-        else None
-        for case in cases
-    ]
-    stages.constant("#overhead", overheads)
+    stages.constant("#overhead", [overhead(case) for case in cases])
     return stages.total("t_estimate", times) + pl.col("#overhead")
+
+
+def overhead(case: Case) -> float | None:
+    """The fixed times of all kernels [s]; None where one has no calibrated time."""
+    total = Fraction(0)
+    for kernel, times in zip(case.kernels, case.estimates, strict=True):
+        if times is None:
+            return None
+        total += kernel.group.count * times.overhead_s
+    return float(total)
 
 
 def with_following(frame: pl.LazyFrame, lower: pl.Expr, longest: pl.Expr) -> pl.LazyFrame:
@@ -258,13 +258,14 @@ def with_following(frame: pl.LazyFrame, lower: pl.Expr, longest: pl.Expr) -> pl.
 def per_second(seconds: pl.Expr) -> dict[str, pl.Expr]:
     """What follows from the time of a step [s]."""
     tokens = pl.col("#tokens")
+    per_token = quotient(seconds, tokens)
     return {
-        "tokens_per_s": tokens / seconds,
-        "tokens_per_s_per_chip": tokens / (seconds * pl.col("chips")),
-        "mfu": pl.col("t_math_s") * pl.col("#reached_math") / seconds,
-        "mbu": pl.col("t_memory_s") * pl.col("#reached_memory") / seconds,
-        "usd_per_mtok": pl.col("#usd_per_s") * MILLION * seconds / tokens,
-        "j_per_token": pl.col("#watts") * seconds / tokens,
+        "tokens_per_s": quotient(tokens, seconds),
+        "tokens_per_s_per_chip": quotient(tokens, seconds * pl.col("chips")),
+        "mfu": quotient(pl.col("t_math_s") * pl.col("#reached_math"), seconds),
+        "mbu": quotient(pl.col("t_memory_s") * pl.col("#reached_memory"), seconds),
+        "usd_per_mtok": pl.col("#usd_per_s") * MILLION * per_token,
+        "j_per_token": pl.col("#watts") * per_token,
     }
 
 
