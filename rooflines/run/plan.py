@@ -56,6 +56,9 @@ DRAWING = (
 )
 """What makes pictures of charts and writes their files."""
 
+MOST_PUBLISHED_ROWS = 50_000
+"""Rows of whole models up to which the site offers their tables [1]; as CSV about 5 MB."""
+
 MOST_CHARACTERS = 2**27
 """Limit on the specs of all parts of a run: Snakemake holds all of them in memory [1]."""
 
@@ -114,6 +117,12 @@ class Plan:
     def model_thresholds(self) -> list[str]:
         """The files with thresholds of whole models; none without a sweep of them."""
         return list(MODEL_THRESHOLDS) if self.models.all else []
+
+    def published_models(self) -> list[str]:
+        """The files of whole models that the site offers: large tables are left out."""
+        rows = sum(part.rows for part in self.models.all)
+        tables = [part.path for part in self.models.all] if rows <= MOST_PUBLISHED_ROWS else []
+        return [*(name for name in self.model_thresholds() if name.endswith(".parquet")), *tables]
 
     def chart_families(self) -> list[str]:
         """The families of charts that are drawn."""
