@@ -213,6 +213,7 @@ MODEL_SHAPES = (
     Column("name", "", "its name"),
     Column("family", "", "`model_type` of its config.json", null="not stated"),
     Column("layers", "1", "layers"),
+    Column("context", "1", "tokens of the longest sequence that it is trained for", null="unknown"),
     Column("parameters", "1", "all parameters; embeddings once where they are tied"),
     Column("active", "1", "parameters that a token uses, the unembedding included"),
     Column("active_with_embedding", "1", "the same with both token tables, once where tied"),
