@@ -19,6 +19,11 @@ from rooflines.basics.errors import (
 )
 from rooflines.basics.text import abridged, counted
 from rooflines.basics.yaml_file import Lines, in_file, read_yaml
+from rooflines.calibration.entries import (
+    joined_calibrations,
+    read_calibrations,
+    shipped_calibrations,
+)
 from rooflines.catalogue.chips import (
     CONFIG_DIR,
     chip_entries,
@@ -33,6 +38,7 @@ from rooflines.settings.schema import ConfigFile, SweepConfig
 from rooflines.sweep.checks import checked_sweep
 
 if TYPE_CHECKING:
+    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip
     from rooflines.charts.chart import Spec
     from rooflines.sweep.sweep import Sweep
@@ -137,6 +143,7 @@ def _understood(file: str, content: object) -> tuple[Config, list[RooflinesError
     with Mistakes() as mistakes:
         top = understood(ConfigFile, content, mistakes)
         chips, unlikely = _all_chips(top, mistakes)
+        calibrations = _all_calibrations(top, mistakes)
         with mistakes.at("sweeps") as part:
             for name, sweep in top.sweeps.items():
                 with part.at(str(name)) as own:
@@ -145,7 +152,7 @@ def _understood(file: str, content: object) -> tuple[Config, list[RooflinesError
                     config = understood(SweepConfig, sweep, own)
                     if "chips" in top.refused:
                         config = config.refusing("chips")
-                    checked = checked_sweep(name, config, chips, dtype_entries())
+                    checked = checked_sweep(name, config, chips, dtype_entries(), calibrations)
                     _check_thresholds(sum(each.solutions() for each in (*sweeps.values(), checked)))
                     own.check()
                     sweeps[name] = checked
@@ -178,6 +185,16 @@ def _all_chips(top: ConfigFile, mistakes: Mistakes) -> tuple[Partial[Chip], list
                     for doubt in doubts(top.chips[chip], entry, {**catalogue, **own})
                 ]
     return Partial({**catalogue, **own}, own.refused), unlikely
+
+
+def _all_calibrations(top: ConfigFile, mistakes: Mistakes) -> Calibrations:
+    """The calibrations of the package and of the config's files, which win."""
+    parts = [shipped_calibrations()]
+    with mistakes.at("calibrations") as part:
+        for index, path in enumerate(top.calibrations):
+            with part.at(f"[{index}]"):
+                parts.append(read_calibrations(path))
+    return joined_calibrations(parts)
 
 
 def _understood_charts(charts: object, mistakes: Mistakes) -> str | list[ChartConfig | None]:

@@ -14,7 +14,7 @@ from rooflines.calibration.form import Affine, Number, Value, value
 from rooflines.calibration.judge import with_errors
 from rooflines.calibration.solving import FOLD, Problem, rounded
 from rooflines.calibration.timings import medians
-from rooflines.model.network import Route
+from rooflines.model.network import PASSES, Route
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,6 +31,7 @@ __all__ = [
     "fit_collective",
     "joined_collectives",
     "judged_collectives",
+    "protocols",
     "ring_steps",
 ]
 
@@ -71,6 +72,15 @@ STARTS: tuple[Mapping[str, float], ...] = (
 """The starts, as factors of the prior."""
 
 
+def protocols(numbers: CollectiveNumbers) -> tuple[Affine, Affine]:
+    """The protocols for small and for large payloads, without the time of the steps."""
+    bulk_s = numbers.overhead_s + numbers.bulk_overhead_s
+    return (
+        Affine("network", {"network": 1 / numbers.low_latency}, numbers.overhead_s),
+        Affine("network", {"network": 1 / numbers.bulk}, bulk_s),
+    )
+
+
 def collective_estimate(
     numbers: CollectiveNumbers,
     network: Value,
@@ -85,12 +95,7 @@ def collective_estimate(
         hops: Steps around the ring [1].
         least: The minimum of two values.
     """
-    bulk_s = numbers.overhead_s + numbers.bulk_overhead_s
-    protocols = (
-        Affine("network", {"network": 1 / numbers.low_latency}, numbers.overhead_s),
-        Affine("network", {"network": 1 / numbers.bulk}, bulk_s),
-    )
-    fast, bulk = (value(protocol, {"network": network}) for protocol in protocols)
+    fast, bulk = (value(each, {"network": network}) for each in protocols(numbers))
     total: Value = add(
         least(fast, bulk), value(Affine("", {"hops": numbers.hop_s}), {"hops": hops})
     )
@@ -116,7 +121,7 @@ def ring_steps(route: Route, collective: str) -> Fraction:
     Libraries send around rings also where a switch would allow fewer hops.
     """
     (level,) = route.levels
-    return level.sent(collective) * level.chips
+    return Fraction(PASSES[collective] * (level.chips - 1))
 
 
 def joined_collectives(

@@ -187,7 +187,7 @@ def _other_dtypes(sweep: Sweep, row: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not names:
         return []
     config = sweep.config.model_copy(update={"dtypes": names, "thresholds": []})
-    rows = table(checked_sweep(sweep.name, config, sweep.chips, sweep.dtypes))
+    rows = table(checked_sweep(sweep.name, config, sweep.chips, sweep.dtypes, sweep.calibrations))
     return rows.select("dtypes", "bound", "t_lower_s").collect().sort("t_lower_s").to_dicts()
 
 

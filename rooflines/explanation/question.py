@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed, quote
 from rooflines.basics.numbers import whole
 from rooflines.basics.text import counted
+from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.forms import understood
 from rooflines.model.operation import NAMED, Operation, operation
@@ -215,7 +216,7 @@ def _checked(keys: Mapping[str, Any], chips: Mapping[str, Chip]) -> Sweep:
     try:
         with Mistakes() as mistakes:
             config = understood(SweepConfig, keys, mistakes)
-            return checked_sweep(NAME, config, chips, dtype_entries())
+            return checked_sweep(NAME, config, chips, dtype_entries(), shipped_calibrations())
     except RooflinesError as error:
         real = [each for each in error.errors if not each.where.startswith("thresholds")]
         if real:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Part", "Plan", "as_param", "code_digest", "plan"]
 
-ROWS = ("basics", "model", "catalogue", "settings", "sweep")
+ROWS = ("basics", "model", "catalogue", "calibration", "settings", "sweep")
 """The sub-packages that the rows of tables, and the list of what is skipped, depend on."""
 
 THRESHOLDS = (*ROWS, "critical")

@@ -19,6 +19,7 @@ from rooflines.sweep.sweep import Sweep
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip, DtypeFile
     from rooflines.settings.schema import SweepConfig
 
@@ -129,6 +130,13 @@ def check_columns(sweep: Sweep) -> None:
             )
 
 
+def check_calibration(sweep: Sweep) -> None:
+    """Refuse software that no calibration is of."""
+    with placed("calibration"):
+        for software in sweep.config.calibration or ():
+            one_of(software, sweep.calibrations.softwares, "no software of a calibration")
+
+
 def check_parts(sweep: Sweep) -> None:
     """Refuse more parts than a folder can hold."""
     most, rows = sweep.config.rows_per_part, sweep.rows
@@ -217,6 +225,7 @@ CHECKS = (
     check_spans,
     check_thresholds,
     check_columns,
+    check_calibration,
     check_exact_flops,
     check_parts,
     check_floats,
@@ -225,7 +234,11 @@ CHECKS = (
 
 
 def checked_sweep(
-    name: str, config: SweepConfig, chips: Mapping[str, Chip], dtypes: DtypeFile
+    name: str,
+    config: SweepConfig,
+    chips: Mapping[str, Chip],
+    dtypes: DtypeFile,
+    calibrations: Calibrations,
 ) -> Sweep:
     """The sweep that a config describes.
 
@@ -234,11 +247,12 @@ def checked_sweep(
         config: Its keys.
         chips: Catalogue entries by id, variants resolved.
         dtypes: The dtype catalogue.
+        calibrations: By chip and software.
 
     Raises:
         RooflinesError: Its keys are not consistent; key paths are relative to the sweep.
     """
-    sweep = Sweep(name, config, chips, dtypes)
+    sweep = Sweep(name, config, chips, dtypes, calibrations)
     with Mistakes() as mistakes:
         for part in ("op", "combinations", "tile", "shardings", "axes", "served"):
             with mistakes.at():

@@ -79,7 +79,7 @@ class Whole:
         """Return the setting of rows, None if the chip does not support them, and the network."""
         chip, memory, route = level
         combination = oracle.combination_of(spec, self.dtypes["combinations"])[1]
-        case = oracle.Case(memory, combination, self.dtypes["formats"], sharding, axes, route)
+        case = oracle.Case(chip, memory, combination, self.dtypes["formats"], sharding, axes, route)
         setting, _, network = oracle.setting_of(self.sweep, self.chips[chip], case)
         return setting, network
 
