@@ -39,7 +39,7 @@ tests: .venv/ready-dev
 verify: .venv/ready-dev  ## long tests: every row against exact arithmetic, a hundred killed runs, full disks (half an hour)
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/pytest --quiet --numprocesses 2 --dist loadfile tests/verify $(RANDOM_SWEEPS)
 
-RANDOM_SWEEPS := tests/test_properties.py tests/test_laws.py tests/test_ranges.py tests/test_space.py
+RANDOM_SWEEPS := tests/test_properties.py tests/test_laws.py tests/test_ranges.py tests/test_space.py tests/test_serving_oracle.py tests/test_serving_properties.py
 
 mutate: .venv/ready-mutate  ## mutation test of the formulas; tests/verify/mutants.md explains the survivors (hours)
 	@$(BIN)/python tests/verify/mutate.py

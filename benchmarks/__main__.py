@@ -539,6 +539,35 @@ def default_config(_: float, folder: Path) -> Lines:
     )
 
 
+def whole_models(rows: float, folder: Path) -> Lines:
+    """Steps and kernels of whole models: computed alone, and into Parquet as in a job."""
+    found = json.loads(run(["benchmarks.whole_models", str(rows), str(folder)], 1, ROOT).said)
+    body = [
+        (
+            name,
+            f"{count:,}",
+            million(count, computing_s),
+            million(count, writing_s),
+            f"{1 - computing_s / writing_s:.0%}",
+            f"{size / count:.1f}",
+        )
+        for name, (count, computing_s, writing_s, size) in found.items()
+    ]
+    count, _, writing_s, _ = found["steps"]
+    goal = "steps of whole models into Parquet, M rows per CPU s"
+    GOALS.append(Goal(goal, 2, count / writing_s / 1e6, limit="polars' Parquet writer"))
+    head = (
+        "rows",
+        "number",
+        "computed, M rows per CPU s",
+        "into Parquet, M rows per CPU s",
+        "of this the writer",
+        "bytes per row",
+    )
+    note = "One thread, without startup, all columns, zstd(1); decode of two models on two chips."
+    return table("10. Whole models", head, body, note)
+
+
 def machine(load: float) -> Lines:
     """The machine and the versions."""
     packages = ("polars", "snakemake", "duckdb", "pandas", "numpy", "pyarrow")
@@ -575,7 +604,7 @@ def main() -> None:
     parser.add_argument(
         "--only",
         nargs="+",
-        help="some of formulas, files, costs, share, growth, thresholds, again, default; "
+        help="some of formulas, files, costs, share, growth, thresholds, again, default, models; "
         "RESULTS.md is not written",
     )
     given = parser.parse_args()
@@ -588,6 +617,7 @@ def main() -> None:
         "thresholds": lambda folder: threshold_rows(given.rows, folder),
         "again": lambda folder: again(10 * given.rows, folder),
         "default": lambda folder: default_config(given.rows, folder),
+        "models": lambda folder: whole_models(given.rows, folder),
     }
     unknown = set(given.only or ()) - parts.keys()
     if unknown:

@@ -394,7 +394,7 @@ def test_the_shipped_file_follows_from_the_public_timings() -> None:
     from benchmarks.calibration import DATA as SOURCE  # noqa: PLC0415, only with the data
     from benchmarks.calibration import fits  # noqa: PLC0415, the same
 
-    table = Path(str(DATA)) / "aic-llm-grid-9-chips.parquet"
+    table = Path(str(DATA)) / "measured" / "aic-llm-grid-9-chips.parquet"
     for key, results in fits(str(table), "pieces", "2026-01-01"):
         for result in results:
             shipped = shipped_calibrations().calibrations[key][result.name]

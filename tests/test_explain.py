@@ -26,6 +26,7 @@ from rooflines.critical.rates import rate_factor
 from rooflines.explanation.text import WIDTH, as_text
 from rooflines.model.operation import NAMED
 from rooflines.model.resources import RATES
+from rooflines.models.library import model_entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,8 +35,9 @@ FOLDER = Path(__file__).parent / "cases" / "explained"
 CASES = sorted(FOLDER.glob("*.txt"))
 OWN = yaml.safe_load((FOLDER / "own.yaml").read_text(encoding="utf-8"))["chips"]
 EXAMPLE = "h100-sxm 128x8192x8192 bf16"
-MOST_LINES = 30
-"""Lines of a screen, the prompt aside [1]."""
+MODEL = "h100-sxm llama-3.1-70b B=64 S=8192 --split tp=8"
+MOST_LINES, MOST_MODEL_LINES = 30, 40
+"""Lines of a screen, of an operation and of a model, the prompt aside [1]."""
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -61,7 +63,8 @@ def test_an_explanation_is_the_text_that_was_reviewed(
     command, _, expected = case.read_text(encoding="utf-8").partition("\n")
     assert said(capsys, *shlex.split(command)[3:]) == expected
     assert max(map(len, expected.splitlines())) <= WIDTH
-    assert len(expected.splitlines()) <= MOST_LINES
+    most = MOST_MODEL_LINES if case.stem.startswith("model-") else MOST_LINES
+    assert len(expected.splitlines()) <= most
 
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -236,8 +239,9 @@ def test_the_order_of_words_is_free(words: str, capsys: pytest.CaptureFixture[st
 
 
 def test_no_word_can_be_two_things() -> None:
-    """Chips, dtype combinations and operations have different names, none of which is a size."""
-    names = [*chip_entries(), *dtype_entries().combinations, *NAMED]
+    """Chips, dtypes, operations and models have different names, none of which is a size."""
+    aliases = [alias for entry in model_entries().values() for alias in entry.aliases]
+    names = [*chip_entries(), *dtype_entries().combinations, *NAMED, *model_entries(), *aliases]
     assert len(names) == len(set(names))
     assert not [name for name in names if name[0].isdigit() or "=" in name or "->" in name]
 
@@ -284,7 +288,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "h100-sxm 1x2x3 bf16 --jsn": ("rooflines explain has no option '--jsn'.", "--json"),
     "h100-sxm 1x2x3 bf16 --shards": ("rooflines explain is used wrongly: option '--shards'", "-h"),
     "h100-sxm 1x2x3 bf16 --config nope.yaml": ("nope.yaml does not exist.", "path"),
-    "": ("rooflines explain needs CHIP SIZES DTYPES.", "rooflines explain -h"),
+    "": ("rooflines explain needs CHIP [MODEL] SIZES [DTYPES].", "rooflines explain -h"),
 }
 
 
@@ -334,15 +338,18 @@ def test_the_json_is_the_whole_answer(capsys: pytest.CaptureFixture[str]) -> Non
     assert json.loads(said(capsys, *EXAMPLE.split(), "--json")) == expected
 
 
-@pytest.mark.parametrize(("extra", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+@pytest.mark.parametrize(
+    ("words", "extra", "coloured"),
+    [(EXAMPLE, {}, True), (MODEL, {}, True), (EXAMPLE, {"NO_COLOR": "1"}, False)],
+)
 def test_a_terminal_has_colour_unless_it_is_unwanted(
-    extra: dict[str, str], *, coloured: bool
+    words: str, extra: dict[str, str], capsys: pytest.CaptureFixture[str], *, coloured: bool
 ) -> None:
     """The text is the same; on a terminal, ANSI codes are added."""
     outer, inner = pty.openpty()
     run_in = {**os.environ, "TERM": "xterm", "PYTHONUTF8": "1", **extra}
     run_in |= {} if extra else {"NO_COLOR": ""}
-    command = [sys.executable, "-m", "rooflines", "explain", *EXAMPLE.split()]
+    command = [sys.executable, "-m", "rooflines", "explain", *words.split()]
     with subprocess.Popen(command, stdout=inner, env=run_in) as process:
         os.close(inner)
         text = b""
@@ -350,7 +357,7 @@ def test_a_terminal_has_colour_unless_it_is_unwanted(
             text += chunk
     assert process.returncode == 0
     plain = re.sub(r"\x1b\[\d*m", "", text.decode()).replace("\r\n", "\n")
-    assert plain.rstrip() == str(rooflines.explain("h100-sxm", "128x8192x8192", "bf16"))
+    assert plain == said(capsys, *words.split())
     assert (b"\x1b[" in text) == coloured
 
 
@@ -368,9 +375,9 @@ def test_a_pipe_without_utf8_gets_plain_ascii() -> None:
     env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     piped = subprocess.run(command, env=env, capture_output=True, check=True)
     answer = rooflines.explain("h100-sxm", "128x8192x8192", "bf16")
-    assert piped.stdout.decode("ascii").rstrip() == as_text(answer, ascii_only=True)
+    assert piped.stdout.decode("ascii").rstrip() == as_text(answer.sheet, ascii_only=True)
     assert b"\x1b" not in piped.stdout
-    assert "###" in as_text(answer, ascii_only=True)
+    assert "###" in as_text(answer.sheet, ascii_only=True)
     early = [*command, "--json"]
     with subprocess.Popen(early, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -458,6 +465,13 @@ def test_the_card_escapes_what_a_config_says(monkeypatch: pytest.MonkeyPatch) ->
     assert example.tags - card.tags == {"a"}
     for shown in ("memory-bound: 416 TFLOP/s, 42% of peak", "crossover 318.16", "× 2.379"):
         assert shown in example.text
+    model = Tags()
+    of_model = rooflines.explain_model("h100-sxm", "llama-3.1-70b", B=64, S=8192, split="tp=8")
+    model.feed(of_model._repr_html_())
+    assert model.open == []
+    assert model.tags == card.tags | example.tags
+    for shown in ("memory-bound: 11.6 ms a step", "attention × 80", "≤ 1476", "× 8.934"):
+        assert shown in model.text
 
 
 def test_the_largest_sizes_still_fit_a_screen() -> None:

@@ -1,4 +1,8 @@
-"""Generate the config's JSON Schema, and README's tables and pictures: `python docs/build`."""
+"""Generate the documents that are computed: `python docs/build`.
+
+The config's JSON Schema, README's tables and pictures, docs/worked-models.md; and docs/served.md
+where its data is.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,9 @@ import json
 
 from documents import PICTURES, README, SCHEMA, config_schema, with_tables
 from gallery import draw, with_gallery
+from served import compared, served_csv
+from served_page import SERVED, served_page
+from worked_page import WORKED, worked_page
 
 
 def main() -> None:
@@ -15,6 +22,10 @@ def main() -> None:
     readme = with_gallery(with_tables(README.read_text(encoding="utf-8")))
     README.write_text(readme, encoding="utf-8")
     draw(readme, PICTURES)
+    WORKED.write_text(worked_page(), encoding="utf-8")
+    data = served_csv()
+    if data is not None:
+        SERVED.write_text(served_page(compared(data)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from markdown_tables import table
+
 from rooflines.catalogue.entries import Chip
 from rooflines.charts.registry import charts
 from rooflines.model.columns import (
@@ -53,12 +55,10 @@ def config_schema() -> dict[str, Any]:
 
 def column_table(columns: tuple[Column, ...]) -> str:
     """Columns as a Markdown table: name, unit, meaning and what a null means."""
-    lines = ["| column | unit | meaning | null |", "|---|---|---|---|"]
-    lines += [
-        f"| `{column.name}` | {column.unit} | {column.meaning} | {column.null} |"
-        for column in columns
-    ]
-    return "\n".join(lines)
+    return table(
+        ("column", "unit", "meaning", "null"),
+        ((f"`{column.name}`", column.unit, column.meaning, column.null) for column in columns),
+    )
 
 
 def with_tables(text: str) -> str:

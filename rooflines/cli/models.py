@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -54,22 +53,14 @@ def command(model: str | None, *, csv: bool, json_: bool) -> None:
         frame = api.model_shapes()
         print_frame(frame, _list(frame), csv=csv, json_=json_)
         return
+    from rooflines.models.resolve import model_named  # noqa: PLC0415, the same
     from rooflines.models.sheet import sheet  # noqa: PLC0415, the same
 
-    one = _model(model)
+    one = model_named(model)
     rows = [(one.name, line.path, line.value, line.unit) for line in sheet(one)]
     schema = {"model": pl.String, "path": pl.String, "value": pl.Float64, "unit": pl.String}
     frame = pl.DataFrame(rows, schema=schema, orient="row")
     print_frame(frame, "\n".join(_sheet(one)), csv=csv, json_=json_)
-
-
-def _model(text: str) -> Model:
-    """A model of the catalogue, or of a config.json."""
-    from rooflines.models import from_hf, load  # noqa: PLC0415, as above
-
-    if text.endswith(".json") or Path(text).is_dir():
-        return from_hf(text)
-    return load(text)
 
 
 def _list(frame: pl.DataFrame) -> str:

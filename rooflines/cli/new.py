@@ -14,6 +14,7 @@ QUESTIONS = {
     "matmul": "from which batch on layers of a model are compute-bound",
     "own-chip": "what a chip of your own changes",
     "sharding": "over how many chips a layer stays compute-bound",
+    "model": "how quick a whole model is on chips, with which batch, and whether it fits",
 }
 """The questions, each with a config in `examples`, and what the config answers."""
 

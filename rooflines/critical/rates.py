@@ -48,6 +48,7 @@ __all__ = [
     "LATENCY",
     "OTHER",
     "RateSolution",
+    "factor_of",
     "limit_share",
     "needed_intensity",
     "rate_factor",
@@ -96,19 +97,49 @@ def rate_factor(
         share: The share of the attainable peak to solve for; 1: compute-bound [1].
     """
     times = {each: exact_time(sweep, *chip_variant, each, sizes) for each in RESOURCES}
-    math_s = times[MATH] / share
+    parts = [exact_parts(sweep, *chip_variant, resource, sizes)]
+    return factor_of(resource, {**times, MATH: times[MATH] / share}, parts)
+
+
+def factor_of(
+    resource: Resource,
+    times: Mapping[Resource, Fraction],
+    parts: Sequence[tuple[Fraction, Fraction]],
+) -> RateSolution:
+    """The factor on a resource's rate at which t_math is at least every other time.
+
+    Args:
+        resource: Whose rate is multiplied; its latency is not.
+        times: The time of every resource [s].
+        parts: What the resource's time is the sum of: max(work / rate, latency), as pairs of both
+            [s].
+    """
+    math_s = times[MATH]
     longest = max(OTHERS, key=times.__getitem__)
     if math_s >= times[longest]:
         return RateSolution(Fraction(1), ALWAYS, None)
     if resource is MATH:
         return RateSolution(math_s / times[longest], FOUND, longest.bound)
-    work_s, latency_s = exact_parts(sweep, *chip_variant, resource, sizes)
-    if latency_s > math_s:
+    if sum(latency_s for _, latency_s in parts) > math_s:
         return RateSolution(None, LATENCY, resource.bound)
     rest = max((each for each in OTHERS if each is not resource), key=times.__getitem__)
     if times[rest] > math_s:
         return RateSolution(None, OTHER, rest.bound)
-    return RateSolution(work_s / math_s, FOUND, resource.bound)
+    return RateSolution(_slowed(parts, math_s), FOUND, resource.bound)
+
+
+def _slowed(parts: Sequence[tuple[Fraction, Fraction]], most_s: Fraction) -> Fraction:
+    """The smallest factor on a rate with which parts take at most a time, which is less than now.
+
+    The time is convex and piecewise linear in the inverse of the factor: Newton's method from above
+    ends at the solution, after a step for each part at most.
+    """
+    inverse = Fraction(1)
+    while sum(max(work_s * inverse, latency_s) for work_s, latency_s in parts) > most_s:
+        working = [work_s for work_s, latency_s in parts if work_s * inverse > latency_s]
+        waiting = sum(latency_s for work_s, latency_s in parts if work_s * inverse <= latency_s)
+        inverse = (most_s - waiting) / sum(working)
+    return 1 / inverse
 
 
 def needed_intensity(target: Target, resource: Resource) -> Fraction | None:

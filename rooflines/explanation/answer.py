@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rooflines.catalogue.chips import chip_entries, chip_sources
-from rooflines.catalogue.parts import parts, records
+from rooflines.catalogue.chips import chip_entries
 from rooflines.critical.rates import limit_share, needed_intensity, rate_factor
 from rooflines.critical.thresholds import sweep_thresholds
-from rooflines.explanation.card import as_card
+from rooflines.explanation import phrases
 from rooflines.explanation.question import dtypes_on, sweep_of
-from rooflines.explanation.text import as_text
+from rooflines.explanation.shown import Shown
+from rooflines.explanation.sources import documents_of, used_numbers
 from rooflines.explanation.values import Answer, Change, Use
 from rooflines.model.columns import NEVER
 from rooflines.model.resources import MATH, RATES, RESOURCES, Resource
@@ -24,25 +24,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.catalogue.parts import NumberRecord
+    from rooflines.explanation.sheet import Sheet
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
 
 __all__ = ["Explanation", "explain"]
 
 
-class Explanation(Answer):
+class Explanation(Shown, Answer):
     """One operation on one chip, explained; `str()` is a screen of text, `to_dict()` all of it."""
 
-    def __str__(self) -> str:
-        """A screen of text, without colour."""
-        return as_text(self)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """A card for a notebook."""
-        return as_card(self)
+    @property
+    def sheet(self) -> Sheet:
+        """What is shown."""
+        return phrases.sheet(self)
 
 
 def explain(  # noqa: PLR0913, the parts of a question
@@ -104,7 +99,7 @@ def _explained(sweep: Sweep) -> Explanation:
     sizes = {dim: row[dim] for dim in sweep.op.dims}
     chip = sweep.chips[chip_rows.chip]
     thresholds = sweep_thresholds(sweep).to_dicts()
-    numbers = list(_used(sweep, own, row))
+    numbers = used_numbers(chip, _used(sweep, own, row))
     return Explanation(
         row=row,
         sizes=sizes,
@@ -117,7 +112,7 @@ def _explained(sweep: Sweep) -> Explanation:
         dtypes=_other_dtypes(sweep, row),
         capacity_bytes=chip.memory[chip_rows.memory].capacity_bytes,
         numbers=numbers,
-        documents=_documents(numbers),
+        documents=documents_of(numbers),
     )
 
 
@@ -191,24 +186,10 @@ def _other_dtypes(sweep: Sweep, row: Mapping[str, Any]) -> list[dict[str, Any]]:
     return rows.select("dtypes", "bound", "t_lower_s").collect().sort("t_lower_s").to_dicts()
 
 
-def _used(sweep: Sweep, own: ChipVariant, row: Mapping[str, Any]) -> Iterator[NumberRecord]:
-    """The chip's numbers that the row depends on."""
+def _used(sweep: Sweep, own: ChipVariant, row: Mapping[str, Any]) -> Iterator[str]:
+    """The parts of the chip that the row depends on."""
     compute = sweep.combinations[own[1].dtypes].compute
-    used = [f"units.{row['unit']}.{compute}", f"memory.{row['memory']}"]
-    used += ["efficiency", f"calibration.{compute}"]
+    yield from (f"units.{row['unit']}.{compute}", f"memory.{row['memory']}")
+    yield from ("efficiency", f"calibration.{compute}")
     if row["network_bytes"]:
-        used += [f"networks.{name}" for name in own[0].networks]
-    chip = sweep.chips[row["chip"]]
-    for part in parts(chip):
-        if part.path in used:
-            yield from records(chip, part)
-
-
-def _documents(numbers: Sequence[NumberRecord]) -> dict[str, dict[str, str]]:
-    """Title and address of the documents that numbers name."""
-    catalogue = chip_sources()
-    named = {name for number in numbers for name in (number["source"] or "").split(", ")}
-    return {
-        name: {key: str(catalogue[name][key]) for key in ("title", "url") if key in catalogue[name]}
-        for name in sorted(named & set(catalogue))
-    }
+        yield from (f"networks.{name}" for name in own[0].networks)

@@ -6,12 +6,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooflines.explanation import phrases
+from rooflines.explanation.wording import seconds
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-    from rooflines.explanation.values import Answer
+    from rooflines.explanation.sheet import Sheet
 
 __all__ = ["as_card"]
 
@@ -34,34 +34,29 @@ def _template() -> Template:
     return environment.get_template("card.html")
 
 
-def as_card(explanation: Answer) -> str:
+def as_card(sheet: Sheet) -> str:
     """An explanation as HTML; text takes the page's own colour, so light and dark both work."""
-    longest = max(used.time_s for used in explanation.uses)
+    longest = max(bar.time_s for bar in sheet.bars)
     return _template().render(
-        asked=phrases.asked(explanation),
-        finding=phrases.finding(explanation),
-        name=explanation.name,
+        sheet=sheet,
         bars=[
             {
-                "bound": used.bound,
-                "binds": used.bound == explanation.row["bound"],
-                "time": phrases.seconds(used.time_s),
-                "percent": f"{100 * used.time_s / longest:.4g}",
-                "colour": COLOURS.get(used.bound, "#888888"),
-                "text": phrases.use(used),
+                "bound": bar.bound,
+                "binds": bar.bound == sheet.bound,
+                "time": seconds(bar.time_s),
+                "percent": f"{100 * bar.time_s / longest:.4g}",
+                "colour": COLOURS.get(bar.bound, "#888888"),
+                "text": bar.text,
             }
-            for used in explanation.uses
+            for bar in sheet.bars
         ],
-        facts=list(phrases.facts(explanation)),
-        sizes=list(phrases.sizes(explanation)),
-        changes=list(phrases.changes(explanation)),
         origins=[
             {
                 "origin": origin,
                 "documents": [
-                    (source, explanation.documents.get(source, {})) for source in origin.sources
+                    (source, sheet.documents.get(source, {})) for source in origin.sources
                 ],
             }
-            for origin in phrases.origins(explanation)
+            for origin in sheet.origins
         ],
     )

@@ -25,7 +25,18 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["NAME", "Words", "dtypes_on", "read_words", "sweep_of"]
+__all__ = [
+    "LIST_CHIPS",
+    "NAME",
+    "PRODUCT",
+    "SIZE",
+    "Words",
+    "dtypes_on",
+    "networks_on",
+    "read_words",
+    "sweep_of",
+    "take_size",
+]
 
 NAME = "explain"
 """The name of the sweep of one row."""
@@ -105,7 +116,7 @@ def read_words(words: Iterable[str], chips: Mapping[str, Chip]) -> Words:
         elif word in NAMED or "->" in word:
             known.take("operation", word)
         elif match := SIZE.fullmatch(word):
-            _take_size(known.sizes, *match.groups())
+            take_size(known.sizes, *match.groups())
         elif word[:1] in "+-." or word[:1].isdigit() or PRODUCT.fullmatch(word):
             known.take("product", word)
         else:
@@ -121,7 +132,12 @@ def read_words(words: Iterable[str], chips: Mapping[str, Chip]) -> Words:
     return known
 
 
-def _take_size(sizes: dict[str, str], letter: str, size: str) -> None:
+def take_size(sizes: dict[str, str], letter: str, size: str) -> None:
+    """Keep the size of a letter.
+
+    Raises:
+        RooflinesError: There is one already.
+    """
     if letter in sizes:
         raise RooflinesError(
             f"size {letter}",
@@ -183,7 +199,7 @@ def sweep_of(  # noqa: PLR0913, the parts of a question
         with placed("dtypes"):
             one_of(form, dtype_entries().combinations, "no dtype combination", LIST_DTYPES)
     if network := options.get("network"):
-        options["network"] = _networks(network, chips[chip], chip)
+        options["network"] = networks_on(network, chips[chip], chip)
     op = _operation(str(operation or DEFAULT))
     if sharding in (None, "none") and str(shards) != "1":
         raise RooflinesError(
@@ -227,7 +243,7 @@ def _checked(keys: Mapping[str, Any], chips: Mapping[str, Chip]) -> Sweep:
         return _checked({**keys, "thresholds": dims}, chips)
 
 
-def _networks(wanted: object, chip: Chip, name: str) -> object:
+def networks_on(wanted: object, chip: Chip, name: str) -> object:
     """The networks as a config has them: one name, or a list from the inner to the outer."""
     levels = wanted.split(",") if isinstance(wanted, str) else wanted
     if not isinstance(levels, list | tuple):
@@ -293,7 +309,7 @@ def _by_letter(sizes: str | Sequence[object], op: Operation) -> Mapping[str, obj
             match = SIZE.fullmatch(word)
             if match is None:
                 raise RooflinesError("sizes", f"have {quote(word)}, which is no size", HOW)
-            _take_size(by_letter, *match.groups())
+            take_size(by_letter, *match.groups())
         return by_letter
     if not sizes:
         raise RooflinesError("sizes", "are missing", HOW)

@@ -6,12 +6,12 @@ import math
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from rooflines.explanation import phrases
+from rooflines.explanation.wording import NO_BREAK, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rooflines.explanation.values import Answer
+    from rooflines.explanation.sheet import Line, Sheet
 
 __all__ = ["as_text"]
 
@@ -30,7 +30,7 @@ EIGHTHS = " ▏▎▍▌▋▊▉█"
 INDENT = "  "
 
 ASCII = str.maketrans(
-    {"µ": "u", phrases.NO_BREAK: " ", "·": "-", "×": "x", "≤": "<=", "▸": ">", "…": "..."}
+    {"µ": "u", NO_BREAK: " ", "·": "-", "×": "x", "≤": "<=", "▸": ">", "…": "..."}
 )
 """What stands for characters that a terminal without UTF-8 lacks."""
 
@@ -43,11 +43,11 @@ MOST_NOTE_LINES = 2
 """Lines of the note of an estimate [1]."""
 
 
-def as_text(explanation: Answer, *, colour: bool = False, ascii_only: bool = False) -> str:
+def as_text(sheet: Sheet, *, colour: bool = False, ascii_only: bool = False) -> str:
     """An explanation in lines of at most 80 columns, without a line break at the end.
 
     Args:
-        explanation: What to show.
+        sheet: What to show.
         colour: Whether to colour it with ANSI codes.
         ascii_only: Whether to use ASCII only.
     """
@@ -56,42 +56,39 @@ def as_text(explanation: Answer, *, colour: bool = False, ascii_only: bool = Fal
         return f"\x1b[{code}m{text}\x1b[0m" if colour and text.strip() else text
 
     lines = [
-        *_head(explanation, paint),
-        *_bars(explanation, paint, ascii_only=ascii_only),
-        *_facts(explanation),
+        *_head(sheet, paint),
+        *_bars(sheet, paint, ascii_only=ascii_only),
+        *_facts(sheet),
         "",
-        *_thresholds(explanation, paint),
-        *_origins(explanation, paint),
+        *_sections(sheet, paint),
+        *_origins(sheet, paint),
     ]
     text = "\n".join(line.rstrip() for line in lines)
     if ascii_only:
         return text.translate(ASCII).encode("ascii", "backslashreplace").decode()
-    return text.replace(phrases.NO_BREAK, " ")
+    return text.replace(NO_BREAK, " ")
 
 
-def _head(explanation: Answer, paint: Callable[[str, str], str]) -> Iterator[str]:
-    for line in wrap(phrases.asked(explanation), WIDTH, break_on_hyphens=False):
+def _head(sheet: Sheet, paint: Callable[[str, str], str]) -> Iterator[str]:
+    for line in wrap(sheet.asked, WIDTH, break_on_hyphens=False):
         yield paint(line, BOLD)
-    bound = str(explanation.row["bound"])
-    yield paint(phrases.finding(explanation), COLOURS.get(bound, BOLD))
+    yield paint(sheet.finding, COLOURS.get(sheet.bound, BOLD))
 
 
-def _bars(
-    explanation: Answer, paint: Callable[[str, str], str], *, ascii_only: bool
-) -> Iterator[str]:
+def _bars(sheet: Sheet, paint: Callable[[str, str], str], *, ascii_only: bool) -> Iterator[str]:
     """The time of every resource as a bar, the bottleneck marked."""
-    longest = max(used.time_s for used in explanation.uses)
-    width = max(TIME, *(len(phrases.seconds(used.time_s)) for used in explanation.uses))
-    for used in explanation.uses:
-        binds = used.bound == explanation.row["bound"]
-        bar = _bar(used.time_s / longest, ascii_only=ascii_only)
-        label = f"{'▸' if binds else ' '} {used.bound:<8} {phrases.seconds(used.time_s):>{width}}  "
+    longest = max(bar.time_s for bar in sheet.bars)
+    width = max(TIME, *(len(seconds(bar.time_s)) for bar in sheet.bars))
+    for bar in sheet.bars:
+        binds = bar.bound == sheet.bound
+        blocks = _blocks(bar.time_s / longest, ascii_only=ascii_only)
+        label = f"{'▸' if binds else ' '} {bar.bound:<8} {seconds(bar.time_s):>{width}}  "
         yield paint(label, BOLD if binds else "") + " ".join(
-            [paint(bar, COLOURS.get(used.bound, "")), phrases.use(used)]
+            [paint(blocks, COLOURS.get(bar.bound, "")), bar.text]
         )
 
 
-def _bar(share: float, *, ascii_only: bool) -> str:
+def _blocks(share: float, *, ascii_only: bool) -> str:
     """A bar of a share of the longest one; at least a sliver, so that no time is invisible."""
     if ascii_only:
         return ("#" * max(round(share * BAR), 1)).ljust(BAR)
@@ -100,27 +97,21 @@ def _bar(share: float, *, ascii_only: bool) -> str:
     return ("█" * whole + EIGHTHS[part] * math.ceil(part / 8)).ljust(BAR)
 
 
-def _facts(explanation: Answer) -> Iterator[str]:
-    for line in phrases.facts(explanation):
+def _facts(sheet: Sheet) -> Iterator[str]:
+    for line in sheet.facts:
         yield from _labelled(f"{INDENT}{line.label:<9} ", line.text)
 
 
-def _thresholds(explanation: Answer, paint: Callable[[str, str], str]) -> Iterator[str]:
-    """The sizes and rates from which on it is compute-bound."""
-    yield paint("Compute-bound from this size on, the others as they are:", BOLD)
-    yield from _table(list(phrases.sizes(explanation)))
-    changes = list(phrases.changes(explanation))
-    if changes:
-        yield paint("or with this, all else equal:", BOLD)
-        yield from _table(changes)
-    else:
-        yield "At these sizes it is compute-bound as it is."
+def _sections(sheet: Sheet, paint: Callable[[str, str], str]) -> Iterator[str]:
+    for section in sheet.sections:
+        yield paint(section.title, BOLD) if section.lines else section.title
+        yield from _table(section.lines)
     yield ""
 
 
-def _table(lines: Sequence[phrases.Line]) -> Iterator[str]:
-    label = max(len(line.label) for line in lines)
-    value = max(len(line.value) for line in lines)
+def _table(lines: Sequence[Line]) -> Iterator[str]:
+    label = max((len(line.label) for line in lines), default=0)
+    value = max((len(line.value) for line in lines), default=0)
     for line in lines:
         head = f"{INDENT}{line.label:<{label}}  {line.value:<{value}}  "
         yield from _labelled(head if line.value else f"{INDENT}{line.label:<{label}}  ", line.text)
@@ -137,12 +128,11 @@ def _labelled(head: str, text: str) -> list[str]:
     ) or [head]
 
 
-def _origins(explanation: Answer, paint: Callable[[str, str], str]) -> Iterator[str]:
+def _origins(sheet: Sheet, paint: Callable[[str, str], str]) -> Iterator[str]:
     """The numbers used, part by part, with their sources."""
-    yield paint(f"Numbers of {explanation.name}:", BOLD)
-    origins = list(phrases.origins(explanation))
-    part = max(len(origin.part) for origin in origins)
-    for origin in origins:
+    yield paint(f"Numbers of {sheet.name}:", BOLD)
+    part = max(len(origin.part) for origin in sheet.origins)
+    for origin in sheet.origins:
         head = f"{INDENT}{origin.part:<{part}}  "
         source = ", ".join(origin.sources) or "no source"
         remarks = f" ({', '.join(origin.remarks)})" if origin.remarks else ""

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rooflines.model.columns import Column
+from rooflines.model.columns import OUTCOMES, Column
 from rooflines.model.resources import RESOURCES
 
 __all__ = [
+    "CAPACITY_UNKNOWN",
+    "HEADS",
     "LAYERS",
     "LAYER_TEXTS",
+    "OF_SPLIT",
     "REQUEST_METRICS",
     "STEP_KEYS",
+    "STEP_LIMITS",
     "STEP_METRICS",
+    "STEP_OUTCOMES",
     "STEP_TEXTS",
     "TWIN",
     "layer_columns",
     "step_columns",
+    "step_threshold_columns",
 ]
 
 STEP_KEYS = (
@@ -32,6 +38,9 @@ STEP_KEYS = (
     Column("dp", "1", "replicas, which share the sequences"),
     Column("ep", "1", "chips that share the experts; 1: as the rest"),
 )
+
+OF_SPLIT = ("split", "chips", "tp", "dp", "ep")
+"""Keys that say how chips share the model."""
 
 KEY_TEXTS = tuple(column.name for column in STEP_KEYS if not column.unit)
 STEP_TEXTS = (*KEY_TEXTS, "price_provider", "price_date")
@@ -163,11 +172,12 @@ STEP_METRICS = (
 )
 """Columns besides the keys; `columns:` of a model sweep selects from these."""
 
-REQUEST_TIMES = (
-    Column("ttft_s", "s", "time to the first token: prefill of one prompt a replica, t_lower"),
-    Column("tpot_s", "s", "time per output token: mean t_lower of the decode steps"),
+REQUEST_METRICS = (
+    Column("ttft_s", "s", "time to the first token: t_lower_s of a prefill, one prompt a replica"),
+    Column("tpot_s", "s", "time per output token: mean t_lower_s of the decode steps"),
+    Column("ttft_ops_s", "s", "time to the first token from t_ops_s"),
+    Column("tpot_ops_s", "s", "time per output token from t_ops_s"),
 )
-REQUEST_METRICS = (*REQUEST_TIMES, *map(_twin, REQUEST_TIMES))
 """Metrics of requests only."""
 
 LAYERS = (
@@ -194,7 +204,21 @@ def step_columns(*, new_tokens: bool = False, requests: bool = False) -> tuple[C
         requests: Whether rows are requests.
     """
     sizes = _sizes(new_tokens=new_tokens, requests=requests)
-    return (*STEP_KEYS, *sizes, *(REQUEST_METRICS if requests else ()), *STEP_METRICS)
+    if not requests:
+        return (*STEP_KEYS, *sizes, *STEP_METRICS)
+    metrics = (_of_request(column) for column in STEP_METRICS)
+    return (*STEP_KEYS, *sizes, *REQUEST_METRICS, *metrics)
+
+
+def _of_request(column: Column) -> Column:
+    """A metric of a step as that of a request."""
+    if column in (*WORKS, *TIMES, LOWER, OPS, UPPER, ESTIMATE):
+        return replace(column, meaning=f"mean over the decode steps: {column.meaning}")
+    if column in FOOTPRINT:
+        return replace(column, meaning=f"after the last token: {column.meaning}")
+    if column is BOUND:
+        return replace(column, meaning=f"of the mean times: {column.meaning}")
+    return column
 
 
 def layer_columns(*, new_tokens: bool = False) -> tuple[Column, ...]:
@@ -205,3 +229,80 @@ def layer_columns(*, new_tokens: bool = False) -> tuple[Column, ...]:
     """
     sizes = _sizes(new_tokens=new_tokens, requests=False)
     return (*STEP_KEYS, *sizes, *LAYERS, *WORKS, *TIMES, LAYER_OPS, UPPER, ESTIMATE, LAYER_BOUND)
+
+
+CAPACITY_UNKNOWN = "capacity-unknown"
+STEP_OUTCOMES = (*OUTCOMES, CAPACITY_UNKNOWN)
+"""What a threshold of a whole model is."""
+
+HEADS = "heads"
+STEP_LIMITS = (*(resource.bound for resource in RESOURCES), HEADS)
+"""What limits a threshold of a whole model."""
+
+SOLUTION = (
+    Column(
+        "target_s",
+        "s",
+        "time of a step for `max_B_latency`; a row for every target",
+        null="no target, or axis is S or chips",
+    ),
+    Column("time", "", "which time of a step must keep the target", null="as for `target_s`"),
+    Column(
+        "outcome",
+        "",
+        f"what the solution is: {', '.join(STEP_OUTCOMES)}; always: every batch is compute-bound; "
+        "without-end: every long context has a compute-bound batch",
+    ),
+    Column(
+        "critical_exact",
+        "1",
+        "axis B: real batch at which t_math overtakes t_memory and t_network; axis S: real context "
+        "at which a sequence more adds as much t_memory as t_math",
+        null="see outcome: never or without-end; or axis is chips",
+    ),
+    Column(
+        "critical",
+        "1",
+        "axis B: smallest batch that is compute-bound, from dp on; axis S: largest context at "
+        "which some batch is; axis chips: fewest of 1, 2, 4, ... chips in tensor parallelism "
+        "whose memory holds weights and caches",
+        null="see outcome: all but found and always",
+    ),
+    Column(
+        "limit",
+        "",
+        "axis B: bottleneck of a sequence less than `critical`; axis S: bottleneck of longer "
+        "contexts; outcome never: what rules it out; axis chips: what forbids more chips, heads "
+        "or the network",
+        null="outcome always or without-end; axis chips: outcome found or capacity-unknown",
+    ),
+    Column(
+        "max_B_fit",
+        "1",
+        "most sequences whose caches fit beside the weights; axis chips: on `critical` chips",
+        null="the capacity is unknown; axis is S; axis chips: outcome is not found",
+    ),
+    Column(
+        "max_B_latency",
+        "1",
+        "most sequences whose step takes at most `target_s`, from dp on; 0: none",
+        null="no target; 2^62 or more",
+    ),
+)
+
+
+def step_threshold_columns(*, new_tokens: bool = False) -> tuple[Column, ...]:
+    """The columns of thresholds of whole models, in order.
+
+    Args:
+        new_tokens: Whether the grid of any sweep has T.
+    """
+    return (
+        Column("sweep", "", "name of the sweep"),
+        *(replace(key, null="axis is chips") if key.name in OF_SPLIT else key for key in STEP_KEYS),
+        Column("axis", "", "what is solved for: B, S or chips"),
+        replace(SEQUENCES, null="axis is B or S"),
+        *((replace(NEW, null="axis is chips, or the grid has no T"),) if new_tokens else ()),
+        replace(CONTEXT, null="axis is S"),
+        *SOLUTION,
+    )

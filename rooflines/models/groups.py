@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError, one_of, placed
@@ -41,6 +42,7 @@ Terms = dict[tuple[str, ...], Fraction]
 ONCE: tuple[str, ...] = ()
 SEQUENCES = ("B",)
 TOKENS = ("B", "T")
+TOUCHED = ("touched",)
 
 COSTS = ("weights", "flops", "cache", "reads", "writes")
 """The costs of a group, fields of `Group`."""
@@ -141,6 +143,7 @@ class Group:
         return evaluate(terms, self.extents(step))
 
 
+@lru_cache(maxsize=2**14)
 def touched_experts(
     experts: int, per_token: int, tokens: int | Fraction, routing: str = UNIFORM
 ) -> Fraction:
@@ -275,7 +278,7 @@ def _experts(shape: Shape) -> Iterator[Group]:
         "experts",
         shape.moe_layers,
         "experts",
-        weights={("touched",): expert},
+        weights={TOUCHED: expert},
         flops={TOKENS: 2 * moe.k * expert},
         reads={TOKENS: moe.k * width},
         writes={TOKENS: moe.k * width},

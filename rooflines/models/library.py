@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -18,15 +18,14 @@ from rooflines.models.dtypes import ModelDtypes, check_dtypes
 from rooflines.models.model import Model
 from rooflines.models.shape import Shape, checked
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 __all__ = [
     "CONVENTIONS",
     "MODELS_FILE",
     "ModelEntry",
     "Published",
     "checked_model_name",
+    "close_models",
+    "is_named",
     "load",
     "model_entries",
     "read",
@@ -177,27 +176,35 @@ def load(name: str) -> Model:
     Raises:
         RooflinesError: The catalogue has no such model; the message lists close names.
     """
-    entries = model_entries()
-    if isinstance(name, str):
-        for known, entry in entries.items():
-            if name.lower() in (alias.lower() for alias in (known, *entry.aliases)):
-                return entry.model(known)
+    if known := _ids().get(str(name).lower()):
+        return model_entries()[known].model(known)
     raise RooflinesError(
         "model",
         f"is {quote(name)}, which is no model of the catalogue",
         "see `rooflines models`, or read its config.json with rooflines.models.from_hf",
-        close=_close(name, entries),
+        close=close_models(name),
     )
 
 
-def _close(name: object, entries: Mapping[str, ModelEntry]) -> Iterable[str]:
-    """Ids close to a name, which may be a published one."""
-    text = str(name)
-    by_alias = {
-        alias.rpartition("/")[2].lower(): known
-        for known, entry in entries.items()
-        for alias in entry.aliases
+@cache
+def _ids() -> dict[str, str]:
+    """The id of every model, by its lower-case names."""
+    return {
+        name.lower(): known
+        for known, entry in model_entries().items()
+        for name in (known, *entry.aliases)
     }
-    close: list[Any] = [*close_to(text, entries)]
+
+
+def is_named(text: str) -> bool:
+    """Whether a text is the name of a model of the catalogue."""
+    return text.lower() in _ids()
+
+
+def close_models(name: object) -> list[str]:
+    """Ids of models close to a name, which may be a published one."""
+    text = str(name)
+    by_alias = {alias.rpartition("/")[2]: known for alias, known in _ids().items()}
+    close = close_to(text, model_entries())
     close += [by_alias[alias] for alias in close_to(text.rpartition("/")[2], by_alias)]
     return list(dict.fromkeys(close))[:4]

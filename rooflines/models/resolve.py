@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
@@ -15,7 +16,24 @@ from rooflines.models.shape import Shape, checked
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["models_of"]
+__all__ = ["is_path", "model_named", "models_of"]
+
+
+def model_named(text: str) -> Model:
+    """A model by its id, a published name, or the path of a config.json or of its folder.
+
+    Raises:
+        RooflinesError: There is none; close names are told.
+    """
+    return from_hf(text) if is_path(text) else load(text)
+
+
+def is_path(text: str) -> bool:
+    """Whether a text is the path of a JSON file, or of a folder with a config.json."""
+    try:
+        return text.endswith(".json") or (Path(text) / "config.json").is_file()
+    except (OSError, ValueError):  # no path can be like that
+        return False
 
 
 def models_of(forms: Sequence[object]) -> dict[str, Model]:

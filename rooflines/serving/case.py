@@ -64,13 +64,14 @@ class Case:
         return tuple(times_of(kernel, self.machine) for kernel in self.kernels)
 
     @cached_property
-    def estimates(self) -> tuple[KernelTimes, ...] | None:
-        """Their calibrated times; None if the chip lacks a calibration of a compute dtype."""
+    def estimates(self) -> tuple[KernelTimes | None, ...]:
+        """Their calibrated times; None where the chip lacks a calibration of the compute dtype."""
         calibrations = self.machine.calibrations
-        if not all(kernel.compute in calibrations for kernel in self.kernels):
-            return None
         return tuple(
-            times_of(kernel, self.machine, calibrations[kernel.compute]) for kernel in self.kernels
+            times_of(kernel, self.machine, calibrations[kernel.compute])
+            if kernel.compute in calibrations
+            else None
+            for kernel in self.kernels
         )
 
     def step(self, batch: int, context: int, new: int = 1) -> Step:

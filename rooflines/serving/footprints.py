@@ -53,7 +53,7 @@ def with_footprint(frame: pl.LazyFrame) -> pl.LazyFrame:
         cache_footprint_bytes=batch.cast(pl.Float64)
         * (elements.cast(pl.Float64) * pl.col("#element_bytes")),
         fits=batch <= pl.col("#room_of_all") // elements,
-        max_B=pl.max_horizontal(pl.col("#room") // elements, 0) * pl.col("dp"),
+        max_B=(pl.col("#room") // elements).clip(lower_bound=0) * pl.col("dp"),
     ).with_columns(
         footprint_bytes=pl.col("weights_footprint_bytes") + pl.col("cache_footprint_bytes"),
     )

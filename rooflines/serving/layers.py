@@ -71,8 +71,8 @@ def layers_frame(
         for name in ("math", "memory", "activation", "network")
     }
     sums["t_estimate_s"] = pl.lit(None, dtype=pl.Float64)
-    if any(case.estimates for case in block.cases):
-        fitted = [case.estimates[i] if case.estimates else None for case, _, i in entries]
+    fitted = [case.estimates[i] for case, _, i in entries]
+    if any(fitted):
         estimates = stages.kernel_times("estimate", kernels, fitted)
         overheads = [float(each.overhead_s) if each else None for each in fitted]
         stages.constant("#overhead", overheads)

@@ -18,7 +18,9 @@ from rooflines.model.resources import RESOURCES
 from rooflines.model.step_columns import TWIN
 from rooflines.serving.footprints import footprint_columns, with_footprint
 from rooflines.serving.kernels import WORKS
+from rooflines.serving.requests import RequestStages
 from rooflines.serving.stages import CASE, Stages, named, summed
+from rooflines.sweep.metrics import quotient
 from rooflines.sweep.ties import (
     CONTENDED,
     Ties,
@@ -124,7 +126,7 @@ def block_frame(
     sweep: ModelSweep, block: Block, low: int, high: int, texts: TextTypes
 ) -> pl.LazyFrame:
     """Rows of a block, before ties in `bound` are resolved."""
-    stages = Stages(sweep, block, [token_share(case) for case in block.cases])
+    stages = stages_of(sweep, block)
     sums = {**work_sums(stages), **time_sums(stages), "t_estimate_s": estimate(stages)}
     columns = {
         **key_columns(block.cases),
@@ -133,8 +135,18 @@ def block_frame(
         **footprint_columns(block, sweep.config.cache_split),
     }
     cast = {name: values.cast(texts.get(name, values.dtype)) for name, values in columns.items()}
-    frame = stages.frame(cast, low, high).with_columns(**sums)
-    return with_following(with_footprint(frame))
+    longest = pl.max_horizontal(list(OF_RESOURCES.values()))
+    of_requests = isinstance(stages, RequestStages)
+    lower = stages.mean_lower() if isinstance(stages, RequestStages) else longest
+    frame = with_footprint(stages.frame(cast, low, high).with_columns(**sums))
+    frame = with_following(frame, lower, longest if of_requests else pl.col("t_lower_s"))
+    return stages.with_request_times(frame) if isinstance(stages, RequestStages) else frame
+
+
+def stages_of(sweep: ModelSweep, block: Block) -> Stages:
+    """The columns and expressions of a block's rows."""
+    kind = RequestStages if sweep.config.requests else Stages
+    return kind(sweep, block, [token_share(case) for case in block.cases])
 
 
 def token_share(case: Case) -> Fraction:
@@ -189,40 +201,45 @@ def time_sums(stages: Stages) -> dict[str, pl.Expr]:
 
 
 def estimate(stages: Stages) -> pl.Expr:
-    """The sum of the calibrated times of all kernels [s]; null without a calibration."""
+    """The sum of the calibrated times of all kernels [s]; null where one has none."""
     cases = stages.block.cases
-    if not any(case.estimates for case in cases):
+    if all(None in case.estimates for case in cases):
         return pl.lit(None, dtype=pl.Float64)
     times = [
         stages.kernel_times(
             f"estimate_{index}",
             [case.kernels[index] for case in cases],
-            [case.estimates[index] if case.estimates else None for case in cases],
+            [case.estimates[index] for case in cases],
             kernel.group.count,
         ).ops
         for index, kernel in enumerate(cases[0].kernels)
     ]
-    overheads = [
-        float(
-            sum(
-                kernel.group.count * each.overhead_s
-                for kernel, each in zip(case.kernels, case.estimates, strict=True)
-            )
-        )
-        if case.estimates
-        else None
-        for case in cases
-    ]
-    stages.constant("#overhead", overheads)
+    stages.constant("#overhead", [overhead(case) for case in cases])
     return stages.total("t_estimate", times) + pl.col("#overhead")
 
 
-def with_following(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Adds what follows from works and times, and the likely bound."""
+def overhead(case: Case) -> float | None:
+    """The fixed times of all kernels [s]; None where one has no calibrated time."""
+    total = Fraction(0)
+    for kernel, times in zip(case.kernels, case.estimates, strict=True):
+        if times is None:
+            return None
+        total += kernel.group.count * times.overhead_s
+    return float(total)
+
+
+def with_following(frame: pl.LazyFrame, lower: pl.Expr, longest: pl.Expr) -> pl.LazyFrame:
+    """Adds what follows from works and times, and the likely bound.
+
+    Args:
+        frame: Works and times.
+        lower: t_lower_s.
+        longest: The longest of the resources' times.
+    """
     times = list(OF_RESOURCES.values())
     frame = frame.with_columns(
         memory_bytes=pl.col("weight_bytes") + pl.col("cache_bytes"),
-        t_lower_s=pl.max_horizontal(times),
+        t_lower_s=lower,
         t_upper_s=reduce(add, [*times, pl.col("t_activation_s")]),
         **{"#tokens": pl.col("B").cast(pl.Float64) * pl.col("T").cast(pl.Float64)},
     )
@@ -232,8 +249,8 @@ def with_following(frame: pl.LazyFrame) -> pl.LazyFrame:
         for name, value in per_second(seconds).items()
     }
     return frame.with_columns(
-        bound=likely_bound(OF_RESOURCES, pl.col("t_lower_s")),
-        **{CONTENDED: contended(OF_RESOURCES, pl.col("t_lower_s"))},
+        bound=likely_bound(OF_RESOURCES, longest),
+        **{CONTENDED: contended(OF_RESOURCES, longest)},
         **following,
     )
 
@@ -241,18 +258,22 @@ def with_following(frame: pl.LazyFrame) -> pl.LazyFrame:
 def per_second(seconds: pl.Expr) -> dict[str, pl.Expr]:
     """What follows from the time of a step [s]."""
     tokens = pl.col("#tokens")
+    per_token = quotient(seconds, tokens)
     return {
-        "tokens_per_s": tokens / seconds,
-        "tokens_per_s_per_chip": tokens / (seconds * pl.col("chips")),
-        "mfu": pl.col("t_math_s") * pl.col("#reached_math") / seconds,
-        "mbu": pl.col("t_memory_s") * pl.col("#reached_memory") / seconds,
-        "usd_per_mtok": pl.col("#usd_per_s") * MILLION * seconds / tokens,
-        "j_per_token": pl.col("#watts") * seconds / tokens,
+        "tokens_per_s": quotient(tokens, seconds),
+        "tokens_per_s_per_chip": quotient(tokens, seconds * pl.col("chips")),
+        "mfu": quotient(pl.col("t_math_s") * pl.col("#reached_math"), seconds),
+        "mbu": quotient(pl.col("t_memory_s") * pl.col("#reached_memory"), seconds),
+        "usd_per_mtok": pl.col("#usd_per_s") * MILLION * per_token,
+        "j_per_token": pl.col("#watts") * per_token,
     }
 
 
-def ties_of(block: Block) -> Ties:
+def ties_of(sweep: ModelSweep, block: Block) -> Ties:
     """What resolves the bounds of a block's rows."""
+    stages = stages_of(sweep, block)
+    if isinstance(stages, RequestStages):
+        return stages.ties
 
     def times(index: int, batch: int, new: int, context: int) -> list[Fraction]:
         case = block.cases[index]
@@ -274,9 +295,12 @@ def step_rows(sweep: ModelSweep, start: int = 0, stop: int | None = None) -> pl.
         The columns of `step_columns`, in their order; `bound` is exact.
     """
     names = [column.name for column in sweep.columns]
+    pieces = block_slices(sweep, start, sweep.rows if stop is None else stop)
     return pl.concat(
-        with_exact_bounds(block_frame(sweep, block, low, high, {}), ties_of(block)).select(names)
-        for block, low, high in block_slices(sweep, start, sweep.rows if stop is None else stop)
+        with_exact_bounds(block_frame(sweep, block, low, high, {}), ties_of(sweep, block)).select(
+            names
+        )
+        for block, low, high in pieces
     )
 
 
@@ -312,7 +336,7 @@ def whole_step_rows(
     for block, low, high in pieces:
         frame = block_frame(sweep, block, low, high, texts)
         if "bound" in columns:
-            ties = ties_of(block)
+            ties = ties_of(sweep, block)
             frame = frame.select(*dict.fromkeys([*columns, *ties.columns]))
             frame = with_exact_bounds_by_batch(frame, ties)
         frames.append(frame.select(columns))

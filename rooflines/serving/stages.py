@@ -150,8 +150,10 @@ class Stages:
         if routing == ALL or moe.k == moe.E:
             return pl.lit(float(moe.E))
         self.constant("#token_share", [float(share) for share in self.token_shares])
-        missed = tokens * pl.col("#token_share") * math.log1p(-moe.k / moe.E)
-        return float(moe.E) - float(moe.E) * missed.exp()
+        power = tokens * pl.col("#token_share") * math.log1p(-moe.k / moe.E)
+        return (
+            float(moe.E) * (power * -0.5).tanh() * (1.0 + power.exp())
+        )  # 1 - exp, no cancellation
 
     # ------------------------------------------------------------ sums
 

@@ -49,13 +49,21 @@ class ModelSweep:
 
     @cached_property
     def sizes(self) -> dict[str, tuple[int, ...]]:
-        """The values of B, S and T; without T one new token, or the whole prompt."""
+        """The values of B, S and T; without T one new token, or the whole prompt.
+
+        Requests have B only.
+        """
+        needed = ("B",) if self.config.requests else ("B", "S")
         with placed("grid"), Mistakes() as mistakes:
             values = {}
             for letter, written in self.config.grid.items():
                 with mistakes.at(letter):
+                    if self.config.requests and letter != "B":
+                        raise RooflinesError(
+                            "", "is given, but requests set the tokens", "leave it out, or requests"
+                        )
                     values[letter] = Sizes(written).values()
-            if missing := [letter for letter in ("B", "S") if letter not in self.config.grid]:
+            if missing := [letter for letter in needed if letter not in self.config.grid]:
                 problem = f"lacks {', '.join(missing)}"
                 raise RooflinesError("", problem, "write B: [1, 8, 64] and S: [1024, 8192]")
         return values
@@ -67,7 +75,10 @@ class ModelSweep:
 
     @property
     def contexts(self) -> tuple[int, ...]:
-        """S, the tokens of each after the step [1]."""
+        """S, the tokens of each after the step; of requests after the last one [1]."""
+        if self.config.requests:
+            totals = {request.input + request.output for request in self.config.requests}
+            return tuple(sorted(totals))
         return self.sizes["S"]
 
     @property
@@ -107,7 +118,9 @@ class ModelSweep:
 
     @property
     def points(self) -> int:
-        """Contexts and new tokens of one batch [1]."""
+        """Contexts and new tokens of one batch, or requests [1]."""
+        if self.config.requests:
+            return len(self.config.requests)
         return len(self.contexts) * len(self.new_tokens or (1,))
 
     def rows_of(self, block: Block) -> int:
@@ -185,6 +198,10 @@ def _check_dtypes(sweep: ModelSweep) -> None:
 
 
 def _check_sizes(sweep: ModelSweep) -> None:
+    if sweep.config.requests and PREFILL in sweep.config.phase:
+        raise RooflinesError(
+            "phase", "lists prefill, but a request has both phases", "leave it out, or requests"
+        )
     if sweep.new_tokens is None:
         return
     if PREFILL in sweep.config.phase:

@@ -68,6 +68,16 @@ def models(draw: st.DrawFn, name: str = "made-up") -> dict[str, Any]:
     return model
 
 
+prices = st.fixed_dictionaries(
+    {
+        "usd_per_hour": st.sampled_from([0.5, 3.43, 12]),
+        "provider": st.sampled_from(["Nobody", "Somebody"]),
+        "date": st.sampled_from(["2025-12-31", "2026-01-01"]),
+    },
+    optional={"sku": st.sampled_from(["8 chips, on demand", "8 chips, reserved"])},
+)
+
+
 @st.composite
 def chips(draw: st.DrawFn) -> dict[str, Any]:
     """Draw a chip of `random_sweeps`, sometimes without a network, with prices and power."""
@@ -81,9 +91,11 @@ def chips(draw: st.DrawFn) -> dict[str, Any]:
         del chip["memory"]["hbm"]["capacity_bytes"]
     if draw(st.booleans()):
         chip["power"] = {"watts": draw(st.sampled_from([75, 700, 1000.5]))}
+    if draw(st.integers(0, 3)) == 0:
+        fitted = {"math": 0.8, "memory": 0.9, "network": 0.5, "overhead_s": 3e-6}
+        chip["calibration"] = dict.fromkeys(chip["units"]["matrix"], fitted)
     if draw(st.booleans()):
-        price = draw(st.sampled_from([0.5, 3.43, 12]))
-        chip["prices"] = [{"usd_per_hour": price, "provider": "Nobody", "date": "2026-01-01"}]
+        chip["prices"] = draw(st.lists(prices, min_size=1, max_size=4))
     return chip
 
 
@@ -145,16 +157,24 @@ def parts(draw: st.DrawFn) -> dict[str, Any]:
             [None, "fabric", ["fabric", "second"], [["second", "fabric"], "fabric"]]
         ),
         "efficiency": st.dictionaries(st.sampled_from(oracle.RESOURCES), drawn.fractions_of_one),
+        "prices": st.fixed_dictionaries(
+            {},
+            optional={
+                "provider": st.sampled_from(["Nobody", "Somebody"]),
+                "kind": st.sampled_from(["on demand", "reserved", "chips"]),
+            },
+        ),
     }
     sweep |= {key: draw(values) for key, values in optional.items() if draw(st.booleans())}
     return {"model-sweeps": {"random": sweep}, "chips": own, "charts": []}
 
 
 def supported(config: dict[str, Any]) -> bool:
-    """Whether some chip supports a row."""
+    """Whether some chip supports a row, with a sequence for every replica."""
     sweep = config["model-sweeps"]["random"]
     found = list(serving_oracle.cases(sweep, {}, config["chips"], BITS))
-    return any(case is not None for _, case, _ in found)
+    largest = max(sweep["grid"]["B"])
+    return any(case is not None and case.dp <= largest for _, case, _ in found)
 
 
 @st.composite

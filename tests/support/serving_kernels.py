@@ -69,7 +69,7 @@ class Case:
     ep: int = 1
     cache_split: str = "heads"
     routing: str = "uniform"
-    usd_per_hour: Fraction | None = None
+    price: Mapping[str, Any] | None = None
     watts: Fraction | None = None
 
     @property

@@ -12,7 +12,9 @@ Conventions, where the model leaves a choice:
   a chip that lacks the one asked for, and are there once even if several are asked for.
 - The column T is there if the grid has T. A prefill has T = S.
 - A value in a row of a group is that of one layer; the model's is the sum over count times value.
-- The price is the first of the chip's, of the provider in `prices: {provider: }` where given.
+- The price is the lowest of the chip's, of equal ones the latest, among those of the provider and
+  of the kind in `prices:` where given. A kind is words that stand in the sku.
+- The bound of a group counts its activations as memory.
 - A skipped row has every reason that holds: a program may give any one of them.
 """
 
@@ -113,8 +115,6 @@ def case_of(
     level, dtypes = chip["memory"][asked["memory"]], asked["dtypes"]
     efficiency = (chip.get("efficiency") or {}) | (sweep.get("efficiency") or {})
     fitted = {unit: (chip.get("calibration") or {}).get(dtypes[unit]) for unit in UNITS}
-    provider = (sweep.get("prices") or {}).get("provider")
-    prices = [p for p in chip.get("prices") or [] if provider in (None, p["provider"])]
     power = chip.get("power")
     return Case(
         entry=asked["entry"],
@@ -131,9 +131,23 @@ def case_of(
         ep=asked["ep"],
         cache_split=asked["cache_split"],
         routing=sweep.get("routing", "uniform"),
-        usd_per_hour=exact(prices[0]["usd_per_hour"]) if prices else None,
+        price=price_of(chip, **(sweep.get("prices") or {})),
         watts=exact(power["watts"]) if power else None,
     )
+
+
+def price_of(
+    chip: Mapping[str, Any], provider: str | None = None, kind: str | None = None
+) -> Mapping[str, Any] | None:
+    """The price of a chip to count with; None if it has none."""
+    listed = [
+        price
+        for price in chip.get("prices") or []
+        if provider in (None, price["provider"]) and (kind or "") in price.get("sku", "")
+    ]
+    lowest = min((exact(price["usd_per_hour"]) for price in listed), default=None)
+    equal = [price for price in listed if exact(price["usd_per_hour"]) == lowest]
+    return max(equal, key=lambda price: str(price["date"]), default=None)
 
 
 def calibration_of(fitted: Mapping[str, Any]) -> dict[str, Fraction]:
@@ -242,8 +256,15 @@ def layer_rows(
                 continue
             for kernel in kernels(case, step):
                 row = layer_values(case, kernel)
+                moved = row["t_memory_s"] + row["t_activation_s"]
                 group = {"group": kernel.name, "count": kernel.count}
-                yield {**keys, **sizes, **group, **row, "bound": bound_of(row)}
+                yield {
+                    **keys,
+                    **sizes,
+                    **group,
+                    **row,
+                    "bound": bound_of({**row, "t_memory_s": moved}),
+                }
 
 
 def request_rows(

@@ -13,6 +13,7 @@ from typing import Any
 
 import model_oracle
 import oracle
+from oracle import exact
 from serving_kernels import Case, Collective, Kernel, Step, entries_held, kernels
 
 __all__ = [
@@ -151,8 +152,9 @@ def most_sequences(case: Case, context: int) -> int | None:
 def price_and_power(case: Case, tokens_per_s: Fraction, suffix: str) -> Values:
     """Dollars of a million tokens, and joules of one, of all chips."""
     usd = joules = None
-    if case.usd_per_hour is not None:
-        usd = case.chips * case.usd_per_hour / 3600 / tokens_per_s * 10**6
+    if case.price is not None:
+        per_hour = case.chips * exact(case.price["usd_per_hour"])
+        usd = per_hour / 3600 / tokens_per_s * 10**6
     if case.watts is not None:
         joules = case.chips * case.watts / tokens_per_s
     return {
@@ -166,7 +168,14 @@ def price_and_power(case: Case, tokens_per_s: Fraction, suffix: str) -> Values:
 def model_values(case: Case, step: Step) -> Values:
     """Every computed column of a model's row."""
     row = times(case, step)
-    found = {**row, **footprints(case, step.B, step.S), "bound": bound_of(row)}
+    price = case.price or {"provider": None, "date": None}
+    found = {
+        **row,
+        **footprints(case, step.B, step.S),
+        "bound": bound_of(row),
+        "price_provider": price["provider"],
+        "price_date": price["date"],
+    }
     for time, suffix in TWINS:
         found |= price_and_power(case, step.B * step.T / row[time], suffix)
         found["mfu" + suffix] = row["t_math_s"] * case.efficiency["math"] / row[time]

@@ -1,0 +1,222 @@
+"""The models of How to Scale Your Model, and the quantities that it works out.
+
+Chips share a model evenly, as in the book: n of them take 1/n of the time of one.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING
+
+from one_chip import case_on
+
+from rooflines.basics.numbers import exact
+from rooflines.models import Step, load, work
+from rooflines.models.resolve import models_of
+from rooflines.serving.times import Seconds, seconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from rooflines.models import Model
+    from rooflines.serving.case import Case
+
+__all__ = [
+    "ANSWER",
+    "CAPACITY",
+    "INVENTED",
+    "LLAMA_2",
+    "LLAMA_3",
+    "LONG",
+    "SMALL",
+    "TABLES",
+    "WIDE",
+    "System",
+    "all_reduce_s",
+    "equal_tokens",
+    "prefill_s",
+]
+
+CAPACITY = 16 * 10**9
+"""Memory of a TPU v5e [byte]."""
+
+LONG = 8192
+"""Tokens of a prompt, or of the usual context [1]."""
+
+ANSWER = 512
+"""Tokens of an answer [1]."""
+
+
+def written(name: str, **sizes: object) -> Model:
+    """A model of the book's own."""
+    return models_of([{"name": name, **sizes}])[name]
+
+
+SMALL = written(
+    "small", layers=64, D=4096, V=32000, attention={"N": 32, "K": 32, "H": 128}, mlp={"F": 16384}
+)
+WIDE = written(
+    "wide", layers=64, D=8192, V=1, attention={"N": 64, "K": 64, "H": 128}, mlp={"F": 32768}
+)
+
+FORMS: Mapping[str, Mapping[str, object]] = {
+    "invented": {
+        "layers": 64,
+        "D": 4096,
+        "V": 32128,
+        "tied": True,
+        "attention": {"N": 32, "K": 8, "H": 256},
+        "mlp": {"F": 16384},
+    },
+    "thirty": {  # 30e9 parameters and 100,000 cache elements a token are all that the book says
+        "layers": 50,
+        "D": 8192,
+        "V": 1,
+        "attention": {"N": 64, "K": 8, "H": 125},
+        "mlp": {"F": 18413},
+    },
+    "fewer-heads": {  # Llama 2 13B with a fifth of the key-value heads
+        "layers": 40,
+        "D": 5120,
+        "V": 32000,
+        "attention": {"N": 40, "K": 8, "H": 128},
+        "mlp": {"F": 13824},
+    },
+    "experts": {  # with next to nothing else
+        "layers": 1,
+        "D": 8192,
+        "V": 1,
+        "attention": {"N": 1, "K": 1, "H": 1},
+        "moe": {"E": 256, "k": 8, "Fe": 8192},
+    },
+}
+INVENTED = written("invented", **FORMS["invented"])
+LLAMA_2, LLAMA_3 = load("llama-2-13b"), load("llama-3.1-70b")
+
+TABLES, ROOFLINE = "tpu-v5e-book-tables", "tpu-v5e-book-roofline"
+"""Two chips of the catalogue: the book has 8.1e11 and 8.2e11 bytes/s for one."""
+
+QUANTIZED = {"cache": "int8", "activations": "bf16", "compute": "bf16"}
+DTYPES: Mapping[str, str | Mapping[str, str]] = {
+    "bf16": "bf16",
+    "int8": {**QUANTIZED, "weights": "int8"},
+    "int4": {**QUANTIZED, "weights": "int4", "cache": "int4"},
+}
+
+
+@cache
+def case_of(model: str, dtypes: str, chip: str, phase: str) -> Case:
+    """A model on one chip; every step uses all experts."""
+    form = {"name": model, **FORMS[model]} if model in FORMS else model
+    return case_on(form, chip, DTYPES[dtypes], phase=phase, routing="all")
+
+
+def down_of(case: Case, batch: int) -> Seconds:
+    """The times of the last projection of an MLP in one layer [s]."""
+    for kernel, times in zip(case.kernels, case.times, strict=True):
+        if kernel.group.name == "down":
+            return seconds_of(times, kernel.extents(case.step(batch, 1)))
+    raise LookupError(case.name)
+
+
+@dataclass(frozen=True)
+class System:
+    """A model on several TPU v5e, which share it evenly.
+
+    Attributes:
+        model: An id, or a key of `FORMS`.
+        chips: How many [1].
+        dtypes: A key of `DTYPES`.
+        chip: A chip of the catalogue.
+        phase: `decode` or `prefill`.
+    """
+
+    model: str
+    chips: int = 1
+    dtypes: str = "bf16"
+    chip: str = ROOFLINE
+    phase: str = "decode"
+
+    @property
+    def case(self) -> Case:
+        """The model on one of the chips."""
+        return case_of(self.model, self.dtypes, self.chip, self.phase)
+
+    def times(self, batch: int, context: int) -> Seconds:
+        """The times of a step [s]."""
+        one = self.case
+        return Seconds(*(part / self.chips for part in one.seconds(one.step(batch, context))))
+
+    def flops(self, batch: int) -> Fraction:
+        """FLOP of a step at a context of one token [FLOP]."""
+        return work(self.case.model.groups("decode"), "flops", Step(batch, 1))
+
+    def memory_s(self, batch: int, context: int) -> Fraction:
+        """t_memory of a step [s]."""
+        return self.times(batch, context).memory
+
+    def kernels_s(self, batch: int, context: int) -> Fraction:
+        """The sum over the kernels of a step of max(t_math, t_memory) [s]."""
+        one = self.case
+        step = one.step(batch, context)
+        found = [
+            kernel.group.count * seconds_of(times, kernel.extents(step)).lower
+            for kernel, times in zip(one.kernels, one.times, strict=True)
+        ]
+        return sum(found, Fraction(0)) / self.chips
+
+    def down(self, batch: int) -> Seconds:
+        """The times of the last projection of an MLP [s]."""
+        return Seconds(*(part / self.chips for part in down_of(self.case, batch)))
+
+    def critical_batch(self) -> int:
+        """The smallest compute-bound batch at a context of one token; times are affine in it."""
+        one, two = self.times(1, 1), self.times(2, 1)
+        fixed = 2 * one.memory - two.memory
+        return math.ceil(fixed / (two.math - one.math - (two.memory - one.memory)))
+
+    def fitting(self) -> int:
+        """The most sequences of the usual context that fit, caches spread over all chips [1]."""
+        return self.case.model.max_batch(
+            CAPACITY, LONG, self.dtypes, tp=self.chips, cache_split="batch"
+        )
+
+    def full_s(self) -> Fraction:
+        """t_memory of a step of as many sequences as fit [s]."""
+        return self.memory_s(self.fitting(), LONG)
+
+    def requests_per_s(self) -> Fraction:
+        """Requests of `ANSWER` tokens, of as many sequences as fit [1/s]."""
+        return self.fitting() / (ANSWER * self.full_s())
+
+
+def prefill_s(chips: int, reached: float) -> Fraction:
+    """t_math of a prompt of Llama 3.1 70B, at a share of the peak [s]."""
+    return System("llama-3.1-70b", chips, phase="prefill").times(1, LONG).math / exact(reached)
+
+
+def all_reduce_s(batch: int, axes: str) -> Fraction:
+    """t_network of the last projection of an MLP of Llama 3.1 70B in bf16 [s]."""
+    return down_of(case_on("llama-3.1-70b", TABLES, "bf16", splits=[{"tp": axes}]), batch).network
+
+
+def equal_tokens(model: Model, names: Collection[str]) -> int:
+    """The shortest prompt with at least as many FLOP in attention as in other groups [1].
+
+    Args:
+        model: The model.
+        names: The other groups.
+    """
+    groups = model.groups("prefill")
+    others = [group for group in groups if group.name in names]
+    attention = [group for group in groups if group.name == "attention"]
+
+    def reached(tokens: int) -> bool:
+        step = Step.prefill(1, tokens)
+        return work(attention, "flops", step) >= work(others, "flops", step)
+
+    return bisect_left(range(2**20), True, lo=1, key=reached)  # noqa: FBT003, what to look for

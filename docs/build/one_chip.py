@@ -1,0 +1,56 @@
+"""Steps of whole models as one chip runs them alone; a share of that is a bound for every split."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.models.resolve import models_of
+from rooflines.serving.sweep import checked_model_sweep
+from rooflines.settings.model_sweeps import ModelSweepConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from fractions import Fraction
+
+    from rooflines.serving.case import Case
+
+__all__ = ["case_on", "least_seconds"]
+
+
+def case_on(
+    model: str | Mapping[str, object],
+    chip: str,
+    dtypes: str | Mapping[str, str],
+    **more: object,
+) -> Case:
+    """A model on a chip of the catalogue, unsplit unless `splits` says otherwise.
+
+    Args:
+        model: An id, or `{name: , layers: , ...}` as in a config.
+        chip: An id.
+        dtypes: As in a config.
+        more: Other keys of a sweep of models.
+    """
+    form = {"models": [model], "chips": [chip], "dtypes": [dtypes], "grid": {"B": 1, "S": 1}}
+    config = ModelSweepConfig.model_validate({**form, **more})
+    sweep = checked_model_sweep(
+        "one", config, models_of(config.models), chip_entries(), dtype_entries()
+    )
+    return sweep.blocks[0].cases[0]
+
+
+def least_seconds(case: Case, batch: int, context: int, chips: int = 1) -> Fraction:
+    """The least time of a step on several chips [s], exact: a lower bound for every split.
+
+    Args:
+        case: The model on one chip of that kind.
+        batch: B, sequences [1].
+        context: S, tokens of each after the step; in prefill, of its prompt [1].
+        chips: Chips [1].
+
+    Returns:
+        max(t_math, t_memory) of the unsplit model, over the number of chips. A split adds copies
+        and transfers, and its busiest chip has at least the mean share.
+    """
+    return case.seconds(case.step(batch, context)).lower / chips

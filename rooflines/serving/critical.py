@@ -1,0 +1,220 @@
+"""Thresholds of sweeps of whole models as a frame, along every axis that their configs ask for."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.basics.numbers import exact
+from rooflines.catalogue.lacking import not_joined
+from rooflines.model.columns import FOUND, NEVER, UNKNOWN
+from rooflines.model.network import BETWEEN, most_chips
+from rooflines.model.step_columns import (
+    CAPACITY_UNKNOWN,
+    HEADS,
+    OF_SPLIT,
+    STEP_LIMITS,
+    STEP_OUTCOMES,
+    step_threshold_columns,
+)
+from rooflines.models.footprint import max_batch
+from rooflines.models.shape import DECODE, checked
+from rooflines.models.split import Split
+from rooflines.serving.lines import CaseLines
+from rooflines.serving.rows import key_columns
+from rooflines.serving.solving import (
+    NETWORK,
+    Solution,
+    context_ceiling,
+    critical_batch,
+    largest_within,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.serving.case import Case
+    from rooflines.serving.sweep import ModelSweep
+
+__all__ = ["all_step_thresholds", "step_thresholds"]
+
+
+class Row(NamedTuple):
+    """A threshold.
+
+    Attributes:
+        case: Whose it is.
+        axis: B, S or chips.
+        sizes: The sizes that are fixed [1].
+        solution: What is found.
+        target_s: A time of a step, as it was written [s].
+        fit: Most sequences that fit [1].
+        latency: Most sequences whose step keeps the target [1].
+    """
+
+    case: Case
+    axis: str
+    sizes: Mapping[str, int]
+    solution: Solution
+    target_s: float | None = None
+    fit: int | None = None
+    latency: int | None = None
+
+
+def step_thresholds(sweep: ModelSweep) -> pl.DataFrame:
+    """The thresholds of a sweep of models, along every axis that its config asks for.
+
+    Returns:
+        The columns of `step_threshold_columns`, in their order.
+    """
+    asked = sweep.config.thresholds
+    rows: list[Row] = []
+    if "B" in asked or sweep.config.targets is not None:
+        rows.extend(batches(sweep))
+    if "S" in asked:
+        rows.extend(contexts(sweep))
+    if "chips" in asked:
+        rows.extend(chips(sweep))
+    return frame_of(sweep, rows)
+
+
+def all_step_thresholds(sweeps: Sequence[ModelSweep]) -> pl.DataFrame:
+    """The thresholds of several sweeps of models, concatenated."""
+    columns = step_threshold_columns(
+        new_tokens=any(sweep.new_tokens is not None for sweep in sweeps)
+    )
+    frames = [step_thresholds(sweep) for sweep in sweeps]
+    return pl.concat(frames, how="diagonal").select(column.name for column in columns)
+
+
+def batches(sweep: ModelSweep) -> Iterator[Row]:
+    """The smallest compute-bound batch at every T and S, for every target."""
+    targets = sweep.config.targets
+    wanted = [None] if targets is None else targets.t_step_s
+    time = "" if targets is None else targets.time
+    for case in cases_of(sweep):
+        lines, replicas = CaseLines(case), case.split.dp
+        fits = {context: fit(case, case.split, context) for context in sweep.contexts}
+        for new, context in product(sweep.new_tokens or (1,), sweep.contexts):
+            step = lines.at(context, new)
+            solution = critical_batch(step, replicas)
+            for target_s in wanted:
+                latency = None
+                if target_s is not None:
+                    latency = largest_within(step, exact(target_s) * lines.per_s, time, replicas)
+                sizes = {"T": new, "S": context}
+                yield Row(case, "B", sizes, solution, target_s, fits[context], latency)
+
+
+def contexts(sweep: ModelSweep) -> Iterator[Row]:
+    """The largest context with a compute-bound batch at every T, of decode: a prompt is a batch."""
+    for case in cases_of(sweep):
+        if case.phase == DECODE:
+            lines = CaseLines(case)
+            for new in sweep.new_tokens or (1,):
+                yield Row(case, "S", {"T": new}, context_ceiling(lines, new))
+
+
+def chips(sweep: ModelSweep) -> Iterator[Row]:
+    """The fewest chips that hold a model and its caches, at every B and S, whatever the splits."""
+    alike: dict[tuple[str | None, ...], Case] = {}
+    for case in cases_of(sweep):
+        keys = (case.name, case.phase, case.chip, case.memory, case.network, case.dtypes.label)
+        alike.setdefault(keys, case)
+    for case in alike.values():
+        tried, beyond = splits_tried(case)
+        fits = {
+            context: [(split.shards, fit(case, split, context)) for split in tried]
+            for context in sweep.contexts
+        }
+        for batch, context in product(sweep.batches, sweep.contexts):
+            sizes = {"B": batch, "S": context}
+            yield fewest(case, sizes, fits[context], beyond)
+
+
+def fewest(
+    case: Case, sizes: Mapping[str, int], fits: list[tuple[int, int | None]], beyond: Solution
+) -> Row:
+    """The first number of chips on which a batch fits, of those tried."""
+    for number, sequences in fits:
+        if sequences is None:
+            return Row(case, "chips", sizes, Solution(CAPACITY_UNKNOWN))
+        if sequences >= sizes["B"]:
+            return Row(case, "chips", sizes, Solution(FOUND, whole=number), fit=sequences)
+    return Row(case, "chips", sizes, beyond)
+
+
+def splits_tried(case: Case) -> tuple[list[Split], Solution]:
+    """Tensor parallelism over 1, 2, 4, ... chips, and what the solution is if none is enough."""
+    names, links = (case.network or "").split(BETWEEN), case.sharing.links
+    published = not links or most_chips(links)[1]
+    found: list[Split] = []
+    while True:
+        chips = 2 ** len(found)
+        split = checked(Split, {"tp": chips})
+        try:
+            split.check(case.model.shape, case.sharing.cache_split)
+        except RooflinesError:
+            return found, Solution(NEVER, limit=HEADS)
+        if chips > 1 and (not links or not_joined(names, links, split.axes)):
+            return found, Solution(NEVER if published else UNKNOWN, limit=NETWORK)
+        found.append(split)
+
+
+def fit(case: Case, split: Split, context: int) -> int | None:
+    """The most sequences whose caches fit beside the weights [1]; None: capacity unknown."""
+    capacity, sharing = case.machine.level.capacity_bytes, case.sharing
+    if capacity is None:
+        return None
+    shape = case.model.shape
+    cache_split = sharing.cache_split
+    return max_batch(shape, capacity, context, sharing.bits, split, cache_split=cache_split)
+
+
+def cases_of(sweep: ModelSweep) -> Iterator[Case]:
+    """The cases that chips support, in order."""
+    for block in sweep.blocks:
+        yield from block.cases
+
+
+def frame_of(sweep: ModelSweep, rows: Sequence[Row]) -> pl.DataFrame:
+    """The thresholds with all their columns."""
+    solutions = [row.solution for row in rows]
+    targets = sweep.config.targets
+    time = None if targets is None else targets.time
+    values: dict[str, list[object]] = {
+        "sweep": [sweep.name] * len(rows),
+        "axis": [row.axis for row in rows],
+        **{letter: [row.sizes.get(letter) for row in rows] for letter in ("B", "T", "S")},
+        "target_s": [row.target_s for row in rows],
+        "time": [time if row.target_s is not None else None for row in rows],
+        "outcome": [solution.outcome for solution in solutions],
+        "critical_exact": [solution.exact for solution in solutions],
+        "critical": [solution.whole for solution in solutions],
+        "limit": [solution.limit for solution in solutions],
+        "max_B_fit": [row.fit for row in rows],
+        "max_B_latency": [row.latency for row in rows],
+    }
+    data = {
+        name: pl.Series(column, dtype=KINDS.get(name, pl.Int64)) for name, column in values.items()
+    }
+    frame = pl.DataFrame({**key_columns([row.case for row in rows]), **data})
+    columns = step_threshold_columns(new_tokens=sweep.new_tokens is not None)
+    return frame.with_columns(pl.when(pl.col("axis") != "chips").then(pl.col(*OF_SPLIT))).select(
+        column.name for column in columns
+    )
+
+
+KINDS: Mapping[str, pl.DataType | type[pl.DataType]] = {
+    "sweep": pl.Categorical,
+    "axis": pl.Categorical,
+    "target_s": pl.Float64,
+    "time": pl.Categorical,
+    "outcome": pl.Enum(STEP_OUTCOMES),
+    "critical_exact": pl.Float64,
+    "limit": pl.Enum(STEP_LIMITS),
+}
+"""Types of columns that are not Int64, besides the keys."""

@@ -1,0 +1,237 @@
+"""Exact times of a case in whole multiples of a unit of time, as straight lines in B.
+
+With S and T fixed, all times of a kernel grow linearly with B, except for weights, which are read
+once, for the latency of collectives, and for the number of experts that the tokens use.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from rooflines.models.groups import ONCE, TOUCHED, touched_experts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from rooflines.models.groups import Group, Terms
+    from rooflines.serving.case import Case
+    from rooflines.serving.times import KernelTimes
+
+__all__ = ["CaseLines", "Experts", "Lines", "StepLines"]
+
+Whole = dict[tuple[str, ...], int]
+"""A time by extents, as `Terms`, with whole coefficients [unit]."""
+
+
+class Lines(NamedTuple):
+    """Times of a kernel in all its layers, or sums over the kernels of a step [unit].
+
+    Attributes:
+        math, memory, activation: Per sequence.
+        weights: Of the weights that every step reads.
+        expert: Per expert that the tokens use.
+        exchanges: Time per sequence and least time of every collective.
+    """
+
+    math: int
+    memory: int
+    activation: int
+    weights: int
+    expert: int
+    exchanges: tuple[tuple[int, int], ...]
+
+    def memory_at(self, batch: int, touched: Fraction) -> int | Fraction:
+        """t_memory."""
+        line = self.memory * batch + self.weights
+        return line + self.expert * touched if self.expert else line
+
+    def network_at(self, batch: int) -> int:
+        """t_network: collectives run one after another."""
+        return sum(max(slope * batch, latency) for slope, latency in self.exchanges)
+
+    @classmethod
+    def summed(cls, lines: Iterable[Lines]) -> Lines:
+        """The sums over kernels."""
+        *numbers, exchanges = zip(*lines, strict=True)
+        math_, memory, activation, weights, expert = map(sum, numbers)
+        joined = tuple(exchange for each in exchanges for exchange in each)
+        return cls(math_, memory, activation, weights, expert, joined)
+
+
+class Experts(NamedTuple):
+    """Experts of which more tokens use more.
+
+    Attributes:
+        E, k: Experts of a layer, and of a token [1].
+        tokens: Tokens of a sequence that choose among the experts that a chip reads [1].
+        routing: Which experts they choose.
+    """
+
+    E: int
+    k: int
+    tokens: Fraction
+    routing: str
+
+    def touched(self, batch: int | Fraction) -> Fraction:
+        """Experts of a layer that the tokens of a batch use [1]."""
+        return touched_experts(self.E, self.k, batch * self.tokens, self.routing)
+
+    @property
+    def decay(self) -> float:
+        """How fast unused experts get fewer: as exp(-decay B) [1]."""
+        return -float(self.tokens) * math.log1p(-self.k / self.E)
+
+
+@dataclass(frozen=True)
+class StepLines:
+    """The times of a step with S and T fixed.
+
+    Attributes:
+        kernels: The lines of every kernel.
+        experts: The experts; None where as many are used whatever the batch.
+    """
+
+    kernels: tuple[Lines, ...]
+    experts: Experts | None
+
+    @cached_property
+    def total(self) -> Lines:
+        """The sums over kernels."""
+        return Lines.summed(self.kernels)
+
+    def touched(self, batch: int) -> Fraction:
+        """Experts of a layer that the tokens use, besides those of every batch [1]."""
+        return self.experts.touched(batch) if self.experts else Fraction(0)
+
+    def lower(self, batch: int) -> int | Fraction:
+        """t_lower [unit]."""
+        total = self.total
+        memory = total.memory_at(batch, self.touched(batch))
+        return max(total.math * batch, memory, total.network_at(batch))
+
+    def ops(self, batch: int) -> int | Fraction:
+        """t_ops [unit]."""
+        touched = self.touched(batch)
+        return sum(
+            max(
+                each.math * batch,
+                each.memory_at(batch, touched) + each.activation * batch,
+                each.network_at(batch),
+            )
+            for each in self.kernels
+        )
+
+
+class WholeTimes(NamedTuple):
+    """The times of a kernel in all its layers [unit].
+
+    Attributes:
+        group: The kernel's group.
+        math, cache, activation: By extents.
+        weights, expert: As in `Lines`.
+        network: Of every collective, by extents, and its latency.
+    """
+
+    group: Group
+    math: Whole
+    cache: Whole
+    activation: Whole
+    weights: int
+    expert: int
+    network: tuple[tuple[Whole, int], ...]
+
+    def at(self, extents: Mapping[str, int | Fraction]) -> Lines:
+        """The lines at the extents of one sequence."""
+        return Lines(
+            _at(self.math, extents),
+            _at(self.cache, extents),
+            _at(self.activation, extents),
+            self.weights,
+            self.expert,
+            tuple((_at(sending, extents), latency) for sending, latency in self.network),
+        )
+
+
+@dataclass(frozen=True)
+class CaseLines:
+    """The lines of a case at all its sizes."""
+
+    case: Case
+
+    @cached_property
+    def per_s(self) -> int:
+        """Units of time in a second, so many that every time has whole coefficients [1/s]."""
+        parts = [part for times in self.case.times for part in _coefficients(times)]
+        return math.lcm(*(part.denominator for part in parts))
+
+    @cached_property
+    def kernels(self) -> tuple[WholeTimes, ...]:
+        """The times of the kernels."""
+        return tuple(
+            self._whole_times(kernel.group, times)
+            for kernel, times in zip(self.case.kernels, self.case.times, strict=True)
+        )
+
+    def _whole_times(self, group: Group, times: KernelTimes) -> WholeTimes:
+        units = self.per_s * group.count
+
+        def whole(terms: Terms) -> Whole:
+            return {dims: int(seconds * units) for dims, seconds in terms.items()}
+
+        memory = whole(times.memory)
+        weights, expert = memory.pop(ONCE, 0), memory.pop(TOUCHED, 0)
+        network = ((whole(sent.sending), int(sent.latency_s * units)) for sent in times.network)
+        return WholeTimes(
+            group,
+            whole(times.math),
+            memory,
+            whole(times.activation),
+            weights,
+            expert,
+            tuple(network),
+        )
+
+    def at(self, context: int, new: int = 1) -> StepLines:
+        """The lines of a step.
+
+        Args:
+            context: S, tokens of each sequence after the step; in prefill the prompt [1].
+            new: T, new tokens of each; in prefill all are new [1].
+        """
+        step = self.case.step(1, context, new)
+        extents: dict[int | None, Mapping[str, int | Fraction]] = {}
+        for times in self.kernels:
+            if times.group.moe is None and times.group.window not in extents:
+                extents[times.group.window] = times.group.extents(step)
+        lines = [times.at(extents[times.group.window]) for times in self.kernels]
+        experts = None
+        for index, kernel in enumerate(self.case.kernels):
+            moe = kernel.group.moe
+            if moe is None:
+                continue
+            fewest = touched_experts(moe.E, moe.k, 0, step.routing)
+            if fewest:  # whatever the tokens
+                line = lines[index]
+                weights = line.weights + int(line.expert * fewest)
+                lines[index] = line._replace(weights=weights, expert=0)
+            else:
+                experts = Experts(moe.E, moe.k, step.T * kernel.token_share, step.routing)
+        return StepLines(tuple(lines), experts)
+
+
+def _coefficients(times: KernelTimes) -> Iterator[Fraction]:
+    for terms in (times.math, times.memory, times.activation):
+        yield from terms.values()
+    for exchange in times.network:
+        yield from exchange.sending.values()
+        yield exchange.latency_s
+
+
+def _at(terms: Whole, extents: Mapping[str, int | Fraction]) -> int:
+    return sum(
+        unit * math.prod([int(extents[dim]) for dim in dims]) for dims, unit in terms.items()
+    )

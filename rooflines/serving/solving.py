@@ -1,0 +1,233 @@
+"""Critical batches, batches within a time and context ceilings of a case, exact.
+
+With S and T fixed, t_math = m B. t_memory = w + c B + e touched(B) is concave, as the number of
+experts touched is, and positive at 0: t_math overtakes it once if m > c, else never. The time of a
+collective is max(s B, l), so t_network is convex, and at least B times the sum of all s: t_math
+never reaches it if that sum is more than m; else t_math - t_network is concave, does not fall as B
+grows and is at most 0 at first: t_math overtakes it once. From the larger of the two batches on,
+every batch is compute-bound.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from rooflines.basics.numbers import LARGEST_COUNT
+from rooflines.model.columns import ALWAYS, BEYOND, ENDLESS, FOUND, NEVER
+from rooflines.model.resources import RESOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rooflines.serving.lines import CaseLines, Experts, Lines, StepLines
+
+__all__ = ["NETWORK", "Solution", "context_ceiling", "critical_batch", "largest_within"]
+
+BOUNDS = {resource.name: resource.bound for resource in RESOURCES}
+MEMORY, NETWORK = BOUNDS["memory"], BOUNDS["network"]
+
+ROUNDED = 2.0**-52
+"""Newton's method ends with a step that is no larger share of the batch [1]."""
+
+
+class Solution(NamedTuple):
+    """A threshold.
+
+    Attributes:
+        outcome: What it is.
+        exact: The real size [1]; None without.
+        whole: The whole size [1]; None without.
+        limit: What binds beyond it, or always.
+    """
+
+    outcome: str
+    exact: float | None = None
+    whole: int | None = None
+    limit: str | None = None
+
+
+class Crossing(NamedTuple):
+    """The batch from which on t_math is at least another time.
+
+    Attributes:
+        whole: The smallest whole one [1].
+        exact: The real one [1].
+    """
+
+    whole: int
+    exact: float
+
+
+def first(holds: Callable[[int], bool], least: int) -> int:
+    """The smallest whole number from `least` on for which a condition holds, as for all larger.
+
+    Numbers are tried in doubling steps, then by bisection. The condition may hold for none: then it
+    is a number of `LARGEST_COUNT` or more.
+    """
+    low, step = least, 1
+    while not holds(low + step - 1):
+        low, step = low + step, 2 * step
+        if low >= LARGEST_COUNT:
+            return low
+    high = low + step - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def critical_batch(step: StepLines, replicas: int) -> Solution:
+    """The smallest batch that is compute-bound.
+
+    Args:
+        step: The lines of the step.
+        replicas: dp: no batch is smaller [1].
+    """
+    total = step.total
+    crossings = beyond_memory(step), beyond_network(step)
+    known = [crossing for crossing in crossings if crossing is not None]
+    if len(known) < len(crossings):
+        slopes = total.memory, sum(slope for slope, _ in total.exchanges)
+        never = [
+            (slope, limit)
+            for slope, limit, crossing in zip(slopes, (MEMORY, NETWORK), crossings, strict=True)
+            if crossing is None
+        ]
+        return Solution(NEVER, limit=max(never, key=lambda each: each[0])[1])
+    last = max(known)
+    if last.whole <= replicas:
+        return Solution(ALWAYS, last.exact, replicas)
+    before = last.whole - 1
+    memory = total.memory_at(before, step.touched(before))
+    limit = NETWORK if total.network_at(before) > memory else MEMORY
+    if last.whole >= LARGEST_COUNT:
+        return Solution(BEYOND, last.exact, limit=limit)
+    return Solution(FOUND, last.exact, last.whole, limit)
+
+
+def beyond_memory(step: StepLines) -> Crossing | None:
+    """Where t_math overtakes t_memory; None: never."""
+    total = step.total
+    gain = ahead_of_memory(total)
+    if gain <= 0:
+        return None
+    if step.experts is None:
+        return crossing(Fraction(total.weights, gain))
+    most = Fraction(total.weights + total.expert * step.experts.E, gain)
+    if most >= LARGEST_COUNT:
+        return crossing(most)
+
+    def enough_with(touched: Fraction) -> int:
+        return math.ceil((total.weights + total.expert * touched) / gain)
+
+    least = enough_with(step.touched(enough_with(Fraction(0))))
+    whole = first(lambda batch: batch >= enough_with(step.touched(batch)), least)
+    return Crossing(whole, real_batch(total, step.experts, float(most)))
+
+
+def crossing(real: Fraction) -> Crossing:
+    """The crossing at a rational batch."""
+    return Crossing(math.ceil(real), float(real))
+
+
+def real_batch(total: Lines, experts: Experts, start: float) -> float:
+    """The real batch at which t_math overtakes t_memory, by Newton's method from a larger one on.
+
+    Their difference is convex: every step stays above the batch.
+    """
+    gain = ahead_of_memory(total)
+    real, step = start, start
+    while step > ROUNDED * real:
+        batch = Fraction(real)
+        touched = experts.touched(batch)
+        ahead = gain * batch - total.weights - total.expert * touched
+        slope = gain - total.expert * (experts.E - touched) * Fraction(experts.decay)
+        step = float(ahead / slope)
+        real -= step
+    return real
+
+
+def beyond_network(step: StepLines) -> Crossing | None:
+    """Where t_math overtakes t_network; None: never.
+
+    Between two batches at which a collective starts to take longer than its latency, t_network is a
+    straight line.
+    """
+    total = step.total
+    if total.math < sum(slope for slope, _ in total.exchanges):
+        return None
+    slope, constant = 0, sum(latency for _, latency in total.exchanges)
+    for each, latency in sorted(total.exchanges, key=lambda line: Fraction(line[1], line[0])):
+        real = Fraction(constant, total.math - slope)
+        if real <= Fraction(latency, each):
+            return crossing(real)
+        slope, constant = slope + each, constant - latency
+    return crossing(Fraction(0))
+
+
+def largest_within(step: StepLines, target: Fraction, time: str, replicas: int) -> int | None:
+    """The largest batch whose step takes at most a time [1].
+
+    Args:
+        step: The lines of the step.
+        target: The time, in units of the lines.
+        time: Which time of the step it is: `t_lower_s` or `t_ops_s`.
+        replicas: dp: no batch is smaller [1].
+
+    Returns:
+        0 if no batch is as fast; None if the batch is `LARGEST_COUNT` or more.
+    """
+    of_batch = step.lower if time == "t_lower_s" else step.ops
+    slow = first(lambda batch: of_batch(batch) > target, replicas)
+    if slow >= LARGEST_COUNT:
+        return None
+    return slow - 1 if slow > replicas else 0
+
+
+def context_ceiling(lines: CaseLines, new: int) -> Solution:
+    """The largest context at which some batch of a decode step is compute-bound.
+
+    For large B only what grows with B counts. Let h(S) be how much t_math grows by a sequence more
+    than t_memory. h > 0 is needed. Until all windows are full h is concave, from then on a straight
+    line; if that falls, h falls everywhere. t_network does not depend on S and t_math does not
+    fall, so the network forbids short contexts only.
+
+    Args:
+        lines: The lines of the case.
+        new: T, new tokens of each sequence: no context is smaller [1].
+    """
+    windows = [window for _, window in lines.case.model.shape.windows if window is not None]
+    far = max(windows, default=0) + new
+    end, after = (lines.at(context, new).total for context in (far, far + 1))
+    network = sum(slope for slope, _ in end.exchanges)
+    fall = ahead_of_memory(end) - ahead_of_memory(after)
+    if fall < 0 or (fall == 0 and ahead_of_memory(end) > 0):
+        grows = after.math > end.math
+        return Solution(ENDLESS) if grows or end.math >= network else Solution(NEVER, limit=NETWORK)
+
+    def ahead(context: int) -> int:
+        return ahead_of_memory(lines.at(context, new).total)
+
+    if ahead_of_memory(end) > 0:
+        real = far + Fraction(ahead_of_memory(end), fall)
+        last = math.ceil(real) - 1
+        math_at_last = end.math + (last - far) * (after.math - end.math)
+    else:
+        peak = first(lambda context: ahead(context + 1) <= ahead(context), new)
+        if ahead(peak) <= 0:
+            return Solution(NEVER, limit=MEMORY)
+        last = first(lambda context: ahead(context + 1) <= 0, peak)
+        real = last + Fraction(ahead(last), ahead(last) - ahead(last + 1))
+        math_at_last = lines.at(last, new).total.math
+    if math_at_last < network:
+        return Solution(NEVER, limit=NETWORK)
+    if last >= LARGEST_COUNT:
+        return Solution(BEYOND, float(real), limit=MEMORY)
+    return Solution(FOUND, float(real), last, MEMORY)
+
+
+def ahead_of_memory(total: Lines) -> int:
+    """How much t_math grows by a sequence more than t_memory [unit]."""
+    return total.math - total.memory

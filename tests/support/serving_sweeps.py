@@ -1,0 +1,33 @@
+"""Sweeps of whole models from the plain form of a config, checked as a user's are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.errors import Mistakes
+from rooflines.catalogue.chips import chip_entries, dtype_entries, resolve_chips
+from rooflines.models.resolve import models_of
+from rooflines.serving.sweep import ModelSweep, checked_model_sweep
+from rooflines.settings.model_sweeps import ModelSweepConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["model_sweep"]
+
+
+def model_sweep(sweep: Mapping[str, Any], chips: Mapping[str, Any] | None = None) -> ModelSweep:
+    """A sweep on chips of the catalogue and on others, by id.
+
+    Raises:
+        RooflinesError: It has mistakes.
+    """
+    config = ModelSweepConfig.model_validate(dict(sweep))
+    catalogue = chip_entries()
+    given = chips or {}
+    names = {*config.chips, *(given[name].get("base") for name in config.chips if name in given)}
+    wanted = {name: form for name, form in given.items() if name in names}
+    with Mistakes() as mistakes:
+        own = resolve_chips(wanted, catalogue, mistakes)
+    models = models_of(config.models)
+    return checked_model_sweep("sweep", config, models, {**catalogue, **own}, dtype_entries())

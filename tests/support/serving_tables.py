@@ -1,0 +1,77 @@
+"""Tables of a config's one model sweep, and their comparison with those of `serving_oracle`."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import serving_oracle
+from comparison import same
+from random_sweeps import BITS
+from serving_sweeps import model_sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from serving_oracle import Row
+    from serving_values import Values
+
+    from rooflines.serving.sweep import ModelSweep
+
+__all__ = ["differences", "expected_rows", "kind_of", "sweep_of"]
+
+KINDS = {
+    "compute dtype": "^no .* peak of its",
+    "memory": "memory level",
+    "heads": "(query|key-value) heads",
+    "dense": "has no experts",
+    "experts": "does not divide the .* experts",
+    "network": "^no interconnect",
+    "inner torus": "cannot be the inner of two networks",
+    "axes": "^no axes on|too few for|along the axes of",
+    "domain": "^no published number of chips|chips at most on one",
+    "groups": "^groups of",
+    "B": "^fewer sequences than",
+}
+"""What the text of a reason has, by the oracle's name of the reason."""
+
+
+def sweep_of(config: Mapping[str, Any]) -> ModelSweep:
+    """The one model sweep of a config."""
+    (sweep,) = config["model-sweeps"].values()
+    return model_sweep(sweep, config["chips"])
+
+
+def kind_of(reason: str) -> str:
+    """The oracle's name of a reason why rows are skipped."""
+    (kind,) = [kind for kind, text in KINDS.items() if re.search(text, reason)]
+    return kind
+
+
+def expected_rows(config: Mapping[str, Any]) -> list[Row]:
+    """Every requested row of a config's one model sweep, in the order of its table."""
+    (sweep,) = config["model-sweeps"].values()
+    names = [serving_oracle.split_name(split) for split in sweep["splits"]]
+    models = [model["name"] for model in sweep["models"]]
+
+    def place(row: Row) -> tuple[int, ...]:
+        keys = row.keys
+        phase = sweep["phase"].index(keys["phase"])
+        return models.index(keys["model"]), phase, names.index(keys["split"])
+
+    return sorted(serving_oracle.model_rows(sweep, {}, config["chips"], BITS), key=place)
+
+
+def differences(found: Mapping[str, Any], exact: Values) -> list[str]:
+    """Columns in which a row differs: times and amounts by a relative 1e-12, others at all."""
+    return [
+        f"{name}: {found[name]!r} where {value!r} is exact"
+        for name, value in exact.items()
+        if name in found and not equal(found[name], value)
+    ]
+
+
+def equal(found: Any, exact: Any) -> bool:  # noqa: ANN401, a value of any column
+    """Whether a value is the exact one; of floats to a relative 1e-12."""
+    return same(found, exact) if isinstance(exact, Fraction) else found == exact

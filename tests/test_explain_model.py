@@ -1,0 +1,411 @@
+"""`rooflines explain` of a model, and `rooflines.explain_model`, say what the tables say."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from fractions import Fraction
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from documents import README
+from hf_configs import config_of
+
+import rooflines
+from rooflines import models
+from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.cli.main import run
+from rooflines.critical.rates import LATENCY, OTHER, factor_of
+from rooflines.explanation.text import as_text
+from rooflines.model.columns import ALWAYS, FOUND
+from rooflines.model.resources import RESOURCES
+from rooflines.models.library import model_entries
+from rooflines.models.resolve import models_of
+from rooflines.serving.critical import step_thresholds
+from rooflines.serving.layers import kernel_rows
+from rooflines.serving.rows import step_rows
+from rooflines.serving.sweep import ModelSweep, checked_model_sweep
+from rooflines.settings.model_sweeps import ModelSweepConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FOLDER = Path(__file__).parent / "cases" / "explained"
+EXAMPLE = "h100-sxm llama-3.1-70b B=64 S=8192 --split tp=8"
+MATH, MEMORY, NETWORK = RESOURCES
+MLA = {
+    "weights": "fp8",
+    "cache": "bf16",
+    "activations": "bf16",
+    "compute": "fp8",
+    "attention": "bf16",
+}
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What the command prints, in this process."""
+    assert run(["explain", *words]) == 0
+    return capsys.readouterr().out
+
+
+def test_the_reviewed_explanations_cover_what_can_be_said() -> None:
+    """Every kind of answer about a model is in one of them."""
+    cases = FOLDER.glob("model-*.txt")
+    text = " ".join(" ".join(case.read_text(encoding="utf-8").split()) for case in cases)
+    for kind in (
+        "690 tokens/s per chip",
+        "TTFT 153 ms",
+        "5,519 with full overlap",
+        "of the prompts with full overlap",
+        "estimate 13.6 ms, calibrated",
+        "quicker all fp8: 5.8 ms (memory-bound)",
+        "peaks 586 GFLOP in fp8",
+        "almost all of 128 in a layer are read",
+        "222.4 of 256 in a layer are read",
+        "same routing: 4 of 128",
+        "B up to 185; tp=4 is enough",
+        "no: 141 GB of weights",
+        "no sequence; tp=4 is enough",
+        "capacity of hbm not published",
+        "at best $1.55 a million tokens (Nebius, 2026-08-20), 1.01 J a token",
+        "B never each sequence adds",
+        "B any compute-bound at every batch",
+        "crossover 962.7; none fits",
+        "S ≤ 1476 with a large batch",
+        "S never no batch",
+        "S any every long context",
+        "its hops alone take",
+        "the network takes longer than the math",
+        "At these sizes it is compute-bound as it is.",
+        "caches split by batch",
+        "no tp is enough that the network allows",
+        "3 others",
+    ):
+        assert kind in text
+
+
+def sweep_of(chip: str, model: str, **keys: Any) -> ModelSweep:  # noqa: ANN401, keys of a config
+    """The same question as a sweep, written by hand."""
+    form = {"models": [model], "chips": [chip], "thresholds": ["B", "S", "chips"], **keys}
+    config = ModelSweepConfig.model_validate(form)
+    own = rooflines.load_config(FOLDER / "own.yaml").chips
+    return checked_model_sweep("explain", config, models_of([model]), own, dtype_entries())
+
+
+QUESTIONS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
+    "dense": ("h100-sxm", "llama-3.1-70b", {"B": 64, "S": 8192}, {"split": {"tp": 8}}),
+    "experts": (
+        "b200",
+        "qwen3-235b-a22b",
+        {"B": 256, "S": 4096},
+        {"split": {"dp": 8, "ep": 8}, "dtypes": "fp8", "routing": "same"},
+    ),
+    "mla": ("h200-sxm", "deepseek-v3", {"B": 64, "S": 8192}, {"split": {"tp": 8}, "dtypes": MLA}),
+    "window": ("tpu-v5e", "gemma-3-27b", {"B": 16, "S": 8192}, {"split": {"tp": "4x4"}}),
+    "prefill": (
+        "h100-sxm",
+        "llama-3.1-70b",
+        {"B": 2, "S": 4096},
+        {"split": {"tp": 8}, "phase": "prefill", "cache_split": "batch"},
+    ),
+    "levels": (
+        "h100-sxm",
+        "llama-3.1-405b",
+        {"B": 64, "S": 2048, "T": 2},
+        {"split": {"tp": 16}, "network": ["nvlink", "infiniband"]},
+    ),
+    "calibrated": ("calibrated", "llama-3.1-8b", {"B": 8, "S": 1024}, {}),
+}
+
+
+@pytest.mark.parametrize(("chip", "model", "sizes", "asked"), QUESTIONS.values(), ids=QUESTIONS)
+def test_every_number_is_one_of_the_tables(
+    chip: str, model: str, sizes: dict[str, Any], asked: dict[str, Any]
+) -> None:
+    """The row, its kernels, the thresholds and the other formats, each from its own function."""
+    own = rooflines.load_config(FOLDER / "own.yaml").chips
+    answer = rooflines.explain_model(chip, model, **sizes, **asked, chips=own)
+    found = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
+    keys = {**asked, "grid": sizes, "dtypes": [asked.get("dtypes", "bf16")]}
+    keys["splits"] = [keys.pop("split", {})]
+    sweep = sweep_of(chip, model, **keys)
+    row = step_rows(sweep).collect().row(0, named=True)
+    assert found["row"] == row
+    assert found["thresholds"] == step_thresholds(sweep).to_dicts()
+    kernels = kernel_rows(sweep).collect()
+    names = kernels.columns[kernels.columns.index("group") :]
+    assert found["groups"] == kernels.select(names).to_dicts()
+    for use in found["uses"]:
+        assert use["work"] == row[use["column"]]
+        assert use["time_s"] == row[f"t_{use['resource']}_s"]
+        assert use["time_s"] >= use["work"] / use["per_s"] * (1 - 1e-12)
+    assert sum(each["time_s"] for each in found["products"]) == pytest.approx(row["t_math_s"])
+    assert sum(each["flops"] for each in found["products"]) == pytest.approx(row["flops"])
+    for other in found["dtypes"]:
+        again = sweep_of(chip, model, **{**keys, "dtypes": [other["dtypes"]]})
+        assert step_rows(again).collect()["t_lower_s"].to_list() == [other["t_lower_s"]]
+    times = [other["t_lower_s"] for other in found["dtypes"]]
+    assert times == sorted(times)
+    used = {number["path"].rpartition(".")[0] for number in found["numbers"]}
+    assert f"memory.{row['memory']}" in used
+    assert {f"units.matrix.{each['compute']}" for each in found["products"]} <= used
+    networks = row["network"].split("+") if row["network_bytes"] else []
+    assert {f"networks.{name}" for name in networks} <= used
+    assert ("power" in used) == (row["j_per_token"] is not None)
+    assert any(path.startswith("prices") for path in used) == (row["usd_per_mtok"] is not None)
+    assert all(number["source"] for number in found["numbers"])
+
+
+def test_a_known_model_on_eight_chips_has_the_numbers_worked_by_hand() -> None:
+    """Llama 3.1 70B in bf16: 1.02706e13 FLOP, 1.39e11 bytes of weights and 1.718e11 of caches."""
+    answer = rooflines.explain_model("h100-sxm", "llama-3.1-70b", B=64, S=8192, split={"tp": 8})
+    row = answer.row
+    assert 8 * row["flops"] == pytest.approx(1.02706e13, rel=1e-5)
+    assert 8 * row["memory_bytes"] == 139_003_428_864 + 171_798_691_840
+    assert row["t_lower_s"] == pytest.approx(11.5971e-3, rel=1e-5)
+    assert row["tokens_per_s_per_chip"] == pytest.approx(689.8, rel=1e-4)
+    assert row["max_B"] == 185
+    assert answer.experts is None
+    by_axis = {each["axis"]: each for each in answer.thresholds}
+    assert by_axis["B"]["outcome"] == "never"
+    assert by_axis["S"]["critical"] == 1476
+    assert by_axis["chips"]["critical"] == 4
+    cache_s = 163_840 * 2 * 8192 / 8 / 3.35e12
+    math_s = (2 * 69_501_714_432 + 2_621_440 * 8192) / 8 / 989e12
+    assert answer.per_sequence_s["memory"] == pytest.approx(cache_s)
+    assert answer.per_sequence_s["compute"] == pytest.approx(math_s, rel=1e-3)
+
+
+def changed(chip: str, path: str, value: float) -> Mapping[str, Any]:
+    """The chips with a variant, `changed`, that differs in one number."""
+    sweep = {"operation": "matmul", "grid": {"B": 1, "D": 1, "F": 1}, "dtypes": "bf16"}
+    own = {"changed": {"base": chip, path: value, "source": "made up"}}
+    form = {"sweeps": {"one": {**sweep, "chips": chip, "thresholds": []}}, "chips": own}
+    return rooflines.load_config(form).chips
+
+
+def test_the_rates_that_are_told_make_it_compute_bound() -> None:
+    """A chip with the memory bandwidth that is told takes as long to compute as to move."""
+    question: dict[str, Any] = {"B": 64, "S": 1024}
+    answer = rooflines.explain_model("h100-sxm", "llama-3.1-70b", **question)
+    factors = {change.rate: change.factor for change in answer.changes}
+    assert factors["memory_rate"] is not None
+    chips = changed("h100-sxm", "memory.hbm.bytes_per_s", 3.35e12 * factors["memory_rate"])
+    row = rooflines.explain_model("changed", "llama-3.1-70b", **question, chips=chips).row
+    assert row["t_memory_s"] == pytest.approx(row["t_math_s"], rel=1e-12)
+    assert factors["peak"] == pytest.approx(1 / factors["memory_rate"])
+
+
+def test_the_network_that_is_told_makes_it_compute_bound() -> None:
+    """A chip with the links that are told takes as long to send as to compute."""
+    question: dict[str, Any] = {
+        "B": 1,
+        "S": 2048,
+        "phase": "prefill",
+        "split": {"tp": 8},
+        "network": "infiniband",
+    }
+    answer = rooflines.explain_model("h100-sxm", "qwen2.5-72b", **question)
+    (change,) = (change for change in answer.changes if change.rate == "network_rate")
+    assert answer.row["bound"] == "network"
+    assert change.factor is not None
+    rate = float(chip_entries()["h100-sxm"].networks["infiniband"].bytes_per_s)
+    chips = changed("h100-sxm", "networks.infiniband.bytes_per_s", rate * change.factor)
+    row = rooflines.explain_model("changed", "qwen2.5-72b", **question, chips=chips).row
+    assert row["t_network_s"] == pytest.approx(row["t_math_s"], rel=1e-12)
+
+
+def test_collectives_one_after_another_have_one_factor() -> None:
+    """Worked by hand, for work and hops of 8 and 1, 6 and 5, 1 and 3 seconds."""
+    parts = [(Fraction(work), Fraction(hops)) for work, hops in ((8, 1), (6, 5), (1, 3))]
+
+    def solved(math: int, memory: int = 0) -> tuple[str, float | None]:
+        times = {MATH: Fraction(math), MEMORY: Fraction(memory), NETWORK: Fraction(17)}
+        solution = factor_of(NETWORK, times, parts)
+        return solution.outcome, None if solution.factor is None else float(solution.factor)
+
+    assert solved(17) == (ALWAYS, 1)
+    assert solved(15) == (FOUND, 14 / 12)
+    assert solved(10) == (FOUND, 4)
+    assert solved(9) == (FOUND, 8)
+    assert solved(8) == (LATENCY, None)
+    assert solved(10, 11) == (OTHER, None)
+
+
+SECTION = README.read_text(encoding="utf-8").partition("\n## A model on chips\n")[2]
+
+
+def test_readme_shows_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    """To the character, up to `...`; its sentences have the numbers of the answer."""
+    shown = SECTION.partition("```text\n")[2].partition("```")[0]
+    command, _, lines = shown.removesuffix("...\n").partition("\n")
+    assert command == f"$ rooflines explain {EXAMPLE}"
+    assert said(capsys, *shlex.split(EXAMPLE)).startswith(lines)
+    row = rooflines.explain_model("h100-sxm", "llama-3.1-70b", B=64, S=8192, split="tp=8").row
+    for text in (
+        f"{1e3 * row['t_lower_s']:.1f} ms at best",
+        f"{1e3 * row['t_ops_s']:.1f} ms if kernels run one after another",
+        f"{row['max_B']} sequences fit",
+        f"# {row['t_lower_s']:.4f} s and {row['tokens_per_s_per_chip']:.0f}:",
+        f"# {row['fits']}, and {row['max_B']} sequences",
+    ):
+        assert text in SECTION
+
+
+def test_readme_has_the_config_that_new_writes() -> None:
+    """To the character."""
+    written = resources.files("rooflines.cli") / "examples" / "model.yaml"
+    assert f"```yaml\n{written.read_text('utf-8')}```" in SECTION
+
+
+SAME = (
+    "llama-3.1-70b S=8192 B=64 h100-sxm --split tp=8",
+    "h100-sxm meta-llama/Llama-3.1-70B B=64 S=8192 bf16 --split tp=8,dp=1",
+    "h100-sxm LLAMA-3.1-70B bf16 B=64 S=8.192e3 --split tp=8 --phase decode --memory hbm",
+    "h100-sxm llama-3.1-70b B=64 S=8192 --split tp=8 --cache-split heads --network nvlink",
+)
+
+
+@pytest.mark.parametrize("words", SAME)
+def test_the_order_of_words_is_free(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are told apart by what they are."""
+    assert said(capsys, *words.split()) == said(capsys, *EXAMPLE.split())
+
+
+def test_a_config_json_is_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file, its folder, or a model that was read; the name is the path."""
+    path = tmp_path / "config.json"
+    entry = model_entries()["llama-3.1-8b"].model_dump(exclude_none=True)
+    path.write_text(json.dumps(config_of(entry)), encoding="utf-8")
+    for named in (path, tmp_path):
+        shown = said(capsys, "h100-sxm", str(named), "B=8", "S=1024", "--json")
+        row = json.loads(shown)["row"]
+        assert row["max_B"] == models.load("llama-3.1-8b").max_batch(80e9, 1024, "bf16")
+    model = models.load("llama-3.1-8b")
+    answer = rooflines.explain_model("h100-sxm", model, B=8, S=1024)
+    assert answer.row["t_lower_s"] == row["t_lower_s"]
+
+
+def test_a_folder_with_the_name_of_a_chip_is_no_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor one with the name of a format; nor is a word that is too long for a path."""
+    for name in ("h100-sxm", "bf16", "128x8192x8192"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").touch()
+    monkeypatch.chdir(tmp_path)
+    for words in ("h100-sxm dot 1024 bf16", EXAMPLE):
+        assert said(capsys, *words.split()).startswith("h100-sxm · ")
+    assert run(["explain", "h100-sxm", "bf16", "x" * 5000]) == 2
+
+
+WRONG: dict[str, tuple[str, str]] = {
+    "h100-sxm lama-3.1-70b B=64 S=8192": (
+        "model is 'lama-3.1-70b', which is no model of the catalogue.",
+        "close to it: llama-3.1-70b",
+    ),
+    "h100-sxm meta/Llama-3.1-70B B=64 S=8192": ("model is", "close to it: llama-3.1-70b"),
+    "h100 llama-3.1-70b B=64 S=8192": ("chip is 'h100', which is no chip.", "h100-sxm"),
+    "llama-3.1-70b B=64 S=8192": ("chip is missing.", "h100-sxm"),
+    "h100-sxm llama-3.1-70b": ("sizes lack B and S.", "B=64 S=8192"),
+    "h100-sxm llama-3.1-70b B=64": ("sizes lack S.", "B=64 S=8192"),
+    "h100-sxm llama-3.1-70b B=64 S=0": ("size S is '0', which is less than 1.", "from 1"),
+    "h100-sxm llama-3.1-70b B=1 S=2 D=3": ("size D is no size of a model.", "B=64 S=8192"),
+    "h100-sxm llama-3.1-70b B=1 B=2 S=1": ("size B is given twice", "one size"),
+    "h100-sxm llama-3.1-70b 1x2x3 B=1 S=1": ("the question has '1x2x3'", "B=64 S=8192"),
+    "h100-sxm llama-3.1-70b qwen3-8b B=1 S=1": ("model is given twice", "one at a time"),
+    "h100-sxm llama-3.1-70b B=1 S=1 w8a16": ("the question has 'w8a16'", "such as bf16"),
+    "h100-sxm llama-3.1-70b B=1 S=1 bf61": ("dtypes is 'bf61'", "close to it: bf16"),
+    "h100-sxm llama-3.1-70b B=1 S=1 nvfp4": ("no nvfp4 peak of its matrix unit", "fp8, int8"),
+    "h100-sxm llama-3.1-70b B=1 S=1 weights=fp8": ("dtypes lacks cache", "compute"),
+    "h100-sxm llama-3.1-70b B=1 S=1 weights=fp8,fp8": ("dtypes has 'fp8'", "cache="),
+    "h100-sxm llama-3.1-70b B=1 S=1 --split 8": ("split has '8'", "write tp=8"),
+    "h100-sxm llama-3.1-70b B=1 S=1 --split tp=8,tp=4": ("split gives 'tp' twice", "write tp=8"),
+    "h100-sxm llama-3.1-70b B=1 S=1 --split tp=x": ("split tp is 'x'", "axis"),
+    "h100-sxm llama-3.1-70b B=1 S=1 --split pp=2": ("split pp is pipeline", "tp, dp and ep"),
+    "h100-sxm llama-3.1-70b B=1 S=1 --split tp=3": (
+        "the question asks for llama-3.1-70b, tp3: tp is 3, which does not divide",
+        "another split",
+    ),
+    "h100-sxm llama-3.1-70b B=1 S=1 --split tp=16": (
+        "the question asks for tp16, h100-sxm, hbm: 8 chips at most on one nvlink.",
+        "infiniband",
+    ),
+    "h100-sxm llama-3.1-70b B=1 S=1 --split dp=2": ("fewer sequences than the 2", "replicas"),
+    "h100-sxm llama-3.1-70b B=1 S=1 --split ep=2,tp=2": ("has no experts", "another split"),
+    "h100-sxm llama-3.1-70b B=1 S=1 --phase decod": ("phase is 'decod'", "close to it: decode"),
+    "h100-sxm llama-3.1-70b B=1 S=1 --routing al": ("routing is 'al'", "'same'"),
+    "h100-sxm llama-3.1-70b B=1 S=1 --cache-split x": ("cache-split is 'x'", "'batch'"),
+    "h100-sxm llama-3.1-70b B=1 S=1 --network nvlik": ("network is 'nvlik'", "nvlink"),
+    "h100-sxm llama-3.1-70b B=1 S=1 --memory l9": ("no memory level l9", "hbm, l2"),
+    "h100-sxm llama-3.1-70b B=1 S=9 T=3 --phase prefill": ("size T gives new tokens", "prefill"),
+    "h100-sxm llama-3.1-70b B=1 S=1 --shards 2 --unit vector": (
+        "the question asks for a model, but has --shards, --unit of operations.",
+        "--split",
+    ),
+    "h100-sxm 1x2x3 bf16 --split tp=8 --cache-split heads": (
+        "the question names no model, but has --split, --cache-split of models.",
+        "name a model",
+    ),
+    "h100-sxm gemm 128x8192x8192 bf16": (
+        "the question has 'gemm', which is no operation",
+        "correct",
+    ),
+    "h100-sxm nope.json B=1 S=1": ("nope.json does not exist.", "path"),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG.items(), ids=WRONG)
+def test_a_mistake_gives_one_message(
+    words: str, message: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In words of the command line: what is wrong, close names, a fix; no config keys."""
+    assert run(["explain", *words.split()]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    first, *rest = printed.err.splitlines()
+    assert message[0] in first
+    assert message[1] in "\n".join(rest)
+    assert rest[-1].startswith("  fix: ")
+    assert not any(word in printed.err for word in ("Traceback", "sweeps", "grid", "[0]", "Usage"))
+
+
+def test_several_mistakes_are_listed_together(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each has a message of its own."""
+    words = "h100-sxm llama-3.1-70b B=0 S=1.5 --phase decod"
+    assert run(["explain", *words.split()]) == 2
+    assert capsys.readouterr().err.count("fix:") == 3
+
+
+def test_a_wrong_question_from_python_is_a_rooflines_error() -> None:
+    """Wrong types too."""
+    for wrong in (
+        {"B": "x"},
+        {"S": None},
+        {"T": 9000},
+        {"dtypes": 16},
+        {"dtypes": {"weights": "fp8"}},
+        {"split": 8},
+        {"split": {"tp": 0}},
+        {"phase": "training"},
+        {"network": 3},
+        {"memory": "l9"},
+    ):
+        with pytest.raises(rooflines.RooflinesError):
+            rooflines.explain_model("h100-sxm", "llama-3.1-70b", **{"B": 1, "S": 64, **wrong})  # type: ignore[arg-type]
+    with pytest.raises(rooflines.RooflinesError, match=r"close to it: llama-3\.1-8b"):
+        rooflines.explain_model("h100-sxm", "llama-3-8b", B=1, S=64)
+    with pytest.raises(rooflines.RooflinesError, match="model is 'None'"):
+        rooflines.explain_model("h100-sxm", None, B=1, S=64)  # type: ignore[arg-type]
+    with pytest.raises(rooflines.RooflinesError, match="chip is null"):
+        rooflines.explain_model(None, "llama-3.1-8b", B=1, S=64)  # type: ignore[arg-type]
+
+
+def test_the_json_is_the_whole_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--json` prints what `to_dict()` returns."""
+    answer = rooflines.explain_model("h100-sxm", "llama-3.1-70b", B=64, S=8192, split="tp=8")
+    assert json.loads(said(capsys, *shlex.split(EXAMPLE), "--json")) == answer.to_dict()
+    assert str(answer) == said(capsys, *shlex.split(EXAMPLE)).rstrip()
+    assert as_text(answer.sheet, ascii_only=True).isascii()

@@ -1,0 +1,109 @@
+"""No public measurement of serving is below the least time of a step; docs/served.md is current.
+
+The measurements are not part of the repository: `ROOFLINES_PUBLIC_DATA` names their folder.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from served import DATA, compared, served_csv
+from served_page import SERVED, explained, served_page
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = (
+    "model,checkpoint,chip,engine,engine_version,precision,linear,experts,tp,pp,attention_dp,"
+    "moe_tp,moe_ep,input_tokens,output_tokens,concurrency,batch,ttft_s,tpot_s,id\n"
+)
+LLAMA = (
+    "llama-3.1-70b,,h200-sxm,trtllm,,fp8,fp8,fp8,{tp},1,1,{tp},1,1024,1024,{c},{c},{ttft},{tpot},"
+)
+
+READ = 69_501_714_432
+"""Weights that a step of Llama 3.1 70B reads [1]."""
+
+CACHED = 163_840
+"""Its cache elements per token of context [1]."""
+
+
+def made_up(folder: Path, *rows: str) -> pl.DataFrame:
+    """Return runs that were never measured, compared."""
+    path = folder / "served.csv"
+    path.write_text(HEAD + "".join(f"{row}{number}\n" for number, row in enumerate(rows)))
+    return compared(path)
+
+
+def llama(tp: int, concurrency: int, ttft: float, tpot: float) -> str:
+    """Return the row of a run of Llama 3.1 70B in fp8 on H200, without its id."""
+    return LLAMA.format(tp=tp, c=concurrency, ttft=ttft, tpot=tpot)
+
+
+def test_the_bounds_of_a_run_are_those_worked_out_by_hand(tmp_path: Path) -> None:
+    """Eight clients, a third of the time in the queue: five in decode, at 819 + 410 tokens."""
+    row = made_up(tmp_path, llama(1, 8, 0.5 * 819 * 0.02, 0.02)).row(0, named=True)
+    assert (row["B"], row["S"], row["chips"], row["fits"]) == (5, 819 + 410, 1, True)
+    assert row["tokens_per_s_per_chip"] == pytest.approx(8 / 1.5 / 0.02)
+    step = Fraction(READ + 5 * CACHED * 1229) / Fraction("4.8e12")
+    assert row["tpot_bound_s"] == pytest.approx(float(step), rel=1e-12)
+    pairs = 819 * 820 // 2
+    flops = 2 * 819 * (READ - 128_256 * 8192) + 2 * 128_256 * 8192 + 80 * 4 * 8192 * pairs
+    reading = flops / 1.979e15
+    assert row["ttft_bound_s"] == pytest.approx(reading, rel=1e-12)
+    assert row["prompts_s"] == pytest.approx(reading * 5 / 819, rel=1e-12)
+    assert row["experts_s"] == 0
+
+
+def test_more_chips_share_the_work_and_a_lone_sequence_counts_as_one(tmp_path: Path) -> None:
+    """Four chips take a quarter of the time; a batch below one is rounded up."""
+    frame = made_up(tmp_path, llama(1, 1, 99, 0.02), llama(4, 1, 99, 0.02))
+    one, four = frame["tpot_bound_s"]
+    assert frame["B"].to_list() == [1, 1]
+    assert four == pytest.approx(one / 4, rel=1e-12)
+
+
+def test_runs_are_left_out_with_a_reason(tmp_path: Path) -> None:
+    """Caches beyond the memory, a split that is not recorded, and the copy of a measurement."""
+    rows = (llama(1, 500, 0.01, 0.02), llama(16, 4, 0.1, 0.02), *[llama(1, 4, 0.1, 0.02)] * 2)
+    frame = made_up(tmp_path, *rows).sort("id")
+    why = [reason and reason.split()[0] for reason in frame["left_out"]]
+    assert why == ["weights", "more", None, "the"]
+
+
+def test_parts_of_the_time_sum_up_to_it(tmp_path: Path) -> None:
+    """Bound, experts, prompts and the rest; a fixed cost is there at a small batch too."""
+    runs = (llama(1, 4, 0.1, 0.03), llama(1, 32, 0.1, 0.04), llama(1, 33, 0.1, 0.2))
+    frame = explained(made_up(tmp_path, *runs))
+    parts = ("tpot_bound_s", "experts_s", "prompts_s", "rest_s")
+    for row in frame.iter_rows(named=True):
+        assert math.fsum(row[name] for name in parts) == pytest.approx(row["tpot_s"])
+    assert [reason.split(":")[0] for reason in frame["reason"]] == ["fixed", "fixed", "rest"]
+
+
+@pytest.fixture(scope="module")
+def measured() -> pl.DataFrame:
+    """The public measurements; tests that use them are skipped without."""
+    path = served_csv()
+    if path is None:
+        pytest.skip(f"no public measurements: {DATA} names no folder")
+    return compared(path)
+
+
+def test_no_measurement_is_below_the_bound(measured: pl.DataFrame) -> None:
+    """Times of all runs whose weights and caches fit; few do not fit."""
+    fit = measured.filter("fits")
+    below = fit.filter(
+        (pl.col("tpot_s") < pl.col("tpot_bound_s")) | (pl.col("ttft_s") < pl.col("ttft_bound_s"))
+    )
+    assert below["id"].to_list() == []
+    assert len(fit) >= 2416
+
+
+def test_the_page_is_that_of_the_measurements(measured: pl.DataFrame) -> None:
+    """`python docs/build` would change nothing."""
+    assert SERVED.read_text(encoding="utf-8") == served_page(measured)

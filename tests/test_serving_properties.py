@@ -1,0 +1,165 @@
+"""Random sweeps of whole models against an independent model in exact rational arithmetic."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import random_serving
+import serving_oracle
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from random_sweeps import BITS, check
+from serving_tables import differences, expected_rows, kind_of, sweep_of
+
+from rooflines.serving.layers import kernel_rows, whole_kernel_rows
+from rooflines.serving.rows import step_rows, whole_step_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rooflines.model.columns import Column
+
+ULPS = 1e-12
+SUMMED = (
+    *("flops", "weight_bytes", "cache_bytes", "activation_bytes", "memory_bytes", "network_bytes"),
+    *("t_math_s", "t_memory_s", "t_activation_s", "t_network_s", "t_ops_s", "t_estimate_s"),
+)
+"""Columns that a row has as the sum over its kernels."""
+
+
+@check(150)
+@given(config=random_serving.configs())
+def test_every_row_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) -> None:
+    """Keys, order, bound, fits and largest batch are equal, amounts and times to 1e-12."""
+    truth = [row for row in expected_rows(config) if row.values is not None]
+    table = step_rows(sweep_of(config)).collect()
+    assert table.height == len(truth)
+    for found, row in zip(table.iter_rows(named=True), truth, strict=True):
+        exact = {**row.keys, **(row.values or {})}
+        assert exact.keys() == found.keys()
+        assert differences(found, exact) == [], row.keys
+
+
+@check(100)
+@given(config=random_serving.configs())
+def test_every_kernel_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) -> None:
+    """Every kernel of every row is there, with its amounts, times and bound."""
+    (sweep,) = config["model-sweeps"].values()
+    table = kernel_rows(sweep_of(config)).collect()
+    keys = [*keys_of(table), "group"]
+    truth = {
+        tuple(row[key] for key in keys): row
+        for row in serving_oracle.layer_rows(sweep, {}, config["chips"], BITS)
+    }
+    found = {tuple(row[key] for key in keys): row for row in table.iter_rows(named=True)}
+    assert len(found) == table.height
+    assert found.keys() == truth.keys()
+    for key, row in found.items():
+        assert row.keys() == truth[key].keys() - {"t_lower_s"}
+        assert differences(row, truth[key]) == [], key
+
+
+def keys_of(kernels: pl.DataFrame) -> list[str]:
+    """The columns before `group`: what names a row of the sweep."""
+    return kernels.columns[: kernels.columns.index("group")]
+
+
+@check(150)
+@given(config=random_serving.configs())
+def test_rows_without_a_place_are_skipped_with_a_reason(config: dict[str, Any]) -> None:
+    """As many as are asked for and not there; each reason holds for as many rows as it counts."""
+    truth = [row for row in expected_rows(config) if row.values is None]
+    skipped = sweep_of(config).skipped
+    assert sum(each.rows for each in skipped) == len(truth)
+    holding: defaultdict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
+    for row in truth:
+        for reason in row.reasons:
+            holding[reason][row.keys["model"], row.keys["split"], row.keys["chip"]] += 1
+    for each in skipped:
+        wanted = (each.model, each.split, each.chip)
+        held = sum(
+            count
+            for keys, count in holding[kind_of(each.reason)].items()
+            if all(want in (None, key) for want, key in zip(wanted, keys, strict=True))
+        )
+        assert 0 < each.rows <= held, each
+
+
+@check(100)
+@given(config=random_serving.configs(), data=st.data())
+def test_slices_in_order_are_the_whole(config: dict[str, Any], data: st.DataObject) -> None:
+    """Of steps, of their kernels, and of both as they are written."""
+    sweep = sweep_of(config)
+    cuts = data.draw(st.lists(st.integers(0, sweep.rows), max_size=4))
+    edges = [0, *sorted(cuts), sweep.rows]
+    pieces = [(low, high) for low, high in pairwise(edges) if low < high]
+    whole, kernels = step_rows(sweep).collect(), kernel_rows(sweep).collect()
+    names = whole.columns
+    assert_same(pl.concat(step_rows(sweep, *piece).collect() for piece in pieces), whole)
+    assert_same(pl.concat(plain(whole_step_rows(sweep, names, *piece)) for piece in pieces), whole)
+    order = [*keys_of(kernels), "group"]
+    for written in (kernel_rows, whole_kernel_rows):
+        parts = pl.concat(plain(written(sweep, *piece)) for piece in pieces)
+        assert_same(parts.sort(order), plain(kernels.lazy()).sort(order))
+
+
+def plain(frame: pl.LazyFrame) -> pl.DataFrame:
+    """A table with its texts as String."""
+    return frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String)).collect()
+
+
+def assert_same(found: pl.DataFrame, expected: pl.DataFrame) -> None:
+    """Demand equal rows, to the last bit."""
+    assert_frame_equal(plain(found.lazy()), plain(expected.lazy()), check_exact=True)
+
+
+@check(100)
+@given(config=random_serving.configs())
+def test_laws_of_random_rows(config: dict[str, Any]) -> None:
+    """Lower <= ops <= upper; finite; null only where the column says so; shares up to 1."""
+    sweep = sweep_of(config)
+    table, kernels = step_rows(sweep).collect(), kernel_rows(sweep).collect()
+    assert (table["t_lower_s"] <= table["t_ops_s"] * (1 + ULPS)).all()
+    assert (table["t_ops_s"] <= table["t_upper_s"] * (1 + ULPS)).all()
+    assert (kernels["t_ops_s"] <= kernels["t_upper_s"] * (1 + ULPS)).all()
+    for name in ("mfu", "mbu", "mfu_ops", "mbu_ops"):
+        assert table[name].is_between(0, 1 + ULPS).all()
+    check_values(table, sweep.columns)
+    check_values(kernels, sweep.layer_columns)
+
+
+def check_values(table: pl.DataFrame, columns: Iterable[Column]) -> None:
+    """Demand the documented columns in order, finite numbers, and documented nulls only."""
+    columns = list(columns)
+    assert table.columns == [column.name for column in columns]
+    for column in columns:
+        values = table[column.name]
+        assert values.null_count() == 0 or column.null, column.name
+        if values.dtype.is_float():
+            assert values.drop_nulls().is_finite().all(), column.name
+
+
+@check(100)
+@given(config=random_serving.configs())
+def test_a_row_is_the_sum_of_its_kernels(config: dict[str, Any]) -> None:
+    """Of each, as many as the model has layers of it."""
+    sweep = sweep_of(config)
+    table, kernels = plain(step_rows(sweep)), plain(kernel_rows(sweep))
+    keys = keys_of(kernels)
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    for row in kernels.iter_rows(named=True):
+        found[tuple(row[key] for key in keys)].append(row)
+    for row in table.iter_rows(named=True):
+        parts = found.pop(tuple(row[key] for key in keys))
+        for name in SUMMED:
+            values = [part["count"] * part[name] for part in parts if part[name] is not None]
+            if len(values) < len(parts):
+                assert row[name] is None, name
+            else:
+                assert math.isclose(math.fsum(values), row[name], rel_tol=ULPS), name
+    assert not found

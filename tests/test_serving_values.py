@@ -1,0 +1,228 @@
+"""Worked values of whole models come out of the tables, and kernels are operations.
+
+The published values leave the latencies of hops out.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import polars as pl
+import pytest
+from comparison import same
+from polars.testing import assert_frame_equal
+from serving_tables import sweep_of
+from test_serving_worked import DEEPSEEK, FP8, INT8, LLAMA, MXFP4, ON_H100, ON_V5E, OWN
+
+import rooflines
+from rooflines.serving.layers import kernel_rows
+from rooflines.serving.rows import step_rows
+
+
+def rows_of(sweep: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a sweep."""
+    config = {"model-sweeps": {"worked": sweep}, "chips": OWN}
+    return step_rows(sweep_of(config)).collect().to_dicts()
+
+
+def row_of(sweep: dict[str, Any]) -> dict[str, Any]:
+    """The only row of a sweep."""
+    (row,) = rows_of(sweep)
+    return row
+
+
+def bounds_of(sweep: dict[str, Any], context: int, *batches: int) -> list[str]:
+    """The bounds of batches of one context."""
+    return [row["bound"] for row in rows_of({**sweep, "grid": {"B": batches, "S": context}})]
+
+
+def ms(row: dict[str, Any], *names: str, digits: int = 4) -> list[str]:
+    """Times of a row in milliseconds."""
+    return [f"{row[name] * 1e3:.{digits}f}" for name in names]
+
+
+RESOURCES = ("t_math_s", "t_memory_s", "t_network_s")
+
+
+def test_decode_of_llama_on_eight_h100() -> None:
+    """Llama 3.1 70B in bf16, tp 8, 64 sequences of 8,192 tokens: work, times, footprint."""
+    row = row_of(ON_H100)
+    assert f"{8 * row['flops']:.5e}" == "1.02706e+13"
+    assert 8 * row["weight_bytes"] == 139_003_428_864
+    assert 8 * row["cache_bytes"] == 171_798_691_840
+    assert f"{row['network_bytes']:.5e}" == "2.93601e+08"
+    assert ms(row, *RESOURCES) == ["1.2981", "11.5971", "0.6524"]
+    assert ms(row, "t_lower_s", digits=3) == ["11.597"]
+    assert row["bound"] == "memory"
+    assert f"{row['tokens_per_s_per_chip']:.1f}" == "689.8"
+    assert f"{row['footprint_bytes'] / 1e9:.2f}" == "39.11"
+    assert (row["fits"], row["max_B"]) == (True, 185)
+
+
+def test_the_largest_batch_of_llama_within_15_ms() -> None:
+    """97 sequences on eight H100."""
+    rows = rows_of({**ON_H100, "grid": {"B": [97, 98], "S": 8192}})
+    assert [row["t_lower_s"] <= 0.015 for row in rows] == [True, False]
+
+
+def test_the_last_batch_that_fits_is_the_largest_one() -> None:
+    """185 sequences of 8,192 tokens on eight H100."""
+    rows = rows_of({**ON_H100, "grid": {"B": [185, 186], "S": 8192}})
+    assert [row["fits"] for row in rows] == [True, False]
+
+
+def test_decode_of_llama_on_sixteen_v5e() -> None:
+    """The cache spread over all 16 chips; the network as by heads, without the all-to-alls."""
+    row = row_of({**ON_V5E, "splits": [{"tp": 16}], "cache_split": "batch"})
+    assert f"{16 * row['flops']:.4e}" == "5.1353e+12"
+    assert 16 * row["weight_bytes"] == 69_501_714_432
+    assert 16 * row["cache_bytes"] == 42_949_672_960
+    assert ms(row, *RESOURCES[:2]) == ["1.6292", "8.5815"]
+    assert ms(row, "t_lower_s", digits=3) == ["8.581"]
+    assert f"{row['tokens_per_s_per_chip']:.1f}" == "233.1"
+    assert f"{row['footprint_bytes'] / 1e9:.2f}" == "7.09"
+    assert row["max_B"] == 138
+    for axes in (16, "4x4"):
+        heads = row_of({**ON_V5E, "splits": [{"tp": axes}]})
+        assert f"{heads['network_bytes']:.5e}" == "1.57286e+08"
+        assert ms(heads, "t_network_s") == ["1.7476"]
+        assert ms(heads, "t_memory_s", digits=2) == ["11.86"]
+        assert f"{heads['footprint_bytes'] / 1e9:.2f}" == "9.78"
+        assert heads["max_B"] == 69
+
+
+@pytest.mark.parametrize(
+    ("context", "critical"), [(128, 324), (1024, 963), (1400, 5669), (1476, 477_356)]
+)
+def test_critical_batches_of_llama(context: int, critical: int) -> None:
+    """The bound changes from memory to compute exactly there."""
+    assert bounds_of(ON_H100, context, critical - 1, critical) == ["memory", "compute"]
+
+
+def test_no_batch_of_long_contexts_is_compute_bound() -> None:
+    """Llama 3.1 70B: from 1,477 tokens on; 295.2 sequences is the rule without contexts."""
+    assert bounds_of(ON_H100, 1477, 10**9) == bounds_of(ON_H100, 8192, 10**9) == ["memory"]
+    row = row_of({**ON_H100, "grid": {"B": 1, "S": 1}})
+    assert f"{row['t_memory_s'] / row['t_math_s']:.1f}" == "295.2"
+
+
+@pytest.mark.parametrize(("context", "critical"), [(128, 1572), (1024, 7122)])
+def test_critical_batches_of_gpt_oss(context: int, critical: int) -> None:
+    """One H200, experts in MXFP4; never at 8,192 tokens."""
+    sweep = {"models": ["gpt-oss-120b"], "chips": ["h200"], "dtypes": [MXFP4]}
+    assert bounds_of(sweep, context, critical - 1, critical) == ["memory", "compute"]
+    assert bounds_of(sweep, 8192, 10**9) == ["memory"]
+
+
+def test_prefill_of_llama() -> None:
+    """8,192 tokens on eight H100: 152.9 ms of math, 83.5 ms of network, compute-bound."""
+    row = row_of({**ON_H100, "phase": "prefill", "grid": {"B": 1, "S": 8192}})
+    assert f"{8 * row['flops']:.5e}" == "1.20948e+15"
+    assert ms(row, "t_math_s", "t_network_s", digits=1) == ["152.9", "83.5"]
+    assert row["bound"] == "compute"
+
+
+def test_decode_of_deepseek_on_128_chips() -> None:
+    """Experts shared by all, the rest replicated: the all-to-all binds, 5,051 tokens/s per chip."""
+    splits = [{"tp": 1, "dp": 128, "ep": 128}]
+    row = row_of({**DEEPSEEK, "splits": splits, "grid": {"B": 128 * 128, "S": 4096}})
+    assert ms(row, *RESOURCES, digits=3) == ["13.745", "11.857", "25.344"]
+    assert f"{row['network_bytes']:.5e}" == "1.26719e+09"
+    assert row["bound"] == "network"
+    assert f"{row['tokens_per_s_per_chip']:.0f}" == "5051"
+
+
+def test_few_tokens_touch_their_experts_to_the_last_digit() -> None:
+    """One token of a million experts touches exactly one, two touch 2 - 1e-6: no cancellation."""
+    moe = {"E": 10**6, "k": 1, "Fe": 1}
+    model = {"name": "sparse", "layers": 1, "D": 1, "V": 1, "moe": moe}
+    model["attention"] = {"N": 1, "K": 1, "H": 1}
+    sweep = {"models": [model], "chips": ["h100"], "dtypes": ["fp8"]}
+    config = {"model-sweeps": {"one": {**sweep, "grid": {"B": [1, 2], "S": 1}}}, "chips": OWN}
+    experts = kernel_rows(sweep_of(config)).filter(pl.col("group") == "experts").collect()
+    one, two = experts["weight_bytes"]
+    assert abs(Fraction(one) / 3 - 1) < Fraction(1, 10**15)
+    assert abs(Fraction(two) / 3 - 2 + Fraction(1, 10**6)) < Fraction(1, 10**15)
+
+
+def test_kernels_have_estimates_where_their_dtype_has_a_calibration() -> None:
+    """Attention in bf16 has none on a chip calibrated in fp8, so the step has none."""
+    calibration = {"fp8": {"math": 0.7, "memory": 0.8, "network": 0.6}}
+    chips = {"fitted": {"base": "h100-sxm", "calibration": calibration}}
+    sweep = {**LLAMA, "chips": ["fitted"], "dtypes": [FP8], "grid": {"B": 8, "S": 100}}
+    checked = sweep_of({"model-sweeps": {"one": sweep}, "chips": chips})
+    kernels = kernel_rows(checked).filter(pl.col("t_estimate_s").is_null()).collect()
+    assert kernels["group"].to_list() == ["attention"]
+    assert step_rows(checked).collect()["t_estimate_s"].to_list() == [None]
+
+
+def test_a_row_alone_is_that_of_the_whole_to_the_last_bit() -> None:
+    """Quotients do not depend on how a table is cut."""
+    sizes = {"B": 49, "S": {"from": 100, "to": 2000, "step": 100}}
+    sweep = sweep_of({"model-sweeps": {"one": {**ON_H100, "grid": sizes}}, "chips": OWN})
+    alone = [step_rows(sweep, row, row + 1).collect() for row in range(sweep.rows)]
+    assert_frame_equal(pl.concat(alone), step_rows(sweep).collect(), check_exact=True)
+
+
+# ---------------------------------------------------------------- kernels are operations
+
+SHARDINGS = {"qkv": "column", "o": "contracting/all-reduce", "unembed": "column"}
+SHARDINGS["down"] = SHARDINGS["o"]
+SHAPES = {
+    "qkv": {"D": 8192, "F": (64 + 2 * 8) * 128},
+    "o": {"D": 64 * 128, "F": 8192},
+    "down": {"D": 28672, "F": 8192},
+    "unembed": {"D": 8192, "F": 128_256},
+}
+FITTED = {"math": 0.7, "memory": 0.8, "network": 0.6, "overhead_s": 4e-6}
+CHIPS = {
+    "hops": {
+        "base": "h100-sxm",
+        "networks.nvlink.hop_latency_s": 4e-6,
+        "networks.nvlink.typical_hop_latency_s": 9e-6,
+        "calibration": {"bf16": FITTED},
+    },
+    "torus": {"base": "tpu-v5e", "calibration": {"bf16": FITTED}},
+}
+EFFICIENCY = {"math": 0.9, "memory": 0.85, "network": 0.75}
+SPLITS = [("hops", 2), ("hops", 8), ("torus", 4), ("torus", 16), ("torus", "4x4")]
+
+
+@pytest.mark.parametrize("weights", ["bf16", "int8"])
+@pytest.mark.parametrize(("chip", "tp"), SPLITS)
+@pytest.mark.parametrize("group", SHAPES)
+def test_kernels_of_matrices_are_matmuls(
+    group: str, chip: str, tp: int | str, weights: str
+) -> None:
+    """The same bytes, times and estimates, for every batch, as of a split matmul."""
+    batches, same_for_both = [1, 48, 5000], {"chips": [chip], "efficiency": EFFICIENCY}
+    steps: dict[str, Any] = {
+        **LLAMA,
+        **same_for_both,
+        "splits": [{"tp": tp}],
+        "dtypes": [{**INT8, "weights": weights}],
+        "grid": {"B": batches, "S": 100},
+    }
+    matmuls: dict[str, Any] = {
+        "operation": "matmul",
+        **same_for_both,
+        "sharding": SHARDINGS[group],
+        "shards": [tp],
+        "dtypes": [{"x": "bf16", "w": weights, "out": "bf16", "compute": "bf16"}],
+        "grid": {"B": batches, **SHAPES[group]},
+    }
+    kernels = kernel_rows(sweep_of({"model-sweeps": {"one": steps}, "chips": CHIPS}))
+    found = kernels.filter(pl.col("group") == group).collect()
+    config = {"sweeps": {"one": matmuls}, "chips": CHIPS, "charts": []}
+    expected = rooflines.rows(rooflines.load_config(config), "one").collect()
+    assert found["B"].to_list() == expected["B"].to_list() == batches
+    found = found.with_columns(
+        memory_bytes=pl.col("weight_bytes") + pl.col("activation_bytes"),
+        t_memory_s=pl.col("t_memory_s") + pl.col("t_activation_s"),
+    )
+    for name in ("flops", "memory_bytes", "network_bytes", *RESOURCES, "t_estimate_s"):
+        for one, other in zip(found[name], expected[name], strict=True):
+            assert same(one, Fraction(other)), name
+    assert found["t_ops_s"].to_list() == pytest.approx(expected["t_lower_s"].to_list(), rel=1e-12)
+    assert found["bound"].to_list() == expected["bound"].to_list()
