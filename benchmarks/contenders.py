@@ -14,7 +14,6 @@ import math
 import os
 import sys
 import time
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -224,11 +223,8 @@ def rooflines_written(
     from rooflines.sweep.rows import whole_rows  # noqa: PLC0415
     from rooflines.sweep.table import as_stored  # noqa: PLC0415
 
-    wanted = replace(sweep, config=sweep.config.model_copy(update={"floats": floats}))
-    frame = as_stored(
-        wanted,
-        whole_rows(wanted, [column.name for column in table_columns(sweep.op.dims)], 0, sweep.rows),
-    )
+    names = [column.name for column in table_columns(sweep.op.dims)]
+    frame = as_stored(whole_rows(sweep, names, 0, sweep.rows), floats)
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
         frame.sink_parquet(
             path, row_group_size=ROW_GROUP_ROWS, data_page_size=PAGE_BYTES, **options

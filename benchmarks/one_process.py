@@ -11,7 +11,6 @@ from rooflines import load_config, thresholds
 from rooflines.results.table_index import write_index
 from rooflines.run.jobs import write_part, write_skipped, write_thresholds
 from rooflines.run.plan import plan
-from rooflines.run.workflow import index_spec
 
 
 def main() -> None:
@@ -32,7 +31,7 @@ def main() -> None:
         work.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv"
     )
     write_skipped(work.skipped_spec, results / "skipped.csv")
-    write_index(index_spec(work.parts), results / "tables" / "index.csv")
+    write_index(work.tables.index_spec(), results / "tables" / "index.csv")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from rooflines.api import chips as chips
     from rooflines.api import columns as columns
     from rooflines.api import dtypes as dtypes
+    from rooflines.api import model_layers as model_layers
+    from rooflines.api import model_rows as model_rows
     from rooflines.api import model_shapes as model_shapes
+    from rooflines.api import model_thresholds as model_thresholds
     from rooflines.api import rows as rows
     from rooflines.api import skipped as skipped
     from rooflines.api import thresholds as thresholds
@@ -41,7 +44,19 @@ if TYPE_CHECKING:
 
 HOMES = {
     **dict.fromkeys(
-        ("chips", "columns", "dtypes", "model_shapes", "rows", "skipped", "thresholds"), "api"
+        (
+            "chips",
+            "columns",
+            "dtypes",
+            "model_layers",
+            "model_rows",
+            "model_shapes",
+            "model_thresholds",
+            "rows",
+            "skipped",
+            "thresholds",
+        ),
+        "api",
     ),
     **dict.fromkeys(("PlausibilityWarning", "RooflinesError"), "basics.errors"),
     **dict.fromkeys(("Config", "load_config"), "config"),

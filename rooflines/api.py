@@ -13,14 +13,35 @@ from rooflines.catalogue.parts import numbers_with_sources
 from rooflines.critical.thresholds import all_thresholds
 from rooflines.model import columns as dictionary
 from rooflines.model.operation import OPERANDS
+from rooflines.model.step_columns import (
+    REQUEST_COLUMNS,
+    layer_columns,
+    step_columns,
+    step_threshold_columns,
+)
 from rooflines.models.table import shape_rows
 from rooflines.results.model_shapes import shapes_frame
-from rooflines.sweep.table import skipped_rows, table
+from rooflines.serving.critical import all_step_thresholds
+from rooflines.serving.recipes import skipped_step_records
+from rooflines.serving.table import layer_table, model_table
+from rooflines.sweep.recipes import skipped_records
+from rooflines.sweep.table import skipped_frame, table
 
 if TYPE_CHECKING:
     from rooflines.config import Config
 
-__all__ = ["chips", "columns", "dtypes", "model_shapes", "rows", "skipped", "thresholds"]
+__all__ = [
+    "chips",
+    "columns",
+    "dtypes",
+    "model_layers",
+    "model_rows",
+    "model_shapes",
+    "model_thresholds",
+    "rows",
+    "skipped",
+    "thresholds",
+]
 
 
 def rows(config: Config, sweep: str) -> pl.LazyFrame:
@@ -57,9 +78,66 @@ def thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
     return all_thresholds(list(config.sweeps.values()) if sweep is None else [config.sweep(sweep)])
 
 
+def model_rows(config: Config, sweep: str) -> pl.LazyFrame:
+    """The rows of a sweep of whole models, not yet computed.
+
+    Args:
+        config: From `load_config`.
+        sweep: The sweep's name.
+
+    Returns:
+        A lazy frame with the columns of the table that the workflow would write, in its order;
+        `columns()` explains them. Works and footprints are those of one chip.
+
+    Raises:
+        RooflinesError: There is no such sweep.
+    """
+    return model_table(config.model_sweep(sweep))
+
+
+def model_layers(config: Config, sweep: str) -> pl.LazyFrame:
+    """The kernels of a sweep of whole models, not yet computed.
+
+    Args:
+        config: From `load_config`.
+        sweep: The sweep's name.
+
+    Returns:
+        A row for each kernel of each row of `model_rows`, with values of one layer: the row is the
+        sum of `count` times these. `columns()` explains the columns.
+
+    Raises:
+        RooflinesError: There is no such sweep.
+    """
+    return layer_table(config.model_sweep(sweep))
+
+
+def model_thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
+    """Critical batches and contexts of whole models, and the fewest chips that hold them.
+
+    Args:
+        config: From `load_config`.
+        sweep: A sweep's name; all of them by default.
+
+    Returns:
+        A row for each combination of fixed values and each axis solved for; `columns()` explains
+        the columns.
+
+    Raises:
+        RooflinesError: There is no such sweep.
+    """
+    sweeps = config.model_sweeps.values() if sweep is None else [config.model_sweep(sweep)]
+    return all_step_thresholds(list(sweeps))
+
+
 def skipped(config: Config) -> pl.DataFrame:
-    """Rows that the sweeps ask for but a chip does not support, with the reason; may be empty."""
-    return skipped_rows(config.sweeps.values())
+    """Rows that the sweeps ask for but cannot have, with the reason; may be empty."""
+    return skipped_frame(
+        [
+            *skipped_records(config.sweeps.values()),
+            *skipped_step_records(config.model_sweeps.values()),
+        ]
+    )
 
 
 def model_shapes() -> pl.DataFrame:
@@ -150,13 +228,16 @@ def columns() -> pl.DataFrame:
     """The column dictionary.
 
     Returns:
-        `file` (table, thresholds, skipped, summary or model-shapes), `column`, `unit`,
-        `meaning`, `null` (its meaning).
+        `file` (table, thresholds, models, layers, model-thresholds, skipped, summary or
+        model-shapes), `column`, `unit`, `meaning`, `null` (its meaning).
     """
     dims = ("B", "D", "F")
     files = {
         "table": dictionary.table_columns(dims),
         "thresholds": dictionary.threshold_columns(dims),
+        "models": (*step_columns(new_tokens=True), *REQUEST_COLUMNS),
+        "layers": layer_columns(new_tokens=True),
+        "model-thresholds": step_threshold_columns(new_tokens=True),
         "skipped": dictionary.SKIPPED,
         "summary": dictionary.SUMMARY,
         "model-shapes": dictionary.MODEL_SHAPES,

@@ -1,4 +1,4 @@
-"""A validated config: its sweeps, chips and charts."""
+"""A validated config: its sweeps, of operations and of whole models, chips and charts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rooflines.basics.errors import (
     Mistakes,
@@ -33,7 +33,10 @@ from rooflines.catalogue.chips import (
 from rooflines.catalogue.forms import checked_name, understood
 from rooflines.catalogue.plausibility import doubts
 from rooflines.charts.choice import choose
+from rooflines.models.resolve import models_of
+from rooflines.serving.sweep import checked_model_sweep, too_long
 from rooflines.settings.charts import ChartConfig, understood_chart
+from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.settings.schema import ConfigFile, SweepConfig
 from rooflines.sweep.checks import checked_sweep
 
@@ -41,14 +44,21 @@ if TYPE_CHECKING:
     from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip
     from rooflines.charts.chart import Spec
+    from rooflines.models.model import Model
+    from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
 __all__ = ["DEFAULT_CONFIG", "Config", "load_config"]
 
 DEFAULT_CONFIG = CONFIG_DIR / "config.yaml"
 
-MOST_THRESHOLDS = 5_000_000
-"""Thresholds of all sweeps of a config [1]: one file holds them."""
+MOST_THRESHOLDS, MOST_MODEL_THRESHOLDS = 5_000_000, 1_000_000
+"""Thresholds of all sweeps of a config, of operations and of whole models [1]: a file holds each.
+
+Those of models are solved one by one, and take a gigabyte then.
+"""
+
+AnySweep = TypeVar("AnySweep")
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,48 +67,59 @@ class Config:
 
     Attributes:
         file: Its name in messages.
-        sweeps: The sweeps by name.
+        sweeps: The sweeps of operations by name.
+        model_sweeps: The sweeps of whole models by name.
         chips: All chips by id, those of the catalogue and the config's own.
         charts: The charts to draw, all choices made.
     """
 
     file: str
     sweeps: Mapping[str, Sweep]
+    model_sweeps: Mapping[str, ModelSweep]
     chips: Mapping[str, Chip]
     charts: tuple[Spec, ...]
 
     def __repr__(self) -> str:
         """Its sweeps, a line each, and its number of charts."""
-        rows = sum(sweep.rows for sweep in self.sweeps.values())
+        sweeps: list[Sweep | ModelSweep]
+        sweeps = [*self.sweeps.values(), *self.model_sweeps.values()]
+        rows = sum(sweep.rows for sweep in sweeps)
         head = (
-            f"<Config {self.file}: {counted(len(self.sweeps), 'sweep')}, "
+            f"<Config {self.file}: {counted(len(sweeps), 'sweep')}, "
             f"{counted(rows, 'row')}, {counted(len(self.charts), 'chart')}>"
         )
-        return abridged(head, map(repr, self.sweeps.values()))
+        return abridged(head, map(repr, sweeps))
 
     def sweep(self, name: str) -> Sweep:
-        """One of the sweeps.
+        """One of the sweeps of operations.
 
         Raises:
             RooflinesError: There is none of that name.
         """
-        if name not in self.sweeps:
-            fix = f"use one of {', '.join(self.sweeps)}"
-            raise RooflinesError(
-                "sweeps",
-                f"has no {quote(name)}",
-                fix,
-                close=close_to(name, self.sweeps),
-                file=self.file,
-            )
-        return self.sweeps[name]
+        return self._one("sweeps", self.sweeps, name)
+
+    def model_sweep(self, name: str) -> ModelSweep:
+        """One of the sweeps of whole models.
+
+        Raises:
+            RooflinesError: There is none of that name.
+        """
+        return self._one("model-sweeps", self.model_sweeps, name)
+
+    def _one(self, key: str, sweeps: Mapping[str, AnySweep], name: str) -> AnySweep:
+        if name not in sweeps:
+            fix = f"use one of {', '.join(sweeps)}" if sweeps else f"describe it under `{key}:`"
+            close = close_to(name, sweeps)
+            raise RooflinesError(key, f"has no {quote(name)}", fix, close=close, file=self.file)
+        return sweeps[name]
 
 
 def load_config(source: str | Path | Mapping[str, Any] | None = None) -> Config:
     """The config in a file or a mapping.
 
     Args:
-        source: A path, a mapping of the same form, or None for the default config.
+        source: A path, a mapping of the same form, or None for the default config. Paths in a file
+            start at its folder, paths in a mapping at the working folder.
 
     Returns:
         The config, fully validated: what it describes can be computed.
@@ -108,17 +129,18 @@ def load_config(source: str | Path | Mapping[str, Any] | None = None) -> Config:
             to fix it.
 
     Warns:
-        PlausibilityWarning: A number of one of its own chips is probably a slip.
+        PlausibilityWarning: A number of one of its own chips is probably a slip, or a context is
+            longer than a model is trained for.
     """
     line_of = None
     if isinstance(source, Mapping):
         with placed(file="config"):
-            config, unlikely = _understood("config", source)
+            config, unlikely = _understood("config", source, Path())
     else:
         path = DEFAULT_CONFIG if source is None else Path(source)
         content, line_of = read_yaml(path), Lines(path).of
         with in_file(path):
-            config, unlikely = _understood(str(path), content)
+            config, unlikely = _understood(str(path), content, path.parent)
     for doubt in unlikely:
         warnings.warn(
             str(doubt.within(file=config.file, line_of=line_of)), PlausibilityWarning, stacklevel=2
@@ -126,41 +148,94 @@ def load_config(source: str | Path | Mapping[str, Any] | None = None) -> Config:
     return config
 
 
-def _check_thresholds(solutions: int) -> None:
-    if solutions > MOST_THRESHOLDS:
+def _check_thresholds(solutions: int, most: int) -> None:
+    if solutions > most:
         fix = "solve for fewer dimensions, for nothing with [], or choose fewer of the other sizes"
         raise RooflinesError(
             "thresholds",
-            f"makes {solutions:,} thresholds, more than the {MOST_THRESHOLDS:,} that one file "
-            "holds",
+            f"makes {solutions:,} thresholds, more than the {most:,} that one file holds",
             fix,
         )
 
 
-def _understood(file: str, content: object) -> tuple[Config, list[RooflinesError]]:
-    """The config, and likely slips in it."""
-    sweeps: dict[str, Sweep] = {}
+def _understood(file: str, content: object, folder: Path) -> tuple[Config, list[RooflinesError]]:
+    """The config, and likely slips in it.
+
+    Args:
+        file: Its name in messages.
+        content: What it holds.
+        folder: Where its paths start.
+    """
     with Mistakes() as mistakes:
         top = understood(ConfigFile, content, mistakes)
+        if not top.refused & {"sweeps", "model_sweeps"} and not top.sweeps | top.model_sweeps:
+            problem = "has no sweeps, so there is nothing to compute"
+            mistakes.add(RooflinesError("", problem, "describe one under `sweeps:`"))
         chips, unlikely = _all_chips(top, mistakes)
-        calibrations = _all_calibrations(top, mistakes)
+        calibrations = _all_calibrations(top, folder, mistakes)
         with mistakes.at("sweeps") as part:
-            for name, sweep in top.sweeps.items():
-                with part.at(str(name)) as own:
-                    with own.at():
-                        checked_name(name)
-                    config = understood(SweepConfig, sweep, own)
-                    if "chips" in top.refused:
-                        config = config.refusing("chips")
-                    checked = checked_sweep(name, config, chips, dtype_entries(), calibrations)
-                    _check_thresholds(sum(each.solutions() for each in (*sweeps.values(), checked)))
-                    own.check()
-                    sweeps[name] = checked
+            sweeps = _sweeps(top, chips, calibrations, part)
+        with mistakes.at("model-sweeps") as part:
+            model_sweeps = _model_sweeps(top, chips, folder, part)
         with mistakes.at("charts") as part:
             charts = _understood_charts(top.charts, part)
             refused = [name for name in top.sweeps if name not in sweeps]
             specs = choose(charts, sweeps, refused)
-    return Config(file, sweeps, chips, specs), unlikely
+    unlikely += [
+        doubt.within(f"model-sweeps.{name}")
+        for name, sweep in model_sweeps.items()
+        for doubt in too_long(sweep)
+    ]
+    return Config(file, sweeps, model_sweeps, chips, specs), unlikely
+
+
+def _sweeps(
+    top: ConfigFile, chips: Partial[Chip], calibrations: Calibrations | None, mistakes: Mistakes
+) -> dict[str, Sweep]:
+    """The valid sweeps of operations."""
+    sweeps: dict[str, Sweep] = {}
+    for name, sweep in top.sweeps.items():
+        with mistakes.at(str(name)) as own:
+            with own.at():
+                checked_name(name)
+            config = understood(SweepConfig, sweep, own)
+            if "chips" in top.refused:
+                config = config.refusing("chips")
+            if calibrations is None:
+                config = config.refusing("calibration")
+            fits = calibrations or shipped_calibrations()
+            checked = checked_sweep(name, config, chips, dtype_entries(), fits)
+            solutions = sum(each.solutions() for each in (*sweeps.values(), checked))
+            _check_thresholds(solutions, MOST_THRESHOLDS)
+            own.check()
+            sweeps[name] = checked
+    return sweeps
+
+
+def _model_sweeps(
+    top: ConfigFile, chips: Partial[Chip], folder: Path, mistakes: Mistakes
+) -> dict[str, ModelSweep]:
+    """The valid sweeps of whole models."""
+    sweeps: dict[str, ModelSweep] = {}
+    for name, sweep in top.model_sweeps.items():
+        with mistakes.at(str(name)) as own:
+            with own.at():
+                checked_name(name)
+                if "sweeps" not in top.refused and name in top.sweeps:
+                    fix = "choose another name: both have folders of it"
+                    raise RooflinesError("", "is the name of a sweep of operations, too", fix)
+            config = understood(ModelSweepConfig, sweep, own)
+            if "chips" in top.refused:
+                config = config.refusing("chips")
+            models: dict[str, Model] = {}
+            with own.at("models"):
+                models = models_of(config.models, folder)
+            checked = checked_model_sweep(name, config, models, chips, dtype_entries())
+            solved = sum(each.solutions() for each in (*sweeps.values(), checked))
+            _check_thresholds(solved, MOST_MODEL_THRESHOLDS)
+            own.check()
+            sweeps[name] = checked
+    return sweeps
 
 
 def _all_chips(top: ConfigFile, mistakes: Mistakes) -> tuple[Partial[Chip], list[RooflinesError]]:
@@ -187,14 +262,14 @@ def _all_chips(top: ConfigFile, mistakes: Mistakes) -> tuple[Partial[Chip], list
     return Partial({**catalogue, **own}, own.refused), unlikely
 
 
-def _all_calibrations(top: ConfigFile, mistakes: Mistakes) -> Calibrations:
-    """The calibrations of the package and of the config's files, which win."""
+def _all_calibrations(top: ConfigFile, folder: Path, mistakes: Mistakes) -> Calibrations | None:
+    """The calibrations of the package and of the config's files, which win; None if one fails."""
     parts = [shipped_calibrations()]
     with mistakes.at("calibrations") as part:
         for index, path in enumerate(top.calibrations):
             with part.at(f"[{index}]"):
-                parts.append(read_calibrations(path))
-    return joined_calibrations(parts)
+                parts.append(read_calibrations(folder / path))
+    return joined_calibrations(parts) if len(parts) == 1 + len(top.calibrations) else None
 
 
 def _understood_charts(charts: object, mistakes: Mistakes) -> str | list[ChartConfig | None]:

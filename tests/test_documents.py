@@ -14,6 +14,9 @@ from gallery import charts_of, digests, with_gallery
 from rooflines import charts
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.catalogue.entries import Chip, Network, Peak
+from rooflines.models.dtypes import StepDtypes
+from rooflines.models.split import Split
+from rooflines.settings.model_sweeps import ModelSweepConfig, Prices, Request, Targets
 from rooflines.settings.schema import ConfigFile, SweepConfig
 
 if TYPE_CHECKING:
@@ -64,6 +67,23 @@ def test_the_default_config_is_valid_by_the_schema(
     ]
 
 
+MODEL_SWEEP = {
+    "models": ["llama-3.1-8b"],
+    "grid": {"B": 1, "S": 1},
+    "dtypes": ["bf16"],
+    "chips": ["h100-sxm"],
+}
+
+
+def test_a_config_of_model_sweeps_alone_is_valid_by_the_schema(
+    validator: jsonschema.Draft202012Validator,
+) -> None:
+    """With single values in place of lists, too."""
+    assert validator.is_valid({"model-sweeps": {"a": MODEL_SWEEP}})
+    short = {**MODEL_SWEEP, "models": "llama-3.1-8b", "splits": {"tp": "4x4"}, "chips": "h100-sxm"}
+    assert validator.is_valid({"model-sweeps": {"a": short}})
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -89,8 +109,22 @@ def test_the_default_config_is_valid_by_the_schema(
                 }
             }
         },
+        {"sweeps": {}, "model-sweeps": {}},
+        {"model-sweeps": {"a": {**MODEL_SWEEP, "batch": [1]}}},
+        {"model-sweeps": {"a": {**MODEL_SWEEP, "splits": {"tp": 8, "pp": 2}}}},
+        {"model-sweeps": {"a": {**MODEL_SWEEP, "columns": ["flop"]}}},
     ],
-    ids=["no sweeps", "no dtypes", "unknown key", "size zero", "unknown column"],
+    ids=[
+        "no sweeps",
+        "no dtypes",
+        "unknown key",
+        "size zero",
+        "unknown column",
+        "two empty kinds of sweeps",
+        "unknown key of a model sweep",
+        "pipelines",
+        "unknown column of a model sweep",
+    ],
 )
 def test_a_wrong_config_is_invalid_by_the_schema(
     wrong: object, validator: jsonschema.Draft202012Validator
@@ -99,13 +133,19 @@ def test_a_wrong_config_is_invalid_by_the_schema(
     assert not validator.is_valid(wrong)
 
 
-@pytest.mark.parametrize("model", [ConfigFile, SweepConfig, Chip, Peak, Network])
+KINDS = (
+    *(ConfigFile, SweepConfig, ModelSweepConfig, StepDtypes, Split, Request, Targets, Prices),
+    *(Chip, Peak, Network),
+)
+
+
+@pytest.mark.parametrize("model", KINDS)
 def test_every_key_is_explained(model: type[ConfigFile], repository: Path) -> None:
     """config/README.md names every key of the config; every key has a description for editors."""
     text = (repository / "config" / "README.md").read_text(encoding="utf-8")
     assert not [
         name
-        for name in model.model_fields
+        for name in (field.alias or name for name, field in model.model_fields.items())
         if f"`{name}" not in text and f".{name}`" not in text and f"{name}:" not in text
     ]
     assert not [name for name, field in model.model_fields.items() if not field.description]

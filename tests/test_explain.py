@@ -530,3 +530,14 @@ def test_a_peak_at_boost_clock_says_so() -> None:
     """Beside the source of the peak."""
     assert "at boost clock" in str(rooflines.explain("rtx-5090", "128x8192x8192", "bf16"))
     assert "at boost clock" not in str(rooflines.explain("h100-sxm", "128x8192x8192", "bf16"))
+
+
+def test_an_estimate_names_its_software_and_its_band() -> None:
+    """`--calibration`: the columns of a sweep with the same key, and a refusal where there is none."""
+    answer = explain("h100-sxm", "128x8192x8192", "bf16", calibration="sglang,trtllm")
+    assert answer.software == "trtllm"
+    row = answer.row
+    assert row["t_estimate_p10_s"] < row["t_estimate_s"] < row["t_estimate_p90_s"]
+    assert f"calibrated to trtllm; {row['estimate_bound']}-bound" in str(answer)
+    with pytest.raises(RooflinesError, match="without a calibration of h100-sxm in int8"):
+        explain("h100-sxm", "128x8192x8192", "int8", calibration="trtllm")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import rooflines
-from rooflines.run import plan as parts
-from rooflines.run.plan import plan
+from rooflines.run import parts
+from rooflines.run.plan import THRESHOLDS, plan
 from rooflines.sweep.recipes import sweep_of
 
 
@@ -77,7 +77,7 @@ def asked_for(sizes: int) -> list[tuple[int, int]]:
     """Threads and memory of the jobs of one chip with `sizes` thousand rows."""
     work = plan(large(1, sizes))
     jobs = [SimpleNamespace(sweep=part.sweep, part=f"{part.number:05d}") for part in work.parts]
-    return [(work.part_threads(job), work.part_memory_mb(job)) for job in jobs]
+    return [(work.tables.threads(job), work.tables.memory_mb(job)) for job in jobs]
 
 
 def test_a_job_asks_for_what_its_rows_need() -> None:
@@ -141,7 +141,8 @@ def test_an_edited_sweep_changes_its_own_parts_and_no_other() -> None:
             {"sweep/rows", "model/costs", "model/resources", "catalogue/chips", "settings/sizes"},
             {"critical/sizes"},
         ),
-        (parts.THRESHOLDS, {"critical/sizes", "critical/shards", "model/costs"}, set()),
+        (parts.MODEL_ROWS, {"models/groups", "serving/rows", "sweep/ties"}, {"critical/sizes"}),
+        (THRESHOLDS, {"critical/sizes", "critical/shards", "model/costs"}, set()),
     ],
 )
 def test_a_digest_covers_what_computes_a_file_and_nothing_else(

@@ -21,7 +21,6 @@ from rooflines.run.progress import (
     RunningJob,
     Tally,
     duration,
-    part_name,
     progress_line,
     worked_at,
 )
@@ -52,7 +51,11 @@ def test_rows_are_counted_of_the_parts_that_this_run_makes() -> None:
     stream = io.StringIO()
     progress = Progress(
         workflow("a/part-00000", "a/part-00001"),
-        {"a/part-00000": 10, "a/part-00001": 30, "b/part-00000": 7},
+        {
+            "tables/a/part-00000.parquet": 10,
+            "tables/a/part-00001.parquet": 30,
+            "tables/b/part-00000.parquet": 7,
+        },
         stream,
     )
     for event in (
@@ -68,7 +71,9 @@ def test_rows_are_counted_of_the_parts_that_this_run_makes() -> None:
 def test_a_dry_run_has_no_progress() -> None:
     """Nothing is made, so nothing is announced."""
     stream = io.StringIO()
-    progress = Progress(workflow("a/part-00000", dryrun=True), {"a/part-00000": 10}, stream)
+    progress = Progress(
+        workflow("a/part-00000", dryrun=True), {"tables/a/part-00000.parquet": 10}, stream
+    )
     progress.emit(record("run_info"))
     assert not stream.getvalue()
 
@@ -86,7 +91,7 @@ def test_a_thousand_parts_do_not_make_a_thousand_lines() -> None:
     """Parts that finish together share a line."""
     names = [f"a/part-{i:05d}" for i in range(1000)]
     stream = io.StringIO()
-    progress = Progress(workflow(*names), dict.fromkeys(names, 5), stream)
+    progress = Progress(workflow(*names), {f"tables/{name}.parquet": 5 for name in names}, stream)
     progress.emit(record("run_info"))
     for job in range(1, 1001):
         progress.emit(record("job_finished", job_id=job))
@@ -102,7 +107,7 @@ def test_a_file_gets_few_lines_however_long_the_run(monkeypatch: pytest.MonkeyPa
     )
     names = [f"a/part-{i:05d}" for i in range(1000)]
     stream = io.StringIO()
-    progress = Progress(workflow(*names), dict.fromkeys(names, 5), stream)
+    progress = Progress(workflow(*names), {f"tables/{name}.parquet": 5 for name in names}, stream)
     progress.emit(record("run_info"))
     for job in range(1, 1001):
         progress.emit(record("job_finished", job_id=job))
@@ -254,11 +259,6 @@ def test_durations_have_the_unit_of_their_length() -> None:
         "7 min",
         "3.5 h",
     ]
-
-
-def test_a_part_is_named_by_the_end_of_its_path() -> None:
-    """Wherever the results are."""
-    assert part_name("deep/results/tables/a-b/part-00012.parquet") == "a-b/part-00012"
 
 
 def test_a_failed_job_has_its_traceback_in_the_log_and_one_line_on_the_screen(

@@ -21,7 +21,7 @@ from rooflines.results.summary import write_summary
 from rooflines.results.table_index import write_index
 from rooflines.run.jobs import write_part, write_skipped, write_thresholds
 from rooflines.run.plan import plan
-from rooflines.run.workflow import index_spec, outputs
+from rooflines.run.workflow import outputs
 
 CONFIG = {
     "sweeps": {
@@ -54,7 +54,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     planned = plan(rooflines.load_config(CONFIG))
     for part in planned.parts:
         write_part(part.spec, results / "tables" / f"{part.name}.parquet")
-    write_index(index_spec(planned.parts), results / "tables" / "index.csv")
+    for folder, spec in planned.indexes.items():
+        write_index(spec, results / folder / "index.csv")
     write_thresholds(
         planned.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv"
     )

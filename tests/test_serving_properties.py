@@ -8,16 +8,20 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+import pytest
 import random_serving
 import serving_oracle
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from random_sweeps import BITS, check
+from serving_kernels import Step
 from serving_tables import differences, expected_rows, kind_of, sweep_of
+from serving_values import times
+from test_serving_worked import LATENT, TINY
 
 from rooflines.serving.layers import kernel_rows, whole_kernel_rows
-from rooflines.serving.rows import step_rows, whole_step_rows
+from rooflines.serving.rows import key_columns, step_rows, whole_step_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,6 +29,9 @@ if TYPE_CHECKING:
     from rooflines.model.columns import Column
 
 ULPS = 1e-12
+NAMING = ("model", "phase", "chip", "memory", "network", "dtypes", "split")
+"""Keys that name a case."""
+
 SUMMED = (
     *("flops", "weight_bytes", "cache_bytes", "activation_bytes", "memory_bytes", "network_bytes"),
     *("t_math_s", "t_memory_s", "t_activation_s", "t_network_s", "t_ops_s", "t_estimate_s"),
@@ -90,7 +97,7 @@ def test_rows_without_a_place_are_skipped_with_a_reason(config: dict[str, Any]) 
         assert 0 < each.rows <= held, each
 
 
-@check(100)
+@check(50)
 @given(config=random_serving.configs(), data=st.data())
 def test_slices_in_order_are_the_whole(config: dict[str, Any], data: st.DataObject) -> None:
     """Of steps, of their kernels, and of both as they are written."""
@@ -163,3 +170,49 @@ def test_a_row_is_the_sum_of_its_kernels(config: dict[str, Any]) -> None:
             else:
                 assert math.isclose(math.fsum(values), row[name], rel_tol=ULPS), name
     assert not found
+
+
+@check(60)
+@given(config=random_serving.configs())
+def test_exact_times_are_those_of_the_oracle(config: dict[str, Any]) -> None:
+    """What resolves ties, to forty digits: touched experts have sixty."""
+    (form,) = config["model-sweeps"].values()
+    truth = {
+        tuple(keys[name] for name in NAMING): case
+        for keys, case, _ in serving_oracle.cases(form, {}, config["chips"], BITS)
+    }
+    sweep = sweep_of(config)
+    for block in sweep.blocks:
+        for case in block.cases:
+            row = key_columns([case])
+            exact = truth[tuple(row[name].item() for name in NAMING)]
+            assert exact is not None
+            step = case.step(block.batches[-1], sweep.contexts[0], (sweep.new_tokens or [1])[-1])
+            expected = times(exact, Step(step.B, step.T, step.S))
+            for name, seconds in case.seconds(step)._asdict().items():
+                wanted = expected[f"t_{name}_s"]
+                assert abs(seconds - wanted) <= wanted / 10**40, name
+
+
+@pytest.mark.parametrize("batch", [6, 10, 98])
+@pytest.mark.parametrize("model", [TINY, LATENT], ids=["experts", "latent"])
+def test_an_exact_tie_goes_to_compute(model: dict[str, Any], batch: int) -> None:
+    """Rates in proportion to the work of a step: rounded times differ in the last digit, if at all.
+
+    One sequence of each replica fewer and it is memory-bound, one more and it is compute-bound.
+    """
+    sweep = {**model, "dtypes": ["fp8"], "routing": "all", "splits": [{"tp": 2, "dp": 2}]}
+    sweep |= {"phase": ["decode"], "grid": {"B": [batch - 2, batch, batch + 2], "S": [3]}}
+    link = {"bytes_per_s": 1e15, "topology": "switch", "links": 1, "domain": 4}
+    chip: dict[str, Any] = {"networks": {"a": link}}
+    chip["units"] = {"matrix": {"fp8": {"flops_per_s": 1}}}
+    chip["memory"] = {"hbm": {"bytes_per_s": 1}}
+    config = {"model-sweeps": {"tie": sweep}, "chips": {"tiny": chip}}
+    values = expected_rows(config)[1].values
+    assert values is not None
+    work = {name: values[name] for name in ("flops", "memory_bytes")}
+    scale = math.lcm(*(amount.denominator for amount in work.values())) * 10**9
+    chip["units"]["matrix"]["fp8"]["flops_per_s"] = float(scale * work["flops"])
+    chip["memory"]["hbm"]["bytes_per_s"] = float(scale * work["memory_bytes"])
+    table = step_rows(sweep_of(config)).collect()
+    assert table["bound"].to_list() == ["memory", "compute", "compute"]

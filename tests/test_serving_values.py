@@ -183,7 +183,7 @@ CHIPS = {
         "networks.nvlink.typical_hop_latency_s": 9e-6,
         "calibration": {"bf16": FITTED},
     },
-    "torus": {"base": "tpu-v5e", "calibration": {"bf16": FITTED}},
+    "torus": {"base": "tpu-v5e", "calibration": {"bf16": {"overhead_s": 4e-6}}},
 }
 EFFICIENCY = {"math": 0.9, "memory": 0.85, "network": 0.75}
 SPLITS = [("hops", 2), ("hops", 8), ("torus", 4), ("torus", 16), ("torus", "4x4")]

@@ -18,6 +18,8 @@ import pytest
 import yaml
 from conftest import Snakemake
 
+from rooflines.results.folders import FOLDERS
+
 CONFIG: dict[str, Any] = {
     "sweeps": {
         "catalogue": {
@@ -47,8 +49,8 @@ SUMMARIES = {
     "model-shapes.csv",
 }
 OF_SWEEPS = SUMMARIES - {"model-shapes.csv"}
-INDEX = "tables/index.csv"
-ALL_BUT_SITE = tuple(f"results/{name}" for name in (INDEX, *sorted(SUMMARIES)))
+INDEXES = {f"{folder}/index.csv" for folder in FOLDERS}
+ALL_BUT_SITE = tuple(f"results/{name}" for name in sorted(INDEXES | SUMMARIES))
 
 
 class Folder:
@@ -131,7 +133,7 @@ def test_a_run_makes_every_published_file_and_nothing_else(first_run: tuple[Fold
     """One file per part, their list, thresholds in both formats, what was skipped; no more."""
     folder, done = first_run
     assert done.returncode == 0, done.stdout
-    assert set(folder.times()) == TABLES | SUMMARIES | {INDEX}
+    assert set(folder.times()) == TABLES | SUMMARIES | INDEXES
 
 
 def test_the_list_of_tables_names_each_part_with_its_rows(first_run: tuple[Folder, Any]) -> None:
@@ -191,7 +193,7 @@ def test_a_deleted_file_comes_back(made: Folder) -> None:
     gone = {"tables/catalogue/part-00001.parquet", "skipped.csv"}
     for name in gone:
         (made.results / name).unlink()
-    assert made.remade(targets=()) == gone | {INDEX, "summary.csv"}
+    assert made.remade(targets=()) == gone | INDEXES | {"summary.csv"}
 
 
 def test_an_edited_chip_or_sweep_remakes_only_its_own_tables(made: Folder) -> None:
@@ -203,7 +205,7 @@ def test_an_edited_chip_or_sweep_remakes_only_its_own_tables(made: Folder) -> No
     before = pl.read_parquet(own)
     made.config["chips"]["mine"]["memory.hbm.bytes_per_s"] = 4.05e11
     made.config["sweeps"]["own"]["grid"]["B"] = [128, 512]
-    assert made.remade() == {"tables/own/part-00000.parquet", INDEX} | OF_SWEEPS
+    assert made.remade() == {"tables/own/part-00000.parquet"} | INDEXES | OF_SWEEPS
     after = pl.read_parquet(own)
     assert after["B"].unique(maintain_order=True).to_list() == [128, 512]
     slower = after.filter(B=128)["t_memory_s"] / before.filter(B=128)["t_memory_s"]
@@ -233,7 +235,7 @@ def test_an_edited_formula_remakes_everything_that_is_computed(
     made.repository = clone
     with (clone / "rooflines" / "model" / "costs.py").open("a") as module:
         module.write("\n# another formula\n")
-    assert made.remade(PYTHONPATH=str(clone)) == TABLES | SUMMARIES | {INDEX}
+    assert made.remade(PYTHONPATH=str(clone)) == TABLES | SUMMARIES | INDEXES
 
 
 def test_parts_that_are_no_longer_asked_for_go_and_foreign_files_stay(made: Folder) -> None:
@@ -244,7 +246,7 @@ def test_parts_that_are_no_longer_asked_for_go_and_foreign_files_stay(made: Fold
     (tables / "own" / ".part-00003.parquet.abc.tmp").write_text("what a killed job left")
     sweep = made.config["sweeps"].pop("catalogue")
     made.config["sweeps"]["renamed"] = {**sweep, "chips": ["tpu-v5e"]}
-    assert made.remade() == {"tables/renamed/part-00000.parquet", INDEX} | OF_SWEEPS
+    assert made.remade() == {"tables/renamed/part-00000.parquet"} | INDEXES | OF_SWEEPS
     assert not (tables / "catalogue").exists()
     assert {path.name for path in (tables / "own").iterdir()} == {
         "part-00000.parquet",
@@ -283,7 +285,7 @@ def test_an_interrupted_run_goes_on_where_it_was(empty: Folder) -> None:
         os.killpg(run.pid, signal.SIGINT)
         assert run.wait(300) != 0
     finished = set(empty.times())
-    everything = TABLES | SUMMARIES | {INDEX}
+    everything = TABLES | SUMMARIES | INDEXES
     assert finished < everything, "no temporary file is left, and the run was not over"
     remade = empty.remade()
     assert finished - remade

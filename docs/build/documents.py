@@ -17,6 +17,13 @@ from rooflines.model.columns import (
     table_columns,
     threshold_columns,
 )
+from rooflines.model.step_columns import (
+    REQUEST_COLUMNS,
+    layer_columns,
+    step_columns,
+    step_threshold_columns,
+)
+from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.settings.schema import BY_NAME, ConfigFile, SweepConfig
 
 __all__ = ["column_table", "config_schema", "with_tables"]
@@ -29,8 +36,11 @@ SCHEMA = ROOT / "workflow" / "schemas" / "config.schema.json"
 
 def config_schema() -> dict[str, Any]:
     """The JSON Schema of a config, for editors and validators."""
-    schema, sweep, chip = (form.model_json_schema() for form in (ConfigFile, SweepConfig, Chip))
-    forms = sweep.pop("$defs") | {"SweepConfig": sweep} | chip.pop("$defs") | {"Chip": chip}
+    forms: dict[str, Any] = {}
+    for form in (SweepConfig, ModelSweepConfig, Chip):
+        own = form.model_json_schema()
+        forms |= own.pop("$defs") | {form.__name__: own}
+    schema = ConfigFile.model_json_schema()
     chart = schema["properties"]["charts"]["anyOf"][1]["items"]["properties"]["chart"]
     schema["properties"]["charts"]["anyOf"][1]["items"]["properties"]["chart"] = {
         "description": chart["description"],
@@ -38,10 +48,10 @@ def config_schema() -> dict[str, Any]:
         "title": chart["title"],
         "type": "string",
     }
-    reference = {"$ref": "#/$defs/SweepConfig"}
-    schema["properties"]["sweeps"]["patternProperties"] = dict.fromkeys(
-        BY_NAME["patternProperties"], reference
-    )
+    for key, form in (("sweeps", SweepConfig), ("model-sweeps", ModelSweepConfig)):
+        schema["properties"][key]["patternProperties"] = {
+            name: {"$ref": f"#/$defs/{form.__name__}"} for name in BY_NAME["patternProperties"]
+        }
     variant = {
         "type": "object",
         "required": ["base"],
@@ -66,6 +76,10 @@ def with_tables(text: str) -> str:
     tables = {
         "table": table_columns(("B", "D", "F")),
         "thresholds": threshold_columns(("B", "D", "F")),
+        "models": step_columns(new_tokens=True),
+        "requests": REQUEST_COLUMNS,
+        "layers": layer_columns(new_tokens=True),
+        "model-thresholds": step_threshold_columns(new_tokens=True),
         "skipped": SKIPPED,
         "summary": SUMMARY,
         "model-shapes": MODEL_SHAPES,

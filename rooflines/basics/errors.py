@@ -128,9 +128,9 @@ class RooflinesError(ValueError):
 
 
 class PlausibilityWarning(UserWarning):
-    """A number of a config's own chip is probably a common slip.
+    """A number of a config is probably a slip, and is used as it is.
 
-    The chip's `plausible` silences it.
+    Of an own chip, which its `plausible` silences; or contexts longer than a model is trained for.
     """
 
 

@@ -340,19 +340,20 @@ def understood(form: type[Form], value: object, mistakes: Mistakes) -> Form:
         mistakes.add(readable(error))
         errors = error.errors(include_url=False)
     wrong = {str(single["loc"][0]) for single in errors}
-    refused = wrong | {
-        str(location[0])
-        for location in _misspelt(errors)
-        if len(location) == 1 and location[0] not in value
-    }
+    misspelt = {str(location[0]) for location in _misspelt(errors) if len(location) == 1}
+    keys = {field.alias or name: name for name, field in form.model_fields.items()}
+    refused = {keys.get(key, key) for key in wrong | (misspelt - {*map(str, value)})}
     right: dict[str, Any] = {
         name: (field.annotation, field)
         for name, field in form.model_fields.items()
         if name not in refused
     }
     part = create_model(form.__name__, __base__=Entry, **right)
-    accepted = part.model_validate({key: value[key] for key in right if key in value})
-    return form.model_construct(**dict(accepted)).refusing(*refused)
+    accepted = part.model_validate(
+        {key: value[key] for key, name in keys.items() if name in right and key in value}
+    )
+    by_key = {key: getattr(accepted, name) for key, name in keys.items() if name in right}
+    return form.model_construct(**by_key).refusing(*refused)
 
 
 def _misspelt(errors: Sequence[ErrorDetails]) -> set[tuple[str | int, ...]]:

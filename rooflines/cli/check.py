@@ -10,6 +10,8 @@ import click
 
 if TYPE_CHECKING:
     from rooflines.config import Config
+    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.sweep import Sweep
 
 __all__ = ["command"]
 
@@ -58,16 +60,20 @@ def _expected(config: Config, cores: int) -> str:
 
     planned = plan(config)
     rows = sum(part.rows for part in planned.parts)
-    solutions = sum(sweep.solutions() for sweep in config.sweeps.values())
+    sweeps: list[Sweep | ModelSweep]
+    sweeps = [*config.sweeps.values(), *config.model_sweeps.values()]
+    solutions = sum(sweep.solutions() for sweep in sweeps)
     size = (
-        rows * BYTES_PER_ROW + len(planned.parts) * BYTES_PER_PART + solutions * BYTES_PER_THRESHOLD
+        sum(part.rows * BYTES_PER_ROW[part.folder] for part in planned.parts)
+        + len(planned.parts) * BYTES_PER_PART
+        + solutions * BYTES_PER_THRESHOLD
     )
     work = work_of(planned)
     least_s = max(sum(work.values()) / cores, *work.values())
     lines = [
         f"{config.file} is valid",
         (
-            f"{counted(rows, 'row')} of {counted(len(config.sweeps), 'sweep')} in "
+            f"{counted(rows, 'row')} of {counted(len(sweeps), 'sweep')} in "
             f"{counted(len(planned.parts), 'part')}; {counted(solutions, 'threshold')}; "
             f"{counted(len(config.charts), 'chart')}"
         ),

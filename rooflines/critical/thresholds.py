@@ -89,10 +89,12 @@ def all_columns(sweeps: Sequence[Sweep]) -> tuple[Column, ...]:
 
 
 def all_thresholds(sweeps: Sequence[Sweep]) -> pl.DataFrame:
-    """The thresholds of several sweeps, concatenated.
+    """The thresholds of several sweeps, concatenated; without sweeps none.
 
     A dimension that an operation lacks is null in its rows.
     """
-    frames = [sweep_thresholds(sweep) for sweep in sweeps]
     order = [column.name for column in all_columns(sweeps)]
+    if not sweeps:
+        return pl.DataFrame(schema={name: KINDS.get(name, pl.Categorical) for name in order})
+    frames = [sweep_thresholds(sweep) for sweep in sweeps]
     return pl.concat(frames, how="diagonal").select(order)

@@ -187,7 +187,8 @@ def sweep_of(  # noqa: PLR0913, the parts of a question
         operation: A name or an einsum; None: matmul.
         shards: Number of chips [1].
         sharding: A name or a mapping; None: none.
-        **options: Keys of a sweep: `network`, `memory`, `unit`, `flops`; None: the default.
+        **options: Keys of a sweep: `network`, `memory`, `unit`, `flops`, `calibration`; None: the
+            default.
 
     Raises:
         RooflinesError: Something is invalid; places are words of the question, not config keys.
@@ -200,6 +201,8 @@ def sweep_of(  # noqa: PLR0913, the parts of a question
             one_of(form, dtype_entries().combinations, "no dtype combination", LIST_DTYPES)
     if network := options.get("network"):
         options["network"] = networks_on(network, chips[chip], chip)
+    if isinstance(calibration := options.get("calibration"), str):
+        options["calibration"] = calibration.split(",")
     op = _operation(str(operation or DEFAULT))
     if sharding in (None, "none") and str(shards) != "1":
         raise RooflinesError(

@@ -13,11 +13,13 @@ __all__ = [
     "ENDLESS",
     "FOUND",
     "METRICS",
+    "MODEL",
     "MODEL_SHAPES",
     "NEVER",
     "OF_LEVELS",
     "OUTCOMES",
     "SKIPPED",
+    "SPLIT",
     "SUMMARY",
     "TEXTS",
     "UNKNOWN",
@@ -148,11 +150,15 @@ METRICS = (
 OF_LEVELS = ("network_inner_bytes", "network_outer_bytes")
 """Metrics of sweeps over two networks only."""
 
+MODEL = Column("model", "", "id of the model in the catalogue, or its name in the config")
+SPLIT = Column("split", "", "how chips share a model, such as tp8 or tp2-dp4")
+"""Keys of tables of whole models that skipped rows have, too."""
+
 SKIPPED = (
     Column("sweep", "", "name of the sweep"),
     *(
-        Column(c.name, c.unit, c.meaning, null="applies to all")
-        for c in (*KEYS, AXES_COLUMN)
+        Column(c.name, c.unit, c.meaning, null="applies to all, or the sweep has none")
+        for c in (*KEYS, AXES_COLUMN, MODEL, SPLIT)
         if c.name not in ("operation", "shape")
     ),
     Column("rows", "1", "number of rows left out of the table"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rooflines.model.columns import OUTCOMES, Column
+from rooflines.model.columns import MODEL, OUTCOMES, SPLIT, Column
 from rooflines.model.resources import RESOURCES
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "LAYERS",
     "LAYER_TEXTS",
     "OF_SPLIT",
+    "REQUEST_COLUMNS",
     "REQUEST_METRICS",
     "STEP_KEYS",
     "STEP_LIMITS",
@@ -26,13 +27,13 @@ __all__ = [
 ]
 
 STEP_KEYS = (
-    Column("model", "", "id of the model in the catalogue, or its name in the config"),
+    MODEL,
     Column("phase", "", "decode: new tokens after a cache; prefill: the whole prompt"),
     Column("chip", "", "id of the chip in the catalogue or the config"),
     Column("memory", "", "memory level that holds weights and caches"),
     Column("network", "", "interconnect between chips", null="the chip has none (of this name)"),
     Column("dtypes", "", "dtypes of tensors and products, by name"),
-    Column("split", "", "how chips share the model, such as tp8 or tp2-dp4"),
+    SPLIT,
     Column("chips", "1", "number of chips, tp * dp"),
     Column("tp", "1", "chips that share every kernel"),
     Column("dp", "1", "replicas, which share the sequences"),
@@ -179,6 +180,9 @@ REQUEST_METRICS = (
     Column("tpot_ops_s", "s", "time per output token from t_ops_s"),
 )
 """Metrics of requests only."""
+
+REQUEST_COLUMNS = (*REQUEST, *REQUEST_METRICS)
+"""Columns of requests only."""
 
 LAYERS = (
     Column("group", "", "what runs as one kernel: embed, qkv, attention, o, ..."),

@@ -105,11 +105,12 @@ def step_dtypes(form: object) -> StepDtypes:
     """Dtypes of a step from a format's name, which then holds for everything, or by class.
 
     Raises:
-        RooflinesError: It is neither, or a key is missing.
+        RooflinesError: It is neither, the dtype catalogue has no such format, or a key is missing.
     """
     if isinstance(form, StepDtypes):
         return form
     if isinstance(form, str):
+        one_of(form, dtype_entries().formats, "no dtype")
         keys = ("name", "weights", "cache", "activations", "compute")
         form = dict.fromkeys(keys, form)
     elif not isinstance(form, Mapping):

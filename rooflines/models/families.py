@@ -61,6 +61,7 @@ def _form(keys: Keys, attention: Form, *, tied: bool = False, **more: object) ->
         "tied": keys.flag("tie_word_embeddings", default=tied),
         "attention": attention,
     }
+    more = {"context": keys.maybe("max_position_embeddings"), **more}
     return form | {key: value for key, value in more.items() if value is not None}
 
 

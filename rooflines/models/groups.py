@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["COSTS", "ROUTINGS", "Group", "Step", "Terms", "groups_of", "touched_experts", "work"]
 
 UNIFORM, SAME, ALL = ROUTINGS = ("uniform", "same", "all")
-"""Which experts the tokens of a step choose: each its own, at random; all the same k; every one."""
+"""Which experts the tokens of a step choose: each one equally likely; all the same k; every one."""
 
 EXACT_TOKENS = 64
 """Tokens up to which the experts that they use are an exact rational; its digits grow with them

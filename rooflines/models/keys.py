@@ -46,7 +46,6 @@ HARMLESS = frozenset(
         "initializer_range",
         "label2id",
         "logits_soft_cap",
-        "max_position_embeddings",
         "model_type",
         "norm_eps",
         "norm_topk_prob",

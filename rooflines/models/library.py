@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from rooflines.basics.errors import Mistakes, RooflinesError, close_to, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, close_to, placed, quote
 from rooflines.basics.numbers import whole
 from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.catalogue.chips import CONFIG_DIR
@@ -25,6 +25,7 @@ __all__ = [
     "Published",
     "checked_model_name",
     "close_models",
+    "found",
     "is_named",
     "load",
     "model_entries",
@@ -176,10 +177,16 @@ def load(name: str) -> Model:
     Raises:
         RooflinesError: The catalogue has no such model; the message lists close names.
     """
+    with placed("model"):
+        return found(name)
+
+
+def found(name: str) -> Model:
+    """A model of the catalogue; as `load`, but errors have no key path."""
     if known := _ids().get(str(name).lower()):
         return model_entries()[known].model(known)
     raise RooflinesError(
-        "model",
+        "",
         f"is {quote(name)}, which is no model of the catalogue",
         "see `rooflines models`, or read its config.json with rooflines.models.from_hf",
         close=close_models(name),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
 from rooflines.models.hf import from_hf
-from rooflines.models.library import checked_model_name, load
+from rooflines.models.library import checked_model_name, found, load
 from rooflines.models.model import Model
 from rooflines.models.shape import Shape, checked
 
@@ -36,12 +36,13 @@ def is_path(text: str) -> bool:
         return False
 
 
-def models_of(forms: Sequence[object]) -> dict[str, Model]:
+def models_of(forms: Sequence[object], folder: Path | None = None) -> dict[str, Model]:
     """Models by their name in tables.
 
     Args:
         forms: Ids or published names, `{name: , hf: }`, or `{name: , layers: , ...}` in the form of
             `config/models.yaml`.
+        folder: Where paths of a config.json start; by default the working folder.
 
     Raises:
         RooflinesError: A model is unknown or wrong, or two have one name.
@@ -50,7 +51,7 @@ def models_of(forms: Sequence[object]) -> dict[str, Model]:
     with Mistakes() as mistakes:
         for index, form in enumerate(forms):
             with mistakes.at(f"[{index}]"):
-                model = _model(form)
+                model = _model(form, folder or Path())
                 if model.name in models:
                     problem = f"is {quote(model.name)}, which is listed twice"
                     raise RooflinesError("", problem, "name every model once")
@@ -58,9 +59,9 @@ def models_of(forms: Sequence[object]) -> dict[str, Model]:
     return models
 
 
-def _model(form: object) -> Model:
+def _model(form: object, folder: Path) -> Model:
     if not isinstance(form, Mapping):
-        return load(str(form))
+        return found(str(form))
     name = form.get("name")
     with placed("name"):
         checked_model_name(name)
@@ -71,4 +72,6 @@ def _model(form: object) -> Model:
         if others := sorted(set(parts) - {"hf"}):
             problem = f"stands beside {', '.join(others)}"
             raise RooflinesError("", problem, "give a config.json, or the sizes")
-        return replace(from_hf(parts["hf"]), name=str(name))
+        source = parts["hf"]
+        model = from_hf(folder / source if isinstance(source, str) else source)
+        return replace(model, name=str(name))

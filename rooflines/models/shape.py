@@ -304,6 +304,9 @@ class Shape(Entry):
     mlp: Mlp | None = Field(None, description="layers with an MLP")
     moe: Moe | None = Field(None, description="layers with experts")
     norms_per_layer: Number = Field(2, description="norms of width D in one layer [1]")
+    context: Size | None = Field(
+        None, description="tokens of the longest sequence that it is trained for; null: unknown [1]"
+    )
 
     @model_validator(mode="after")
     def _layers_add_up(self) -> Self:

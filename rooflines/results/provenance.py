@@ -15,6 +15,7 @@ import yaml
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_sources
 from rooflines.results.atomic import LEFTOVER
+from rooflines.results.folders import FOLDERS
 from rooflines.results.records import (
     FOLDER,
     Record,
@@ -222,11 +223,11 @@ def _as_recorded(path: Path, digest: str, match: Match, damage: str | None) -> O
         if name in (".", "index.json")
         or name.startswith(tuple(f"{chart['id']}{ending}" for ending in ("-light.", "-dark.", ".")))
     ]
-    sweeps = _sweeps(match.home, match.record)
+    sweeps = _sweeps(match)
     if charts:
         shown = {chart["sweep"] for chart in charts}
         sweeps = {name: sweep for name, sweep in sweeps.items() if name in shown}
-    models = spec.get("models", []) if isinstance(spec, dict) else []
+    models = _model_sources(spec, sweeps)
     _check_depth([sweeps, charts, models], DEEPEST)
     return Origin(
         path,
@@ -237,8 +238,19 @@ def _as_recorded(path: Path, digest: str, match: Match, damage: str | None) -> O
         sweeps,
         charts,
         digest,
-        {row["model"]: row["source"] for row in models},
+        models,
     )
+
+
+def _model_sources(spec: object, sweeps: Mapping[str, Any]) -> dict[str, str]:
+    """The documents that shapes are read from, by model: of the catalogue, or of sweeps."""
+    if isinstance(spec, dict) and isinstance(spec.get("models"), list):
+        return {row["model"]: row["source"] for row in spec["models"]}
+    return {
+        name: model["source"]
+        for sweep in sweeps.values()
+        for name, model in sweep.get("models", {}).items()
+    }
 
 
 def _check_depth(data: object, levels: int) -> None:
@@ -271,28 +283,29 @@ def _unrecorded(path: Path, digest: str, verdict: str) -> Origin:
         return replace(unknown, verdict=f"{verdict}; its metadata {MALFORMED}")
 
 
-def _sweeps(home: Path, record: Record) -> dict[str, Any]:
-    """The sweeps of an output: from its recipes; for the index of parts, from the parts."""
-    spec = record.spec
-    recipes = list(record.recipes)
+def _sweeps(match: Match) -> dict[str, Any]:
+    """The sweeps of an output: from its recipes; for an index of parts, from the parts."""
+    home, spec = match.home, match.record.spec
+    recipes = list(match.record.recipes)
     if isinstance(spec, dict):
         recipes += spec.get("sweeps") or ([spec] if "sweep" in spec else [])
     elif isinstance(spec, list):
-        parts = (record_of(home, home / "tables" / row["path"]) for row in spec)
+        parts = (record_of(home, match.output.parent / row["path"]) for row in spec)
         recipes += [part.spec for part in parts if part is not None]
     return merged(recipes)
 
 
 def merged(recipes: Iterable[Any]) -> dict[str, Any]:
-    """Recipes by the name of their sweep, with the chips of all parts."""
+    """Recipes by the name of their sweep, with the models and chips of all parts."""
     sweeps: dict[str, Any] = {}
     for recipe in recipes:
         sweep = sweeps.setdefault(
             recipe["sweep"],
-            {"config": dict(recipe["config"]), "chips": {}, "dtypes": recipe["dtypes"]},
+            {"config": dict(recipe["config"]), "dtypes": recipe["dtypes"]},
         )
-        sweep["chips"] |= recipe["chips"]
-        sweep["config"]["chips"] = list(sweep["chips"])
+        for key in ("chips", "models") if "models" in recipe else ("chips",):
+            sweep[key] = {**sweep.get(key, {}), **recipe[key]}
+            sweep["config"][key] = list(sweep[key])
     return sweeps
 
 
@@ -315,7 +328,7 @@ def check_results(results: str | Path) -> Iterator[tuple[Path, str | None]]:
         else:
             yield output, record.damage(output) if record else "has a record that cannot be read"
     recorded = {file for output in outputs if output.exists() for file in files_in(output).values()}
-    for folder in ("tables", "charts"):
+    for folder in (*FOLDERS, "charts"):
         for file in sorted((home / folder).rglob("*")):
             temporary = any(fnmatch(part, LEFTOVER) for part in file.parts)
             if (

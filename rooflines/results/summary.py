@@ -49,7 +49,8 @@ def write_summary(spec: str, results: str | Path, path: str | Path) -> None:
         _summary(sweep, rows, sizes)
         for sweep, rows, sizes in zip(sweeps, counted, solved, strict=True)
     ]
-    write_csv(pl.concat(frames), path, NO_TEXT)
+    none = pl.DataFrame(schema={c.name: KINDS.get(c.name, pl.String) for c in SUMMARY})
+    write_csv(pl.concat([none, *frames]), path, NO_TEXT)
 
 
 def _grouped(frame: pl.LazyFrame, *values: pl.Expr) -> pl.LazyFrame:

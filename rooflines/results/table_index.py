@@ -1,7 +1,7 @@
-"""The index of a run's tables; writing it removes stale parts.
+"""The indexes of a run's tables; writing them removes stale parts.
 
 A sweep that shrinks or is renamed leaves parts that no rule makes any more. Snakemake ignores them,
-but a reader of the folder would take their rows for results. So the index is written whenever the
+but a reader of the folder would take their rows for results. So an index is written whenever the
 parts change, and parts that are not in it are removed.
 """
 
@@ -14,36 +14,60 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.results.folders import MODEL_THRESHOLDS, MODELS
 from rooflines.results.records import forget, home_of, record_file, recorded
 from rooflines.results.tables import METADATA_KEY, write_csv
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["write_index"]
+__all__ = ["is_ours", "write_index", "write_indexes"]
+
+COLUMNS = {"sweep": pl.String, "part": pl.Int64, "rows": pl.Int64, "path": pl.String}
 
 PART_FILE = re.compile(r"part-\d{5,}\.parquet")
 TEMPORARY = re.compile(r"\.part-\d{5,}\.parquet\..*\.tmp")
 
 
+def write_indexes(specs: Mapping[str, str], paths: Mapping[str, str | Path]) -> None:
+    """Write the index of each folder of tables; without models, remove thresholds of models.
+
+    Args:
+        specs: The index as JSON, from `index_spec`, by folder.
+        paths: The CSV to write, by folder.
+    """
+    for folder, spec in specs.items():
+        write_index(spec, paths[folder])
+    if not json.loads(specs[MODELS]):
+        results = Path(paths[MODELS]).parents[1]
+        for path in (results / name for name in MODEL_THRESHOLDS):
+            if (home := home_of(path)) and record_file(home, path).is_file():
+                _remove(path)
+
+
 @recorded
 def write_index(spec: str, path: str | Path) -> None:
-    """Write the index of parts as CSV, and remove parts that are not in it.
+    """Write the index of the parts in a folder as CSV, and remove parts that are not in it.
 
     Args:
         spec: The index as JSON, from `index_spec`.
-        path: The CSV to write: `tables/index.csv`, beside the folders of the sweeps. No part may be
-            written at the same time.
+        path: The CSV to write, beside the folders of the sweeps. No part may be written at the same
+            time.
     """
     path = Path(path)
     parts = json.loads(spec)
     for stale in stale_files(path.parent, [part["path"] for part in parts]):
         print(f"removed {stale}, which is no part of any sweep now")
-        stale.unlink()
-        forget(stale)
+        _remove(stale)
         if not any(stale.parent.iterdir()):
             stale.parent.rmdir()
-    write_csv(pl.DataFrame(parts), path)
+    write_csv(pl.DataFrame(parts, schema=COLUMNS), path)
+
+
+def _remove(path: Path) -> None:
+    """Remove an output and its record."""
+    path.unlink(missing_ok=True)
+    forget(path)
 
 
 def stale_files(tables: Path, listed: Sequence[str]) -> list[Path]:

@@ -12,6 +12,7 @@ import polars as pl
 from rooflines.basics.errors import RooflinesError, close_to, printable, quote
 from rooflines.basics.spreadsheet import FORMULA
 from rooflines.results.atomic import atomic_file
+from rooflines.results.folders import LAYERS, MODELS, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -136,25 +137,27 @@ def metadata_of(path: str | Path) -> dict[str, Any]:
     return about
 
 
-def scan(results: str | Path, sweep: str) -> pl.LazyFrame:
+def scan(results: str | Path, sweep: str, *, layers: bool = False) -> pl.LazyFrame:
     """The table of a sweep on disk: all its parts as one lazy frame.
 
     Args:
-        results: The folder that contains `tables/`.
-        sweep: The sweep's name.
+        results: The folder that a run writes to.
+        sweep: The name of a sweep of operations or of whole models.
+        layers: Whether to read the kernels of a sweep of whole models.
 
     Raises:
         RooflinesError: There is no such table.
     """
-    tables = Path(results) / "tables"
-    if not any((tables / sweep).glob("part-*.parquet")):
-        names = sorted({part.parent.name for part in tables.glob("*/part-*.parquet")})
-        fix = (
-            f"use one of {', '.join(names)}"
-            if names
-            else "run the workflow first, or give the folder it writes to"
-        )
-        raise RooflinesError(
-            "", f"has no table {quote(sweep)}", fix, close=close_to(sweep, names), file=str(tables)
-        )
-    return pl.scan_parquet(tables / sweep / "part-*.parquet", glob=True)
+    folders = [Path(results) / name for name in ((LAYERS,) if layers else (TABLES, MODELS))]
+    for folder in folders:
+        if any((folder / sweep).glob("part-*.parquet")):
+            return pl.scan_parquet(folder / sweep / "part-*.parquet", glob=True)
+    parts = (part for folder in folders for part in folder.glob("*/part-*.parquet"))
+    names = sorted({part.parent.name for part in parts})
+    fix = (
+        f"use one of {', '.join(names)}"
+        if names
+        else "run the workflow first, or give the folder it writes to"
+    )
+    problem = f"has no table {quote(sweep)}"
+    raise RooflinesError("", problem, fix, close=close_to(sweep, names), file=str(folders[0]))

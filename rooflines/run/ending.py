@@ -34,7 +34,9 @@ def ending(plan: Plan, results: str | Path) -> str:
     rows = counted(sum(part.rows for part in plan.parts), "row")
     files = counted(len(plan.parts), "part")
     charts = sum(1 for _ in (results / "charts").glob("*/*-light.png"))
-    lines = [f"In {results}: {rows} in {files}, thresholds.csv, {counted(charts, 'chart')}"]
+    thresholds = ["thresholds.csv", *plan.model_thresholds()[-1:]]
+    made = [f"{rows} in {files}", *thresholds, counted(charts, "chart")]
+    lines = [f"In {results}: {', '.join(made)}"]
     with suppress(OSError, ValueError, KeyError):
         lines += skipped_reasons(_read(results / "skipped.csv"))
     with suppress(OSError, ValueError, KeyError):

@@ -12,8 +12,14 @@ from rooflines.basics.text import counted
 from rooflines.basics.version import __version__
 from rooflines.critical.thresholds import all_columns, all_thresholds
 from rooflines.model.columns import TEXTS, Column
+from rooflines.model.step_columns import LAYER_TEXTS, STEP_TEXTS
 from rooflines.results.records import recorded
 from rooflines.results.tables import NO_TEXT, write_csv, write_parquet
+from rooflines.serving.critical import all_step_columns, all_step_thresholds
+from rooflines.serving.layers import whole_kernel_rows
+from rooflines.serving.recipes import model_sweep_of
+from rooflines.serving.rows import whole_step_rows
+from rooflines.serving.table import stored_layer_columns, stored_step_columns
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.rows import whole_rows
 from rooflines.sweep.table import as_stored, skipped_frame, stored_columns
@@ -24,7 +30,15 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
 
-__all__ = ["rows_of", "write_part", "write_skipped", "write_thresholds"]
+__all__ = [
+    "rows_of",
+    "write_layer_part",
+    "write_model_part",
+    "write_model_thresholds",
+    "write_part",
+    "write_skipped",
+    "write_thresholds",
+]
 
 ROWS_AT_ONCE = 50_000
 """Rows that a thread computes at once: they fit its cache, at half the time and memory [1]."""
@@ -42,13 +56,12 @@ def about(recipes: Sequence[JSON], columns: Iterable[Column], **more: object) ->
 
 def rows_of(spec: str) -> int:
     """The rows of a part, from `Part.spec` [1]."""
-    recipe = json.loads(spec)
-    return int(recipe["stop"] - recipe["start"])
+    return int(json.loads(spec)["rows"])
 
 
 @recorded
 def write_part(spec: str, path: str | Path) -> None:
-    """Write one part of a table.
+    """Write one part of a table of operations.
 
     Args:
         spec: What it depends on, from `Part.spec`.
@@ -57,12 +70,47 @@ def write_part(spec: str, path: str | Path) -> None:
     recipe = json.loads(spec)
     sweep = sweep_of(recipe)
     columns = stored_columns(sweep)
-    start, stop = recipe["start"], recipe["stop"]
-    rows = whole_rows(sweep, [column.name for column in columns], start, stop)
-    metadata = about([recipe], columns, rows=[recipe["row"], recipe["row"] + stop - start])
-    print(f"{stop - start:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
+    names = [column.name for column in columns]
+    rows = whole_rows(sweep, names, recipe["start"], recipe["stop"])
+    _write_part(recipe, columns, rows, path, TEXTS)
+
+
+@recorded
+def write_model_part(spec: str, path: str | Path) -> None:
+    """Write one part of a table of whole models; arguments as of `write_part`."""
+    recipe = json.loads(spec)
+    sweep = model_sweep_of(recipe)
+    columns = stored_step_columns(sweep)
+    names = [column.name for column in columns]
+    rows = whole_step_rows(sweep, names, recipe["start"], recipe["stop"])
+    _write_part(recipe, columns, rows, path, STEP_TEXTS)
+
+
+@recorded
+def write_layer_part(spec: str, path: str | Path) -> None:
+    """Write one part of a table of kernels of whole models; arguments as of `write_part`."""
+    recipe = json.loads(spec)
+    sweep = model_sweep_of(recipe)
+    columns = stored_layer_columns(sweep)
+    rows = whole_kernel_rows(sweep, recipe["start"], recipe["stop"])
+    rows = rows.select(column.name for column in columns)
+    _write_part(recipe, columns, rows, path, LAYER_TEXTS)
+
+
+def _write_part(
+    recipe: JSON,
+    columns: Sequence[Column],
+    rows: pl.LazyFrame,
+    path: str | Path,
+    texts: Iterable[str],
+) -> None:
+    """Write the rows of a part, as its config stores them."""
+    config, first = recipe["config"], recipe["row"]
+    metadata = about([recipe], columns, rows=[first, first + recipe["rows"]])
+    print(f"{recipe['rows']:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
-        write_parquet(as_stored(sweep, rows), path, metadata, TEXTS, sweep.config.compression)
+        stored = as_stored(rows, config["floats"])
+        write_parquet(stored, path, metadata, texts, config["compression"])
 
 
 @recorded
@@ -82,8 +130,24 @@ def write_thresholds(spec: str, parquet: str | Path, csv: str | Path) -> None:
 
 
 @recorded
+def write_model_thresholds(spec: str, parquet: str | Path, csv: str | Path) -> None:
+    """Write the thresholds of all sweeps of whole models, as Parquet and as CSV.
+
+    Args:
+        spec: What they depend on, from `Plan.model_thresholds_spec`.
+        parquet: The Parquet file to write.
+        csv: The CSV file to write.
+    """
+    recipes = json.loads(spec)["sweeps"]
+    sweeps = [model_sweep_of(recipe) for recipe in recipes]
+    frame = all_step_thresholds(sweeps)
+    write_parquet(frame.lazy(), parquet, about(recipes, all_step_columns(sweeps)))
+    write_csv(frame, csv, NO_TEXT)
+
+
+@recorded
 def write_skipped(spec: str, path: str | Path) -> None:
-    """Write the combinations that no chip supports, as CSV; a header alone if there are none.
+    """Write what sweeps ask for and cannot have, as CSV; a header alone if that is nothing.
 
     Args:
         spec: What they depend on, from `Plan.skipped_spec`.

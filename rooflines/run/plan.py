@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from dataclasses import dataclass
-from functools import cache, cached_property
-from pathlib import Path
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from rooflines.basics.errors import RooflinesError, placed
 from rooflines.basics.numbers import exact
-from rooflines.basics.version import __version__
 from rooflines.charts import registry
 from rooflines.models.table import shape_rows
+from rooflines.results.folders import LAYERS, MODEL_THRESHOLDS, MODELS, TABLES
+from rooflines.run.parts import (
+    MODEL_ROWS,
+    ROWS,
+    WRITING,
+    Part,
+    Parts,
+    as_param,
+    code_digest,
+    model_parts,
+    table_parts,
+)
+from rooflines.serving.recipes import model_recipe, skipped_step_records
 from rooflines.sweep.recipes import recipe_of, skipped_records
 
 if TYPE_CHECKING:
@@ -22,21 +32,16 @@ if TYPE_CHECKING:
 
     from rooflines.charts.chart import Spec
     from rooflines.config import Config
+    from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["Part", "Plan", "as_param", "code_digest", "plan"]
-
-ROWS = ("basics", "model", "catalogue", "calibration", "settings", "sweep")
-"""The sub-packages that the rows of tables, and the list of what is skipped, depend on."""
+__all__ = ["Plan", "plan"]
 
 THRESHOLDS = (*ROWS, "critical")
 """Those that thresholds depend on."""
 
-MODELS = ("basics", "model", "catalogue", "models", "results/model_shapes.py")
+MODEL_SHAPES = ("basics", "model", "catalogue", "models", "results/model_shapes.py")
 """What the shapes of models depend on."""
-
-WRITING = ("run/jobs.py", "results/tables.py")
-"""The modules that put numbers into files."""
 
 DRAWING = (
     "charts/kit",
@@ -51,42 +56,8 @@ DRAWING = (
 )
 """What makes pictures of charts and writes their files."""
 
-ROWS_TOGETHER = 4_000_000
-"""Chips share a part up to this many rows [1].
-
-An edit of one chip then costs seconds, and the start of a job, as long as a million rows, is small.
-"""
-
-LARGE_ROWS = 8_000_000
-"""A part of this many rows gets two threads [1]; a smaller one spends too much time starting."""
-
-MANY_LARGE = 4
-"""From this many large parts on, each gets one thread: together they fill the cores [1]."""
-
-MEMORY_MB, MEMORY_MB_PER_THREAD = 300, 150
-"""Memory of a job: of the interpreter with polars, and of the data of each thread [MB]."""
-
-MEMORY_MB_PER_MILLION, MILLIONS_IN_MEMORY = 50, 4
-"""Memory for a million rows that wait to be written [MB], and how many millions may wait [1]."""
-
-ESCAPED = re.compile(r'<|\{(?!["}])')
-"""Characters to escape in a job's parameters: `<`, and braces inside strings.
-
-A brace of JSON itself is followed by a quote or another brace.
-"""
-
-WORDING = "basics/errors.py"
-"""The module of wording: no number depends on it."""
-
 MOST_CHARACTERS = 2**27
 """Limit on the specs of all parts of a run: Snakemake holds all of them in memory [1]."""
-
-
-class Wildcards(Protocol):
-    """The wildcards of a job that makes a part of a table."""
-
-    sweep: str
-    part: str
 
 
 class FamilyWildcards(Protocol):
@@ -96,89 +67,53 @@ class FamilyWildcards(Protocol):
 
 
 @dataclass(frozen=True)
-class Part:
-    """A slice of a sweep's table.
-
-    Attributes:
-        sweep: The sweep's name.
-        number: The part's number, from 0.
-        start, stop: Its rows in the table, as a half-open range [1].
-        spec: Everything it depends on, as JSON.
-    """
-
-    sweep: str
-    number: int
-    start: int
-    stop: int
-    spec: str
-
-    @property
-    def rows(self) -> int:
-        """Rows of the part [1]."""
-        return self.stop - self.start
-
-    @property
-    def large(self) -> bool:
-        """Whether it is large enough for two threads."""
-        return self.rows >= LARGE_ROWS
-
-    def memory_mb(self, threads: int) -> int:
-        """Most memory of its job [MB]; constant from a few million rows on."""
-        millions = min(-(-self.rows // 1_000_000), MILLIONS_IN_MEMORY)
-        return MEMORY_MB + MEMORY_MB_PER_THREAD * threads + MEMORY_MB_PER_MILLION * millions
-
-    @property
-    def name(self) -> str:
-        """Its path below the tables, without the suffix."""
-        return f"{self.sweep}/part-{self.number:05d}"
-
-
-@dataclass(frozen=True)
 class Plan:
     """All outputs of a config.
 
     Attributes:
-        parts: The parts of all tables, in order.
+        tables: The parts of the tables of operations.
+        models: The parts of the tables of whole models.
+        layers: The parts of the tables of their kernels.
         thresholds_spec: Everything that the thresholds depend on, as JSON.
+        model_thresholds_spec: Everything that those of whole models depend on, as JSON.
         skipped_spec: The list of what is skipped, as JSON.
         summary_spec: Everything that the summary depends on, as JSON.
         model_shapes_spec: The models of the catalogue, as JSON.
         family_specs: Everything that each family of charts depends on, as JSON, by its name.
     """
 
-    parts: tuple[Part, ...]
+    tables: Parts
+    models: Parts
+    layers: Parts
     thresholds_spec: str
+    model_thresholds_spec: str
     skipped_spec: str
     summary_spec: str
     model_shapes_spec: str
     family_specs: Mapping[str, str]
 
-    @cached_property
-    def _by_name(self) -> Mapping[str, Part]:
-        return {part.name: part for part in self.parts}
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts of all tables."""
+        return tuple(part for parts in self.by_folder.values() for part in parts.all)
 
-    @cached_property
-    def _many_large(self) -> bool:
-        return sum(part.large for part in self.parts) >= MANY_LARGE
+    def part_paths(self) -> list[str]:
+        """Their paths below the results."""
+        return [part.path for part in self.parts]
 
-    def _part(self, wildcards: Wildcards) -> Part:
-        return self._by_name[f"{wildcards.sweep}/part-{wildcards.part}"]
+    @property
+    def by_folder(self) -> dict[str, Parts]:
+        """The parts in each folder of tables."""
+        return {TABLES: self.tables, MODELS: self.models, LAYERS: self.layers}
 
-    def part_names(self) -> list[str]:
-        """The paths of parts below the tables, without the suffix."""
-        return list(self._by_name)
+    @property
+    def indexes(self) -> dict[str, str]:
+        """The list of the parts in each folder of tables, as JSON."""
+        return {folder: parts.index_spec() for folder, parts in self.by_folder.items()}
 
-    def part_spec(self, wildcards: Wildcards) -> str:
-        """Everything that the part of a job depends on, as JSON."""
-        return self._part(wildcards).spec
-
-    def part_threads(self, wildcards: Wildcards) -> int:
-        """Threads of a job [1]."""
-        return 2 if self._part(wildcards).large and not self._many_large else 1
-
-    def part_memory_mb(self, wildcards: Wildcards) -> int:
-        """Memory of a job [MB]."""
-        return self._part(wildcards).memory_mb(self.part_threads(wildcards))
+    def model_thresholds(self) -> list[str]:
+        """The files with thresholds of whole models; none without a sweep of them."""
+        return list(MODEL_THRESHOLDS) if self.models.all else []
 
     def chart_families(self) -> list[str]:
         """The families of charts that are drawn."""
@@ -189,7 +124,7 @@ class Plan:
         charts = json.loads(self.family_specs[wildcards.family])["charts"]
         kinds = registry.charts()
         sweeps = {chart["sweep"] for chart in charts if kinds[chart["chart"]].reads}
-        return [part.name for part in self.parts if part.sweep in sweeps]
+        return [part.name for part in self.tables.all if part.sweep in sweeps]
 
     def family_spec(self, wildcards: FamilyWildcards) -> str:
         """Everything that the family of a job depends on, as JSON."""
@@ -203,34 +138,56 @@ class Plan:
 def plan(config: Config) -> Plan:
     """The outputs of a config, and what each depends on; nothing is computed yet.
 
-    A part begins where a chip begins, unless one chip has more rows than a part may have. So an
-    edit of one chip leaves the parts of the others valid. Chips share a part up to `ROWS_TOGETHER`.
-
     Args:
         config: The config.
 
     Raises:
         RooflinesError: The specs of all parts are too large for memory.
     """
+    sweeps, model_sweeps = list(config.sweeps.values()), list(config.model_sweeps.values())
     with placed(file=config.file):
-        parts = list(
-            _bounded(part for sweep in config.sweeps.values() for part in _parts_of(sweep))
-        )
-    sweeps = list(config.sweeps.values())
+        tables, models, layers = _parts(sweeps, model_sweeps)
     recipes = [recipe_of(sweep, sweep.config.chips) for sweep in sweeps]
+    of_models = [model_recipe(sweep, sweep.models, sweep.config.chips) for sweep in model_sweeps]
     thresholds = as_param({"code": code_digest(*THRESHOLDS, *WRITING), "sweeps": recipes})
+    model_thresholds = as_param({"code": code_digest(*MODEL_ROWS, *WRITING), "sweeps": of_models})
     skipped = as_param(
-        {"code": code_digest(*ROWS, *WRITING), "rows": skipped_records(sweeps), "sweeps": recipes}
+        {
+            "code": code_digest(*MODEL_ROWS, *WRITING),
+            "rows": [*skipped_records(sweeps), *skipped_step_records(model_sweeps)],
+            "sweeps": [*recipes, *of_models],
+        }
     )
     summary = as_param(
         {
             "code": code_digest(*THRESHOLDS, *WRITING, "results/summary.py"),
-            "of": [_summarized(sweep, parts) for sweep in sweeps],
+            "of": [_summarized(sweep, tables.all) for sweep in sweeps],
             "sweeps": recipes,
         }
     )
-    shapes = as_param({"code": code_digest(*MODELS, *WRITING), "models": shape_rows()})
-    return Plan(tuple(parts), thresholds, skipped, summary, shapes, _family_specs(config))
+    shapes = as_param({"code": code_digest(*MODEL_SHAPES, *WRITING), "models": shape_rows()})
+    families = _family_specs(config)
+    return Plan(
+        tables, models, layers, thresholds, model_thresholds, skipped, summary, shapes, families
+    )
+
+
+def _parts(
+    sweeps: Iterable[Sweep], model_sweeps: Sequence[ModelSweep]
+) -> tuple[Parts, Parts, Parts]:
+    """The parts of all tables, of operations, whole models and kernels."""
+    with_layers = [sweep for sweep in model_sweeps if sweep.has_layers]
+    parts = [
+        [table_parts(sweep) for sweep in sweeps],
+        [model_parts(sweep, MODELS) for sweep in model_sweeps],
+        [model_parts(sweep, LAYERS) for sweep in with_layers],
+    ]
+    bounded = list(_bounded(chain.from_iterable(map(chain.from_iterable, parts))))
+    tables, models, layers = (
+        Parts(tuple(part for part in bounded if part.folder == folder))
+        for folder in (TABLES, MODELS, LAYERS)
+    )
+    return tables, models, layers
 
 
 def _summarized(sweep: Sweep, parts: Sequence[Part]) -> dict[str, object]:
@@ -249,7 +206,8 @@ def _bounded(parts: Iterable[Part]) -> Iterator[Part]:
     for part in parts:
         characters += len(part.spec)
         if characters > MOST_CHARACTERS:
-            place = f"sweeps.{part.sweep}.rows_per_part"
+            key = "sweeps" if part.folder == TABLES else "model-sweeps"
+            place = f"{key}.{part.sweep}.rows_per_part"
             problem = (
                 "makes so many parts that their descriptions have more than "
                 f"{MOST_CHARACTERS:,} characters"
@@ -275,70 +233,3 @@ def _family_specs(config: Config) -> dict[str, str]:
             }
         )
     return specs
-
-
-def _parts_of(sweep: Sweep) -> Iterator[Part]:
-    """The parts of one sweep."""
-    for number, (start, stop, chips) in enumerate(_cuts(sweep, sweep.config.rows_per_part)):
-        first = offset_of(sweep, chips[0])
-        recipe = {
-            "code": code_digest(*ROWS, *WRITING),
-            **recipe_of(sweep, chips),
-            "start": start - first,
-            "stop": stop - first,
-            "row": start,
-        }
-        yield Part(sweep.name, number, start, stop, as_param(recipe))
-
-
-def _cuts(sweep: Sweep, most: int) -> Iterator[tuple[int, int, list[str]]]:
-    """Slices of at most `most` rows of a sweep: start, stop, and the chips in each."""
-    start, rows = 0, 0
-    chips: list[str] = []
-    for chip, of_chip in sweep.rows_by_chip().items():
-        if rows and rows + of_chip > min(most, ROWS_TOGETHER):
-            yield start, start + rows, chips
-            start, rows, chips = start + rows, 0, []
-        rows, chips = rows + of_chip, [*chips, chip]
-        if rows > most:
-            pieces = -(-rows // most)
-            for piece in range(pieces):
-                yield start + rows * piece // pieces, start + rows * (piece + 1) // pieces, chips
-            start, rows, chips = start + rows, 0, []
-    if rows:
-        yield start, start + rows, chips
-
-
-def offset_of(sweep: Sweep, chip: str) -> int:
-    """The row at which a chip begins [1]."""
-    offset = 0
-    for name, rows in sweep.rows_by_chip().items():
-        if name == chip:
-            break
-        offset += rows
-    return offset
-
-
-def as_param(recipe: object) -> str:
-    """JSON that Snakemake passes on unchanged: no text in it reads as a wildcard or an HTML tag."""
-    text = json.dumps(recipe, ensure_ascii=False, separators=(",", ":"))
-    return ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-@cache
-def code_digest(*parts: str) -> str:
-    """A digest of the code that an output depends on.
-
-    Args:
-        parts: Sub-packages and modules, by their paths in the package.
-    """
-    digest = hashlib.sha256(__version__.encode())
-    root = Path(__file__).parents[1]
-    files = {
-        file
-        for part in parts
-        for file in ([root / part] if part.endswith(".py") else (root / part).rglob("*.py"))
-    }
-    for file in sorted(files - {root / WORDING}):
-        digest.update(file.relative_to(root).as_posix().encode() + file.read_bytes())
-    return digest.hexdigest()[:16]

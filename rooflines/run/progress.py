@@ -55,7 +55,7 @@ class RunningJob:
     """A job of this run.
 
     Attributes:
-        name: What it makes, such as `square-matmul/part-00000` or `charts/roofline`.
+        name: What it makes, such as `tables/square-matmul/part-00000` or `charts/roofline`.
         rows: The rows that it makes; 0 if it makes no part of a table [1].
         path: Its first output.
         began_s: When it began, by the monotonic clock; None before that [s].
@@ -174,7 +174,7 @@ class Progress(logging.Handler):
 
     Args:
         workflow: Snakemake's workflow object; its graph has the parts that this run makes.
-        rows: Rows of each part, by its name (`square-matmul/part-00000`) [1].
+        rows: Rows of each part, by its path below the results [1].
         stream: Where the lines go; standard error by default. A `Screen` gets a status line.
         work: About how long each job takes on one core, by its output below the results [s].
     """
@@ -226,9 +226,10 @@ class Progress(logging.Handler):
             return
         for job in self._workflow.dag.needrun_jobs():
             for path in job.output:
-                name = part_name(path)
-                if rows := self._rows.get(name, 0):
-                    running = RunningJob(name, rows, Path(path), work_s=part_work(rows))
+                if part := worked_at(path, self._rows):
+                    rows = self._rows[part]
+                    folder, name = part.split("/")[0], part.removesuffix(".parquet")
+                    running = RunningJob(name, rows, Path(path), work_s=part_work(rows, folder))
                 elif work := worked_at(path, self._work):
                     running = RunningJob(work, 0, Path(path), work_s=self._work[work])
                 else:
@@ -326,8 +327,3 @@ def worked_at(path: str | PurePath, work: Mapping[str, float]) -> str | None:
     parts = PurePath(path).parts
     names = ("/".join(parts[-count:]) for count in range(min(len(parts), MOST_LEVELS), 0, -1))
     return next((name for name in names if name in work), None)
-
-
-def part_name(path: str | PurePath) -> str:
-    """The part in a file: "a/part-00000" for results/tables/a/part-00000.parquet."""
-    return "/".join(PurePath(path).with_suffix("").parts[-2:])

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["left_in_place", "remove_stale", "unless_stored"]
 
-TABLES = "<results>/tables"
-
 
 def left_in_place(paths: Iterable[str], workflow: Workflow) -> list[str]:
     """Inputs that a job only waits for: they are not downloaded from object storage.
@@ -49,7 +47,7 @@ def unless_stored(path: str, workflow: Workflow) -> list[str]:
     return [] if getattr(modified, "flags", {}).get("storage_object") else [path]
 
 
-def remove_stale(parts: Iterable[str], workflow: Workflow) -> list[str]:
+def remove_stale(folder: str, parts: Iterable[str], workflow: Workflow) -> list[str]:
     """Delete from object storage the parts that are in no sweep any more and that we made.
 
     On a disk the job that writes the list of tables does this. In object storage a job sees only
@@ -57,15 +55,16 @@ def remove_stale(parts: Iterable[str], workflow: Workflow) -> list[str]:
     selected files leaves the other tables alone.
 
     Args:
-        parts: Paths of the parts that stay, below the tables.
+        folder: A folder of tables, such as `tables`.
+        parts: Paths of the parts that stay, below the folder.
         workflow: Snakemake's workflow object.
 
     Returns:
         The deleted addresses; none if the results are on a disk, or in storage other than S3.
     """
-    stored = getattr(workflow.modifier.path_modifier.modify(TABLES), "flags", {}).get(
-        "storage_object"
-    )
+    stored = getattr(
+        workflow.modifier.path_modifier.modify(f"<results>/{folder}"), "flags", {}
+    ).get("storage_object")
     if stored is None or not hasattr(stored, "get_subkeys"):
         return []
     # Imported here: a run on a disk does not wait for polars.

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from rooflines.results.folders import LAYERS, MODELS, TABLES
+
 if TYPE_CHECKING:
     from rooflines.run.plan import Plan
 
@@ -17,11 +19,14 @@ __all__ = ["BYTES_PER_ROW", "job_work", "part_work", "work_of"]
 START_S = 1.2
 """Start of a job: Python, Snakemake and polars [s]."""
 
-ROWS_PER_S = 1.3e6
-"""Rows of a table [1/s]."""
+ROWS_PER_S = {TABLES: 1.3e6, MODELS: 1.2e6, LAYERS: 3.7e6}
+"""Rows of a table, by its folder [1/s]."""
 
 THRESHOLD_ROWS_PER_S = 6.5e5
 """Rows of tables whose thresholds are solved for and written as CSV [1/s]."""
+
+MODEL_THRESHOLD_ROWS_PER_S = 2e4
+"""Rows of tables of whole models whose thresholds are solved for [1/s]."""
 
 SUMMARY_ROWS_PER_S = 1e7
 """Rows of tables that are counted [1/s]."""
@@ -29,17 +34,18 @@ SUMMARY_ROWS_PER_S = 1e7
 CHART_S, CHART_IN_SITE_S = 2.0, 0.25
 """One chart in all its formats; one chart of the site [s]."""
 
-BYTES_PER_ROW = 18
-"""Bytes of a row of a large table, with all columns [byte]."""
+BYTES_PER_ROW = {TABLES: 18, MODELS: 130, LAYERS: 3}
+"""Bytes of a row of a large table with all columns, by its folder [byte]."""
 
 
-def part_work(rows: int) -> float:
+def part_work(rows: int, folder: str = TABLES) -> float:
     """Time of a job that makes a part [s].
 
     Args:
         rows: The rows of the part [1].
+        folder: The folder of its table.
     """
-    return START_S + rows / ROWS_PER_S
+    return START_S + rows / ROWS_PER_S[folder]
 
 
 def job_work(output: str, rows: int, charts: int) -> float:
@@ -47,11 +53,13 @@ def job_work(output: str, rows: int, charts: int) -> float:
 
     Args:
         output: What it makes, by its path below the results.
-        rows: The rows of all tables [1].
+        rows: The rows of the tables that it depends on [1].
         charts: The charts that it draws or packs [1].
     """
     if output == "thresholds.parquet":
         return START_S + rows / THRESHOLD_ROWS_PER_S
+    if output == "model-thresholds.parquet":
+        return START_S + rows / MODEL_THRESHOLD_ROWS_PER_S
     if output == "summary.csv":
         return START_S + rows / SUMMARY_ROWS_PER_S
     if output == "bundle":
@@ -65,7 +73,8 @@ def work_of(plan: Plan) -> dict[str, float]:
     Args:
         plan: The plan of the run.
     """
-    rows = sum(part.rows for part in plan.parts)
+    rows = sum(part.rows for part in plan.tables.all)
+    model_rows = sum(part.rows for part in plan.models.all)
     charts = {
         f"charts/{family}": len(json.loads(spec)["charts"])
         for family, spec in plan.family_specs.items()
@@ -79,6 +88,7 @@ def work_of(plan: Plan) -> dict[str, float]:
         "bundle": sum(charts.values()),
     }
     return {
-        **{f"tables/{part.name}.parquet": part_work(part.rows) for part in plan.parts},
+        **{part.path: part_work(part.rows, part.folder) for part in plan.parts},
         **{output: job_work(output, rows, count) for output, count in others.items()},
+        **{output: job_work(output, model_rows, 0) for output in plan.model_thresholds()[:1]},
     }

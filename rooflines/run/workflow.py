@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from rooflines.run.guard import Guard, require_writable
 from rooflines.run.interrupt import Interruption, quiet_interrupts
 from rooflines.run.lock import STATE
 from rooflines.run.log import WithoutSteps
-from rooflines.run.plan import Part, Plan, as_param, plan
+from rooflines.run.plan import Plan, plan
 from rooflines.run.progress import Progress
 from rooflines.run.screen import Screen, is_screen
 from rooflines.run.work import work_of
@@ -141,34 +141,14 @@ def plan_or_exit(
         sys.exit(str(error))
 
 
-def index_spec(parts: Iterable[Part]) -> str:
-    """The list of parts as text, for a job's parameters.
-
-    Args:
-        parts: The parts of a plan.
-
-    Returns:
-        JSON: a list of objects with the columns of tables/index.csv.
-    """
-    rows = [
-        {
-            "sweep": part.sweep,
-            "part": part.number,
-            "rows": part.rows,
-            "path": f"{part.name}.parquet",
-        }
-        for part in parts
-    ]
-    return as_param(rows)
-
-
 def outputs(plan: Plan) -> dict[str, str]:
     """What each output of a run depends on, as JSON, by its path below the results."""
     return {
-        **{f"tables/{part.name}.parquet": part.spec for part in plan.parts},
-        "tables/index.csv": index_spec(plan.parts),
+        **{part.path: part.spec for part in plan.parts},
+        **{f"{folder}/index.csv": spec for folder, spec in plan.indexes.items()},
         "thresholds.parquet": plan.thresholds_spec,
         "thresholds.csv": plan.thresholds_spec,
+        **dict.fromkeys(plan.model_thresholds(), plan.model_thresholds_spec),
         "skipped.csv": plan.skipped_spec,
         "summary.csv": plan.summary_spec,
         "model-shapes.csv": plan.model_shapes_spec,
@@ -219,7 +199,7 @@ def show_progress(plan: Plan, workflow: Workflow) -> None:
                     if is_screen(handler.stream):
                         screen = Screen(handler.stream)
                         handler.setStream(screen)
-        rows = {part.name: part.rows for part in plan.parts}
+        rows = {part.path: part.rows for part in plan.parts}
         logger.addHandler(Progress(workflow, rows, screen, work_of(plan)))
 
 

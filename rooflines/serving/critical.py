@@ -36,10 +36,11 @@ from rooflines.serving.solving import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflines.model.columns import Column
     from rooflines.serving.case import Case
     from rooflines.serving.sweep import ModelSweep
 
-__all__ = ["all_step_thresholds", "step_thresholds"]
+__all__ = ["all_step_columns", "all_step_thresholds", "step_thresholds"]
 
 
 class Row(NamedTuple):
@@ -78,16 +79,21 @@ def step_thresholds(sweep: ModelSweep) -> pl.DataFrame:
         rows.extend(contexts(sweep))
     if "chips" in asked:
         rows.extend(chips(sweep))
-    return frame_of(sweep, rows)
+    targets = sweep.config.targets
+    time = None if targets is None else targets.time
+    return frame_of(sweep.name, rows, time, new_tokens=sweep.new_tokens is not None)
 
 
 def all_step_thresholds(sweeps: Sequence[ModelSweep]) -> pl.DataFrame:
-    """The thresholds of several sweeps of models, concatenated."""
-    columns = step_threshold_columns(
-        new_tokens=any(sweep.new_tokens is not None for sweep in sweeps)
-    )
-    frames = [step_thresholds(sweep) for sweep in sweeps]
+    """The thresholds of several sweeps of models, concatenated; without sweeps none."""
+    columns = all_step_columns(sweeps)
+    frames = [step_thresholds(sweep) for sweep in sweeps] or [frame_of("", ())]
     return pl.concat(frames, how="diagonal").select(column.name for column in columns)
+
+
+def all_step_columns(sweeps: Sequence[ModelSweep]) -> tuple[Column, ...]:
+    """The columns of the thresholds of several sweeps of models, in order."""
+    return step_threshold_columns(new_tokens=any(sweep.new_tokens is not None for sweep in sweeps))
 
 
 def batches(sweep: ModelSweep) -> Iterator[Row]:
@@ -180,13 +186,20 @@ def cases_of(sweep: ModelSweep) -> Iterator[Case]:
         yield from block.cases
 
 
-def frame_of(sweep: ModelSweep, rows: Sequence[Row]) -> pl.DataFrame:
-    """The thresholds with all their columns."""
+def frame_of(
+    sweep: str, rows: Sequence[Row], time: str | None = None, *, new_tokens: bool = False
+) -> pl.DataFrame:
+    """Thresholds with all their columns.
+
+    Args:
+        sweep: The sweep's name.
+        rows: The thresholds.
+        time: Which time of a step must keep the targets.
+        new_tokens: Whether its grid has T.
+    """
     solutions = [row.solution for row in rows]
-    targets = sweep.config.targets
-    time = None if targets is None else targets.time
     values: dict[str, list[object]] = {
-        "sweep": [sweep.name] * len(rows),
+        "sweep": [sweep] * len(rows),
         "axis": [row.axis for row in rows],
         **{letter: [row.sizes.get(letter) for row in rows] for letter in ("B", "T", "S")},
         "target_s": [row.target_s for row in rows],
@@ -202,7 +215,7 @@ def frame_of(sweep: ModelSweep, rows: Sequence[Row]) -> pl.DataFrame:
         name: pl.Series(column, dtype=KINDS.get(name, pl.Int64)) for name, column in values.items()
     }
     frame = pl.DataFrame({**key_columns([row.case for row in rows]), **data})
-    columns = step_threshold_columns(new_tokens=sweep.new_tokens is not None)
+    columns = step_threshold_columns(new_tokens=new_tokens)
     return frame.with_columns(pl.when(pl.col("axis") != "chips").then(pl.col(*OF_SPLIT))).select(
         column.name for column in columns
     )

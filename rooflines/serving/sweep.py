@@ -12,10 +12,11 @@ from rooflines.model.step_columns import layer_columns, step_columns
 from rooflines.models.dtypes import check_dtypes
 from rooflines.models.shape import PREFILL
 from rooflines.serving.support import Asked, Block, SkippedSteps, supported
-from rooflines.settings.sizes import Sizes
+from rooflines.sweep.axes import check_length, check_parts, sizes_of
+from rooflines.sweep.support import check_chips
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from rooflines.catalogue.entries import Chip, DtypeFile
     from rooflines.model.columns import Column
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from rooflines.models.model import Model
     from rooflines.settings.model_sweeps import ModelSweepConfig
 
-__all__ = ["ModelSweep", "checked_model_sweep"]
+__all__ = ["ModelSweep", "checked_model_sweep", "too_long"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,18 +56,19 @@ class ModelSweep:
         """
         needed = ("B",) if self.config.requests else ("B", "S")
         with placed("grid"), Mistakes() as mistakes:
-            values = {}
-            for letter, written in self.config.grid.items():
-                with mistakes.at(letter):
-                    if self.config.requests and letter != "B":
-                        raise RooflinesError(
-                            "", "is given, but requests set the tokens", "leave it out, or requests"
-                        )
-                    values[letter] = Sizes(written).values()
-            if missing := [letter for letter in needed if letter not in self.config.grid]:
+            grid = sizes_of(self.config.grid)
+            for letter, size in grid.items():
+                if self.config.requests and letter != "B":
+                    problem = "is given, but requests set the tokens"
+                    mistakes.add(RooflinesError(letter, problem, "leave it out, or requests"))
+                elif size.same_as is not None:
+                    problem = f"is {quote(size.same_as)}, but no size repeats another one here"
+                    mistakes.add(RooflinesError(letter, problem, "write numbers"))
+            if missing := [letter for letter in needed if letter not in grid]:
                 problem = f"lacks {', '.join(missing)}"
                 raise RooflinesError("", problem, "write B: [1, 8, 64] and S: [1024, 8192]")
-        return values
+        check_length(grid, self.config.rows_per_part)
+        return {letter: size.values() for letter, size in grid.items()}
 
     @property
     def batches(self) -> tuple[int, ...]:
@@ -132,12 +134,30 @@ class ModelSweep:
         """Rows of the whole table [1]."""
         return sum(map(self.rows_of, self.blocks))
 
+    def solutions(self) -> int:
+        """Rows of all its thresholds, at most [1]."""
+        asked, targets = self.config.thresholds, self.config.targets
+        cases = sum(len(block.cases) for block in self.blocks)
+        tokens, contexts = len(self.new_tokens or (1,)), len(self.contexts)
+        by_axis = {
+            "B": tokens * contexts * (len(targets.t_step_s) if targets else 1),
+            "S": tokens,
+            "chips": len(self.batches) * contexts,
+        }
+        axes = {*asked, "B"} if targets else {*asked}
+        return cases * sum(by_axis[axis] for axis in axes)
+
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The columns of its rows, in order."""
         return step_columns(
             new_tokens=self.new_tokens is not None, requests=bool(self.config.requests)
         )
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether it has a table of kernels: a row of requests is of many steps."""
+        return self.config.layers and not self.config.requests
 
     @cached_property
     def layer_columns(self) -> tuple[Column, ...]:
@@ -163,8 +183,21 @@ def checked_model_sweep(
             _check_sizes(sweep)
         with mistakes.at("dtypes"):
             _check_dtypes(sweep)
+        with mistakes.at():
+            check_chips(config.chips, chips)
+    check_parts(sweep.rows, config.rows_per_part)
     _check_skipped(sweep)
     return sweep
+
+
+def too_long(sweep: ModelSweep) -> Iterator[RooflinesError]:
+    """Contexts beyond those that models are trained for: they can be computed, and are named."""
+    place, longest = "requests" if sweep.config.requests else "grid.S", max(sweep.contexts)
+    for name, model in sweep.models.items():
+        trained = model.shape.context
+        if trained is not None and longest > trained:
+            problem = f"reaches {longest:,} tokens, and {name} is trained for {trained:,}"
+            yield RooflinesError(place, problem, "choose shorter contexts, unless this is intended")
 
 
 def _check_skipped(sweep: ModelSweep) -> None:

@@ -115,7 +115,7 @@ def times_of(kernel: Kernel, machine: Machine, fitted: Calibration | None = None
             for work in ("weight_bytes", "cache_bytes")
             for dims, seconds in _over(works.get(work, {}), memory).items()
         },
-        _over(works.get("activation_bytes", {}), memory),
+        _over(works["activation_bytes"], memory),
         tuple(
             _exchange(sent, shares["network"], typical=fitted is not None)
             for sent in kernel.collectives

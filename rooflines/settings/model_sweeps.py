@@ -102,6 +102,9 @@ MODEL_SCHEMA: Any = {
 DTYPES_SCHEMA: Any = {"anyOf": [{"type": "string"}, StepDtypes.model_json_schema()]}
 
 
+REQUEST_SCHEMA: Any = Request.model_json_schema()
+
+
 class ModelSweepConfig(Entry):
     """One sweep of whole models: a table of every combination of the listed values."""
 
@@ -129,9 +132,11 @@ class ModelSweepConfig(Entry):
             "T new tokens of each; every combination is a row"
         )
     )
-    requests: Annotated[list[Request] | None, BeforeValidator(lambda v: v and listed(v))] = Field(
-        None, description="instead of S: {input: , output: } tokens of requests"
-    )
+    requests: Annotated[
+        list[Request] | None,
+        BeforeValidator(lambda v: None if v is None else listed(v)),
+        WithJsonSchema({"anyOf": [*one_or_many(REQUEST_SCHEMA)["anyOf"], {"type": "null"}]}),
+    ] = Field(None, description="instead of S: {input: , output: } tokens of requests")
     dtypes: Annotated[
         list[Annotated[StepDtypes, BeforeValidator(step_dtypes)]],
         BeforeValidator(listed),
@@ -143,7 +148,11 @@ class ModelSweepConfig(Entry):
         )
     )
     chips: Chips
-    splits: Annotated[list[Split], BeforeValidator(listed)] = Field(
+    splits: Annotated[
+        list[Split],
+        BeforeValidator(listed),
+        WithJsonSchema(one_or_many(Split.model_json_schema())),
+    ] = Field(
         default_factory=lambda: [Split.model_validate({})],
         description="how chips share the model: {tp: , dp: , ep: }",
     )
@@ -157,8 +166,8 @@ class ModelSweepConfig(Entry):
     routing: Literal["uniform", "same", "all"] = Field(
         "uniform",
         description=(
-            f"which experts tokens choose, {', '.join(ROUTINGS)}: at random, all the same, or all "
-            "experts"
+            f"which experts tokens choose, {', '.join(ROUTINGS)}: each one equally "
+            "likely, the same for all tokens, or all of them"
         ),
     )
     memory: MemoryLevels = Field(["hbm"])
@@ -188,7 +197,11 @@ class ModelSweepConfig(Entry):
             {
                 "anyOf": [
                     {"const": "all"},
-                    {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+                    {
+                        "type": "array",
+                        "items": {"enum": [column.name for column in STEP_METRICS]},
+                        "uniqueItems": True,
+                    },
                 ]
             }
         ),

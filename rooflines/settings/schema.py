@@ -57,14 +57,6 @@ def _solved(value: object) -> object:
     return unique(names(value))
 
 
-def _sweeps(value: object) -> object:
-    if isinstance(value, Mapping) and not value:
-        raise RooflinesError(
-            "", "is empty, so there is nothing to compute", "describe at least one sweep"
-        )
-    return value
-
-
 def _grid(value: object) -> object:
     if value is not None and not isinstance(value, Mapping):
         raise RooflinesError(
@@ -263,13 +255,27 @@ BY_NAME: Any = {"type": "object", "patternProperties": {"^[a-z0-9][a-z0-9-]*$": 
 """Entries by name, which are checked one by one."""
 
 
+WITH_SWEEPS: Any = {
+    "anyOf": [
+        {"required": [key], "properties": {key: {"minProperties": 1}}}
+        for key in ("sweeps", "model-sweeps")
+    ]
+}
+"""A config has a sweep of either kind."""
+
+
 class ConfigFile(Entry):
     """A config: sweeps, charts, and the user's own chips."""
 
-    model_config = ConfigDict(title="rooflines config")
+    model_config = ConfigDict(title="rooflines config", json_schema_extra=WITH_SWEEPS)
 
-    sweeps: Annotated[dict[Any, Any], BeforeValidator(_sweeps), WithJsonSchema(BY_NAME)] = Field(
-        description="sweeps by name; each makes a table"
+    sweeps: Annotated[dict[Any, Any], WithJsonSchema(BY_NAME)] = Field(
+        {}, description="sweeps of operations by name; each makes a table"
+    )
+    model_sweeps: Annotated[dict[Any, Any], WithJsonSchema(BY_NAME)] = Field(
+        {},
+        alias="model-sweeps",
+        description="sweeps of whole models by name; each makes a table, and one of its kernels",
     )
     charts: Charts = Field(
         "auto", description="auto: those that fit the sweeps; or a list of charts; [] for none"

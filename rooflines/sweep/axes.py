@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rooflines.settings.schema import SweepConfig
     from rooflines.settings.shapes import Shape
 
-__all__ = ["MOST_PARTS", "Axis", "axes_of", "sizes_of"]
+__all__ = ["Axis", "axes_of", "check_length", "check_parts", "sizes_of"]
 
 MOST_PARTS = 100_000
 """Parts of one sweep: their files are numbered with five digits."""
@@ -81,7 +81,8 @@ def axes_of(config: SweepConfig, op: Operation) -> tuple[Axis | None, tuple[Axis
             roots, grid = _roots(config.grid or {}, op)
     shapes = config.shapes or []
     own = [dim for dim in op.dims if roots[dim] == dim and dim in grid]
-    _check_length(own, grid, shapes, config.rows_per_part)
+    lengths = {dim: grid[dim] for dim in own}
+    check_length(lengths, config.rows_per_part, max(len(shapes), 1))
     axes = {}
     for dim in own:
         values = grid[dim].values()
@@ -128,18 +129,24 @@ def of_dims(op: Operation) -> str:
     return f"use the dimensions of {op.name}: {', '.join(op.dims)}"
 
 
-def _check_length(
-    own: Sequence[str], grid: Mapping[str, Sizes], shapes: Sequence[Shape], rows_per_part: int
-) -> None:
-    """Refuse a grid too large for a table, before its sizes are enumerated."""
-    rows = math.prod(grid[dim].count for dim in own) * max(len(shapes), 1)
+def check_length(grid: Mapping[str, Sizes], rows_per_part: int, shapes: int = 1) -> None:
+    """Refuse a grid too large for a table, before its sizes are enumerated.
+
+    Args:
+        grid: The sizes of each dimension.
+        rows_per_part: Rows of one part at most [1].
+        shapes: Shapes that each point of the grid is combined with [1].
+
+    Raises:
+        RooflinesError: It is too large.
+    """
+    rows = math.prod(sizes.count for sizes in grid.values()) * shapes
     with Mistakes() as mistakes:
-        for dim in own:
+        for dim, sizes in grid.items():
             with mistakes.at(f"grid.{dim}"):
-                if grid[dim].count > LONGEST_AXIS:
+                if sizes.count > LONGEST_AXIS:
                     problem = (
-                        f"has {grid[dim].count:,} sizes, which makes a table of at least "
-                        f"{rows:,} rows"
+                        f"has {sizes.count:,} sizes, which makes a table of at least {rows:,} rows"
                     )
                     raise RooflinesError(
                         "", problem, f"let one dimension take at most {LONGEST_AXIS:,} sizes"
@@ -149,6 +156,23 @@ def _check_length(
             f"makes at least {rows:,} rows, in more than {MOST_PARTS:,} parts of {rows_per_part:,}"
         )
         raise RooflinesError("grid", problem, "choose fewer sizes, or raise `rows_per_part`")
+
+
+def check_parts(rows: int, rows_per_part: int) -> None:
+    """Refuse more parts than a folder can hold.
+
+    Args:
+        rows: Rows of a table [1].
+        rows_per_part: Rows of one part at most [1].
+
+    Raises:
+        RooflinesError: There are more.
+    """
+    if rows > MOST_PARTS * rows_per_part:
+        problem = f"makes {rows:,} rows, in more than {MOST_PARTS:,} parts of {rows_per_part:,}"
+        raise RooflinesError(
+            "rows_per_part", problem, "choose a larger number, or fewer sizes, chips or dtypes"
+        )
 
 
 def _roots(written: Mapping[str, object], op: Operation) -> tuple[dict[str, str], dict[str, Sizes]]:

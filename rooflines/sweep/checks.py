@@ -12,7 +12,7 @@ from rooflines.model.columns import OF_LEVELS
 from rooflines.model.network import ALL_TO_ALL, parse_axes
 from rooflines.model.resources import RATES, RESOURCES, network_rate
 from rooflines.model.sharding import SHARDS
-from rooflines.sweep.axes import MOST_PARTS, of_dims, sizes_of
+from rooflines.sweep.axes import check_parts, of_dims, sizes_of
 from rooflines.sweep.support import check_chips
 from rooflines.sweep.sweep import Sweep
 
@@ -137,14 +137,9 @@ def check_calibration(sweep: Sweep) -> None:
             one_of(software, sweep.calibrations.softwares, "no software of a calibration")
 
 
-def check_parts(sweep: Sweep) -> None:
+def check_rows(sweep: Sweep) -> None:
     """Refuse more parts than a folder can hold."""
-    most, rows = sweep.config.rows_per_part, sweep.rows
-    if rows > MOST_PARTS * most:
-        problem = f"makes {rows:,} rows, in more than {MOST_PARTS:,} parts of {most:,}"
-        raise RooflinesError(
-            "rows_per_part", problem, "choose a larger number, or fewer sizes, chips or dtypes"
-        )
+    check_parts(sweep.rows, sweep.config.rows_per_part)
 
 
 def check_floats(sweep: Sweep) -> None:
@@ -227,7 +222,7 @@ CHECKS = (
     check_columns,
     check_calibration,
     check_exact_flops,
-    check_parts,
+    check_rows,
     check_floats,
 )
 """Checks of a sweep, in the order of their messages."""
@@ -258,7 +253,7 @@ def checked_sweep(
             with mistakes.at():
                 getattr(sweep, part)
         with mistakes.at():
-            check_chips(config, chips)
+            check_chips(config.chips, chips)
         for check in CHECKS:
             with mistakes.at():
                 check(sweep)

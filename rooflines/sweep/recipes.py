@@ -13,37 +13,50 @@ from rooflines.settings.schema import SweepConfig
 from rooflines.sweep.checks import checked_sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
+    from rooflines.catalogue.forms import Entry
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["recipe_of", "skipped_records", "sweep_of"]
+__all__ = ["chips_of", "entries_of", "recipe_of", "skipped_records", "sweep_of"]
 
 
 def recipe_of(sweep: Sweep, chips: Sequence[str]) -> dict[str, Any]:
     """The recipe of some chips' rows of a sweep: config, chips and dtypes as JSON."""
-    named = {
-        form: sweep.dtypes.combinations[form]
-        for form in sweep.config.dtypes
-        if isinstance(form, str)
-    }
+    named = [form for form in sweep.config.dtypes if isinstance(form, str)]
     written_out = [form for form in sweep.config.dtypes if not isinstance(form, str)]
     used = {
         getattr(form, key)
-        for form in (*named.values(), *written_out)
+        for form in (*(sweep.dtypes.combinations[name] for name in named), *written_out)
         for key in (*OPERANDS, "compute")
     }
-    formats = {name: form for name, form in sweep.dtypes.formats.items() if name in used}
     return {
         "sweep": sweep.name,
         "config": {**sweep.config_json, "chips": list(chips)},
-        "chips": {chip: sweep.chips[chip].plain for chip in chips},
+        **entries_of(sweep.chips, chips, sweep.dtypes, used, named),
+        **_calibrations_of(sweep, chips),
+    }
+
+
+def entries_of(
+    catalogue: Mapping[str, Chip],
+    chips: Iterable[str],
+    dtypes: DtypeFile,
+    formats: Collection[str],
+    combinations: Collection[str] = (),
+) -> dict[str, Any]:
+    """Catalogue entries as JSON: the chips, formats and combinations of these names."""
+    used: dict[str, dict[str, Entry]] = {
+        "formats": {name: form for name, form in dtypes.formats.items() if name in formats},
+        "combinations": {name: dtypes.combinations[name] for name in combinations},
+    }
+    return {
+        "chips": {chip: catalogue[chip].plain for chip in chips},
         "dtypes": {
             kind: {name: entry.model_dump(exclude_none=True) for name, entry in entries.items()}
-            for kind, entries in (("formats", formats), ("combinations", named))
+            for kind, entries in used.items()
         },
-        **_calibrations_of(sweep, chips),
     }
 
 
@@ -57,12 +70,17 @@ def _calibrations_of(sweep: Sweep, chips: Sequence[str]) -> dict[str, Any]:
     return {"calibrations": used.model_dump(mode="json", exclude_defaults=True)}
 
 
+def chips_of(recipe: JSON) -> dict[str, Chip]:
+    """The chips of a recipe."""
+    return {chip: Chip.model_validate(entry) for chip, entry in recipe["chips"].items()}
+
+
 def sweep_of(recipe: JSON) -> Sweep:
     """The sweep that a recipe describes."""
     return checked_sweep(
         recipe["sweep"],
         SweepConfig.model_validate(recipe["config"]),
-        {chip: Chip.model_validate(entry) for chip, entry in recipe["chips"].items()},
+        chips_of(recipe),
         DtypeFile.model_validate(recipe["dtypes"]),
         Calibrations.model_validate(recipe.get("calibrations", {})),
     )

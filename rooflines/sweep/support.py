@@ -99,11 +99,11 @@ class Asked:
     points: int
 
 
-def check_chips(config: SweepConfig, chips: Mapping[str, Chip]) -> None:
+def check_chips(names: Sequence[str], chips: Mapping[str, Chip]) -> None:
     """Refuse chips that are in no catalogue."""
     fix = "use one of these, or describe the chip under `chips:` with a source"
     with placed("chips"):
-        check_known(config.chips, chips, "no chip in the catalogue", fix)
+        check_known(names, chips, "no chip in the catalogue", fix)
 
 
 def supported(asked: Asked) -> tuple[tuple[ChipRows, ...], tuple[Skipped, ...]]:

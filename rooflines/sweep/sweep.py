@@ -124,7 +124,7 @@ class Sweep:
     @cached_property
     def served(self) -> tuple[tuple[ChipRows, ...], tuple[Skipped, ...]]:
         """The rows that the chips support, and those they do not."""
-        check_chips(self.config, self.chips)
+        check_chips(self.config.chips, self.chips)
         return supported(
             Asked(
                 self.config,

@@ -1,4 +1,4 @@
-"""The table of a sweep: the columns it stores, its rows as stored, and what it skips."""
+"""Tables as stored: their columns, the type of their metrics, and what is skipped."""
 
 from __future__ import annotations
 
@@ -7,28 +7,21 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.model.columns import METRICS, SKIPPED, Column
-from rooflines.sweep.recipes import skipped_records
 from rooflines.sweep.rows import sweep_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["as_stored", "skipped_frame", "skipped_rows", "stored_columns", "table"]
+__all__ = ["as_stored", "chosen", "skipped_frame", "stored_columns", "table"]
 
 
 def table(sweep: Sweep) -> pl.LazyFrame:
     """The rows of a sweep's table, not yet computed."""
-    return as_stored(
-        sweep, sweep_rows(sweep).select(column.name for column in stored_columns(sweep))
-    )
-
-
-def skipped_rows(sweeps: Iterable[Sweep]) -> pl.DataFrame:
-    """Rows that sweeps ask for but a chip does not support: one row for each chip and reason."""
-    return skipped_frame(skipped_records(sweeps))
+    names = [column.name for column in stored_columns(sweep)]
+    return as_stored(sweep_rows(sweep).select(names), sweep.config.floats)
 
 
 def skipped_frame(records: Sequence[JSON]) -> pl.DataFrame:
@@ -43,14 +36,28 @@ def skipped_frame(records: Sequence[JSON]) -> pl.DataFrame:
 
 def stored_columns(sweep: Sweep) -> list[Column]:
     """The columns that a sweep's table stores: keys always, metrics as its config chooses."""
-    chosen = sweep.config.columns
-    return [c for c in sweep.columns if c not in METRICS or chosen == "all" or c.name in chosen]
+    return chosen(sweep.columns, METRICS, sweep.config.columns)
 
 
-def as_stored(sweep: Sweep, rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Rows with their metrics as a sweep's table stores them: rounded in the last step."""
-    return (
-        rows.with_columns(pl.selectors.float().cast(pl.Float32))
-        if sweep.config.floats == "float32"
-        else rows
-    )
+def chosen(
+    columns: Iterable[Column], metrics: Iterable[Column], names: Collection[str]
+) -> list[Column]:
+    """The columns of a table that are stored.
+
+    Args:
+        columns: All of them, in order.
+        metrics: Those that can be left out.
+        names: The metrics to store, or `all`.
+    """
+    left_out = set() if names == "all" else {metric.name for metric in metrics}.difference(names)
+    return [column for column in columns if column.name not in left_out]
+
+
+def as_stored(rows: pl.LazyFrame, floats: str) -> pl.LazyFrame:
+    """Rows with their metrics as a table stores them: rounded in the last step.
+
+    Args:
+        rows: The rows.
+        floats: `float64` or `float32`.
+    """
+    return rows.with_columns(pl.selectors.float().cast(pl.Float32)) if floats == "float32" else rows

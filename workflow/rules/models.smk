@@ -1,4 +1,56 @@
-"""Models: shapes of published models."""
+"""Models: the rows of every sweep of whole models and their kernels, in parts; thresholds; shapes."""
+
+
+rule model_table:
+    """One part of the table of a sweep of whole models."""
+    output:
+        table="<results>/models/{sweep}/part-{part}.parquet",
+    log:
+        "<results>/logs/model_table/{sweep}/part-{part}.log",
+    conda:
+        "../envs/rooflines.yaml"
+    threads: plan.models.threads
+    resources:
+        mem_mb=plan.models.memory_mb,
+    params:
+        spec=plan.models.spec,
+    script:
+        "../scripts/model_table.py"
+
+
+rule layer_table:
+    """One part of the table of kernels of a sweep of whole models."""
+    output:
+        table="<results>/layers/{sweep}/part-{part}.parquet",
+    log:
+        "<results>/logs/layer_table/{sweep}/part-{part}.log",
+    conda:
+        "../envs/rooflines.yaml"
+    threads: plan.layers.threads
+    resources:
+        mem_mb=plan.layers.memory_mb,
+    params:
+        spec=plan.layers.spec,
+    script:
+        "../scripts/layer_table.py"
+
+
+rule model_thresholds:
+    """Critical batches and contexts of whole models, and the fewest chips; no table is read."""
+    output:
+        parquet="<results>/model-thresholds.parquet",
+        csv="<results>/model-thresholds.csv",
+    log:
+        "<results>/logs/model_thresholds.log",
+    conda:
+        "../envs/rooflines.yaml"
+    threads: 1
+    resources:
+        mem_mb=1500,
+    params:
+        spec=plan.model_thresholds_spec,
+    script:
+        "../scripts/model_thresholds.py"
 
 
 rule model_shapes:

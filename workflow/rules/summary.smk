@@ -4,7 +4,7 @@
 rule summary:
     """Shares, critical sizes and bottlenecks, counted from the tables and the thresholds."""
     input:
-        tables=expand("<results>/tables/{part}.parquet", part=plan.part_names()),
+        tables=expand("<results>/tables/{part}.parquet", part=plan.tables.names()),
         thresholds="<results>/thresholds.parquet",
     output:
         csv="<results>/summary.csv",

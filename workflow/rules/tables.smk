@@ -1,31 +1,31 @@
-"""Tables: the rows of every sweep, in parts, and what was skipped."""
+"""Tables: the rows of every sweep of operations, in parts; lists of all parts; what was skipped."""
 
 
 rule sweep_table:
-    """One part of a sweep's table."""
+    """One part of the table of a sweep of operations."""
     output:
         table="<results>/tables/{sweep}/part-{part}.parquet",
     log:
         "<results>/logs/sweep_table/{sweep}/part-{part}.log",
     conda:
         "../envs/rooflines.yaml"
-    threads: plan.part_threads
+    threads: plan.tables.threads
     resources:
-        mem_mb=plan.part_memory_mb,
+        mem_mb=plan.tables.memory_mb,
     params:
-        spec=plan.part_spec,
+        spec=plan.tables.spec,
     script:
         "../scripts/sweep_table.py"
 
 
 rule table_index:
-    """The list of all parts with their rows; its job also deletes parts that are in no sweep."""
+    """The lists of all parts with their rows; its job also deletes parts that are in no sweep."""
     input:
-        tables=left_in_place(
-            expand("<results>/tables/{part}.parquet", part=plan.part_names()), workflow
-        ),
+        tables=left_in_place(expand("<results>/{part}", part=plan.part_paths()), workflow),
     output:
-        index="<results>/tables/index.csv",
+        tables="<results>/tables/index.csv",
+        models="<results>/models/index.csv",
+        layers="<results>/layers/index.csv",
     log:
         "<results>/logs/table_index.log",
     localrule: True
@@ -35,7 +35,9 @@ rule table_index:
     resources:
         mem_mb=500,
     params:
-        spec=index_spec(plan.parts),
+        tables=plan.tables.index_spec(),
+        models=plan.models.index_spec(),
+        layers=plan.layers.index_spec(),
     script:
         "../scripts/table_index.py"
 

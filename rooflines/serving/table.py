@@ -1,0 +1,50 @@
+"""The tables of a sweep of models, of steps and of kernels: what they store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.model.step_columns import STEP_METRICS
+from rooflines.serving.layers import kernel_rows
+from rooflines.serving.rows import step_rows
+from rooflines.sweep.table import as_stored, chosen
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from rooflines.model.columns import Column
+    from rooflines.serving.sweep import ModelSweep
+
+__all__ = ["layer_table", "model_table", "stored_layer_columns", "stored_step_columns"]
+
+
+def model_table(sweep: ModelSweep) -> pl.LazyFrame:
+    """The rows of a sweep's table, not yet computed."""
+    names = [column.name for column in stored_step_columns(sweep)]
+    return as_stored(step_rows(sweep).select(names), sweep.config.floats)
+
+
+def layer_table(sweep: ModelSweep) -> pl.LazyFrame:
+    """The rows of a sweep's table of kernels, not yet computed.
+
+    Raises:
+        RooflinesError: It is a sweep of requests.
+    """
+    if sweep.config.requests:
+        problem = "asks for requests, and a row of these is of many steps"
+        raise RooflinesError(
+            f"model-sweeps.{sweep.name}", problem, "use a sweep with S in its grid"
+        )
+    names = [column.name for column in stored_layer_columns(sweep)]
+    return as_stored(kernel_rows(sweep).select(names), sweep.config.floats)
+
+
+def stored_step_columns(sweep: ModelSweep) -> list[Column]:
+    """The columns that a sweep's table stores: keys always, metrics as its config chooses."""
+    return chosen(sweep.columns, STEP_METRICS, sweep.config.columns)
+
+
+def stored_layer_columns(sweep: ModelSweep) -> list[Column]:
+    """Those of its table of kernels."""
+    return chosen(sweep.layer_columns, STEP_METRICS, sweep.config.columns)

@@ -1,0 +1,164 @@
+"""How sweeps of whole models are cut into parts, and what each depends on."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import rooflines
+from rooflines.results.folders import LAYERS, MODELS
+from rooflines.run.jobs import write_layer_part, write_model_part
+from rooflines.run.parts import cuts
+from rooflines.run.plan import plan
+from rooflines.serving.layers import kernel_rows
+from rooflines.serving.recipes import model_sweep_of
+from rooflines.serving.rows import step_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from rooflines.run.parts import Part
+
+TINY = {"layers": 2, "D": 64, "V": 128, "attention": {"N": 4, "K": 2, "H": 16}, "mlp": {"F": 96}}
+
+
+def config(
+    rows_per_part: int = 20_000_000,
+    rate: float = 1e12,
+    **changes: Any,  # noqa: ANN401, keys of a sweep
+) -> rooflines.Config:
+    """A dense model and one with experts, in two phases on two chips.
+
+    With one chip a replica four rows; two chips a replica four; two replicas the two rows of B = 8.
+    """
+    sweep = {
+        "models": [{"name": "tiny", **TINY}, "gpt-oss-20b"],
+        "phase": ["decode", "prefill"],
+        "grid": {"B": [1, 8], "S": [128, 1024]},
+        "dtypes": ["bf16", "nvfp4"],
+        "chips": ["h100-sxm", "own"],
+        "splits": [{"tp": 1}, {"tp": 2}, {"dp": 2}],
+        "rows_per_part": rows_per_part,
+        **changes,
+    }
+    own = {"base": "a100-sxm-80gb", "memory.hbm.bytes_per_s": rate, "source": "a guess"}
+    return rooflines.load_config({"model-sweeps": {"serve": sweep}, "chips": {"own": own}})
+
+
+def of_recipe(part: Part, rows: Callable[..., pl.LazyFrame]) -> pl.DataFrame:
+    """The rows that the spec of a part describes."""
+    recipe = json.loads(part.spec)
+    return rows(model_sweep_of(recipe), recipe["start"], recipe["stop"]).collect()
+
+
+def test_slices_begin_where_units_begin_and_a_long_unit_is_cut_evenly() -> None:
+    """At most 10 rows each, and units share a slice of at most 6."""
+    assert list(cuts([2, 3, 3, 25, 1], most=10, together=6)) == [
+        (0, 5, range(2)),
+        (5, 8, range(2, 3)),
+        (8, 16, range(3, 4)),
+        (16, 24, range(3, 4)),
+        (24, 33, range(3, 4)),
+        (33, 34, range(4, 5)),
+    ]
+
+
+@pytest.mark.parametrize("rows_per_part", [1000, 40, 14, 4, 3])
+def test_parts_together_are_the_tables(rows_per_part: int) -> None:
+    """For any size of a part; kernels follow the rows of the sweep that they are of."""
+    given = config(rows_per_part)
+    planned = plan(given)
+    steps = [of_recipe(part, step_rows) for part in planned.models.all]
+    assert [frame.height for frame in steps] == [part.rows for part in planned.models.all]
+    assert max(frame.height for frame in steps) <= rows_per_part
+    whole = rooflines.model_rows(given, "serve").collect()
+    assert whole.height == given.model_sweep("serve").rows == 2 * 2 * 2 * (4 + 4 + 2)
+    assert [row for frame in steps for row in frame.rows()] == whole.rows()
+    kernels = [of_recipe(part, kernel_rows) for part in planned.layers.all]
+    assert [frame.height for frame in kernels] == [part.rows for part in planned.layers.all]
+    every = rooflines.model_layers(given, "serve").collect()
+    assert pl.concat(kernels).sort(every.columns).rows() == every.sort(every.columns).rows()
+
+
+def test_parts_of_kernels_have_as_many_rows_as_other_parts() -> None:
+    """A step has at most eight kernels here, so five rows of the sweep have at most 40."""
+    planned = plan(config(40))
+    assert [part.rows for part in planned.models.all] == [40, 40]
+    kernels = rooflines.model_layers(config(), "serve").collect().height
+    sizes = [part.rows for part in planned.layers.all]
+    assert sum(sizes) == kernels
+    assert max(sizes) == 4 * 8
+    assert {part.folder for part in planned.models.all} == {MODELS}
+    assert {part.folder for part in planned.layers.all} == {LAYERS}
+    assert plan(config(layers=False)).layers.all == ()
+
+
+def depends(part: Part) -> tuple[str, ...]:
+    """The models and chips that a part depends on."""
+    recipe = json.loads(part.spec)
+    return (*recipe["models"], *recipe["chips"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({"rate": 2e12}, {("tiny", "own"), ("gpt-oss-20b", "own")}),
+        (
+            {"models": [{"name": "tiny", **TINY, "D": 128}, "gpt-oss-20b"]},
+            {("tiny", "h100-sxm"), ("tiny", "own")},
+        ),
+    ],
+    ids=["of a chip", "of a model"],
+)
+def test_an_edit_changes_the_parts_that_depend_on_it_and_no_other(
+    changes: dict[str, Any], wanted: set[tuple[str, str]]
+) -> None:
+    """Parts small enough depend on one model and one chip each."""
+    before, after = plan(config(3)), plan(config(3, **changes))
+    every = {depends(part) for part in before.models.all}
+    assert every == {(m, c) for m in ("tiny", "gpt-oss-20b") for c in ("h100-sxm", "own")}
+    for old, new in ((before.models.all, after.models.all), (before.layers.all, after.layers.all)):
+        pairs = zip(old, new, strict=True)
+        assert {depends(one) for one, other in pairs if one.spec != other.spec} == wanted
+
+
+def test_thresholds_are_counted_before_they_are_solved() -> None:
+    """Two models, two phases, three splits, two chips; contexts of decode only; chips once."""
+    given = config(thresholds=["B", "S", "chips"], targets={"t_step_s": [0.01, 0.1, 1]})
+    cases = 2 * 2 * 3 * 2
+    assert given.model_sweep("serve").solutions() == cases * (2 * 3 + 1 + 2 * 2)
+    by_axis = rooflines.model_thresholds(given).group_by("axis").len()
+    found = dict(by_axis.with_columns(pl.col("axis").cast(pl.String)).iter_rows())
+    assert found == {"B": cases * 2 * 3, "S": cases // 2, "chips": cases // 3 * 2 * 2}
+    grid = {"B": {"from": 2, "to": 20_001, "step": 1}, "S": [128, 256, 512]}
+    with pytest.raises(rooflines.RooflinesError, match=f"makes {cases * 20_000 * 3:,} thresholds"):
+        config(grid=grid, thresholds=["chips"])
+
+
+def test_a_written_part_stores_what_its_config_asks_for(tmp_path: Path) -> None:
+    """Chosen metrics as Float32, and the recipe in the metadata."""
+    given = config(columns=["flops", "t_ops_s"], floats="float32", phase="decode")
+    planned = plan(given)
+    write_model_part(planned.models.all[0].spec, tmp_path / "models.parquet")
+    write_layer_part(planned.layers.all[0].spec, tmp_path / "layers.parquet")
+    models, layers = (pl.read_parquet(tmp_path / f"{name}.parquet") for name in (MODELS, LAYERS))
+    keys = ["model", "phase", "chip", "memory", "network", "dtypes", "split"]
+    keys += ["chips", "tp", "dp", "ep", "B", "S"]
+    assert models.columns == [*keys, "flops", "t_ops_s"]
+    assert layers.columns == [*keys, "group", "count", "flops", "t_ops_s"]
+    assert models.schema["t_ops_s"] == layers.schema["t_ops_s"] == pl.Float32
+    assert isinstance(models.schema["model"], pl.Categorical)
+    expected = rooflines.model_rows(given, "serve").collect()
+    assert models.rows() == expected.rows()
+    requests = [{"input": 64, "output": 8}]
+    given = config(columns=["flops"], grid={"B": 8}, requests=requests, phase="decode")
+    times = ["ttft_s", "tpot_s", "ttft_ops_s", "tpot_ops_s"]
+    names = rooflines.model_rows(given, "serve").collect_schema().names()
+    assert names == [*keys, "input", "output", *times, "flops"]
+    assert plan(given).layers.all == ()
+    with pytest.raises(rooflines.RooflinesError, match="asks for requests"):
+        rooflines.model_layers(given, "serve")
