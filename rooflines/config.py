@@ -204,6 +204,8 @@ def _sweeps(
             if calibrations is None:
                 config = config.refusing("calibration")
             fits = calibrations or shipped_calibrations()
+            with own.at("calibration"):
+                fits.check_softwares(config.calibration or ())
             checked = checked_sweep(name, config, chips, dtype_entries(), fits)
             solutions = sum(each.solutions() for each in (*sweeps.values(), checked))
             _check_thresholds(solutions, MOST_THRESHOLDS)

@@ -533,11 +533,12 @@ def test_a_peak_at_boost_clock_says_so() -> None:
 
 
 def test_an_estimate_names_its_software_and_its_band() -> None:
-    """`--calibration`: the columns of a sweep with the same key, and a refusal where there is none."""
-    answer = explain("h100-sxm", "128x8192x8192", "bf16", calibration="sglang,trtllm")
-    assert answer.software == "trtllm"
+    """Of the software that are named, the first with a calibration; refused where none has one."""
+    question = ("h100-sxm", "128x8192x8192")
+    answer = rooflines.explain(*question, "bf16", calibration="sglang,trtllm")
     row = answer.row
+    assert answer.software == "trtllm"
     assert row["t_estimate_p10_s"] < row["t_estimate_s"] < row["t_estimate_p90_s"]
     assert f"calibrated to trtllm; {row['estimate_bound']}-bound" in str(answer)
-    with pytest.raises(RooflinesError, match="without a calibration of h100-sxm in int8"):
-        explain("h100-sxm", "128x8192x8192", "int8", calibration="trtllm")
+    with pytest.raises(rooflines.RooflinesError, match="without a calibration of h100-sxm in int8"):
+        rooflines.explain(*question, "int8", calibration="trtllm")

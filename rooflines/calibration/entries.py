@@ -150,6 +150,11 @@ class Calibrations(Entry):
         keys = (*self.calibrations, *self.collectives)
         return sorted({key.partition("/")[2] for key in keys})
 
+    def check_softwares(self, names: Sequence[str]) -> None:
+        """Refuse software that no calibration is of."""
+        for name in names:
+            one_of(name, self.softwares, "no software of a calibration")
+
     def matmul(self, chip: str, softwares: Sequence[str], dtype: str) -> FittedMatmul | None:
         """The fit of matmuls in a compute dtype, of the first software that has one."""
         return _first_of(self.calibrations, chip, softwares, dtype)

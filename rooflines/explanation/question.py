@@ -235,6 +235,8 @@ def _checked(keys: Mapping[str, Any], chips: Mapping[str, Chip]) -> Sweep:
     try:
         with Mistakes() as mistakes:
             config = understood(SweepConfig, keys, mistakes)
+            with mistakes.at("calibration"):
+                shipped_calibrations().check_softwares(config.calibration or ())
             return checked_sweep(NAME, config, chips, dtype_entries(), shipped_calibrations())
     except RooflinesError as error:
         real = [each for each in error.errors if not each.where.startswith("thresholds")]

@@ -130,13 +130,6 @@ def check_columns(sweep: Sweep) -> None:
             )
 
 
-def check_calibration(sweep: Sweep) -> None:
-    """Refuse software that no calibration is of."""
-    with placed("calibration"):
-        for software in sweep.config.calibration or ():
-            one_of(software, sweep.calibrations.softwares, "no software of a calibration")
-
-
 def check_rows(sweep: Sweep) -> None:
     """Refuse more parts than a folder can hold."""
     check_parts(sweep.rows, sweep.config.rows_per_part)
@@ -220,7 +213,6 @@ CHECKS = (
     check_spans,
     check_thresholds,
     check_columns,
-    check_calibration,
     check_exact_flops,
     check_rows,
     check_floats,
