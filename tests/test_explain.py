@@ -535,7 +535,7 @@ def test_a_peak_at_boost_clock_says_so() -> None:
 def test_an_estimate_names_its_software_and_its_band() -> None:
     """Of the software that are named, the first with a calibration; refused where none has one."""
     question = ("h100-sxm", "128x8192x8192")
-    answer = rooflines.explain(*question, "bf16", calibration="sglang,trtllm")
+    answer = rooflines.explain(*question, "bf16", calibration=["sglang", "trtllm"])
     row = answer.row
     assert answer.software == "trtllm"
     assert row["t_estimate_p10_s"] < row["t_estimate_s"] < row["t_estimate_p90_s"]

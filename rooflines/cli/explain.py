@@ -147,6 +147,7 @@ def _operation(
     known = read_words(words, chips)
     if operation := options.get("operation"):
         known.take("operation", operation)
+    softwares = options.get("calibration")
     return explain(
         known.chip or "",
         {**known.sizes} or known.product or "",
@@ -154,6 +155,7 @@ def _operation(
         chips=chips,
         **{
             **options,
+            "calibration": softwares.split(",") if softwares else None,
             "operation": known.operation,
             "sharding": _long_form(options.get("sharding")),
         },

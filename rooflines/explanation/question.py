@@ -201,8 +201,6 @@ def sweep_of(  # noqa: PLR0913, the parts of a question
             one_of(form, dtype_entries().combinations, "no dtype combination", LIST_DTYPES)
     if network := options.get("network"):
         options["network"] = networks_on(network, chips[chip], chip)
-    if isinstance(calibration := options.get("calibration"), str):
-        options["calibration"] = calibration.split(",")
     op = _operation(str(operation or DEFAULT))
     if sharding in (None, "none") and str(shards) != "1":
         raise RooflinesError(
