@@ -20,8 +20,8 @@ import polars as pl
 from benchmarks.report import table
 from rooflines.calibration.calibrate import Request, Result, calibrate
 from rooflines.calibration.entries import CALIBRATIONS_FILE, Calibrations, key_of, kind_of, text_of
-from rooflines.calibration.timings import read_timings
 from rooflines.catalogue.chips import chip_entries
+from rooflines.timings.read import read_timings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -179,8 +179,9 @@ def _understood(file: str, content: object, folder: Path) -> tuple[Config, list[
             model_sweeps = _model_sweeps(top, chips, folder, part)
         with mistakes.at("charts") as part:
             charts = _understood_charts(top.charts, part)
-            refused = [name for name in top.sweeps if name not in sweeps]
-            specs = choose(charts, sweeps, refused)
+            valid = sweeps | model_sweeps
+            refused = [name for name in (*top.sweeps, *top.model_sweeps) if name not in valid]
+            specs = choose(charts, sweeps, model_sweeps, refused)
     unlikely += [
         doubt.within(f"model-sweeps.{name}")
         for name, sweep in model_sweeps.items()

@@ -34,13 +34,13 @@ from rooflines.calibration.estimate import Estimate, Fit, Piece, Sum, estimate_o
 from rooflines.calibration.form import Numbers, bound, common, estimate, pieces, value
 from rooflines.calibration.prior import prior_of
 from rooflines.calibration.quantities import exact_quantities, expressions, polynomials
-from rooflines.calibration.timings import read_timings
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.config import load_config
 from rooflines.model.costs import Workload
 from rooflines.model.operation import NAMED
 from rooflines.model.sharding import sharding
 from rooflines.model.target import Level, Target
+from rooflines.timings.read import read_timings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,14 +19,14 @@ from rooflines.calibration.judge import REGIONS, bands, errors, judged
 from rooflines.calibration.nominal import joined
 from rooflines.calibration.prior import prior_of
 from rooflines.calibration.solving import held_out, rounded
-from rooflines.calibration.timings import FEWEST
 from rooflines.catalogue.forms import MOST_REACHED
+from rooflines.timings.timings import FEWEST
 
 if TYPE_CHECKING:
     from rooflines.calibration.entries import Calibrations
     from rooflines.calibration.form import Form, Numbers
-    from rooflines.calibration.timings import Timings
     from rooflines.catalogue.entries import Chip
+    from rooflines.timings.timings import Timings
 
 __all__ = ["Request", "Result", "calibrate"]
 

@@ -13,18 +13,19 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.calibration.form import Affine, Number, Value, value
 from rooflines.calibration.judge import with_errors
 from rooflines.calibration.solving import FOLD, Problem, rounded
-from rooflines.calibration.timings import medians
 from rooflines.model.network import PASSES, Route
+from rooflines.timings.timings import medians
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rooflines.calibration.solving import Array
-    from rooflines.calibration.timings import Timings
     from rooflines.catalogue.entries import Chip
     from rooflines.model.network import Link
+    from rooflines.timings.timings import Timings
 
 __all__ = [
+    "PAYLOAD_FOLD",
     "CollectiveFit",
     "CollectiveNumbers",
     "collective_estimate",
@@ -54,6 +55,14 @@ class CollectiveNumbers:
     bulk: Number
     hop_s: Number
 
+    @property
+    def floats(self) -> CollectiveNumbers:
+        """The same as Float64, for tables."""
+        return CollectiveNumbers(**{name: float(number) for name, number in vars(self).items()})
+
+
+PAYLOAD_FOLD = pl.col("bytes").log(2).floor().cast(pl.Int64)
+"""What decides whether the timing of a payload is held out: the power of two below it."""
 
 PRIOR = CollectiveNumbers(
     overhead_s=Fraction("7e-6"),
@@ -157,7 +166,7 @@ def joined_collectives(
     frame = chosen.frame.with_columns(
         network=shards.replace_strict(per_byte, return_dtype=pl.Float64) * pl.col("bytes"),
         hops=shards.replace_strict(hops, return_dtype=pl.Float64),
-        **{FOLD: pl.col("bytes").log(2).floor().cast(pl.Int64)},
+        **{FOLD: PAYLOAD_FOLD},
     )
     return frame, chosen
 
@@ -189,8 +198,9 @@ def fit_collective(frame: pl.DataFrame) -> CollectiveFit:
 
 def judged_collectives(frame: pl.DataFrame, numbers: CollectiveNumbers) -> pl.DataFrame:
     """Joined timings with their estimate and bound, and the columns of `judge.with_errors`."""
-    floats = CollectiveNumbers(**{name: float(number) for name, number in vars(numbers).items()})
-    times = collective_estimate(floats, pl.col("network"), pl.col("hops"), pl.min_horizontal)
+    times = collective_estimate(
+        numbers.floats, pl.col("network"), pl.col("hops"), pl.min_horizontal
+    )
     return with_errors(
         frame.with_columns(
             t_estimate_s=times, t_lower_s=pl.col("network"), estimate_bound=pl.lit("network")

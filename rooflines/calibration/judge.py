@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rooflines.calibration.form import Numbers
 
-__all__ = ["BAND", "REGIONS", "bands", "errors", "judged", "with_errors"]
+__all__ = ["BAND", "BINS", "REGIONS", "bands", "errors", "judged", "with_errors"]
 
 BAND = (0.1, 0.9)
 """The quantiles of a band [1]."""
@@ -35,11 +35,14 @@ def _bins() -> dict[str, pl.Expr]:
     return {**found, f"B from {first:,}": pl.col("B") >= first}
 
 
+BINS: Mapping[str, pl.Expr] = _bins()
+"""The bins of B by name."""
+
 REGIONS: Mapping[str, pl.Expr] = {
     "all": pl.lit(value=True),
     "compute-bound": pl.col("bound") == "compute",
     "memory-bound": pl.col("bound") == "memory",
-    **_bins(),
+    **BINS,
 }
 """The regions by name, by nominal bound and by B."""
 

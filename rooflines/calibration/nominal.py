@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from math import floor, log10
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -12,21 +11,22 @@ import polars as pl
 from rooflines.basics.errors import Mistakes, RooflinesError, one_of, placed, quote
 from rooflines.basics.text import counted
 from rooflines.calibration.quantities import expressions, polynomials
-from rooflines.calibration.solving import FOLD, split_hash
-from rooflines.calibration.timings import SIZES, medians
+from rooflines.calibration.solving import with_folds
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.dtypes import Combination, combinations_of
-from rooflines.catalogue.entries import NamedCombination
+from rooflines.catalogue.entries import MAIN_MEMORY, NamedCombination
 from rooflines.model.costs import Workload
 from rooflines.model.operation import NAMED as OPERATIONS
 from rooflines.model.operation import OPERANDS
 from rooflines.model.resources import MATH, RESOURCES
 from rooflines.model.sharding import sharding
 from rooflines.model.target import Target
+from rooflines.timings.timings import SIZES, medians
+from rooflines.timings.units import check_units
 
 if TYPE_CHECKING:
-    from rooflines.calibration.timings import Timings
     from rooflines.catalogue.entries import Chip
+    from rooflines.timings.timings import Timings
 
 __all__ = ["ROW", "TILES", "joined", "math_column"]
 
@@ -40,15 +40,6 @@ TILES = (64, 128)
 
 STORED = ("dtype_x", "dtype_w", "dtype_out")
 """The columns of the dtypes of `x`, `w` and `out`."""
-
-MEMORY = "hbm"
-"""The memory level that the timings read from."""
-
-THOUSAND = 3
-"""The exponent of a slip of units: by 10^3, 10^6, ..."""
-
-FASTEST = 0.3
-"""A large multiplication takes from this, in a cache, to a thousand times its bound [1]."""
 
 
 def math_column(tile: int) -> str:
@@ -82,7 +73,7 @@ def joined(timings: Timings, chip: str, entry: Chip, compute: str) -> tuple[pl.D
     chosen.enough()
     target = Target(
         peaks[compute].exact,
-        entry.memory[MEMORY].exact,
+        entry.memory[MAIN_MEMORY].exact,
         None,
         sharding("none", MATMUL),
         {resource.name: Fraction(1) for resource in RESOURCES},
@@ -92,9 +83,9 @@ def joined(timings: Timings, chip: str, entry: Chip, compute: str) -> tuple[pl.D
         for part in chosen.frame.partition_by(STORED, maintain_order=True)
     ]
     frame = pl.concat(parts)
-    _check_units(frame)
+    check_units(frame)
     _check_regimes(frame)
-    frame = frame.with_columns(in_cache=_in_cache(entry), **{FOLD: _folds(frame)})
+    frame = with_folds(frame.with_columns(in_cache=_in_cache(entry)))
     if cached := frame.filter("in_cache").height:
         reason = "faster than memory, they fit a cache"
         note = f"{counted(cached, 'timing')} left out: {reason}"
@@ -134,35 +125,10 @@ def _nominal(part: pl.DataFrame, workload: Workload, target: Target) -> pl.DataF
 
 
 def _in_cache(entry: Chip) -> pl.Expr:
-    """Whether a timing beats the bound, and its operands fit the largest cache."""
-    capacities = [
-        level.capacity_bytes
-        for name, level in entry.memory.items()
-        if name != MEMORY and level.capacity_bytes is not None
-    ]
-    return (pl.col("seconds") < pl.col("t_lower_s")) & (
-        pl.col("bytes") <= max(capacities, default=0.0)
-    )
-
-
-def _folds(frame: pl.DataFrame) -> pl.Series:
-    """The hash of every row's site (D, F)."""
-    pairs = zip(frame["D"], frame["F"], strict=True)
-    return pl.Series([split_hash(*pair) for pair in pairs], dtype=pl.Int64)
-
-
-def _check_units(frame: pl.DataFrame) -> None:
-    """Refuse times that are off by powers of a thousand: those of the largest quarter tell."""
-    large = frame.sort("t_lower_s").tail(max(frame.height // 4, 1))
-    ratio = (large["seconds"] / large["t_lower_s"]).quantile(0.5, "linear") or 1.0
-    slip = -THOUSAND * floor(log10(ratio / FASTEST) / THOUSAND)
-    if slip:
-        problem = (
-            f"is {ratio:.3g} times the bound in the largest quarter of the timings, "
-            f"so the unit of time is off by 1e{abs(slip)}"
-        )
-        fix = f"write seconds: times 1e{slip}"
-        raise RooflinesError("seconds", problem, fix)
+    """Whether a timing beats the bound, and its operands fit the last-level cache."""
+    cache = entry.last_level_cache
+    fits = pl.col("bytes") < (cache.capacity_bytes if cache else 0)
+    return (pl.col("seconds") < pl.col("t_lower_s")) & fits
 
 
 def _check_regimes(frame: pl.DataFrame) -> None:

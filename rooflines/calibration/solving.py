@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["FOLD", "Problem", "held_out", "require_scipy", "rounded", "split_hash"]
+__all__ = ["FOLD", "Problem", "held_out", "require_scipy", "rounded", "with_folds"]
 
 SCALE = 0.03
 """Residuals beyond this count less than their square, as `f_scale` of scipy; a number a factor of
@@ -51,9 +51,15 @@ FOLD = "fold"
 Named = Mapping[str, float]
 
 
-def split_hash(*sizes: int) -> int:
-    """A number of a site, the same in every table."""
-    text = "x".join(map(str, sizes))
+def with_folds(frame: pl.DataFrame) -> pl.DataFrame:
+    """Adds the hash of every row's site (D, F), the same in every table."""
+    sites = frame.select("D", "F").unique(maintain_order=True)
+    hashes = [_hash(f"{D}x{F}") for D, F in sites.iter_rows()]
+    sites = sites.with_columns(pl.Series(FOLD, hashes, dtype=pl.Int64))
+    return frame.join(sites, on=["D", "F"], how="left", maintain_order="left")
+
+
+def _hash(text: str) -> int:
     return int.from_bytes(sha256(text.encode()).digest()[:4], "big")
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
 __all__ = [
+    "MAIN_MEMORY",
     "Chip",
     "DtypeFile",
     "Efficiency",
@@ -49,6 +50,10 @@ __all__ = [
     "is_source",
     "shares_of",
 ]
+
+
+MAIN_MEMORY = "hbm"
+"""The memory level that is the main memory of every chip, whatever its technology."""
 
 
 def is_source(value: object) -> bool:
@@ -293,6 +298,17 @@ class Chip(Sourced):
     calibration: dict[Name, Calibration] | None = Field(
         None, description="fitted efficiencies and overhead by compute dtype"
     )
+
+    @property
+    def last_level_cache(self) -> Level | None:
+        """The largest memory level smaller than the main memory; None: none has a capacity."""
+        main = self.memory[MAIN_MEMORY].capacity_bytes if MAIN_MEMORY in self.memory else None
+        caches = [
+            level
+            for name, level in self.memory.items()
+            if name != MAIN_MEMORY and 0 < (level.capacity_bytes or 0) < (main or math.inf)
+        ]
+        return max(caches, key=lambda level: level.capacity_bytes or 0, default=None)
 
     def lowest_price(self, provider: str | None = None, kind: str | None = None) -> Price | None:
         """The lowest listed price, of several the latest; None if there is none.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rooflines.calibration.calibrate import Result
     from rooflines.catalogue.entries import Chip
 
-__all__ = ["command"]
+__all__ = ["FOLDER", "command", "shown", "write_fits"]
 
 EXAMPLES = """
 \b
@@ -60,15 +60,17 @@ def command(  # noqa: PLR0913, the options
 
     FILE is a table in Parquet or CSV with a row for each timing: chip, dtype_x, dtype_w, dtype_out,
     compute, B, D, F and seconds, optionally software and source; of collectives chip, collective,
-    shards, bytes and seconds. A quarter of the sites (D, F) is held out; the error there is what to
-    expect.
+    shards, bytes and seconds. Or it is aiconfigurator's gemm_perf.parquet, vidur's mlp.csv or the
+    text of nccl-tests, which name no chip: all timings are of the one given.
+
+    A quarter of the sites (D, F) is held out; the error there is what to expect.
     """
     from rooflines.basics.errors import RooflinesError, one_of, placed  # noqa: PLC0415, help is fast
     from rooflines.calibration.calibrate import Request, calibrate  # noqa: PLC0415, the same
     from rooflines.calibration.entries import key_of, read_calibrations  # noqa: PLC0415, the same
     from rooflines.calibration.form import FORMS  # noqa: PLC0415, the same
     from rooflines.calibration.solving import require_scipy  # noqa: PLC0415, the same
-    from rooflines.calibration.timings import read_timings  # noqa: PLC0415, the same
+    from rooflines.timings.read import read_timings  # noqa: PLC0415, the same
 
     require_scipy()
     key = key_of(chip, software)
@@ -79,7 +81,7 @@ def command(  # noqa: PLR0913, the options
     chips = _chips(config)
     with placed("chip"):
         one_of(chip, chips, "no chip", "see `rooflines chips`, or give its --config")
-    timings = read_timings(file).of(chip, software)
+    timings = read_timings(file, {"chip": chip}).of(chip, software)
     request = Request(
         timings,
         chip,
@@ -90,8 +92,8 @@ def command(  # noqa: PLR0913, the options
         read_calibrations(prior) if prior else None,
     )
     results = calibrate(request, dtype)
-    click.echo("\n\n".join("\n".join(_shown(key, result)) for result in results))
-    _write(path, key, results)
+    click.echo("\n\n".join("\n".join(shown(key, result)) for result in results))
+    write_fits(path, key, results)
     click.echo(f"\n{path}: written")
 
 
@@ -103,7 +105,7 @@ def _chips(config: str | None) -> dict[str, Chip]:
     return dict(load_config(config).chips if config else chip_entries())
 
 
-def _shown(key: str, result: Result) -> Iterator[str]:
+def shown(key: str, result: Result) -> Iterator[str]:
     """The numbers of a fit, and its errors by region."""
     fitted, held_out = result.entry.fitted.n, result.entry.held_out
     yield (
@@ -132,7 +134,7 @@ def _shown(key: str, result: Result) -> Iterator[str]:
     yield as_table(names, rows, width())
 
 
-def _write(path: Path, key: str, results: Sequence[Result]) -> None:
+def write_fits(path: Path, key: str, results: Sequence[Result]) -> None:
     """Write the fits of a chip and a software atomically."""
     from rooflines.calibration.entries import Calibrations, kind_of, text_of  # noqa: PLC0415, as above
     from rooflines.results.atomic import atomic_file  # noqa: PLC0415, the same

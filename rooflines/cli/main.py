@@ -29,6 +29,7 @@ COMMANDS = (
     "check",
     "new",
     "compare",
+    "measure",
     "calibrate",
     "chips",
     "models",

@@ -120,11 +120,12 @@ class Plan:
         return list(self.family_specs)
 
     def family_parts(self, wildcards: FamilyWildcards) -> list[str]:
-        """The parts of tables that the charts of a family read; many read thresholds alone."""
+        """The tables that the charts of a family read, by path; many read thresholds alone."""
         charts = json.loads(self.family_specs[wildcards.family])["charts"]
         kinds = registry.charts()
         sweeps = {chart["sweep"] for chart in charts if kinds[chart["chart"]].reads}
-        return [part.name for part in self.tables.all if part.sweep in sweeps]
+        read = (*self.tables.all, *self.models.all)
+        return [part.path for part in read if part.sweep in sweeps]
 
     def family_spec(self, wildcards: FamilyWildcards) -> str:
         """Everything that the family of a job depends on, as JSON."""
@@ -221,10 +222,12 @@ def _family_specs(config: Config) -> dict[str, str]:
     families: dict[str, list[Spec]] = {}
     for chart in config.charts:
         families.setdefault(chart.family, []).append(chart)
-    numbers = [code_digest(*ROWS, *WRITING), code_digest(*THRESHOLDS, *WRITING)]
     specs = {}
     for family, charts in families.items():
-        recipes = [as_param(recipe_of(config.sweep(c.sweep), c.chips)) for c in charts]
+        recipes = [as_param(_shown(config, chart)) for chart in charts]
+        of_models = any(chart.sweep in config.model_sweeps for chart in charts)
+        read = [MODEL_ROWS] if of_models else [ROWS, THRESHOLDS]
+        numbers = [code_digest(*code, *WRITING) for code in read]
         specs[family] = as_param(
             {
                 "code": [code_digest(*registry.modules_of(family), *DRAWING), *numbers],
@@ -233,3 +236,10 @@ def _family_specs(config: Config) -> dict[str, str]:
             }
         )
     return specs
+
+
+def _shown(config: Config, chart: Spec) -> dict[str, object]:
+    """The recipe of what a chart shows."""
+    if chart.sweep in config.model_sweeps:
+        return model_recipe(config.model_sweep(chart.sweep), chart.models, chart.chips)
+    return recipe_of(config.sweep(chart.sweep), chart.chips)

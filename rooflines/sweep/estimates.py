@@ -11,8 +11,8 @@ import polars as pl
 
 from rooflines.calibration.estimate import Fit, estimate_of
 from rooflines.calibration.form import Numbers
-from rooflines.calibration.nominal import MEMORY
 from rooflines.calibration.quantities import whole_size
+from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.model.operation import MATRIX
 from rooflines.model.resources import MATH
 from rooflines.sweep.extents import variables
@@ -115,7 +115,7 @@ def _fit(sweep: Sweep, chip_variant: ChipVariant) -> Fit | None:
         own = (chip.calibration or {}).get(compute)
         return Fit(_numbers(own)) if own else None
     matmul = sweep.calibrations.matmul(chip_rows.chip, sweep.config.calibration, compute)
-    if matmul is None or (sweep.unit, chip_rows.memory) != (MATRIX, MEMORY):
+    if matmul is None or (sweep.unit, chip_rows.memory) != (MATRIX, MAIN_MEMORY):
         return None
     collective: FittedCollective | None = None
     transfers = sweep.shardings[variant.sharding].transfers

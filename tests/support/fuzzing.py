@@ -23,13 +23,25 @@ from rooflines.basics.errors import MOST_SHOWN
 from rooflines.catalogue import chips as catalogue
 from rooflines.model.columns import threshold_columns
 from rooflines.models.library import model_entries
-from rooflines.run.jobs import write_part, write_skipped, write_thresholds
+from rooflines.results.folders import LAYERS, MODELS, TABLES
+from rooflines.run.jobs import (
+    write_layer_part,
+    write_model_part,
+    write_model_thresholds,
+    write_part,
+    write_skipped,
+    write_thresholds,
+)
 from rooflines.run.plan import plan
+from rooflines.serving.layers import kernel_rows
+from rooflines.serving.rows import step_rows
 from rooflines.sweep.rows import sweep_rows
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator
+
+    from rooflines.serving.sweep import ModelSweep
 
 SECONDS = 20
 """Time limit of a case [s]."""
@@ -251,9 +263,19 @@ def outcome(case: Case, folder: Path) -> str:
                 predicates.check_table(
                     sweep_rows(sweep, start, min(start + MOST_ROWS, sweep.rows)).collect(), sweep
                 )
-            part = made.parts[int(case.where * (len(made.parts) - 1))]
-            if part.rows <= MOST_THRESHOLDS:
-                write_part(part.spec, results / "tables" / f"{part.name}.parquet")
+            for models in config.model_sweeps.values():
+                check_models(models, case.where)
+            for folder_name, parts in made.by_folder.items():
+                if parts.all:
+                    part = parts.all[int(case.where * (len(parts.all) - 1))]
+                    if part.rows <= MOST_THRESHOLDS:
+                        WRITERS[folder_name](part.spec, results / part.path)
+            if case.where < SOLVED and config.model_sweeps:
+                solved = results / "model-thresholds.parquet"
+                write_model_thresholds(
+                    made.model_thresholds_spec, solved, solved.with_suffix(".csv")
+                )
+                predicates.check_numbers(pl.read_parquet(solved))
             if (
                 case.where < SOLVED
                 and sum(sweep.solutions() for sweep in config.sweeps.values()) <= MOST_THRESHOLDS
@@ -274,6 +296,19 @@ def outcome(case: Case, folder: Path) -> str:
         return "message"
     assert pl.read_csv(results / "skipped.csv", infer_schema_length=None).width
     return "table"
+
+
+WRITERS = {TABLES: write_part, MODELS: write_model_part, LAYERS: write_layer_part}
+"""What writes a part, by the folder of its table."""
+
+
+def check_models(sweep: ModelSweep, where: float) -> None:
+    """Check some rows of a sweep of models, and their kernels."""
+    start = int(where * max(sweep.rows - MOST_ROWS, 0))
+    stop = min(start + MOST_ROWS, sweep.rows)
+    predicates.check_steps(step_rows(sweep, start, stop).collect(), sweep.columns)
+    if not sweep.config.requests:
+        predicates.check_steps(kernel_rows(sweep, start, stop).collect(), sweep.layer_columns)
 
 
 @contextlib.contextmanager

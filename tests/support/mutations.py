@@ -71,6 +71,32 @@ chips:
     prices: [{usd_per_hour: 1.2, provider: someone, date: "2026-01-01"}]
   mine-fast: {base: mine, memory.hbm.bytes_per_s: 9.0e11, units.matrix.fp8.flops_per_s: 8.0e14,
               source: my own notes}
+model-sweeps:
+  serve:
+    models:
+      - meta-llama/Llama-3.1-8B
+      - {name: own, layers: 2, D: 64, V: 128, attention: {N: 4, K: 2, H: 16},
+         moe: {E: 8, k: 2, Fe: 32}}
+    phase: [decode, prefill]
+    grid: {B: {from: 1, to: 64, factor: 8}, S: [128, 4096]}
+    dtypes: [bf16, {name: w8, weights: int8, cache: bf16, activations: bf16, compute: bf16}]
+    chips: [mine, h100-sxm]
+    splits: [{tp: 1}, {tp: 2x2}, {tp: 2, dp: 2, ep: 4}]
+    network: [ici, [near, far]]
+    routing: same
+    cache_split: batch
+    prices: {provider: someone}
+    targets: {t_step_s: [0.01], time: t_ops_s}
+    thresholds: [B, S, chips]
+    rows_per_part: 20
+  ask:
+    models: {name: dense, layers: 2, D: 64, V: 128, tied: true, attention: {N: 4, K: 2, H: 16},
+             mlp: {F: 96}}
+    grid: {B: [1, 8]}
+    requests: [{input: 64, output: 16}]
+    dtypes: fp8
+    chips: mine-fast
+    layers: false
 charts:
   - {chart: roofline, sweep: again, chips: [mine-fast], dtypes: [bf16], title: Mine, sizes: [1, 64]}
 pathvars: {results: here}

@@ -13,7 +13,13 @@ from rooflines.model.columns import threshold_columns
 from rooflines.model.resources import RATES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflines.model.columns import Column
     from rooflines.sweep.sweep import Sweep
+
+ROUNDINGS = 1e-12
+"""Relative tolerance of sums that are rounded in another order [1]."""
 
 FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")  # noqa: RUF001, wide forms are formulas too
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
@@ -77,6 +83,16 @@ def is_calibrated(sweep: Sweep, chip: str, memory: str, compute: str) -> bool:
     fits = sweep.calibrations.calibrations
     known = any(compute in fits.get(f"{chip}/{software}", {}) for software in softwares)
     return known and memory == "hbm" and sweep.unit == "matrix"
+
+
+def check_steps(frame: pl.DataFrame, columns: Sequence[Column]) -> None:
+    """Check rows of whole models, or of their kernels, against the column dictionary."""
+    check_numbers(frame)
+    for column in columns:
+        assert column.null or frame[column.name].null_count() == 0, column.name
+    assert frame.filter(pl.col("t_ops_s") > pl.col("t_upper_s") * (1 + ROUNDINGS)).is_empty()
+    if "t_lower_s" in frame.columns:
+        assert frame.filter(pl.col("t_lower_s") > pl.col("t_ops_s") * (1 + ROUNDINGS)).is_empty()
 
 
 def check_thresholds(frame: pl.DataFrame, sweep: Sweep) -> None:

@@ -1,0 +1,1 @@
+"""Measurements: timings beside the bound and the estimate of the model."""

@@ -1,0 +1,63 @@
+"""What timings are compared with: chips, dtypes and calibrations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflines.basics.errors import RooflinesError, close_to, placed, quote
+from rooflines.calibration.entries import shipped_calibrations
+from rooflines.catalogue.chips import chip_entries, dtype_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    import polars as pl
+
+    from rooflines.calibration.entries import FittedCollective, FittedMatmul
+    from rooflines.catalogue.entries import Chip, DtypeFile
+
+__all__ = ["Catalogues", "check_known_values", "shipped"]
+
+
+@dataclass(frozen=True)
+class Catalogues:
+    """Entries that the rows of timings are made from.
+
+    Attributes:
+        chips: By id.
+        dtypes: The dtype catalogue.
+        calibrations: By `<chip>/<software>`, then by compute dtype.
+        collectives: By `<chip>/<software>`, then by collective.
+    """
+
+    chips: Mapping[str, Chip]
+    dtypes: DtypeFile
+    calibrations: Mapping[str, Mapping[str, FittedMatmul]]
+    collectives: Mapping[str, Mapping[str, FittedCollective]]
+
+
+def shipped() -> Catalogues:
+    """The catalogues that come with the package."""
+    fitted = shipped_calibrations()
+    return Catalogues(chip_entries(), dtype_entries(), fitted.calibrations, fitted.collectives)
+
+
+def check_known_values(
+    frame: pl.DataFrame, column: str, known: Collection[str], what: str, fix: str
+) -> None:
+    """Refuse values of a column that are in no catalogue, all at once.
+
+    Args:
+        frame: Timings.
+        column: The column.
+        known: The valid values.
+        what: Ends the message "has 'h100', which ...": "is no chip".
+        fix: What to do about it.
+    """
+    unknown = [name for name in frame[column].unique().sort() if name not in known]
+    with placed(column):
+        if unknown:
+            close = [near for name in unknown for near in close_to(name, known)]
+            names = ", ".join(map(quote, unknown))
+            raise RooflinesError("", f"has {names}, which {what}", fix, close=dict.fromkeys(close))

@@ -1,0 +1,72 @@
+"""Rows of timed collectives: bytes on the wire over the nominal rate of a chip's network."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, cast
+
+import polars as pl
+
+from rooflines.calibration.collectives import collective_estimate, ring_steps
+from rooflines.catalogue.lacking import interconnects, not_joined
+from rooflines.measured.estimates import NO_ESTIMATE, with_band
+from rooflines.model.network import Route
+from rooflines.model.resources import RESOURCES, network_rate
+from rooflines.model.sharding import Sharding
+from rooflines.model.target import Level, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rooflines.catalogue.entries import Chip
+    from rooflines.measured.catalogues import Catalogues
+    from rooflines.model.resources import Rate
+
+__all__ = ["collective_rows", "unjoined"]
+
+
+def unjoined(chip: Chip, shards: int) -> str | None:
+    """The reason why a chip's first interconnect cannot join so many chips; None where it can."""
+    name, links, reason = interconnects(chip, None)
+    return reason or not_joined([str(name)], links, (shards,))
+
+
+def collective_rows(frame: pl.DataFrame, catalogues: Catalogues) -> Iterator[pl.DataFrame]:
+    """Timings with the metrics of their row, over the first interconnect of their chip.
+
+    Args:
+        frame: Timings whose chips are joined.
+        catalogues: What gives the rows.
+
+    Yields:
+        The timings of one chip, software, collective and number of chips with `network_bytes`,
+        `t_lower_s`, `bound` and the columns of estimates, nominal.
+    """
+    keys = ("chip", "software", "collective", "shards")
+    for (chip, software, collective, shards), part in frame.group_by(keys, maintain_order=True):
+        _, links, _ = interconnects(catalogues.chips[str(chip)], None)
+        key = f"{chip}/{software}"
+        fitted = catalogues.collectives.get(key, {}).get(str(collective))
+        route = Route(links, (int(cast("int", shards)),))
+        rate = _rate(route, str(collective))
+        network = pl.col("network_bytes") / float(rate.per_s)
+        estimate = NO_ESTIMATE
+        if fitted:
+            hops = pl.lit(float(ring_steps(route, str(collective))))
+            time = collective_estimate(fitted.numbers.floats, network, hops, pl.min_horizontal)
+            estimate = with_band(time, pl.lit("network"), fitted, key)
+        sent = float(sum(route.sent(str(collective))))
+        yield part.with_columns(network_bytes=pl.col("bytes").cast(pl.Float64) * sent).with_columns(
+            t_lower_s=pl.max_horizontal(network, float(rate.latency_s)),
+            bound=pl.lit("network"),
+            **estimate,
+        )
+
+
+def _rate(route: Route, collective: str) -> Rate:
+    """The nominal rate of a collective on a route."""
+    one = Fraction(1)
+    sending = Sharding("", None, (("out", collective),))
+    efficiency = {resource.name: one for resource in RESOURCES}
+    rate = network_rate(Target(one, Level(one), route, sending, efficiency))
+    return cast("Rate", rate)  # there are a route and a transfer

@@ -1,0 +1,160 @@
+"""Timings beside their row of the model: the bound, the estimate, and why a time is below it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.basics.errors import RooflinesError, placed
+from rooflines.calibration.judge import BINS
+from rooflines.measured.catalogues import check_known_values
+from rooflines.measured.collectives import collective_rows, unjoined
+from rooflines.measured.matmuls import lacking, matmul_rows, with_dtypes
+from rooflines.timings.timings import OPTIONAL
+from rooflines.timings.units import check_units
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rooflines.catalogue.entries import Chip
+    from rooflines.measured.catalogues import Catalogues
+    from rooflines.timings.timings import Timings
+
+__all__ = ["BOOST_CLOCK", "IN_CACHE", "PARTLY", "UNEXPLAINED", "Joined", "joined"]
+
+IN_CACHE, PARTLY, BOOST_CLOCK = "in cache", "partly in cache", "boost clock"
+"""Why a time may be below the bound: all operands, or as many bytes as are missing, fit the
+last-level cache; the peak is that of a clock which the chip may exceed."""
+
+UNEXPLAINED = "unexplained"
+"""The reason where none of these is possible."""
+
+ALWAYS = ("source", "software", "note")
+"""Optional columns that every joined table has."""
+
+DESCRIBE = "choose rows of other chips, or describe the chip in a config under `chips:`"
+
+INDEX = "#"
+"""The column with the place of a timing in its table."""
+
+LEAST = "#least"
+"""The column with the time of memory traffic for what the last-level cache cannot hold [s]."""
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Timings joined with the model.
+
+    Attributes:
+        frame: The timings that have a row, in their order: their columns and those of the row.
+        skipped: The timings that have none, counted: chip, software, dtypes or collective, reason,
+            timings [1].
+    """
+
+    frame: pl.DataFrame
+    skipped: pl.DataFrame
+
+
+def joined(timings: Timings, catalogues: Catalogues) -> Joined:
+    """Timings joined with their row of the model.
+
+    Args:
+        timings: Of any chips and software.
+        catalogues: What gives the rows.
+
+    Returns:
+        Each timing with `flops` [FLOP], `memory_bytes` [byte] and `memory_intensity` [FLOP/byte],
+        or `network_bytes` [byte]; `t_lower_s`, `t_estimate_s`,
+        `t_estimate_p10_s` and `t_estimate_p90_s` [s]; `calibration`; `ratio_lower` and
+        `ratio_estimate`, measured over these [1]; `bound`; of matmuls `dtypes`, `region` (the bin
+        of B) and `fits_cache` (whether the operands fit the last-level cache); `reason`, why it is
+        below the bound, null where it is not. All are nominal: efficiencies are not applied.
+
+    Raises:
+        RooflinesError: A chip or dtype is in no catalogue, no timing has a row, or the unit of time
+            is off.
+    """
+    missing = {name: pl.lit(None, OPTIONAL[name]) for name in ALWAYS}
+    missing = {name: null for name, null in missing.items() if name not in timings.frame.columns}
+    frame = timings.frame.with_columns(**missing).with_row_index(INDEX)
+    chips = catalogues.chips
+    with placed(file=timings.file):
+        check_known_values(frame, "chip", chips, "is no chip", DESCRIBE)
+        if timings.collectives:
+            rows, skipped = _collectives(frame, catalogues)
+        else:
+            rows, skipped = _matmuls(frame, catalogues)
+        for (chip,), part in rows.group_by("chip", maintain_order=True):
+            with placed(f"chip {chip}"):
+                check_units(part)
+    return Joined(_compared(rows, chips).drop(INDEX, LEAST), skipped)
+
+
+def _matmuls(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Matmuls with their metrics, and those skipped."""
+    chips = catalogues.chips
+    frame = with_dtypes(frame, catalogues.dtypes)
+    keys = ("chip", "compute")
+    kept, skipped = _parted(frame, keys, lambda chip, compute: lacking(chips[chip], compute))
+    rows = pl.concat(matmul_rows(kept, catalogues)).sort(INDEX)
+    region = pl.coalesce(pl.when(inside).then(pl.lit(name)) for name, inside in BINS.items())
+    caches = {chip: chips[chip].last_level_cache for chip in rows["chip"].unique()}
+    capacities = {chip: cache and cache.capacity_bytes for chip, cache in caches.items()}
+    capacity = pl.col("chip").replace_strict(capacities, return_dtype=pl.Float64)
+    operands = pl.col("footprint_bytes")
+    from_memory = (operands - capacity) / operands * pl.col("t_lower_s")
+    return rows.with_columns(
+        region=region, fits_cache=operands < capacity, **{LEAST: from_memory}
+    ), skipped
+
+
+def _collectives(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Collectives with their metrics, and those skipped."""
+    chips, keys = catalogues.chips, ("chip", "shards")
+    kept, skipped = _parted(frame, keys, lambda chip, shards: unjoined(chips[chip], shards))
+    rows = pl.concat(collective_rows(kept, catalogues)).sort(INDEX)
+    return rows.with_columns(fits_cache=pl.lit(None, pl.Boolean), **{LEAST: None}), skipped
+
+
+def _parted(
+    frame: pl.DataFrame, keys: Sequence[str], why: Callable[..., str | None]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The timings that have a row, and the others, counted with the reason.
+
+    Raises:
+        RooflinesError: No timing has one.
+    """
+    known = frame.select(keys).unique(maintain_order=True)
+    reasons = pl.Series("reason", [why(*row) for row in known.iter_rows()], dtype=pl.String)
+    parted = frame.join(known.with_columns(reasons), on=keys, maintain_order="left")
+    without = parted.filter(pl.col("reason").is_not_null())
+    if without.height == parted.height:
+        chip, reason = without.select("chip", "reason").row(0)
+        problem = f"has no timing that the model has a row for: {chip} has {reason}"
+        raise RooflinesError("", problem, "choose other rows, or add to the chip's entry")
+    of = [name for name in ("chip", "software", "dtypes", "collective") if name in frame.columns]
+    skipped = without.group_by(*of, "reason", maintain_order=True).agg(timings=pl.len())
+    return parted.filter(pl.col("reason").is_null()).drop("reason"), skipped
+
+
+def _compared(rows: pl.DataFrame, chips: Mapping[str, Chip]) -> pl.DataFrame:
+    """Adds the ratios, and why a time is below the bound."""
+    boosted = [chip for chip in rows["chip"].unique() if chips[chip].clock == "boost"]
+    seconds, bound = pl.col("seconds"), pl.col("bound")
+    why = (
+        pl.when((bound == "memory") & pl.col("fits_cache"))
+        .then(pl.lit(IN_CACHE))
+        .when((bound == "memory") & (seconds >= pl.col(LEAST)))
+        .then(pl.lit(PARTLY))
+        .when((bound == "compute") & pl.col("chip").is_in(boosted))
+        .then(pl.lit(BOOST_CLOCK))
+        .otherwise(pl.lit(UNEXPLAINED))
+    )
+    return rows.with_columns(
+        pl.col("bound").cast(pl.String),
+        ratio_lower=seconds / pl.col("t_lower_s"),
+        ratio_estimate=seconds / pl.col("t_estimate_s"),
+        reason=pl.when(seconds < pl.col("t_lower_s")).then(why),
+    )

@@ -1,0 +1,146 @@
+"""Rows of timed matmuls: those of a sweep, with the sizes of the timings in place of a grid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from rooflines.basics.errors import Mistakes
+from rooflines.calibration.entries import Calibrations
+from rooflines.catalogue.entries import MAIN_MEMORY
+from rooflines.catalogue.lacking import no_level, no_peak
+from rooflines.measured.catalogues import check_known_values
+from rooflines.measured.estimates import with_fitted
+from rooflines.model.operation import NAMED, OPERANDS
+from rooflines.model.resources import RESOURCES
+from rooflines.settings.schema import SweepConfig
+from rooflines.sweep.blocked import FactoredSums
+from rooflines.sweep.checks import checked_sweep
+from rooflines.sweep.estimates import estimate_columns
+from rooflines.sweep.metrics import with_estimates, with_metrics, work
+from rooflines.sweep.space import VARIANT, variant_columns
+from rooflines.sweep.ties import ties_of, with_exact_bounds
+from rooflines.timings.timings import DTYPES, SIZES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rooflines.catalogue.entries import Chip, DtypeFile
+    from rooflines.measured.catalogues import Catalogues
+    from rooflines.sweep.sweep import Sweep
+
+__all__ = ["MATMUL_METRICS", "lacking", "matmul_rows", "with_dtypes"]
+
+MATMUL = NAMED["matmul"]
+
+MATMUL_METRICS = (
+    "flops",
+    "memory_bytes",
+    "memory_intensity",
+    "footprint_bytes",
+    "t_lower_s",
+    "t_estimate_s",
+    "bound",
+)
+"""The columns of a sweep's table that a timing is joined with."""
+
+
+class Stored(NamedTuple):
+    """The dtypes of a matmul, in the order of `DTYPES`."""
+
+    x: str
+    w: str
+    out: str
+    compute: str
+
+    @property
+    def form(self) -> dict[str, str]:
+        """The combination as a config writes it out."""
+        return self._asdict()
+
+
+def with_dtypes(frame: pl.DataFrame, dtypes: DtypeFile) -> pl.DataFrame:
+    """Adds the name of the dtype combination, `dtypes`, to timings.
+
+    Raises:
+        RooflinesError: A dtype is not in the catalogue.
+    """
+    with Mistakes() as mistakes:
+        for column in DTYPES:
+            with mistakes.at():
+                fix = f"use some of {', '.join(dtypes.formats)}, or choose other rows"
+                check_known_values(frame, column, dtypes.formats, "is no dtype", fix)
+    catalogue = {
+        Stored(*(getattr(entry, key) for key in (*OPERANDS, "compute"))): name
+        for name, entry in reversed(dtypes.combinations.items())
+    }
+    found = [Stored(*row) for row in frame.select(DTYPES).unique(maintain_order=True).iter_rows()]
+    names = [catalogue.get(one, f"{one.x},{one.w}->{one.out}@{one.compute}") for one in found]
+    named = pl.DataFrame(found, schema=list(DTYPES), orient="row").with_columns(
+        pl.Series("dtypes", names)
+    )
+    return frame.join(named, on=list(DTYPES), how="left", maintain_order="left")
+
+
+def lacking(chip: Chip, compute: str) -> str | None:
+    """The reason why a chip has no bound for timings in a compute dtype; None where it has one."""
+    return no_peak(chip, MATMUL.unit, compute) or no_level(chip, MAIN_MEMORY)
+
+
+def matmul_rows(frame: pl.DataFrame, catalogues: Catalogues) -> Iterator[pl.DataFrame]:
+    """Timings with the metrics of their row.
+
+    Args:
+        frame: Timings with `dtypes`; their chips lack nothing.
+        catalogues: What gives the rows.
+
+    Yields:
+        The timings of one chip and software with the columns of `MATMUL_METRICS` and of estimates,
+        nominal: without efficiencies.
+    """
+    for (chip, software), part in frame.group_by("chip", "software", maintain_order=True):
+        stored = part.select("dtypes", *DTYPES).unique(maintain_order=True)
+        forms = [
+            name if name in catalogues.dtypes.combinations else Stored(*names).form
+            for name, *names in stored.iter_rows()
+        ]
+        sweep = _sweep(str(chip), forms, catalogues)
+        key = f"{chip}/{software}"
+        fitted = catalogues.calibrations.get(key, {})
+        yield with_fitted(_rows(part, sweep), sweep, key, fitted).collect()
+
+
+def _sweep(chip: str, forms: list[str | dict[str, str]], catalogues: Catalogues) -> Sweep:
+    """The sweep of a chip's timings; of its grid only the dimensions count."""
+    config = SweepConfig.model_validate(
+        {
+            "operation": MATMUL.name,
+            "grid": dict.fromkeys(SIZES, 1),
+            "dtypes": forms,
+            "chips": [chip],
+            "memory": [MAIN_MEMORY],
+            "efficiency": {resource.name: 1 for resource in RESOURCES},
+            "thresholds": [],
+        }
+    )
+    return checked_sweep("measured", config, catalogues.chips, catalogues.dtypes, Calibrations())
+
+
+def _rows(part: pl.DataFrame, sweep: Sweep) -> pl.LazyFrame:
+    """The timings of one chip with the metrics of their row."""
+    (chip_rows,) = sweep.by_chip
+    coefficients, constants = variant_columns(sweep, sweep.chip_variants)
+    estimate, sums = estimate_columns(sweep, sweep.chip_variants), FactoredSums(set(), VARIANT)
+    constants |= estimate.columns if estimate else {}
+    pieces = estimate.expressions(sweep, sums) if estimate else {}
+    internal = {name: values for name, values in constants.items() if name.startswith("#")}
+    by_dtypes = pl.DataFrame({"dtypes": constants["dtypes"].cast(pl.String), **internal})
+    works = {name: work(sweep, name, terms, constants) for name, terms in coefficients.items()}
+    rows = part.lazy().join(by_dtypes.lazy(), on="dtypes", how="left", maintain_order="left")
+    rows = rows.with_columns(**sums.outer_factors, **sums.inner_factors)
+    rows = rows.with_columns(**works, **pieces)
+    rows = with_estimates(rows, estimate.bounds if estimate else {})
+    rows = with_metrics(rows, sweep, chip_rows, coefficients, constants)
+    rows = with_exact_bounds(rows, ties_of(sweep, chip_rows))
+    return rows.select(*part.columns, *MATMUL_METRICS)

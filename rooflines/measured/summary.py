@@ -1,0 +1,80 @@
+"""Errors of the bound and of the estimate, by set, chip, software, dtypes, split and region."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.calibration.collectives import PAYLOAD_FOLD
+from rooflines.calibration.judge import BAND, REGIONS, with_errors
+from rooflines.calibration.solving import FOLD, held_out, with_folds
+from rooflines.measured.join import IN_CACHE, PARTLY
+
+if TYPE_CHECKING:
+    from rooflines.measured.join import Joined
+
+__all__ = ["KEYS", "summary"]
+
+KEYS = ("chip", "software", "dtypes", "collective", "calibration", "split")
+"""What tells the rows of a set, before the region."""
+
+FIT, SITES, HELD_OUT = "fit", "sites", "held_out"
+"""The splits: timings that a fit of the set uses, those of sites that it keeps back, and those of a
+set that is never fitted."""
+
+PERCENT = 100
+
+
+def summary(joined: Joined, *, never_fitted: bool = False) -> pl.DataFrame:
+    """How far timings are from the bound and from the estimate.
+
+    Args:
+        joined: Timings joined with the model.
+        never_fitted: Whether no fit uses the set.
+
+    Returns:
+        A row for each of `KEYS` and each region that has timings: n [1]; `below_percent`, timings
+        below the bound, and `below_in_cache_percent`, those of them that are at least partly in
+        cache, both of n [%]; errors |time / measured - 1| of the bound (`bare_median`,
+        `bare_mean`) and of the estimate (`estimate_median`, `estimate_mean`, `estimate_p90`) [1];
+        `band_coverage`, the share of timings between p10 and p90 of the estimate [1]. Null without
+        an estimate or band.
+    """
+    frame = joined.frame
+    for name in ("dtypes", "collective"):
+        if name not in frame.columns:
+            frame = frame.with_columns(pl.lit(None, pl.String).alias(name))
+    matmuls = "B" in frame.columns
+    frame = with_folds(frame) if matmuls else frame.with_columns(PAYLOAD_FOLD.alias(FOLD))
+    fitted = pl.when(held_out()).then(pl.lit(SITES)).otherwise(pl.lit(FIT))
+    frame = with_errors(frame).with_columns(split=pl.lit(HELD_OUT) if never_fitted else fitted)
+    regions = REGIONS if matmuls else {"all": REGIONS["all"]}
+    parts = [
+        frame.filter(inside)
+        .group_by(KEYS, maintain_order=True)
+        .agg(pl.lit(name).first().alias("region"), **_columns())
+        for name, inside in regions.items()
+    ]
+    order = {name: place for place, name in enumerate(regions)}
+    place = pl.col("region").replace_strict(order, return_dtype=pl.Int64)
+    return pl.concat(parts).sort(*KEYS, place, nulls_last=True)
+
+
+def _columns() -> dict[str, pl.Expr]:
+    """The columns of a row, over its timings."""
+    reason = pl.col("reason")
+    bare, error = pl.col("bare"), pl.col("error")
+    inside = pl.col("seconds").is_between("t_estimate_p10_s", "t_estimate_p90_s")
+    return {
+        "n": pl.len().cast(pl.Int64),
+        "below_percent": reason.is_not_null().mean() * PERCENT,
+        "below_in_cache_percent": reason.is_in([IN_CACHE, PARTLY]).fill_null(value=False).mean()
+        * PERCENT,
+        "bare_median": bare.median(),
+        "bare_mean": bare.mean(),
+        "estimate_median": error.median(),
+        "estimate_mean": error.mean(),
+        "estimate_p90": error.quantile(BAND[1], "linear"),
+        "band_coverage": inside.mean(),
+    }

@@ -1,0 +1,103 @@
+"""The text that nccl-tests print: a line for each payload, in bytes and microseconds."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.basics.errors import RooflinesError, quote
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["is_nccl_tests", "read_nccl_tests"]
+
+PER_US = 1e-6
+"""Seconds of a microsecond [s]."""
+
+HEAD = 2**16
+"""Characters in which the heading of the text stands."""
+
+HEADING = re.compile(r"#\s+(size\s+count\s+type\b.*\btime\s+algbw\s+busbw\b.*)")
+"""The names of the columns; `root` is not in old versions."""
+
+RANK = re.compile(r"#\s+Rank\s+(\d+)\s+")
+
+LINE = re.compile(r"(?:^|\s)(\d+\s+\d+\s+[a-z]\w*\s.*)")
+"""Size, count, type, and the other columns; a launcher may write the rank in front."""
+
+PROGRAMS = {
+    "all_gather": "all-gather",
+    "all_reduce": "all-reduce",
+    "reduce_scatter": "reduce-scatter",
+    "alltoall": "all-to-all",
+}
+"""The collectives by the name of their program, which is `<name>_perf`."""
+
+
+def is_nccl_tests(path: Path) -> bool:
+    """Whether a file is text of nccl-tests."""
+    with path.open(encoding="utf-8") as file:
+        return HEADING.search(file.read(HEAD)) is not None
+
+
+def read_nccl_tests(path: Path) -> pl.DataFrame:
+    """The timings of one run of nccl-tests, out of place.
+
+    Args:
+        path: Its text. The collective is named in it, or by the file, such as
+            `all_reduce_perf.txt`.
+
+    Returns:
+        collective, shards, bytes (the whole tensor; of an all-to-all what one chip holds), seconds.
+
+    Raises:
+        RooflinesError: It names no collective, or no ranks.
+    """
+    text = path.read_text(encoding="utf-8")
+    ranks = set(RANK.findall(text))
+    if not ranks:
+        raise RooflinesError(
+            "", "names no ranks", "keep the lines `#  Rank  0 ...` of the output in the file"
+        )
+    (names,) = HEADING.findall(text)[:1]
+    time = names.split().index("time")
+    lines = [LINE.search(line) for line in text.splitlines() if "#" not in line]
+    rows = [line[1].split() for line in lines if line]
+    return pl.DataFrame(
+        {
+            "bytes": [int(row[0]) for row in rows],
+            "seconds": [_seconds(row[time : time + 1]) for row in rows],
+        },
+        schema={"bytes": pl.Int64, "seconds": pl.Float64},
+    ).with_columns(
+        collective=pl.lit(_collective(text, path.name)),
+        shards=pl.lit(len(ranks), dtype=pl.Int64),
+    )
+
+
+def _seconds(cells: list[str]) -> float | None:
+    """The time in a cell of microseconds [s]; None: there is no number."""
+    try:
+        return float(cells[0]) * PER_US
+    except (IndexError, ValueError):
+        return None
+
+
+def _collective(text: str, name: str) -> str:
+    """The collective that the text, or the name of the file, names."""
+    for place in (text, name):
+        found = {
+            collective
+            for program, collective in PROGRAMS.items()
+            if f"{program}_perf" in place or (place is name and program in place)
+        }
+        if len(found) == 1:
+            return found.pop()
+    raise RooflinesError(
+        "",
+        f"does not name one collective: neither its text nor its name, {quote(name)}",
+        f"name the file after one, such as {next(iter(PROGRAMS))}_perf.txt",
+    )

@@ -1,0 +1,162 @@
+"""Tables of timings: read in the tidy form or a public layout, and checked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+from polars.exceptions import PanicException, PolarsError
+
+from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed, quote
+from rooflines.basics.text import counted
+from rooflines.model.network import PASSES
+from rooflines.timings.layouts import tidy
+from rooflines.timings.nccl_tests import is_nccl_tests, read_nccl_tests
+from rooflines.timings.timings import COLLECTIVE, MATMUL, OPTIONAL, Timings
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+__all__ = ["read_timings"]
+
+ROW = "#"
+"""The column with the number of a row in its file."""
+
+LEFT_OUT: Mapping[str, tuple[pl.Expr, str]] = {
+    "B": (pl.col("B") == 0, "have B = 0"),
+    "batch": (pl.col("batch") > 1, "are batches"),
+    "shards": (pl.col("shards") > 1, "are of several chips"),
+}
+"""Matmuls that are left out, by column: which, and why."""
+
+
+def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Timings:
+    """Timings of a table: Parquet, the text of nccl-tests or, else, CSV.
+
+    A table in the tidy form has the columns of `MATMUL` or `COLLECTIVE`. Of public layouts,
+    aiconfigurator's `gemm_perf.parquet`, vidur's `mlp.csv` and the text of nccl-tests are known by
+    their columns.
+
+    Args:
+        path: The file.
+        where: The value of a column: its rows are chosen; if the table lacks the column, all its
+            rows have the value.
+
+    Returns:
+        The timings; rows with B = 0, several matmuls in a batch or several chips are left out.
+
+    Raises:
+        RooflinesError: It cannot be read, lacks columns, or has values that are none.
+    """
+    wanted = dict(where or {})
+    with placed(file=str(path)):
+        frame = _read(Path(path)).with_row_index(ROW, offset=1)
+        frame, left_out = tidy(frame)
+        added = {name: value for name, value in wanted.items() if name not in frame.columns}
+        frame = frame.with_columns(**{name: pl.lit(value) for name, value in added.items()})
+        schema = COLLECTIVE if "collective" in frame.columns else MATMUL
+        frame = _typed(frame, schema)
+        if schema is MATMUL:
+            frame, unusable = _usable(frame)
+            left_out = {**left_out, **unusable}
+        if frame.is_empty():
+            raise RooflinesError("", "has no timings", "give a table with a row for each timing")
+    timings = Timings(str(path), frame, _notes(left_out), left_out)
+    for column, value in wanted.items():
+        with placed("where"):
+            one_of(column, (*schema, *OPTIONAL), "no column of timings")
+        if column not in added:
+            timings = timings.where(column, value)
+    with placed(file=str(path)):
+        _check_values(timings.frame, schema)
+    return replace(timings, frame=timings.frame.drop(ROW))
+
+
+def _read(path: Path) -> pl.DataFrame:
+    parquet = path.suffix == ".parquet"
+    try:
+        if parquet:
+            return pl.read_parquet(path)
+        if is_nccl_tests(path):
+            return read_nccl_tests(path)
+        return pl.read_csv(path, infer_schema_length=None)
+    except FileNotFoundError:
+        raise RooflinesError("", "does not exist", "give the path of a table") from None
+    except IsADirectoryError:
+        raise RooflinesError("", "is a directory", "give the path of a table") from None
+    except RooflinesError:
+        raise
+    except (PolarsError, PanicException, OSError, UnicodeDecodeError) as error:
+        kind, other = ("Parquet", "CSV") if parquet else ("CSV", "Parquet")
+        reason = " ".join(str(error).split())
+        problem = f"is no {kind} file: {reason[:200]}"
+        fix = f"write it again; {other} has the suffix .{other.lower()}"
+        raise RooflinesError("", problem, fix) from None
+
+
+def _typed(frame: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """The known columns with their types; a value of another type is null."""
+    missing = [name for name in schema if name not in frame.columns]
+    if missing:
+        raise RooflinesError(
+            "",
+            f"lacks the columns {', '.join(missing)}",
+            f"add them, or say their one value for all rows; timings have {', '.join(schema)}",
+            close=[near for name in missing for near in close_to(name, frame.columns)],
+        )
+    known = {**{n: t for n, t in OPTIONAL.items() if n in frame.columns}, **schema}
+    return frame.select(ROW, *(_cast(frame, name, kind) for name, kind in known.items()))
+
+
+def _cast(frame: pl.DataFrame, name: str, kind: pl.DataType) -> pl.Expr:
+    """A column with its type; a fraction is no whole number."""
+    column = pl.col(name)
+    if kind.is_integer() and frame.schema[name].is_float():
+        column = pl.when(column == column.floor()).then(column)
+    return column.cast(kind, strict=False)
+
+
+def _usable(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
+    """The rows of single matmuls on one chip, and how many are left out by reason."""
+    left_out = {}
+    for column, (unusable, reason) in LEFT_OUT.items():
+        if column not in frame.columns:
+            continue
+        rest = frame.filter(~unusable.fill_null(value=False))
+        if less := frame.height - rest.height:
+            left_out[reason] = less
+        frame = rest
+    return frame, left_out
+
+
+def _notes(left_out: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(
+        f"{counted(count, 'row')} of the file left out: they {reason}"
+        for reason, count in left_out.items()
+    )
+
+
+def _check_values(frame: pl.DataFrame, columns: Collection[str]) -> None:
+    """Refuse missing values, sizes and times that are not above zero, and unknown collectives."""
+    with Mistakes() as mistakes:
+        for column in columns:
+            values = frame[column]
+            right = values.is_not_null()
+            if values.dtype.is_numeric():
+                right &= values.is_finite() & (values > 0)
+            wrong = frame.filter(~right.fill_null(value=False))
+            with mistakes.at(column):
+                if not wrong.is_empty():
+                    what = "a number above zero" if values.dtype.is_numeric() else "text"
+                    if values.dtype.is_integer():
+                        what = "a whole number above zero"
+                    problem = (
+                        f"has {counted(wrong.height, 'value')} that should be {what}, the first in "
+                        f"row {wrong[ROW][0]}: {quote(wrong[column][0])}"
+                    )
+                    raise RooflinesError("", problem, "correct the rows, or take them out")
+                if column == "collective":
+                    for name in values.unique().sort():
+                        one_of(name, PASSES, "no collective")

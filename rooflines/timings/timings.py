@@ -1,0 +1,153 @@
+"""Timings: the tidy form of measured times, a row each, in SI units.
+
+Matmuls have the columns of `MATMUL`, collectives those of `COLLECTIVE`; `OPTIONAL` ones may be left
+out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.basics.errors import RooflinesError, close_to, placed, quote
+from rooflines.basics.text import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+__all__ = [
+    "COLLECTIVE",
+    "DTYPES",
+    "FEWEST",
+    "MATMUL",
+    "OPTIONAL",
+    "SIZES",
+    "Timings",
+    "medians",
+]
+
+SIZES = ("B", "D", "F")
+"""The sizes of a matmul, B x D times D x F."""
+
+DTYPES = ("dtype_x", "dtype_w", "dtype_out", "compute")
+"""The dtypes of the operands and the result, and the one that the unit computes in."""
+
+MATMUL: Mapping[str, pl.DataType] = {
+    "chip": pl.String(),
+    **dict.fromkeys(DTYPES, pl.String()),
+    **dict.fromkeys(SIZES, pl.Int64()),
+    "seconds": pl.Float64(),
+}
+"""The columns of timings of matmuls."""
+
+COLLECTIVE: Mapping[str, pl.DataType] = {
+    "chip": pl.String(),
+    "collective": pl.String(),
+    "shards": pl.Int64(),
+    "bytes": pl.Int64(),
+    "seconds": pl.Float64(),
+}
+"""The columns of timings of collectives; `bytes` is the whole tensor, over all chips."""
+
+OPTIONAL: Mapping[str, pl.DataType] = {
+    "software": pl.String(),
+    "source": pl.String(),
+    "batch": pl.Int64(),
+    "shards": pl.Int64(),
+    "seconds_min": pl.Float64(),
+    "seconds_iqr": pl.Float64(),
+    "runs": pl.Int64(),
+    "copies": pl.Int64(),
+    "clock_mhz": pl.Float64(),
+    "note": pl.String(),
+}
+"""Columns that may be left out: one software, no source, one matmul on one chip, one run."""
+
+FEWEST = 10
+"""Fewest timings of a fit [1]."""
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Timings of one table, checked.
+
+    Attributes:
+        file: Where they come from.
+        frame: The columns of `MATMUL` or `COLLECTIVE`, and `OPTIONAL` ones.
+        notes: What was left out or merged, a sentence each.
+        left_out: The numbers of timings that were left out, by reason [1].
+    """
+
+    file: str
+    frame: pl.DataFrame
+    notes: tuple[str, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def collectives(self) -> bool:
+        """Whether the rows are collectives instead of matmuls."""
+        return "collective" in self.frame.columns
+
+    @property
+    def sources(self) -> list[str]:
+        """The values of the column `source`, sorted."""
+        if "source" not in self.frame.columns:
+            return []
+        return self.frame["source"].drop_nulls().unique().sort().to_list()
+
+    def where(self, column: str, wanted: str) -> Timings:
+        """The timings with one value in a column.
+
+        Raises:
+            RooflinesError: There are none.
+        """
+        known = self.frame[column].drop_nulls().unique().sort().to_list()
+        with placed(column, file=self.file):
+            if wanted not in known:
+                problem = f"has no {quote(wanted)}"
+                fix = f"use one of {', '.join(map(str, known))}"
+                raise RooflinesError("", problem, fix, close=close_to(wanted, known))
+        return replace(self, frame=self.frame.filter(pl.col(column) == wanted))
+
+    def of(self, chip: str, software: str) -> Timings:
+        """The timings of a chip with a software.
+
+        A table without a column `software` has one software for each chip.
+
+        Raises:
+            RooflinesError: There are none, or they are of several sources and it is not said which
+                software these are.
+        """
+        chosen = self.where("chip", chip)
+        if "software" in self.frame.columns:
+            return chosen.where("software", software)
+        if len(chosen.sources) > 1:
+            problem = (
+                f"is missing, and the timings of {chip} are mixed: {', '.join(chosen.sources)}"
+            )
+            raise RooflinesError(
+                "software", problem, "add the column, or choose one source", file=self.file
+            )
+        return chosen
+
+    def enough(self) -> None:
+        """Refuse fewer timings than a fit needs."""
+        if self.frame.height < FEWEST:
+            problem = f"has {counted(self.frame.height, 'timing')} to fit, of {FEWEST} needed"
+            raise RooflinesError("", problem, "measure more sizes")
+
+
+def medians(timings: Timings, keys: Collection[str]) -> Timings:
+    """Repeated timings as one row with their median.
+
+    Args:
+        timings: The timings.
+        keys: The columns that tell a timing from another.
+    """
+    frame = timings.frame
+    once = frame.group_by(keys, maintain_order=True).agg(pl.col("seconds").median())
+    repeats = frame.height - once.height
+    note = (f"{counted(repeats, 'repeated timing')}: their median is taken",) if repeats else ()
+    return replace(timings, frame=once, notes=timings.notes + note)

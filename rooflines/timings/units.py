@@ -1,0 +1,49 @@
+"""The unit of time of timings, told by the lower bound."""
+
+from __future__ import annotations
+
+from math import ceil, floor, log10
+from typing import TYPE_CHECKING
+
+from rooflines.basics.errors import RooflinesError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["check_units"]
+
+THOUSAND = 3
+"""The exponent of a slip of units: by 10^3, 10^6, ..."""
+
+FASTEST, USUAL = 0.03, 0.3
+"""A large multiplication takes no less than the first times its bound, in a cache; out of one it
+takes from the second to a thousand times the second [1]."""
+
+LAUNCH_S = 1e-4
+"""A time up to this may be overhead alone, whatever the bound [s]."""
+
+
+def check_units(frame: pl.DataFrame) -> None:
+    """Refuse times that are off by powers of a thousand: those of the largest quarter tell.
+
+    Args:
+        frame: `seconds` and `t_lower_s` of timings of one kind [s].
+
+    Raises:
+        RooflinesError: The unit of time is off.
+    """
+    large = frame.sort("t_lower_s").tail(max(frame.height // 4, 1))
+    ratio = (large["seconds"] / large["t_lower_s"]).quantile(0.5, "linear") or 1.0
+    longest = large["seconds"].quantile(0.5, "linear") or 0.0
+    slip = 0
+    if ratio < FASTEST:
+        slip = THOUSAND * ceil(log10(FASTEST / ratio) / THOUSAND)
+    elif longest > LAUNCH_S:
+        slip = -THOUSAND * floor(log10(max(ratio / USUAL, 1)) / THOUSAND)
+    if slip:
+        problem = (
+            f"is {ratio:.3g} times the bound in the largest quarter of the timings, "
+            f"so the unit of time is off by 1e{abs(slip)}"
+        )
+        fix = f"write seconds: times 1e{slip}"
+        raise RooflinesError("seconds", problem, fix)

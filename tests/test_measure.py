@@ -1,0 +1,283 @@
+"""`rooflines measure`: which shapes, how they are timed, and what is kept; no time is asserted."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+import yaml
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.cli import main as cli
+from rooflines.config import load_config
+from rooflines.measuring.blas import Blas
+from rooflines.measuring.entry import chip_of, config_text
+from rooflines.measuring.machine import Machine, machine_at_hand
+from rooflines.measuring.session import REFERENCE, Session
+from rooflines.measuring.shapes import Shape, chosen_shapes, read_shapes
+from rooflines.timings.read import read_timings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MACHINE = Machine(
+    "Example CPU (R) 9000 @ 3.00GHz", 2, 2**20, 2**34, "openblas", "openblas 1, numpy 2"
+)
+
+FLOPS_PER_S, BYTES_PER_S = 1e11, 2e10
+"""Rates of the multiplication that is made up."""
+
+
+class Known(Blas):
+    """A multiplication that takes known times: the first run of a shape is the slowest."""
+
+    def __init__(self) -> None:
+        self.dtype = "fp32"
+        self.ring_bytes = 2**30
+        self.calls: list[Shape] = []
+        self.stop_after: int | None = None
+
+    def seconds(self, shape: Shape) -> float:
+        """A time in proportion to the work, longer by the number of the run modulo three."""
+        self.calls.append(shape)
+        if self.stop_after is not None and len(self.calls) > self.stop_after:
+            raise KeyboardInterrupt
+        run = self.calls.count(shape)
+        return 2 * shape.B * shape.D * shape.F / FLOPS_PER_S * (1 + 0.1 * (run % 3))
+
+    def bytes_per_s(self) -> float:
+        """A known rate."""
+        return BYTES_PER_S
+
+
+SHAPES = [Shape(B, 2048, 1024) for B in range(2, 32)]
+"""Thirty shapes: a block of twenty, and one of ten."""
+
+
+def session(path: Path, machine: Machine = MACHINE) -> Session:
+    """A session in a file."""
+    return Session.opened(path, machine, {"date": "2026-01-01"})
+
+
+def test_shapes_fill_the_ranges() -> None:
+    """As many as asked for, the same every time, a third of B from 65 to 1,024."""
+    shapes = chosen_shapes(90, [], 1e12, "fp32")
+    assert shapes == chosen_shapes(90, [], 1e12, "fp32")
+    assert len(set(shapes)) == 90
+    assert all(2 <= shape.B <= 4096 for shape in shapes)
+    middle = [shape for shape in shapes if 65 <= shape.B <= 1024]
+    assert len(middle) >= 30
+    assert min(shape.B for shape in shapes) < 5
+    assert max(shape.B for shape in shapes) > 3000
+    assert len({(shape.D, shape.F) for shape in shapes}) > 40
+
+
+def test_shapes_stay_within_the_work() -> None:
+    """2 B D F at most; fewer shapes where no more are within it."""
+    shapes = chosen_shapes(20, [], 1e9, "fp32")
+    assert len(shapes) == 20
+    assert all(2 * shape.B * shape.D * shape.F <= 1e9 for shape in shapes)
+    assert chosen_shapes(20, [(8192, 8192)], 3e8, "fp32") == [Shape(2, 8192, 8192)]
+
+
+def test_given_sites_are_taken_in_turn() -> None:
+    """D and F of the sites, B as ever."""
+    shapes = chosen_shapes(9, [(1000, 3000), (512, 70)], 1e12, "fp32")
+    assert {(shape.D, shape.F) for shape in shapes} == {(1000, 3000), (512, 70)}
+
+
+def test_shapes_are_read(tmp_path: Path) -> None:
+    """With B they are shapes, without it sites, each once."""
+    (tmp_path / "s.csv").write_text("F,D,B\n3000,1000,7\n70,512,9\n", encoding="utf-8")
+    assert read_shapes(tmp_path / "s.csv") == ([Shape(7, 1000, 3000), Shape(9, 512, 70)], [])
+    (tmp_path / "s.csv").write_text("D,F\n1000,3000\n512,70\n1000,3000\n", encoding="utf-8")
+    assert read_shapes(tmp_path / "s.csv") == ([], [(1000, 3000), (512, 70)])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("D,G\n1,2\n", "s.csv lacks F."),
+        ("D,F\n", "s.csv has no rows."),
+        ("D,F\n0,2\n", "s.csv: row 1.D is 0"),
+        ("D,F\n1,2.5\n", "s.csv: row 1.F is 2.5, which is no whole number"),
+        ("", "s.csv cannot be read"),
+    ],
+)
+def test_wrong_shapes_are_told(tmp_path: Path, text: str, message: str) -> None:
+    """The file, and the row."""
+    path = tmp_path / "s.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(RooflinesError) as raised:
+        read_shapes(path)
+    assert message in str(raised.value).replace(str(tmp_path) + "/", "")
+
+
+def test_timings_are_medians_of_interleaved_runs(tmp_path: Path) -> None:
+    """Seven rounds of a block; times of 1.0, 1.1 and 1.2 have the median 1.1."""
+    blas = Known()
+    session(tmp_path / "t.parquet").time(blas, SHAPES[:2], lambda _: None)
+    frame = read_timings(tmp_path / "t.parquet").frame
+    row = frame.row(0, named=True)
+    alone = 2 * 2 * 2048 * 1024 / FLOPS_PER_S
+    assert row["seconds"] == pytest.approx(1.1 * alone)
+    assert row["seconds_min"] == pytest.approx(alone)
+    assert row["seconds_iqr"] == pytest.approx(0.2 * alone)
+    assert row["runs"] == 7 * 20  # each visit of 84 µs is filled with twenty runs
+    assert row["copies"] == 2**30 // (4 * (2 * 2048 + 2048 * 1024 + 2 * 1024))
+    assert (row["chip"], row["software"], row["compute"]) == (MACHINE.id, "openblas", "fp32")
+    visits = [one for one, other in zip(blas.calls, blas.calls[1:], strict=False) if one != other]
+    assert visits.count(SHAPES[0]) >= 7
+
+
+def test_a_session_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+    """After Ctrl-C in the second block the first is kept, and only the others are timed."""
+    path = tmp_path / "t.parquet"
+    blas = Known()
+    done: list[int] = []
+    blas.stop_after = 2900  # the first block takes 21 + 7 * (20 * 20 + 1) runs
+    with pytest.raises(KeyboardInterrupt):
+        session(path).time(blas, SHAPES, done.append)
+    assert done == [20]
+    again = session(path)
+    left = again.missing("fp32", SHAPES)
+    assert left == SHAPES[20:]
+    assert again.missing("fp64", SHAPES) == SHAPES
+    again.time(Known(), left, done.append)
+    assert done == [20, 10]
+    sizes = read_timings(path).frame.select("B", "D", "F").rows()
+    assert sizes == [tuple(shape) for shape in SHAPES]
+
+
+def test_a_session_of_another_machine_is_refused(tmp_path: Path) -> None:
+    """Another processor, or other software, needs another file."""
+    path = tmp_path / "t.parquet"
+    session(path).time(Known(), SHAPES[:1], lambda _: None)
+    for other in (replace(MACHINE, threads=1), replace(MACHINE, version="mkl 2")):
+        with pytest.raises(RooflinesError, match="holds timings of 'Example CPU"):
+            session(path, other)
+    pl.DataFrame({"a": [1]}).write_parquet(path)
+    with pytest.raises(RooflinesError, match="does not say what made it"):
+        session(path)
+
+
+def test_the_machine_becomes_a_chip(tmp_path: Path) -> None:
+    """The fastest run is the peak; the config with it can be loaded and has its sweep."""
+    one = session(tmp_path / "t.parquet")
+    one.time(Known(), SHAPES[:1], lambda _: None)
+    chip = chip_of(one.about)
+    assert chip.units["matrix"]["fp32"].flops_per_s == FLOPS_PER_S
+    assert chip.memory["hbm"].bytes_per_s == BYTES_PER_S
+    assert chip.memory["hbm"].capacity_bytes == 2**34
+    cache = chip.last_level_cache
+    assert cache is not None
+    assert cache.capacity_bytes == 2**20
+    config = load_config(yaml.safe_load(config_text(one.about)))
+    assert config.sweep("matmul").rows > 10
+    assert list(config.sweeps["matmul"].rows_by_chip()) == ["example-cpu-9000-3-00ghz-2-threads"]
+    unknown = {**one.about, "machine": {**one.about["machine"], "cache_bytes": None}}
+    assert chip_of(unknown).last_level_cache is None
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("AMD EPYC(TM) 9654 96-Core Processor", "amd-epyc-9654-96-core-processor-2-threads"),
+        ("???", "cpu-2-threads"),
+        ("x" * 99, f"{'x' * 60}-2-threads"),
+    ],
+)
+def test_an_id_is_a_name(name: str, expected: str) -> None:
+    """Lower-case letters, digits and hyphens."""
+    assert replace(MACHINE, name=name).id == expected
+
+
+@pytest.fixture
+def pieces(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The ends of the operands that matmuls read, in bytes from the start of their array."""
+    import numpy as np  # noqa: PLC0415, an extra
+
+    found: list[tuple[int, int]] = []
+    matmul = np.matmul
+
+    def seen(x: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
+        for operand in (x, w):
+            start = operand.__array_interface__["data"][0]
+            found.append((start, start + operand.nbytes))
+        matmul(x, w, out=out)
+
+    monkeypatch.setattr(np, "matmul", seen)
+    return found
+
+
+@pytest.mark.parametrize("shape", [Shape(2, 64, 64), Shape(64, 300, 500), Shape(3, 700, 900)])
+def test_operands_have_left_the_cache(shape: Shape, pieces: list[tuple[int, int]]) -> None:
+    """Between two uses of a byte at least as many bytes as the cache holds are read."""
+    machine = replace(MACHINE, cache_bytes=2**20)
+    blas = Blas("fp32", machine, [shape])
+    for _ in range(400):
+        assert blas.seconds(shape) > 0
+    read, last = 0, dict[int, int]()
+    for start, end in pieces:
+        read += end - start
+        if start in last:
+            assert read - last[start] >= 2**20
+        last[start] = read
+    assert len(pieces) > len(last)  # some were used again
+
+
+def test_arrays_beyond_the_memory_are_refused() -> None:
+    """A machine with little memory cannot hold operands larger than its cache twice."""
+    machine = replace(MACHINE, cache_bytes=2**30, memory_bytes=2**32)
+    with pytest.raises(RooflinesError, match=r"would need 4\.\d+ GB of the 4\.29 GB of memory"):
+        Blas("fp64", machine, [REFERENCE])
+
+
+def test_the_machine_at_hand_is_known() -> None:
+    """A name, threads, memory and a library; the rates of its memory are above zero."""
+    machine = machine_at_hand()
+    import scipy.linalg  # noqa: F401, PLC0415, brings a BLAS library of its own
+
+    assert machine_at_hand() == machine
+    assert machine.name
+    assert machine.threads >= 1
+    assert machine.memory_bytes > 2**28
+    assert machine.software in machine.version
+    small = replace(machine, cache_bytes=2**20)
+    assert Blas("fp64", small, [Shape(8, 64, 64)]).bytes_per_s() > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--dtypes", "bf16"), "--dtypes[0] is 'bf16', which is no dtype that numpy multiplies"),
+        (("--out", "t.csv"), "--out is 't.csv', which has not the suffix .parquet"),
+        (("--budget", "0"), "rooflines measure is used wrongly: invalid value for '--budget'"),
+        (("--shapes", "none.csv"), "none.csv cannot be read"),
+    ],
+)
+def test_wrong_words_are_told(
+    words: tuple[str, ...],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One message, exit status 2."""
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["measure", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_numpy_may_be_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One message with the command that installs it."""
+    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
+    assert cli.run(["measure"]) == 2
+    error = capsys.readouterr().err
+    assert "needs threadpoolctl, which is not installed" in error
+    assert "pip install 'rooflines[measure]'" in error

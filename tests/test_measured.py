@@ -1,0 +1,364 @@
+"""Timings beside the model: bounds, estimates, and why a time is below its bound."""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from timed import seconds as seconds_by_form
+
+import rooflines
+from rooflines.basics.errors import RooflinesError
+from rooflines.config import load_config
+from rooflines.measured.catalogues import shipped
+from rooflines.measured.join import joined
+from rooflines.measured.summary import summary
+from rooflines.timings.read import read_timings
+from rooflines.timings.timings import Timings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflines.measured.join import Joined
+
+DATA = os.environ.get("ROOFLINES_PUBLIC_DATA")
+"""The folder above that of public timings, which are not in the repository."""
+
+Row = tuple[str, int, int, int, float]
+"""Chip, B, D, F, seconds."""
+
+
+def bf16(rows: Sequence[Row], dtype: str = "bf16", software: str | None = None) -> Joined:
+    """Timings in one dtype, joined."""
+    frame = pl.DataFrame(
+        rows, schema=["chip", "B", "D", "F", "seconds"], orient="row"
+    ).with_columns(
+        **dict.fromkeys(("dtype_x", "dtype_w", "dtype_out", "compute"), pl.lit(dtype)),
+        software=pl.lit(software, pl.String),
+    )
+    return joined(Timings("t.csv", frame), shipped())
+
+
+def test_a_timing_has_the_bound_of_its_row() -> None:
+    """An H100 in bf16: 989 TFLOP/s, 3.35 TB/s, worked by hand."""
+    found = bf16([("h100-sxm", 1024, 8192, 8192, 2e-4)]).frame.row(0, named=True)
+    flops = 2 * 1024 * 8192 * 8192
+    moved = 2 * (1024 * 8192 + 8192 * 8192 + 1024 * 8192)
+    assert found["flops"] == flops
+    assert found["memory_bytes"] == moved
+    assert found["memory_intensity"] == pytest.approx(flops / moved)
+    assert found["t_lower_s"] == pytest.approx(flops / 989e12)
+    assert found["ratio_lower"] == pytest.approx(2e-4 / (flops / 989e12))
+    assert found["bound"] == "compute"
+    assert found["dtypes"] == "bf16"
+    assert found["region"] == "B 257 to 1,024"
+    assert found["fits_cache"] is False
+    assert found["reason"] is None
+    assert found["t_estimate_s"] is None
+    assert found["calibration"] is None
+
+
+SMALL, LARGE = (1, 4096, 4096), (1, 8192, 4096)
+"""Sizes whose operands take 33.6 MB and 67.1 MB, of a last-level cache of 52.4 MB."""
+
+
+@pytest.mark.parametrize(
+    ("chip", "sizes", "seconds", "bound", "reason"),
+    [
+        ("h100-sxm", SMALL, 33570816 / 3.35e12 * 1.001, "memory", None),
+        ("h100-sxm", SMALL, 33570816 / 3.35e12 * 0.999, "memory", "in cache"),
+        ("h100-sxm", SMALL, 4e-6, "memory", "in cache"),
+        ("h100-sxm", LARGE, 67133440 / 3.35e12 * 1.001, "memory", None),
+        ("h100-sxm", LARGE, 67133440 / 3.35e12 * 0.999, "memory", "partly in cache"),
+        ("h100-sxm", LARGE, (67133440 - 50 * 2**20) / 3.35e12 * 1.001, "memory", "partly in cache"),
+        ("h100-sxm", LARGE, (67133440 - 50 * 2**20) / 3.35e12 * 0.999, "memory", "unexplained"),
+        ("h100-sxm", (4096, 4096, 4096), 2 * 4096**3 / 989e12 * 0.999, "compute", "unexplained"),
+        ("rtx-4090", (4096, 4096, 4096), 2 * 4096**3 / 165.2e12 * 0.999, "compute", "boost clock"),
+        ("rtx-4090", (4096, 4096, 4096), 2 * 4096**3 / 165.2e12 * 1.001, "compute", None),
+        ("h100-nvl", (1, 64, 64), 1e-9, "memory", "unexplained"),  # no cache in its entry
+    ],
+)
+def test_a_time_below_the_bound_has_a_reason(
+    chip: str, sizes: tuple[int, int, int], seconds: float, bound: str, reason: str | None
+) -> None:
+    """By the last-level cache, the clock of the peak, or none."""
+    usual = [(chip, 8192, 8192, 8192, 2 * 8192**3 / 1e14)] * 3  # tells the unit of time
+    found = bf16([(chip, *sizes, seconds), *usual]).frame.row(0, named=True)
+    assert (found["bound"], found["reason"]) == (bound, reason)
+
+
+def test_rows_are_those_of_explain() -> None:
+    """Sizes drawn at random on several chips: the same numbers to the last bit."""
+    draw = random.Random(9)  # noqa: S311, no secret
+    chips = ("h100-sxm", "tpu-v5e", "a100-sxm-80gb", "mi300x")
+    drawn = [
+        (draw.choice(chips), tuple(draw.randint(1, 2**14) for _ in range(3))) for _ in range(25)
+    ]
+    explained = [rooflines.explain(chip, sizes, "bf16").row for chip, sizes in drawn]
+    rows = [
+        (chip, *sizes, 2 * row["t_lower_s"])
+        for (chip, sizes), row in zip(drawn, explained, strict=True)
+    ]
+    frame = bf16(rows).frame
+    assert set(frame["bound"]) == {"compute", "memory"}
+    for found, row in zip(frame.iter_rows(named=True), explained, strict=True):
+        for name in ("flops", "memory_bytes", "memory_intensity", "t_lower_s", "bound"):
+            assert found[name] == row[name], (row["chip"], name)
+
+
+def test_a_tie_is_compute_bound() -> None:
+    """Equal times, which rounded ones do not tell: compute comes first."""
+    config = load_config(
+        {
+            "sweeps": {
+                "s": {
+                    "operation": "matmul",
+                    "grid": {"B": 1, "D": 1, "F": 1},
+                    "dtypes": ["bf16"],
+                    "chips": ["tie"],
+                }
+            },
+            "chips": {
+                "tie": {
+                    "units": {"matrix": {"bf16": {"flops_per_s": 3e13}}},
+                    # 128 x 128 x 128: 2 * 128^3 FLOP, 6 * 128^2 byte: 128 / 3 FLOP/byte
+                    "memory": {"hbm": {"bytes_per_s": 9e13 / 128}},
+                    "source": "made up",
+                }
+            },
+        }
+    )
+    frame = pl.DataFrame(
+        {
+            "chip": ["tie"] * 2,
+            "B": [128, 127],
+            "D": [128] * 2,
+            "F": [128] * 2,
+            "seconds": [1e-6] * 2,
+        }
+    ).with_columns(**dict.fromkeys(("dtype_x", "dtype_w", "dtype_out", "compute"), pl.lit("bf16")))
+    catalogues = replace(shipped(), chips=config.chips)
+    assert joined(Timings("t", frame), catalogues).frame["bound"].to_list() == ["compute", "memory"]
+
+
+def test_the_order_of_timings_is_kept() -> None:
+    """Chips and software mixed, each with the calibration of its own."""
+    chips = ["h100-sxm", "b200", "h100-sxm", "a100-sxm-80gb"]
+    frame = bf16([(chip, 2048, 4096, 4096, 1e-3) for chip in chips], software="trtllm").frame
+    assert frame["chip"].to_list() == chips
+    keys = ["h100-sxm/trtllm", "b200/trtllm", "h100-sxm/trtllm", None]
+    assert frame["calibration"].to_list() == keys
+
+
+def test_an_estimate_is_that_of_the_form() -> None:
+    """The shipped numbers of an H100 with TensorRT-LLM, in the form written out."""
+    fitted = shipped().calibrations["h100-sxm/trtllm"]["bf16"]
+    numbers = {name: float(number) for name, number in vars(fitted.numbers).items()}
+    sizes = [(2, 1024, 8192), (100, 4096, 4096), (3000, 8192, 8192), (16384, 16384, 16384)]
+    times = [seconds_by_form(numbers, *each) for each in sizes]
+    timings = [("h100-sxm", *each, 2 * time) for each, time in zip(sizes, times, strict=True)]
+    rows = bf16(timings, software="trtllm").frame
+    assert rows["t_estimate_s"].to_list() == pytest.approx(times, rel=1e-12)
+    assert rows["ratio_estimate"].to_list() == pytest.approx([2] * 4)
+    low, high = fitted.bands["compute"]
+    last = rows.row(-1, named=True)
+    assert last["t_estimate_p10_s"] == pytest.approx(last["t_estimate_s"] * low)
+    assert last["t_estimate_p90_s"] == pytest.approx(last["t_estimate_s"] * high)
+
+
+def test_the_calibration_of_a_chip_stands_in() -> None:
+    """Of a chip with `calibration:` and a software without one: no band."""
+    chips = load_config().chips
+    frame = pl.DataFrame(
+        {"chip": ["h100-sxm-calibrated"], "B": [4096], "D": [4096], "F": [4096], "seconds": [2e-4]}
+    ).with_columns(**dict.fromkeys(("dtype_x", "dtype_w", "dtype_out", "compute"), pl.lit("bf16")))
+    row = joined(Timings("t", frame), replace(shipped(), chips=chips)).frame.row(0, named=True)
+    assert row["calibration"] == "h100-sxm-calibrated"
+    assert row["t_estimate_s"] == pytest.approx(2 * 4096**3 / 989e12 / 0.803 + 3e-6)
+    assert row["t_estimate_p10_s"] is None
+
+
+def test_an_efficiency_does_not_enter() -> None:
+    """A chip at 82 % of its peak has the bound of the nominal peak."""
+    frame = pl.DataFrame(
+        {"chip": ["b100-at-82-percent"], "B": [8192], "D": [8192], "F": [8192], "seconds": [1e-3]}
+    ).with_columns(**dict.fromkeys(("dtype_x", "dtype_w", "dtype_out", "compute"), pl.lit("bf16")))
+    chips = load_config().chips
+    row = joined(Timings("t", frame), replace(shipped(), chips=chips)).frame.row(0, named=True)
+    peak = chips["b100"].units["matrix"]["bf16"].flops_per_s
+    assert row["t_lower_s"] == pytest.approx(2 * 8192**3 / peak)
+
+
+def test_timings_without_a_row_are_counted() -> None:
+    """A V100 has no bf16: skipped, with the reason; without any row left it is a mistake."""
+    rows = [("v100-sxm2-32gb", 16, 64, 64, 1e-5), ("h100-sxm", 16, 64, 64, 1e-5)]
+    found = bf16([rows[0], *rows])
+    assert found.frame["chip"].to_list() == ["h100-sxm"]
+    assert found.skipped.select("chip", "dtypes", "reason", "timings").rows() == [
+        ("v100-sxm2-32gb", "bf16", "no bf16 peak of its matrix unit", 2)
+    ]
+    message = r"t\.csv has no timing that the model has a row for: v100-sxm2-32gb has no bf16 peak"
+    with pytest.raises(RooflinesError, match=message):
+        bf16(rows[:1])
+
+
+def test_unknown_chips_and_dtypes_are_told() -> None:
+    """All unknown values of a column in one message, with close names."""
+    with pytest.raises(RooflinesError) as raised:
+        bf16([("h100", 1, 1, 1, 1e-5), ("b20", 1, 1, 1, 1e-5)])
+    assert "t.csv: chip has 'b20', 'h100', which is no chip." in str(raised.value)
+    assert "h100-sxm" in str(raised.value)
+    with pytest.raises(RooflinesError) as raised:
+        bf16([("h100-sxm", 1, 1, 1, 1e-5)], dtype="bfloat16")
+    assert [error.where for error in raised.value.errors] == [
+        "dtype_x",
+        "dtype_w",
+        "dtype_out",
+        "compute",
+    ]
+
+
+@pytest.mark.parametrize(("factor", "fix"), [(1e3, "1e-3"), (1e6, "1e-6"), (1e-3, "1e3")])
+def test_a_slip_of_units_is_told(factor: float, fix: str) -> None:
+    """Milliseconds, microseconds, and kiloseconds: noticed by the bound, chip by chip."""
+    right: list[Row] = [("b200", 2**n, 4096, 4096, 1e-3) for n in range(8)]
+    rows: list[Row] = [
+        ("h100-sxm", B, 8192, 8192, 1.3 * 2 * B * 8192**2 / 989e12 * factor)
+        for B in (512, 1024, 2048, 4096)
+    ]
+    with pytest.raises(RooflinesError, match=r"chip h100-sxm\.seconds is .* times the bound") as e:
+        bf16([*right, *rows])
+    assert f"times {fix}" in str(e.value)
+
+
+def test_small_matmuls_may_be_all_overhead() -> None:
+    """5 µs for what memory needs 8 ns for is no slip of units."""
+    ratios = bf16([("h100-sxm", 1, 64, 64, 5e-6)] * 9).frame["ratio_lower"]
+    assert ratios.to_list() == pytest.approx([5e-6 / (2 * (64 + 64**2 + 64) / 3.35e12)] * 9)
+
+
+def collective(name: str, shards: int, size: int, seconds: float, chip: str = "h100-sxm") -> Joined:
+    """One timing of a collective, joined."""
+    frame = pl.DataFrame(
+        {
+            "chip": [chip],
+            "collective": [name],
+            "shards": [shards],
+            "bytes": [size],
+            "seconds": [seconds],
+            "software": ["nccl"],
+        }
+    )
+    return joined(Timings("t.csv", frame), shipped())
+
+
+@pytest.mark.parametrize(
+    ("name", "shards", "share"),
+    [("all-reduce", 8, 2 * 7 / 8), ("all-gather", 4, 3 / 4), ("reduce-scatter", 2, 1 / 2)],
+)
+def test_a_collective_has_its_bound(name: str, shards: int, share: float) -> None:
+    """18 links of 25 GB/s; for a small payload the latency of the hops, 0.6 µs a pass."""
+    row = collective(name, shards, 2**30, 1e-2).frame.row(0, named=True)
+    assert row["network_bytes"] == share * 2**30
+    assert row["t_lower_s"] == pytest.approx(share * 2**30 / 450e9)
+    assert (row["bound"], row["reason"]) == ("network", None)
+    passes = 2 if name == "all-reduce" else 1
+    small = collective(name, shards, 512, 1e-5).frame.row(0, named=True)
+    assert small["t_lower_s"] == pytest.approx(passes * 0.6e-6)
+
+
+def test_the_estimate_of_a_collective() -> None:
+    """The shipped numbers of a GB200: the faster of two protocols, plus the steps of a ring."""
+    numbers = shipped().collectives["gb200/nccl"]["all-gather"]
+    network = shipped().chips["gb200"].networks["nvlink"]
+    for size in (2**12, 2**28):
+        row = collective("all-gather", 4, size, 9e-5, "gb200").frame.row(0, named=True)
+        wire = 3 / 4 * size / (network.bytes_per_s * network.links)
+        fast = numbers.overhead_s + wire / numbers.low_latency
+        bulk = numbers.overhead_s + numbers.bulk_overhead_s + wire / numbers.bulk
+        expected = min(fast, bulk) + 3 * numbers.hop_s
+        assert row["t_estimate_s"] == pytest.approx(expected)
+        assert row["calibration"] == "gb200/nccl"
+
+
+def test_more_chips_than_an_interconnect_joins_are_skipped() -> None:
+    """16 H100 are two domains of NVLink: no row."""
+    with pytest.raises(RooflinesError, match="8 chips at most on one nvlink"):
+        collective("all-gather", 16, 2**20, 1e-4)
+
+
+def sites(count: int) -> list[tuple[int, int]]:
+    """As many sites, D and F."""
+    return [(1024 + 64 * index, 2048) for index in range(count)]
+
+
+def test_the_summary_counts_and_judges() -> None:
+    """Errors by hand: times of twice the bound are 50 % off it; two of sixteen are in cache."""
+    rows: list[Row] = []
+    for index, (d, f) in enumerate(sites(8)):
+        factor = 0.5 if index < 2 else 2.0
+        rows.append(("h100-sxm", 1, d, f, factor * 2 * (d + d * f + f) / 3.35e12))
+        rows.append(("h100-sxm", 8192, d, f, 4 * 2 * 8192 * d * f / 989e12))
+    found = summary(bf16(rows), never_fitted=True)
+    assert set(found["split"]) == {"held_out"}
+    by_region = {row["region"]: row for row in found.to_dicts()}
+    assert list(by_region) == ["all", "compute-bound", "memory-bound", "B 1 to 16", "B from 1,025"]
+    assert [row["n"] for row in by_region.values()] == [16, 8, 8, 8, 8]
+    assert by_region["all"]["below_percent"] == pytest.approx(12.5)
+    assert by_region["all"]["below_in_cache_percent"] == pytest.approx(12.5)
+    assert by_region["memory-bound"]["below_percent"] == pytest.approx(25)
+    assert by_region["compute-bound"]["bare_median"] == pytest.approx(0.75)
+    assert by_region["memory-bound"]["bare_median"] == pytest.approx(0.5)
+    assert by_region["memory-bound"]["bare_mean"] == pytest.approx((6 * 0.5 + 2 * 1.0) / 8)
+    for name in ("estimate_median", "estimate_p90", "band_coverage", "calibration"):
+        assert by_region["all"][name] is None
+
+
+def test_the_summary_splits_by_site() -> None:
+    """About a quarter of the sites is kept back, all timings of a site together."""
+    rows: list[Row] = [("h100-sxm", B, D, F, 1e-3) for D, F in sites(60) for B in (4096, 8192)]
+    found = summary(bf16(rows, software="trtllm")).filter(region="all")
+    counts = dict(found.select("split", "n").iter_rows())
+    assert counts.keys() == {"fit", "sites"}
+    assert counts["fit"] + counts["sites"] == 120
+    assert 10 <= counts["sites"] <= 50
+    assert counts["sites"] % 2 == 0
+    assert set(found["calibration"]) == {"h100-sxm/trtllm"}
+
+
+def test_the_summary_knows_bands() -> None:
+    """Times on the estimate are within the band; times of twice it are not."""
+    sizes = [(4096, 4096, 4096 + 64 * index) for index in range(4)]
+    at: list[Row] = [("h100-sxm", *each, 1e-3) for each in sizes]
+    estimates = bf16(at, software="trtllm").frame["t_estimate_s"].to_list()
+    rows: list[Row] = [
+        ("h100-sxm", *each, time * factor)
+        for each, time, factor in zip(sizes, estimates, (1, 1, 1, 2), strict=True)
+    ]
+    row = summary(bf16(rows, software="trtllm"), never_fitted=True).row(0, named=True)
+    assert row["band_coverage"] == pytest.approx(0.75)
+    assert row["estimate_median"] == pytest.approx(0)
+    assert row["estimate_mean"] == pytest.approx(0.125)
+    assert row["estimate_p90"] == pytest.approx(0.35)  # 0.7 of the way from 0 to 0.5
+
+
+def test_the_summary_of_collectives_has_no_regions() -> None:
+    """One row for each collective and split."""
+    found = summary(collective("all-gather", 8, 2**30, 1e-2), never_fitted=True)
+    assert found.select("collective", "dtypes", "region", "n").rows() == [
+        ("all-gather", None, "all", 1)
+    ]
+
+
+@pytest.mark.skipif(DATA is None, reason="ROOFLINES_PUBLIC_DATA is not set")
+def test_public_timings_below_the_bound_are_explained() -> None:
+    """Of 30,800 matmuls those below the bound are, at least partly, in cache."""
+    found = joined(read_timings(f"{DATA}/measured/aic-llm-grid-9-chips.parquet"), shipped())
+    assert found.frame.height == 30_800
+    reasons = found.frame.drop_nulls("reason")
+    assert set(reasons["reason"]) == {"in cache", "partly in cache"}
+    assert set(reasons["chip"]) == {"l40s", "rtx-pro-6000-server"}

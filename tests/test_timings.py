@@ -1,0 +1,294 @@
+"""Tables of timings: the tidy form, public layouts, and what is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.timings.read import read_timings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+H100 = {"chip": "h100-sxm"}
+
+NCCL = """\
+# nThread 1 nGpus 4 minBytes 1048576 maxBytes 2097152 step: 2(factor) warmup iters: 5 iters: 20
+#
+# Using devices
+#  Rank  0 Group  0 Pid  12345 on node1 device  0 [0x17] NVIDIA H100
+#  Rank  1 Group  0 Pid  12345 on node1 device  1 [0x2a] NVIDIA H100
+#  Rank  2 Group  0 Pid  12345 on node1 device  2 [0x3d] NVIDIA H100
+#  Rank  3 Group  0 Pid  12345 on node1 device  3 [0x54] NVIDIA H100
+#
+#                                              out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)
+     1048576        262144     float     sum      -1    32.45   32.31   48.47      0    31.89
+     2097152        524288     float     sum      -1    45.67   45.92   68.88      0    44.89
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 58.7
+"""
+"""Four ranks; times in microseconds, out of place first."""
+
+OLD_NCCL = """\
+#  Rank  0 Pid   9 on host device  0 [0x17] NVIDIA A100
+#  Rank  1 Pid   9 on host device  1 [0x2a] NVIDIA A100
+#                                                     out-of-place                  in-place
+#       size         count      type   redop     time   algbw   busbw  error     time   algbw
+#        (B)    (elements)                       (us)  (GB/s)  (GB/s)            (us)  (GB/s)
+  1073741824     268435456     float     sum    79531   13.50   26.58  2e-06    79371   13.53
+"""
+"""Without the column `root`."""
+
+
+def aiconfigurator() -> pl.DataFrame:
+    """Three rows of its `gemm_perf.parquet`, and one in a dtype of unknown storage."""
+    return pl.DataFrame(
+        {
+            "framework": ["TRTLLM"] * 4,
+            "version": ["1.0.0"] * 4,
+            "device": ["NVIDIA H100 80GB HBM3"] * 4,
+            "op_name": ["gemm"] * 4,
+            "kernel_source": ["torch_flow"] * 4,
+            "gemm_dtype": ["bfloat16", "fp8", "int8_wo", "fp8_block"],
+            "m": [128, 256, 16, 16],
+            "n": [14336, 4096, 8192, 8192],
+            "k": [4096, 2048, 1024, 1024],
+            "latency": [0.0407, 0.0123, 0.0071, 0.0065],
+        }
+    )
+
+
+def vidur() -> pl.DataFrame:
+    """One row of its `mlp.csv`: 512 tokens of a model split over two chips."""
+    medians = {
+        "attn_pre_proj": 0.066,
+        "attn_post_proj": 0.031,
+        "mlp_up_proj": 0.217,
+        "mlp_down_proj": 0.107,
+    }
+    times = {
+        f"time_stats.{name}.{kind}": [median - less]
+        for name, median in medians.items()
+        for kind, less in (("median", 0.0), ("min", 0.001))
+    }
+    return pl.DataFrame(
+        {
+            **times,
+            "n_head": [32],
+            "n_kv_head": [8],
+            "n_embd": [4096],
+            "n_expanded_embd": [14336],
+            "use_gated_mlp": [True],
+            "num_tokens": [512],
+            "num_tensor_parallel_workers": [2],
+        }
+    )
+
+
+def tidy(**columns: object) -> pl.DataFrame:
+    """A table of three timings, with some columns replaced."""
+    rows: dict[str, object] = {
+        "chip": ["h100-sxm", "h100-sxm", "b200"],
+        "software": ["mine", "mine", "theirs"],
+        **dict.fromkeys(("dtype_x", "dtype_w", "dtype_out", "compute"), ["bf16"] * 3),
+        "B": [1, 64, 1024],
+        "D": [4096] * 3,
+        "F": [4096] * 3,
+        "seconds": [1.4e-5, 1.5e-5, 7e-5],
+        "note": ["", "warm", None],
+    }
+    return pl.DataFrame({**rows, **columns})
+
+
+def test_the_tidy_form_is_read_from_csv_and_parquet(tmp_path: Path) -> None:
+    """The same rows, with the columns of the form and no others."""
+    frame = tidy().with_columns(mood=pl.lit("good"))
+    frame.write_csv(tmp_path / "t.csv")
+    frame.write_parquet(tmp_path / "t.parquet")
+    read = [read_timings(tmp_path / name).frame for name in ("t.csv", "t.parquet")]
+    for one in read:
+        assert one.drop("note").equals(tidy().select(one.columns).drop("note"))
+        assert "mood" not in one.columns
+    assert read[1]["note"].to_list() == ["", "warm", None]
+
+
+def test_where_chooses_rows_or_adds_a_column(tmp_path: Path) -> None:
+    """A column that a table has is filtered; one that it lacks has the value everywhere."""
+    path = tmp_path / "t.parquet"
+    tidy().write_parquet(path)
+    assert read_timings(path, {"chip": "b200"}).frame["B"].to_list() == [1024]
+    tidy().drop("chip").write_parquet(path)
+    assert read_timings(path, H100).frame["chip"].to_list() == ["h100-sxm"] * 3
+    with pytest.raises(RooflinesError, match=r"software has no 'mie'\.\n  close to it: mine"):
+        read_timings(path, {**H100, "software": "mie"})
+    with pytest.raises(RooflinesError, match="is 'chips', which is no column of timings"):
+        read_timings(path, {**H100, "chips": "b200"})
+
+
+def test_aiconfigurator_is_read(tmp_path: Path) -> None:
+    """m, n, k are B, F, D; latencies are in milliseconds; a dtype of unknown storage is out."""
+    path = tmp_path / "gemm_perf.parquet"
+    aiconfigurator().write_parquet(path)
+    timings = read_timings(path, H100)
+    assert timings.frame.select("B", "D", "F").rows() == [
+        (128, 4096, 14336),
+        (256, 2048, 4096),
+        (16, 1024, 8192),
+    ]
+    assert timings.frame["seconds"].to_list() == pytest.approx([40.7e-6, 12.3e-6, 7.1e-6])
+    assert timings.frame.select("dtype_x", "dtype_w", "dtype_out", "compute").rows() == [
+        ("bf16", "bf16", "bf16", "bf16"),
+        ("fp8", "fp8", "bf16", "fp8"),
+        ("bf16", "int8", "bf16", "bf16"),
+    ]
+    assert set(timings.frame["software"]) == {"trtllm"}
+    assert timings.sources == ["aiconfigurator/trtllm/1.0.0"]
+    assert timings.left_out == {"are in fp8_block, whose storage is not certain": 1}
+
+
+def test_vidur_is_read(tmp_path: Path) -> None:
+    """The four matmuls of a layer on one of two chips, in milliseconds."""
+    path = tmp_path / "mlp.csv"
+    vidur().write_csv(path)
+    frame = read_timings(path, {"chip": "a100-sxm-80gb"}).frame
+    rows = frame.select("note", "B", "D", "F", "compute").rows()
+    assert rows == [
+        ("attn_pre_proj", 512, 4096, (32 + 2 * 8) * 128 // 2, "fp16"),
+        ("attn_post_proj", 512, 4096 // 2, 4096, "fp16"),
+        ("mlp_up_proj", 512, 4096, 2 * 14336 // 2, "fp16"),
+        ("mlp_down_proj", 512, 14336 // 2, 4096, "fp16"),
+    ]
+    assert frame["seconds"].to_list() == pytest.approx([66e-6, 31e-6, 217e-6, 107e-6])
+    assert frame["seconds_min"].to_list() == pytest.approx([65e-6, 30e-6, 216e-6, 106e-6])
+
+
+def test_a_dense_mlp_has_one_projection_up(tmp_path: Path) -> None:
+    """Without a gate the output is the hidden size once."""
+    path = tmp_path / "mlp.csv"
+    vidur().with_columns(use_gated_mlp=pl.lit(value=False)).write_csv(path)
+    up = read_timings(path, H100).frame.filter(note="mlp_up_proj")
+    assert up["F"].to_list() == [14336 // 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        (
+            "all_reduce_perf.txt",
+            NCCL,
+            [("all-reduce", 4, 2**20, 32.45e-6), ("all-reduce", 4, 2**21, 45.67e-6)],
+        ),
+        (
+            "log.txt",
+            f"# Collective test starting: all_gather_perf\n{NCCL}",
+            [("all-gather", 4, 2**20, 32.45e-6), ("all-gather", 4, 2**21, 45.67e-6)],
+        ),
+        (
+            "alltoall.log",
+            "\n".join(f" 0: {line}" for line in NCCL.splitlines()),
+            [("all-to-all", 4, 2**20, 32.45e-6), ("all-to-all", 4, 2**21, 45.67e-6)],
+        ),
+        ("reduce_scatter.txt", OLD_NCCL, [("reduce-scatter", 2, 2**30, 79531e-6)]),
+    ],
+)
+def test_text_of_nccl_tests_is_read(
+    tmp_path: Path, name: str, text: str, expected: list[tuple[str, int, int, float]]
+) -> None:
+    """Payloads in bytes, times of the run out of place, ranks counted."""
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    frame = read_timings(tmp_path / name, H100).frame
+    found = frame.select("collective", "shards", "bytes", "seconds").rows()
+    assert [row[:3] for row in found] == [row[:3] for row in expected]
+    assert [row[3] for row in found] == pytest.approx([row[3] for row in expected])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("log.txt", NCCL, "does not name one collective: neither its text nor its name"),
+        (
+            "all_reduce.txt",
+            "".join(line for line in NCCL.splitlines(keepends=True) if "Rank" not in line),
+            "names no ranks",
+        ),
+        (
+            "all_reduce.txt",
+            NCCL.replace("32.45", "  nan"),
+            "seconds has 1 value that should be a number above zero",
+        ),
+        (
+            "all_reduce.txt",
+            NCCL.replace("32.45", "  N/A"),
+            "seconds has 1 value that should be a number above zero",
+        ),
+    ],
+)
+def test_text_of_nccl_tests_with_a_mistake(
+    tmp_path: Path, name: str, text: str, message: str
+) -> None:
+    """What is missing is named."""
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(RooflinesError) as raised:
+        read_timings(tmp_path / name, H100)
+    assert message in str(raised.value)
+    assert name in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("seconds", [1e-5, 0.0, 1e-5], "should be a number above zero, the first in row 2: 0.0"),
+        ("seconds", [1e-5, 1e-5, -1.0], "should be a number above zero, the first in row 3: -1.0"),
+        ("seconds", [float("nan"), 1.0, 1.0], "the first in row 1: nan"),
+        ("seconds", [None, 1.0, 1.0], "the first in row 1: null"),
+        ("D", [4096, -1, 4096], "should be a whole number above zero, the first in row 2: -1"),
+        ("D", [4096.0, 1.5, 4096.0], "D has 1 value that should be a whole number above zero"),
+        ("chip", ["b200", None, "b200"], "should be text, the first in row 2: null"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_wrong_values_are_told(
+    tmp_path: Path, suffix: str, column: str, values: list[object], message: str
+) -> None:
+    """The column, how many, and the first."""
+    path = tmp_path / f"t{suffix}"
+    frame = tidy(**{column: values})
+    _ = frame.write_csv(path) if suffix == ".csv" else frame.write_parquet(path)
+    with pytest.raises(RooflinesError) as raised:
+        read_timings(path)
+    assert message in str(raised.value)
+
+
+def test_all_wrong_columns_are_told_at_once(tmp_path: Path) -> None:
+    """One message with a mistake for each column."""
+    path = tmp_path / "t.parquet"
+    tidy(D=[0, 1, 1], seconds=[0.0, 1.0, 1.0]).write_parquet(path)
+    with pytest.raises(RooflinesError) as raised:
+        read_timings(path)
+    assert [error.where for error in raised.value.errors] == ["D", "seconds"]
+
+
+def test_timings_of_no_single_matmul_are_counted(tmp_path: Path) -> None:
+    """B = 0, batches and several chips are left out, each with its reason."""
+    path = tmp_path / "t.parquet"
+    frame = pl.concat(
+        [tidy(batch=[1, 2, 1], shards=[1, 1, 8]), tidy(B=[0, 4, 4], batch=[1] * 3, shards=[1] * 3)]
+    )
+    frame.write_parquet(path)
+    timings = read_timings(path)
+    assert timings.left_out == {"have B = 0": 1, "are batches": 1, "are of several chips": 1}
+    assert timings.frame.height == 3
+    assert timings.notes[0] == "1 row of the file left out: they have B = 0"
+
+
+def test_a_layout_without_a_chip_asks_for_it(tmp_path: Path) -> None:
+    """Aiconfigurator's table does not name chips of the catalogue."""
+    path = tmp_path / "gemm_perf.parquet"
+    aiconfigurator().write_parquet(path)
+    with pytest.raises(RooflinesError, match="lacks the columns chip"):
+        read_timings(path)

@@ -1,0 +1,48 @@
+"""The processor of this machine is measured and calibrated, for real."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.calibration.entries import read_calibrations
+from rooflines.cli import main as cli
+from rooflines.config import load_config
+from rooflines.measured.catalogues import shipped
+from rooflines.measured.join import joined
+from rooflines.timings.read import read_timings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def test_this_machine_is_measured_and_calibrated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """100 shapes in two dtypes: a table, a chip, a fit; no time is asserted but those of bounds."""
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["measure", "--out", "cpu.parquet"]) == 0
+    said = capsys.readouterr().out
+    print(said)
+    timings = read_timings("cpu.parquet")
+    assert timings.frame.group_by("compute").len().sort("compute").rows() == [
+        ("fp32", 100),
+        ("fp64", 100),
+    ]
+    config = load_config("cpu.yaml")
+    (fits,) = (tmp_path / "calibrations").iterdir()
+    calibrations = read_calibrations(fits)
+    (by_dtype,) = calibrations.calibrations.values()
+    assert sorted(by_dtype) == ["fp32", "fp64"]
+    assert all(one.held_out is not None for one in by_dtype.values())
+    catalogues = replace(shipped(), chips=config.chips, calibrations=calibrations.calibrations)
+    frame = joined(timings, catalogues).frame
+    below = frame.filter((pl.col("bound") == "compute") & pl.col("reason").is_not_null())
+    assert below.is_empty()  # the peak is that of the fastest run
+    assert frame["t_estimate_s"].null_count() == 0
+    assert cli.run(["measure", "--out", "cpu.parquet"]) == 0  # nothing is timed again
+    assert read_timings("cpu.parquet").frame.equals(timings.frame)
