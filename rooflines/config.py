@@ -166,6 +166,8 @@ def _understood(file: str, content: object, folder: Path) -> tuple[Config, list[
         content: What it holds.
         folder: Where its paths start.
     """
+    sweeps: dict[str, Sweep] = {}
+    model_sweeps: dict[str, ModelSweep] = {}
     with Mistakes() as mistakes:
         top = understood(ConfigFile, content, mistakes)
         if not top.refused & {"sweeps", "model_sweeps"} and not top.sweeps | top.model_sweeps:

@@ -84,7 +84,14 @@ def test_no_text_of_an_unusual_config_overlaps_another(config: str) -> None:
 
 def test_charts_that_read_rows_are_those_that_wait_for_tables() -> None:
     """The workflow draws all other charts before it makes any table."""
-    kinds, reading = reading_rows({"sweeps": sweeps(["h100-sxm", "b200"])})
+    whole = {
+        "models": "llama-3.1-8b",
+        "grid": {"B": [1, 64], "S": 1024},
+        "dtypes": "bf16",
+        "chips": ["h100-sxm", "b200"],
+    }
+    config = {"sweeps": sweeps(["h100-sxm", "b200"]), "model-sweeps": {"whole": whole}}
+    kinds, reading = reading_rows(config)
     assert kinds == set(all_charts())
     assert {name for name, chart in all_charts().items() if chart.reads} == reading
 
@@ -113,10 +120,10 @@ def test_the_check_finds_texts_that_overlap() -> None:
 
 
 def test_the_default_config_has_every_chart() -> None:
-    """All kinds; the eight families; every id once."""
+    """All kinds; the nine families; every id once."""
     listed = config_of("default").charts
     assert {chart.chart for chart in listed} == set(all_charts())
-    assert len({chart.family for chart in listed}) == 8
+    assert len({chart.family for chart in listed}) == 9
     assert len({chart.id for chart in listed}) == len(listed)
 
 

@@ -35,13 +35,15 @@ def test_a_config_and_its_results_are_shown_in_a_few_lines(
 ) -> None:
     """The default config prints ten of its sweeps; one sweep or selection is one line."""
     shown = repr(config)
+    number = len(config.sweeps) + len(config.model_sweeps)
     rows = sum(sweep.rows for sweep in config.sweeps.values())
+    rows += sum(sweep.rows for sweep in config.model_sweeps.values())
     assert shown.splitlines()[0].endswith(
-        f"{len(config.sweeps)} sweeps, {rows:,} rows, {len(config.charts)} charts>"
+        f"{number} sweeps, {rows:,} rows, {len(config.charts)} charts>"
     )
     for several in (shown, repr(charts.of_config(config))):
         assert len(several) < SHORT
-        assert f"... and {len(config.sweeps) - 10} more" in several.splitlines()[-1]
+        assert f"... and {number - 10} more" in several.splitlines()[-1]
     for single in (config.sweep("model-shapes"), split):
         assert "\n" not in repr(single)
 

@@ -75,8 +75,12 @@ def test_the_results_are_those_that_are_listed(swept: Path) -> None:
     made = {path.name for path in (swept / "results").iterdir()}
     assert made == {
         "tables",
+        "models",
+        "layers",
         "thresholds.parquet",
         "thresholds.csv",
+        "model-thresholds.parquet",
+        "model-thresholds.csv",
         "skipped.csv",
         "summary.csv",
         "model-shapes.csv",

@@ -366,12 +366,12 @@ def test_the_default_config_is_taken_where_none_is_given(
         cwd=repository,
     )
     assert done.returncode == 0, done.stdout
-    sweeps = yaml.safe_load((repository / "config" / "config.yaml").read_text())["sweeps"]
+    config = yaml.safe_load((repository / "config" / "config.yaml").read_text())
     assert {
         line.split("sweep=")[1].split(",")[0]
         for line in done.stdout.splitlines()
         if "wildcards: sweep=" in line
-    } == set(sweeps)
+    } == {*config["sweeps"], *config["model-sweeps"]}
     assert not (tmp_path / "results").exists()
 
 

@@ -20,7 +20,7 @@ def example(folder: Path, repository: Path) -> list[str]:
         repository: The checkout whose workflow it names.
     """
     text = README.read_text(encoding="utf-8")
-    (config,) = re.findall(r"^```yaml\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+    (config,) = re.findall(r"^```yaml\n(sweeps:.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
     (folder / "my.yaml").write_text(config, encoding="utf-8")
     (command,) = re.findall(
         r"^    (snakemake .*--configfile my\.yaml.*)$", text, flags=re.MULTILINE
