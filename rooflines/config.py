@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +19,11 @@ from rooflines.basics.errors import (
 )
 from rooflines.basics.text import abridged, counted
 from rooflines.basics.yaml_file import Lines, in_file, read_yaml
+from rooflines.calibration.entries import (
+    joined_calibrations,
+    read_calibrations,
+    shipped_calibrations,
+)
 from rooflines.catalogue.chips import (
     CONFIG_DIR,
     chip_entries,
@@ -38,6 +43,7 @@ from rooflines.sweep.checks import checked_sweep
 
 if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
+    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip
     from rooflines.charts.chart import Spec
     from rooflines.measured.sets import MeasuredSet
@@ -188,16 +194,19 @@ def _understood(file: str, content: object, folder: Path) -> tuple[Config, list[
             problem = "has no sweeps, so there is nothing to compute"
             mistakes.add(RooflinesError("", problem, "describe one under `sweeps:`"))
         chips, unlikely = _all_chips(top, mistakes)
+        calibrations = _all_calibrations(top, folder, mistakes)
         with mistakes.at("sweeps") as part:
-            sweeps = _sweeps(top, chips, part)
+            sweeps = _sweeps(top, chips, calibrations, part)
         with mistakes.at("model-sweeps") as part:
             model_sweeps = _model_sweeps(top, chips, folder, part)
         with mistakes.at("measurements") as part:
-            measurements = _measurements(top, chips, folder, part)
+            fitted = calibrations or shipped_calibrations()
+            measurements = _measurements(top, chips, fitted, folder, part)
         with mistakes.at("charts") as part:
             charts = _understood_charts(top.charts, part)
-            refused = [name for name in top.sweeps if name not in sweeps]
-            specs = choose(charts, sweeps, refused)
+            valid = sweeps | model_sweeps
+            refused = [name for name in (*top.sweeps, *top.model_sweeps) if name not in valid]
+            specs = choose(charts, sweeps, model_sweeps, refused)
     unlikely += [
         doubt.within(f"model-sweeps.{name}")
         for name, sweep in model_sweeps.items()
@@ -206,7 +215,9 @@ def _understood(file: str, content: object, folder: Path) -> tuple[Config, list[
     return Config(file, sweeps, model_sweeps, measurements, chips, specs), unlikely
 
 
-def _sweeps(top: ConfigFile, chips: Partial[Chip], mistakes: Mistakes) -> dict[str, Sweep]:
+def _sweeps(
+    top: ConfigFile, chips: Partial[Chip], calibrations: Calibrations | None, mistakes: Mistakes
+) -> dict[str, Sweep]:
     """The valid sweeps of operations."""
     sweeps: dict[str, Sweep] = {}
     for name, sweep in top.sweeps.items():
@@ -216,7 +227,12 @@ def _sweeps(top: ConfigFile, chips: Partial[Chip], mistakes: Mistakes) -> dict[s
             config = understood(SweepConfig, sweep, own)
             if "chips" in top.refused:
                 config = config.refusing("chips")
-            checked = checked_sweep(name, config, chips, dtype_entries())
+            if calibrations is None:
+                config = config.refusing("calibration")
+            fits = calibrations or shipped_calibrations()
+            with own.at("calibration"):
+                fits.check_softwares(config.calibration or ())
+            checked = checked_sweep(name, config, chips, dtype_entries(), fits)
             solutions = sum(each.solutions() for each in (*sweeps.values(), checked))
             _check_thresholds(solutions, MOST_THRESHOLDS)
             own.check()
@@ -251,17 +267,21 @@ def _model_sweeps(
 
 
 def _measurements(
-    top: ConfigFile, chips: Partial[Chip], folder: Path, mistakes: Mistakes
+    top: ConfigFile,
+    chips: Partial[Chip],
+    fitted: Calibrations,
+    folder: Path,
+    mistakes: Mistakes,
 ) -> dict[str, MeasuredSet]:
     """The valid sets of timings."""
     sets: dict[str, MeasuredSet] = {}
     if not top.measurements:
         return sets
-    # Imported here: only these need polars before a job starts.
-    from rooflines.measured.catalogues import shipped  # noqa: PLC0415
+    # Imported here: only a config with timings reads tables before a job starts.
+    from rooflines.measured.catalogues import Catalogues  # noqa: PLC0415
     from rooflines.measured.sets import check_new, checked_set  # noqa: PLC0415
 
-    catalogues = replace(shipped(), chips=chips)
+    catalogues = Catalogues(chips, dtype_entries(), fitted.calibrations, fitted.collectives)
     for name, entry in top.measurements.items():
         with mistakes.at(str(name)) as own:
             with own.at():
@@ -296,6 +316,16 @@ def _all_chips(top: ConfigFile, mistakes: Mistakes) -> tuple[Partial[Chip], list
                     for doubt in doubts(top.chips[chip], entry, {**catalogue, **own})
                 ]
     return Partial({**catalogue, **own}, own.refused), unlikely
+
+
+def _all_calibrations(top: ConfigFile, folder: Path, mistakes: Mistakes) -> Calibrations | None:
+    """The calibrations of the package and of the config's files, which win; None if one fails."""
+    parts = [shipped_calibrations()]
+    with mistakes.at("calibrations") as part:
+        for index, path in enumerate(top.calibrations):
+            with part.at(f"[{index}]"):
+                parts.append(read_calibrations(folder / path))
+    return joined_calibrations(parts) if len(parts) == 1 + len(top.calibrations) else None
 
 
 def _understood_charts(charts: object, mistakes: Mistakes) -> str | list[ChartConfig | None]:

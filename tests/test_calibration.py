@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,11 +30,16 @@ from rooflines.calibration.entries import (
     shipped_calibrations,
     text_of,
 )
+from rooflines.calibration.estimate import Estimate, Fit, Piece, Sum, estimate_of
 from rooflines.calibration.form import Numbers, bound, common, estimate, pieces, value
 from rooflines.calibration.prior import prior_of
 from rooflines.calibration.quantities import exact_quantities, expressions, polynomials
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.config import load_config
+from rooflines.model.costs import Workload
+from rooflines.model.operation import NAMED
+from rooflines.model.sharding import sharding
+from rooflines.model.target import Level, Target
 from rooflines.timings.read import read_timings
 
 if TYPE_CHECKING:
@@ -407,6 +413,17 @@ def test_the_oracle_of_these_tests() -> None:
     assert seconds(plain, 4096, 4096, 4096) == pytest.approx(138.97e-6, rel=1e-3)
 
 
+MATMUL = NAMED["matmul"]
+BITS = {"x": Fraction(8), "w": Fraction(8), "out": Fraction(16)}
+TARGET = Target(
+    Fraction(10**13),
+    Level(Fraction(10**11)),
+    None,
+    sharding("none", MATMUL),
+    dict.fromkeys(("math", "memory", "network"), Fraction(1)),
+)
+"""10 TFLOP/s and 100 GB/s."""
+
 MOST = 3000
 """Sizes that are searched [1]."""
 
@@ -439,28 +456,36 @@ def test_critical_sizes_are_those_of_a_search(dim: str, tile: int, case: int) ->
         tile=tile,
     )
     sizes = {"B": 300, "D": 512, "F": 1024}
-    per_byte, per_flop = Fraction(1, 10**11), Fraction(1, 10**13)
-    of: dict[str, Polynomial] = {
-        "math": {("B", "D", "F"): 2 * per_flop},
-        "memory": {("B", "D"): per_byte, ("D", "F"): per_byte, ("B", "F"): 2 * per_byte},
-        "x": {("B", "D"): per_byte},
-        "out": {("B", "F"): 2 * per_byte},
-        "depth": {("D",): Fraction(1)},
-    }
+    workload = Workload(MATMUL, BITS, sharding("none", MATMUL), 1, (), {}, "leading")
+    of = polynomials(workload, TARGET)
     others = {name: size for name, size in sizes.items() if name != dim}
-    found = critical_estimate(numbers, of, others, dim, "B")
+    found = critical_estimate(estimate_of(Fit(numbers), workload, TARGET), others, dim)
     assert min(found.size or MOST, MOST) == searched(numbers, of, dim)
     assert (found.bound is None) == (found.size == 1)
 
 
 def test_a_size_that_never_is_compute_bound() -> None:
     """A mixed piece that grows faster than the compute pieces: no size, and what stays larger."""
-    numbers = Numbers(Fraction(1), Fraction(1), Fraction(0), mixed_math=Fraction(2))
-    of: dict[str, Polynomial] = {
-        "math": {("B",): Fraction(1)},
-        "memory": {("B",): Fraction(1, 2), (): Fraction(1)},
-    }
-    found = critical_estimate(numbers, of, {}, "B", "B")
+
+    def line(constant: int, slope: int) -> Sum:
+        return Sum({(): Fraction(constant), ("B",): Fraction(slope)}, {})
+
+    compute, memory = Piece("compute", (line(0, 2),)), Piece("memory", (line(2, 1),))
+    mixed = Piece("mixed", (line(0, 3),))
+    never = Estimate(line(0, 0), (compute, memory, mixed), None, 1, {})
+    found = critical_estimate(never, {}, "B")
     assert (found.size, found.bound) == (None, "mixed")
-    plain = Numbers(Fraction(1), Fraction(1), Fraction(0))
-    assert critical_estimate(plain, of, {}, "B", "B").size == 2
+    without = replace(never, pieces=(compute, memory))
+    assert critical_estimate(without, {}, "B").size == 2
+
+
+def test_of_two_protocols_the_faster_counts() -> None:
+    """1 + 4 B and 20 + B against 2 B: network-bound below 20, where the second one is met."""
+
+    def line(constant: int, slope: int) -> Sum:
+        return Sum({(): Fraction(constant), ("B",): Fraction(slope)}, {})
+
+    network = Piece("network", (line(1, 4), line(20, 1)))
+    compute = Piece("compute", (line(0, 2),))
+    found = critical_estimate(Estimate(line(0, 0), (compute, network), None, 1, {}), {}, "B")
+    assert (found.size, found.bound) == (20, "network")

@@ -530,3 +530,15 @@ def test_a_peak_at_boost_clock_says_so() -> None:
     """Beside the source of the peak."""
     assert "at boost clock" in str(rooflines.explain("rtx-5090", "128x8192x8192", "bf16"))
     assert "at boost clock" not in str(rooflines.explain("h100-sxm", "128x8192x8192", "bf16"))
+
+
+def test_an_estimate_names_its_software_and_its_band() -> None:
+    """Of the software that are named, the first with a calibration; refused where none has one."""
+    question = ("h100-sxm", "128x8192x8192")
+    answer = rooflines.explain(*question, "bf16", calibration=["sglang", "trtllm"])
+    row = answer.row
+    assert answer.software == "trtllm"
+    assert row["t_estimate_p10_s"] < row["t_estimate_s"] < row["t_estimate_p90_s"]
+    assert f"calibrated to trtllm; {row['estimate_bound']}-bound" in str(answer)
+    with pytest.raises(rooflines.RooflinesError, match="without a calibration of h100-sxm in int8"):
+        rooflines.explain(*question, "int8", calibration="trtllm")

@@ -147,6 +147,7 @@ def test_a_doubled_bandwidth_halves_its_time_and_nothing_else(
         "t_lower_s",
         "t_upper_s",
         "t_estimate_s",
+        "estimate_bound",
         "attained_flops_per_s",
         "utilization",
         "bound",
@@ -182,9 +183,11 @@ def test_a_calibration_gives_an_estimate_and_nothing_else(
                 compute: {**shares, "overhead_s": 2e-6} for compute in peaks
             }
     before, after = table_of(nominal), table_of(calibrated)
-    assert_frame_equal(before.drop("t_estimate_s"), after.drop("t_estimate_s"), check_exact=True)
-    assert_frame_equal(thresholds_of(nominal), thresholds_of(calibrated), check_exact=True)
-    assert before["t_estimate_s"].null_count() == before.height
+    estimates = ["t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s", "estimate_bound"]
+    assert_frame_equal(before.drop(estimates), after.drop(estimates), check_exact=True)
+    was, now = (thresholds_of(each).drop("critical_estimate") for each in (nominal, calibrated))
+    assert_frame_equal(was, now, check_exact=True)
+    assert before.select(pl.col(estimates).is_null().all()).row(0) == (True,) * len(estimates)
     wasteful = table_of(with_sweep(calibrated, efficiency=dict.fromkeys(oracle.RESOURCES, 0.5)))
     assert wasteful["t_estimate_s"].equals(after["t_estimate_s"])
     bound = table_of(with_sweep(nominal, efficiency=dict.fromkeys(oracle.RESOURCES, 1)))[

@@ -204,6 +204,17 @@ def test_contexts_beyond_the_trained_one_are_computed_with_a_warning(
     assert all(each.category is rooflines.PlausibilityWarning for each in caught)
 
 
+def test_models_of_the_catalogue_have_a_trained_context() -> None:
+    """Of two models, the one that is trained for less is named."""
+    with pytest.warns(rooflines.PlausibilityWarning) as caught:
+        loaded(models=["olmo-2-7b", "llama-3.1-8b"], grid={"B": 1, "S": [4096, 131072]})
+    (warning,) = caught
+    message = (
+        "config: model-sweeps.s.grid.S reaches 131,072 tokens, and olmo-2-7b is trained for 4,096"
+    )
+    assert str(warning.message).startswith(message)
+
+
 SKIPPED: dict[str, tuple[dict[str, Any], dict[str, object]]] = {
     "tp that does not divide the heads": (
         {"splits": [{"tp": 1}, {"tp": 3}]},

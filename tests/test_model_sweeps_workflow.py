@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import json
 import shutil
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from polars.testing import assert_frame_equal
 
 import rooflines
 from rooflines.results.folders import FOLDERS, LAYERS, MODEL_THRESHOLDS, MODELS
+from rooflines.site.site import write_bundle
 
 if TYPE_CHECKING:
     import subprocess
@@ -207,6 +209,26 @@ def test_an_output_says_what_made_it(first_run: Folder, name: str) -> None:
         assert result.sweeps["apart"]["config"]["models"] == ["llama-3.1-8b", "read"]
         assert result.models["read"] == "config.json"
         assert result.sweeps["apart"]["config"]["chips"] == ["h100-sxm", "mine"]
+
+
+def test_a_site_offers_the_tables_and_has_their_chips(first_run: Folder, tmp_path: Path) -> None:
+    """Each file as it is and as CSV, linked; chips that only whole models use are explained."""
+    names = ["model-thresholds.parquet", APART[0], APART[1]]
+    paths = [first_run.results / name for name in names]
+    write_bundle(tmp_path / "site", [], first_run.results / "thresholds.parquet", paths)
+    page = (tmp_path / "site/thresholds.html").read_text(encoding="utf-8")
+    stems = ["model-thresholds", "models-apart-part-00000", "models-apart-part-00001"]
+    for path, stem in zip(paths, stems, strict=True):
+        assert f'href="data/{stem}.parquet"' in page
+        assert f'href="data/{stem}.csv.gz"' in page
+        assert (tmp_path / f"site/data/{stem}.parquet").read_bytes() == path.read_bytes()
+        text = gzip.decompress((tmp_path / f"site/data/{stem}.csv.gz").read_bytes())
+        written = pl.read_csv(text)
+        assert (written.columns, written.height) == (
+            pl.read_parquet(path).columns,
+            pl.read_parquet(path).height,
+        )
+    assert "a guess" in (tmp_path / "site/chips.html").read_text(encoding="utf-8")
 
 
 # ---------------------------------------------------------------- what a further run makes

@@ -77,6 +77,21 @@ def test_23_published_counts_are_met_to_the_last_parameter() -> None:
     assert len(exact) == 23
 
 
+def test_every_model_has_the_context_of_its_source() -> None:
+    """A default of litgpt, an own key of it, a config.json, and a corrected one."""
+    contexts = {name: entry.context for name, entry in model_entries().items()}
+    assert all(contexts.values())
+    known = {
+        "llama-2-70b": 4096,
+        "gemma-2-27b": 8192,
+        "qwen3-8b": 40960,
+        "mistral-large-2": 131072,
+        "deepseek-v3": 163840,
+        "minimax-m2.5": 196608,
+    }
+    assert {name: contexts[name] for name in known} == known
+
+
 @pytest.mark.parametrize("name", ENTRIES)
 def test_counts_caches_and_work_are_those_of_the_oracle(name: str) -> None:
     """Parameters by every convention, the cache at three contexts, FLOP of a decode step."""

@@ -79,6 +79,7 @@ def test_a_sheet_has_the_numbers_of_its_model(capsys: pytest.CaptureFixture[str]
     model = rooflines.models.load("gpt-oss-120b")
     rows = json.loads(said(capsys, "models", "openai/gpt-oss-120b", "--json"))
     values = {row["path"]: row["value"] for row in rows}
+    assert values["context"] == 131072
     assert values["parameters.total"] == model.parameters().total
     assert values["cache_bytes.bf16.32768"] == model.cache_bytes(32768, "bf16")
     assert values["weights_bytes.published"] == model.weights_bytes()
@@ -89,6 +90,7 @@ def test_a_sheet_has_the_numbers_of_its_model(capsys: pytest.CaptureFixture[str]
         len(rows) + 1
     )
     assert "a window of 128 in 18 layers, 128 experts" in said(capsys, "models", "gpt-oss-120b")
+    assert ", context 131,072\n" in said(capsys, "models", "gpt-oss-120b")
 
 
 def test_a_chip_holds_a_model_if_weights_and_one_cache_fit() -> None:
@@ -143,4 +145,5 @@ def test_the_file_of_the_workflow_has_the_models(tmp_path: Path) -> None:
     windowed = {name: row["windowed_elements_per_token"] for name, row in by_id.items()}
     assert windowed["gpt-oss-20b"] == "12288"
     assert by_id["llama-3.1-8b"]["window"] == ""
+    assert by_id["llama-3.1-8b"]["context"] == "131072"
     assert by_id["glm-4.5-air"]["note"].endswith("the count is without both token tables")

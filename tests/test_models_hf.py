@@ -29,7 +29,7 @@ def same_shape(one: Shape, other: Shape) -> bool:
 
     def sizes(shape: Shape) -> object:
         apart = {"attention", "mlp", "moe", "window"}
-        fields = set(Shape.model_fields) - apart - {"family", "context"}
+        fields = set(Shape.model_fields) - apart - {"family"}
         mlp, moe = shape.mlp, shape.moe
         return (
             {name: getattr(shape, name) for name in fields},

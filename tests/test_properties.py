@@ -25,6 +25,7 @@ from random_sweeps import (
     BITS,
     COMPUTE,
     DTYPES,
+    calibrated_configs,
     check,
     combinations,
     configs,
@@ -71,6 +72,15 @@ def test_whole_numbers_below_two_to_the_53_are_whole(config: dict[str, Any]) -> 
 def test_every_threshold_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) -> None:
     """Equal to the integer, for every axis and resource, with the bottleneck below them."""
     assume(config["sweeps"]["random"]["thresholds"])
+    assert threshold_differences(config) == []
+
+
+@check(60)
+@given(config=calibrated_configs())
+def test_every_estimate_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) -> None:
+    """Of drawn calibrations of software: the time, its band, its bound, and critical sizes."""
+    rows = [row.values() for row in expected_rows(config) if row.setting is not None]
+    assert differences(table_of(config).to_dicts(), rows) == []
     assert threshold_differences(config) == []
 
 

@@ -74,7 +74,8 @@ def is_compute_bound(
     sweep: Sweep, sizes: Mapping[str, int], resource: str, factor: Fraction
 ) -> bool:
     """Whether the row is compute-bound where one rate is multiplied."""
-    scaled = Scaled(sweep.name, sweep.config, sweep.chips, sweep.dtypes, {resource: factor})
+    parts = sweep.name, sweep.config, sweep.chips, sweep.dtypes, sweep.calibrations
+    scaled = Scaled(*parts, {resource: factor})
     times = [exact_time(scaled, *own(scaled), each, sizes) for each in RESOURCES]
     return times[RESOURCES.index(MATH)] == max(times)
 

@@ -17,6 +17,7 @@ from rooflines.model.columns import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from conftest import Once
 
@@ -319,6 +320,62 @@ def test_time_of_a_calibrated_chip() -> None:
     assert f"{row['t_lower_s'] * 1e6:.3f}" == "41.317"
 
 
+FITTED = """
+calibrations:
+  round/mine:
+    bf16:
+      math: 0.5
+      memory: 0.8
+      overhead_s: 2.0e-6
+      activation_passes: 2
+      mixed_math: 1
+      mixed_memory: 0.9
+      mixed_depth_s: 1.0e-9
+      tile: 64
+      bands: {mixed: [0.9, 1.1]}
+      fitted: {n: 30, median: 0.05, mean: 0.06, p90: 0.1}
+      source: made up
+      date: '2026-01-01'
+"""
+
+
+def test_time_of_a_calibrated_software(tmp_path: Path) -> None:
+    """100 x 1000 x 2000 in bf16 at 100 TFLOP/s and 1 TB/s, in tiles of 64 rows.
+
+    Math of 128 rows: 5.12 us, over 0.5 10.24 us. Memory: 0.2 + 4 + 0.4 MB in 4.6 us, over 0.8
+    5.75 us. Mixed: 5.12 + 0.9 * 4.6 + 1 = 10.26 us, the largest. With 2 us and two passes over x,
+    0.4 us: 12.66 us. At 65 rows mixed is 5.12 + 0.9 * 4.39 + 1 = 10.07 us, and compute still 10.24
+    us; at 64 rows it is 5.12 us, and mixed 2.56 + 0.9 * 4.384 + 1 = 7.51 us.
+    """
+    file = tmp_path / "mine.yaml"
+    file.write_text(FITTED)
+    chip = {
+        "name": "Round",
+        "vendor": "Nobody",
+        "source": "this test",
+        "units": {"matrix": {"bf16": {"flops_per_s": 1e14}}},
+        "memory": {"hbm": {"bytes_per_s": 1e12}},
+    }
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": 100, "D": 1000, "F": 2000},
+        "dtypes": ["bf16"],
+        "chips": ["round"],
+        "calibration": "mine",
+        "thresholds": ["B"],
+    }
+    config = rooflines.load_config(
+        {"sweeps": {"s": sweep}, "chips": {"round": chip}, "calibrations": [str(file)]}
+    )
+    row = rooflines.rows(config, "s").collect().row(0, named=True)
+    assert f"{row['t_estimate_s'] * 1e6:.4f}" == "12.6600"
+    assert f"{row['t_estimate_p10_s'] * 1e6:.4f}" == "11.3940"
+    assert f"{row['t_estimate_p90_s'] * 1e6:.4f}" == "13.9260"
+    assert row["estimate_bound"] == "mixed"
+    assert (row["t_lower_s"], row["bound"]) == (4.6e-6, "memory")
+    assert rooflines.thresholds(config, "s")["critical_estimate"].item() == 65
+
+
 # ---------------------------------------------------------------- every metric has a worked value
 
 CLAIMS: dict[str, Callable[..., None]] = {
@@ -343,6 +400,10 @@ CLAIMS: dict[str, Callable[..., None]] = {
         ("network_bytes", "t_network_s", "network_intensity"), test_time_of_an_all_gather
     ),
     "t_estimate_s": test_time_of_a_calibrated_chip,
+    **dict.fromkeys(
+        ("t_estimate_p10_s", "t_estimate_p90_s", "estimate_bound"),
+        test_time_of_a_calibrated_software,
+    ),
     **dict.fromkeys(
         ("network_inner_bytes", "network_outer_bytes"), test_a_collective_on_two_levels
     ),

@@ -13,7 +13,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.calibration.form import Affine, Number, Value, value
 from rooflines.calibration.judge import with_errors
 from rooflines.calibration.solving import FOLD, Problem, rounded
-from rooflines.model.network import Route
+from rooflines.model.network import PASSES, Route
 from rooflines.timings.timings import medians
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ __all__ = [
     "fit_collective",
     "joined_collectives",
     "judged_collectives",
+    "protocols",
     "ring_steps",
 ]
 
@@ -80,6 +81,15 @@ STARTS: tuple[Mapping[str, float], ...] = (
 """The starts, as factors of the prior."""
 
 
+def protocols(numbers: CollectiveNumbers) -> tuple[Affine, Affine]:
+    """The protocols for small and for large payloads, without the time of the steps."""
+    bulk_s = numbers.overhead_s + numbers.bulk_overhead_s
+    return (
+        Affine("network", {"network": 1 / numbers.low_latency}, numbers.overhead_s),
+        Affine("network", {"network": 1 / numbers.bulk}, bulk_s),
+    )
+
+
 def collective_estimate(
     numbers: CollectiveNumbers,
     network: Value,
@@ -94,12 +104,7 @@ def collective_estimate(
         hops: Steps around the ring [1].
         least: The minimum of two values.
     """
-    bulk_s = numbers.overhead_s + numbers.bulk_overhead_s
-    protocols = (
-        Affine("network", {"network": 1 / numbers.low_latency}, numbers.overhead_s),
-        Affine("network", {"network": 1 / numbers.bulk}, bulk_s),
-    )
-    fast, bulk = (value(protocol, {"network": network}) for protocol in protocols)
+    fast, bulk = (value(each, {"network": network}) for each in protocols(numbers))
     total: Value = add(
         least(fast, bulk), value(Affine("", {"hops": numbers.hop_s}), {"hops": hops})
     )
@@ -125,7 +130,7 @@ def ring_steps(route: Route, collective: str) -> Fraction:
     Libraries send around rings also where a switch would allow fewer hops.
     """
     (level,) = route.levels
-    return level.sent(collective) * level.chips
+    return Fraction(PASSES[collective] * (level.chips - 1))
 
 
 def joined_collectives(

@@ -7,23 +7,24 @@ from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING
 
-from rooflines.calibration.form import pieces
 from rooflines.calibration.quantities import whole_tiles
 from rooflines.model.costs import evaluate
-from rooflines.model.resources import MATH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflines.calibration.form import Numbers
+    from rooflines.calibration.estimate import Estimate, Sum
     from rooflines.calibration.quantities import Polynomial
 
-__all__ = ["CriticalEstimate", "critical_estimate"]
+__all__ = ["COMPUTE", "CriticalEstimate", "critical_estimate"]
 
 COMPUTE = "compute"
 
 Line = tuple[Fraction, Fraction]
 """A constant, and the slope along a size."""
+
+Interval = tuple[Fraction | None, Fraction | None]
+"""An open interval; None: without end."""
 
 
 @dataclass(frozen=True)
@@ -40,39 +41,33 @@ class CriticalEstimate:
     bound: str | None
 
 
-def critical_estimate(
-    numbers: Numbers, of: Mapping[str, Polynomial], sizes: Mapping[str, int], dim: str, row: str
-) -> CriticalEstimate:
+def critical_estimate(estimate: Estimate, sizes: Mapping[str, int], dim: str) -> CriticalEstimate:
     """The smallest size along a dimension at which the estimate is compute-bound, exact.
 
-    Every piece is affine in the size. Where rows are computed in whole tiles, the first row of a
-    tile is compute-bound if any row of it is, and there every piece is affine in the tile's number.
+    Every piece is affine in the size, or the least of a few that are. Where rows are computed in
+    whole spans, the first row of a span is compute-bound if any row of it is, and there every piece
+    is affine in the span's number.
 
     Args:
-        numbers: The fitted numbers, exact.
-        of: The quantities of a workload without a split, as `quantities.polynomials` gives them.
+        estimate: Of a workload without tiles.
         sizes: The other sizes [1].
         dim: The dimension to solve for.
-        row: The dimension that is computed in whole tiles.
     """
-    step = numbers.tile if dim == row else 1
-    quantities = {
-        name: _line(terms, _rounded(sizes, row, numbers.tile) if name == MATH.name else sizes, dim)
-        for name, terms in of.items()
+    step = estimate.span if dim == estimate.row else 1
+    counted = {
+        other: whole_tiles(size, estimate.span) if other == estimate.row else size
+        for other, size in sizes.items()
     }
-    # At the number k of a tile, math counts k * step rows, the others (k - 1) * step + 1.
-    by_step = {
-        name: (constant + (0 if name == MATH.name else slope * (1 - step)), slope * step)
-        for name, (constant, slope) in quantities.items()
-    }
-    lines = [(piece.bound, _sum(piece.per, piece.constant_s, by_step)) for piece in pieces(numbers)]
+
+    def line(total: Sum) -> Line:
+        # At the number k of a span, (k - 1) * step + 1 is the size, and k * step is counted.
+        constant, slope = _line(total.plain, sizes, dim)
+        constant_counted, slope_counted = _line(total.counted, counted, dim)
+        return constant + slope * (1 - step) + constant_counted, (slope + slope_counted) * step
+
+    lines = [(piece.bound, [line(each) for each in piece.least]) for piece in estimate.pieces]
     first, bound = _first(lines)
     return CriticalEstimate(None if first is None else (first - 1) * step + 1, bound)
-
-
-def _rounded(sizes: Mapping[str, int], row: str, tile: int) -> dict[str, int]:
-    """The sizes with whole tiles of rows; the dimension that is solved for is not among them."""
-    return {dim: whole_tiles(size, tile) if dim == row else size for dim, size in sizes.items()}
 
 
 def _line(terms: Polynomial, sizes: Mapping[str, int], dim: str) -> Line:
@@ -81,24 +76,22 @@ def _line(terms: Polynomial, sizes: Mapping[str, int], dim: str) -> Line:
     return at_zero, at_one - at_zero
 
 
-def _sum(
-    per: Mapping[str, Fraction | float], constant: Fraction | float, lines: Mapping[str, Line]
-) -> Line:
-    """A sum of lines, each times a factor, plus a constant."""
-    used = [(Fraction(factor), lines[name]) for name, factor in per.items() if name in lines]
-    start = sum((factor * line[0] for factor, line in used), Fraction(constant))
-    return start, sum((factor * line[1] for factor, line in used), Fraction(0))
+def _first(pieces: Sequence[tuple[str, Sequence[Line]]]) -> tuple[int | None, str | None]:
+    """The first whole number from 1 on at which a compute piece is the largest.
 
-
-def _first(lines: Sequence[tuple[str, Line]]) -> tuple[int | None, str | None]:
-    """The first whole number from 1 on at which a compute line is the largest.
+    Args:
+        pieces: The bound of each, and the lines of which the least counts; of compute, one line.
 
     Returns:
-        The number, and the bound of the line that is larger just below it; None without one, and
+        The number, and the bound of the piece that is larger just below it; None without one, and
         the bound that stays larger.
     """
-    computes = [line for bound, line in lines if bound == COMPUTE]
-    others = [(bound, _larger(line, computes)) for bound, line in lines if bound != COMPUTE]
+    computes = [line for bound, lines in pieces if bound == COMPUTE for line in lines]
+    others = [
+        (bound, _common([_larger(line, computes) for line in lines]))
+        for bound, lines in pieces
+        if bound != COMPUTE
+    ]
     at, below = Fraction(1), None
     while covering := [(bound, end) for bound, (begin, end) in others if _inside(at, begin, end)]:
         bound, end = covering[0]
@@ -108,12 +101,19 @@ def _first(lines: Sequence[tuple[str, Line]]) -> tuple[int | None, str | None]:
     return int(at), below
 
 
+def _common(intervals: Sequence[Interval]) -> Interval:
+    """What open intervals have in common."""
+    begins = [begin for begin, _ in intervals if begin is not None]
+    ends = [end for _, end in intervals if end is not None]
+    return max(begins, default=None), min(ends, default=None)
+
+
 def _inside(at: Fraction, begin: Fraction | None, end: Fraction | None) -> bool:
     """Whether a number lies strictly within an interval; None: without end."""
     return (begin is None or begin < at) and (end is None or at < end)
 
 
-def _larger(line: Line, computes: Sequence[Line]) -> tuple[Fraction | None, Fraction | None]:
+def _larger(line: Line, computes: Sequence[Line]) -> Interval:
     """The open interval in which a line is larger than all compute lines; None: without end."""
     begins: list[Fraction] = []
     ends: list[Fraction] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import yaml
 from pydantic import Field, ValidationError
@@ -28,15 +28,17 @@ from rooflines.catalogue.forms import (
 from rooflines.model.network import PASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
 __all__ = [
     "CALIBRATIONS_FILE",
     "Calibrations",
     "Errors",
+    "Fitted",
     "FittedCollective",
     "FittedMatmul",
+    "joined_calibrations",
     "key_of",
     "kind_of",
     "read_calibrations",
@@ -141,6 +143,61 @@ class Calibrations(Entry):
     collectives: dict[Text, dict[Text, FittedCollective]] = Field(
         default_factory=dict, description="by `<chip>/<software>`, then by collective"
     )
+
+    @cached_property
+    def softwares(self) -> list[str]:
+        """The names of software, sorted."""
+        keys = (*self.calibrations, *self.collectives)
+        return sorted({key.partition("/")[2] for key in keys})
+
+    def check_softwares(self, names: Sequence[str]) -> None:
+        """Refuse software that no calibration is of."""
+        for name in names:
+            one_of(name, self.softwares, "no software of a calibration")
+
+    def matmul(self, chip: str, softwares: Sequence[str], dtype: str) -> FittedMatmul | None:
+        """The fit of matmuls in a compute dtype, of the first software that has one."""
+        return _first_of(self.calibrations, chip, softwares, dtype)
+
+    def collective(
+        self, chip: str, softwares: Sequence[str], collective: str
+    ) -> FittedCollective | None:
+        """The fit of a collective, of the first software that has one."""
+        return _first_of(self.collectives, chip, softwares, collective)
+
+    def used(self, keys: Collection[str], dtypes: Collection[str]) -> Calibrations:
+        """Those of some chips and software, and of compute dtypes; collectives all."""
+        matmuls = {
+            key: {
+                dtype: entry for dtype, entry in self.calibrations[key].items() if dtype in dtypes
+            }
+            for key in keys
+            if key in self.calibrations
+        }
+        collectives = {key: self.collectives[key] for key in keys if key in self.collectives}
+        return Calibrations(calibrations=matmuls, collectives=collectives)
+
+
+Fit = TypeVar("Fit", bound=Fitted)
+
+
+def _first_of(
+    entries: Mapping[str, Mapping[str, Fit]], chip: str, softwares: Sequence[str], name: str
+) -> Fit | None:
+    found = (entries.get(f"{chip}/{software}", {}).get(name) for software in softwares)
+    return next((entry for entry in found if entry is not None), None)
+
+
+def joined_calibrations(parts: Sequence[Calibrations]) -> Calibrations:
+    """Calibrations of several files as one; of two fits of one thing the later part's counts."""
+    matmuls: dict[str, dict[str, FittedMatmul]] = {}
+    collectives: dict[str, dict[str, FittedCollective]] = {}
+    for part in parts:
+        for key, by_dtype in part.calibrations.items():
+            matmuls[key] = {**matmuls.get(key, {}), **by_dtype}
+        for key, by_name in part.collectives.items():
+            collectives[key] = {**collectives.get(key, {}), **by_name}
+    return Calibrations(calibrations=matmuls, collectives=collectives)
 
 
 def key_of(chip: str, software: str) -> str:

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from rooflines.model.costs import Term, Workload
     from rooflines.model.target import Target
 
-__all__ = ["Polynomial", "exact_quantities", "expressions", "polynomials", "whole_tiles"]
+__all__ = [
+    "Polynomial",
+    "exact_quantities",
+    "expressions",
+    "polynomials",
+    "whole_size",
+    "whole_tiles",
+]
 
 Polynomial = Mapping[tuple[str, ...], Fraction]
 """The coefficient of every product of sizes."""
@@ -28,7 +35,7 @@ def polynomials(workload: Workload, target: Target) -> dict[str, Polynomial]:
     """The nominal quantities of a workload on a target, by the names of `form.Affine`.
 
     Args:
-        workload: Without tiles.
+        workload: With tiles, the costs of the kernel are by its extents, all else by sizes.
         target: Its efficiencies, a what-if, are not applied.
 
     Returns:
@@ -43,9 +50,9 @@ def polynomials(workload: Workload, target: Target) -> dict[str, Polynomial]:
             found[resource.name] = {dims: per / rate.per_s for dims, per in work.items()}
     memory = memory_rate(nominal).per_s
     for operand in ("x", "out"):
-        held, dims = workload.bytes_of(operand)
+        held, dims = workload.untiled.bytes_of(operand)
         found[operand] = {dims: held / memory}
-    found["depth"] = _polynomial(workload.elements(workload.op.contracted))
+    found["depth"] = _polynomial(workload.untiled.elements(workload.op.contracted))
     return found
 
 
@@ -57,6 +64,12 @@ def _polynomial(term: Term) -> Polynomial:
 def whole_tiles(size: int, tile: int) -> int:
     """A size rounded up to whole tiles [1]."""
     return -(-size // tile) * tile
+
+
+def whole_size(dim: str, tile: int) -> pl.Expr:
+    """The same as an expression of the column of a size, Float64."""
+    size = pl.col(dim)
+    return ((size + (tile - 1)) // tile * tile if tile > 1 else size).cast(pl.Float64)
 
 
 def exact_quantities(
@@ -78,11 +91,9 @@ def exact_quantities(
 
 def expressions(of: Mapping[str, Polynomial], row: str, tile: int = 1) -> dict[str, pl.Expr]:
     """The same as expressions of the columns of sizes, Float64."""
-    rounded = (pl.col(row) + (tile - 1)) // tile * tile if tile > 1 else pl.col(row)
 
     def size(dim: str, quantity: str) -> pl.Expr:
-        whole = rounded if (dim, quantity) == (row, MATH.name) else pl.col(dim)
-        return whole.cast(pl.Float64)
+        return whole_size(dim, tile if (dim, quantity) == (row, MATH.name) else 1)
 
     def total(quantity: str, terms: Polynomial) -> pl.Expr:
         products = [

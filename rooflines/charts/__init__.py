@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from rooflines.charts.kinds.attained import attained_frame as attained_frame
     from rooflines.charts.kinds.bounds import bound_frame as bound_frame
     from rooflines.charts.kinds.bounds import bound_map as bound_map
+    from rooflines.charts.kinds.capacity import capacity as capacity
+    from rooflines.charts.kinds.capacity import capacity_frame as capacity_frame
     from rooflines.charts.kinds.chips import chips_on_one_roofline as chips_on_one_roofline
     from rooflines.charts.kinds.critical import critical as critical
     from rooflines.charts.kinds.critical import critical_frame as critical_frame
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from rooflines.charts.kinds.critical_map import critical_map as critical_map
     from rooflines.charts.kinds.layers import critical_of_layers as critical_of_layers
     from rooflines.charts.kinds.layers import layer_frame as layer_frame
+    from rooflines.charts.kinds.pareto import pareto as pareto
+    from rooflines.charts.kinds.pareto import pareto_frame as pareto_frame
     from rooflines.charts.kinds.per_unit import per_unit as per_unit
     from rooflines.charts.kinds.ridges import ridges as ridges
     from rooflines.charts.kinds.roofline import roofline as roofline

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,13 +13,16 @@ if TYPE_CHECKING:
     import polars as pl
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.charts.results import Selection
+    from rooflines.charts.results import ModelSelection, Results, Selection
+    from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["Chart", "Need", "Spec"]
+__all__ = ["AnyChart", "Chart", "ModelChart", "Need", "Spec", "SweepType"]
+
+SweepType = TypeVar("SweepType", "Sweep", "ModelSweep")
 
 
-class Need(NamedTuple):
+class Need(NamedTuple, Generic[SweepType]):
     """A condition that a sweep meets or not.
 
     Attributes:
@@ -28,7 +32,7 @@ class Need(NamedTuple):
     """
 
     what: str
-    met: Callable[[Sweep], bool]
+    met: Callable[[SweepType], bool]
     auto: bool = False
 
 
@@ -41,6 +45,7 @@ class Spec:
         sweep, chips, dtypes: What it shows.
         title: Replaces the finding.
         shape, model, sharding, up, sizes, shards: Choices that only some charts have.
+        models: Whole models; `sizes` are then contexts.
         shapes: Named shapes with their D and F, for the map.
         palette: The chips that have colours in any chart of the config, with their vendors: a chip
             has the same colour in all of them.
@@ -60,6 +65,7 @@ class Spec:
     up: str | None = None
     sizes: tuple[int, ...] = ()
     shards: tuple[int, ...] = ()
+    models: tuple[str, ...] = ()
     shapes: tuple[tuple[str, int, int], ...] = ()
     palette: tuple[tuple[str, str], ...] = ()
     auto: bool = False
@@ -70,23 +76,18 @@ class Spec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chart:
-    """One chart; its file defines it as `CHART`.
+class AnyChart(ABC, Generic[SweepType]):
+    """What all charts have, of operations and of whole models.
 
     Attributes:
         name: What a config calls it.
         family: The charts that one job draws; they share a folder.
         caption: What it shows, in a sentence or two below the picture.
-        frame: Its rows, from the selected chips and dtypes of a sweep.
-        draw: The picture of that frame.
         order: Its position among all charts, lowest first.
         heading: What the site calls the family; only its first chart has one.
         needs: Conditions on the sweep, the first unmet one is reported.
         reads: Columns of the sweep's table that it reads, beside the keys; empty if thresholds and
             the catalogue are enough.
-        compares: Whether a chip has the numbers that the chart compares; None if any chip has.
-        preferred: Sort key of sweeps, best first, for `auto`; None keeps the config's order.
-        fills: The fields of `Spec` that get a value where the config gives none.
         most: Charts of this kind that `auto` draws.
         most_chips, most_dtypes: Chips and dtype combinations shown of a sweep with more.
         chip_colours: Whether colour is the chip.
@@ -95,16 +96,68 @@ class Chart:
     name: str
     family: str
     caption: str
-    frame: Callable[[Selection, Spec], pl.DataFrame]
-    draw: Callable[[pl.DataFrame, Selection, Spec], alt.LayerChart]
     order: int = 1000
     heading: str = ""
-    needs: tuple[Need, ...] = ()
+    needs: tuple[Need[SweepType], ...] = ()
     reads: tuple[str, ...] = ()
-    compares: Callable[[Chip], bool] | None = None
-    preferred: Callable[[Sweep], tuple[int, ...]] | None = None
-    fills: frozenset[str] = frozenset()
     most: int = 1
     most_chips: int = 7
     most_dtypes: int = 3
     chip_colours: bool = False
+
+    @abstractmethod
+    def of(self, results: Results, spec: Spec) -> tuple[pl.DataFrame, alt.LayerChart]:
+        """Its frame and its picture.
+
+        Args:
+            results: Where numbers come from.
+            spec: What it shows.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart(AnyChart["Sweep"]):
+    """A chart of a sweep of operations; its file defines it as `CHART`.
+
+    Attributes:
+        frame: Its rows, from the selected chips and dtypes of a sweep.
+        draw: The picture of that frame.
+        compares: Whether a chip has the numbers that the chart compares; None if any chip has.
+        preferred: Sort key of sweeps, best first, for `auto`; None keeps the config's order.
+        fills: The fields of `Spec` that get a value where the config gives none.
+    """
+
+    frame: Callable[[Selection, Spec], pl.DataFrame]
+    draw: Callable[[pl.DataFrame, Selection, Spec], alt.LayerChart]
+    compares: Callable[[Chip], bool] | None = None
+    preferred: Callable[[Sweep], tuple[int, ...]] | None = None
+    fills: frozenset[str] = frozenset()
+
+    def of(self, results: Results, spec: Spec) -> tuple[pl.DataFrame, alt.LayerChart]:
+        """Its frame and its picture."""
+        selection = results.of(spec.sweep, spec.chips, spec.dtypes)
+        frame = self.frame(selection, spec)
+        return frame, self.draw(frame, selection, spec)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelChart(AnyChart["ModelSweep"]):
+    """A chart of a sweep of whole models; its file defines it as `CHART`.
+
+    Attributes:
+        frame: Its rows, from the selected chips and dtypes of a sweep.
+        draw: The picture of that frame.
+        most_models, most_contexts: Models and contexts that a reader can choose, of a sweep with
+            more.
+    """
+
+    frame: Callable[[ModelSelection, Spec], pl.DataFrame]
+    draw: Callable[[pl.DataFrame, ModelSelection, Spec], alt.LayerChart]
+    most_models: int = 6
+    most_contexts: int = 2
+
+    def of(self, results: Results, spec: Spec) -> tuple[pl.DataFrame, alt.LayerChart]:
+        """Its frame and its picture."""
+        selection = results.of_models(spec.sweep, spec.chips, spec.dtypes)
+        frame = self.frame(selection, spec)
+        return frame, self.draw(frame, selection, spec)

@@ -12,20 +12,29 @@ from rooflines.basics.errors import (
     RooflinesError,
     check_known,
     close_to,
+    placed,
     quote,
 )
 from rooflines.basics.numbers import whole
-from rooflines.charts.chart import Spec
+from rooflines.charts.chart import Chart, ModelChart, Spec
+from rooflines.charts.model_choice import fitting_models, listed_of_models
 from rooflines.charts.models import models_of
-from rooflines.charts.needs import absent, chips_for, lacking
-from rooflines.charts.offers import TWO, check_asked, map_dims, shape_names, sizes_of
+from rooflines.charts.needs import absent, check_suits, chips_for, lacking
+from rooflines.charts.offers import (
+    TWO,
+    check_asked,
+    map_dims,
+    shape_names,
+    sizes_of,
+    unsupported,
+)
 from rooflines.charts.registry import charts as all_charts
 from rooflines.settings.charts import ChartConfig
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from rooflines.charts.chart import Chart
+    from rooflines.serving.sweep import ModelSweep
     from rooflines.settings.shapes import Shape
     from rooflines.sweep.sweep import Sweep, Variant
 
@@ -41,13 +50,15 @@ MOST_SPLITS = 4
 def choose(
     charts: str | Sequence[ChartConfig | None],
     sweeps: Mapping[str, Sweep],
+    model_sweeps: Mapping[str, ModelSweep],
     refused: Collection[str] = (),
 ) -> tuple[Spec, ...]:
     """The charts of a config.
 
     Args:
         charts: `auto`, or what the config lists, with None in place of a chart that was refused.
-        sweeps: The config's sweeps.
+        sweeps: The config's sweeps of operations.
+        model_sweeps: Its sweeps of whole models.
         refused: Names of sweeps that were refused; charts of them are left out.
 
     Returns:
@@ -57,8 +68,10 @@ def choose(
         RooflinesError: A chart asks for what its sweep does not have; key paths start at the list.
     """
     popular = _Popular(sweeps)
+    every: dict[str, Sweep | ModelSweep] = {**sweeps, **model_sweeps}
     if isinstance(charts, str):
-        return _with_palette(list(_fitting(sweeps, popular)), sweeps)
+        fitting = [*_fitting(sweeps, popular), *fitting_models(model_sweeps)]
+        return _with_palette(fitting, every)
     specs: list[Spec] = []
     with Mistakes() as mistakes:
         for index, config in enumerate(charts):
@@ -70,9 +83,13 @@ def choose(
                 if config.sweep in refused:
                     continue
                 with part.at("sweep"):
-                    check_known(config.sweep, [*sweeps, *refused], "no sweep of this config")
+                    check_known(config.sweep, [*every, *refused], "no sweep of this config")
                 part.check()
-                spec = _listed(config, sweeps, popular)
+                spec = (
+                    listed_of_models(config, chart, model_sweeps)
+                    if isinstance(chart := all_charts()[config.chart], ModelChart)
+                    else _listed(config, chart, sweeps, popular)
+                )
                 if spec.id in {other.id for other in specs}:
                     raise RooflinesError(
                         "id",
@@ -80,7 +97,7 @@ def choose(
                         "give it an id of its own",
                     )
                 specs.append(spec)
-    return _with_palette(specs, sweeps)
+    return _with_palette(specs, every)
 
 
 def _check_name(name: object) -> None:
@@ -95,7 +112,9 @@ def _check_name(name: object) -> None:
         )
 
 
-def _with_palette(specs: Sequence[Spec], sweeps: Mapping[str, Sweep]) -> tuple[Spec, ...]:
+def _with_palette(
+    specs: Sequence[Spec], sweeps: Mapping[str, Sweep | ModelSweep]
+) -> tuple[Spec, ...]:
     """The charts, with one palette for all of those in which colour is the chip."""
     coloured = [spec for spec in specs if all_charts()[spec.chart].chip_colours]
     chips = {
@@ -156,7 +175,7 @@ def _most_common(names: Sequence[str], counts: Counter[str], most: int) -> tuple
 
 def _fitting(sweeps: Mapping[str, Sweep], popular: _Popular) -> Iterator[Spec]:
     """The charts that fit the sweeps: at most a few of each kind, in the order of the registry."""
-    for chart in all_charts().values():
+    for chart in (chart for chart in all_charts().values() if isinstance(chart, Chart)):
         ranked = (
             sorted(sweeps.values(), key=chart.preferred) if chart.preferred else sweeps.values()
         )
@@ -166,30 +185,17 @@ def _fitting(sweeps: Mapping[str, Sweep], popular: _Popular) -> Iterator[Spec]:
             yield replace(_spec(chart, sweep, sweeps, popular, config), auto=True)
 
 
-def _listed(config: ChartConfig, sweeps: Mapping[str, Sweep], popular: _Popular) -> Spec:
+def _listed(
+    config: ChartConfig, chart: Chart, sweeps: Mapping[str, Sweep], popular: _Popular
+) -> Spec:
     """A chart that the config lists, checked against its sweep."""
-    sweep, chart = sweeps[config.sweep], all_charts()[config.chart]
-    if what := lacking(chart, sweep):
-        fix = "choose another sweep or chart, or give the sweep what it needs"
-        raise RooflinesError(
-            "chart", f"is {chart.name}, which needs {what}; sweep {sweep.name} lacks that", fix
-        )
-    missing = absent(chart, sweep)
-    if missing:
-        fix = f"add {', '.join(missing)} to the sweep's `columns`"
-        raise RooflinesError(
-            "chart",
-            f"is {chart.name}, which reads columns that sweep {sweep.name} does not store",
-            fix,
-        )
+    with placed("sweep"):
+        check_known(config.sweep, sweeps, f"no sweep of operations, which {chart.name} needs")
+    sweep = sweeps[config.sweep]
+    check_suits(chart, sweep)
     variants = _check_choices(config, chart, sweep)
     if not variants:
-        chips = ", ".join(config.chips or ()) or "its chips"
-        raise RooflinesError(
-            "dtypes",
-            f"are {', '.join(config.dtypes or ())}, of which {chips} can do none",
-            "name a dtype combination that one of the chips can do",
-        )
+        raise unsupported(config.chips or ["its chips"], config.dtypes or [])
     return _spec(chart, sweep, sweeps, popular, config)
 
 

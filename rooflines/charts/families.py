@@ -24,10 +24,10 @@ from rooflines.charts.kit.render import (
     write_bytes,
 )
 from rooflines.charts.registry import charts
-from rooflines.charts.results import on_disk
+from rooflines.charts.results import on_disk, recipes_on_disk
 from rooflines.results.atomic import atomic_folder
 from rooflines.results.records import recorded, recording
-from rooflines.results.tables import metadata_of, write_csv, write_parquet
+from rooflines.results.tables import write_csv, write_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,9 +51,7 @@ def draw(results: Results, spec: Spec) -> tuple[pl.DataFrame, alt.LayerChart]:
         results: Where numbers come from.
         spec: Which chart, such as one of `Config.charts`.
     """
-    chart, selection = charts()[spec.chart], results.of(spec.sweep, spec.chips, spec.dtypes)
-    frame = chart.frame(selection, spec)
-    return frame, chart.draw(frame, selection, spec)
+    return charts()[spec.chart].of(results, spec)
 
 
 def fitted(results: Results, spec: Spec) -> tuple[pl.DataFrame, dict[str, Any]]:
@@ -86,7 +84,7 @@ def write_family(spec: str, results: str | Path, folder: str | Path) -> None:
 
     Args:
         spec: What it depends on, from the plan: JSON with the charts.
-        results: The folder that holds `tables/` and `thresholds.parquet`.
+        results: The folder that a run writes to.
         folder: Where the files go.
 
     Raises:
@@ -113,11 +111,7 @@ def _recipes(specs: Sequence[Spec], results: Path) -> list[Any]:
     shown: dict[str, set[str]] = {}
     for spec in specs:
         shown.setdefault(spec.sweep, set()).update(spec.chips)
-    recipes = [
-        recipe
-        for recipe in metadata_of(results / "thresholds.parquet")["made_from"]
-        if recipe["sweep"] in shown
-    ]
+    recipes = [recipe for sweep, recipe in recipes_on_disk(results).items() if sweep in shown]
     return [
         {
             **recipe,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.charts.chart import Need
+from rooflines.charts.chart import Need, SweepType
 from rooflines.charts.offers import (
     LONG_AXIS,
     SHORT_AXIS,
     TWO,
     check_asked,
+    dtypes_by_chip,
     has_axis,
     sizes_of,
 )
@@ -19,14 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.charts.chart import Chart
+    from rooflines.charts.chart import AnyChart, Chart
+    from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
 __all__ = [
     "BOTH_FREE",
     "BY_SHAPE",
+    "KNOWN_CAPACITY",
     "LONG_LEAD",
     "MAIN_MEMORY",
+    "NO_REQUESTS",
     "OTHER_DIMS",
     "OWN_LEAD",
     "SOLVED_LEAD",
@@ -34,6 +38,8 @@ __all__ = [
     "absent",
     "by_chips",
     "by_shards",
+    "check_needs",
+    "check_suits",
     "chips_for",
     "has_bandwidth",
     "lacking",
@@ -70,29 +76,43 @@ def _by_shape(sweep: Sweep) -> bool:
     )
 
 
-OWN_LEAD = Need("an axis of its own for the first dimension", lambda s: has_axis(s, s.op.dims[0]))
-SOLVED_LEAD = Need(
+OWN_LEAD: Need[Sweep] = Need(
+    "an axis of its own for the first dimension", lambda s: has_axis(s, s.op.dims[0])
+)
+SOLVED_LEAD: Need[Sweep] = Need(
     "`thresholds` of the first dimension, with 1 among its `shares`",
     lambda s: s.op.dims[0] in s.solved and 1 in s.config.shares,
 )
-LONG_LEAD = Need(
+LONG_LEAD: Need[Sweep] = Need(
     f"{LONG_AXIS} sizes of the first dimension",
     lambda s: len(sizes_of(s, s.op.dims[0])) >= LONG_AXIS,
     auto=True,
 )
-OTHER_DIMS = Need("an operation of several dimensions", lambda s: len(s.op.dims) > 1)
-TWO_OTHERS = Need("an operation of three dimensions", lambda s: len(s.op.dims) == 1 + TWO)
-BOTH_FREE = Need(
+OTHER_DIMS: Need[Sweep] = Need("an operation of several dimensions", lambda s: len(s.op.dims) > 1)
+TWO_OTHERS: Need[Sweep] = Need(
+    "an operation of three dimensions", lambda s: len(s.op.dims) == 1 + TWO
+)
+BOTH_FREE: Need[Sweep] = Need(
     f"{SHORT_AXIS} sizes of each other dimension, each on an axis of its own",
     lambda s: all(
         has_axis(s, dim) and len(sizes_of(s, dim)) >= SHORT_AXIS for dim in s.op.dims[1:]
     ),
     auto=True,
 )
-BY_SHAPE = Need("shapes that give every size but that of the first dimension", _by_shape)
+BY_SHAPE: Need[Sweep] = Need(
+    "shapes that give every size but that of the first dimension", _by_shape
+)
 
 
-def two_chips(compares: Callable[[Chip], bool], what: str) -> Need:
+NO_REQUESTS: Need[ModelSweep] = Need(
+    "contexts S in its grid, not `requests`", lambda s: not s.config.requests
+)
+KNOWN_CAPACITY: Need[ModelSweep] = Need(
+    "a chip with a known memory capacity", lambda s: bool(dtypes_by_chip(s))
+)
+
+
+def two_chips(compares: Callable[[Chip], bool], what: str) -> Need[Sweep]:
     """The need for two chips that have the numbers compared."""
     return Need(f"two chips with {what}", lambda s: len(_chips_with(s, compares)) >= TWO)
 
@@ -108,7 +128,7 @@ def by_shards(sweep: Sweep) -> tuple[int, ...]:
     return -len(sweep.counts), not sweep.config.shapes
 
 
-def lacking(chart: Chart, sweep: Sweep, *, auto: bool = False) -> str | None:
+def lacking(chart: AnyChart[SweepType], sweep: SweepType, *, auto: bool = False) -> str | None:
     """What a sweep lacks for a chart, as a message names it after "needs"; None if nothing.
 
     Args:
@@ -120,10 +140,49 @@ def lacking(chart: Chart, sweep: Sweep, *, auto: bool = False) -> str | None:
     return next((need.what for need in unmet), None)
 
 
-def absent(chart: Chart, sweep: Sweep) -> list[str]:
+def absent(chart: AnyChart[SweepType], sweep: SweepType) -> list[str]:
     """The columns that a chart reads and the sweep does not store."""
     stored = sweep.config.columns
     return [] if stored == "all" else [name for name in chart.reads if name not in stored]
+
+
+def check_suits(chart: AnyChart[SweepType], sweep: SweepType) -> None:
+    """Refuse a chart of a config whose sweep lacks what it needs, or does not store what it reads.
+
+    Raises:
+        RooflinesError: The sweep lacks something.
+    """
+    if what := lacking(chart, sweep):
+        raise RooflinesError(
+            "chart",
+            f"is {chart.name}, which needs {what}; sweep {sweep.name} lacks that",
+            "choose another sweep or chart, or give the sweep what it needs",
+        )
+    if missing := absent(chart, sweep):
+        raise RooflinesError(
+            "chart",
+            f"is {chart.name}, which reads columns that sweep {sweep.name} does not store",
+            f"add {', '.join(missing)} to the sweep's `columns`",
+        )
+
+
+def check_needs(chart: AnyChart[SweepType], sweep: SweepType, key: str = "sweeps") -> None:
+    """Refuse a chart of a sweep that lacks what it needs.
+
+    Args:
+        chart: The chart.
+        sweep: Its sweep.
+        key: The key of a config that the sweep stands under.
+
+    Raises:
+        RooflinesError: The sweep lacks something.
+    """
+    if what := lacking(chart, sweep):
+        raise RooflinesError(
+            f"{key}.{sweep.name}",
+            f"has no chart {chart.name}, which needs {what}",
+            "choose another sweep or chart",
+        )
 
 
 def need(chart: Chart, sweep: Sweep, **asked: str | Sequence[Any] | None) -> None:
@@ -137,10 +196,5 @@ def need(chart: Chart, sweep: Sweep, **asked: str | Sequence[Any] | None) -> Non
     Raises:
         RooflinesError: The sweep lacks something.
     """
-    if what := lacking(chart, sweep):
-        raise RooflinesError(
-            f"sweeps.{sweep.name}",
-            f"has no chart {chart.name}, which needs {what}",
-            "choose another sweep or chart",
-        )
+    check_needs(chart, sweep)
     check_asked(sweep, **asked)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import Mistakes, check_known
+from rooflines.basics.errors import Mistakes, RooflinesError, check_known
 from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
 __all__ = [
@@ -18,11 +19,14 @@ __all__ = [
     "SHORT_AXIS",
     "TWO",
     "check_asked",
+    "check_asked_of_models",
+    "dtypes_by_chip",
     "has_axis",
     "map_dims",
     "shape_names",
     "sizes_of",
     "tall",
+    "unsupported",
 ]
 
 TWO = 2
@@ -85,8 +89,56 @@ def check_asked(sweep: Sweep, **asked: str | Sequence[Any] | None) -> None:
             "no dimension among the `thresholds` of",
         ),
     }
+    _check_offered(asked, offered, sweep.name)
+
+
+def dtypes_by_chip(sweep: ModelSweep) -> dict[str, set[str]]:
+    """The dtypes of each chip of a sweep of whole models that has a known memory capacity."""
+    by_chip: dict[str, set[str]] = {}
+    for case in (case for block in sweep.blocks for case in block.cases):
+        if case.machine.level.capacity_bytes is not None:
+            by_chip.setdefault(case.chip, set()).add(case.dtypes.label)
+    return {chip: by_chip[chip] for chip in sweep.config.chips if chip in by_chip}
+
+
+def check_asked_of_models(sweep: ModelSweep, **asked: str | Sequence[Any] | None) -> None:
+    """Refuse choices of a chart that its sweep of whole models does not offer.
+
+    Args:
+        sweep: The sweep.
+        asked: A name, or a list of names or numbers; None is no choice.
+
+    Raises:
+        RooflinesError: The sweep does not offer one; key paths are the names of the arguments.
+    """
+    by_chip = dtypes_by_chip(sweep)
+    every = set().union(*by_chip.values())
+    offered: Mapping[str, tuple[Sequence[Any], str]] = {
+        "chips": (list(by_chip), "no chip with a known memory capacity of"),
+        "dtypes": ([name for name in sweep.combinations if name in every], "no dtypes of"),
+        "model": (list(sweep.models), "no model of"),
+        "sizes": (sweep.contexts, "no context of"),
+        **dict.fromkeys(("shape", "up", "sharding", "shards"), ((), "no choice in charts of")),
+    }
+    _check_offered(asked, offered, sweep.name)
+
+
+def _check_offered(
+    asked: Mapping[str, str | Sequence[Any] | None],
+    offered: Mapping[str, tuple[Sequence[Any], str]],
+    sweep: str,
+) -> None:
     with Mistakes() as mistakes:
         for name, values in asked.items():
             with mistakes.at(name):
                 known, what = offered[name]
-                check_known(values, known, f"{what} sweep {sweep.name}")
+                check_known(values, known, f"{what} sweep {sweep}")
+
+
+def unsupported(chips: Sequence[str], dtypes: Sequence[str]) -> RooflinesError:
+    """The error for dtypes that none of the chips supports."""
+    names, asked = ", ".join(chips) or "no chip", ", ".join(dtypes) or "none"
+    problem = f"are {asked}, of which {names} can do none"
+    return RooflinesError(
+        "dtypes", problem, "name a dtype combination that one of the chips can do"
+    )

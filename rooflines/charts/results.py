@@ -7,13 +7,21 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from rooflines.basics.errors import RooflinesError, check_known, placed
+from rooflines.basics.errors import check_known, placed
 from rooflines.basics.text import abridged, counted
 from rooflines.charts.kit.lazy import pl
-from rooflines.charts.offers import check_asked
+from rooflines.charts.offers import (
+    check_asked,
+    check_asked_of_models,
+    dtypes_by_chip,
+    unsupported,
+)
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.model.columns import AXES
+from rooflines.results.folders import MODEL_THRESHOLDS
 from rooflines.results.tables import metadata_of, scan
+from rooflines.serving.recipes import model_sweep_of
+from rooflines.serving.table import model_table
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.sweep import Variant
 from rooflines.sweep.table import table
@@ -21,10 +29,19 @@ from rooflines.sweep.table import table
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from rooflines.basics.yaml_file import JSON
     from rooflines.model.target import Target
+    from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import ChipRows, Sweep
 
-__all__ = ["Results", "Selection", "of_config", "on_disk"]
+__all__ = [
+    "ModelSelection",
+    "Results",
+    "Selection",
+    "of_config",
+    "on_disk",
+    "recipes_on_disk",
+]
 
 
 class Understood(Protocol):
@@ -36,10 +53,17 @@ class Understood(Protocol):
 
     @property
     def sweeps(self) -> Mapping[str, Sweep]:
-        """Its sweeps by name."""
+        """Its sweeps of operations by name."""
+
+    @property
+    def model_sweeps(self) -> Mapping[str, ModelSweep]:
+        """Its sweeps of whole models by name."""
 
     def sweep(self, name: str) -> Sweep:
-        """One of them."""
+        """One of the sweeps of operations."""
+
+    def model_sweep(self, name: str) -> ModelSweep:
+        """One of the sweeps of whole models."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,9 +71,10 @@ class Results:
     """The numbers of a config or of a run.
 
     Attributes:
-        rows: The table of a sweep.
-        thresholds: The thresholds of a sweep.
-        sweep: A sweep itself: its rates, costs and axes.
+        rows: The table of a sweep, of operations or of whole models.
+        thresholds: The thresholds of a sweep of operations.
+        sweep: A sweep of operations itself: its rates, costs and axes.
+        model_sweep: A sweep of whole models itself.
         place: The folder or the config they come from.
         names: The sweeps.
     """
@@ -57,6 +82,7 @@ class Results:
     rows: Callable[[str], pl.LazyFrame]
     thresholds: Callable[[str], pl.LazyFrame]
     sweep: Callable[[str], Sweep]
+    model_sweep: Callable[[str], ModelSweep]
     place: str
     names: tuple[str, ...]
 
@@ -70,11 +96,21 @@ class Results:
         selection = Selection(self, self.sweep(sweep), tuple(chips), tuple(dtypes))
         check_asked(selection.sweep, chips=selection.chips, dtypes=selection.dtypes)
         if not selection.targets():
-            names, asked = ", ".join(chips) or "no chip", ", ".join(dtypes) or "none"
-            problem = f"are {asked}, of which {names} can do none"
-            raise RooflinesError(
-                "dtypes", problem, "name a dtype combination that one of the chips can do"
-            )
+            raise unsupported(chips, dtypes)
+        return selection
+
+    def of_models(self, sweep: str, chips: Sequence[str], dtypes: Sequence[str]) -> ModelSelection:
+        """Some chips and dtypes of a sweep of whole models, in this order.
+
+        Raises:
+            RooflinesError: There is no such sweep, it has no such chip of a known memory capacity
+                or no such dtypes, or none of the chips supports one of them.
+        """
+        selection = ModelSelection(self, self.model_sweep(sweep), tuple(chips), tuple(dtypes))
+        check_asked_of_models(selection.sweep, chips=selection.chips, dtypes=selection.dtypes)
+        by_chip = dtypes_by_chip(selection.sweep)
+        if not any(by_chip[chip] & set(dtypes) for chip in chips):
+            raise unsupported(chips, dtypes)
         return selection
 
     def __repr__(self) -> str:
@@ -190,38 +226,107 @@ class Selection:
         return kept.with_columns(network=pl.when(several).then(along).otherwise("network"))
 
 
+@dataclass(frozen=True, repr=False)
+class ModelSelection:
+    """Some chips and dtypes of a sweep of whole models, made by `Results.of_models`."""
+
+    results: Results
+    sweep: ModelSweep
+    chips: tuple[str, ...]
+    dtypes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """What it selects."""
+        return (
+            f"<ModelSelection of {self.sweep.name}: {', '.join(self.chips)}; "
+            f"{', '.join(self.dtypes)}>"
+        )
+
+    def rows(self, models: Sequence[str] = (), contexts: Sequence[int] = ()) -> pl.LazyFrame:
+        """Their rows of the table where the memory capacity is known, and `vendor`.
+
+        Of several memory levels and networks of a case, the first.
+
+        Args:
+            models: Some of the sweep's models; all by default.
+            contexts: Some of its contexts [1]; all by default.
+
+        Raises:
+            RooflinesError: The sweep has no such model or context.
+        """
+        check_asked_of_models(self.sweep, model=models, sizes=contexts)
+        vendors = {chip: self.sweep.chips[chip].vendor or "" for chip in self.chips}
+        sizes = [name for name in ("B", "T", "S") if name in self.sweep.sizes]
+        return (
+            self.results.rows(self.sweep.name)
+            .filter(
+                pl.col("chip").is_in(self.chips),
+                pl.col("dtypes").is_in(self.dtypes),
+                pl.col("model").is_in(models or list(self.sweep.models)),
+                pl.col("S").is_in(contexts or self.sweep.contexts),
+                pl.col("max_B").is_not_null(),
+            )
+            .unique(
+                ["model", "phase", "chip", "dtypes", "split", *sizes],
+                keep="first",
+                maintain_order=True,
+            )
+            .with_columns(vendor=pl.col("chip").replace_strict(vendors, return_dtype=pl.String))
+        )
+
+
 def on_disk(results: str | Path) -> Results:
     """The results that a run of the workflow wrote.
 
     Args:
-        results: The folder that holds `tables/` and `thresholds.parquet`.
+        results: The folder that a run writes to.
     """
     path = Path(results) / "thresholds.parquet"
-    recipes = {recipe["sweep"]: recipe for recipe in metadata_of(path)["made_from"]}
+    recipes = recipes_on_disk(results)
+
+    def recipe(sweep: str) -> JSON:
+        with placed(file=str(results)):
+            check_known(sweep, recipes, "no sweep of these results")
+        return recipes[sweep]
 
     @cache
     def sweep_on_disk(sweep: str) -> Sweep:
-        with placed(file=str(results)):
-            check_known(sweep, recipes, "no sweep of these results")
-        return sweep_of(recipes[sweep])
+        return sweep_of(recipe(sweep))
+
+    @cache
+    def model_sweep_on_disk(sweep: str) -> ModelSweep:
+        return model_sweep_of(recipe(sweep))
 
     return Results(
         rows=lambda sweep: plain(scan(results, sweep)),
         thresholds=lambda sweep: plain(pl.scan_parquet(path).filter(pl.col("sweep") == sweep)),
         sweep=sweep_on_disk,
+        model_sweep=model_sweep_on_disk,
         place=str(results),
         names=tuple(recipes),
     )
 
 
+def recipes_on_disk(results: str | Path) -> dict[str, JSON]:
+    """The recipes of the sweeps of a run, by name; those of whole models have thresholds too."""
+    names = ["thresholds.parquet", MODEL_THRESHOLDS[0]]
+    paths = (path for path in (Path(results) / name for name in names) if path.exists())
+    return {recipe["sweep"]: recipe for path in paths for recipe in metadata_of(path)["made_from"]}
+
+
 def of_config(config: Understood) -> Results:
     """The results of a config, computed on demand, without the workflow."""
     return Results(
-        rows=lambda sweep: plain(table(config.sweep(sweep))),
+        rows=lambda sweep: plain(
+            model_table(config.model_sweep(sweep))
+            if sweep in config.model_sweeps
+            else table(config.sweep(sweep))
+        ),
         thresholds=lambda sweep: plain(sweep_thresholds(config.sweep(sweep)).lazy()),
         sweep=config.sweep,
+        model_sweep=config.model_sweep,
         place=config.file,
-        names=tuple(config.sweeps),
+        names=(*config.sweeps, *config.model_sweeps),
     )
 
 

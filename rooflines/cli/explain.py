@@ -29,7 +29,7 @@ Examples:
   rooflines explain b200 gpt-oss-120b B=256 S=4096 fp8 --split tp=4 --json
 """
 
-OF_OPERATIONS = ("operation", "shards", "sharding", "unit", "flops")
+OF_OPERATIONS = ("operation", "shards", "sharding", "unit", "flops", "calibration")
 OF_MODELS = ("split", "phase", "routing", "cache_split")
 """Options of one kind of question only."""
 
@@ -80,6 +80,11 @@ def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 @click.option("--memory", metavar="NAME", help="The memory level that feeds the unit; default hbm.")
 @click.option("--unit", metavar="UNIT", help="matrix or vector; by default the operation's.")
 @click.option("--flops", metavar="COUNT", help="leading or exact; by default the operation's.")
+@click.option(
+    "--calibration",
+    metavar="NAME",
+    help="Software that the estimate is calibrated to, such as trtllm; or several in order.",
+)
 @click.option("--config", metavar="FILE", help="A config whose own chips can be named too.")
 @click.option("--json", "as_json", is_flag=True, help="The whole answer as JSON.")
 def command(
@@ -142,6 +147,7 @@ def _operation(
     known = read_words(words, chips)
     if operation := options.get("operation"):
         known.take("operation", operation)
+    softwares = options.get("calibration")
     return explain(
         known.chip or "",
         {**known.sizes} or known.product or "",
@@ -149,6 +155,7 @@ def _operation(
         chips=chips,
         **{
             **options,
+            "calibration": softwares.split(",") if softwares else None,
             "operation": known.operation,
             "sharding": _long_form(options.get("sharding")),
         },

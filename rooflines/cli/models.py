@@ -120,6 +120,8 @@ def _layers(model: Model) -> str:
         text += f", a window of {shape.window.tokens:,} in {shape.window.layers} layers"
     if shape.moe is not None:
         text += f", {shape.moe.E} experts, {shape.moe.k} a token"
+    if shape.context is not None:
+        text += f", context {shape.context:,}"
     return text
 
 

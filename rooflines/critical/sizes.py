@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.numbers import LARGEST_COUNT
+from rooflines.critical.estimates import CriticalEstimates
 from rooflines.critical.solving import (
     OTHERS,
     PRECISE,
@@ -360,10 +361,13 @@ def dimension_thresholds(
         [rule_of_thumb(sweep, each, axis, share) for each in variants], dtype=pl.Float64
     )
     others = [dim for dim in sweep.op.dims if dim != axis]
-    yield from solve_in_slices(
+    estimates = CriticalEstimates(sweep, axis) if share == WHOLE_PEAK else None
+    frames = solve_in_slices(
         [constants, *map(axis_columns, sweep.sizes_without(axis))],
         lambda frame: solve(frame, sweep, axis, coefficients, constants),
         lambda row: solve_exactly(
             sweep, variants[row[VARIANT]], axis, {dim: row[dim] for dim in others}, share
         ),
     )
+    for frame in frames:
+        yield estimates.added_to(frame) if estimates else frame

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries
 from rooflines.critical.rates import limit_share, needed_intensity, rate_factor
 from rooflines.critical.thresholds import sweep_thresholds
@@ -52,6 +53,7 @@ def explain(  # noqa: PLR0913, the parts of a question
     memory: str | None = None,
     unit: str | None = None,
     flops: str | None = None,
+    calibration: str | Sequence[str] | None = None,
     chips: Mapping[str, Chip] | None = None,
 ) -> Explanation:
     """Explain one operation on one chip: what binds it, and what would make it compute-bound.
@@ -67,6 +69,8 @@ def explain(  # noqa: PLR0913, the parts of a question
         memory: The memory level that feeds the unit; None: hbm.
         unit: `matrix` or `vector`; None: the operation's.
         flops: `leading` or `exact`; None: the operation's.
+        calibration: Software whose calibration gives the estimate, such as `trtllm`, or several in
+            order; None: the chip's own, if it has one.
         chips: Chips by id, such as `load_config(path).chips`; None: those of the catalogue.
 
     Returns:
@@ -87,6 +91,7 @@ def explain(  # noqa: PLR0913, the parts of a question
         memory=memory,
         unit=unit,
         flops=flops,
+        calibration=calibration,
     )
     return _explained(sweep)
 
@@ -113,7 +118,25 @@ def _explained(sweep: Sweep) -> Explanation:
         capacity_bytes=chip.memory[chip_rows.memory].capacity_bytes,
         numbers=numbers,
         documents=documents_of(numbers),
+        software=_software(sweep, own),
     )
+
+
+def _software(sweep: Sweep, own: ChipVariant) -> str | None:
+    """The software whose calibration gives the estimate; None: no software is named.
+
+    Raises:
+        RooflinesError: None that is named has a calibration of the chip and the compute dtype.
+    """
+    chip, compute = own[0].chip, sweep.combinations[own[1].dtypes].compute
+    named = sweep.config.calibration
+    if named is None:
+        return None
+    for software in named:
+        if sweep.calibrations.matmul(chip, [software], compute):
+            return software
+    problem = f"is {', '.join(named)}, without a calibration of {chip} in {compute}"
+    raise RooflinesError("calibration", problem, "choose another, or leave it out")
 
 
 def _uses(sweep: Sweep, own: ChipVariant, row: Mapping[str, Any]) -> Iterator[Use]:
@@ -182,7 +205,7 @@ def _other_dtypes(sweep: Sweep, row: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not names:
         return []
     config = sweep.config.model_copy(update={"dtypes": names, "thresholds": []})
-    rows = table(checked_sweep(sweep.name, config, sweep.chips, sweep.dtypes))
+    rows = table(checked_sweep(sweep.name, config, sweep.chips, sweep.dtypes, sweep.calibrations))
     return rows.select("dtypes", "bound", "t_lower_s").collect().sort("t_lower_s").to_dicts()
 
 

@@ -86,13 +86,22 @@ def _facts(explanation: Answer) -> Iterator[Line]:
     hops = [f"; hops at least {seconds(u.latency_s)}" for u in explanation.uses if u.latency_s]
     yield Line("time", "", "".join([both, *hops]))
     if row["t_estimate_s"] is not None:
-        yield Line("estimate", "", f"{seconds(row['t_estimate_s'])}, calibrated to measurements")
+        yield Line("estimate", "", _estimate(explanation))
     for used in explanation.uses:
         if used.intensity is not None and used.needed_intensity is not None:
             have, need = apart(used.intensity, used.needed_intensity)
             text = f"{have} FLOP/B of {used.bound} traffic; compute-bound from {need}"
             yield Line("intensity", "", text)
     yield Line("fits", "", _fits(explanation))
+
+
+def _estimate(explanation: Answer) -> str:
+    """The calibrated time, its band, and the software it is calibrated to."""
+    row = explanation.row
+    band = [row["t_estimate_p10_s"], row["t_estimate_p90_s"]]
+    ends = "" if None in band else f", {seconds(band[0])} to {seconds(band[1])}"
+    of = f"{explanation.software}; {row['estimate_bound']}-bound" if explanation.software else ""
+    return f"{seconds(row['t_estimate_s'])}{ends}, calibrated to {of or 'measurements'}"
 
 
 def _fits(explanation: Answer) -> str:

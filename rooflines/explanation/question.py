@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed, quote
 from rooflines.basics.numbers import whole
 from rooflines.basics.text import counted
+from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.forms import understood
 from rooflines.model.operation import NAMED, Operation, operation
@@ -186,7 +187,8 @@ def sweep_of(  # noqa: PLR0913, the parts of a question
         operation: A name or an einsum; None: matmul.
         shards: Number of chips [1].
         sharding: A name or a mapping; None: none.
-        **options: Keys of a sweep: `network`, `memory`, `unit`, `flops`; None: the default.
+        **options: Keys of a sweep: `network`, `memory`, `unit`, `flops`, `calibration`; None: the
+            default.
 
     Raises:
         RooflinesError: Something is invalid; places are words of the question, not config keys.
@@ -231,7 +233,9 @@ def _checked(keys: Mapping[str, Any], chips: Mapping[str, Chip]) -> Sweep:
     try:
         with Mistakes() as mistakes:
             config = understood(SweepConfig, keys, mistakes)
-            return checked_sweep(NAME, config, chips, dtype_entries())
+            with mistakes.at("calibration"):
+                shipped_calibrations().check_softwares(config.calibration or ())
+            return checked_sweep(NAME, config, chips, dtype_entries(), shipped_calibrations())
     except RooflinesError as error:
         real = [each for each in error.errors if not each.where.startswith("thresholds")]
         if real:

@@ -82,6 +82,7 @@ class Answer:
         capacity_bytes: Capacity of the memory level [byte]; None: not published.
         numbers: The chip's numbers that were used, with `source`, `confidence` and remarks.
         documents: Title and address of the sources that are documents, by id.
+        software: Whose calibration gives the estimate; None: the chip's own, if it has one.
     """
 
     row: Mapping[str, Any]
@@ -96,6 +97,7 @@ class Answer:
     capacity_bytes: float | None
     numbers: Sequence[NumberRecord]
     documents: Mapping[str, Mapping[str, str]]
+    software: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON: mappings, lists, texts, numbers and null."""
@@ -112,4 +114,5 @@ class Answer:
             "capacity_bytes": self.capacity_bytes,
             "numbers": [dict(number) for number in self.numbers],
             "documents": {name: dict(document) for name, document in self.documents.items()},
+            "software": self.software,
         }

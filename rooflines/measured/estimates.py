@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rooflines.calibration.quantities import Polynomial
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["NO_ESTIMATE", "with_band", "with_estimates"]
+__all__ = ["NO_ESTIMATE", "with_band", "with_fitted"]
 
 ESTIMATES = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s", "calibration")
 """The columns of an estimate: its time, the band of eight timings in ten, what it is by."""
@@ -27,7 +27,7 @@ NO_ESTIMATE = {
 }
 
 
-def with_estimates(
+def with_fitted(
     rows: pl.LazyFrame, sweep: Sweep, key: str, fitted: Mapping[str, FittedMatmul]
 ) -> pl.LazyFrame:
     """Adds the columns of `ESTIMATES` to rows of one chip and software.

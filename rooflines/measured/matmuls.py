@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from rooflines.basics.errors import Mistakes
+from rooflines.calibration.entries import Calibrations
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.lacking import no_level, no_peak
 from rooflines.measured.catalogues import check_known_values
-from rooflines.measured.estimates import with_estimates
+from rooflines.measured.estimates import with_fitted
 from rooflines.model.operation import NAMED, OPERANDS
 from rooflines.model.resources import RESOURCES
 from rooflines.settings.schema import SweepConfig
+from rooflines.sweep.blocked import FactoredSums
 from rooflines.sweep.checks import checked_sweep
-from rooflines.sweep.metrics import with_metrics, work
-from rooflines.sweep.space import variant_columns
+from rooflines.sweep.estimates import estimate_columns
+from rooflines.sweep.metrics import with_estimates, with_metrics, work
+from rooflines.sweep.space import VARIANT, variant_columns
 from rooflines.sweep.ties import ties_of, with_exact_bounds
 from rooflines.timings.timings import DTYPES, SIZES
 
@@ -105,7 +108,7 @@ def matmul_rows(frame: pl.DataFrame, catalogues: Catalogues) -> Iterator[pl.Data
         sweep = _sweep(str(chip), forms, catalogues)
         key = f"{chip}/{software}"
         fitted = catalogues.calibrations.get(key, {})
-        yield with_estimates(_rows(part, sweep), sweep, key, fitted).collect()
+        yield with_fitted(_rows(part, sweep), sweep, key, fitted).collect()
 
 
 def _sweep(chip: str, forms: list[str | dict[str, str]], catalogues: Catalogues) -> Sweep:
@@ -121,17 +124,23 @@ def _sweep(chip: str, forms: list[str | dict[str, str]], catalogues: Catalogues)
             "thresholds": [],
         }
     )
-    return checked_sweep("measured", config, catalogues.chips, catalogues.dtypes)
+    return checked_sweep("measured", config, catalogues.chips, catalogues.dtypes, Calibrations())
 
 
 def _rows(part: pl.DataFrame, sweep: Sweep) -> pl.LazyFrame:
     """The timings of one chip with the metrics of their row."""
     (chip_rows,) = sweep.by_chip
     coefficients, constants = variant_columns(sweep, sweep.chip_variants)
+    estimate, sums = estimate_columns(sweep, sweep.chip_variants), FactoredSums(set(), VARIANT)
+    constants |= estimate.columns if estimate else {}
+    pieces = estimate.expressions(sweep, sums) if estimate else {}
     internal = {name: values for name, values in constants.items() if name.startswith("#")}
     by_dtypes = pl.DataFrame({"dtypes": constants["dtypes"].cast(pl.String), **internal})
     works = {name: work(sweep, name, terms, constants) for name, terms in coefficients.items()}
     rows = part.lazy().join(by_dtypes.lazy(), on="dtypes", how="left", maintain_order="left")
-    rows = with_metrics(rows.with_columns(**works), sweep, chip_rows, coefficients, constants)
+    rows = rows.with_columns(**sums.outer_factors, **sums.inner_factors)
+    rows = rows.with_columns(**works, **pieces)
+    rows = with_estimates(rows, estimate.bounds if estimate else {})
+    rows = with_metrics(rows, sweep, chip_rows, coefficients, constants)
     rows = with_exact_bounds(rows, ties_of(sweep, chip_rows))
     return rows.select(*part.columns, *MATMUL_METRICS)

@@ -80,6 +80,11 @@ WORK_MEANING = {
     "footprint_bytes": ("byte", "bytes occupied by x, w and out, per chip"),
 }
 
+NO_CALIBRATION = (
+    "no calibration for the chip, software and compute dtype; with a software also: another unit "
+    "than matrix, another memory than hbm"
+)
+
 METRICS = (
     *(Column(name, unit, meaning) for name, (unit, meaning) in WORK_MEANING.items()),
     *(
@@ -101,9 +106,26 @@ METRICS = (
     Column(
         "t_estimate_s",
         "s",
-        "calibrated time: maximum of nominal time / fitted fraction, plus the fitted overhead; "
-        "efficiencies are not applied",
-        null="the chip has no calibration for the compute dtype",
+        "calibrated time: the fitted overhead, plus the largest piece of the calibration that the "
+        "sweep names, else of the chip's own; efficiencies are not applied",
+        null=NO_CALIBRATION,
+    ),
+    *(
+        Column(
+            f"t_estimate_{name}_s",
+            "s",
+            f"{share} of measured times lie below this where the calibration was fitted: "
+            "t_estimate_s times the band of `estimate_bound`",
+            null=f"{NO_CALIBRATION}, or it has no band for the bound",
+        )
+        for name, share in (("p10", "10 %"), ("p90", "90 %"))
+    ),
+    Column(
+        "estimate_bound",
+        "",
+        "the largest piece of t_estimate_s: compute, memory, network or mixed, which is imperfect "
+        "overlap; those within 1e-13 of the largest are ties, which go to the first in this order",
+        null=NO_CALIBRATION,
     ),
     *(
         Column(f"{r.name}_intensity", "FLOP/byte", f"flops / {r.work}", null=f"no {r.name} traffic")
@@ -214,6 +236,7 @@ MODEL_SHAPES = (
     Column("name", "", "its name"),
     Column("family", "", "`model_type` of its config.json", null="not stated"),
     Column("layers", "1", "layers"),
+    Column("context", "1", "tokens of the longest sequence that it is trained for", null="unknown"),
     Column("parameters", "1", "all parameters; embeddings once where they are tied"),
     Column("active", "1", "parameters that a token uses, the unembedding included"),
     Column("active_with_embedding", "1", "the same with both token tables, once where tied"),
@@ -289,6 +312,14 @@ SOLUTION = (
         "1",
         "rule of thumb: `critical_exact` against memory for infinite other dimensions",
         null="all operands have the dimension, never compute-bound, or axis is no dimension",
+    ),
+    Column(
+        "critical_estimate",
+        "1",
+        "smallest integer size at which `estimate_bound` is compute, from the calibration; "
+        "efficiencies are not applied",
+        null="no calibration (as t_estimate_s), or no size below 2^62; or the sweep has tiles, the "
+        "share is below 1, or axis is no dimension",
     ),
     Column(
         "limit",

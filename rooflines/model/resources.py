@@ -6,7 +6,7 @@ fourth one, add an entry to `RESOURCES` and, if its cost is new, one to `costs.C
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,6 @@ __all__ = [
     "Rate",
     "Resource",
     "collective_rates",
-    "estimate_rate",
     "math_rate",
     "memory_rate",
     "network_rate",
@@ -152,23 +151,3 @@ class Calibration:
 
     shares: Mapping[str, Fraction]
     overhead_s: Fraction
-
-
-def estimate_rate(resource: Resource, target: Target, calibration: Calibration) -> Rate | None:
-    """The calibrated rate of a resource.
-
-    Args:
-        resource: The resource.
-        target: What it is a resource of; its `efficiency`, a what-if, is not applied.
-        calibration: The fitted numbers.
-
-    Returns:
-        A rate whose times are the nominal ones over the fitted share, with the typical latency of
-        hops; None where the target lacks the resource.
-    """
-    nominal = replace(target, efficiency=dict.fromkeys(target.efficiency, Fraction(1)))
-    rate, share = resource.rate(nominal), calibration.shares.get(resource.name, Fraction(1))
-    if rate is None:
-        return None
-    typical = network_rate(nominal, typical=True) if resource.rate is network_rate else None
-    return Rate(rate.per_s * share, typical.latency_s if typical else rate.latency_s)

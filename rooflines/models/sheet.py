@@ -56,9 +56,12 @@ def sheet(model: Model) -> Iterator[Line]:
     """The numbers of a model.
 
     Yields:
-        Parameters by part and by convention; the cache of one token and at three contexts; weights
-        by dtype; and the largest batch on each chip of the catalogue that holds the model.
+        The context that it is trained for, if known; parameters by part and by convention; the
+        cache of one token and at three contexts; weights by dtype; and the largest batch on each
+        chip of the catalogue that holds the model.
     """
+    if model.shape.context is not None:
+        yield Line("context", model.shape.context, "1")
     counts = model.parameters()
     for part, count in counts.groups.items():
         yield Line(f"parameters.{part}", count, "1")

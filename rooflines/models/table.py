@@ -31,6 +31,7 @@ def _row(name: str, entry: ModelEntry) -> dict[str, Any]:
         "name": entry.name,
         "family": entry.family,
         "layers": entry.layers,
+        "context": entry.context,
         "parameters": counts.total,
         **{convention: getattr(counts, convention) for convention in CONVENTIONS},
         "published_total": str(published.total),

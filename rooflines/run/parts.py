@@ -38,7 +38,7 @@ __all__ = [
     "table_parts",
 ]
 
-ROWS = ("basics", "model", "catalogue", "settings", "sweep")
+ROWS = ("basics", "model", "catalogue", "timings", "calibration", "settings", "sweep")
 """The sub-packages that the rows of tables, and the list of what is skipped, depend on."""
 
 MODEL_ROWS = (*ROWS, "models", "serving")

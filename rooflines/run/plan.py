@@ -66,6 +66,9 @@ DRAWING = (
 )
 """What makes pictures of charts and writes their files."""
 
+MOST_PUBLISHED_ROWS = 50_000
+"""Rows of whole models up to which the site offers their tables [1]; as CSV about 5 MB."""
+
 MOST_CHARACTERS = 2**27
 """Limit on the specs of all parts of a run: Snakemake holds all of them in memory [1]."""
 
@@ -151,16 +154,23 @@ class Plan:
         """Everything that the set of a job depends on, as JSON."""
         return self.measured_specs[wildcards.measurement]
 
+    def published_models(self) -> list[str]:
+        """The files of whole models that the site offers: large tables are left out."""
+        rows = sum(part.rows for part in self.models.all)
+        tables = [part.path for part in self.models.all] if rows <= MOST_PUBLISHED_ROWS else []
+        return [*(name for name in self.model_thresholds() if name.endswith(".parquet")), *tables]
+
     def chart_families(self) -> list[str]:
         """The families of charts that are drawn."""
         return list(self.family_specs)
 
     def family_parts(self, wildcards: FamilyWildcards) -> list[str]:
-        """The parts of tables that the charts of a family read; many read thresholds alone."""
+        """The tables that the charts of a family read, by path; many read thresholds alone."""
         charts = json.loads(self.family_specs[wildcards.family])["charts"]
         kinds = registry.charts()
         sweeps = {chart["sweep"] for chart in charts if kinds[chart["chart"]].reads}
-        return [part.name for part in self.tables.all if part.sweep in sweeps]
+        read = (*self.tables.all, *self.models.all)
+        return [part.path for part in read if part.sweep in sweeps]
 
     def family_spec(self, wildcards: FamilyWildcards) -> str:
         """Everything that the family of a job depends on, as JSON."""
@@ -278,10 +288,12 @@ def _family_specs(config: Config) -> dict[str, str]:
     families: dict[str, list[Spec]] = {}
     for chart in config.charts:
         families.setdefault(chart.family, []).append(chart)
-    numbers = [code_digest(*ROWS, *WRITING), code_digest(*THRESHOLDS, *WRITING)]
     specs = {}
     for family, charts in families.items():
-        recipes = [as_param(recipe_of(config.sweep(c.sweep), c.chips)) for c in charts]
+        recipes = [as_param(_shown(config, chart)) for chart in charts]
+        of_models = any(chart.sweep in config.model_sweeps for chart in charts)
+        read = [MODEL_ROWS] if of_models else [ROWS, THRESHOLDS]
+        numbers = [code_digest(*code, *WRITING) for code in read]
         specs[family] = as_param(
             {
                 "code": [code_digest(*registry.modules_of(family), *DRAWING), *numbers],
@@ -290,3 +302,10 @@ def _family_specs(config: Config) -> dict[str, str]:
             }
         )
     return specs
+
+
+def _shown(config: Config, chart: Spec) -> dict[str, object]:
+    """The recipe of what a chart shows."""
+    if chart.sweep in config.model_sweeps:
+        return model_recipe(config.model_sweep(chart.sweep), chart.models, chart.chips)
+    return recipe_of(config.sweep(chart.sweep), chart.chips)

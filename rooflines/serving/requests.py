@@ -22,6 +22,7 @@ from rooflines.serving.footprints import ELEMENTS
 from rooflines.serving.lines import CaseLines
 from rooflines.serving.stages import CASE, Stages, Sum, TimesOfKernel, named, summed
 from rooflines.serving.times import Seconds, seconds_of
+from rooflines.sweep.metrics import quotient
 from rooflines.sweep.ties import Ties
 
 if TYPE_CHECKING:
@@ -147,12 +148,12 @@ class RequestStages(Stages):
         window = next((float(window) for window in self.windows if window is not None), None)
         if window is None:
             lines = [(each.once, each.full) for each in (one, other)]
-            return sum_of_largest(lines, least, first, last) / steps
+            return quotient(sum_of_largest(lines, least, first, last), steps)
         filling = [(each.once, each.full + each.windowed) for each in (one, other)]
         filled = [(each.once + each.windowed * window, each.full) for each in (one, other)]
         short = sum_of_largest(filling, least, first, pl.min_horizontal(last, window))
         long = sum_of_largest(filled, least, pl.max_horizontal(first, window + 1.0), last)
-        return (short + long) / steps
+        return quotient(short + long, steps)
 
     def with_request_times(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """Adds the times to the first token and per output token; S is null."""

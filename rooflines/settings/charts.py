@@ -47,12 +47,15 @@ class ChartConfig(Entry):
     )
     model: Text | None = Field(
         None,
-        description="what the names of a model's shapes begin with, for charts of a model's layers",
+        description="what the names of a model's shapes begin with, for charts of a model's "
+        "layers; pareto, capacity: the only model shown",
     )
     sharding: Text | None = Field(None, description="which of the sweep's shardings is shown first")
     up: Text | None = Field(None, description="bounds: what goes up, shards or a dimension")
     sizes: list[Count] | None = Field(
-        None, description="roofline, time: sizes of the operation's first dimension"
+        None,
+        description="roofline, time: sizes of the operation's first dimension; pareto, capacity: "
+        "contexts S",
     )
     shards: list[Count] | None = Field(None, description="time: numbers of chips")
 

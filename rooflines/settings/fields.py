@@ -14,6 +14,7 @@ from rooflines.catalogue.forms import Name
 from rooflines.settings.lists import COUNT_SCHEMA, NETWORK_SCHEMA, listed, networks, one_or_many
 
 __all__ = [
+    "Calibrated",
     "Chips",
     "Compression",
     "Floats",
@@ -68,6 +69,17 @@ MemoryLevels = Annotated[
     BeforeValidator(listed),
     WithJsonSchema(one_or_many({"type": "string"})),
     Field(description="the memory level that feeds the unit, one or several"),
+]
+Calibrated = Annotated[
+    list[Name] | None,
+    BeforeValidator(lambda value: None if value is None else listed(value)),
+    WithJsonSchema({"anyOf": [one_or_many({"type": "string"}), {"type": "null"}]}),
+    Field(
+        description=(
+            "software whose calibration gives the estimates, one or several: the first that has "
+            "one for the chip and compute dtype, or collective; null: the chip's own calibration"
+        )
+    ),
 ]
 Routes = Annotated[
     list[list[Name]] | None,

@@ -23,6 +23,7 @@ from rooflines.model.sharding import FIRST, SHARDS, THEN
 from rooflines.model.sharding import NAMED as SHARDINGS
 from rooflines.settings.charts import Charts  # noqa: TC001, pydantic reads it at run time
 from rooflines.settings.fields import (
+    Calibrated,
     Chips,
     Compression,
     Floats,
@@ -204,6 +205,7 @@ class SweepConfig(Entry):
         json_schema_extra={"additionalProperties": COUNT_SCHEMA},
     )
     efficiency: Reached = None
+    calibration: Calibrated = None
     on_unsupported: OnUnsupported = "skip"
     thresholds: Annotated[list[str] | None, BeforeValidator(_solved)] = Field(
         None,
@@ -280,6 +282,13 @@ class ConfigFile(Entry):
     )
     measurements: Annotated[dict[Any, Any], WithJsonSchema(BY_NAME)] = Field(
         {}, description="sets of timings by name; each is compared with the model"
+    )
+    calibrations: list[Text] = Field(
+        [],
+        description=(
+            "files that `rooflines calibrate` wrote; of two fits of one chip, software and dtype "
+            "the later file's counts, and any file's before the package's own"
+        ),
     )
     pathvars: dict[str, str] = Field(
         {}, description="where Snakemake puts files: `results` is the folder of what is made"

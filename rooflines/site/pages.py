@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
 
-__all__ = ["PAGES", "POLICY", "TEMPLATES", "ListedChart", "pages"]
+__all__ = ["PAGES", "POLICY", "TEMPLATES", "Download", "ListedChart", "pages"]
 
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -69,6 +69,18 @@ class ListedChart(TypedDict):
     files: list[tuple[str, str]]
 
 
+class Download(NamedTuple):
+    """A table as a file of the site, as Parquet and as CSV.
+
+    Attributes:
+        text: What it is.
+        stem: Its path without the suffix.
+    """
+
+    text: str
+    stem: str
+
+
 NO_CHART = ListedChart(
     id="",
     family="",
@@ -104,7 +116,11 @@ class SweepView:
 
 
 def pages(
-    charts: Sequence[ListedChart], thresholds: pl.DataFrame, about: JSON
+    charts: Sequence[ListedChart],
+    thresholds: pl.DataFrame,
+    about: JSON,
+    of_models: Sequence[JSON] = (),
+    downloads: Sequence[Download] = (),
 ) -> Iterator[tuple[str, str]]:
     """Render all pages.
 
@@ -112,12 +128,16 @@ def pages(
         charts: The charts to list, in order.
         thresholds: As on disk.
         about: The metadata of the thresholds: the sweeps with their chips, and the columns.
+        of_models: The recipes of sweeps of whole models, with their chips.
+        downloads: Tables of whole models.
 
     Yields:
         File name and HTML of each page.
     """
     recipes = about["made_from"]
-    used = {chip: entry for recipe in recipes for chip, entry in recipe["chips"].items()}
+    used = {
+        chip: entry for recipe in (*recipes, *of_models) for chip, entry in recipe["chips"].items()
+    }
     chips = {
         chip: Chip.model_validate(used[chip]) for chip in (*chip_entries(), *used) if chip in used
     }
@@ -136,6 +156,7 @@ def pages(
             "rows": thresholds.height,
             "sweeps": counted(len(counts), "sweep"),
             "columns": about["columns"],
+            "downloads": [Download("All", "data/thresholds"), *downloads],
         },
         "chips.html": {
             "chips": chip_views(chips),

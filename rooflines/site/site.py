@@ -27,10 +27,11 @@ from rooflines.charts.registry import headings
 from rooflines.model.resources import RATES
 from rooflines.model.sharding import SHARDS
 from rooflines.results.atomic import atomic_folder
+from rooflines.results.folders import MODEL_THRESHOLDS
 from rooflines.results.records import recording
 from rooflines.results.tables import NO_TEXT, csv_text, metadata_of
 from rooflines.site.packing import packed_rows
-from rooflines.site.pages import ListedChart, pages
+from rooflines.site.pages import Download, ListedChart, pages
 from rooflines.site.text import as_json
 from rooflines.site.threshold_data import tables
 
@@ -64,7 +65,10 @@ SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def write_bundle(
-    folder: str | Path, families: Iterable[str | Path], thresholds: str | Path
+    folder: str | Path,
+    families: Iterable[str | Path],
+    thresholds: str | Path,
+    models: Iterable[str | Path] = (),
 ) -> None:
     """Write the site; a folder of that name is replaced.
 
@@ -73,11 +77,16 @@ def write_bundle(
         families: The folders of the families of charts, in the order of the list: the files of the
             charts, and `index.json`, which lists them.
         thresholds: The thresholds, as Parquet; their metadata have the chips.
+        models: Thresholds and tables of whole models, as Parquet, for download.
     """
-    recipes = metadata_of(thresholds)["made_from"]
+    whole_models = [Path(path) for path in models]
+    recipes = [
+        recipe for path in (thresholds, *whole_models) for recipe in metadata_of(path)["made_from"]
+    ]
+    files = site_files([Path(family) for family in families], Path(thresholds), whole_models)
     with recording(recipes=recipes), atomic_folder(folder) as temporary:
         digests: dict[str, str] = {}
-        for name, content in site_files([Path(family) for family in families], Path(thresholds)):
+        for name, content in files:
             path = temporary / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
@@ -92,12 +101,15 @@ def write_bundle(
         (temporary / "manifest.json").write_text(text, encoding="utf-8")
 
 
-def site_files(families: Sequence[Path], thresholds: Path) -> Iterator[tuple[str, bytes]]:
+def site_files(
+    families: Sequence[Path], thresholds: Path, models: Sequence[Path] = ()
+) -> Iterator[tuple[str, bytes]]:
     """All files of the site except its manifest.
 
     Args:
         families: The folders of the families of charts.
         thresholds: The thresholds, as Parquet.
+        models: Thresholds and tables of whole models, as Parquet.
 
     Yields:
         Path and content of each file.
@@ -117,7 +129,11 @@ def site_files(families: Sequence[Path], thresholds: Path) -> Iterator[tuple[str
         params = (param for chart in charts for param in chart["params"])
         chip = next((param["value"] for param in params if param["name"] == "chip"), None)
         yield from _threshold_files(frame, thresholds, about["columns"], chip)
-        for name, text in pages(charts, frame, about):
+        downloads = [model_download(path) for path in models]
+        for path, download in zip(models, downloads, strict=True):
+            yield from _download_files(path, download)
+        of_models = [recipe for path in models for recipe in metadata_of(path)["made_from"]]
+        for name, text in pages(charts, frame, about, of_models, downloads):
             yield name, text.encode()
         yield "assets/vega.js", vega.result()
 
@@ -257,8 +273,23 @@ def _threshold_files(
         )
     data = {"tables": listed, "columns": columns, "table": _first_table(frame), "chip": chip}
     yield "data/thresholds.js", _script("thresholds", data)
-    yield "data/thresholds.parquet", parquet.read_bytes()
-    yield "data/thresholds.csv.gz", gzip.compress(csv_text(frame, NO_TEXT).encode(), mtime=0)
+    yield from _download_files(parquet, Download("All", "data/thresholds"))
+
+
+def model_download(path: Path) -> Download:
+    """The name of a file of whole models: of its thresholds, or of a part of a sweep's table."""
+    if path.name in MODEL_THRESHOLDS:
+        return Download("Thresholds of whole models", "data/model-thresholds")
+    sweep, number = path.parent.name, int(path.stem.rpartition("-")[2])
+    more = f", part {number + 1}" if number else ""
+    return Download(f"Whole models, {sweep}{more}", f"data/models-{sweep}-{path.stem}")
+
+
+def _download_files(path: Path, download: Download) -> Iterator[tuple[str, bytes]]:
+    """A table as it is, and as CSV."""
+    yield f"{download.stem}.parquet", path.read_bytes()
+    text = csv_text(pl.read_parquet(path), NO_TEXT)
+    yield f"{download.stem}.csv.gz", gzip.compress(text.encode(), mtime=0)
 
 
 def _first_table(frame: pl.DataFrame) -> str | None:

@@ -79,8 +79,7 @@ class FactoredSums:
                 parts.append(pl.col(column))
                 continue
             factors = [variables[dim] for dim in other_side]
-            roots = [root for factor in factors for root in factor.meta.root_names()]
-            extents = f"#extents:{','.join(roots)}"  # of sizes or of tiles: these have other roots
+            extents = f"#extents:{'*'.join(map(str, factors))}"
             opposite[extents] = reduce(mul, factors)
             parts.append(pl.col(extents) * pl.col(column))
         return reduce(add, parts) if parts else pl.lit(0.0)

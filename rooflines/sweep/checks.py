@@ -19,6 +19,7 @@ from rooflines.sweep.sweep import Sweep
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip, DtypeFile
     from rooflines.settings.schema import SweepConfig
 
@@ -220,7 +221,11 @@ CHECKS = (
 
 
 def checked_sweep(
-    name: str, config: SweepConfig, chips: Mapping[str, Chip], dtypes: DtypeFile
+    name: str,
+    config: SweepConfig,
+    chips: Mapping[str, Chip],
+    dtypes: DtypeFile,
+    calibrations: Calibrations,
 ) -> Sweep:
     """The sweep that a config describes.
 
@@ -229,11 +234,12 @@ def checked_sweep(
         config: Its keys.
         chips: Catalogue entries by id, variants resolved.
         dtypes: The dtype catalogue.
+        calibrations: By chip and software.
 
     Raises:
         RooflinesError: Its keys are not consistent; key paths are relative to the sweep.
     """
-    sweep = Sweep(name, config, chips, dtypes)
+    sweep = Sweep(name, config, chips, dtypes, calibrations)
     with Mistakes() as mistakes:
         for part in ("op", "combinations", "tile", "shardings", "axes", "served"):
             with mistakes.at():

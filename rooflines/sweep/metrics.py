@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.model.costs import TILED
 from rooflines.model.resources import MATH, RESOURCES, Resource
-from rooflines.sweep.ties import CONTENDED, contended, likely_bound, times_of
+from rooflines.sweep.estimates import ESTIMATE_BOUNDS
+from rooflines.sweep.extents import variables
+from rooflines.sweep.ties import CONTENDED, contended, could_be_longest, likely_bound, times_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from rooflines.sweep.space import AxisColumns, Coefficients
     from rooflines.sweep.sweep import ChipRows, Sweep
 
-__all__ = ["quotient", "same_terms", "time", "unscaled", "variables", "with_metrics", "work"]
+__all__ = ["quotient", "same_terms", "time", "unscaled", "with_estimates", "with_metrics", "work"]
+
+ESTIMATE_BOUND = pl.Enum(ESTIMATE_BOUNDS)
 
 
 def quotient(dividend: pl.Expr, divisor: pl.Expr) -> pl.Expr:
@@ -30,23 +33,6 @@ def quotient(dividend: pl.Expr, divisor: pl.Expr) -> pl.Expr:
     row avoids both.
     """
     return dividend / (divisor + dividend * 0.0)
-
-
-def size(dim: str) -> pl.Expr:
-    """The size of a dimension [1]."""
-    return pl.col(dim).cast(pl.Float64)
-
-
-def tiles(dim: str) -> pl.Expr:
-    """The whole tiles that a chip's share of a dimension needs [1]."""
-    span = pl.col(f"#span_{dim}")
-    return ((pl.col(dim) + (span - 1)) // span).cast(pl.Float64)
-
-
-def variables(sweep: Sweep, name: str) -> dict[str, pl.Expr]:
-    """The variables of a work by dimension: its tiles where it counts tiles, else its size [1]."""
-    tiled = sweep.tile if name in TILED else ()
-    return {dim: tiles(dim) if dim in tiled else size(dim) for dim in sweep.op.dims}
 
 
 def work(
@@ -71,17 +57,16 @@ def unscaled(name: str, scaled: pl.Expr, columns: Container[str]) -> pl.Expr:
     return quotient(scaled, pl.col(parts)) if parts in columns else scaled
 
 
-def time(resource: Resource, columns: Container[str], prefix: str = "") -> pl.Expr:
+def time(resource: Resource, columns: Container[str]) -> pl.Expr:
     """Seconds that a resource needs for its work: work / rate, and at least its latency [s].
 
     Args:
         resource: The resource.
         columns: The columns of the variants.
-        prefix: `estimate_` for the calibrated rates.
 
     Source: All About Rooflines, "Where does the time go?".
     """
-    rate, latency = f"#{prefix}rate_{resource.name}", f"#{prefix}latency_{resource.name}"
+    rate, latency = f"#rate_{resource.name}", f"#latency_{resource.name}"
     seconds = quotient(pl.col(resource.work), pl.col(rate))
     return pl.max_horizontal(seconds, latency) if latency in columns else seconds
 
@@ -130,7 +115,10 @@ def with_metrics(
     coefficients: Coefficients,
     constants: AxisColumns,
 ) -> pl.LazyFrame:
-    """Adds all metrics to keys, sizes and works; ties in `bound` are not resolved yet."""
+    """Adds the metrics but those of estimates to keys, sizes and works.
+
+    Ties in `bound` are not resolved yet.
+    """
     used = [resource for resource in RESOURCES if coefficients[resource.work]]
     unused = [resource for resource in RESOURCES if resource not in used]
     times = [pl.col(f"t_{resource.name}_s") for resource in used]
@@ -149,7 +137,6 @@ def with_metrics(
                 if r is not MATH
             },
             **{f"{r.name}_intensity": pl.lit(None, dtype=pl.Float64) for r in unused},
-            t_estimate_s=estimate(used, constants),
             utilization=quotient(time_at_peak(constants), pl.col("t_lower_s")),
             bound=likely_bound(times_of(used), pl.col("t_lower_s")),
             fits=fits(sweep, chip_rows),
@@ -166,12 +153,39 @@ def time_at_peak(constants: AxisColumns) -> pl.Expr:
     return quotient(pl.col(MATH.work), pl.col("#peak"))
 
 
-def estimate(used: Iterable[Resource], constants: AxisColumns) -> pl.Expr:
-    """The largest calibrated time plus the overhead [s]; null without a calibration."""
-    if "#overhead" not in constants:
-        return pl.lit(None, dtype=pl.Float64)
-    times = [time(resource, constants, "estimate_") for resource in used]
-    return pl.max_horizontal(times) + pl.col("#overhead")
+def with_estimates(frame: pl.LazyFrame, bounds: Mapping[str, str]) -> pl.LazyFrame:
+    """Adds the estimate, its band and its bound; null without a calibration.
+
+    Args:
+        frame: `#common` and the pieces [s], and their bands.
+        bounds: The bound of every column with a piece, in the order that decides ties.
+    """
+    if not bounds:
+        times = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s")
+        return frame.with_columns(
+            **{name: pl.lit(None, dtype=pl.Float64) for name in times},
+            estimate_bound=pl.lit(None, dtype=ESTIMATE_BOUND),
+        )
+    largest = pl.col("#largest")
+    band: dict[str, pl.Expr] = {side: pl.lit(None, dtype=pl.Float64) for side in ("low", "high")}
+    label: pl.Expr = pl.lit(None, dtype=ESTIMATE_BOUND)
+    for piece, bound in reversed(list(bounds.items())):
+        could = could_be_longest(pl.col(piece), largest)
+        label = pl.when(could).then(pl.lit(bound, dtype=ESTIMATE_BOUND)).otherwise(label)
+    for bound in dict.fromkeys(bounds.values()):
+        here = pl.col("estimate_bound") == pl.lit(bound, dtype=ESTIMATE_BOUND)
+        band = {
+            side: pl.when(here).then(pl.col(f"#{side}_{bound}")).otherwise(otherwise)
+            for side, otherwise in band.items()
+        }
+    return (
+        frame.with_columns(**{"#largest": pl.max_horizontal(*bounds)})
+        .with_columns(t_estimate_s=largest + pl.col("#common"), estimate_bound=label)
+        .with_columns(
+            t_estimate_p10_s=pl.col("t_estimate_s") * band["low"],
+            t_estimate_p90_s=pl.col("t_estimate_s") * band["high"],
+        )
+    )
 
 
 def fits(sweep: Sweep, chip_rows: ChipRows) -> pl.Expr:

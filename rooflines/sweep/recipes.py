@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from rooflines.calibration.entries import Calibrations, key_of
 from rooflines.catalogue.entries import Chip, DtypeFile
 from rooflines.model.operation import OPERANDS
 from rooflines.settings.schema import SweepConfig
@@ -33,6 +35,7 @@ def recipe_of(sweep: Sweep, chips: Sequence[str]) -> dict[str, Any]:
         "sweep": sweep.name,
         "config": {**sweep.config_json, "chips": list(chips)},
         **entries_of(sweep.chips, chips, sweep.dtypes, used, named),
+        **_calibrations_of(sweep, chips),
     }
 
 
@@ -57,6 +60,16 @@ def entries_of(
     }
 
 
+def _calibrations_of(sweep: Sweep, chips: Sequence[str]) -> dict[str, Any]:
+    """The calibrations that some chips' rows read; nothing without a software."""
+    softwares = sweep.config.calibration
+    if not softwares:
+        return {}
+    dtypes = {combination.compute for combination in sweep.combinations.values()}
+    used = sweep.calibrations.used([key_of(*each) for each in product(chips, softwares)], dtypes)
+    return {"calibrations": used.model_dump(mode="json", exclude_defaults=True)}
+
+
 def chips_of(recipe: JSON) -> dict[str, Chip]:
     """The chips of a recipe."""
     return {chip: Chip.model_validate(entry) for chip, entry in recipe["chips"].items()}
@@ -69,6 +82,7 @@ def sweep_of(recipe: JSON) -> Sweep:
         SweepConfig.model_validate(recipe["config"]),
         chips_of(recipe),
         DtypeFile.model_validate(recipe["dtypes"]),
+        Calibrations.model_validate(recipe.get("calibrations", {})),
     )
 
 

@@ -9,7 +9,9 @@ import polars as pl
 
 from rooflines.model.columns import TEXTS
 from rooflines.sweep.blocked import FactoredSums, block_start, blocked_product
-from rooflines.sweep.metrics import same_terms, unscaled, variables, with_metrics
+from rooflines.sweep.estimates import estimate_columns
+from rooflines.sweep.extents import variables
+from rooflines.sweep.metrics import same_terms, unscaled, with_estimates, with_metrics
 from rooflines.sweep.space import VARIANT, axis_columns, keys_of, slices, variant_columns
 from rooflines.sweep.ties import ties_of, with_exact_bounds, with_exact_bounds_by_batch
 
@@ -36,9 +38,10 @@ def chip_frame(
         stop: The row after the last [1].
         texts: The types of text columns that are not Categorical.
     """
-    coefficients, constants = variant_columns(
-        sweep, [(chip_rows, variant) for variant in chip_rows.variants]
-    )
+    variants = [(chip_rows, variant) for variant in chip_rows.variants]
+    coefficients, constants = variant_columns(sweep, variants)
+    estimate = estimate_columns(sweep, variants)
+    constants |= estimate.columns if estimate else {}
     axes = [
         {name: values.cast(texts.get(name, values.dtype)) for name, values in axis.items()}
         for axis in (
@@ -55,9 +58,11 @@ def chip_frame(
         same = same_terms(sweep, name, works, coefficients, constants)
         total = sums.add(name, terms, variables(sweep, name))
         works[name] = works[same] if same else unscaled(name, total, constants)
-    frame = blocked_product(axes, split, start, stop, sums).with_columns(**works)
+    pieces = estimate.expressions(sweep, sums) if estimate else {}
+    frame = blocked_product(axes, split, start, stop, sums).with_columns(**works, **pieces)
     if not any("shape" in axis for axis in axes):
         frame = frame.with_columns(shape=pl.lit(None, dtype=texts.get("shape", pl.Categorical)))
+    frame = with_estimates(frame, estimate.bounds if estimate else {})
     return with_metrics(frame, sweep, chip_rows, coefficients, constants)
 
 

@@ -11,13 +11,12 @@ import polars as pl
 from rooflines.model.columns import AXES
 from rooflines.model.costs import COSTS
 from rooflines.model.network import axes_text
-from rooflines.model.resources import RESOURCES, estimate_rate
+from rooflines.model.resources import RESOURCES
 from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
     from rooflines.model.costs import Workload
     from rooflines.model.resources import Rate
-    from rooflines.model.target import Target
     from rooflines.sweep.axes import Axis
     from rooflines.sweep.sweep import ChipRows, Sweep, Variant
 
@@ -149,8 +148,7 @@ def variant_columns(
         Where to find the coefficients, and columns with one value for each variant: the keys,
         `#<work>:<dims>` [work per extents], `#parts_<work>` [1] if its coefficients are scaled by
         it, `#rate_<resource>` [work/s], `#latency_<resource>` [s], `#peak` [FLOP/s], `#span_<dim>`
-        [elements per extent]; if a chip is calibrated `#estimate_rate_<resource>`,
-        `#estimate_latency_<resource>` and `#overhead` [s], null in variants without a calibration.
+        [elements per extent].
     """
     workloads = [sweep.case(*each) for each in variants]
     targets = [sweep.target(chip_rows, variant) for chip_rows, variant in variants]
@@ -159,45 +157,20 @@ def variant_columns(
         columns |= rate_columns(resource.name, [resource.rate(target) for target in targets])
     columns["#peak"] = [float(target.peak) for target in targets]
     series = {name: pl.Series(values, dtype=pl.Float64) for name, values in columns.items()}
-    series |= estimate_columns(sweep, variants, targets)
     for dim, tile in sweep.tile.items():
         spans = [tile * workload.share(dim) for workload in workloads]
         series[f"#span_{dim}"] = pl.Series(spans, dtype=pl.Int64)
     return coefficients, {**series, **keys_of(sweep, variants)}
 
 
-def rate_columns(
-    resource: str, rates: Sequence[Rate | None], prefix: str = ""
-) -> dict[str, list[float]]:
-    """`#<prefix>rate_<resource>` [work/s] and, if any, `#<prefix>latency_<resource>` [s].
+def rate_columns(resource: str, rates: Sequence[Rate | None]) -> dict[str, list[float]]:
+    """`#rate_<resource>` [work/s] and, if any, `#latency_<resource>` [s].
 
     A rate of None is never used: no work asks for it.
     """
-    columns = {f"#{prefix}rate_{resource}": [float(rate.per_s) if rate else 1.0 for rate in rates]}
+    columns = {f"#rate_{resource}": [float(rate.per_s) if rate else 1.0 for rate in rates]}
     latencies = [float(rate.latency_s) if rate else 0.0 for rate in rates]
-    return columns | ({f"#{prefix}latency_{resource}": latencies} if any(latencies) else {})
-
-
-def estimate_columns(
-    sweep: Sweep, variants: Sequence[ChipVariant], targets: Sequence[Target]
-) -> dict[str, pl.Series]:
-    """The calibrated rates, latencies and overheads of variants; null without a calibration.
-
-    No columns at all if no chip is calibrated.
-    """
-    calibrations = [sweep.calibration(chip_rows, variant) for chip_rows, variant in variants]
-    if not any(calibrations):
-        return {}
-    columns: dict[str, Sequence[float | None]] = {
-        "#overhead": [float(fitted.overhead_s) if fitted else None for fitted in calibrations]
-    }
-    for resource in RESOURCES:
-        rates = [
-            estimate_rate(resource, target, fitted) if fitted else None
-            for target, fitted in zip(targets, calibrations, strict=True)
-        ]
-        columns |= rate_columns(resource.name, rates, "estimate_")
-    return {name: pl.Series(values, dtype=pl.Float64) for name, values in columns.items()}
+    return columns | ({f"#latency_{resource}": latencies} if any(latencies) else {})
 
 
 def keys_of(sweep: Sweep, variants: Sequence[ChipVariant]) -> dict[str, pl.Series]:

@@ -7,7 +7,7 @@ sweep from these as JSON.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
 from rooflines.basics.numbers import whole
 from rooflines.basics.text import counted
+from rooflines.calibration.entries import Calibrations
 from rooflines.catalogue.dtypes import Combination, combinations_of
 from rooflines.catalogue.entries import shares_of
 from rooflines.model.columns import Column, table_columns
 from rooflines.model.costs import Workload
 from rooflines.model.network import Link, Route, parse_axes
 from rooflines.model.operation import Operation, operation
-from rooflines.model.resources import RESOURCES, Calibration
+from rooflines.model.resources import RESOURCES
 from rooflines.model.sharding import SHARDS, Sharding, sharding
 from rooflines.model.target import Level, Target
 from rooflines.sweep.axes import Axis, axes_of
@@ -56,6 +57,7 @@ class Sweep:
     config: SweepConfig
     chips: Mapping[str, Chip]
     dtypes: DtypeFile
+    calibrations: Calibrations = field(default_factory=Calibrations)
 
     def __repr__(self) -> str:
         """Its name, operation and extent, in one line."""
@@ -273,12 +275,6 @@ class Sweep:
             self.shardings[variant.sharding],
             {**nominal, **shares_of(chip.efficiency), **self.efficiency},
         )
-
-    def calibration(self, chip_rows: ChipRows, variant: Variant) -> Calibration | None:
-        """The chip's calibration for the compute dtype; None where it has none."""
-        by_dtype = self.chips[chip_rows.chip].calibration or {}
-        fitted = by_dtype.get(self.combinations[variant.dtypes].compute)
-        return fitted.exact if fitted else None
 
     @property
     def leading(self) -> tuple[Axis, ...]:

@@ -25,6 +25,7 @@ __all__ = [
     "CONTENDED",
     "Ties",
     "contended",
+    "could_be_longest",
     "exact_parts",
     "exact_time",
     "likely_bound",
@@ -53,24 +54,24 @@ def times_of(resources: Iterable[Resource]) -> Times:
     return {resource.bound: pl.col(f"t_{resource.name}_s") for resource in resources}
 
 
-def could_be_longest(times: Times, largest: pl.Expr) -> dict[str, pl.Expr]:
-    """Whether each resource could have the largest time, as far as rounded times show."""
-    return {bound: time >= largest * (1.0 - CLOSE) for bound, time in times.items()}
+def could_be_longest(time: pl.Expr, largest: pl.Expr) -> pl.Expr:
+    """Whether a time could be the largest, as far as rounded times show."""
+    return time >= largest * (1.0 - CLOSE)
 
 
 def likely_bound(times: Times, largest: pl.Expr) -> pl.Expr:
     """The first resource that could have the largest time; the bound if no other could."""
-    could = could_be_longest(times, largest)
     *others, last = times
     label: pl.Expr = pl.lit(last, dtype=BOUNDS)
     for bound in reversed(others):
-        label = pl.when(could[bound]).then(pl.lit(bound, dtype=BOUNDS)).otherwise(label)
+        could = could_be_longest(times[bound], largest)
+        label = pl.when(could).then(pl.lit(bound, dtype=BOUNDS)).otherwise(label)
     return label
 
 
 def contended(times: Times, largest: pl.Expr) -> pl.Expr:
     """Whether more than one resource could have the largest time."""
-    could = could_be_longest(times, largest).values()
+    could = [could_be_longest(time, largest) for time in times.values()]
     return reduce(or_, [one & other for one, other in combinations(could, 2)])
 
 

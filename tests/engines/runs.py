@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import yaml
 
+from rooflines.results.folders import FOLDERS
 from rooflines.results.tables import metadata_of
 
 REPOSITORY = Path(__file__).parents[2]
@@ -34,14 +35,32 @@ CONFIG: dict[str, Any] = {
             "chips": ["mine"],
         },
     },
+    "model-sweeps": {
+        "serve": {
+            "models": ["llama-3.1-8b"],
+            "grid": {"B": [1, 16], "S": [1024, 8192]},
+            "dtypes": ["bf16"],
+            "chips": ["mine", "h100-sxm"],
+            "splits": [{"tp": 1}, {"tp": 8}],
+        }
+    },
     "charts": [],
     "chips": {"mine": {"base": "tpu-v5e", "memory.hbm.bytes_per_s": 8.1e11, "source": "a guess"}},
 }
 PARTS = [*(f"catalogue/part-{number:05d}" for number in range(2)), "own/part-00000"]
 
+TABLE_FOLDERS = tuple(f"{folder}/" for folder in FOLDERS)
+"""What the paths of tables, below the results, begin with."""
+
 WITHOUT_SITE = tuple(
     f"results/{name}"
-    for name in ("tables/index.csv", "thresholds.parquet", "skipped.csv", "model-shapes.csv")
+    for name in (
+        "tables/index.csv",
+        "thresholds.parquet",
+        "model-thresholds.parquet",
+        "skipped.csv",
+        "model-shapes.csv",
+    )
 )
 """Targets of runs that do not need the site."""
 

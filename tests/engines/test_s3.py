@@ -12,7 +12,7 @@ import pytest
 
 from engines.bucket import KEYS, Server
 from engines.cluster import QUICKLY, Cluster
-from engines.runs import CONFIG, PARTS, REPOSITORY, Run, assert_same, contents
+from engines.runs import CONFIG, PARTS, REPOSITORY, TABLE_FOLDERS, Run, assert_same, contents
 
 FOREIGN = "tables/own/part-00007.parquet"
 
@@ -157,6 +157,6 @@ def test_nodes_that_share_no_files_make_the_tables_of_a_local_run(
     tables = {
         name: content
         for name, content in contents(local.folder / "results").items()
-        if name.startswith("tables/")
+        if name.startswith(TABLE_FOLDERS)
     }
     assert_same(contents(brought(server, "far", tmp_path / "bucket")), tables)

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from engines.cluster import QUICKLY, Cluster
-from engines.runs import PARTS, REPOSITORY, Run, assert_same, contents
+from engines.runs import PARTS, REPOSITORY, TABLE_FOLDERS, Run, assert_same, contents
 
 PROFILE = ("--profile", REPOSITORY / "profiles/slurm")
 
@@ -39,7 +39,7 @@ def test_a_cluster_makes_the_tables_of_a_local_run_although_jobs_are_lost_on_it(
     tables = {
         name: content
         for name, content in contents(local.folder / "results").items()
-        if name.startswith("tables/")
+        if name.startswith(TABLE_FOLDERS)
     }
     assert_same(contents(tmp_path / "results"), tables)
     assert "has been submitted" not in shown

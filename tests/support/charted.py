@@ -117,6 +117,8 @@ ALWAYS = {
     "per-watt": ("ridge",),
     "time": ("seconds", "t_lower_s"),
     "bounds": ("x_low", "x_high", "y_low", "y_high", "utilization"),
+    "pareto": ("t_lower_s", "tokens_per_s_per_chip", "fits", "max_B", "front"),
+    "capacity": ("footprint_bytes", "capacity_bytes", "fits", "max_B"),
 }
 """Columns that have a value in every row; of a null a chart would draw nothing."""
 
@@ -143,7 +145,7 @@ def drawn(config: dict[str, Any], *, listed: bool = False, pictures: bool = Fals
         listed: Whether to draw each kind that a config can list of its first sweep, too.
         pictures: Whether to check each specification against Vega-Lite's schema, and render it.
     """
-    (sweep, *_) = config["sweeps"]
+    sweep = next(iter({**config.get("sweeps", {}), **config.get("model-sweeps", {})}))
     asked = ["auto", *([{"chart": kind, "sweep": sweep}] for kind in all_charts() if listed)]
     return [
         kind for chosen in asked for kind in _drawn({**config, "charts": chosen}, pictures=pictures)

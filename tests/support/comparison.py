@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import oracle
 import polars as pl
+import yaml
 from random_sweeps import DTYPES
 
 import rooflines
@@ -33,6 +35,8 @@ METRICS = (
     "t_lower_s",
     "t_upper_s",
     "t_estimate_s",
+    "t_estimate_p10_s",
+    "t_estimate_p90_s",
     "memory_intensity",
     "network_intensity",
     "attained_flops_per_s",
@@ -40,7 +44,14 @@ METRICS = (
 )
 KEYS = ("operation", "chip", "unit", "memory", "network", "dtypes", "sharding", "shards", "shape")
 
-WHOLE = ("outcome", "critical", "critical_memory", "critical_network", "limit")
+WHOLE = (
+    "outcome",
+    "critical",
+    "critical_memory",
+    "critical_network",
+    "critical_estimate",
+    "limit",
+)
 REAL = ("critical_exact", "limit_intensity")
 
 
@@ -61,7 +72,13 @@ def table_of(config: dict[str, Any]) -> pl.DataFrame:
 def expected_rows(config: Mapping[str, Any]) -> list[oracle.Row]:
     """Return every requested row of a config's one sweep."""
     ((_, sweep),) = config["sweeps"].items()
-    return list(oracle.rows(sweep, config["chips"], DTYPES))
+    return list(oracle.rows(sweep, config["chips"], DTYPES, fits_of(config)))
+
+
+def fits_of(config: Mapping[str, Any]) -> oracle.Fits:
+    """Return the calibrations of a config's one file, if it has one."""
+    files = config.get("calibrations", [])
+    return yaml.safe_load(Path(files[0]).read_text()) if files else {}
 
 
 def differences(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> list[str]:
@@ -94,7 +111,7 @@ def threshold_differences(config: dict[str, Any]) -> list[str]:
     found = {tuple(row[key] for key in keys): row for row in frame.iter_rows(named=True)}
     expected = {
         tuple(row[key] for key in keys): row
-        for row in oracle.thresholds(sweep, config["chips"], DTYPES)
+        for row in oracle.thresholds(sweep, config["chips"], DTYPES, fits_of(config))
     }
     if len(found) != frame.height or found.keys() != expected.keys():
         common = len(found.keys() & expected)

@@ -37,5 +37,5 @@ def sweeps() -> dict[str, Whole]:
             "dtypes": as_list(given["dtypes"]),
             "chips": every if given["chips"] == "all" else as_list(given["chips"]),
         }
-        found[name] = Whole(sweep, chips, dtypes)
+        found[name] = Whole(sweep, chips, dtypes, plain("calibrations.yaml"))
     return found

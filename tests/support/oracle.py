@@ -33,9 +33,10 @@ Conventions, where the model leaves a choice:
   the network is taken at the last one.
 - Efficiency of a resource: the sweep's, else the chip's own, else 1. It applies to rates, not to
   the latency of a hop.
-- A calibration gives ``t_estimate`` and nothing else: the overhead, plus the largest of the nominal
-  times (efficiency 1) over the fitted shares; a missing share is 1. Hops take their typical time,
-  over no share.
+- A calibration gives estimates and nothing else, from nominal times (efficiency 1). A chip's own
+  is the overhead, plus the largest of the times over the fitted shares; a missing share is 1. Hops
+  take their typical time, over no share. That of a software has further pieces, and a collective's
+  own numbers where it is one collective over the chip's first interconnect.
 - A resource without work takes no time: its critical is 1.
 - ``limit``: below ``critical``, the resource whose own critical is largest (never counts as
   infinite; among several that are never reached the one that takes longest as the size goes to
@@ -55,6 +56,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -362,6 +364,8 @@ class Setting:
     links: tuple[Link, ...]
     efficiency: Mapping[str, Fraction]
     calibration: Mapping[str, Fraction] | None = None
+    collective: Mapping[str, Fraction] | None = None
+    bands: Mapping[str, tuple[Fraction, Fraction]] = field(default_factory=dict)
     exact_flops: bool = False
     tile: Mapping[str, int] = field(default_factory=dict)
     two_levels: bool = False  # anywhere in the sweep
@@ -426,11 +430,7 @@ class Setting:
     def payloads(self, sizes: Mapping[str, int], chips: int) -> list[tuple[str, Fraction]]:
         """Return the collectives, with the bytes of what each is about, on one chip."""
         local = self.local(sizes, chips)
-
-        def held(operand: str) -> Fraction:
-            letters = self.operation.letters(operand)
-            return math.prod((local[d] for d in letters), start=self.bits[operand] / 8)
-
+        held = partial(self.held, local=local)
         how = self.sharding
         found = [("gather", held(how.gather))] if how.gather is not None else []
         found += [("scattered", held("x"))] if how.dispatch else []
@@ -499,17 +499,88 @@ class Setting:
         times = self.times(sizes, chips)
         return LABEL[next(r for r in RESOURCES if times[r] == max(times.values()))]
 
-    def estimate(self, sizes: Mapping[str, int], chips: int) -> Fraction | None:
-        """Return the calibrated time [s], None without a calibration."""
-        if self.calibration is None:
-            return None
+    def pieces(self, sizes: Mapping[str, int], chips: int) -> list[tuple[str, Fraction]]:
+        """Return the bound and the time of every piece of a calibration, in order [s].
+
+        A collective is a piece of its own for each protocol; `network` has the faster one.
+        """
+        assert self.calibration is not None
+        fit = self.calibration
         nominal = replace(self, efficiency=dict.fromkeys(RESOURCES, Fraction(1)))
-        terms = nominal.terms(sizes, chips)
-        fitted = [terms[r][0] / self.calibration[r] for r in ("math", "memory")]
-        if len(terms["network"]) > 1:
-            moved = terms["network"][: len(self.links)]
-            fitted += [max(moved) / self.calibration["network"], *self.waits(chips, typical=True)]
-        return max(fitted) + self.calibration["overhead_s"]
+        math_s = nominal.terms(self.in_whole_tiles(sizes, chips), chips)["math"][0]
+        memory_s = nominal.terms(sizes, chips)["memory"][0]
+        local = self.local(sizes, chips)
+        moved = [self.held(operand, local) / self.memory_rate for operand in ("x", "out")]
+        depth = math.prod((local[d] for d in self.operation.contracted), start=Fraction(1))
+        compute_s = math_s / fit["math"]
+        return [
+            ("compute", compute_s),
+            ("compute", compute_s + fit.get("sustained", 0) * (math_s - Fraction(1, 1000))),
+            ("memory", memory_s / fit["memory"]),
+            *(("network", time) for time in self.network_pieces(sizes, chips)),
+            (
+                "mixed",
+                fit.get("mixed_math", 0) * math_s
+                + fit.get("mixed_memory", 0) * memory_s
+                + fit.get("mixed_activations", 0) * sum(moved)
+                + fit.get("mixed_depth_s", 0) * depth,
+            ),
+        ]
+
+    def in_whole_tiles(self, sizes: Mapping[str, int], chips: int) -> dict[str, int]:
+        """Return sizes with the rows of every chip in whole tiles of a calibration."""
+        assert self.calibration is not None
+        row, tile = self.operation.dims[0], int(self.calibration.get("tile", 1))
+        if self.tile or tile == 1 or row not in self.operation.out:
+            return dict(sizes)
+        split = chips if row == self.sharding.split else 1
+        return {**sizes, row: math.ceil(Fraction(sizes[row], split * tile)) * split * tile}
+
+    def network_pieces(self, sizes: Mapping[str, int], chips: int) -> list[Fraction]:
+        """Return the calibrated times of the collectives, the largest of which counts [s]."""
+        assert self.calibration is not None
+        if not self.work(sizes, chips)["network"]:
+            return []
+        nominal = replace(self, efficiency=dict.fromkeys(RESOURCES, Fraction(1)))
+        moved = max(nominal.terms(sizes, chips)["network"][: len(self.links)])
+        if self.collective is None:
+            share = self.calibration.get("network", 1)
+            return [moved / share, *self.waits(chips, typical=True)]
+        return [min(self.protocols(moved, chips))]
+
+    def protocols(self, moved: Fraction, chips: int) -> list[Fraction]:
+        """Return the times of a fitted collective by both protocols [s]."""
+        assert self.collective is not None
+        fit = self.collective
+        passes = 2 if self.sharding.reduce == "all-reduce" else 1
+        fixed = fit["overhead_s"] + fit["hop_s"] * passes * (chips - 1)
+        return [
+            fixed + moved / fit["low_latency"],
+            fixed + fit["bulk_overhead_s"] + moved / fit["bulk"],
+        ]
+
+    def held(self, operand: str, local: Mapping[str, Fraction]) -> Fraction:
+        """Return the bytes of an operand on one chip."""
+        letters = self.operation.letters(operand)
+        return math.prod((local[d] for d in letters), start=self.bits[operand] / 8)
+
+    def estimate(self, sizes: Mapping[str, int], chips: int) -> dict[str, Any]:
+        """Return the calibrated time, its band and its bound; None without a calibration."""
+        if self.calibration is None:
+            return dict.fromkeys(ESTIMATES)
+        pieces = self.pieces(sizes, chips)
+        largest = max(time for _, time in pieces)
+        bound = next(name for name, time in pieces if time >= largest * (1 - NEARLY_TIED))
+        x_s = self.held("x", self.local(sizes, chips)) / self.memory_rate
+        passes = self.calibration.get("activation_passes", 0)
+        total = self.calibration["overhead_s"] + passes * x_s + largest
+        low, high = self.bands.get(bound, (None, None))
+        return {
+            "t_estimate_s": total,
+            "t_estimate_p10_s": None if low is None else low * total,
+            "t_estimate_p90_s": None if high is None else high * total,
+            "estimate_bound": bound,
+        }
 
     def of_levels(self, sizes: Mapping[str, int], chips: int) -> dict[str, Fraction]:
         """Return the bytes of both levels, if the sweep has two."""
@@ -533,7 +604,7 @@ class Setting:
             "t_network_s": times["network"],
             "t_lower_s": lower,
             "t_upper_s": sum(times.values(), start=Fraction(0)),
-            "t_estimate_s": self.estimate(sizes, chips),
+            **self.estimate(sizes, chips),
             "memory_intensity": work["math"] / work["memory"],
             "network_intensity": work["math"] / work["network"] if work["network"] else None,
             "attained_flops_per_s": work["math"] / lower,
@@ -564,6 +635,7 @@ class Row:
 class Case(NamedTuple):
     """What a sweep combines on one chip, without sizes."""
 
+    chip: str
     memory: str
     dtypes: Mapping[str, str]
     formats: Mapping[str, Any]
@@ -590,11 +662,46 @@ def link_of(name: str, entry: Mapping[str, Any]) -> Link:
     )
 
 
+def fitted(
+    softwares: Sequence[str], sweep: Mapping[str, Any], case: Case, fits: Fits
+) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
+    """Return the fit of the matmul, and of its collective, of the first software that has one."""
+    if sweep.get("unit", default_unit(sweep)) != "matrix" or case.memory != "hbm":
+        return None, None
+    how = case.sharding
+    kinds = [
+        *(["all-gather"] if how.gather is not None else []),
+        *(["all-to-all"] * (bool(how.dispatch) + bool(how.combine))),
+        *([how.reduce] if how.reduce else []),
+    ]
+
+    def first(kind: str, name: str) -> Mapping[str, Any] | None:
+        entries = (fits.get(kind, {}).get(f"{case.chip}/{each}", {}) for each in softwares)
+        return next((entry[name] for entry in entries if name in entry), None)
+
+    matmul = first("calibrations", case.dtypes["compute"])
+    return matmul, first("collectives", kinds[0]) if len(kinds) == 1 else None
+
+
+def numbers_of(entry: Mapping[str, Any] | None) -> dict[str, Fraction] | None:
+    """Return the numbers of a fit."""
+    if entry is None:
+        return None
+    about = ("bands", "held", "fitted", "held_out", "source", "date")
+    return {name: exact(number) for name, number in entry.items() if name not in about}
+
+
+def bands_of(entry: Mapping[str, Any] | None) -> dict[str, tuple[Fraction, Fraction]]:
+    """Return the bands of a fit, by bound."""
+    bands = (entry or {}).get("bands", {})
+    return {bound: (exact(low), exact(high)) for bound, (low, high) in bands.items()}
+
+
 def setting_of(
-    sweep: Mapping[str, Any], chip: Mapping[str, Any], case: Case
+    sweep: Mapping[str, Any], chip: Mapping[str, Any], case: Case, fits: Fits | None = None
 ) -> tuple[Setting | None, str | None, str | None]:
     """Return the setting, or None and why there is none; and the name of the network."""
-    memory, dtypes, formats, sharding, axes, route = case
+    _, memory, dtypes, formats, sharding, axes, route = case
     networks = chip.get("networks") or {}
     names = route or list(networks)[:1]
     peak = chip["units"].get(sweep.get("unit", default_unit(sweep)), {}).get(dtypes["compute"])
@@ -611,7 +718,13 @@ def setting_of(
     reason = "axes" if scattered and len(axes) > 1 else why_not_joined(links, axes)
     if reason is not None:
         return None, reason, network
-    calibration = (chip.get("calibration") or {}).get(dtypes["compute"])
+    own = (chip.get("calibration") or {}).get(dtypes["compute"])
+    calibration = own and {"overhead_s": 0, **dict.fromkeys(RESOURCES, 1), **own}
+    collective = None
+    if softwares := as_list(sweep.get("calibration") or []):
+        calibration, collective = fitted(softwares, sweep, case, fits or {})
+        if names != list(networks)[:1]:
+            collective = None
     efficiency = (chip.get("efficiency") or {}) | (sweep.get("efficiency") or {})
     setting = Setting(
         operation=operation_of(sweep["operation"]),
@@ -622,12 +735,9 @@ def setting_of(
         capacity=exact(level["capacity_bytes"]) if "capacity_bytes" in level else None,
         links=links,
         efficiency={r: exact(efficiency.get(r, 1)) for r in RESOURCES},
-        calibration=None
-        if calibration is None
-        else {
-            "overhead_s": exact(calibration.get("overhead_s", 0)),
-            **{r: exact(calibration.get(r, 1)) for r in RESOURCES},
-        },
+        calibration=numbers_of(calibration),
+        collective=numbers_of(collective),
+        bands={**bands_of(calibration), **bands_of(collective)},
         exact_flops=exactly(sweep),
         tile={d: whole(size) for d, size in (sweep.get("tile") or {}).items()},
         two_levels=any(len(names or []) > 1 for names in routes(sweep)),
@@ -635,6 +745,14 @@ def setting_of(
     )
     return setting, None, network
 
+
+Fits = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""Files of calibrations: by kind, by chip and software, and by compute dtype or collective."""
+
+ESTIMATES = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s", "estimate_bound")
+
+NEARLY_TIED = Fraction(1, 10**13)
+"""Pieces that differ by a smaller share count as tied."""
 
 PLAIN_LINK = Link("plain", Fraction(1), 1, "switch", None, None, Fraction(0), Fraction(0))
 
@@ -742,7 +860,10 @@ def splits(sweep: Mapping[str, Any]) -> list[tuple[Sharding, tuple[int, ...]]]:
 
 
 def rows(
-    sweep: Mapping[str, Any], chips: Mapping[str, Any], dtypes: Mapping[str, Any]
+    sweep: Mapping[str, Any],
+    chips: Mapping[str, Any],
+    dtypes: Mapping[str, Any],
+    fits: Fits | None = None,
 ) -> Iterator[Row]:
     """Yield every requested row in order, including unsupported ones."""
     operation = operation_of(sweep["operation"])
@@ -759,8 +880,8 @@ def rows(
                 for sharding, axes in splits(sweep):
                     if missing and alone and axes == (1,):
                         continue
-                    case = Case(memory, combination, dtypes["formats"], sharding, axes, route)
-                    setting, reason, network = setting_of(sweep, resolved[chip], case)
+                    case = Case(chip, memory, combination, dtypes["formats"], sharding, axes, route)
+                    setting, reason, network = setting_of(sweep, resolved[chip], case, fits)
                     keys = {
                         "operation": operation.name,
                         "chip": chip,
@@ -852,6 +973,7 @@ def thresholds_along(
         tends_to = (far["math"] - near["math"]) / growth if growth else None
     outcome = "never" if never else "always" if critical == 1 else "found"
     return {
+        "critical_estimate": first_estimated(setting, axis, sizes, chips),
         "outcome": "beyond-2^62" if not never and stored_size(critical) is None else outcome,
         "critical": stored_size(critical),
         "critical_exact": None if never else max(real.values()),
@@ -860,6 +982,43 @@ def thresholds_along(
         "limit": limit,
         "limit_intensity": tends_to,
     }
+
+
+def first_estimated(
+    setting: Setting, axis: str, sizes: Mapping[str, int], chips: int
+) -> int | None:
+    """Return the first size at which a compute piece is the largest, and below 2^62.
+
+    The sizes at which it is so begin at 1, or at a crossing of two pieces: those are tried. Within
+    steps of whole tiles, pieces are affine in the step.
+    """
+    if setting.calibration is None or setting.tile:
+        return None
+    probe = {**sizes, axis: 1}
+    step = setting.in_whole_tiles(probe, chips)[axis] if axis == setting.operation.dims[0] else 1
+
+    def times(number: int) -> list[tuple[str, Fraction]]:
+        at = {**sizes, axis: (number - 1) * step + 1}
+        lines = [piece for piece in setting.pieces(at, chips) if piece[0] != "network"]
+        nominal = replace(setting, efficiency=dict.fromkeys(RESOURCES, Fraction(1)))
+        terms = nominal.terms(at, chips)["network"]
+        if setting.collective is None or len(terms) == 1:
+            return [*lines, *(("network", time) for time in setting.network_pieces(at, chips))]
+        return [*lines, *(("network", time) for time in setting.protocols(terms[0], chips))]
+
+    def compute_bound(number: int) -> bool:
+        at = {**sizes, axis: (number - 1) * step + 1}
+        pieces = setting.pieces(at, chips)
+        return max(pieces, key=lambda piece: piece[1])[0] == "compute"
+
+    tried = {1}
+    for (name, one), (_, two) in zip(times(1), times(2), strict=True):
+        for (other, first), (_, second) in zip(times(1), times(2), strict=True):
+            if (name == "compute") != (other == "compute") and two - one != second - first:
+                crossing = 1 + (first - one) / ((two - one) - (second - first))
+                tried |= {max(math.ceil(crossing), 1), max(math.floor(crossing) + 1, 1)}
+    found = min((number for number in tried if compute_bound(number)), default=None)
+    return None if found is None else stored_size((found - 1) * step + 1)
 
 
 def stored_size(size: int | None) -> int | None:
@@ -1025,11 +1184,14 @@ NO_SIZE = dict.fromkeys(("critical", "critical_memory", "critical_network", "lim
 
 
 def thresholds(
-    sweep: Mapping[str, Any], chips: Mapping[str, Any], dtypes: Mapping[str, Any]
+    sweep: Mapping[str, Any],
+    chips: Mapping[str, Any],
+    dtypes: Mapping[str, Any],
+    fits: Fits | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yield the thresholds of a sweep: for each axis, a row for each supported combination."""
     operation = operation_of(sweep["operation"])
-    supported = [row for row in rows(sweep, chips, dtypes) if row.setting is not None]
+    supported = [row for row in rows(sweep, chips, dtypes, fits) if row.setting is not None]
     for axis, share in product(sweep["thresholds"], as_list(sweep.get("shares", [1]))):
         seen = set()
         for row in supported:
@@ -1048,5 +1210,6 @@ def thresholds(
             elif axis == "shards":
                 yield {**keys, **most_chips(setting, row.sizes)}
             else:
-                yield {**keys, **thresholds_along(setting, axis, row.sizes, row.keys["shards"])}
+                solved = thresholds_along(setting, axis, row.sizes, row.keys["shards"])
+                yield {**keys, **solved, **({"critical_estimate": None} if share != 1 else {})}
     assert set(sweep["thresholds"]) <= {*operation.dims, "shards", *RATES}

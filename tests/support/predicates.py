@@ -61,7 +61,7 @@ def check_table(frame: pl.DataFrame, sweep: Sweep) -> None:
     )
     for row in nulls.iter_rows(named=True):
         chip, memory, dtypes = row["chip"], row["memory"], row["dtypes"]
-        calibrated = sweep.combinations[dtypes].compute in (sweep.chips[chip].calibration or {})
+        calibrated = is_calibrated(sweep, chip, memory, sweep.combinations[dtypes].compute)
         there = {
             "t_estimate_s": calibrated,
             "fits": levels[chip][memory].capacity_bytes is not None,
@@ -73,6 +73,16 @@ def check_table(frame: pl.DataFrame, sweep: Sweep) -> None:
             assert frame.filter(
                 pl.col(f"{name}_intensity").is_null() != (pl.col(f"{name}_bytes") == 0)
             ).is_empty(), name
+
+
+def is_calibrated(sweep: Sweep, chip: str, memory: str, compute: str) -> bool:
+    """Say whether rows have estimates."""
+    softwares = sweep.config.calibration
+    if softwares is None:
+        return compute in (sweep.chips[chip].calibration or {})
+    fits = sweep.calibrations.calibrations
+    known = any(compute in fits.get(f"{chip}/{software}", {}) for software in softwares)
+    return known and memory == "hbm" and sweep.unit == "matrix"
 
 
 def check_steps(frame: pl.DataFrame, columns: Sequence[Column]) -> None:

@@ -27,7 +27,40 @@ BLOCK = [{"name": "m-up", "D": 4096, "F": 14336}, {"name": "m-down", "D": 14336,
 SPLITS = ["batch", "batch/gather-w", "column", "column/gather-x", "contracting/all-reduce"]
 TWINS = {name: {"base": "h100-sxm", "source": "a test"} for name in ("one", "two")}
 
+MODELS = {
+    "grid": {"B": {"from": 1, "to": 1024, "factor": 4}, "S": [1024, 10**7]},
+    "splits": [{"tp": 1}, {"tp": 8}, {"tp": 2, "dp": 4}, {"dp": 8, "ep": 8}],
+    "dtypes": ["bf16", "fp8"],
+}
+
 CONFIGS: dict[str, dict[str, Any]] = {
+    "whole models": {
+        "model-sweeps": {
+            "s": {
+                **MODELS,
+                "models": ["llama-3.1-70b", "deepseek-v3", "llama-3.1-8b"],
+                "chips": ["h100-sxm", "mi300x", "tpu-v5e"],
+            },
+        }
+    },
+    "one chip of whole models": {
+        "model-sweeps": {
+            "s": {**MODELS, "models": ["llama-3.1-8b", "llama-3.1-70b"], "chips": ["mi300x"]},
+            "slow": {
+                **MODELS,
+                "models": "llama-3.1-70b",
+                "chips": ["mi300x"],
+                "splits": [{"tp": 1}],
+            },
+        },
+        "charts": [
+            {"chart": chart, "sweep": s} for chart in ("pareto", "capacity") for s in ("s", "slow")
+        ],
+    },
+    "ties of whole models": {
+        "model-sweeps": {"s": {**MODELS, "models": ["llama-3.1-8b"], "chips": list(TWINS)}},
+        "chips": TWINS,
+    },
     "one chip": {
         "sweeps": {
             "s": {

@@ -18,13 +18,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import oracle
 import polars as pl
-from comparison import EXACT_INTEGER, KEYS, ROW_TOLERANCE
+from comparison import EXACT_INTEGER, KEYS, ROW_TOLERANCE, same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 Level = tuple[str, str, list[str] | None]  # chip, memory level, networks
 Ints = Any  # an array of Python's whole numbers
+
+MOST_ESTIMATES = 60
+"""Rows of a combination whose estimates are checked [1]."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +55,17 @@ class Whole:
         sweep: Its config.
         chips: Chip entries by id, not yet resolved.
         dtypes: The dtype catalogue.
+        fits: Files of calibrations.
     """
 
     def __init__(
-        self, sweep: Mapping[str, Any], chips: Mapping[str, Any], dtypes: Mapping[str, Any]
+        self,
+        sweep: Mapping[str, Any],
+        chips: Mapping[str, Any],
+        dtypes: Mapping[str, Any],
+        fits: oracle.Fits | None = None,
     ) -> None:
-        self.sweep, self.dtypes = sweep, dtypes
+        self.sweep, self.dtypes, self.fits = sweep, dtypes, fits
         self.chips = oracle.resolve_chips(
             {name: chips[name] for name in chain_of(chips, sweep["chips"])}
         )
@@ -79,8 +87,8 @@ class Whole:
         """Return the setting of rows, None if the chip does not support them, and the network."""
         chip, memory, route = level
         combination = oracle.combination_of(spec, self.dtypes["combinations"])[1]
-        case = oracle.Case(memory, combination, self.dtypes["formats"], sharding, axes, route)
-        setting, _, network = oracle.setting_of(self.sweep, self.chips[chip], case)
+        case = oracle.Case(chip, memory, combination, self.dtypes["formats"], sharding, axes, route)
+        setting, _, network = oracle.setting_of(self.sweep, self.chips[chip], case, self.fits)
         return setting, network
 
     def levels(self) -> Iterator[Level]:
@@ -187,8 +195,23 @@ class Whole:
                 assert not wrong.any(), difference(
                     name, found, truth, wrong, (chip, memory, dtypes, sharding.name, count)
                 )
+            self.check_estimates(found, setting, count)
             check_whole(found, works)
         return frame.height * frame.width
+
+    def check_estimates(
+        self, found: Mapping[str, Any], setting: oracle.Setting, count: int
+    ) -> None:
+        """Check the estimates of some rows of a combination, drawn at random."""
+        every = range(len(self.points))
+        for index in random.sample(every, min(len(every), MOST_ESTIMATES)):
+            _, sizes = self.points[index]
+            for name, truth in setting.estimate(sizes, count).items():
+                value = found[name][index]
+                right = value == truth if name == "estimate_bound" else same(value, truth)
+                assert right, (name, value, truth, sizes, setting)
+        if setting.calibration is None:
+            assert all(value is None for name in oracle.ESTIMATES for value in found[name])
 
     def works_of(self, dtypes: str, sharding: str, count: int, setting: oracle.Setting) -> Works:
         """Return the works of a combination, computed once for all chips."""
@@ -229,15 +252,10 @@ def column_of(series: pl.Series) -> Any:  # noqa: ANN401, an array of numbers, o
     return array
 
 
-def exact_times(
-    works: Works, setting: oracle.Setting, *, calibrated: bool = False
-) -> tuple[dict[str, Ints], int]:
+def exact_times(works: Works, setting: oracle.Setting) -> tuple[dict[str, Ints], int]:
     """Return the time of every resource as whole numbers of ticks, and the ticks per second."""
     share, moved = setting.efficiency, bool(works.work["network"].any())
-    waits = setting.waits(works.shards, typical=calibrated) if moved else []
-    if calibrated:
-        assert setting.calibration is not None
-        share = setting.calibration
+    waits = setting.waits(works.shards) if moved else []
     per_s = {"math": setting.peak, "memory": setting.memory_rate}
     shares = {name: share[name] for name in per_s}
     if moved:
@@ -251,17 +269,6 @@ def exact_times(
     none = works.work["network"] * 0
     latest = reduce(np.maximum, [none, *network, *(none + int(wait * second) for wait in waits)])
     return {**ticks, "network": latest}, second
-
-
-def exact_estimate(works: Works, setting: oracle.Setting) -> Any:  # noqa: ANN401, an array, or None without a calibration
-    """Return the calibrated times."""
-    if setting.calibration is None:
-        return None
-    times, second = exact_times(works, setting, calibrated=True)
-    overhead = setting.calibration["overhead_s"]
-    return (
-        reduce(np.maximum, times.values()) * overhead.denominator + overhead.numerator * second
-    ) / (second * overhead.denominator)
 
 
 def exact_columns(works: Works, setting: oracle.Setting) -> dict[str, Any]:
@@ -296,7 +303,6 @@ def exact_columns(works: Works, setting: oracle.Setting) -> dict[str, Any]:
         **{f"t_{name}_s": time / second for name, time in times.items()},
         "t_lower_s": lower / second,
         "t_upper_s": reduce(np.add, times.values()) / second,
-        "t_estimate_s": exact_estimate(works, setting),
         "memory_intensity": flops * works.over["memory"] / (memory * works.over["math"]),
         "network_intensity": flops * works.over["network"] / (network * works.over["math"])
         if network.all()

@@ -116,6 +116,9 @@ class Critical:
         roots = [root(line) * step for line in every]
         if never or not close(row["critical_exact"], max(*roots, Fraction(0))):
             wrong += ["critical_exact"] if not never or row["critical_exact"] is not None else []
+        estimated = oracle.first_estimated(setting, axis, sizes, row["shards"])
+        if row["critical_estimate"] != (estimated if row["share"] == 1 else None):
+            wrong.append(f"critical_estimate, which is {estimated}")
         limit = self._limit(ahead, works, never, row["critical"])
         if row["limit"] != limit:
             wrong.append(f"limit, which is {limit}")

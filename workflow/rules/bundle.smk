@@ -4,10 +4,11 @@ from rooflines.site.digest import bundle_digest
 
 
 rule bundle:
-    """A static site of all charts, thresholds and chips; index.html opens without a server."""
+    """A static site of charts, thresholds, models and chips; index.html opens without a server."""
     input:
         charts=expand("<results>/charts/{family}", family=plan.chart_families()),
         thresholds="<results>/thresholds.parquet",
+        models=expand("<results>/{file}", file=plan.published_models()),
     output:
         site=report(
             directory("<results>/bundle"),

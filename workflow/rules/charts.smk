@@ -29,11 +29,10 @@ rule charts:
         digest="<results>/.made/charts/{family}.sha256",
         index=ancient("<results>/tables/index.csv"),
         tables=ancient(
-            lambda wildcards: expand(
-                "<results>/tables/{part}.parquet", part=plan.family_parts(wildcards)
-            )
+            lambda wildcards: expand("<results>/{part}", part=plan.family_parts(wildcards))
         ),
         thresholds=ancient("<results>/thresholds.parquet"),
+        model_thresholds=ancient(expand("<results>/{file}", file=plan.model_thresholds())),
     output:
         folder=report(
             directory("<results>/charts/{family}"),

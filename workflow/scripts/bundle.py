@@ -12,6 +12,11 @@ from rooflines.results.records import recording
 from rooflines.run.log import job_log
 from rooflines.site.site import write_bundle
 
-inputs = [*snakemake.input.charts, snakemake.input.thresholds]
+inputs = [*snakemake.input.charts, snakemake.input.thresholds, *snakemake.input.models]
 with job_log(snakemake.log[0]), recording(spec=snakemake.params.code, inputs=inputs):
-    write_bundle(snakemake.output.site, snakemake.input.charts, snakemake.input.thresholds)
+    write_bundle(
+        snakemake.output.site,
+        snakemake.input.charts,
+        snakemake.input.thresholds,
+        snakemake.input.models,
+    )

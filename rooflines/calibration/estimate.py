@@ -1,0 +1,159 @@
+"""The estimate of a workload on a chip: pieces of a calibration as polynomials of the sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from rooflines.calibration.collectives import protocols, ring_steps
+from rooflines.calibration.form import Affine, common, pieces
+from rooflines.calibration.quantities import polynomials
+from rooflines.model.resources import MATH, RESOURCES, network_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from rooflines.calibration.collectives import CollectiveNumbers
+    from rooflines.calibration.form import Numbers
+    from rooflines.calibration.quantities import Polynomial
+    from rooflines.model.costs import Workload
+    from rooflines.model.target import Target
+
+__all__ = ["Estimate", "Fit", "Piece", "Sum", "estimate_of"]
+
+Band = tuple[float, float]
+"""The p10 and p90 of measured over estimated time [1]."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a calibration says of a workload on a chip.
+
+    Attributes:
+        numbers: Of the matmul; `network` counts where there is no `collective`.
+        collective: Of the collective, if the workload has one over one interconnect; None: it has
+            not, or it is not fitted.
+        bands: By bound of the estimate; a bound without a band is left out.
+    """
+
+    numbers: Numbers
+    collective: CollectiveNumbers | None = None
+    bands: Mapping[str, Band] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A sum of products of sizes [s].
+
+    Attributes:
+        plain: By the sizes.
+        counted: By what the unit computes: rows in whole spans, or the tiles of a workload.
+    """
+
+    plain: Polynomial
+    counted: Polynomial
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of an estimate: the least of a few sums.
+
+    Attributes:
+        bound: What limits the workload where the piece is the largest.
+        least: The sums.
+    """
+
+    bound: str
+    least: tuple[Sum, ...]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The estimate of a workload: what is common, plus the largest piece.
+
+    Attributes:
+        common: What is added to the largest piece.
+        pieces: In order: the earlier one wins a tie.
+        row: The dimension that is computed in whole spans; None: all count by their size.
+        span: Elements of that dimension that are computed together, over all chips [1].
+        bands: As `Fit.bands`.
+    """
+
+    common: Sum
+    pieces: tuple[Piece, ...]
+    row: str | None
+    span: int
+    bands: Mapping[str, Band]
+
+
+def estimate_of(fit: Fit, workload: Workload, target: Target) -> Estimate:
+    """The estimate of a workload on a target.
+
+    The rows of a fitted tile are the first dimension, if the result has it. The tiles of a
+    workload, if there are any, take its place.
+
+    Args:
+        fit: Exact numbers.
+        workload: The workload.
+        target: Its efficiencies, a what-if, are not applied.
+    """
+    of = polynomials(workload, target)
+    row = workload.op.dims[0]
+    tiled = fit.numbers.tile > 1 and row in workload.op.out and not workload.tile
+    names: Collection[str] = (MATH.name,) if tiled else ()
+    if workload.tile:
+        names = [resource.name for resource in RESOURCES[:2]]
+    found: list[Piece] = []
+    for piece in pieces(fit.numbers):
+        network = piece.bound == "network"
+        found.extend(
+            Piece(piece.bound, tuple(_sum(each, of, names) for each in least))
+            for least in (_network(fit, workload, target) if network else [(piece,)])
+        )
+    return Estimate(
+        _sum(common(fit.numbers), of, names),
+        tuple(found),
+        row if tiled else None,
+        fit.numbers.tile * workload.share(row) if tiled else 1,
+        fit.bands,
+    )
+
+
+def _network(fit: Fit, workload: Workload, target: Target) -> list[tuple[Affine, ...]]:
+    """The pieces of the collectives: the least of each tuple counts.
+
+    Without fitted numbers it is the nominal time over the fitted share, and at least the typical
+    time of all hops.
+    """
+    route, transfers = target.route, workload.sharding.transfers
+    if route is None or not transfers:
+        return []
+    if fit.collective:
+        waits = fit.collective.hop_s * ring_steps(route, transfers[0][1])
+        return [
+            tuple(
+                replace(each, constant_s=each.constant_s + waits)
+                for each in protocols(fit.collective)
+            )
+        ]
+    found: list[tuple[Affine, ...]] = [
+        (Affine("network", {"network": 1 / Fraction(fit.numbers.network)}),)
+    ]
+    typical = network_rate(target, typical=True)
+    if typical and typical.latency_s:
+        found.append((Affine("network", {}, typical.latency_s),))
+    return found
+
+
+def _sum(affine: Affine, of: Mapping[str, Polynomial], names: Collection[str]) -> Sum:
+    """A piece by the sizes; the named quantities are counted."""
+    plain: dict[tuple[str, ...], Fraction] = {}
+    counted: dict[tuple[str, ...], Fraction] = {}
+    for name, factor in affine.per.items():
+        terms = counted if name in names else plain
+        for dims, coefficient in of.get(name, {}).items() if factor else ():
+            terms[dims] = terms.get(dims, Fraction(0)) + Fraction(factor) * coefficient
+    if affine.constant_s:
+        plain[()] = plain.get((), Fraction(0)) + Fraction(affine.constant_s)
+    return Sum(plain, counted)

@@ -1,0 +1,325 @@
+"""Latency against throughput of decoding: batches and splits as points, a Pareto front a chip."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.text import seconds, significant
+from rooflines.charts.chart import ModelChart, Need
+from rooflines.charts.comparing import EVERY, at_right_edge, highlight
+from rooflines.charts.frames import first_shown, highest, lowest
+from rooflines.charts.kit.drawing import (
+    SHORT_LABEL,
+    Choice,
+    assemble,
+    chosen,
+    data,
+    haloed,
+    palette_of,
+    placed_text,
+    starting,
+    ticks_between,
+)
+from rooflines.charts.kit.lazy import alt, pl
+from rooflines.charts.kit.place import Place, Plane, end_places, placed
+from rooflines.charts.kit.text import chip_label, shorten
+from rooflines.charts.kit.themes import Margins
+from rooflines.charts.needs import KNOWN_CAPACITY, NO_REQUESTS, check_needs
+from rooflines.models.shape import DECODE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflines.charts.results import ModelSelection
+
+__all__ = ["pareto", "pareto_frame"]
+
+MARGINS = Margins(left=4.6, right=12.5)
+NAME_ROOM = 11.6
+
+TARGET_S = 0.02
+"""The time per token that titles compare chips at: 50 tokens per second for every user [s]."""
+
+MS = 1e3
+"""Milliseconds of a second."""
+
+ROOM = 1.3
+"""The factor by which axes go beyond the values [1]."""
+
+BEYOND = 3.0
+"""The factor by which times of what does not fit may exceed those of what fits [1]."""
+
+DIGITS = 4
+"""Significant digits of the points [1]."""
+
+EQUAL_DIGITS = 12
+"""Throughputs that agree to this many digits are a tie."""
+
+CASE = ("model", "dtypes", "S")
+"""What a reader chooses, besides the chip."""
+
+KEYS = ("model", "routing", "chip", "vendor", "dtypes", "S", "split", "chips")
+
+READ = ("t_lower_s", "tokens_per_s_per_chip", "fits", "max_B")
+
+POINT = ("B", "ms", "rate", "state")
+"""Columns of a point; the others are those of a chip and split."""
+
+OUTSIDE, INSIDE, FRONT = 0, 1, 2
+"""States of a point: it does not fit, it fits, it is on the front."""
+
+
+def pareto_frame(
+    of: ModelSelection, models: Sequence[str] = (), contexts: Sequence[int] = ()
+) -> pl.DataFrame:
+    """Time per output token and throughput of every batch and split.
+
+    Args:
+        of: The chips and dtypes, from `Results.of_models`, of a sweep with decode steps.
+        models: Some of the sweep's models; all by default.
+        contexts: Some of its contexts S [1]; all by default.
+
+    Returns:
+        `model`, `routing` (null for a dense model), `chip`, `vendor`, `dtypes`, `S` [1], `split`,
+        `chips` [1], `B` [1], `t_lower_s` [s], `tokens_per_s_per_chip` [1/s], `fits`, `max_B`
+        [1], and `front`: whether it fits, and no other case of the chip that fits is at
+        least as fast with at least as much throughput; the first of equal ones.
+    """
+    check_needs(CHART, of.sweep, "model-sweeps")
+    routing = {
+        name: None if model.shape.moe is None else of.sweep.config.routing
+        for name, model in of.sweep.models.items()
+    }
+    rows = of.rows(models, contexts).filter(phase=DECODE)
+    rows = rows.with_columns(
+        routing=pl.col("model").replace_strict(routing, return_dtype=pl.String)
+    )
+    frame = rows.select(*KEYS, "B", *READ).collect().with_row_index("order")
+    rate = pl.col("tokens_per_s_per_chip")
+    faster = pl.when("fits").then(rate).cum_max().forward_fill().shift().over("chip", *CASE)
+    return (
+        frame.sort("t_lower_s", rate, descending=[False, True], maintain_order=True)
+        .with_columns(front=pl.col("fits") & (faster.is_null() | (rate > faster)))
+        .sort("order")
+        .drop("order")
+    )
+
+
+def pareto(
+    frame: pl.DataFrame,
+    *,
+    first: Mapping[str, Any] | None = None,
+    title: str | None = None,
+    palette: Mapping[str, str] | None = None,
+) -> alt.LayerChart:
+    """Throughput per chip over the time per output token, with the Pareto front of every chip.
+
+    Args:
+        frame: From `pareto_frame`: times [s] and throughputs [1/s].
+        first: The initial choices by parameter; the first of the frame by default.
+        title: Replaces the finding.
+        palette: Chips with their vendors, if several charts share colours.
+
+    Returns:
+        A chart with the parameters `model`, `dtypes`, `S`, and `chip` for the one to highlight.
+    """
+    points = frame.with_columns(
+        ms=(pl.col("t_lower_s") * MS).round_sig_figs(DIGITS),
+        rate=pl.col("tokens_per_s_per_chip").round_sig_figs(DIGITS),
+        state=pl.col("fits").cast(pl.Int64) + pl.col("front").cast(pl.Int64),
+    )
+    chips, models, combinations, contexts = (
+        frame[name].unique(maintain_order=True).to_list() for name in ("chip", *CASE)
+    )
+    ends, spans, findings = [], {}, {}
+    for key, case in points.group_by(CASE, maintain_order=True):
+        plane = _plane(case)
+        ends.append(_ends(case, plane))
+        name = "|".join(map(str, key))
+        spans[name] = _span(plane)
+        for chip in (EVERY, *chips):
+            findings[f"{chip}|{name}"] = _finding(case, title)
+    now = "spans[model + '|' + dtypes + '|' + S]"
+    empty = "{x: [1, 10], y: [1, 10], across: [], up: [], target: null, late: false}"
+    choices = [
+        Choice("chip", [EVERY, *chips]),
+        Choice("model", models, "Model"),
+        Choice("dtypes", combinations),
+        Choice("S", contexts, "Context"),
+    ]
+    return assemble(
+        _layers(points, pl.concat(ends), palette_of(frame, palette)),
+        findings,
+        starting(choices, first),
+        MARGINS,
+        [alt.param(name="spans", value=spans), alt.param(name="span", expr=f"{now} || {empty}")],
+    )
+
+
+def _plane(case: pl.DataFrame) -> Plane:
+    """The axes of one choice; times go on somewhat beyond those that fit."""
+    left, right = lowest(case, "ms"), highest(case, "ms")
+    if case["fits"].any():
+        right = min(right, highest(case.filter("fits"), "ms") * BEYOND)
+    bottom, top = lowest(case, "rate"), highest(case, "rate")
+    return Plane((left / ROOM, right * ROOM), (bottom / ROOM, top * ROOM))
+
+
+def _span(plane: Plane) -> dict[str, Any]:
+    """The axes of one choice, and the target where it is on them."""
+    left, right = plane.x
+    target = TARGET_S * MS
+    return {
+        "x": plane.x,
+        "y": plane.y,
+        "across": ticks_between(*plane.x),
+        "up": ticks_between(*plane.y),
+        "target": target if left < target < right else None,
+        "late": target**2 > left * right,
+    }
+
+
+def _grouped(points: pl.DataFrame) -> pl.DataFrame:
+    """A row for each chip and split, with its points as lists: a tenth of the bytes."""
+    keys = ("model", "chip", "dtypes", "S", "split", "chips", "max_B")
+    return points.group_by(keys, maintain_order=True).agg(POINT)
+
+
+def _layers(points: pl.DataFrame, ends: pl.DataFrame, colors: alt.Scale) -> list[alt.Chart]:
+    """Points, fronts, the target, and names at the right edge."""
+    now = chosen(*CASE)
+    across = alt.Axis(
+        values=alt.expr("span.across"),
+        labelExpr="format(datum.value, ',~g')",
+        title="Time per output token (ms)",
+    )
+    up = alt.Axis(
+        values=alt.expr("span.up"), labelExpr=SHORT_LABEL, title="Tokens per second and chip"
+    )
+    x = alt.X("ms:Q", axis=across, scale=_scale("span.x"))
+    y = alt.Y("rate:Q", axis=up, scale=_scale("span.y"))
+    tooltip = [
+        *(alt.Tooltip(f"{name}:N") for name in ("chip", "split")),
+        alt.Tooltip("chips:Q", format=",d"),
+        alt.Tooltip("B:Q", format=",d"),
+        alt.Tooltip("ms:Q", title="ms per token", format=",.5~g"),
+        alt.Tooltip("rate:Q", title="tokens/s per chip", format=",.5~g"),
+        alt.Tooltip("fits:N"),
+        alt.Tooltip("max_B:Q", title="largest B that fits", format=",d"),
+    ]
+    color = alt.Color("chip:N", legend=None, scale=colors)
+    base = (
+        alt.Chart(data(_grouped(points)))
+        .transform_filter(now)
+        .transform_flatten(list(POINT))
+        .transform_calculate(fits=f"datum.state != {OUTSIDE}")
+        .encode(x=x, y=y, tooltip=tooltip)
+    )
+    target = alt.Chart(pl.DataFrame({"text": [f"{seconds(TARGET_S)} a token"]}))
+    target = target.transform_filter("isValid(span.target)").transform_calculate(ms="span.target")
+    shown = {"color": color, "opacity": highlight()}
+    small = alt.expr("em * em * 0.16")
+    front = base.transform_filter(f"datum.state == {FRONT}").encode(**shown)
+    return [
+        target.mark_rule(style="rule").encode(x=x),
+        base.transform_filter(f"datum.state == {OUTSIDE}").mark_point(
+            style="context", filled=False, size=small, opacity=0.7, clip=True
+        ),
+        base.transform_filter(f"datum.state == {INSIDE}")
+        .mark_point(style="dot", filled=True, size=small, strokeWidth=0)
+        .encode(**shown),
+        front.mark_line(style="curve").encode(order="ms:Q"),
+        front.mark_point(style="dot", filled=True),
+        *haloed(
+            target.encode(x=x, text="text:N"),
+            "note",
+            align=alt.expr("span.late ? 'right' : 'left'"),
+            dx=alt.expr("em * (span.late ? -0.5 : 0.5)"),
+            y=alt.expr("height - em"),
+        ),
+        *placed_text(ends, "value", now, halo=False, clip=False, x=at_right_edge(), y=y, **shown),
+    ]
+
+
+def _scale(ends: str) -> alt.Scale:
+    """A logarithmic scale whose ends follow the reader's choice."""
+    low, high = alt.expr(f"{ends}[0]"), alt.expr(f"{ends}[1]")
+    return alt.Scale(type="log", domainMin=low, domainMax=high, nice=False)
+
+
+def _ends(case: pl.DataFrame, plane: Plane) -> pl.DataFrame:
+    """Names of the chips, with the largest throughput of each that fits."""
+    best = (
+        case.filter("front")
+        .group_by("chip", *CASE, maintain_order=True)
+        .agg(pl.col("rate", "tokens_per_s_per_chip").max())
+        .sort("rate", descending=True, maintain_order=True)
+    )
+
+    def places(plot: tuple[float, float]) -> list[Place | None]:
+        heights = [plane.at(plot, plane.x[1], rate)[1] for rate in best["rate"]]
+        return end_places(heights, plot[1])
+
+    text = [
+        shorten(f"{chip_label(chip)} · {significant(rate)}/s", NAME_ROOM, bold=True, tail=True)
+        for chip, rate in best.select("chip", "tokens_per_s_per_chip").iter_rows()
+    ]
+    return best.with_columns(text=pl.Series(text, dtype=pl.String)).hstack(placed(MARGINS, places))
+
+
+def _finding(case: pl.DataFrame, title: str | None) -> tuple[str, str]:
+    """Title and subtitle: the chip with the largest throughput within the target, ties told."""
+    row = case.row(0, named=True)
+    experts = f" Experts: {row['routing']} routing." if row["routing"] else ""
+    subtitle = (
+        f"{chip_label(row['model'])} in {row['dtypes']}, decode at S = {row['S']:,}. Times are"
+        f" lower bounds (t_lower).{experts} Dots: batches and splits; hollow: too large for the"
+        " memory."
+    )
+    return title or _headline(case), subtitle
+
+
+def _headline(case: pl.DataFrame) -> str:
+    within = f"within {seconds(TARGET_S)} a token"
+    if not case["fits"].any():
+        return "Nothing shown fits the memory"
+    quick = case.filter("front", pl.col("t_lower_s") <= TARGET_S)
+    if not quick.height:
+        return f"Nothing that fits is {within}"
+    rates = quick["tokens_per_s_per_chip"].round_sig_figs(EQUAL_DIGITS)
+    best = quick.filter(rates == rates.max())["chip"].unique(maintain_order=True)
+    if len(best) > 1:
+        return f"{len(best)} chips tie for most tokens per chip {within}"
+    if case["chip"].n_unique() == 1:
+        most = significant(highest(quick, "tokens_per_s_per_chip"))
+        return f"{chip_label(best[0])}: {most} tokens/s per chip {within}"
+    return f"{chip_label(best[0])} gives most tokens per chip {within}"
+
+
+CHART = ModelChart(
+    name="pareto",
+    family="models",
+    heading="Whole models",
+    caption=(
+        "Tokens per second and chip over the time per output token, for every batch and split; "
+        "lines join the best of each chip. Times are lower bounds."
+    ),
+    order=130,
+    needs=(
+        Need("decode among its `phase`", lambda s: DECODE in s.config.phase),
+        Need("no T in its grid: one new token a step", lambda s: s.new_tokens is None),
+        NO_REQUESTS,
+        KNOWN_CAPACITY,
+        Need("several batches", lambda s: len(s.batches) > 1, auto=True),
+    ),
+    reads=READ,
+    most_dtypes=2,
+    chip_colours=True,
+    frame=lambda of, spec: pareto_frame(of, spec.models, spec.sizes),
+    draw=lambda frame, _, spec: pareto(
+        frame,
+        first=first_shown(frame, spec, "dtypes"),
+        title=spec.title,
+        palette=dict(spec.palette),
+    ),
+)

@@ -1,0 +1,134 @@
+"""Estimates of sweeps: which calibration counts, what a job depends on, what is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+import yaml
+
+import rooflines
+from rooflines.calibration.entries import shipped_calibrations
+from rooflines.sweep.recipes import recipe_of, sweep_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FIT: dict[str, Any] = {
+    "math": 0.5,
+    "memory": 0.5,
+    "overhead_s": 1.0,
+    "bands": {"memory": [0.5, 2]},
+    "fitted": {"n": 30, "median": 0.05, "mean": 0.06, "p90": 0.1},
+    "source": "made up",
+    "date": "2026-01-01",
+}
+"""An overhead of a second, which no shipped fit has."""
+
+CHIPS = ["h100-sxm", "a100-sxm-80gb"]
+
+
+def config(**keys: object) -> dict[str, Any]:
+    """The config of a small sweep."""
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": [1, 64, 4096], "D": 4096, "F": 4096},
+        "dtypes": ["bf16", "int8"],
+        "chips": CHIPS,
+        "calibration": ["trtllm", "sglang"],
+    }
+    top = {"calibrations": keys.pop("calibrations")} if "calibrations" in keys else {}
+    return {"sweeps": {"one": {**sweep, **keys}}, "charts": [], **top}
+
+
+def estimates(**keys: object) -> pl.DataFrame:
+    """The chip, the compute dtype and the estimates of the small sweep."""
+    rows = rooflines.rows(rooflines.load_config(config(**keys)), "one")
+    texts = pl.col("chip", "dtypes").cast(pl.String)
+    return rows.select(texts, pl.col("^t_estimate.*|estimate_bound$")).collect()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """A file of calibrations with a bf16 fit of the H100 under a shipped name and a new one."""
+    path = tmp_path / "own.yaml"
+    found = {"h100-sxm/trtllm": {"bf16": FIT}, "h100-sxm/mine": {"bf16": {**FIT, "bands": {}}}}
+    path.write_text(yaml.safe_dump({"calibrations": found}))
+    return str(path)
+
+
+def test_the_first_software_with_a_calibration_counts() -> None:
+    """bf16 on both chips, by TensorRT-LLM and by SGLang; int8 by neither."""
+    found = estimates()
+    assert (found["t_estimate_s"].is_null() == (found["dtypes"] == "int8")).all()
+    assert (
+        estimates(calibration="trtllm")
+        .filter(chip="a100-sxm-80gb", dtypes="bf16")["t_estimate_s"]
+        .is_null()
+        .all()
+    )
+
+
+@pytest.mark.parametrize("key", [{"memory": "l2"}, {"unit": "vector", "dtypes": ["bf16"]}])
+def test_calibrations_are_of_the_matrix_unit_and_the_main_memory(key: dict[str, Any]) -> None:
+    """Null elsewhere: no timing was of that."""
+    found = estimates(**key, chips=["h100-sxm"])
+    assert found.height
+    assert found["t_estimate_s"].is_null().all()
+
+
+def test_the_numbers_of_the_user_win(file: str) -> None:
+    """Over those shipped under the same name; other fits of the file and the package are there."""
+    found = estimates(calibrations=[file])
+    own = (pl.col("chip") == "h100-sxm") & (pl.col("dtypes") == "bf16")
+    assert (found.filter(own)["t_estimate_s"] > 1).all()
+    assert (found.filter(~own)["t_estimate_s"].drop_nulls() < 1).all()
+
+
+def test_a_bound_without_a_band_has_none(file: str) -> None:
+    """The band is that of the piece that decides; p10 and p90 are null where it has none."""
+    mine = estimates(calibrations=[file], chips=["h100-sxm"], dtypes=["bf16"])
+    assert mine["estimate_bound"].to_list() == ["memory", "memory", "compute"]
+    assert mine["t_estimate_p10_s"].is_null().to_list() == [False, False, True]
+    memory = mine.filter(estimate_bound="memory")
+    assert (memory["t_estimate_p90_s"] == 2 * memory["t_estimate_s"]).all()
+    without = estimates(calibrations=[file], calibration="mine", chips=["h100-sxm"])
+    assert without["t_estimate_p10_s"].null_count() == without.height
+
+
+def test_a_job_depends_on_the_numbers_that_it_uses(file: str) -> None:
+    """A recipe has the fits of its chip, software and dtypes, and gives the same table."""
+    sweep = rooflines.load_config(config(calibrations=[file])).sweep("one")
+    recipe = recipe_of(sweep, ["h100-sxm"])
+    fits = recipe["calibrations"]["calibrations"]
+    assert {key: list(entries) for key, entries in fits.items()} == {"h100-sxm/trtllm": ["bf16"]}
+    assert fits["h100-sxm/trtllm"]["bf16"]["overhead_s"] == 1
+    again = sweep_of(recipe)
+    assert recipe_of(again, ["h100-sxm"]) == recipe
+    plain = rooflines.load_config(config(calibration=None)).sweep("one")
+    assert "calibrations" not in recipe_of(plain, CHIPS)
+
+
+def test_collectives_have_their_own_software() -> None:
+    """All-reduce over 8 chips: NCCL's numbers, where named, take the place of nominal times."""
+    split = {"sharding": "contracting/all-reduce", "shards": [8], "dtypes": ["bf16"]}
+    one = {"chips": ["h100-sxm"], **split}
+    without, with_them = (
+        estimates(calibration=named, **one) for named in (["trtllm"], ["trtllm", "nccl"])
+    )
+    fit = shipped_calibrations().collectives["h100-sxm/nccl"]["all-reduce"]
+    least = fit.overhead_s + 14 * fit.hop_s
+    assert (without["t_estimate_s"] < with_them["t_estimate_s"]).all()
+    assert (with_them["t_estimate_s"] > least).all()
+    assert with_them["t_estimate_p10_s"].null_count() == 0
+
+
+def test_unknown_software_and_files_are_refused(tmp_path: Path) -> None:
+    """One message each, with the place; a file that is wrong does not make its software unknown."""
+    with pytest.raises(rooflines.RooflinesError, match=r"'trtlm'(.|\n)*close to it: trtllm"):
+        rooflines.load_config(config(calibration="trtlm"))
+    missing = str(tmp_path / "none.yaml")
+    with pytest.raises(rooflines.RooflinesError, match=r"none\.yaml") as caught:
+        rooflines.load_config(config(calibration="mine", calibrations=[missing]))
+    assert len(caught.value.errors) == 1
