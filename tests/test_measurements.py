@@ -13,6 +13,7 @@ import yaml
 from polars.testing import assert_frame_equal
 
 import rooflines
+from rooflines.calibration.entries import Calibrations, shipped_calibrations, text_of
 from rooflines.cli import main as cli
 from rooflines.model.measured_columns import (
     MEASURED,
@@ -239,6 +240,21 @@ def test_files_of_no_set_are_removed(made: Folder) -> None:
     done = made.run()
     assert done.returncode == 0, done.stdout
     assert set(made.times()) == {"measured/own.parquet"}
+
+
+def test_estimates_are_by_the_calibrations_of_the_config(made: Folder) -> None:
+    """A millisecond more of overhead; only timings of that software are joined again."""
+    before = pl.read_parquet(made.results / "measured/grid.parquet")
+    shipped = shipped_calibrations()
+    fit = shipped.calibrations["h100-sxm/trtllm"]["bf16"]
+    own = fit.model_copy(update={"overhead_s": fit.overhead_s + 1e-3})
+    text = text_of(Calibrations(calibrations={"h100-sxm/trtllm": {"bf16": own}}))
+    (made.path / "own.yaml").write_text(text, encoding="utf-8")
+    made.config["calibrations"] = ["own.yaml"]
+    assert made.remade() == {"measured/grid.parquet"} | LISTS
+    after = pl.read_parquet(made.results / "measured/grid.parquet")
+    longer = (after["t_estimate_s"] - before["t_estimate_s"]).to_list()
+    assert longer == [pytest.approx(1e-3), pytest.approx(1e-3), None]
 
 
 # ---------------------------------------------------------------- what is refused

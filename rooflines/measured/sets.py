@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -25,14 +25,12 @@ from rooflines.timings.read import read_timings
 from rooflines.timings.timings import DTYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable
 
     from rooflines.measured.join import Joined
     from rooflines.timings.timings import Timings
 
 __all__ = ["MeasuredSet", "check_new", "checked_set", "measured_recipe", "measured_set_of"]
-
-Fits = TypeVar("Fits")
 
 
 @dataclass(frozen=True, repr=False)
@@ -155,10 +153,6 @@ def measured_recipe(found: MeasuredSet) -> dict[str, Any]:
         for name, entry in given.dtypes.combinations.items()
         if formats.issuperset(getattr(entry, key) for key in (*OPERANDS, "compute"))
     ]
-    calibrations = Calibrations(
-        calibrations=_of_chips(given.calibrations, chips),
-        collectives=_of_chips(given.collectives, chips),
-    )
     return {
         "measurement": found.name,
         "path": str(found.path),
@@ -166,15 +160,20 @@ def measured_recipe(found: MeasuredSet) -> dict[str, Any]:
         "about": found.about,
         "config": found.config.model_dump(),
         **entries_of(given.chips, chips, given.dtypes, formats, combinations),
-        **calibrations.model_dump(mode="json", exclude_defaults=True),
+        **_used(found).model_dump(mode="json", exclude_defaults=True),
     }
 
 
-def _of_chips(
-    entries: Mapping[str, Mapping[str, Fits]], chips: Collection[str]
-) -> dict[str, dict[str, Fits]]:
-    """Calibrations of some chips, by `<chip>/<software>`."""
-    return {key: dict(fits) for key, fits in entries.items() if key.partition("/")[0] in chips}
+def _used(found: MeasuredSet) -> Calibrations:
+    """The calibrations of its chips and software, in its compute dtypes."""
+    frame, given = found.timings.frame, found.catalogues
+    if "software" not in frame.columns:
+        return Calibrations()
+    pairs = frame.select("chip", "software").drop_nulls().unique().sort("chip", "software")
+    compute = [] if found.timings.collectives else frame["compute"].unique().to_list()
+    fits = {"calibrations": given.calibrations, "collectives": given.collectives}
+    keys = [f"{chip}/{software}" for chip, software in pairs.iter_rows()]
+    return Calibrations.model_validate(fits).used(keys, compute)
 
 
 def measured_set_of(recipe: JSON) -> MeasuredSet:
