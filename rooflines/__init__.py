@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rooflines.api import chips as chips
     from rooflines.api import columns as columns
     from rooflines.api import dtypes as dtypes
+    from rooflines.api import measured_summary as measured_summary
+    from rooflines.api import measurements as measurements
     from rooflines.api import model_layers as model_layers
     from rooflines.api import model_rows as model_rows
     from rooflines.api import model_shapes as model_shapes
@@ -48,6 +50,8 @@ HOMES = {
             "chips",
             "columns",
             "dtypes",
+            "measured_summary",
+            "measurements",
             "model_layers",
             "model_rows",
             "model_shapes",

@@ -11,7 +11,9 @@ from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.dtypes import combinations_of
 from rooflines.catalogue.parts import numbers_with_sources
 from rooflines.critical.thresholds import all_thresholds
+from rooflines.measured.table import measured_frame, summaries
 from rooflines.model import columns as dictionary
+from rooflines.model.measured_columns import MEASURED, MEASURED_SKIPPED, MEASURED_SUMMARY
 from rooflines.model.operation import OPERANDS
 from rooflines.model.step_columns import (
     REQUEST_COLUMNS,
@@ -34,6 +36,8 @@ __all__ = [
     "chips",
     "columns",
     "dtypes",
+    "measured_summary",
+    "measurements",
     "model_layers",
     "model_rows",
     "model_shapes",
@@ -140,6 +144,40 @@ def skipped(config: Config) -> pl.DataFrame:
     )
 
 
+def measurements(config: Config, name: str) -> pl.DataFrame:
+    """The timings of a set joined with the model.
+
+    Args:
+        config: From `load_config`.
+        name: The name of the set.
+
+    Returns:
+        A row for each timing that has a row of the model; `columns()` explains the columns.
+
+    Raises:
+        RooflinesError: There is no such set, or its timings cannot be joined.
+    """
+    return measured_frame(config.measurement(name).joined())
+
+
+def measured_summary(config: Config, name: str | None = None) -> pl.DataFrame:
+    """Errors of the bound and of estimates at timings.
+
+    Args:
+        config: From `load_config`, with measurements.
+        name: The name of a set; all of them by default.
+
+    Returns:
+        A row for each set, chip, software, dtypes, split and region; `columns()` explains the
+        columns.
+
+    Raises:
+        RooflinesError: There is no such set, or its timings cannot be joined.
+    """
+    sets = config.measurements.values() if name is None else [config.measurement(name)]
+    return summaries((one.name, one.joined().frame, one.config.held_out) for one in sets)
+
+
 def model_shapes() -> pl.DataFrame:
     """The models of the catalogue: parameters by every convention, caches, sources.
 
@@ -228,8 +266,9 @@ def columns() -> pl.DataFrame:
     """The column dictionary.
 
     Returns:
-        `file` (table, thresholds, models, layers, model-thresholds, skipped, summary or
-        model-shapes), `column`, `unit`, `meaning`, `null` (its meaning).
+        `file` (table, thresholds, models, layers, model-thresholds, skipped, summary, model-shapes,
+        measured, measured-summary or measured-skipped), `column`, `unit`, `meaning`, `null` (its
+        meaning).
     """
     dims = ("B", "D", "F")
     files = {
@@ -241,6 +280,9 @@ def columns() -> pl.DataFrame:
         "skipped": dictionary.SKIPPED,
         "summary": dictionary.SUMMARY,
         "model-shapes": dictionary.MODEL_SHAPES,
+        "measured": MEASURED,
+        "measured-summary": MEASURED_SUMMARY,
+        "measured-skipped": MEASURED_SKIPPED,
     }
     records = [
         {"file": file, **asdict(column)} for file, entries in files.items() for column in entries

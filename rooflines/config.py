@@ -36,14 +36,17 @@ from rooflines.charts.choice import choose
 from rooflines.models.resolve import models_of
 from rooflines.serving.sweep import checked_model_sweep, too_long
 from rooflines.settings.charts import ChartConfig, understood_chart
+from rooflines.settings.measurements import MeasurementConfig
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.settings.schema import ConfigFile, SweepConfig
 from rooflines.sweep.checks import checked_sweep
 
 if TYPE_CHECKING:
+    from rooflines.basics.yaml_file import JSON
     from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip
     from rooflines.charts.chart import Spec
+    from rooflines.measured.sets import MeasuredSet
     from rooflines.models.model import Model
     from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
@@ -69,6 +72,7 @@ class Config:
         file: Its name in messages.
         sweeps: The sweeps of operations by name.
         model_sweeps: The sweeps of whole models by name.
+        measurements: The sets of timings by name.
         chips: All chips by id, those of the catalogue and the config's own.
         charts: The charts to draw, all choices made.
     """
@@ -76,6 +80,7 @@ class Config:
     file: str
     sweeps: Mapping[str, Sweep]
     model_sweeps: Mapping[str, ModelSweep]
+    measurements: Mapping[str, MeasuredSet]
     chips: Mapping[str, Chip]
     charts: tuple[Spec, ...]
 
@@ -105,6 +110,22 @@ class Config:
             RooflinesError: There is none of that name.
         """
         return self._one("model-sweeps", self.model_sweeps, name)
+
+    def measurement(self, name: str) -> MeasuredSet:
+        """One of the sets of timings.
+
+        Raises:
+            RooflinesError: There is none of that name.
+        """
+        return self._one("measurements", self.measurements, name)
+
+    def measured_recipes(self) -> list[JSON]:
+        """The sets of timings as JSON."""
+        if not self.measurements:
+            return []
+        from rooflines.measured.sets import measured_recipe  # noqa: PLC0415, as below
+
+        return [measured_recipe(one) for one in self.measurements.values()]
 
     def _one(self, key: str, sweeps: Mapping[str, AnySweep], name: str) -> AnySweep:
         if name not in sweeps:
@@ -170,7 +191,8 @@ def _understood(file: str, content: object, folder: Path) -> tuple[Config, list[
     model_sweeps: dict[str, ModelSweep] = {}
     with Mistakes() as mistakes:
         top = understood(ConfigFile, content, mistakes)
-        if not top.refused & {"sweeps", "model_sweeps"} and not top.sweeps | top.model_sweeps:
+        kinds = ("sweeps", "model_sweeps", "measurements")
+        if not top.refused & {*kinds} and not any(getattr(top, kind) for kind in kinds):
             problem = "has no sweeps, so there is nothing to compute"
             mistakes.add(RooflinesError("", problem, "describe one under `sweeps:`"))
         chips, unlikely = _all_chips(top, mistakes)
@@ -179,6 +201,9 @@ def _understood(file: str, content: object, folder: Path) -> tuple[Config, list[
             sweeps = _sweeps(top, chips, calibrations, part)
         with mistakes.at("model-sweeps") as part:
             model_sweeps = _model_sweeps(top, chips, folder, part)
+        with mistakes.at("measurements") as part:
+            fitted = calibrations or shipped_calibrations()
+            measurements = _measurements(top, chips, fitted, folder, part)
         with mistakes.at("charts") as part:
             charts = _understood_charts(top.charts, part)
             valid = sweeps | model_sweeps
@@ -189,7 +214,7 @@ def _understood(file: str, content: object, folder: Path) -> tuple[Config, list[
         for name, sweep in model_sweeps.items()
         for doubt in too_long(sweep)
     ]
-    return Config(file, sweeps, model_sweeps, chips, specs), unlikely
+    return Config(file, sweeps, model_sweeps, measurements, chips, specs), unlikely
 
 
 def _sweeps(
@@ -241,6 +266,34 @@ def _model_sweeps(
             own.check()
             sweeps[name] = checked
     return sweeps
+
+
+def _measurements(
+    top: ConfigFile,
+    chips: Partial[Chip],
+    fitted: Calibrations,
+    folder: Path,
+    mistakes: Mistakes,
+) -> dict[str, MeasuredSet]:
+    """The valid sets of timings."""
+    sets: dict[str, MeasuredSet] = {}
+    if not top.measurements:
+        return sets
+    # Imported here: only a config with timings reads tables before a job starts.
+    from rooflines.measured.catalogues import Catalogues  # noqa: PLC0415
+    from rooflines.measured.sets import check_new, checked_set  # noqa: PLC0415
+
+    catalogues = Catalogues(chips, dtype_entries(), fitted.calibrations, fitted.collectives)
+    for name, entry in top.measurements.items():
+        with mistakes.at(str(name)) as own:
+            with own.at():
+                checked_name(name)
+            config = understood(MeasurementConfig, entry, own)
+            found = checked_set(name, config, folder / config.file, catalogues)
+            check_new(found, sets.values())
+            own.check()
+            sets[name] = found
+    return sets
 
 
 def _all_chips(top: ConfigFile, mistakes: Mistakes) -> tuple[Partial[Chip], list[RooflinesError]]:

@@ -17,12 +17,14 @@ from rooflines.model.columns import (
     table_columns,
     threshold_columns,
 )
+from rooflines.model.measured_columns import MEASURED, MEASURED_SKIPPED, MEASURED_SUMMARY
 from rooflines.model.step_columns import (
     REQUEST_COLUMNS,
     layer_columns,
     step_columns,
     step_threshold_columns,
 )
+from rooflines.settings.measurements import MeasurementConfig
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.settings.schema import BY_NAME, ConfigFile, SweepConfig
 
@@ -37,9 +39,9 @@ SCHEMA = ROOT / "workflow" / "schemas" / "config.schema.json"
 def config_schema() -> dict[str, Any]:
     """The JSON Schema of a config, for editors and validators."""
     forms: dict[str, Any] = {}
-    for form in (SweepConfig, ModelSweepConfig, Chip):
+    for form in (SweepConfig, ModelSweepConfig, MeasurementConfig, Chip):
         own = form.model_json_schema()
-        forms |= own.pop("$defs") | {form.__name__: own}
+        forms |= own.pop("$defs", {}) | {form.__name__: own}
     schema = ConfigFile.model_json_schema()
     chart = schema["properties"]["charts"]["anyOf"][1]["items"]["properties"]["chart"]
     schema["properties"]["charts"]["anyOf"][1]["items"]["properties"]["chart"] = {
@@ -48,7 +50,11 @@ def config_schema() -> dict[str, Any]:
         "title": chart["title"],
         "type": "string",
     }
-    for key, form in (("sweeps", SweepConfig), ("model-sweeps", ModelSweepConfig)):
+    for key, form in (
+        ("sweeps", SweepConfig),
+        ("model-sweeps", ModelSweepConfig),
+        ("measurements", MeasurementConfig),
+    ):
         schema["properties"][key]["patternProperties"] = {
             name: {"$ref": f"#/$defs/{form.__name__}"} for name in BY_NAME["patternProperties"]
         }
@@ -83,6 +89,9 @@ def with_tables(text: str) -> str:
         "skipped": SKIPPED,
         "summary": SUMMARY,
         "model-shapes": MODEL_SHAPES,
+        "measured": MEASURED,
+        "measured-summary": MEASURED_SUMMARY,
+        "measured-skipped": MEASURED_SKIPPED,
     }
     for name, columns in tables.items():
         start, end = f"<!-- columns: {name} -->\n", "\n<!-- end -->"

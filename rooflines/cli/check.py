@@ -70,6 +70,7 @@ def _expected(config: Config, cores: int) -> str:
     )
     work = work_of(planned)
     least_s = max(sum(work.values()) / cores, *work.values())
+    timed = _timings(config)
     lines = [
         f"{config.file} is valid",
         (
@@ -81,6 +82,30 @@ def _expected(config: Config, cores: int) -> str:
             f"about {si(size, 'B', 2)} of tables, and about {duration(least_s)} on "
             f"{counted(cores, 'core')}"
         ),
+        *timed,
         *skipped_reasons(api.skipped(config).to_dicts()),
     ]
     return "\n".join(lines)
+
+
+def _timings(config: Config) -> list[str]:
+    """A line on each set of timings, all of them joined.
+
+    Raises:
+        RooflinesError: Sets cannot be joined.
+    """
+    from rooflines.basics.errors import Mistakes  # noqa: PLC0415, as above
+    from rooflines.basics.text import counted  # noqa: PLC0415, the same
+
+    lines = []
+    with Mistakes() as mistakes:
+        for name, measured_set in config.measurements.items():
+            with mistakes.at(f"measurements.{name}"):
+                found = measured_set.joined()
+                below = found.frame["reason"].drop_nulls().len()
+                left_out = sum(row["timings"] for row in measured_set.skipped(found))
+                lines.append(
+                    f"{name}: {counted(found.frame.height, 'timing')}, {below:,} below the bound, "
+                    f"{left_out:,} left out"
+                )
+    return lines

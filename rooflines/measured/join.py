@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rooflines.measured.catalogues import Catalogues
     from rooflines.timings.timings import Timings
 
-__all__ = ["BOOST_CLOCK", "IN_CACHE", "PARTLY", "UNEXPLAINED", "Joined", "joined"]
+__all__ = ["BOOST_CLOCK", "DESCRIBE", "IN_CACHE", "PARTLY", "UNEXPLAINED", "Joined", "joined"]
 
 IN_CACHE, PARTLY, BOOST_CLOCK = "in cache", "partly in cache", "boost clock"
 """Why a time may be below the bound: all operands, or as many bytes as are missing, fit the

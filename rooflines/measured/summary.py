@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from rooflines.calibration.collectives import PAYLOAD_FOLD
 from rooflines.calibration.judge import BAND, REGIONS, with_errors
 from rooflines.calibration.solving import FOLD, held_out, with_folds
 from rooflines.measured.join import IN_CACHE, PARTLY
-
-if TYPE_CHECKING:
-    from rooflines.measured.join import Joined
 
 __all__ = ["KEYS", "summary"]
 
@@ -26,11 +21,11 @@ set that is never fitted."""
 PERCENT = 100
 
 
-def summary(joined: Joined, *, never_fitted: bool = False) -> pl.DataFrame:
+def summary(frame: pl.DataFrame, *, never_fitted: bool = False) -> pl.DataFrame:
     """How far timings are from the bound and from the estimate.
 
     Args:
-        joined: Timings joined with the model.
+        frame: Timings joined with the model.
         never_fitted: Whether no fit uses the set.
 
     Returns:
@@ -41,7 +36,6 @@ def summary(joined: Joined, *, never_fitted: bool = False) -> pl.DataFrame:
         `band_coverage`, the share of timings between p10 and p90 of the estimate [1]. Null without
         an estimate or band.
     """
-    frame = joined.frame
     for name in ("dtypes", "collective"):
         if name not in frame.columns:
             frame = frame.with_columns(pl.lit(None, pl.String).alias(name))

@@ -24,6 +24,7 @@ __all__ = [
     "TEXTS",
     "UNKNOWN",
     "Column",
+    "dimension",
     "table_columns",
     "threshold_columns",
 ]

@@ -1,11 +1,25 @@
-"""The folders of tables in the results, and the files that only sweeps of models have."""
+"""The folders of tables in the results, and the files that not every config has."""
 
 from __future__ import annotations
 
-__all__ = ["FOLDERS", "LAYERS", "MODELS", "MODEL_THRESHOLDS", "TABLES"]
+__all__ = [
+    "FOLDERS",
+    "LAYERS",
+    "MEASURED",
+    "MEASURED_SUMMARIES",
+    "MODELS",
+    "MODEL_THRESHOLDS",
+    "TABLES",
+]
 
 FOLDERS = TABLES, MODELS, LAYERS = "tables", "models", "layers"
 """Rows of operations, rows of whole models, and the kernels of these."""
 
 MODEL_THRESHOLDS = ("model-thresholds.parquet", "model-thresholds.csv")
 """Thresholds of whole models."""
+
+MEASURED = "measured"
+"""Sets of timings joined with the model, a file each."""
+
+MEASURED_SUMMARIES = ("measured.csv", "measured-skipped.csv")
+"""Errors of the bound and of estimates at the timings, and the timings without a row."""

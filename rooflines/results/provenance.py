@@ -15,7 +15,7 @@ import yaml
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_sources
 from rooflines.results.atomic import LEFTOVER
-from rooflines.results.folders import FOLDERS
+from rooflines.results.folders import FOLDERS, MEASURED
 from rooflines.results.records import (
     FOLDER,
     Record,
@@ -54,6 +54,7 @@ class Origin:
         output: The workflow's output that it is, is part of, or is a copy of; None if unknown.
         made_with: Versions of what made it, by name.
         sweeps: The config, catalogue entries with sources, and dtypes of its numbers, by sweep.
+        measurements: The same of timings, their file with its digest, and how they were made.
         charts: The charts that it shows, as specified to their job.
         sha256: Its digest now; empty for folders.
         models: The documents that shapes of models are read from, by model.
@@ -68,6 +69,7 @@ class Origin:
     charts: Sequence[Any] = ()
     sha256: str = ""
     models: Mapping[str, str] = field(default_factory=dict)
+    measurements: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self) -> str:
         """All of it as YAML."""
@@ -79,15 +81,17 @@ class Origin:
             "charts": list(self.charts),
             "sweeps": dict(self.sweeps),
             "models": dict(self.models),
+            "measurements": dict(self.measurements),
         }
         content |= {name: value for name, value in optional.items() if value}
-        if self.sweeps:
+        if self.sweeps or self.measurements:
             content["sources"] = self.sources()
         return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=140)
 
     def sources(self) -> dict[str, Any]:
         """The sources that its catalogue entries name, as they are in the catalogue now."""
-        named = {name for sweep in self.sweeps.values() for name in _named(sweep["chips"])}
+        made_from = (*self.sweeps.values(), *self.measurements.values())
+        named = {name for each in made_from for name in _named(each["chips"])}
         return {name: source for name, source in chip_sources().items() if name in named}
 
 
@@ -228,7 +232,8 @@ def _as_recorded(path: Path, digest: str, match: Match, damage: str | None) -> O
         shown = {chart["sweep"] for chart in charts}
         sweeps = {name: sweep for name, sweep in sweeps.items() if name in shown}
     models = _model_sources(spec, sweeps)
-    _check_depth([sweeps, charts, models], DEEPEST)
+    measurements = _by_measurement(spec.get("measurements", []) if isinstance(spec, dict) else [])
+    _check_depth([sweeps, charts, models, measurements], DEEPEST)
     return Origin(
         path,
         damage or WHOLE,
@@ -239,7 +244,16 @@ def _as_recorded(path: Path, digest: str, match: Match, damage: str | None) -> O
         charts,
         digest,
         models,
+        measurements,
     )
+
+
+def _by_measurement(recipes: Iterable[Any]) -> dict[str, Any]:
+    """Recipes of timings by the name of their set."""
+    return {
+        recipe["measurement"]: {key: recipe[key] for key in recipe if key != "measurement"}
+        for recipe in recipes
+    }
 
 
 def _model_sources(spec: object, sweeps: Mapping[str, Any]) -> dict[str, str]:
@@ -272,10 +286,16 @@ def _unrecorded(path: Path, digest: str, verdict: str) -> Origin:
     try:
         about = metadata_of(path)
         charts = [about["chart"]] if "chart" in about else []
-        sweeps = merged(about.get("made_from", []))
-        _check_depth([sweeps, charts], DEEPEST)
+        recipes = about.get("made_from", [])
+        measurements = _by_measurement(each for each in recipes if "measurement" in each)
+        sweeps = merged(each for each in recipes if "measurement" not in each)
+        _check_depth([sweeps, charts, measurements], DEEPEST)
         return replace(
-            unknown, made_with={"rooflines": str(about["version"])}, sweeps=sweeps, charts=charts
+            unknown,
+            made_with={"rooflines": str(about["version"])},
+            sweeps=sweeps,
+            charts=charts,
+            measurements=measurements,
         )
     except RooflinesError:
         return unknown
@@ -328,7 +348,7 @@ def check_results(results: str | Path) -> Iterator[tuple[Path, str | None]]:
         else:
             yield output, record.damage(output) if record else "has a record that cannot be read"
     recorded = {file for output in outputs if output.exists() for file in files_in(output).values()}
-    for folder in (*FOLDERS, "charts"):
+    for folder in (*FOLDERS, MEASURED, "charts"):
         for file in sorted((home / folder).rglob("*")):
             temporary = any(fnmatch(part, LEFTOVER) for part in file.parts)
             if (

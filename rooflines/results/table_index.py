@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.results.folders import MODEL_THRESHOLDS, MODELS
+from rooflines.results.folders import MEASURED, MEASURED_SUMMARIES, MODEL_THRESHOLDS, MODELS
 from rooflines.results.records import forget, home_of, record_file, recorded
 from rooflines.results.tables import METADATA_KEY, write_csv
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 __all__ = ["is_ours", "write_index", "write_indexes"]
 
@@ -29,20 +29,25 @@ PART_FILE = re.compile(r"part-\d{5,}\.parquet")
 TEMPORARY = re.compile(r"\.part-\d{5,}\.parquet\..*\.tmp")
 
 
-def write_indexes(specs: Mapping[str, str], paths: Mapping[str, str | Path]) -> None:
-    """Write the index of each folder of tables; without models, remove thresholds of models.
+def write_indexes(
+    specs: Mapping[str, str], paths: Mapping[str, str | Path], measured: Collection[str] = ()
+) -> None:
+    """Write the index of each folder of tables; remove files of models and timings no more asked.
 
     Args:
         specs: The index as JSON, from `index_spec`, by folder.
         paths: The CSV to write, by folder.
+        measured: The names of the sets of timings.
     """
     for folder, spec in specs.items():
         write_index(spec, paths[folder])
+    results = Path(paths[MODELS]).parents[1]
     if not json.loads(specs[MODELS]):
-        results = Path(paths[MODELS]).parents[1]
-        for path in (results / name for name in MODEL_THRESHOLDS):
-            if (home := home_of(path)) and record_file(home, path).is_file():
-                _remove(path)
+        _remove_recorded(results / name for name in MODEL_THRESHOLDS)
+    if not measured:
+        _remove_recorded(results / name for name in MEASURED_SUMMARIES)
+    sets = (results / MEASURED).glob("*.parquet")
+    _remove_recorded(path for path in sorted(sets) if path.stem not in measured)
 
 
 @recorded
@@ -62,6 +67,14 @@ def write_index(spec: str, path: str | Path) -> None:
         if not any(stale.parent.iterdir()):
             stale.parent.rmdir()
     write_csv(pl.DataFrame(parts, schema=COLUMNS), path)
+
+
+def _remove_recorded(paths: Iterable[Path]) -> None:
+    """Remove those outputs that have a record; others are the user's."""
+    for path in paths:
+        if (home := home_of(path)) and record_file(home, path).is_file():
+            print(f"removed {path}, which the config asks for no more")
+            _remove(path)
 
 
 def _remove(path: Path) -> None:

@@ -34,8 +34,8 @@ def ending(plan: Plan, results: str | Path) -> str:
     rows = counted(sum(part.rows for part in plan.parts), "row")
     files = counted(len(plan.parts), "part")
     charts = sum(1 for _ in (results / "charts").glob("*/*-light.png"))
-    thresholds = ["thresholds.csv", *plan.model_thresholds()[-1:]]
-    made = [f"{rows} in {files}", *thresholds, counted(charts, "chart")]
+    lists = ["thresholds.csv", *plan.model_thresholds()[-1:], *plan.measured_summaries()[:1]]
+    made = [f"{rows} in {files}", *lists, counted(charts, "chart")]
     lines = [f"In {results}: {', '.join(made)}"]
     with suppress(OSError, ValueError, KeyError):
         lines += skipped_reasons(_read(results / "skipped.csv"))

@@ -12,7 +12,14 @@ from rooflines.basics.errors import RooflinesError, placed
 from rooflines.basics.numbers import exact
 from rooflines.charts import registry
 from rooflines.models.table import shape_rows
-from rooflines.results.folders import LAYERS, MODEL_THRESHOLDS, MODELS, TABLES
+from rooflines.results.folders import (
+    LAYERS,
+    MEASURED,
+    MEASURED_SUMMARIES,
+    MODEL_THRESHOLDS,
+    MODELS,
+    TABLES,
+)
 from rooflines.run.parts import (
     MODEL_ROWS,
     ROWS,
@@ -43,6 +50,9 @@ THRESHOLDS = (*ROWS, "critical")
 MODEL_SHAPES = ("basics", "model", "catalogue", "models", "results/model_shapes.py")
 """What the shapes of models depend on."""
 
+MEASURED_ROWS = (*ROWS, "timings", "calibration", "measured", "run/measured_jobs.py")
+"""What timings joined with the model depend on."""
+
 DRAWING = (
     "charts/kit",
     "charts/cells.py",
@@ -61,6 +71,12 @@ MOST_PUBLISHED_ROWS = 50_000
 
 MOST_CHARACTERS = 2**27
 """Limit on the specs of all parts of a run: Snakemake holds all of them in memory [1]."""
+
+
+class MeasurementWildcards(Protocol):
+    """The wildcards of a job that joins a set of timings with the model."""
+
+    measurement: str
 
 
 class FamilyWildcards(Protocol):
@@ -82,6 +98,8 @@ class Plan:
         skipped_spec: The list of what is skipped, as JSON.
         summary_spec: Everything that the summary depends on, as JSON.
         model_shapes_spec: The models of the catalogue, as JSON.
+        measured_specs: Everything that each set of timings depends on, as JSON, by its name.
+        measured_summary_spec: Everything that their summary depends on, as JSON.
         family_specs: Everything that each family of charts depends on, as JSON, by its name.
     """
 
@@ -93,6 +111,8 @@ class Plan:
     skipped_spec: str
     summary_spec: str
     model_shapes_spec: str
+    measured_specs: Mapping[str, str]
+    measured_summary_spec: str
     family_specs: Mapping[str, str]
 
     @property
@@ -117,6 +137,22 @@ class Plan:
     def model_thresholds(self) -> list[str]:
         """The files with thresholds of whole models; none without a sweep of them."""
         return list(MODEL_THRESHOLDS) if self.models.all else []
+
+    def measured_names(self) -> list[str]:
+        """The sets of timings."""
+        return list(self.measured_specs)
+
+    def measured_paths(self) -> list[str]:
+        """Their tables, below the results."""
+        return [f"{MEASURED}/{name}.parquet" for name in self.measured_specs]
+
+    def measured_summaries(self) -> list[str]:
+        """Their summaries; none without a set."""
+        return list(MEASURED_SUMMARIES) if self.measured_specs else []
+
+    def measured_spec(self, wildcards: MeasurementWildcards) -> str:
+        """Everything that the set of a job depends on, as JSON."""
+        return self.measured_specs[wildcards.measurement]
 
     def published_models(self) -> list[str]:
         """The files of whole models that the site offers: large tables are left out."""
@@ -176,10 +212,31 @@ def plan(config: Config) -> Plan:
         }
     )
     shapes = as_param({"code": code_digest(*MODEL_SHAPES, *WRITING), "models": shape_rows()})
-    families = _family_specs(config)
+    measured, measured_summary = _measured_specs(config)
     return Plan(
-        tables, models, layers, thresholds, model_thresholds, skipped, summary, shapes, families
+        tables,
+        models,
+        layers,
+        thresholds,
+        model_thresholds,
+        skipped,
+        summary,
+        shapes,
+        measured,
+        measured_summary,
+        _family_specs(config),
     )
+
+
+def _measured_specs(config: Config) -> tuple[dict[str, str], str]:
+    """What each set of timings, and the summary of all, depend on."""
+    code = code_digest(*MEASURED_ROWS, *WRITING)
+    recipes = config.measured_recipes()
+    specs = {
+        recipe["measurement"]: as_param({"code": code, "measurements": [recipe]})
+        for recipe in recipes
+    }
+    return specs, as_param({"code": code, "measurements": recipes})
 
 
 def _parts(

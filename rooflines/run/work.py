@@ -85,6 +85,7 @@ def work_of(plan: Plan) -> dict[str, float]:
         "skipped.csv": 0,
         "model-shapes.csv": 0,
         **charts,
+        **dict.fromkeys((*plan.measured_paths(), *plan.measured_summaries()[:1]), 0),
         "bundle": sum(charts.values()),
     }
     return {

@@ -152,6 +152,8 @@ def outputs(plan: Plan) -> dict[str, str]:
         "skipped.csv": plan.skipped_spec,
         "summary.csv": plan.summary_spec,
         "model-shapes.csv": plan.model_shapes_spec,
+        **dict(zip(plan.measured_paths(), plan.measured_specs.values(), strict=True)),
+        **dict.fromkeys(plan.measured_summaries(), plan.measured_summary_spec),
         **{f"charts/{family}": spec for family, spec in plan.family_specs.items()},
         "bundle": json.dumps(bundle_digest()),
     }

@@ -258,10 +258,10 @@ BY_NAME: Any = {"type": "object", "patternProperties": {"^[a-z0-9][a-z0-9-]*$": 
 WITH_SWEEPS: Any = {
     "anyOf": [
         {"required": [key], "properties": {key: {"minProperties": 1}}}
-        for key in ("sweeps", "model-sweeps")
+        for key in ("sweeps", "model-sweeps", "measurements")
     ]
 }
-"""A config has a sweep of either kind."""
+"""A config has a sweep of either kind, or timings."""
 
 
 class ConfigFile(Entry):
@@ -279,6 +279,9 @@ class ConfigFile(Entry):
     )
     charts: Charts = Field(
         "auto", description="auto: those that fit the sweeps; or a list of charts; [] for none"
+    )
+    measurements: Annotated[dict[Any, Any], WithJsonSchema(BY_NAME)] = Field(
+        {}, description="sets of timings by name; each is compared with the model"
     )
     calibrations: list[Text] = Field(
         [],

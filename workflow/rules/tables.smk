@@ -38,6 +38,7 @@ rule table_index:
         tables=plan.tables.index_spec(),
         models=plan.models.index_spec(),
         layers=plan.layers.index_spec(),
+        measured=plan.measured_names(),
     script:
         "../scripts/table_index.py"
 

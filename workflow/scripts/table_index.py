@@ -11,4 +11,6 @@ from rooflines.results.table_index import write_indexes
 from rooflines.run.log import job_log
 
 with job_log(snakemake.log[0]):
-    write_indexes(dict(snakemake.params.items()), dict(snakemake.output.items()))
+    paths = dict(snakemake.output.items())
+    specs = {folder: snakemake.params[folder] for folder in paths}
+    write_indexes(specs, paths, snakemake.params.measured)

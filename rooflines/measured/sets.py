@@ -1,0 +1,195 @@
+"""Sets of timings that a config names, checked, and as JSON for their job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from rooflines.basics.errors import RooflinesError, placed
+from rooflines.basics.text import counted
+from rooflines.basics.yaml_file import JSON, in_file, read_yaml
+from rooflines.calibration.entries import Calibrations
+from rooflines.catalogue.entries import DtypeFile
+from rooflines.measured.catalogues import Catalogues, check_known_values
+from rooflines.measured.join import DESCRIBE, UNEXPLAINED, joined
+from rooflines.model.operation import OPERANDS
+from rooflines.models.shape import checked
+from rooflines.results.records import digest_of
+from rooflines.results.tables import metadata_of
+from rooflines.settings.measurements import AboutTimings, MeasurementConfig
+from rooflines.sweep.recipes import chips_of, entries_of
+from rooflines.timings.read import read_timings
+from rooflines.timings.timings import DTYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rooflines.measured.join import Joined
+    from rooflines.timings.timings import Timings
+
+__all__ = ["MeasuredSet", "check_new", "checked_set", "measured_recipe", "measured_set_of"]
+
+
+@dataclass(frozen=True, repr=False)
+class MeasuredSet:
+    """A set of timings, checked.
+
+    Attributes:
+        name: Its name.
+        config: What the config says of it.
+        path: The file.
+        sha256: The digest of the file.
+        about: How the timings were made, as far as it is known.
+        timings: The timings.
+        catalogues: What they are compared with.
+    """
+
+    name: str
+    config: MeasurementConfig
+    path: Path
+    sha256: str
+    about: JSON
+    timings: Timings
+    catalogues: Catalogues
+
+    def __repr__(self) -> str:
+        """Its name and its number of timings."""
+        return f"<MeasuredSet {self.name}: {counted(self.timings.frame.height, 'timing')}>"
+
+    def joined(self) -> Joined:
+        """The timings joined with their row of the model.
+
+        Raises:
+            RooflinesError: As of `joined`, or timings are below the bound for no reason and the
+                config refuses that.
+        """
+        found = joined(self.timings, self.catalogues)
+        wrong = found.frame.filter(pl.col("reason") == UNEXPLAINED)
+        if self.config.on_unexplained == "error" and not wrong.is_empty():
+            chips = ", ".join(wrong["chip"].unique().sort())
+            least = min(wrong["ratio_lower"].to_list())
+            problem = (
+                f"has {counted(wrong.height, 'timing')} of {chips} below the bound, without a "
+                f"reason: the least is {least:.3g} of it"
+            )
+            fix = "check units, sizes, dtypes and the chip; or list them: on_unexplained: list"
+            raise RooflinesError("", problem, fix, file=self.timings.file)
+        return found
+
+    def skipped(self, found: Joined) -> list[dict[str, Any]]:
+        """The timings without a row, counted, in the columns of `MEASURED_SKIPPED`.
+
+        Args:
+            found: From `joined`.
+        """
+        unread = [
+            {"reason": reason, "timings": count} for reason, count in self.timings.left_out.items()
+        ]
+        return [{"set": self.name, **row} for row in (*found.skipped.to_dicts(), *unread)]
+
+
+def checked_set(
+    name: str, config: MeasurementConfig, path: Path, catalogues: Catalogues
+) -> MeasuredSet:
+    """A set of timings.
+
+    Args:
+        name: Its name.
+        config: What the config says of it.
+        path: The file.
+        catalogues: What the timings are compared with.
+
+    Raises:
+        RooflinesError: The table cannot be read, or its values are wrong or in no catalogue.
+    """
+    timings = read_timings(path, config.where)
+    with placed(file=timings.file):
+        check_known_values(timings.frame, "chip", catalogues.chips, "is no chip", DESCRIBE)
+    about = _about(path).model_dump(exclude_none=True)
+    return MeasuredSet(name, config, path, digest_of(path), about, timings, catalogues)
+
+
+def check_new(found: MeasuredSet, others: Iterable[MeasuredSet]) -> None:
+    """Refuse a set that may have timings of another: of the same content, and of no other rows.
+
+    Raises:
+        RooflinesError: It does.
+    """
+    for other in others:
+        mine, its = found.config.where, other.config.where
+        apart = any(mine[column] != its[column] for column in mine.keys() & its.keys())
+        if found.sha256 == other.sha256 and not apart:
+            problem = f"has the same content as that of {other.name}"
+            fix = "choose other rows with `where:`, or remove one of the two"
+            raise RooflinesError("file", problem, fix)
+
+
+def _about(path: Path) -> AboutTimings:
+    """How timings were made: from `<file>.yaml` beside them, or the metadata of `measure`."""
+    beside = path.with_name(f"{path.name}.yaml")
+    if beside.is_file():
+        content = read_yaml(beside)
+        with in_file(beside):
+            return checked(AboutTimings, content)
+    try:
+        metadata = metadata_of(path) if path.suffix == ".parquet" else {}
+    except RooflinesError:
+        return AboutTimings()
+    known = {key: metadata[key] for key in AboutTimings.model_fields if key in metadata}
+    return checked(AboutTimings, known)
+
+
+def measured_recipe(found: MeasuredSet) -> dict[str, Any]:
+    """A set as JSON: its config and digest, and the entries of its chips and dtypes."""
+    frame, given = found.timings.frame, found.catalogues
+    chips = frame["chip"].unique().sort().to_list()
+    stored = [] if found.timings.collectives else DTYPES
+    formats = {str(dtype) for column in stored for dtype in frame[column].unique()}
+    combinations = [
+        name
+        for name, entry in given.dtypes.combinations.items()
+        if formats.issuperset(getattr(entry, key) for key in (*OPERANDS, "compute"))
+    ]
+    return {
+        "measurement": found.name,
+        "path": str(found.path),
+        "sha256": found.sha256,
+        "about": found.about,
+        "config": found.config.model_dump(),
+        **entries_of(given.chips, chips, given.dtypes, formats, combinations),
+        **_used(found).model_dump(mode="json", exclude_defaults=True),
+    }
+
+
+def _used(found: MeasuredSet) -> Calibrations:
+    """The calibrations of its chips and software, in its compute dtypes."""
+    frame, given = found.timings.frame, found.catalogues
+    if "software" not in frame.columns:
+        return Calibrations()
+    pairs = frame.select("chip", "software").drop_nulls().unique().sort("chip", "software")
+    compute = [] if found.timings.collectives else frame["compute"].unique().to_list()
+    fits = {"calibrations": given.calibrations, "collectives": given.collectives}
+    keys = [f"{chip}/{software}" for chip, software in pairs.iter_rows()]
+    return Calibrations.model_validate(fits).used(keys, compute)
+
+
+def measured_set_of(recipe: JSON) -> MeasuredSet:
+    """The set that a recipe describes.
+
+    Raises:
+        RooflinesError: The file has changed since, or cannot be read.
+    """
+    config = MeasurementConfig.model_validate(recipe["config"])
+    fits = Calibrations.model_validate(
+        {key: recipe[key] for key in Calibrations.model_fields if key in recipe}
+    )
+    dtypes = DtypeFile.model_validate(recipe["dtypes"])
+    catalogues = Catalogues(chips_of(recipe), dtypes, fits.calibrations, fits.collectives)
+    found = checked_set(recipe["measurement"], config, Path(recipe["path"]), catalogues)
+    if found.sha256 != recipe["sha256"]:
+        problem = "has changed since the run began"
+        raise RooflinesError("", problem, "run the workflow again", file=recipe["path"])
+    return found

@@ -1,0 +1,151 @@
+"""The column dictionary of timings joined with the model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rooflines.model.columns import METRICS, Column, dimension
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+__all__ = ["MEASURED", "MEASURED_SKIPPED", "MEASURED_SUMMARY", "measured_columns"]
+
+OF_COLLECTIVES = "a collective"
+NOT_GIVEN = "the timings do not say it"
+NO_ESTIMATE = "no calibration"
+
+CHIP = Column("chip", "", "id of the chip in the catalogue or the config")
+SOFTWARE = Column("software", "", "library of the kernels", null=NOT_GIVEN)
+DTYPES = Column(
+    "dtypes",
+    "",
+    "dtype combination: storage dtypes of x, w and out, and compute dtype",
+    null=OF_COLLECTIVES,
+)
+COLLECTIVE = Column("collective", "", "collective", null="a matmul")
+CALIBRATION = Column(
+    "calibration",
+    "",
+    "what the estimate is by: `<chip>/<software>`, or the chip's own",
+    null=NO_ESTIMATE,
+)
+
+STORED = (
+    ("dtype_x", "storage dtype of the activations"),
+    ("dtype_w", "storage dtype of the weights"),
+    ("dtype_out", "storage dtype of the result"),
+    ("compute", "dtype that the unit multiplies in"),
+)
+
+RUNS = (
+    ("seconds_min", "s", "shortest time"),
+    ("seconds_iqr", "s", "interquartile range of the times"),
+    ("runs", "1", "number of runs"),
+    ("copies", "1", "copies of the operands, taken in turn"),
+    ("clock_mhz", "MHz", "clock of the chip, as the table has it"),
+)
+
+BY_NAME = {column.name: column for column in METRICS}
+
+MODELLED = ("flops", "memory_bytes", "memory_intensity", "footprint_bytes", "network_bytes")
+"""Metrics of a sweep's table, the last one of collectives, the others of matmuls."""
+
+MEASURED = (
+    Column("source", "", "who measured", null=NOT_GIVEN),
+    CHIP,
+    SOFTWARE,
+    *(Column(name, "", meaning) for name, meaning in STORED),
+    *(dimension(size) for size in "BDF"),
+    replace(COLLECTIVE, null=""),
+    Column("batch", "1", "matmuls at once; always 1", null=NOT_GIVEN),
+    Column("shards", "1", "number of chips N", null=NOT_GIVEN),
+    Column("bytes", "byte", "the whole tensor, over all chips"),
+    Column("seconds", "s", "measured time"),
+    *(Column(name, unit, meaning, null=NOT_GIVEN) for name, unit, meaning in RUNS),
+    Column("note", "", "note of who measured", null=NOT_GIVEN),
+    replace(DTYPES, null=""),
+    *(BY_NAME[name] for name in MODELLED),
+    Column("t_lower_s", "s", "lower bound of the model, at the nominal rates"),
+    Column("bound", "", "what the lower bound is: compute, memory or network"),
+    Column("t_estimate_s", "s", "estimated time, by the calibration", null=NO_ESTIMATE),
+    Column(
+        "t_estimate_p10_s",
+        "s",
+        "time that nine timings in ten exceed",
+        null=f"{NO_ESTIMATE}'s band",
+    ),
+    Column(
+        "t_estimate_p90_s", "s", "time that one timing in ten exceeds", null=f"{NO_ESTIMATE}'s band"
+    ),
+    CALIBRATION,
+    Column("ratio_lower", "1", "seconds / t_lower_s"),
+    Column("ratio_estimate", "1", "seconds / t_estimate_s", null=NO_ESTIMATE),
+    Column("region", "", "bin of B"),
+    Column(
+        "fits_cache",
+        "",
+        "whether the operands fit the last-level cache",
+        null="its capacity is unknown, or a collective",
+    ),
+    Column(
+        "reason",
+        "",
+        "why a time is below the bound: in cache, all operands fit the last-level cache; partly in "
+        "cache, as many bytes as are missing do; boost clock, the peak is that of a clock which "
+        "the chip may exceed; unexplained",
+        null="it is not below",
+    ),
+)
+"""The timings of a set, in `measured/<name>.parquet`; a table lacks those that its timings do
+not have."""
+
+SET = Column("set", "", "name of the set in the config")
+
+MEASURED_SUMMARY = (
+    SET,
+    CHIP,
+    SOFTWARE,
+    DTYPES,
+    COLLECTIVE,
+    CALIBRATION,
+    Column(
+        "split",
+        "",
+        "fit: timings that a fit of the set uses; sites: those of sites (D, F), or sizes of a "
+        "collective, that a fit keeps back; held_out: a set that is never fitted",
+    ),
+    Column("region", "", "all, compute-bound or memory-bound timings, or a bin of B"),
+    Column("n", "1", "number of timings"),
+    Column("below_percent", "%", "timings below the bound, of n"),
+    Column("below_in_cache_percent", "%", "those of them at least partly in cache, of n"),
+    Column("bare_median", "1", "median of abs(t_lower_s / seconds - 1)"),
+    Column("bare_mean", "1", "mean of the same"),
+    Column("estimate_median", "1", "median of abs(t_estimate_s / seconds - 1)", null=NO_ESTIMATE),
+    Column("estimate_mean", "1", "mean of the same", null=NO_ESTIMATE),
+    Column("estimate_p90", "1", "90th percentile of the same", null=NO_ESTIMATE),
+    Column(
+        "band_coverage",
+        "1",
+        "share of the timings between t_estimate_p10_s and t_estimate_p90_s",
+        null=f"{NO_ESTIMATE}'s band",
+    ),
+)
+"""Errors of the bound and of the estimate, in `measured.csv`."""
+
+MEASURED_SKIPPED = (
+    SET,
+    replace(CHIP, null="rows of a file that are not read"),
+    SOFTWARE,
+    DTYPES,
+    COLLECTIVE,
+    Column("reason", "", "why: what the chip lacks, or what the rows are"),
+    Column("timings", "1", "number of timings left out"),
+)
+"""Timings without a row, in `measured-skipped.csv`."""
+
+
+def measured_columns(names: Collection[str]) -> tuple[Column, ...]:
+    """The columns of a table that has these, in order."""
+    return tuple(column for column in MEASURED if column.name in names)

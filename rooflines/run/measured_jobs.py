@@ -1,0 +1,65 @@
+"""The jobs of measurements: timings joined with the model, and their summary."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.measured.sets import measured_set_of
+from rooflines.measured.table import measured_frame, skipped_frame, summaries
+from rooflines.model.measured_columns import measured_columns
+from rooflines.results.records import recorded, recording
+from rooflines.results.tables import metadata_of, write_csv, write_parquet
+from rooflines.run.jobs import about
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+__all__ = ["write_measured", "write_measured_summary"]
+
+
+@recorded
+def write_measured(spec: str, path: str | Path) -> None:
+    """Write the timings of a set joined with the model, as Parquet.
+
+    Args:
+        spec: What they depend on, from `Plan.measured_spec`.
+        path: The Parquet file to write; its metadata have the timings without a row.
+
+    Raises:
+        RooflinesError: The timings cannot be joined.
+    """
+    recipes = json.loads(spec)["measurements"]
+    measured_set = measured_set_of(recipes[0])
+    found = measured_set.joined()
+    frame = measured_frame(found)
+    skipped = measured_set.skipped(found)
+    print(f"{frame.height:,} timings; left out: {sum(row['timings'] for row in skipped):,}")
+    metadata = about(recipes, measured_columns(frame.columns), skipped=skipped)
+    write_parquet(frame.lazy(), path, metadata)
+
+
+@recorded
+def write_measured_summary(
+    spec: str, tables: Sequence[str], path: str | Path, skipped: str | Path
+) -> None:
+    """Write the errors of all sets, and the timings without a row, as CSV.
+
+    Args:
+        spec: What they depend on, from `Plan.measured_summary_spec`.
+        tables: The tables of the sets, in the order of `spec`.
+        path: The CSV file of the errors.
+        skipped: The CSV file of the timings without a row.
+    """
+    recipes = json.loads(spec)["measurements"]
+    frames = [
+        (recipe["measurement"], pl.read_parquet(table), recipe["config"]["held_out"])
+        for recipe, table in zip(recipes, tables, strict=True)
+    ]
+    rows = [row for table in tables for row in metadata_of(table)["skipped"]]
+    with recording(inputs=tables):
+        write_csv(summaries(frames), path)
+        write_csv(skipped_frame(rows), skipped)

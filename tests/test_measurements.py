@@ -1,0 +1,335 @@
+"""`measurements:` of a config: timings joined in a run, what is refused, and what is remade."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+import yaml
+from polars.testing import assert_frame_equal
+
+import rooflines
+from rooflines.calibration.entries import Calibrations, shipped_calibrations, text_of
+from rooflines.cli import main as cli
+from rooflines.model.measured_columns import (
+    MEASURED,
+    MEASURED_SKIPPED,
+    MEASURED_SUMMARY,
+    measured_columns,
+)
+
+if TYPE_CHECKING:
+    import subprocess
+    from pathlib import Path
+
+    from conftest import Once, Snakemake
+
+HEAD = "chip,software,dtype_x,dtype_w,dtype_out,compute,B,D,F,seconds\n"
+BF16 = "trtllm,bf16,bf16,bf16,bf16"
+
+TIMINGS = (
+    f"{HEAD}"
+    f"h100-sxm,{BF16},1024,8192,8192,2e-4\n"
+    f"h100-sxm,{BF16},1,4096,4096,9e-6\n"
+    f"mine,{BF16},1024,8192,8192,2e-3\n"
+    f"mine,{BF16},0,8192,8192,2e-3\n"
+    "mine,trtllm,bf16,nvfp4,bf16,nvfp4,1024,8192,8192,2e-3\n"
+)
+"""Compute-bound; below the bound of 33,570,816 B / 3.35 TB/s = 10.02 us, in cache; of another chip;
+with no rows; of a dtype that the chip lacks."""
+
+COLLECTIVES = "chip,collective,shards,bytes,seconds\nh100-sxm,all-gather,8,1073741824,5e-3\n"
+
+CONFIG: dict[str, Any] = {
+    "measurements": {
+        "grid": {"file": "timed/grid.csv"},
+        "nccl": {"file": "timed/nccl.csv", "where": {"software": "nccl"}, "held_out": True},
+    },
+    "chips": {"mine": {"base": "tpu-v5e", "memory.hbm.bytes_per_s": 8.0e11, "source": "a guess"}},
+}
+
+TABLES = {"measured/grid.parquet", "measured/nccl.parquet"}
+LISTS = {"measured.csv", "measured-skipped.csv"}
+
+
+class Folder:
+    """A folder with a config, timings and the results made from them.
+
+    Args:
+        path: The folder.
+        repository: The checkout whose workflow is run.
+        snakemake: The fixture.
+    """
+
+    def __init__(self, path: Path, repository: Path, snakemake: Snakemake) -> None:
+        self.path, self.repository, self.snakemake = path, repository, snakemake
+        self.results = path / "results"
+        self.config = copy.deepcopy(CONFIG)
+
+    def write(self) -> Path:
+        """Write the config."""
+        file = self.path / "my.yaml"
+        file.write_text(yaml.safe_dump(self.config, sort_keys=False), encoding="utf-8")
+        return file
+
+    def run(self) -> subprocess.CompletedProcess[str]:
+        """Write the config, and make the list of parts and what is made from timings."""
+        self.write()
+        lists = LISTS if self.config["measurements"] else set()
+        targets = [f"results/{name}" for name in sorted({"tables/index.csv"} | lists)]
+        options = ("--snakefile", self.repository / "Snakefile", "--configfile", "my.yaml")
+        return self.snakemake(*options, "--", *targets, cwd=self.path)
+
+    def times(self) -> dict[str, int]:
+        """The time of each file made from timings."""
+        files = [*self.results.glob("measured*"), *self.results.glob("measured/*")]
+        return {
+            path.relative_to(self.results).as_posix(): path.stat().st_mtime_ns
+            for path in files
+            if path.is_file()
+        }
+
+    def remade(self) -> set[str]:
+        """Run the workflow; the files that are new."""
+        before = self.times()
+        done = self.run()
+        assert done.returncode == 0, done.stdout
+        return {name for name, made in self.times().items() if before.get(name) != made}
+
+
+def write_timings(path: Path) -> None:
+    """Write the timings into a folder."""
+    folder = path / "timed"
+    folder.mkdir()
+    (folder / "grid.csv").write_text(TIMINGS, encoding="utf-8")
+    (folder / "grid.csv.yaml").write_text("licence: MIT\ntimer: graph\n", encoding="utf-8")
+    (folder / "nccl.csv").write_text(COLLECTIVES, encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def first_run(once: Once, repository: Path, snakemake: Snakemake) -> Folder:
+    """A folder with results; read only."""
+
+    def make(path: Path) -> None:
+        write_timings(path)
+        done = Folder(path, repository, snakemake).run()
+        assert done.returncode == 0, done.stdout
+
+    return Folder(once("measurements", make), repository, snakemake)
+
+
+@pytest.fixture
+def made(first_run: Folder, tmp_path: Path) -> Folder:
+    """A copy of the results, to be changed."""
+    shutil.copytree(first_run.path, tmp_path, dirs_exist_ok=True)
+    return Folder(tmp_path, first_run.repository, first_run.snakemake)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, repository: Path, snakemake: Snakemake) -> Folder:
+    """A folder with timings and no results."""
+    write_timings(tmp_path)
+    return Folder(tmp_path, repository, snakemake)
+
+
+# ---------------------------------------------------------------- what a run makes
+
+
+def test_timings_have_their_bound_and_reason(first_run: Folder) -> None:
+    """Worked by hand: 989 TFLOP/s and 3.35 TB/s of an H100, 197 TFLOP/s of a TPU v5e."""
+    table = pl.read_parquet(first_run.results / "measured/grid.parquet")
+    flops = 2 * 1024 * 8192 * 8192
+    bounds = [flops / 989e12, 33570816 / 3.35e12, flops / 197e12]
+    assert table["t_lower_s"].to_list() == pytest.approx(bounds)
+    assert table["bound"].to_list() == ["compute", "memory", "compute"]
+    assert table["reason"].to_list() == [None, "in cache", None]
+    assert table["calibration"].to_list() == ["h100-sxm/trtllm", "h100-sxm/trtllm", None]
+    gathered = pl.read_parquet(first_run.results / "measured/nccl.parquet").row(0, named=True)
+    assert gathered["software"] == "nccl"
+    assert gathered["network_bytes"] == 2**30 * 7 / 8
+    assert gathered["t_lower_s"] == pytest.approx(2**30 * 7 / 8 / 450e9)
+
+
+def test_timings_without_a_row_are_counted(first_run: Folder) -> None:
+    """One of a dtype that the chip lacks, one of no rows."""
+    skipped = pl.read_csv(first_run.results / "measured-skipped.csv")
+    assert skipped.columns == [column.name for column in MEASURED_SKIPPED]
+    assert skipped.select("set", "chip", "reason", "timings").rows() == [
+        ("grid", "mine", "no nvfp4 peak of its matrix unit", 1),
+        ("grid", None, "have B = 0", 1),
+    ]
+
+
+def test_the_summary_has_errors_by_set(first_run: Folder) -> None:
+    """The bound of one compute-bound timing is 31 % off; a held-out set says so."""
+    found = pl.read_csv(first_run.results / "measured.csv")
+    assert found.columns == [column.name for column in MEASURED_SUMMARY]
+    row = found.filter(set="grid", chip="h100-sxm", region="compute-bound").row(0, named=True)
+    assert row["n"] == 1
+    assert row["bare_median"] == pytest.approx(1 - 2 * 1024 * 8192 * 8192 / 989e12 / 2e-4)
+    assert row["split"] in {"fit", "sites"}
+    assert found.filter(set="nccl").select("split", "region", "n").rows() == [
+        ("held_out", "all", 1)
+    ]
+
+
+def test_tables_are_those_of_the_python_interface(first_run: Folder) -> None:
+    """And their columns are in the dictionary, with nulls where it allows them."""
+    config = rooflines.load_config(first_run.write())
+    for name in ("grid", "nccl"):
+        table = pl.read_parquet(first_run.results / f"measured/{name}.parquet")
+        assert_frame_equal(rooflines.measurements(config, name), table)
+        columns = measured_columns(table.columns)
+        assert [column.name for column in columns] == table.columns
+        assert [c.name for c in columns if table[c.name].has_nulls() and not c.null] == []
+    written = pl.read_csv(first_run.results / "measured.csv")
+    found = rooflines.measured_summary(config)
+    assert found.select("set", "region", "n").rows() == written.select("set", "region", "n").rows()
+    explained = rooflines.columns().filter(file="measured")["column"].to_list()
+    assert explained == [column.name for column in MEASURED]
+    with pytest.raises(rooflines.RooflinesError, match="has no 'gird'"):
+        rooflines.measurements(config, "gird")
+
+
+@pytest.mark.parametrize("name", ["measured/grid.parquet", "measured.csv"])
+def test_an_output_says_which_timings_made_it(first_run: Folder, name: str) -> None:
+    """The digest of the file, how the timings were made, and the chips with their sources."""
+    found = rooflines.origin(first_run.results / name)
+    assert found.whole
+    grid = found.measurements["grid"]
+    assert grid["sha256"] == hashlib.sha256(TIMINGS.encode()).hexdigest()
+    assert grid["about"] == {"licence": "MIT", "timer": "graph"}
+    assert set(grid["chips"]) == {"h100-sxm", "mine"}
+    assert found.sources()
+    assert "timer: graph" in found.text()
+
+
+def test_a_copy_still_says_it(first_run: Folder, tmp_path: Path) -> None:
+    """The metadata of the table do, without a record."""
+    copied = shutil.copy(first_run.results / "measured/grid.parquet", tmp_path / "copy.parquet")
+    assert rooflines.origin(copied).measurements["grid"]["about"]["licence"] == "MIT"
+
+
+# ---------------------------------------------------------------- what a further run makes
+
+
+def test_a_further_run_makes_what_depends_on_an_edit(made: Folder) -> None:
+    """Nothing without one; then edits of the chip, of a table and of a set, one after another."""
+    assert made.remade() == set()
+    made.config["chips"]["mine"]["memory.hbm.bytes_per_s"] = 4.0e11
+    assert made.remade() == {"measured/grid.parquet"} | LISTS
+    timings = made.path / "timed/nccl.csv"
+    timings.write_text(f"{COLLECTIVES}h100-sxm,all-gather,8,2147483648,9e-3\n", encoding="utf-8")
+    assert made.remade() == {"measured/nccl.parquet"} | LISTS
+    made.config["measurements"]["other"] = made.config["measurements"].pop("nccl")
+    assert made.remade() == {"measured/other.parquet"} | LISTS
+    assert set(made.times()) == {"measured/grid.parquet", "measured/other.parquet"} | LISTS
+
+
+def test_files_of_no_set_are_removed(made: Folder) -> None:
+    """The tables and the lists, where the config has no timings any more; a user's file stays."""
+    (made.results / "measured/own.parquet").write_bytes(b"mine")
+    made.config["measurements"] = {}
+    made.config["sweeps"] = {
+        "s": {"operation": "dot", "grid": {"D": 8}, "dtypes": "bf16", "chips": "h100-sxm"}
+    }
+    done = made.run()
+    assert done.returncode == 0, done.stdout
+    assert set(made.times()) == {"measured/own.parquet"}
+
+
+def test_estimates_are_by_the_calibrations_of_the_config(made: Folder) -> None:
+    """A millisecond more of overhead; only timings of that software are joined again."""
+    before = pl.read_parquet(made.results / "measured/grid.parquet")
+    shipped = shipped_calibrations()
+    fit = shipped.calibrations["h100-sxm/trtllm"]["bf16"]
+    own = fit.model_copy(update={"overhead_s": fit.overhead_s + 1e-3})
+    text = text_of(Calibrations(calibrations={"h100-sxm/trtllm": {"bf16": own}}))
+    (made.path / "own.yaml").write_text(text, encoding="utf-8")
+    made.config["calibrations"] = ["own.yaml"]
+    assert made.remade() == {"measured/grid.parquet"} | LISTS
+    after = pl.read_parquet(made.results / "measured/grid.parquet")
+    longer = (after["t_estimate_s"] - before["t_estimate_s"]).to_list()
+    assert longer == [pytest.approx(1e-3), pytest.approx(1e-3), None]
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def wrong(folder: Folder) -> str:
+    """The message on a wrong config."""
+    with pytest.raises(rooflines.RooflinesError) as refused:
+        rooflines.load_config(folder.write())
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "entry", "problem"),
+    [
+        ("x", {"file": "timed/none.csv"}, "timed/none.csv"),
+        ("x", {"file": "timed/grid.csv", "where": {"chip": "h200"}}, "has no 'h200'"),
+        ("x", {"file": "timed/grid.csv", "were": {}}, "measurements.x.were"),
+        ("x", {"where": {}}, "measurements.x lacks file"),
+        ("X Y", {"file": "timed/nccl.csv"}, "measurements.X Y"),
+        ("x", {"file": "timed/grid.csv", "on_unexplained": "stop"}, "on_unexplained"),
+        ("x", {"file": "timed/grid.csv"}, "has the same content as that of grid"),
+        ("x", {"file": "timed/nccl.csv", "where": {"chip": "h100-sxm"}}, "as that of nccl"),
+    ],
+)
+def test_a_wrong_set_is_refused(
+    folder: Folder, key: str, entry: dict[str, Any], problem: str
+) -> None:
+    """Before anything runs, with the place and a fix."""
+    folder.config["measurements"][key] = entry
+    message = wrong(folder)
+    assert problem in message
+    assert "fix:" in message
+
+
+def test_other_rows_of_one_file_are_another_set(folder: Folder) -> None:
+    """A set for each chip."""
+    folder.config["measurements"] = {
+        chip: {"file": "timed/grid.csv", "where": {"chip": chip}} for chip in ("h100-sxm", "mine")
+    }
+    config = rooflines.load_config(folder.write())
+    assert rooflines.measurements(config, "mine")["chip"].to_list() == ["mine"]
+
+
+def test_an_unknown_chip_and_wrong_metadata_are_refused_together(folder: Folder) -> None:
+    """All mistakes at once."""
+    del folder.config["chips"]
+    (folder.path / "timed/nccl.csv.yaml").write_text("timer: sundial\n", encoding="utf-8")
+    message = wrong(folder)
+    assert "has 'mine', which is no chip" in message
+    assert "sundial" in message
+
+
+def test_unexplained_timings_can_stop_a_run(
+    folder: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """550 GFLOP take 556 us at 989 TFLOP/s; a timing says 500 us."""
+    text = f"{HEAD}h100-sxm,{BF16},4096,8192,8192,5e-4\n"
+    (folder.path / "timed/grid.csv").write_text(text, encoding="utf-8")
+    assert cli.run(["check", str(folder.write())]) == 0
+    assert "grid: 1 timing, 1 below the bound, 0 left out" in capsys.readouterr().out
+    folder.config["measurements"]["grid"]["on_unexplained"] = "error"
+    assert cli.run(["check", str(folder.write())]) == 2
+    message = capsys.readouterr().err
+    assert "has 1 timing of h100-sxm below the bound, without a reason" in message
+    assert "the least is 0.899 of it" in message
+
+
+def test_a_slip_of_units_is_told_by_check(
+    folder: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The 278 us of 2,048 rows at 989 TFLOP/s, as 0.4 ms."""
+    text = f"{HEAD}h100-sxm,{BF16},2048,8192,8192,0.4\n"
+    (folder.path / "timed/grid.csv").write_text(text, encoding="utf-8")
+    assert cli.run(["check", str(folder.write())]) == 2
+    message = capsys.readouterr().err
+    assert "timed/grid.csv" in message
+    assert "off by 1e3" in message

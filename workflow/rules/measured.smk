@@ -1,0 +1,38 @@
+"""Measurements: timings joined with the model, and the errors of its bounds and estimates."""
+
+
+rule measured:
+    """The timings of a set with their row of the model; the spec has the digest of their file."""
+    output:
+        table="<results>/measured/{measurement}.parquet",
+    log:
+        "<results>/logs/measured/{measurement}.log",
+    conda:
+        "../envs/rooflines.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+    params:
+        spec=plan.measured_spec,
+    script:
+        "../scripts/measured.py"
+
+
+rule measured_summary:
+    """Errors by set, chip, software, dtypes, split and region, and the timings without a row."""
+    input:
+        tables=expand("<results>/{file}", file=plan.measured_paths()),
+    output:
+        csv="<results>/measured.csv",
+        skipped="<results>/measured-skipped.csv",
+    log:
+        "<results>/logs/measured_summary.log",
+    conda:
+        "../envs/rooflines.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+    params:
+        spec=plan.measured_summary_spec,
+    script:
+        "../scripts/measured_summary.py"
