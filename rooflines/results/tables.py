@@ -46,6 +46,8 @@ def write_parquet(
     about: Mapping[str, Any],
     texts: Iterable[str] = (),
     compression: Compression = "zstd",
+    *,
+    wide: bool = False,
 ) -> None:
     """Write a frame as Parquet, streaming, with `about` in its metadata.
 
@@ -56,6 +58,8 @@ def write_parquet(
         texts: Enum columns that are read back as Categorical: files with different Enums cannot be
             read as one table.
         compression: Compression of the pages.
+        wide: Whether it has many columns of numbers that hardly repeat: shorter row groups without
+            statistics then take a fifth less time.
     """
     metadata = {METADATA_KEY: json.dumps(about, ensure_ascii=False)}
     schema = frame.collect_schema()
@@ -66,7 +70,8 @@ def write_parquet(
             temporary,
             compression=compression,
             compression_level=1 if compression == "zstd" else None,
-            row_group_size=ROW_GROUP_ROWS,
+            row_group_size=ROW_GROUP_ROWS // 2 if wide else ROW_GROUP_ROWS,
+            statistics=not wide,
             data_page_size=PAGE_BYTES,
             metadata=metadata,
         )

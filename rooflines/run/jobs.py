@@ -110,7 +110,8 @@ def _write_part(
     print(f"{recipe['rows']:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
         stored = as_stored(rows, config["floats"])
-        write_parquet(stored, path, metadata, texts, config["compression"])
+        wide = "models" in config  # of whole models, or their kernels
+        write_parquet(stored, path, metadata, texts, config["compression"], wide=wide)
 
 
 @recorded

@@ -210,5 +210,5 @@ class ModelSweepConfig(Entry):
         default=True, description="whether to write the table of kernels, ten times as long"
     )
     rows_per_part: RowsPerPart = 20_000_000
-    compression: Compression = "zstd"
+    compression: Compression = "lz4"
     floats: Floats = "float64"
