@@ -40,7 +40,7 @@ ARROW_SCHEMA_KEY = "ARROW:schema"
 """The metadata key of the column types, which polars, pyarrow and others share."""
 
 
-def write_parquet(
+def write_parquet(  # noqa: PLR0913, all but the first three have a default
     frame: pl.LazyFrame,
     path: str | Path,
     about: Mapping[str, Any],
