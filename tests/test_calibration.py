@@ -15,12 +15,8 @@ from timed import SIZES, seconds, timings
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.calibration.calibrate import Request, Result, calibrate
-from rooflines.calibration.collectives import (
-    CollectiveNumbers,
-    collective_estimate,
-    fit_collective,
-    joined_collectives,
-)
+from rooflines.calibration.collective_form import CollectiveNumbers, collective_estimate
+from rooflines.calibration.collectives import fit_collective, joined_collectives
 from rooflines.calibration.critical import critical_estimate
 from rooflines.calibration.entries import (
     CALIBRATIONS_FILE,

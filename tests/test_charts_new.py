@@ -30,7 +30,7 @@ from __future__ import annotations
 from rooflines.charts.chart import Chart
 from rooflines.charts.frames import ridge_frame
 from rooflines.charts.kit.drawing import assemble, data
-from rooflines.charts.kit.lazy import alt
+from rooflines.basics.lazy import alt
 from rooflines.charts.kit.themes import Margins
 
 __all__ = ["peaks"]

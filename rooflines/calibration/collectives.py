@@ -1,23 +1,26 @@
-"""Calibrated times of collectives: two protocols, of which the faster is taken, and hops."""
+"""The fit of collectives to their timings."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import add
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.calibration.form import Affine, Number, Value, value
+from rooflines.calibration.collective_form import (
+    CollectiveNumbers,
+    collective_estimate,
+    ring_steps,
+)
 from rooflines.calibration.judge import with_errors
 from rooflines.calibration.solving import FOLD, Problem, rounded
-from rooflines.model.network import PASSES, Route
+from rooflines.model.network import Route
 from rooflines.timings.timings import medians
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from rooflines.calibration.solving import Array
     from rooflines.catalogue.entries import Chip
@@ -27,38 +30,10 @@ if TYPE_CHECKING:
 __all__ = [
     "PAYLOAD_FOLD",
     "CollectiveFit",
-    "CollectiveNumbers",
-    "collective_estimate",
     "fit_collective",
     "joined_collectives",
     "judged_collectives",
-    "protocols",
-    "ring_steps",
 ]
-
-
-@dataclass(frozen=True)
-class CollectiveNumbers:
-    """The fitted numbers of a chip, a software and a collective.
-
-    Attributes:
-        overhead_s: Fixed time of every collective [s].
-        low_latency: Share of the network rate that the protocol for small payloads reaches [1].
-        bulk_overhead_s: Further fixed time of the protocol for large payloads [s].
-        bulk: Share of the network rate that the protocol for large payloads reaches [1].
-        hop_s: Time of every step around the ring [s].
-    """
-
-    overhead_s: Number
-    low_latency: Number
-    bulk_overhead_s: Number
-    bulk: Number
-    hop_s: Number
-
-    @property
-    def floats(self) -> CollectiveNumbers:
-        """The same as Float64, for tables."""
-        return CollectiveNumbers(**{name: float(number) for name, number in vars(self).items()})
 
 
 PAYLOAD_FOLD = pl.col("bytes").log(2).floor().cast(pl.Int64)
@@ -81,36 +56,6 @@ STARTS: tuple[Mapping[str, float], ...] = (
 """The starts, as factors of the prior."""
 
 
-def protocols(numbers: CollectiveNumbers) -> tuple[Affine, Affine]:
-    """The protocols for small and for large payloads, without the time of the steps."""
-    bulk_s = numbers.overhead_s + numbers.bulk_overhead_s
-    return (
-        Affine("network", {"network": 1 / numbers.low_latency}, numbers.overhead_s),
-        Affine("network", {"network": 1 / numbers.bulk}, bulk_s),
-    )
-
-
-def collective_estimate(
-    numbers: CollectiveNumbers,
-    network: Value,
-    hops: Value,
-    least: Callable[[Value, Value], Value],
-) -> Value:
-    """The calibrated time of a collective [s].
-
-    Args:
-        numbers: The fitted numbers; exact only where the quantities are.
-        network: Nominal time of the bytes on the wire [s].
-        hops: Steps around the ring [1].
-        least: The minimum of two values.
-    """
-    fast, bulk = (value(each, {"network": network}) for each in protocols(numbers))
-    total: Value = add(
-        least(fast, bulk), value(Affine("", {"hops": numbers.hop_s}), {"hops": hops})
-    )
-    return total
-
-
 @dataclass(frozen=True)
 class CollectiveFit:
     """Fitted numbers of a collective.
@@ -122,15 +67,6 @@ class CollectiveFit:
 
     numbers: CollectiveNumbers
     held: tuple[str, ...]
-
-
-def ring_steps(route: Route, collective: str) -> Fraction:
-    """Steps of a collective around a ring of all chips [1]: N-1 for each pass.
-
-    Libraries send around rings also where a switch would allow fewer hops.
-    """
-    (level,) = route.levels
-    return Fraction(PASSES[collective] * (level.chips - 1))
 
 
 def joined_collectives(

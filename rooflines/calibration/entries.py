@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 from rooflines.basics.errors import Mistakes, RooflinesError, one_of, quote
 from rooflines.basics.numbers import exact
 from rooflines.basics.yaml_file import in_file, read_yaml
-from rooflines.calibration.collectives import CollectiveNumbers
+from rooflines.calibration.collective_form import CollectiveNumbers
 from rooflines.calibration.form import Numbers
 from rooflines.catalogue.chips import CONFIG_DIR, dtype_entries
 from rooflines.catalogue.forms import (

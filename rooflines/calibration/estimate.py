@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from rooflines.calibration.collectives import protocols, ring_steps
+from rooflines.calibration.collective_form import protocols, ring_steps
 from rooflines.calibration.form import Affine, common, pieces
 from rooflines.calibration.quantities import polynomials
 from rooflines.model.resources import MATH, RESOURCES, network_rate
@@ -14,7 +14,7 @@ from rooflines.model.resources import MATH, RESOURCES, network_rate
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from rooflines.calibration.collectives import CollectiveNumbers
+    from rooflines.calibration.collective_form import CollectiveNumbers
     from rooflines.calibration.form import Numbers
     from rooflines.calibration.quantities import Polynomial
     from rooflines.model.costs import Workload

@@ -12,7 +12,7 @@ from functools import reduce
 from operator import add, mul
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-import polars as pl
+from rooflines.basics.lazy import pl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +41,7 @@ FORMS: tuple[Form, ...] = ("max", "pieces")
 
 Number = Fraction | float
 
-Value = TypeVar("Value", Fraction, pl.Expr, "NDArray[np.float64]")
+Value = TypeVar("Value", Fraction, "pl.Expr", "NDArray[np.float64]")
 """A nominal quantity: exact, an expression, or the values of many timings."""
 
 SUSTAINED_S = Fraction(1, 1000)

@@ -9,8 +9,7 @@ from functools import reduce
 from operator import add, mul
 from typing import TYPE_CHECKING
 
-import polars as pl
-
+from rooflines.basics.lazy import pl
 from rooflines.model.costs import evaluate
 from rooflines.model.resources import MATH, RESOURCES, memory_rate
 

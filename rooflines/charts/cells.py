@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import count
 from rooflines.charts.kit.drawing import BINARY_LABEL, data, placed_text
-from rooflines.charts.kit.lazy import alt, pl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

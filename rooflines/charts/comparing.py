@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import significant
-from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.text import chip_label, shorten
 
 if TYPE_CHECKING:

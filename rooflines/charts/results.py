@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from rooflines.basics.errors import check_known, placed
+from rooflines.basics.lazy import pl
 from rooflines.basics.text import abridged, counted
-from rooflines.charts.kit.lazy import pl
 from rooflines.charts.offers import (
     check_asked,
     check_asked_of_models,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
-from rooflines.calibration.collectives import collective_estimate, ring_steps
+from rooflines.calibration.collective_form import collective_estimate, ring_steps
 from rooflines.catalogue.lacking import interconnects, not_joined
 from rooflines.measured.estimates import NO_ESTIMATE, with_band
 from rooflines.model.network import Route

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import si
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.frames import TIMES, first_shown, highest, lowest
@@ -20,7 +21,6 @@ from rooflines.charts.kit.drawing import (
     starting,
     zoom,
 )
-from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.text import chip_label, sizes_text
 from rooflines.charts.needs import LONG_LEAD, OTHER_DIMS, OWN_LEAD, SOLVED_LEAD, need
 from rooflines.charts.offers import shape_names

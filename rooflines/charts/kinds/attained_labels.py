@@ -6,9 +6,9 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.lazy import pl
 from rooflines.basics.text import count, si
 from rooflines.charts.frames import highest
-from rooflines.charts.kit.lazy import pl
 from rooflines.charts.kit.place import Box, Place, Plane, Room, Segment, Spot, placed
 from rooflines.charts.kit.text import shorten, width_em
 from rooflines.charts.kit.themes import Margins

@@ -6,6 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.lazy import alt, pl
 from rooflines.charts.cells import middles
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.frames import (
@@ -18,7 +19,6 @@ from rooflines.charts.frames import (
     with_edges,
 )
 from rooflines.charts.kit.drawing import BINARY_LABEL, Choice, assemble, chosen, data, starting
-from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.place import LAYOUTS
 from rooflines.charts.kit.text import chip_label, listed, on_chips, sizes_text, split_on, split_text
 from rooflines.charts.kit.themes import Margins, plot_size

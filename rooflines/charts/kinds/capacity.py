@@ -6,6 +6,7 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import count
 from rooflines.charts.chart import ModelChart, Need
 from rooflines.charts.comparing import at_right_edge
@@ -20,7 +21,6 @@ from rooflines.charts.kit.drawing import (
     palette_of,
     starting,
 )
-from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.text import chip_label, on_chips
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import KNOWN_CAPACITY, NO_REQUESTS, check_needs

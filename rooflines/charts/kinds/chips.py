@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import si, significant
 from rooflines.charts.chart import Chart
 from rooflines.charts.comparing import (
@@ -24,7 +25,6 @@ from rooflines.charts.kit.drawing import (
     starting,
     zoom,
 )
-from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.place import Place, Plane, Room, Spot, end_places, placed
 from rooflines.charts.kit.text import chip_label, shorten
 from rooflines.charts.kit.themes import Margins

@@ -6,6 +6,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import count
 from rooflines.charts.cells import (
     cell_marks,
@@ -31,7 +32,6 @@ from rooflines.charts.frames import (
     with_shares,
 )
 from rooflines.charts.kit.drawing import Choice, assemble, chosen, starting
-from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.place import Place, Plane, in_cell, placed
 from rooflines.charts.kit.text import on_chips, sizes_text, split_text
 from rooflines.charts.kit.themes import Margins

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.lazy import alt, pl
 from rooflines.basics.numbers import exact
 from rooflines.basics.text import count
 from rooflines.charts.cells import size_axes
@@ -25,7 +26,6 @@ from rooflines.charts.frames import (
     shares_below_peak,
 )
 from rooflines.charts.kit.drawing import Choice, assemble, chosen, data, placed_text, starting, zoom
-from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.place import ANYWHERE, Place, Plane, Room, Spot, placed
 from rooflines.charts.kit.text import chip_label, on_chips, shorten, sizes_text, split_text
 from rooflines.charts.kit.themes import Margins

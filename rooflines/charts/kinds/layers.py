@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.lazy import alt, pl
 from rooflines.charts.cells import (
     cell_marks,
     lowest_sizes,
@@ -31,7 +32,6 @@ from rooflines.charts.frames import (
     with_shares,
 )
 from rooflines.charts.kit.drawing import Choice, assemble, starting
-from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.place import LAYOUTS, Place, in_cell, placed
 from rooflines.charts.kit.text import chip_label, shorten, sizes_text, split_text
 from rooflines.charts.kit.themes import Margins, plot_size

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import seconds, significant
 from rooflines.charts.chart import ModelChart, Need
 from rooflines.charts.comparing import EVERY, at_right_edge, highlight
@@ -20,7 +21,6 @@ from rooflines.charts.kit.drawing import (
     starting,
     ticks_between,
 )
-from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.place import Place, Plane, end_places, placed
 from rooflines.charts.kit.text import chip_label, shorten
 from rooflines.charts.kit.themes import Margins

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import si
 from rooflines.charts.chart import Chart
 from rooflines.charts.comparing import (
@@ -17,7 +18,6 @@ from rooflines.charts.comparing import (
 )
 from rooflines.charts.frames import first_shown, ridge_frame
 from rooflines.charts.kit.drawing import Choice, assemble, data, palette_of, starting
-from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.text import chip_label
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_chips, has_bandwidth, two_chips

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import significant
 from rooflines.charts.chart import Chart
 from rooflines.charts.comparing import (
@@ -28,7 +29,6 @@ from rooflines.charts.kit.drawing import (
     placed_text,
     ticks_between,
 )
-from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.place import Place, Plane, Room, Spot, placed
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_chips, has_bandwidth, two_chips

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.lazy import alt, pl
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.frames import TIMES, first_shown, route_name
 from rooflines.charts.kinds.roofline_labels import labels_of
@@ -21,7 +22,6 @@ from rooflines.charts.kit.drawing import (
     starting,
     zoom,
 )
-from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.needs import by_chips, need
 from rooflines.model.network import PAIR, NetworkLevel
 from rooflines.model.resources import math_rate, memory_rate, network_rate

@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import groupby, pairwise, product
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.lazy import pl
 from rooflines.basics.text import count, si, significant
 from rooflines.charts.kinds.roofline_roof import MARGINS, REGIONS, Roof
-from rooflines.charts.kit.lazy import pl
 from rooflines.charts.kit.place import Box, Place, Room, Segment, Spot, dodge, placed
 from rooflines.charts.kit.text import part_name, width_em
 

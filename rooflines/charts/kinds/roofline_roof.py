@@ -6,9 +6,9 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.lazy import pl
 from rooflines.basics.text import si, significant
 from rooflines.charts.frames import highest, lowest
-from rooflines.charts.kit.lazy import pl
 from rooflines.charts.kit.place import Plane
 from rooflines.charts.kit.text import chip_label, part_name
 from rooflines.charts.kit.themes import Margins

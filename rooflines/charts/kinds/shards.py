@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import count
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.comparing import EVERY, at_right_edge, highlight
@@ -30,7 +31,6 @@ from rooflines.charts.kit.drawing import (
     starting,
     ticks_between,
 )
-from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.place import Place, Plane, end_places, placed
 from rooflines.charts.kit.text import (
     chip_label,

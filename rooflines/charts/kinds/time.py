@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import seconds
 from rooflines.charts.chart import Chart
 from rooflines.charts.frames import TIMES, first_shown
 from rooflines.charts.kit.drawing import Choice, assemble, chosen, data, starting
-from rooflines.charts.kit.lazy import alt, pl
 from rooflines.charts.kit.text import chip_label, on_chips, shorten, split_text
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.models import models_of

@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from rooflines.basics.errors import check_known, placed
-from rooflines.charts.kit.lazy import alt, pl
+from rooflines.basics.lazy import alt, pl
 from rooflines.charts.kit.text import chip_label, shorten, wrapped
 from rooflines.charts.kit.themes import CHIP_SLOTS, SIZES, SLOTS_OF, Margins, plot_size, sizes_of
 

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rooflines.charts.kit.lazy import pl
+from rooflines.basics.lazy import pl
 from rooflines.charts.kit.text import width_em
 from rooflines.charts.kit.themes import SIZES, Margins, plot_size
 
