@@ -30,7 +30,7 @@ CASES = 16  # 2 models, 2 chips, 2 dtypes, 2 splits
 
 
 def sweep_of(rows: float) -> ModelSweep:
-    """A sweep of about so many steps, as a user would write it."""
+    """A sweep of about this number of rows, as a user would write it."""
     batches = max(round(rows / CONTEXTS / CASES), 1)
     config = ModelSweepConfig.model_validate(
         {

@@ -204,7 +204,7 @@ def test_mistakes_of_several_dtypes_come_together(capsys: pytest.CaptureFixture[
 
 
 def test_an_unknown_chip_or_a_wrong_name(capsys: pytest.CaptureFixture[str]) -> None:
-    """Close names are told."""
+    """The message lists close names."""
     GOOD.write_csv("timings.csv")
     assert calibrate(chip="h100") == 2
     assert "close to it: h100-sxm" in capsys.readouterr().err

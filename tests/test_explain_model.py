@@ -187,7 +187,7 @@ def changed(chip: str, path: str, value: float) -> Mapping[str, Any]:
 
 
 def test_the_rates_that_are_told_make_it_compute_bound() -> None:
-    """A chip with the memory bandwidth that is told takes as long to compute as to move."""
+    """A chip with the memory bandwidth of the answer takes as long to compute as to move."""
     question: dict[str, Any] = {"B": 64, "S": 1024}
     answer = rooflines.explain_model("h100-sxm", "llama-3.1-70b", **question)
     factors = {change.rate: change.factor for change in answer.changes}
@@ -199,7 +199,7 @@ def test_the_rates_that_are_told_make_it_compute_bound() -> None:
 
 
 def test_the_network_that_is_told_makes_it_compute_bound() -> None:
-    """A chip with the links that are told takes as long to send as to compute."""
+    """A chip with the links of the answer takes as long to send as to compute."""
     question: dict[str, Any] = {
         "B": 1,
         "S": 2048,
@@ -270,7 +270,7 @@ SAME = (
 
 @pytest.mark.parametrize("words", SAME)
 def test_the_order_of_words_is_free(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """They are told apart by what they are."""
+    """Words may be in any order."""
     assert said(capsys, *words.split()) == said(capsys, *EXAMPLE.split())
 
 

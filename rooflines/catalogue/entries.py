@@ -53,7 +53,7 @@ __all__ = [
 
 
 MAIN_MEMORY = "hbm"
-"""The memory level that is the main memory of every chip, whatever its technology."""
+"""The name of every chip's main memory, HBM or not."""
 
 
 def is_source(value: object) -> bool:

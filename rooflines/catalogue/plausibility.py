@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError, check_known, placed
-from rooflines.catalogue.entries import Network, Peak
+from rooflines.catalogue.entries import MAIN_MEMORY, Network, Peak
 from rooflines.catalogue.parts import numbers, parts
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def _outlier(path: str, value: float, entry: Chip, known: Mapping[str, Chip]) ->
         for chip, other in known.items():
             if not rounded and value == _with_sparsity(_part(other, path)):
                 return f"the figure with sparsity that is printed for {chip}"
-    main, links = entry.memory.get("hbm"), _links(part)
+    main, links = entry.memory.get(MAIN_MEMORY), _links(part)
     memory = (main.bytes_per_s if main else None) or math.inf
     slowest, _ = SPANS["memory", "bytes_per_s"]
     if (tree, key) == ("networks", "bytes_per_s") and slowest <= memory < value * links:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import count
-from rooflines.charts.needs import MAIN_MEMORY, has_bandwidth
+from rooflines.catalogue.entries import MAIN_MEMORY
+from rooflines.charts.needs import has_bandwidth
 from rooflines.model.network import axes_text
 from rooflines.model.resources import RESOURCES, math_rate, memory_rate
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError
+from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.charts.chart import Need, SweepType
 from rooflines.charts.offers import (
     LONG_AXIS,
@@ -29,7 +30,6 @@ __all__ = [
     "BY_SHAPE",
     "KNOWN_CAPACITY",
     "LONG_LEAD",
-    "MAIN_MEMORY",
     "NO_REQUESTS",
     "OTHER_DIMS",
     "OWN_LEAD",
@@ -46,9 +46,6 @@ __all__ = [
     "need",
     "two_chips",
 ]
-
-MAIN_MEMORY = "hbm"
-"""The memory level whose bandwidth compares chips."""
 
 
 def has_bandwidth(entry: Chip) -> bool:

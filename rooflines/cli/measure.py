@@ -1,4 +1,4 @@
-"""`rooflines measure`: timings of matmuls on the machine at hand."""
+"""`rooflines measure`: timings of matmuls on this machine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LONGEST_S = 0.25
 """About the longest time of a matmul that is chosen [s]."""
 
 DRIFT = 0.1
-"""A change of the reference shape's time over a session that is told [1]."""
+"""Drift of the reference shape's time over a session from which on a warning is printed [1]."""
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C."""

@@ -107,7 +107,7 @@ def _facts(explanation: ModelExplanation) -> Iterator[Line]:
 
 
 def _experts(experts: Experts) -> str:
-    """How many experts are read; fewer than all are never told as all."""
+    """How many experts are read; the rounded number is below E unless all of them are."""
     some = significant(experts.touched, DIGITS)
     if some == f"{experts.E}" and experts.touched < experts.E:
         some = "almost all"

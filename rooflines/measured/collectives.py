@@ -11,22 +11,19 @@ from rooflines.calibration.collective_form import collective_estimate, ring_step
 from rooflines.catalogue.lacking import interconnects, not_joined
 from rooflines.measured.estimates import NO_ESTIMATE, with_band
 from rooflines.model.network import Route
-from rooflines.model.resources import RESOURCES, network_rate
-from rooflines.model.sharding import Sharding
-from rooflines.model.target import Level, Target
+from rooflines.model.resources import collective_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rooflines.catalogue.entries import Chip
     from rooflines.measured.catalogues import Catalogues
-    from rooflines.model.resources import Rate
 
 __all__ = ["collective_rows", "unjoined"]
 
 
 def unjoined(chip: Chip, shards: int) -> str | None:
-    """The reason why a chip's first interconnect cannot join so many chips; None where it can."""
+    """The reason why a chip's first interconnect cannot join the chips; None where it can."""
     name, links, reason = interconnects(chip, None)
     return reason or not_joined([str(name)], links, (shards,))
 
@@ -48,7 +45,7 @@ def collective_rows(frame: pl.DataFrame, catalogues: Catalogues) -> Iterator[pl.
         key = f"{chip}/{software}"
         fitted = catalogues.collectives.get(key, {}).get(str(collective))
         route = Route(links, (int(cast("int", shards)),))
-        rate = _rate(route, str(collective))
+        rate = collective_rate(route, str(collective), Fraction(1))
         network = pl.col("network_bytes") / float(rate.per_s)
         estimate = NO_ESTIMATE
         if fitted:
@@ -61,12 +58,3 @@ def collective_rows(frame: pl.DataFrame, catalogues: Catalogues) -> Iterator[pl.
             bound=pl.lit("network"),
             **estimate,
         )
-
-
-def _rate(route: Route, collective: str) -> Rate:
-    """The nominal rate of a collective on a route."""
-    one = Fraction(1)
-    sending = Sharding("", None, (("out", collective),))
-    efficiency = {resource.name: one for resource in RESOURCES}
-    rate = network_rate(Target(one, Level(one), route, sending, efficiency))
-    return cast("Rate", rate)  # there are a route and a transfer

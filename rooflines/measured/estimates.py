@@ -36,7 +36,7 @@ def with_fitted(
         rows: Rows with sizes, `dtypes` and `t_estimate_s` by the chip's own calibration.
         sweep: Their sweep, of one chip.
         key: The chip and software.
-        fitted: Their calibrations by compute dtype; the chip's own stands in for others.
+        fitted: Their calibrations by compute dtype; the chip's own is the fallback.
     """
     chip_rows, _ = sweep.chip_variants[0]
     own = pl.when(pl.col("t_estimate_s").is_not_null()).then(pl.lit(chip_rows.chip))

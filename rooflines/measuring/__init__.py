@@ -1,1 +1,1 @@
-"""Measuring: timings of matmuls on the machine at hand, and its peak and memory rate."""
+"""Measuring: timings of matmuls on this machine, and its peak and memory rate."""

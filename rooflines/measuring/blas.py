@@ -68,7 +68,7 @@ class Blas:
 
     Args:
         dtype: A key of the dtype catalogue.
-        machine: The machine at hand.
+        machine: This machine.
         shapes: All shapes that will be timed.
 
     Raises:
@@ -151,7 +151,7 @@ def flops_per_s(dtype: Dtype, shape: Shape) -> float:
 
 
 def _random(dtype: Dtype, size: int) -> Array:
-    """An array of so many bytes [byte], uniform between -0.5 and 0.5."""
+    """A random array of a size in bytes [byte], uniform between -0.5 and 0.5."""
     import numpy as np  # noqa: PLC0415, an extra
 
     count, draw = size // BYTES[dtype], np.random.default_rng(0)

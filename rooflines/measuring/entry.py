@@ -1,4 +1,4 @@
-"""The machine at hand as a chip: a config with its entry and a sweep."""
+"""This machine as a chip: a config with its entry and a sweep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine at hand: processor, threads, last-level cache, memory, and its BLAS library."""
+"""This machine: processor, threads, last-level cache, memory, and its BLAS library."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONGEST_ID = 60
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine at hand.
+    """This machine.
 
     Attributes:
         name: Its processor.

@@ -44,7 +44,7 @@ class Session:
 
     Attributes:
         path: The file.
-        machine: The machine at hand.
+        machine: This machine.
         about: What the metadata of the file say: the machine, how it was timed, the fastest rates
             so far by dtype, and the median time of the reference shape in every block.
         frame: The timings so far, in the tidy form.
@@ -61,7 +61,7 @@ class Session:
 
         Args:
             path: The file.
-            machine: The machine at hand.
+            machine: This machine.
             about: How it is timed.
 
         Raises:

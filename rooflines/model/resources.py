@@ -23,6 +23,7 @@ __all__ = [
     "Calibration",
     "Rate",
     "Resource",
+    "collective_rate",
     "collective_rates",
     "math_rate",
     "memory_rate",
@@ -92,17 +93,33 @@ def network_rates(target: Target, *, typical: bool = False) -> list[Rate]:
     return [Rate(rate.per_s, len(transfers) * rate.latency_s) for rate in rates]
 
 
-def network_rate(target: Target, *, typical: bool = False) -> Rate | None:
-    """Bytes/s out of one chip, over all levels of the network.
+def collective_rate(
+    route: Route, collective: str, efficiency: Fraction, *, typical: bool = False
+) -> Rate:
+    """Bytes/s out of one chip in a collective, over all levels of a route.
 
     The levels send chunks of the payload at the same time, so the slowest one determines the time.
+
+    Args:
+        route: The interconnects.
+        collective: A key of `network.PASSES`.
+        efficiency: Share of the nominal rates that is reached, 0..1 [1].
+        typical: Whether hops take their usual time instead of the least.
     """
-    rates = network_rates(target, typical=typical)
-    if target.route is None or not rates:
-        return None
-    sent = target.route.sent(target.sharding.transfers[0][1])
+    rates = collective_rates(route, collective, efficiency, typical=typical)
+    sent = route.sent(collective)
     slowest = max(amount / rate.per_s for amount, rate in zip(sent, rates, strict=True))
     return Rate(sum(sent, Fraction(0)) / slowest, max(rate.latency_s for rate in rates))
+
+
+def network_rate(target: Target, *, typical: bool = False) -> Rate | None:
+    """Bytes/s out of one chip, over all levels of the network; None without a collective."""
+    route, transfers = target.route, target.sharding.transfers
+    if route is None or not transfers:
+        return None
+    efficiency = target.efficiency["network"]
+    rate = collective_rate(route, transfers[0][1], efficiency, typical=typical)
+    return Rate(rate.per_s, len(transfers) * rate.latency_s)
 
 
 @dataclass(frozen=True)

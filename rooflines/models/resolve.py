@@ -23,7 +23,7 @@ def model_named(text: str) -> Model:
     """A model by its id, a published name, or the path of a config.json or of its folder.
 
     Raises:
-        RooflinesError: There is none; close names are told.
+        RooflinesError: There is none; the message lists close names.
     """
     return from_hf(text) if is_path(text) else load(text)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.numbers import exact
 from rooflines.catalogue.chips import base_chips, chip_entries
+from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.models.library import CONVENTIONS
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def chips_that_hold(model: Model) -> Iterator[tuple[str, float, dict[str, int]]]
         cache, at a context of `BATCH_CONTEXT` [1]. Only chips with a batch in some dtype.
     """
     for chip in base_chips():
-        level = chip_entries()[chip].memory.get("hbm")
+        level = chip_entries()[chip].memory.get(MAIN_MEMORY)
         if level is None or level.capacity_bytes is None:
             continue
         capacity = level.capacity_bytes

@@ -81,6 +81,11 @@ class Collective:
     payload: Terms
     route: Route
 
+    @property
+    def sent_bytes(self) -> Terms:
+        """Bytes that a chip sends over all interconnects [byte]."""
+        return _scaled(self.payload, sum(self.route.sent(self.kind), Fraction(0)))
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -105,9 +110,8 @@ class Kernel:
         """Bytes that a chip sends over all interconnects, in one layer [byte]."""
         total: Terms = {}
         for sent in self.collectives:
-            share = sum(sent.route.sent(sent.kind), Fraction(0))
-            for dims, payload in sent.payload.items():
-                total[dims] = total.get(dims, Fraction(0)) + payload * share
+            for dims, size in sent.sent_bytes.items():
+                total[dims] = total.get(dims, Fraction(0)) + size
         return total
 
     def extents(self, step: Step) -> dict[str, int | Fraction]:

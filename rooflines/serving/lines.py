@@ -92,7 +92,7 @@ class StepLines:
 
     Attributes:
         kernels: The lines of every kernel.
-        experts: The experts; None where as many are used whatever the batch.
+        experts: The experts; None where their number does not depend on the batch.
     """
 
     kernels: tuple[Lines, ...]
@@ -164,7 +164,7 @@ class CaseLines:
 
     @cached_property
     def per_s(self) -> int:
-        """Units of time in a second, so many that every time has whole coefficients [1/s]."""
+        """Units of time in a second: the least number that makes all coefficients whole [1/s]."""
         parts = [part for times in self.case.times for part in _coefficients(times)]
         return math.lcm(*(part.denominator for part in parts))
 

@@ -44,7 +44,7 @@ class Line(NamedTuple):
     """A time against the context.
 
     Attributes:
-        once: Whatever the context [s].
+        once: Independent of the context [s].
         full: Per entry of the layers without a window [s].
         windowed: Per entry of the layers with one [s].
     """

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.model.costs import evaluate
-from rooflines.model.resources import RESOURCES, collective_rates, math_rate, memory_rate
+from rooflines.model.resources import RESOURCES, collective_rate, math_rate, memory_rate
 from rooflines.model.sharding import Sharding
 from rooflines.model.target import Level, Target
 
@@ -125,14 +125,9 @@ def times_of(kernel: Kernel, machine: Machine, fitted: Calibration | None = None
 
 
 def _exchange(sent: Collective, efficiency: Fraction, *, typical: bool) -> Exchange:
-    """The time of a collective; the slowest level determines it, as all send at the same time."""
-    rates = collective_rates(sent.route, sent.kind, efficiency, typical=typical)
-    amounts = sent.route.sent(sent.kind)
-    slowest = max(amount / rate.per_s for amount, rate in zip(amounts, rates, strict=True))
-    return Exchange(
-        {dims: payload * slowest for dims, payload in sent.payload.items()},
-        max(rate.latency_s for rate in rates),
-    )
+    """The time of a collective."""
+    rate = collective_rate(sent.route, sent.kind, efficiency, typical=typical)
+    return Exchange(_over(sent.sent_bytes, rate.per_s), rate.latency_s)
 
 
 def seconds_of(times: KernelTimes, extents: Mapping[str, int | Fraction]) -> Seconds:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from rooflines.basics.errors import Mistakes, RooflinesError, check_known, close_to, quote
+from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.forms import Count, Entry, Positive, Text
 from rooflines.model.step_columns import STEP_METRICS
 from rooflines.models.cache import CACHE_SPLITS
@@ -170,7 +171,7 @@ class ModelSweepConfig(Entry):
             "likely, the same for all tokens, or all of them"
         ),
     )
-    memory: MemoryLevels = Field(["hbm"])
+    memory: MemoryLevels = Field([MAIN_MEMORY])
     network: Routes = None
     efficiency: Reached = None
     prices: Prices = Field(

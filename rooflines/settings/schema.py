@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from rooflines.basics.errors import RooflinesError, check_known, close_to, quote
-from rooflines.catalogue.entries import NamedCombination
+from rooflines.catalogue.entries import MAIN_MEMORY, NamedCombination
 from rooflines.catalogue.forms import Entry, Share, Text
 from rooflines.model.columns import METRICS
 from rooflines.model.operation import NAMED as OPERATIONS
@@ -187,7 +187,7 @@ class SweepConfig(Entry):
             "chip needs a sharding [1]"
         ),
     )
-    memory: MemoryLevels = Field(["hbm"])
+    memory: MemoryLevels = Field([MAIN_MEMORY])
     network: Routes = None
     unit: Unit | None = Field(
         None, description="the compute unit; null: the operation's, vector for dot, else matrix"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.catalogue.entries import Level, Measured, Network, Peak, Price, Sourced
+from rooflines.catalogue.entries import MAIN_MEMORY, Level, Measured, Network, Peak, Price, Sourced
 from rooflines.catalogue.forms import UNLIMITED
 from rooflines.catalogue.parts import numbers, parts, source_of
 from rooflines.site.text import quantity
@@ -44,7 +44,7 @@ WITHOUT_PREFIX = ("usd_per_hour", "watts")
 CONFIDENCE = {"vendor-quoted": "vendor, quoted"}
 """Texts for confidences whose key is not their text."""
 
-MAIN_MEMORY, MAIN_DTYPE = "hbm", "bf16"
+MAIN_DTYPE = "bf16"
 
 
 @dataclass(frozen=True)

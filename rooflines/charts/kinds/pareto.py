@@ -268,7 +268,7 @@ def _ends(case: pl.DataFrame, plane: Plane) -> pl.DataFrame:
 
 
 def _finding(case: pl.DataFrame, title: str | None) -> tuple[str, str]:
-    """Title and subtitle: the chip with the largest throughput within the target, ties told."""
+    """Title and subtitle: the chips with the largest throughput within the target."""
     row = case.row(0, named=True)
     experts = f" Experts: {row['routing']} routing." if row["routing"] else ""
     subtitle = (
