@@ -9,7 +9,8 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -89,6 +90,13 @@ def free_port() -> int:
 
 STEP = "SLURM_STEP_ID=0"
 """What processes of a job's first step have in their environment."""
+HOLD = """\
+import os, pathlib, time
+
+while os.environ.get("SLURM_STEP_ID") == "0" and pathlib.Path(__file__).with_name("held").exists():
+    time.sleep(0.05)
+"""
+"""`sitecustomize.py` of jobs: the Python of a step waits here while steps are held."""
 
 
 class Cluster:
@@ -106,6 +114,7 @@ class Cluster:
         self.environment = {
             "SLURM_CONF": str(folder / "slurm.conf"),
             "PATH": f"{folder / 'bin'}:{PATH}",
+            "PYTHONPATH": str(folder / "python"),
         }
 
     def start(self) -> None:
@@ -158,6 +167,16 @@ class Cluster:
             for number, node, comment in (line.split("|", 2) for line in lines)
         }
 
+    @contextmanager
+    def steps_held(self) -> Iterator[None]:
+        """Let jobs start, and keep their steps from working, however fast they are."""
+        held = self.folder / "python" / "held"
+        held.touch()
+        try:
+            yield
+        finally:
+            held.unlink()
+
     def cancel(self, job: str) -> None:
         """Cancel a job, as an operator would."""
         self._call("scancel", job)
@@ -185,7 +204,7 @@ class Cluster:
         self._call("scontrol", "update", f"nodename={node}", "state=down", "reason=lost")
 
     def _write(self) -> None:
-        for name in ("state", "bin", *(f"spool/{node}" for node in self.nodes)):
+        for name in ("state", "bin", "python", *(f"spool/{node}" for node in self.nodes)):
             (self.folder / name).mkdir(parents=True)
         # munged refuses a key in a folder that others may write, and its clients must get in.
         self.folder.chmod(0o755)
@@ -204,6 +223,7 @@ class Cluster:
             "MaxTime=INFINITE DefaultTime=60 State=UP\n"
         )
         (self.folder / "slurm.conf").write_text("".join(lines))
+        (self.folder / "python" / "sitecustomize.py").write_text(HOLD)
         # The plugin starts the inner step without SLURM_CONF, which names this cluster; a cluster
         # with slurm.conf at its usual path does not need it.
         srun = self.folder / "bin" / "srun"
