@@ -117,7 +117,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     date = datetime.now(tz=UTC).date().isoformat()
     if options.splits:
-        names = ("chip and software", "of", "max", "pieces, seven numbers", "pieces, all")
+        headers = ("chip and software", "of", "max", "pieces, seven numbers", "pieces, all")
         spreads = [
             (key, compute, *spread(request, compute, options.splits))
             for path in options.tables
@@ -125,7 +125,7 @@ def main(arguments: Sequence[str]) -> int:
             if not request.timings.collectives
             for compute in request.timings.frame["compute"].unique().sort()
         ]
-        table("Median errors at random held-out sites in percent", names, spreads)
+        table("Median errors at random held-out sites in percent", headers, spreads)
         return 0
     content: dict[str, dict[str, object]] = {}
     rows: list[tuple[str, ...]] = []
