@@ -104,14 +104,13 @@ def _check(
     Raises:
         RooflinesError: A name or a number is wrong.
     """
-    from rooflines.basics.errors import Mistakes, RooflinesError, one_of  # noqa: PLC0415, as above
+    from rooflines.basics.errors import Mistakes, RooflinesError, check_known, one_of  # noqa: PLC0415, as above
     from rooflines.charts.kit.themes import SIZES  # noqa: PLC0415, the same
     from rooflines.settings.charts import FORMATS  # noqa: PLC0415, the same
 
     with Mistakes() as mistakes:
-        for name in charts:
-            with mistakes.at(name):
-                one_of(name, known, "no chart of these results")
+        with mistakes.at("chart"):
+            check_known(charts, known, "no chart of these results")
         with mistakes.at("--format"):
             one_of(form, FORMATS, "no format")
         with mistakes.at("--size"):
