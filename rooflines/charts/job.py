@@ -59,7 +59,7 @@ def write_charts(
         spec: What they depend on, from `Plan.charts_spec`.
         results: The folder that a run writes to.
         folder: Where the folders of the families go.
-        drawn: Where each chart is drawn, and kept for later runs.
+        drawn: Where each chart is drawn, and kept for later runs; of no other results.
         processes: Processes that draw [1]. Polars must not have been used before more than one are
             started, since it does not work in the fork of a process that has used it.
 
@@ -81,9 +81,9 @@ def write_charts(
     if changed:
         tasks = [(drawn / digest, *every[digest]) for digest in changed]
         _draw(tasks, str(results), min(processes, len(tasks)))
+    recipes = recipes_on_disk(results)
     for name, family in families.items():
-        recipes = _recipes(SPECS.validate_python(family["charts"]), Path(results))
-        with recording(spec=family, recipes=recipes):
+        with recording(spec=family, recipes=_recipes(family["charts"], recipes)):
             _publish([drawn / digest for digest in family["digests"]], Path(folder) / name)
     _remove_others(drawn, every)
 
@@ -110,6 +110,7 @@ def _draw(
     """
     import rooflines.charts.families  # noqa: F401, PLC0415 - slow, and imported once for all processes
 
+    _numbers.cache_clear()  # the results may be others than those of an earlier call
     draw = partial(_draw_one, results)
     if processes == 1:
         for task in tasks:
@@ -148,22 +149,20 @@ def _numbers(results: str) -> Results:
     return on_disk(results)
 
 
-def _recipes(specs: Sequence[Spec], results: Path) -> list[JSON]:
+def _recipes(specs: Sequence[JSON], recipes: Mapping[str, JSON]) -> list[JSON]:
     """The recipes of the sweeps that charts show, with the chips that are shown."""
     shown: dict[str, set[str]] = {}
     for spec in specs:
-        shown.setdefault(spec.sweep, set()).update(spec.chips)
-    recipes = [recipe for sweep, recipe in recipes_on_disk(results).items() if sweep in shown]
+        shown.setdefault(spec["sweep"], set()).update(spec["chips"])
     return [
         {
             **recipe,
             "chips": {
-                chip: recipe["chips"][chip]
-                for chip in recipe["chips"]
-                if chip in shown[recipe["sweep"]]
+                chip: entry for chip, entry in recipe["chips"].items() if chip in shown[sweep]
             },
         }
-        for recipe in recipes
+        for sweep, recipe in recipes.items()
+        if sweep in shown
     ]
 
 

@@ -30,7 +30,7 @@ MODEL_THRESHOLD_ROWS_PER_S = 2e4
 SUMMARY_ROWS_PER_S = 1e7
 """Rows of tables that are counted [1/s]."""
 
-CHART_S, CHART_IN_SITE_S = 2.0, 0.25
+CHART_S, CHART_IN_SITE_S = 1.2, 0.25
 """One chart in all its formats; one chart of the site [s]."""
 
 BYTES_PER_ROW = {TABLES: 18, MODELS: 130, LAYERS: 3}

@@ -1,5 +1,6 @@
 """Draw the charts of all families."""
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -14,6 +15,12 @@ from rooflines.run.log import job_log
 
 with job_log(snakemake.log[0]):
     results = Path(snakemake.input.thresholds).parent
+    # One working directory may have several results: of a workflow that imports this one.
+    place = hashlib.sha256(str(results.absolute()).encode()).hexdigest()[:16]
     write_charts(
-        snakemake.params.spec, results, results / "charts", STATE / "drawn", snakemake.threads
+        snakemake.params.spec,
+        results,
+        results / "charts",
+        STATE / "drawn" / place,
+        snakemake.threads,
     )
