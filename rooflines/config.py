@@ -75,6 +75,7 @@ class Config:
         measurements: The sets of timings by name.
         chips: All chips by id, those of the catalogue and the config's own.
         charts: The charts to draw, all choices made.
+        formats: The formats of their pictures.
     """
 
     file: str
@@ -83,6 +84,7 @@ class Config:
     measurements: Mapping[str, MeasuredSet]
     chips: Mapping[str, Chip]
     charts: tuple[Spec, ...]
+    formats: tuple[str, ...]
 
     def __repr__(self) -> str:
         """Its sweeps, a line each, and its number of charts."""
@@ -209,12 +211,13 @@ def _understood(file: str, content: object, folder: Path) -> tuple[Config, list[
             valid = sweeps | model_sweeps
             refused = [name for name in (*top.sweeps, *top.model_sweeps) if name not in valid]
             specs = choose(charts, sweeps, model_sweeps, refused)
+    formats = tuple(top.formats)
     unlikely += [
         doubt.within(f"model-sweeps.{name}")
         for name, sweep in model_sweeps.items()
         for doubt in too_long(sweep)
     ]
-    return Config(file, sweeps, model_sweeps, measurements, chips, specs), unlikely
+    return Config(file, sweeps, model_sweeps, measurements, chips, specs, formats), unlikely
 
 
 def _sweeps(

@@ -41,7 +41,7 @@ class Spec:
     """One chart to draw, with every choice made.
 
     Attributes:
-        chart, id, family: Which chart, the name of its files, and the job that draws it.
+        chart, id, family: Which chart, the name of its files, and their folder.
         sweep, chips, dtypes: What it shows.
         title: Replaces the finding.
         shape, model, sharding, up, sizes, shards: Choices that only some charts have.
@@ -81,7 +81,7 @@ class AnyChart(ABC, Generic[SweepType]):
 
     Attributes:
         name: What a config calls it.
-        family: The charts that one job draws; they share a folder.
+        family: The charts that share a folder.
         caption: What it shows, in a sentence or two below the picture.
         order: Its position among all charts, lowest first.
         heading: What the site calls the family; only its first chart has one.

@@ -6,10 +6,9 @@ only: it scales them by the jobs that are finished.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-from rooflines.results.folders import LAYERS, MODELS, TABLES
+from rooflines.results.folders import CHARTS, LAYERS, MODELS, TABLES
 
 if TYPE_CHECKING:
     from rooflines.run.plan import Plan
@@ -31,7 +30,7 @@ MODEL_THRESHOLD_ROWS_PER_S = 2e4
 SUMMARY_ROWS_PER_S = 1e7
 """Rows of tables that are counted [1/s]."""
 
-CHART_S, CHART_IN_SITE_S = 2.0, 0.25
+CHART_S, CHART_IN_SITE_S = 1.2, 0.25
 """One chart in all its formats; one chart of the site [s]."""
 
 BYTES_PER_ROW = {TABLES: 18, MODELS: 130, LAYERS: 3}
@@ -75,10 +74,8 @@ def work_of(plan: Plan) -> dict[str, float]:
     """
     rows = sum(part.rows for part in plan.tables.all)
     model_rows = sum(part.rows for part in plan.models.all)
-    charts = {
-        f"charts/{family}": len(json.loads(spec)["charts"])
-        for family, spec in plan.family_specs.items()
-    }
+    count = len(plan.charted())
+    charts = dict.fromkeys([f"{CHARTS}/{family}" for family in plan.chart_families()[:1]], count)
     others = {
         "thresholds.parquet": 0,
         "summary.csv": 0,
@@ -86,7 +83,7 @@ def work_of(plan: Plan) -> dict[str, float]:
         "model-shapes.csv": 0,
         **charts,
         **dict.fromkeys((*plan.measured_paths(), *plan.measured_summaries()[:1]), 0),
-        "bundle": sum(charts.values()),
+        "bundle": count,
     }
     return {
         **{part.path: part_work(part.rows, part.folder) for part in plan.parts},

@@ -21,7 +21,7 @@ from rooflines.model.operation import Flops, Unit  # pydantic reads them at run 
 from rooflines.model.resources import RATES
 from rooflines.model.sharding import FIRST, SHARDS, THEN
 from rooflines.model.sharding import NAMED as SHARDINGS
-from rooflines.settings.charts import Charts  # noqa: TC001, pydantic reads it at run time
+from rooflines.settings.charts import Charts, Formats  # noqa: TC001, pydantic reads it at run time
 from rooflines.settings.fields import (
     Calibrated,
     Chips,
@@ -279,6 +279,10 @@ class ConfigFile(Entry):
     )
     charts: Charts = Field(
         "auto", description="auto: those that fit the sweeps; or a list of charts; [] for none"
+    )
+    formats: Formats = Field(
+        ["png", "svg"],
+        description="formats of the pictures of charts; `rooflines draw` makes others later",
     )
     measurements: Annotated[dict[Any, Any], WithJsonSchema(BY_NAME)] = Field(
         {}, description="sets of timings by name; each is compared with the model"
