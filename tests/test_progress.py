@@ -151,7 +151,10 @@ def test_text_is_written_above_the_status_line(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture
 def on_a_terminal(repository: Path, tmp_path: Path) -> str:
-    """The terminal output of a run of two parts, one larger than a file may be."""
+    """The terminal output of a run of two parts, one larger than a file may be.
+
+    The status line is updated often, for a run of less than a second.
+    """
     rest = {"dtypes": ["bf16"], "chips": ["tpu-v5e"], "operation": "matmul"}
     sweeps = {
         "small": {**rest, "grid": {"B": 1, "D": 1, "F": 1}},
@@ -159,11 +162,15 @@ def on_a_terminal(repository: Path, tmp_path: Path) -> str:
     }
     (tmp_path / "my.yaml").write_text(yaml.safe_dump({"sweeps": sweeps, "charts": []}))
     options = f"--snakefile {repository / 'Snakefile'} --cores 1 --keep-going --configfile my.yaml"
+    start = (
+        "import rooflines.run.progress; from snakemake.cli import main; "
+        "rooflines.run.progress.UPDATE_INTERVAL_S = 0.02; main()"
+    )
     here, there = pty.openpty()
     command = [
         "bash",
         "-c",
-        f"ulimit -f 200; exec {sys.executable} -m snakemake results/tables/index.csv {options}",
+        f"ulimit -f 200; exec {sys.executable} -c '{start}' results/tables/index.csv {options}",
     ]
     with subprocess.Popen(
         command,

@@ -23,6 +23,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 from rooflines.run.log import job_log
+from rooflines.run.screen import CLEAR, is_screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +99,8 @@ def _status_of(request: JSON) -> int:
     except SystemExit as end:
         if isinstance(end.code, int):
             return end.code
-        print(end.code, file=sys.stderr)
+        clear = CLEAR if is_screen(sys.stderr) else ""  # in one write: the run may show its line
+        sys.stderr.write(f"{clear}{end.code}\n")
         return 1
     return 0
 
