@@ -52,7 +52,7 @@ def run_job(function: str, log: str | Path, threads: int, *arguments: JSON) -> N
         "arguments": arguments,
     }
     status = _server(threads).run(json.dumps(request, default=str).encode())
-    if status:
+    if status != 0:
         raise JobError(f"{name} {_ending(status)}; its log: {log}")
 
 
