@@ -50,7 +50,7 @@ WRITING = ("run/jobs.py", "results/tables.py")
 ROWS_TOGETHER = 4_000_000
 """Chips share a part up to this many rows [1].
 
-An edit of one chip then costs seconds, and the start of a job, as long as a million rows, is small.
+An edit of one chip then costs seconds.
 """
 
 LARGE_ROWS = 8_000_000
