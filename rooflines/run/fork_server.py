@@ -17,6 +17,7 @@ import os
 import signal
 import socket
 import sys
+import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -49,11 +50,16 @@ class ForkServer:
 
     def serve(self) -> None:
         """Fork a process for each job until the run ends; terminate jobs that outlive it."""
+        # Python 3.12 counts the threads of polars' allocator; it prepares them for a fork.
+        warnings.filterwarnings("ignore", ".* is multi-threaded", DeprecationWarning)
         gc.disable()  # a collection in a job would copy the memory that it shares with the server
         signal.signal(signal.SIGCHLD, lambda _number, _frame: self._report())
         while descriptors := socket.recv_fds(self.control, 1, 1)[1]:
             job = socket.socket(fileno=descriptors[0])
-            request = json.loads(receive(job))
+            try:
+                request = json.loads(receive(job))
+            except (OSError, ValueError):  # the run was killed while it sent this
+                break
             with suppress(Exception):  # the job reports it
                 import_module(request["module"])
             gc.freeze()

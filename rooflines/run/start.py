@@ -17,8 +17,6 @@ from rooflines.run.fork_server import receive
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rooflines.basics.yaml_file import JSON
-
 __all__ = ["JobError", "run_job"]
 
 _servers: dict[int, Server] = {}
@@ -32,14 +30,14 @@ class JobError(Exception):
     """A job failed; its process has said why, if it could."""
 
 
-def run_job(function: str, log: str | Path, threads: int, *arguments: JSON) -> None:
+def run_job(function: str, log: str | Path, threads: int, *arguments: object) -> None:
     """Run a job in a process of its own, and wait for its end.
 
     Args:
         function: Its function in this package, such as `run.jobs.write_part`.
         log: The file for what it prints.
         threads: Threads that polars may use [1].
-        arguments: The function's arguments; what is no JSON, such as a path, becomes text.
+        arguments: The function's arguments, sent as JSON; a path becomes text.
 
     Raises:
         JobError: It failed, or was killed.
