@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["BYTES_PER_ROW", "job_work", "part_work", "work_of"]
 
-START_S = 1.2
-"""Start of a job: Python, Snakemake and polars [s]."""
+START_S = 0.1
+"""Start of a forked job [s]."""
+
+SCRIPT_START_S = 1.2
+"""Start of a job of charts or of the site: Python, Snakemake and polars [s]."""
 
 ROWS_PER_S = {TABLES: 1.3e6, MODELS: 1.2e6, LAYERS: 3.7e6}
 """Rows of a table, by its folder [1/s]."""
@@ -62,8 +65,8 @@ def job_work(output: str, rows: int, charts: int) -> float:
     if output == "summary.csv":
         return START_S + rows / SUMMARY_ROWS_PER_S
     if output == "bundle":
-        return START_S + charts * CHART_IN_SITE_S
-    return START_S + charts * CHART_S
+        return SCRIPT_START_S + charts * CHART_IN_SITE_S
+    return SCRIPT_START_S + charts * CHART_S if charts else START_S
 
 
 def work_of(plan: Plan) -> dict[str, float]:

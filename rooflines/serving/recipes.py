@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rooflines.catalogue.entries import DtypeFile
@@ -61,7 +60,7 @@ def model_sweep_of(recipe: JSON) -> ModelSweep:
 def skipped_step_records(sweeps: Iterable[ModelSweep]) -> list[dict[str, Any]]:
     """Skipped rows of sweeps: a record of the columns of `SKIPPED` for each reason."""
     return [
-        {"sweep": sweep.name, "unit": MATRIX, **asdict(skipped)}
+        {"sweep": sweep.name, "unit": MATRIX, **vars(skipped)}
         for sweep in sweeps
         for skipped in sweep.skipped
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +88,7 @@ def sweep_of(recipe: JSON) -> Sweep:
 def skipped_records(sweeps: Iterable[Sweep]) -> list[dict[str, Any]]:
     """Skipped rows of sweeps: a record of the columns of `SKIPPED` for each chip and reason."""
     return [
-        {"sweep": sweep.name, "unit": sweep.unit, **asdict(skipped)}
+        {"sweep": sweep.name, "unit": sweep.unit, **vars(skipped)}
         for sweep in sweeps
         for skipped in sweep.skipped
     ]
