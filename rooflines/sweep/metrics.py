@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import reduce
 from operator import add, mul, or_
 from typing import TYPE_CHECKING
@@ -19,7 +20,21 @@ if TYPE_CHECKING:
     from rooflines.sweep.space import AxisColumns, Coefficients
     from rooflines.sweep.sweep import ChipRows, Sweep
 
-__all__ = ["quotient", "same_terms", "time", "unscaled", "with_estimates", "with_metrics", "work"]
+__all__ = [
+    "Formula",
+    "attained",
+    "column",
+    "intensity",
+    "quotient",
+    "same_terms",
+    "time",
+    "unscaled",
+    "upper",
+    "utilization",
+    "with_estimates",
+    "with_metrics",
+    "work",
+]
 
 ESTIMATE_BOUND = pl.Enum(ESTIMATE_BOUNDS)
 
@@ -33,6 +48,43 @@ def quotient(dividend: pl.Expr, divisor: pl.Expr) -> pl.Expr:
     row avoids both.
     """
     return dividend / (divisor + dividend * 0.0)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A formula of columns, for those who compute a table and for those who read one.
+
+    Attributes:
+        expr: The formula as an expression.
+        sql: The formula as SQL.
+    """
+
+    expr: pl.Expr
+    sql: str
+
+    def __add__(self, other: Formula) -> Formula:
+        """The sum."""
+        return Formula(self.expr + other.expr, f"({self.sql} + {other.sql})")
+
+    def __mul__(self, other: Formula) -> Formula:
+        """The product."""
+        return Formula(self.expr * other.expr, f"({self.sql} * {other.sql})")
+
+    def __truediv__(self, other: Formula) -> Formula:
+        """The quotient, see `quotient`."""
+        return Formula(quotient(self.expr, other.expr), f"({self.sql} / {other.sql})")
+
+    def where_positive(self, other: Formula) -> Formula:
+        """Null where the other one is zero."""
+        return Formula(
+            pl.when(other.expr > 0).then(self.expr),
+            f"CASE WHEN {other.sql} > 0 THEN {self.sql} END",
+        )
+
+
+def column(name: str) -> Formula:
+    """A column as a formula."""
+    return Formula(pl.col(name), name)
 
 
 def work(
@@ -71,15 +123,36 @@ def time(resource: Resource, columns: Container[str]) -> pl.Expr:
     return pl.max_horizontal(seconds, latency) if latency in columns else seconds
 
 
-def intensity(resource: Resource, *, always: bool) -> pl.Expr:
+def upper(resources: Iterable[Resource]) -> Formula:
+    """The time without overlap: the sum of the times [s]."""
+    return reduce(add, [column(f"t_{resource.name}_s") for resource in resources])
+
+
+def intensity(resource: Resource, *, always: bool) -> Formula:
     """FLOPs per unit of a resource's work [FLOP/byte]; null where it has no work.
 
     Args:
         resource: The resource.
         always: Whether every row has work for it.
     """
-    ratio = quotient(pl.col(MATH.work), pl.col(resource.work))
-    return ratio if always else pl.when(pl.col(resource.work) > 0).then(ratio)
+    amount = column(resource.work)
+    ratio = column(MATH.work) / amount
+    return ratio if always else ratio.where_positive(amount)
+
+
+def utilization(peak: Formula | None) -> Formula:
+    """Share of the nominal peak that is attained [1].
+
+    Args:
+        peak: The nominal peak [FLOP/s]; None where it is the rate of `t_math_s`.
+    """
+    at_peak = column(f"t_{MATH.name}_s") if peak is None else column(MATH.work) / peak
+    return at_peak / column("t_lower_s")
+
+
+def attained(share: Formula, peak: Formula) -> Formula:
+    """FLOPs per second: a share of the nominal peak [FLOP/s]."""
+    return share * peak
 
 
 def always_positive(terms: Mapping[tuple[str, ...], str], columns: AxisColumns) -> bool:
@@ -121,36 +194,34 @@ def with_metrics(
     """
     used = [resource for resource in RESOURCES if coefficients[resource.work]]
     unused = [resource for resource in RESOURCES if resource not in used]
-    times = [pl.col(f"t_{resource.name}_s") for resource in used]
+    times, peak = times_of(used), column("#peak")
     return (
         frame.with_columns(
             **{f"t_{resource.name}_s": time(resource, constants) for resource in used},
             **{f"t_{resource.name}_s": pl.lit(0.0) for resource in unused},
         )
-        .with_columns(t_lower_s=pl.max_horizontal(times), t_upper_s=reduce(add, times))
+        .with_columns(t_lower_s=pl.max_horizontal(*times.values()), t_upper_s=upper(used).expr)
         .with_columns(
             **{
                 f"{r.name}_intensity": intensity(
                     r, always=always_positive(coefficients[r.work], constants)
-                )
+                ).expr
                 for r in used
                 if r is not MATH
             },
             **{f"{r.name}_intensity": pl.lit(None, dtype=pl.Float64) for r in unused},
-            utilization=quotient(time_at_peak(constants), pl.col("t_lower_s")),
-            bound=likely_bound(times_of(used), pl.col("t_lower_s")),
+            utilization=utilization(None if is_nominal(constants) else peak).expr,
+            bound=likely_bound(times, pl.col("t_lower_s")),
             fits=fits(sweep, chip_rows),
-            **{CONTENDED: contended(times_of(used), pl.col("t_lower_s"))},
+            **{CONTENDED: contended(times, pl.col("t_lower_s"))},
         )
-        .with_columns(attained_flops_per_s=pl.col("utilization") * pl.col("#peak"))
+        .with_columns(attained_flops_per_s=attained(column("utilization"), peak).expr)
     )
 
 
-def time_at_peak(constants: AxisColumns) -> pl.Expr:
-    """Seconds for the FLOPs at the nominal peak: t_math_s unless an efficiency lowers it."""
-    if constants["#peak"].equals(constants[f"#rate_{MATH.name}"]):
-        return pl.col(f"t_{MATH.name}_s")
-    return quotient(pl.col(MATH.work), pl.col("#peak"))
+def is_nominal(constants: AxisColumns) -> bool:
+    """Whether `t_math_s` is the time at the nominal peak: no efficiency lowers it."""
+    return constants["#peak"].equals(constants[f"#rate_{MATH.name}"])
 
 
 def with_estimates(frame: pl.LazyFrame, bounds: Mapping[str, str]) -> pl.LazyFrame:
