@@ -24,7 +24,7 @@ from rooflines.serving.rows import whole_step_rows
 from rooflines.serving.table import stored_layer_columns, stored_step_columns
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.rows import whole_rows
-from rooflines.sweep.table import as_stored, skipped_frame, stored_columns
+from rooflines.sweep.table import as_stored, read_columns, skipped_frame, stored_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -65,10 +65,9 @@ def write_part(spec: str, path: str | Path) -> None:
     """
     recipe = json.loads(spec)
     sweep = sweep_of(recipe)
-    columns = stored_columns(sweep)
-    names = [column.name for column in columns]
+    names = [column.name for column in stored_columns(sweep)]
     rows = whole_rows(sweep, names, recipe["start"], recipe["stop"])
-    _write_part(recipe, columns, rows, path, TEXTS)
+    _write_part(recipe, read_columns(sweep), rows, path, TEXTS)
 
 
 @recorded

@@ -87,11 +87,11 @@ def _sharding(value: object) -> str | LongSharding:
 
 def _metrics(value: object) -> object:
     names = [column.name for column in METRICS]
-    if value == "all":
+    if value in ("all", "core"):
         return value
     if not isinstance(value, list):
-        close = close_to(value, ["all", *names]) if isinstance(value, str) else ()
-        fix = f"write all, or a list of {', '.join(names)}"
+        close = close_to(value, ["all", "core", *names]) if isinstance(value, str) else ()
+        fix = f"write all, core, or a list of {', '.join(names)}"
         raise RooflinesError("", f"is {quote(value)}", fix, close=close)
     check_known(value, names, "no metric of a table", f"use some of {', '.join(names)}")
     return unique(value)
@@ -226,12 +226,12 @@ class SweepConfig(Entry):
         ),
     )
     columns: Annotated[
-        list[str] | Literal["all"],
+        list[str] | Literal["all", "core"],
         BeforeValidator(_metrics),
         WithJsonSchema(
             {
                 "anyOf": [
-                    {"const": "all"},
+                    {"enum": ["all", "core"]},
                     {
                         "type": "array",
                         "items": {"enum": [column.name for column in METRICS]},
@@ -240,7 +240,13 @@ class SweepConfig(Entry):
                 ]
             }
         ),
-    ] = Field("all", description="the metrics that the table stores; keys are always stored")
+    ] = Field(
+        "all",
+        description=(
+            "the metrics that the table stores; core: those that the others follow from; keys are "
+            "always stored"
+        ),
+    )
     rows_per_part: RowsPerPart = 20_000_000
     compression: Compression = "zstd"
     floats: Floats = "float64"
