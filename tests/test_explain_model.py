@@ -15,6 +15,7 @@ from hf_configs import config_of
 
 import rooflines
 from rooflines import models
+from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.cli.main import run
 from rooflines.critical.rates import LATENCY, OTHER, factor_of
@@ -91,7 +92,8 @@ def sweep_of(chip: str, model: str, **keys: Any) -> ModelSweep:  # noqa: ANN401,
     form = {"models": [model], "chips": [chip], "thresholds": ["B", "S", "chips"], **keys}
     config = ModelSweepConfig.model_validate(form)
     own = rooflines.load_config(FOLDER / "own.yaml").chips
-    return checked_model_sweep("explain", config, models_of([model]), own, dtype_entries())
+    catalogues = own, dtype_entries(), shipped_calibrations()
+    return checked_model_sweep("explain", config, models_of([model]), *catalogues)
 
 
 QUESTIONS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {

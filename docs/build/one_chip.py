@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.models.resolve import models_of
 from rooflines.serving.sweep import checked_model_sweep
@@ -35,7 +36,12 @@ def case_on(
     form = {"models": [model], "chips": [chip], "dtypes": [dtypes], "grid": {"B": 1, "S": 1}}
     config = ModelSweepConfig.model_validate({**form, **more})
     sweep = checked_model_sweep(
-        "one", config, models_of(config.models), chip_entries(), dtype_entries()
+        "one",
+        config,
+        models_of(config.models),
+        chip_entries(),
+        dtype_entries(),
+        shipped_calibrations(),
     )
     return sweep.blocks[0].cases[0]
 
