@@ -299,7 +299,7 @@ def _measurements(
     from rooflines.measured.catalogues import Catalogues  # noqa: PLC0415
     from rooflines.measured.sets import check_new, checked_set  # noqa: PLC0415
 
-    catalogues = Catalogues(chips, dtype_entries(), fitted.calibrations, fitted.collectives)
+    catalogues = Catalogues(chips, dtype_entries(), fitted)
     for name, entry in top.measurements.items():
         with mistakes.at(str(name)) as own:
             with own.at():
