@@ -72,11 +72,10 @@ def explain(  # noqa: PLR0913, the parts of a question
         memory: The memory level that feeds the unit; None: hbm.
         unit: `matrix` or `vector`; None: the operation's.
         flops: `leading` or `exact`; None: the operation's.
-        calibration: Software whose calibration gives the estimate, such as `trtllm`, or several in
-            order; None: the chip's own, if it has one.
+        calibration: Software that the estimate is calibrated to, or several in order; None: the
+            chip's own calibration.
         chips: Chips by id, such as `load_config(path).chips`; None: those of the catalogue.
-        calibrations: By chip and software, such as `load_config(path).calibrations`; None: those of
-            the package.
+        calibrations: Such as `load_config(path).calibrations`; None: those of the package.
 
     Returns:
         The explanation.

@@ -147,14 +147,9 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         cache_split: `heads` or `batch`.
         network: The interconnect, or two, inner first; None: the chip's first.
         memory: The memory level of weights and caches; None: hbm.
-        calibration: Software whose calibration gives the estimate, such as `trtllm`, or several in
-            order; None: the chip's own, if it has one.
+        calibration: Software that the estimate is calibrated to, or several; None: the chip's own.
         chips: Chips by id, such as `load_config(path).chips`; None: those of the catalogue.
-        calibrations: By chip and software, such as `load_config(path).calibrations`; None: those of
-            the package.
-
-    Returns:
-        The explanation.
+        calibrations: Such as `load_config(path).calibrations`; None: those of the package.
 
     Raises:
         RooflinesError: Something is invalid, or the chips cannot do it.

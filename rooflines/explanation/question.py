@@ -198,9 +198,6 @@ def sweep_of(  # noqa: PLR0913, the parts of a question
     with placed("chip"):
         one_of(chip, chips, "no chip", LIST_CHIPS)
     form = _written_out(dtypes)
-    if isinstance(form, str):
-        with placed("dtypes"):
-            one_of(form, dtype_entries().combinations, "no dtype combination", LIST_DTYPES)
     if network := options.get("network"):
         options["network"] = networks_on(network, chips[chip], chip)
     op = _operation(str(operation or DEFAULT))
@@ -268,8 +265,13 @@ def _operation(text: str) -> Operation:
 
 def _written_out(dtypes: object) -> object:
     """A dtype combination in the form of a config."""
-    match = WRITTEN_OUT.fullmatch(dtypes) if isinstance(dtypes, str) else None
-    return dict(zip(("x", "w", "out", "compute"), match.groups(), strict=True)) if match else dtypes
+    if not isinstance(dtypes, str):
+        return dtypes
+    if match := WRITTEN_OUT.fullmatch(dtypes):
+        return dict(zip(("x", "w", "out", "compute"), match.groups(), strict=True))
+    with placed("dtypes"):
+        one_of(dtypes, dtype_entries().combinations, "no dtype combination", LIST_DTYPES)
+    return dtypes
 
 
 def _solved(op: Operation, form: object) -> list[str]:
