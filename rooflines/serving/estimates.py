@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 from rooflines.calibration.estimate import (
     Estimate,
-    Fit,
     collective_pieces,
     one_after_another,
     parts_of,
 )
-from rooflines.calibration.form import Numbers
 from rooflines.model.resources import RESOURCES, collective_rate
 from rooflines.serving.kernels import TOKENS, summed
 from rooflines.serving.times import over, rates_of
@@ -21,8 +19,9 @@ if TYPE_CHECKING:
     from rooflines.calibration.choice import Choice
     from rooflines.calibration.estimate import Pieces
     from rooflines.calibration.quantities import Polynomial
+    from rooflines.model.resources import Rate
     from rooflines.models.groups import Terms
-    from rooflines.serving.kernels import Kernel
+    from rooflines.serving.kernels import Collective, Kernel
     from rooflines.serving.times import Machine
 
 __all__ = ["kernel_estimate"]
@@ -46,45 +45,48 @@ def kernel_estimate(kernel: Kernel, machine: Machine, choice: Choice) -> Estimat
     fit = choice.fit(kernel.compute, kinds[0] if len(kinds) == 1 else None)
     if fit is None:
         return None
+    numbers, bands = fit.numbers, fit.bands
     if kernel.depth is None:
-        numbers = fit.numbers
-        shares = Numbers(numbers.math, numbers.memory, numbers.overhead_s, numbers.network)
-        fit = Fit(shares)
-    of, network = _quantities(kernel, machine, fit), _network(kernel, fit, choice)
-    common, pieces = parts_of(fit.numbers, of, (), network)
-    return Estimate(common, pieces, None, 1, fit.bands)
+        numbers, bands = numbers.plain, {}
+    of = _quantities(kernel, machine, numbers.tile)
+    network = _network(kernel, Fraction(numbers.network), choice)
+    common, pieces = parts_of(numbers, of, (), network)
+    return Estimate(common, pieces, None, 1, bands)
 
 
-def _network(kernel: Kernel, fit: Fit, choice: Choice) -> Pieces:
-    """The pieces of the collectives of a kernel."""
-    share = Fraction(fit.numbers.network)
+def _network(kernel: Kernel, share: Fraction, choice: Choice) -> Pieces:
+    """The pieces of the collectives of a kernel; those without a fit reach a share of the rate."""
     found = []
     for sent in kernel.collectives:
         fitted = choice.collective(sent.kind)
-        waits = sent.route.latencies_s(sent.kind, typical=True)
         numbers = fitted.numbers if fitted else None
-        found.append(collective_pieces(sent.route, sent.kind, max(waits), share, numbers))
+        waits = _rate(sent).latency_s
+        found.append(collective_pieces(sent.route, sent.kind, waits, share, numbers))
     return one_after_another(found)
 
 
-def _quantities(kernel: Kernel, machine: Machine, fit: Fit) -> dict[str, Polynomial]:
+def _rate(sent: Collective) -> Rate:
+    """The nominal rate of a collective; hops take their usual time."""
+    return collective_rate(sent.route, sent.kind, Fraction(1), typical=True)
+
+
+def _quantities(kernel: Kernel, machine: Machine, tile: int) -> dict[str, Polynomial]:
     """The nominal quantities of a kernel, as those of an operation.
 
-    Rows of a fitted tile are the tokens of a replica, in the unembedding its sequences.
+    Rows of a tile are the tokens of a replica, in the unembedding its sequences.
     """
     math, memory = rates_of(kernel, machine, NOMINAL)
     works = kernel.works
     moved = (works.get(name, {}) for name in ("weight_bytes", "cache_bytes", "activation_bytes"))
     found: dict[str, Polynomial] = {
-        "math": over(_in_tiles(works.get("flops", {}), fit.numbers.tile, kernel), math),
+        "math": over(_in_tiles(works.get("flops", {}), tile, kernel), math),
         "memory": over(summed((1, terms) for terms in moved), memory),
         "x": over(kernel.reads, memory),
         "out": over(kernel.writes, memory),
         "depth": {(): kernel.depth or Fraction(0)},
     }
     for number, sent in enumerate(kernel.collectives):
-        rate = collective_rate(sent.route, sent.kind, Fraction(1))
-        found[f"network:{number}"] = over(sent.sent_bytes, rate.per_s)
+        found[f"network:{number}"] = over(sent.sent_bytes, _rate(sent).per_s)
     return found
 
 

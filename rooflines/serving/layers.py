@@ -75,10 +75,10 @@ def layers_frame(
     estimates = [case.estimates[index] for case, _, index in entries]
     bounds: dict[str, str] = {}
     if any(estimates):
-        common, parts_of = stages.estimate_pieces("estimate", kernels, estimates)
+        common, estimate_parts = stages.estimate_pieces("estimate", kernels, estimates)
         stages.constant(ESTIMATED, [None if each is None else 0.0 for each in estimates])
         sums["#common"] = stages.total("common", [common])
-        for index, (bound, piece) in enumerate(parts_of):
+        for index, (bound, piece) in enumerate(estimate_parts):
             name = f"#piece_{index}"
             bounds[name] = bound
             sums[name] = stages.total(f"piece_{index}", [piece]) + pl.col(ESTIMATED)
