@@ -172,6 +172,14 @@ def test_software_of_a_model_sweep_is_known() -> None:
     assert [each.where for each in caught.value.errors] == ["model-sweeps.steps.calibration"]
 
 
+def test_a_missing_file_does_not_make_the_software_of_a_model_sweep_unknown(tmp_path: Path) -> None:
+    """The mistake is that of the file."""
+    missing = [str(tmp_path / "none.yaml")]
+    with pytest.raises(rooflines.RooflinesError, match=r"none\.yaml") as caught:
+        rooflines.load_config({"model-sweeps": {"steps": STEPS}, "calibrations": missing})
+    assert len(caught.value.errors) == 1
+
+
 @pytest.mark.parametrize("question", ["128x8192x8192", "llama-3.1-8b B=8 S=100"])
 def test_explain_knows_the_calibrations_of_a_config(
     question: str, file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

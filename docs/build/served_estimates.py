@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 from one_chip import sweep_on
-from served import FORMATS, RECORDED_CHIPS
+from served import FORMATS
 
 from rooflines.calibration.form import Numbers, estimate
 from rooflines.calibration.solving import Problem, rounded
@@ -95,7 +95,6 @@ def _running(frame: pl.DataFrame) -> pl.DataFrame:
     return (
         frame.with_row_index(RUN)
         .filter(
-            pl.col("chips") <= RECORDED_CHIPS,
             pl.col("chips") == joined,
             pl.col("model").is_in(dense) | by_experts | by_width,
         )
