@@ -12,7 +12,7 @@ from rooflines.models.model import Model
 from rooflines.models.shape import Shape
 from rooflines.serving.sweep import checked_model_sweep
 from rooflines.settings.model_sweeps import ModelSweepConfig
-from rooflines.sweep.recipes import chips_of, entries_of
+from rooflines.sweep.recipes import calibrations_of, chips_of, entries_of, fits_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,11 +35,13 @@ def model_recipe(sweep: ModelSweep, models: Iterable[str], chips: Sequence[str])
         for key, value in dtypes
         if key != "name" and value is not None
     }
+    compute = {dtype for dtypes in sweep.config.dtypes for dtype in dtypes.computed}
     return {
         "sweep": sweep.name,
         "config": {**sweep.config.model_dump(), "models": list(shapes), "chips": list(chips)},
         "models": shapes,
         **entries_of(sweep.chips, chips, sweep.dtypes, used),
+        **calibrations_of(sweep.calibrations, chips, sweep.config.calibration, compute),
     }
 
 
@@ -54,6 +56,7 @@ def model_sweep_of(recipe: JSON) -> ModelSweep:
         },
         chips_of(recipe),
         DtypeFile.model_validate(recipe["dtypes"]),
+        fits_of(recipe),
     )
 
 
