@@ -23,6 +23,7 @@ from rooflines.charts.kit.render import (
     thumbnail,
     write_bytes,
 )
+from rooflines.charts.measured_results import measured_recipe_on_disk
 from rooflines.charts.registry import charts
 from rooflines.charts.results import on_disk, recipes_on_disk
 from rooflines.results.atomic import atomic_folder
@@ -107,21 +108,21 @@ def write_family(spec: str, results: str | Path, folder: str | Path) -> None:
 
 
 def _recipes(specs: Sequence[Spec], results: Path) -> list[Any]:
-    """The recipes of the sweeps that charts show, with the chips that are shown."""
-    shown: dict[str, set[str]] = {}
+    """The recipes of the sweeps and timings that charts show, with the chips that are shown."""
+    shown: dict[tuple[str, str | None], set[str]] = {}
     for spec in specs:
-        shown.setdefault(spec.sweep, set()).update(spec.chips)
-    recipes = [recipe for sweep, recipe in recipes_on_disk(results).items() if sweep in shown]
+        shown.setdefault((spec.sweep, spec.measurements), set()).update(spec.chips)
+    found = recipes_on_disk(results)
+    recipes = [
+        (chips, measured_recipe_on_disk(results, measurements) if measurements else found[sweep])
+        for (sweep, measurements), chips in shown.items()
+    ]
     return [
         {
             **recipe,
-            "chips": {
-                chip: recipe["chips"][chip]
-                for chip in recipe["chips"]
-                if chip in shown[recipe["sweep"]]
-            },
+            "chips": {chip: entry for chip, entry in recipe["chips"].items() if chip in chips},
         }
-        for recipe in recipes
+        for chips, recipe in recipes
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.entries import MAIN_MEMORY
@@ -48,6 +48,9 @@ __all__ = [
 ]
 
 
+TableType = TypeVar("TableType", "Sweep", "ModelSweep")
+
+
 def has_bandwidth(entry: Chip) -> bool:
     """Whether the catalogue has the bandwidth of a chip's main memory."""
     return MAIN_MEMORY in entry.memory and bool(entry.memory[MAIN_MEMORY].bytes_per_s)
@@ -61,7 +64,8 @@ def _chips_with(sweep: Sweep, compares: Callable[[Chip], bool] | None) -> list[s
 
 def chips_for(chart: Chart, sweep: Sweep) -> list[str]:
     """The chips of a sweep that a chart can show."""
-    return _chips_with(sweep, chart.compares)
+    chips = _chips_with(sweep, chart.compares)
+    return chips if chart.only is None else [chip for chip in chips if chip in chart.only(sweep)]
 
 
 def _by_shape(sweep: Sweep) -> bool:
@@ -137,13 +141,13 @@ def lacking(chart: AnyChart[SweepType], sweep: SweepType, *, auto: bool = False)
     return next((need.what for need in unmet), None)
 
 
-def absent(chart: AnyChart[SweepType], sweep: SweepType) -> list[str]:
+def absent(chart: AnyChart[TableType], sweep: TableType) -> list[str]:
     """The columns that a chart reads and the sweep does not store."""
     stored = sweep.config.columns
     return [] if stored == "all" else [name for name in chart.reads if name not in stored]
 
 
-def check_suits(chart: AnyChart[SweepType], sweep: SweepType) -> None:
+def check_suits(chart: AnyChart[TableType], sweep: TableType) -> None:
     """Refuse a chart of a config whose sweep lacks what it needs, or does not store what it reads.
 
     Raises:

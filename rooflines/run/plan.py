@@ -59,6 +59,8 @@ DRAWING = (
     "charts/comparing.py",
     "charts/families.py",
     "charts/frames.py",
+    "charts/measured.py",
+    "charts/measured_results.py",
     "charts/models.py",
     "charts/offers.py",
     "charts/results.py",
@@ -165,12 +167,16 @@ class Plan:
         return list(self.family_specs)
 
     def family_parts(self, wildcards: FamilyWildcards) -> list[str]:
-        """The tables that the charts of a family read, by path; many read thresholds alone."""
+        """The tables and timings that the charts of a family read; many read thresholds alone."""
         charts = json.loads(self.family_specs[wildcards.family])["charts"]
         kinds = registry.charts()
         sweeps = {chart["sweep"] for chart in charts if kinds[chart["chart"]].reads}
         read = (*self.tables.all, *self.models.all)
-        return [part.path for part in read if part.sweep in sweeps]
+        timings = dict.fromkeys(chart["measurements"] for chart in charts if chart["measurements"])
+        return [
+            *(part.path for part in read if part.sweep in sweeps),
+            *(f"{MEASURED}/{name}.parquet" for name in timings),
+        ]
 
     def family_spec(self, wildcards: FamilyWildcards) -> str:
         """Everything that the family of a job depends on, as JSON."""
@@ -292,7 +298,8 @@ def _family_specs(config: Config) -> dict[str, str]:
     for family, charts in families.items():
         recipes = [as_param(_shown(config, chart)) for chart in charts]
         of_models = any(chart.sweep in config.model_sweeps for chart in charts)
-        read = [MODEL_ROWS] if of_models else [ROWS, THRESHOLDS]
+        of_timings = any(chart.measurements for chart in charts)
+        read = [MEASURED_ROWS] if of_timings else [MODEL_ROWS] if of_models else [ROWS, THRESHOLDS]
         numbers = [code_digest(*code, *WRITING) for code in read]
         specs[family] = as_param(
             {
@@ -304,8 +311,10 @@ def _family_specs(config: Config) -> dict[str, str]:
     return specs
 
 
-def _shown(config: Config, chart: Spec) -> dict[str, object]:
+def _shown(config: Config, chart: Spec) -> Mapping[str, object]:
     """The recipe of what a chart shows."""
+    if chart.measurements:
+        return config.measured_recipe(chart.measurements)
     if chart.sweep in config.model_sweeps:
         return model_recipe(config.model_sweep(chart.sweep), chart.models, chart.chips)
     return recipe_of(config.sweep(chart.sweep), chart.chips)
