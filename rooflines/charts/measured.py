@@ -31,7 +31,7 @@ __all__ = [
 CASE = ("chip", "software", "dtypes")
 """What a reader chooses."""
 
-NO_SOFTWARE = "not stated"
+NO_SOFTWARE = "software not stated"
 """The software of timings that do not state it."""
 
 MATMULS: Need[MeasuredSet] = Need(
@@ -121,10 +121,9 @@ def named(case: Mapping[str, Any]) -> str:
 
 
 def dots_text(drawn: int, every: int) -> str:
-    """What a subtitle says of the dots: all timings, or one for each cell of a grid."""
-    if drawn == every:
-        return f"Dots: all {every:,} timings"
-    return f"Dots: {drawn:,} of {every:,} timings, one per cell of a grid"
+    """What a subtitle says of the dots: how many timings they are, and how these are chosen."""
+    chosen = ", one per cell of a grid" if drawn < every else ""
+    return f"Dots: {drawn:,} of {every:,} timings{chosen}"
 
 
 def case_choices(

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
-from rooflines.basics.text import significant
+from rooflines.basics.text import counted, significant
 from rooflines.charts.chart import MeasuredChart
 from rooflines.charts.frames import span_of
 from rooflines.charts.kit.drawing import BINARY_LABEL, Choice, assemble, chosen, data
@@ -202,8 +202,8 @@ def _finding(part: pl.DataFrame, title: str | None) -> tuple[str, str]:
     worst = significant(100 * float(part.filter(kind="cell")["error"].max()))  # type: ignore[arg-type]
     error = significant(100 * every["error"])
     subtitle = (
-        f"{named(every)}, {every['software']}: median of |{every['of']} / measured - 1| of all "
-        f"{every['timings']:,} timings, and by cell."
+        f"{named(every)}, {every['software']}: median of |{every['of']} / measured - 1| of "
+        f"{counted(every['timings'], 'timing')}, and by cell."
     )
     return (
         title or f"Median error of the {every['of']}: {error} %, worst cell {worst} %",

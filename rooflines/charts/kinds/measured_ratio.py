@@ -132,7 +132,7 @@ def _layers(frame: pl.DataFrame, plane: Plane, labels: pl.DataFrame) -> list[alt
     dots = data(dots.with_columns(pl.col(floats).round_sig_figs(4)))
     lines = data(frame.filter(kind="median").select(*CASE, "t_lower_s", *OVER))
     one = alt.Chart(pl.DataFrame({"one": [1.0]})).mark_rule(style="rule")
-    layers = [one.encode(y=alt.Y("one:Q", **up)).add_params(zoom("x", "y"))]
+    layers = [one.encode(y=alt.Y("one:Q", **up))]
     for source, mark in ((dots, 0), (lines, 1)):
         for name, styles in STYLES.items():
             base = alt.Chart(source).transform_filter(f"{now} && datum.{name} != null")
@@ -144,6 +144,7 @@ def _layers(frame: pl.DataFrame, plane: Plane, labels: pl.DataFrame) -> list[alt
                     x=x, y=y, tooltip=_tooltip()
                 )
             )
+    layers[1] = layers[1].add_params(zoom("x", "y"))
     for name, (*_, style) in STYLES.items():
         part = labels.filter(over=OVER[name]).drop("over")
         if part.height:

@@ -33,7 +33,7 @@ from rooflines.charts.measured import (
 from rooflines.model.resources import math_rate, memory_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rooflines.charts.measured_results import MeasuredSelection
     from rooflines.model.target import Target
@@ -63,8 +63,8 @@ def measured_roofline_frame(of: MeasuredSelection) -> pl.DataFrame:
         `chip`, `software`, `dtypes`, and rows of three kinds. `bound`: the peak `flops_per_s`
         [FLOP/s], the memory rate `bytes_per_s` [byte/s] and the ridge between the two, `intensity`
         [FLOP/byte]; the number of `timings` [1], and the `share` of the bound's FLOP/s that their
-        median attains [1]. `estimate`: the timing of each bin of `intensity` whose estimate is the
-        highest, `flops_per_s`, with its band, `low` and `high` [FLOP/s]. `timing`: a
+        median attains [1]. `estimate`: the timings on the upper hull of what the estimates attain,
+        `flops_per_s`, on logarithmic axes, with their bands, `low` and `high` [FLOP/s]. `timing`: a
         timing with its `intensity` and what it attains, `B`, `D`, `F` [1], `seconds` [s], and
         `in_cache`, whether its operands fit the last-level cache (null: the capacity is unknown).
     """
@@ -115,7 +115,21 @@ def _estimate(attained: pl.DataFrame) -> pl.DataFrame:
     )
     largest = pl.col("flops_per_s").max().over(in_bins("intensity"))
     found = rates.filter(pl.col("flops_per_s") == largest)
-    return found.unique("flops_per_s", keep="first", maintain_order=True).sort("intensity")
+    found = found.unique("intensity", keep="first", maintain_order=True).sort("intensity")
+    return found[_hull(found.select(pl.col("intensity", "flops_per_s").log()).rows())]
+
+
+def _hull(points: Sequence[tuple[float, float]]) -> list[int]:
+    """The places of the points on the upper convex hull, from points with increasing x."""
+    kept: list[int] = []
+    for place, (x, y) in enumerate(points):
+        while len(kept) > 1:
+            (x1, y1), (x2, y2) = points[kept[-2]], points[kept[-1]]
+            if (y2 - y1) * (x - x2) > (y - y2) * (x2 - x1):
+                break
+            kept.pop()
+        kept.append(place)
+    return kept
 
 
 def _timings(attained: pl.DataFrame, most: int) -> pl.DataFrame:
@@ -261,8 +275,8 @@ def _finding(part: pl.DataFrame, title: str | None) -> tuple[str, str]:
         ", hollow where the operands fit the last-level cache" if drawn["in_cache"].any() else ""
     )
     line = part.filter(kind="estimate")
-    band = ", with its p10 to p90" if line["low"].count() else ""
-    estimate = f" Line: highest estimate by intensity{band}." if line.height else ""
+    band = ", with their p10 to p90" if line["low"].count() else ""
+    estimate = f" Line: envelope of the estimates{band}." if line.height else ""
     dots = dots_text(drawn.height, bound["timings"])
     share = significant(100 * bound["share"])
     return (
