@@ -15,6 +15,7 @@ from rooflines.measured.table import measured_frame
 from rooflines.results.folders import MEASURED
 from rooflines.results.tables import metadata_of
 from rooflines.sweep.recipes import chips_of
+from rooflines.timings.timings import SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +33,23 @@ __all__ = [
     "measured_recipe_on_disk",
     "selected",
 ]
+
+
+READ = (
+    "compute",
+    *SIZES,
+    "seconds",
+    "flops",
+    "memory_intensity",
+    "t_lower_s",
+    "t_estimate_s",
+    "t_estimate_p10_s",
+    "t_estimate_p90_s",
+    "ratio_lower",
+    "ratio_estimate",
+    "fits_cache",
+)
+"""The columns of timings that charts read, besides `CASE`."""
 
 
 class Joined(NamedTuple):
@@ -69,7 +87,8 @@ class MeasuredSelection:
 
         In the order of the selection, the software with most timings first.
         """
-        chosen = self.frame.with_columns(pl.col("software").fill_null(NO_SOFTWARE)).collect()
+        software = pl.col("software").cast(pl.String).fill_null(NO_SOFTWARE)
+        chosen = self.frame.select("chip", software, "dtypes", *READ).collect()
         parts = chosen.partition_by(CASE, as_dict=True, maintain_order=True)
         order = sorted(
             parts,
@@ -95,12 +114,12 @@ def selected(
     if "dtypes" not in joined.frame.collect_schema():
         problem = f"has timings of collectives in {name}, no matmuls"
         raise RooflinesError("measurements", problem, "choose another set of timings")
-    frame = joined.frame.with_columns(pl.col("chip", "software", "dtypes").cast(pl.String))
+    frame = joined.frame.with_columns(pl.col("chip", "dtypes").cast(pl.String))
     known = frame.select("chip", "dtypes").unique().sort("chip", "dtypes").collect()
     with placed("chips"):
-        check_known(list(chips), known["chip"].unique().to_list(), f"no chip of set {name}")
+        check_known(list(chips), known["chip"].unique().sort().to_list(), f"no chip of set {name}")
     with placed("dtypes"):
-        check_known(list(dtypes), known["dtypes"].unique().to_list(), f"no dtypes of set {name}")
+        check_known(list(dtypes), known["dtypes"].unique().sort().to_list(), f"no dtypes of {name}")
     wanted = pl.col("chip").is_in(list(chips)) & pl.col("dtypes").is_in(list(dtypes))
     if known.filter(wanted).is_empty():
         raise unsupported(chips, dtypes)

@@ -220,7 +220,7 @@ CHART = MeasuredChart(
     ),
     order=220,
     needs=(MATMULS,),
-    most=3,
+    most=8,
     most_chips=9,
     frame=measured_errors_frame,
     draw=lambda frame, spec: measured_errors(frame, title=spec.title),

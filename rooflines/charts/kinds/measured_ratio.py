@@ -203,7 +203,7 @@ CHART = MeasuredChart(
     ),
     order=210,
     needs=(MATMULS,),
-    most=3,
+    most=8,
     most_chips=9,
     frame=measured_ratio_frame,
     draw=lambda frame, spec: measured_ratio(frame, title=spec.title),

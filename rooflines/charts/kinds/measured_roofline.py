@@ -296,7 +296,7 @@ CHART = MeasuredChart(
     ),
     order=200,
     needs=(MATMULS,),
-    most=3,
+    most=8,
     most_chips=9,
     frame=measured_roofline_frame,
     draw=lambda frame, spec: measured_roofline(frame, title=spec.title),
