@@ -54,10 +54,16 @@ def test_critical_sizes_are_those_of_the_thresholds() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"calibration": None}, {"tile": {"B": 128}}, {"thresholds": ["D"]}, {"chips": ["tpu-v5e"]}],
+    [
+        {"calibration": None},
+        {"tile": {"B": 128}},
+        {"thresholds": ["D"]},
+        {"chips": ["tpu-v5e"]},
+        {"memory": ["l2", "hbm"], "chips": ["h100-sxm"]},
+    ],
 )
 def test_without_calibrated_sizes_there_is_no_such_chart(changes: dict[str, Any]) -> None:
-    """No calibration, tiles, no threshold of B, no chip with a calibration."""
+    """No calibration, tiles, no threshold of B, no such chip, another memory level first."""
     chosen = rooflines.load_config({"sweeps": {"s": {**SWEEP, **changes}}})
     assert "critical-estimate" not in {spec.chart for spec in chosen.charts}
     with pytest.raises(RooflinesError, match="critical-estimate, which needs"):
@@ -85,6 +91,23 @@ def contrast(one: Sequence[float], other: Sequence[float]) -> float:
 def rgb(colour: str) -> list[float]:
     """`#17202E` as numbers."""
     return [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
+
+
+def test_a_chart_of_calibrations_shows_dtypes_that_have_one() -> None:
+    """Not those named most often; a listed one that no chip is calibrated in is refused."""
+    mixed = {**SWEEP, "dtypes": ["bf16", "fp16", "int8", "fp8-out-bf16"]}
+    others = {f"s{i}": {**SWEEP, "dtypes": ["fp16", "int8"]} for i in range(3)}
+    chosen = rooflines.load_config({"sweeps": {"s": mixed, **others}})
+    specs = [spec for spec in chosen.charts if spec.chart == "critical-estimate"]
+    assert [(spec.sweep, spec.dtypes) for spec in specs] == [("s", ("bf16", "fp8-out-bf16"))]
+    listed = [{"chart": "critical-estimate", "sweep": "s", "dtypes": ["int8"]}]
+    with pytest.raises(RooflinesError, match="shows none of") as caught:
+        rooflines.load_config({"sweeps": {"s": mixed}, "charts": listed})
+    assert caught.value.where == "charts[0].dtypes"
+    assert "such as bf16 of b200" in str(caught.value)
+    of = charts.of_config(chosen).of("s", ["h100-sxm"], ["int8"])
+    with pytest.raises(RooflinesError, match="shows none of h100-sxm"):
+        charts.critical_estimate_frame(of)
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -128,7 +128,7 @@ class Chart(AnyChart["Sweep"]):
         frame: Its rows, from the selected chips and dtypes of a sweep.
         draw: The picture of that frame.
         compares: Whether a chip has the numbers that the chart compares; None if any chip has.
-        only: The chips of a sweep that the chart shows; None for all.
+        only: The chips of a sweep with the dtypes that the chart shows; None for all.
         preferred: Sort key of sweeps, best first, for `auto`; None keeps the config's order.
         fills: The fields of `Spec` that get a value where the config gives none.
     """
@@ -136,7 +136,7 @@ class Chart(AnyChart["Sweep"]):
     frame: Callable[[Selection, Spec], pl.DataFrame]
     draw: Callable[[pl.DataFrame, Selection, Spec], alt.LayerChart]
     compares: Callable[[Chip], bool] | None = None
-    only: Callable[[Sweep], Collection[str]] | None = None
+    only: Callable[[Sweep], Collection[tuple[str, str]]] | None = None
     preferred: Callable[[Sweep], tuple[int, ...]] | None = None
     fills: frozenset[str] = frozenset()
 

@@ -20,7 +20,7 @@ from rooflines.charts.chart import Chart, MeasuredChart, ModelChart, Spec
 from rooflines.charts.measured_choice import fitting_measured, listed_of_measured
 from rooflines.charts.model_choice import fitting_models, listed_of_models
 from rooflines.charts.models import models_of
-from rooflines.charts.needs import absent, check_suits, chips_for, lacking
+from rooflines.charts.needs import absent, check_shown, check_suits, chips_for, lacking
 from rooflines.charts.offers import (
     TWO,
     check_asked,
@@ -183,6 +183,8 @@ class _Popular:
     def dtypes_of(self, chart: Chart, sweep: Sweep, chips: Sequence[str]) -> tuple[str, ...]:
         """The dtype combinations to show, of those that the chips support."""
         supported = {variant.dtypes for variant in _variants(sweep, chips, None)}
+        if chart.only is not None:
+            supported &= {dtypes for chip, dtypes in chart.only(sweep) if chip in chips}
         names = [name for name in sweep.combinations if name in supported]
         return _most_common(names, self.dtypes, chart.most_dtypes)
 
@@ -221,7 +223,9 @@ def _listed(
     variants = _check_choices(config, chart, sweep)
     if not variants:
         raise unsupported(config.chips or ["its chips"], config.dtypes or [])
-    return _spec(chart, sweep, sweeps, popular, config)
+    spec = _spec(chart, sweep, sweeps, popular, config)
+    check_shown(chart, sweep, spec.chips, spec.dtypes or config.dtypes or [])
+    return spec
 
 
 def _check_choices(config: ChartConfig, chart: Chart, sweep: Sweep) -> set[Variant]:

@@ -39,6 +39,7 @@ __all__ = [
     "by_chips",
     "by_shards",
     "check_needs",
+    "check_shown",
     "check_suits",
     "chips_for",
     "has_bandwidth",
@@ -47,6 +48,9 @@ __all__ = [
     "two_chips",
 ]
 
+
+FEW = 3
+"""Examples in a message [1]."""
 
 TableType = TypeVar("TableType", "Sweep", "ModelSweep")
 
@@ -65,7 +69,10 @@ def _chips_with(sweep: Sweep, compares: Callable[[Chip], bool] | None) -> list[s
 def chips_for(chart: Chart, sweep: Sweep) -> list[str]:
     """The chips of a sweep that a chart can show."""
     chips = _chips_with(sweep, chart.compares)
-    return chips if chart.only is None else [chip for chip in chips if chip in chart.only(sweep)]
+    if chart.only is None:
+        return chips
+    shown = {chip for chip, _ in chart.only(sweep)}
+    return [chip for chip in chips if chip in shown]
 
 
 def _by_shape(sweep: Sweep) -> bool:
@@ -183,6 +190,25 @@ def check_needs(chart: AnyChart[SweepType], sweep: SweepType, key: str = "sweeps
             f"{key}.{sweep.name}",
             f"has no chart {chart.name}, which needs {what}",
             "choose another sweep or chart",
+        )
+
+
+def check_shown(chart: Chart, sweep: Sweep, chips: Sequence[str], dtypes: Sequence[str]) -> None:
+    """Refuse chips and dtypes of a sweep of which a chart shows none.
+
+    Raises:
+        RooflinesError: It shows none of them.
+    """
+    if chart.only is None:
+        return
+    shown = chart.only(sweep)
+    if not {(chip, name) for chip in chips for name in dtypes} & set(shown):
+        pairs = ", ".join(f"{name} of {chip}" for chip, name in sorted(shown)[:FEW])
+        raise RooflinesError(
+            "dtypes",
+            f"are {', '.join(dtypes) or 'none'}, of which {chart.name} shows none of "
+            f"{', '.join(chips)}",
+            f"choose others, such as {pairs}",
         )
 
 

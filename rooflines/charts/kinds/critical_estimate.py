@@ -20,7 +20,7 @@ from rooflines.charts.kit.drawing import (
 )
 from rooflines.charts.kit.text import sizes_text, split_text, width_em
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.needs import OTHER_DIMS, SOLVED_LEAD, need
+from rooflines.charts.needs import OTHER_DIMS, SOLVED_LEAD, check_shown, need
 from rooflines.sweep.fits import fit_of
 
 if TYPE_CHECKING:
@@ -50,11 +50,16 @@ NEVER = {
 """What is said of a chip, by whether the nominal and the calibrated size are never."""
 
 
-def calibrated_chips(sweep: Sweep) -> set[str]:
-    """The chips of a sweep that have a calibration in one of its dtypes."""
+def calibrated(sweep: Sweep) -> set[tuple[str, str]]:
+    """The chips of a sweep with the dtypes that they have a calibration for.
+
+    Of several memory levels of a chip, that of the first counts, which charts show.
+    """
+    by_chip = {chip_rows.chip: chip_rows for chip_rows in reversed(sweep.by_chip)}
     return {
-        chip_rows.chip
-        for chip_rows, variant in sweep.chip_variants
+        (chip, variant.dtypes)
+        for chip, chip_rows in by_chip.items()
+        for variant in chip_rows.variants
         if fit_of(sweep, (chip_rows, variant))
     }
 
@@ -70,14 +75,15 @@ def critical_estimate_frame(of: Selection) -> pl.DataFrame:
         `chip`, `dtypes`, `sharding`, `network` and `shards`, `sizes` (the shape, or the sizes of
         the other dimensions; equal ones where the sweep has such), `critical` and
         `critical_estimate` [1] (null: never).
+
+    Raises:
+        RooflinesError: The sweep lacks something, or none of the chips has a calibration in one of
+            the dtypes.
     """
     need(CHART, of.sweep)
-    calibrated = [
-        {"chip": chip_rows.chip, "dtypes": variant.dtypes}
-        for chip_rows, variant in of.served()
-        if fit_of(of.sweep, (chip_rows, variant))
-    ]
-    known = pl.DataFrame(calibrated, schema={"chip": pl.String, "dtypes": pl.String})
+    check_shown(CHART, of.sweep, of.chips, of.dtypes)
+    pairs = sorted(calibrated(of.sweep))
+    known = pl.DataFrame(pairs, schema={"chip": pl.String, "dtypes": pl.String}, orient="row")
     others = of.dims[1:]
     frame = unsharded(of).collect().join(known, on=["chip", "dtypes"], maintain_order="left")
     equal = frame.filter(pl.all_horizontal(pl.col(dim) == pl.col(others[0]) for dim in others))
@@ -247,9 +253,9 @@ CHART = Chart(
         SOLVED_LEAD,
         OTHER_DIMS,
         Need("sizes without tiles", lambda s: not s.tile),
-        Need("a chip with a calibration", lambda s: bool(calibrated_chips(s))),
+        Need("a chip with a calibration", lambda s: bool(calibrated(s))),
     ),
-    only=calibrated_chips,
+    only=calibrated,
     most_chips=16,
     frame=lambda of, _: critical_estimate_frame(of),
     draw=lambda frame, of, spec: critical_estimate(
