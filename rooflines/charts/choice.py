@@ -96,13 +96,10 @@ def choose(
                 chart = all_charts()[config.chart]
                 if isinstance(chart, MeasuredChart):
                     spec = listed_of_measured(config, chart, measurements)
+                elif isinstance(chart, ModelChart):
+                    spec = listed_of_models(config, chart, _sweep_of(config, chart), model_sweeps)
                 else:
-                    sweep = _sweep_of(config, chart)
-                    spec = (
-                        listed_of_models(config, chart, sweep, model_sweeps)
-                        if isinstance(chart, ModelChart)
-                        else _listed(config, chart, sweep, sweeps, popular)
-                    )
+                    spec = _listed(config, chart, sweeps, popular)
                 if spec.id in {other.id for other in specs}:
                     raise RooflinesError(
                         "id",
@@ -213,9 +210,10 @@ def _fitting(sweeps: Mapping[str, Sweep], popular: _Popular) -> Iterator[Spec]:
 
 
 def _listed(
-    config: ChartConfig, chart: Chart, name: str, sweeps: Mapping[str, Sweep], popular: _Popular
+    config: ChartConfig, chart: Chart, sweeps: Mapping[str, Sweep], popular: _Popular
 ) -> Spec:
     """A chart that the config lists, checked against its sweep."""
+    name = _sweep_of(config, chart)
     with placed("sweep"):
         check_known(name, sweeps, f"no sweep of operations, which {chart.name} needs")
     sweep = sweeps[name]

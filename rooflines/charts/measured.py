@@ -6,18 +6,14 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import pl
-from rooflines.charts.chart import Need
 from rooflines.charts.kit.drawing import Choice, starting
 from rooflines.charts.kit.text import chip_label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflines.measured.sets import MeasuredSet
-
 __all__ = [
     "CASE",
-    "MATMULS",
     "NO_SOFTWARE",
     "case_choices",
     "dots_each",
@@ -33,10 +29,6 @@ CASE = ("chip", "software", "dtypes")
 
 NO_SOFTWARE = "software not stated"
 """The software of timings that do not state it."""
-
-MATMULS: Need[MeasuredSet] = Need(
-    "timings of matmuls that the model has rows for", lambda one: bool(one.cases)
-)
 
 MOST_DOTS, FEWEST_DOTS = 1_800, 40
 """Timings drawn as dots in all cases of a chart together, and in a case of many [1]."""

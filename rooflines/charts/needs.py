@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from rooflines.catalogue.entries import Chip
     from rooflines.charts.chart import AnyChart, Chart
+    from rooflines.measured.sets import MeasuredSet
     from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
@@ -30,6 +31,7 @@ __all__ = [
     "BY_SHAPE",
     "KNOWN_CAPACITY",
     "LONG_LEAD",
+    "MATMULS",
     "NO_REQUESTS",
     "OTHER_DIMS",
     "OWN_LEAD",
@@ -114,6 +116,9 @@ BY_SHAPE: Need[Sweep] = Need(
 
 NO_REQUESTS: Need[ModelSweep] = Need(
     "contexts S in its grid, not `requests`", lambda s: not s.config.requests
+)
+MATMULS: Need[MeasuredSet] = Need(
+    "timings of matmuls that the model has rows for", lambda one: bool(one.cases)
 )
 KNOWN_CAPACITY: Need[ModelSweep] = Need(
     "a chip with a known memory capacity", lambda s: bool(dtypes_by_chip(s))

@@ -12,7 +12,8 @@ from rooflines.charts.chart import MeasuredChart
 from rooflines.charts.frames import span_of
 from rooflines.charts.kit.drawing import BINARY_LABEL, Choice, assemble, chosen, data
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.measured import CASE, MATMULS, case_choices, named
+from rooflines.charts.measured import CASE, case_choices, named
+from rooflines.charts.needs import MATMULS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

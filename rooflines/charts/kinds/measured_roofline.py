@@ -22,7 +22,6 @@ from rooflines.charts.kit.place import Plane, end_places, placed
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.measured import (
     CASE,
-    MATMULS,
     case_choices,
     dots_each,
     dots_text,
@@ -30,6 +29,7 @@ from rooflines.charts.measured import (
     named,
     sampled,
 )
+from rooflines.charts.needs import MATMULS
 from rooflines.model.resources import math_rate, memory_rate
 
 if TYPE_CHECKING:
