@@ -126,11 +126,18 @@ class Config:
 
     def measured_recipes(self) -> list[JSON]:
         """The sets of timings as JSON."""
-        if not self.measurements:
-            return []
+        return [self.measured_recipe(name) for name in self.measurements]
+
+    def measured_recipe(self, name: str) -> JSON:
+        """A set of timings as JSON.
+
+        Raises:
+            RooflinesError: There is none of that name.
+        """
         from rooflines.measured.sets import measured_recipe  # noqa: PLC0415, as below
 
-        return [measured_recipe(one) for one in self.measurements.values()]
+        recipe: JSON = measured_recipe(self.measurement(name))
+        return recipe
 
     def _one(self, key: str, sweeps: Mapping[str, AnySweep], name: str) -> AnySweep:
         if name not in sweeps:
@@ -194,6 +201,7 @@ def _understood(file: str, content: object, folder: Path) -> tuple[Config, list[
     """
     sweeps: dict[str, Sweep] = {}
     model_sweeps: dict[str, ModelSweep] = {}
+    measurements: dict[str, MeasuredSet] = {}
     with Mistakes() as mistakes:
         top = understood(ConfigFile, content, mistakes)
         kinds = ("sweeps", "model_sweeps", "measurements")
@@ -211,9 +219,10 @@ def _understood(file: str, content: object, folder: Path) -> tuple[Config, list[
             measurements = _measurements(top, chips, fitted, folder, part)
         with mistakes.at("charts") as part:
             charts = _understood_charts(top.charts, part)
-            valid = sweeps | model_sweeps
-            refused = [name for name in (*top.sweeps, *top.model_sweeps) if name not in valid]
-            specs = choose(charts, sweeps, model_sweeps, refused)
+            valid = {*sweeps, *model_sweeps, *measurements}
+            named = (*top.sweeps, *top.model_sweeps, *top.measurements)
+            refused = [name for name in named if name not in valid]
+            specs = choose(charts, sweeps, model_sweeps, measurements, refused)
     formats = tuple(top.formats)
     unlikely += [
         doubt.within(f"model-sweeps.{name}")

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from rooflines.charts.chart import Spec
+from rooflines.charts.measured_results import measured_recipe_on_disk
 from rooflines.charts.registry import charts
 from rooflines.charts.results import on_disk, recipes_on_disk
 from rooflines.results.atomic import atomic_folder, write_bytes
@@ -83,7 +84,7 @@ def write_charts(
         _draw(tasks, str(results), min(processes, len(tasks)))
     recipes = recipes_on_disk(results)
     for name, family in families.items():
-        with recording(spec=family, recipes=_recipes(family["charts"], recipes)):
+        with recording(spec=family, recipes=_recipes(family["charts"], results, recipes)):
             _publish([drawn / digest for digest in family["digests"]], Path(folder) / name)
     _remove_others(drawn, every)
 
@@ -149,20 +150,21 @@ def _numbers(results: str) -> Results:
     return on_disk(results)
 
 
-def _recipes(specs: Sequence[JSON], recipes: Mapping[str, JSON]) -> list[JSON]:
-    """The recipes of the sweeps that charts show, with the chips that are shown."""
-    shown: dict[str, set[str]] = {}
+def _recipes(specs: Sequence[JSON], results: str | Path, recipes: Mapping[str, JSON]) -> list[JSON]:
+    """The recipes of the sweeps and timings that charts show, with the chips that are shown."""
+    shown: dict[tuple[str, str | None], set[str]] = {}
     for spec in specs:
-        shown.setdefault(spec["sweep"], set()).update(spec["chips"])
+        shown.setdefault((spec["sweep"], spec["measurements"]), set()).update(spec["chips"])
+    found = [
+        (chips, measured_recipe_on_disk(results, timings) if timings else recipes[sweep])
+        for (sweep, timings), chips in shown.items()
+    ]
     return [
         {
             **recipe,
-            "chips": {
-                chip: entry for chip, entry in recipe["chips"].items() if chip in shown[sweep]
-            },
+            "chips": {chip: recipe["chips"][chip] for chip in recipe["chips"] if chip in chips},
         }
-        for sweep, recipe in recipes.items()
-        if sweep in shown
+        for chips, recipe in found
     ]
 
 

@@ -61,6 +61,8 @@ DRAWING = (
     "charts/families.py",
     "charts/frames.py",
     "charts/job.py",
+    "charts/measured.py",
+    "charts/measured_results.py",
     "charts/models.py",
     "charts/offers.py",
     "charts/results.py",
@@ -179,11 +181,16 @@ class Plan:
         ]
 
     def charted_parts(self) -> list[str]:
-        """The tables that charts read, by path; many read thresholds alone."""
+        """The tables and timings that charts read, by path; many read thresholds alone."""
         kinds = registry.charts()
         sweeps = {chart["sweep"] for chart in self.charted() if kinds[chart["chart"]].reads}
         read = (*self.tables.all, *self.models.all)
-        return [part.path for part in read if part.sweep in sweeps]
+        measurements = (chart["measurements"] for chart in self.charted())
+        timings = dict.fromkeys(name for name in measurements if name)
+        return [
+            *(part.path for part in read if part.sweep in sweeps),
+            *(f"{MEASURED}/{name}.parquet" for name in timings),
+        ]
 
     def drawing_threads(self) -> int:
         """Processes that draw the charts [1]; Snakemake starts no more than there are cores."""
@@ -311,7 +318,11 @@ def _family_specs(config: Config) -> dict[str, str]:
 
 def _chart_digest(config: Config, chart: Spec) -> str:
     """A digest of a chart, its formats, its code and its numbers."""
-    read = [MODEL_ROWS] if chart.sweep in config.model_sweeps else [ROWS, THRESHOLDS]
+    read: list[tuple[str, ...]]
+    if chart.measurements:
+        read = [MEASURED_ROWS]
+    else:
+        read = [MODEL_ROWS] if chart.sweep in config.model_sweeps else [ROWS, THRESHOLDS]
     content = {
         "formats": config.formats,
         "chart": chart.plain(),
@@ -322,8 +333,10 @@ def _chart_digest(config: Config, chart: Spec) -> str:
     return hashlib.sha256(as_param(content).encode()).hexdigest()
 
 
-def _shown(config: Config, chart: Spec) -> dict[str, object]:
+def _shown(config: Config, chart: Spec) -> Mapping[str, object]:
     """The recipe of what a chart shows."""
+    if chart.measurements:
+        return config.measured_recipe(chart.measurements)
     if chart.sweep in config.model_sweeps:
         return model_recipe(config.model_sweep(chart.sweep), chart.models, chart.chips)
     return recipe_of(config.sweep(chart.sweep), chart.chips)

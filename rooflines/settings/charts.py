@@ -31,20 +31,25 @@ class ChartConfig(Entry):
     """One chart."""
 
     chart: ChartName = Field(description="which chart")
-    sweep: Name = Field(description="the sweep that its numbers come from")
+    sweep: Name | None = Field(
+        None, description="the sweep that its numbers come from; required but for charts of timings"
+    )
+    measurements: Name | None = Field(
+        None, description="charts of timings: the set that they show, required"
+    )
     id: Name | None = Field(
-        None, description="the name of its files; null: made of the chart and the sweep"
+        None, description="the name of its files; null: made of the chart and the sweep or set"
     )
     title: Text | None = Field(None, description="in place of the finding")
     chips: Names = Field(
         None,
         description="which of the sweep's chips, the first one shown first; "
-        "null: those the config names most often",
+        "null: those the config names most often, or with most timings",
     )
     dtypes: Names = Field(
         None,
         description="which of the sweep's dtype combinations; "
-        "null: those the config names most often",
+        "null: those the config names most often, or with most timings",
     )
     shape: Text | None = Field(
         None, description="which of the sweep's shapes, for charts of one shape"
@@ -80,7 +85,7 @@ def understood_chart(entry: object, mistakes: Mistakes) -> ChartConfig | None:
         mistakes: Collects the errors; key paths start at the chart.
     """
     chart = understood(ChartConfig, entry, mistakes)
-    if chart.refused & {"chart", "sweep", "id"}:
+    if chart.refused & {"chart", "sweep", "measurements", "id"}:
         return None
     return ChartConfig.model_construct(**chart.__dict__)
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.calibration.choice import Choice
 from rooflines.calibration.estimate import estimate_of
 from rooflines.calibration.quantities import whole_size
 from rooflines.model.resources import MATH
 from rooflines.sweep.extents import variables
+from rooflines.sweep.fits import fit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflines.calibration.estimate import Estimate, Fit, Sum
+    from rooflines.calibration.estimate import Estimate, Sum
     from rooflines.sweep.blocked import FactoredSums
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
@@ -95,27 +95,10 @@ def estimates(sweep: Sweep, variants: Sequence[ChipVariant]) -> list[Estimate | 
     """The estimate of every variant; None without a calibration."""
     found: list[Estimate | None] = []
     for chip_rows, variant in variants:
-        fit = _fit(sweep, (chip_rows, variant))
+        fit = fit_of(sweep, (chip_rows, variant))
         workload, target = sweep.case(chip_rows, variant), sweep.target(chip_rows, variant)
         found.append(None if fit is None else estimate_of(fit, workload, target))
     return found
-
-
-def _fit(sweep: Sweep, chip_variant: ChipVariant) -> Fit | None:
-    """The calibration of a variant."""
-    chip_rows, variant = chip_variant
-    choice = Choice(
-        sweep.calibrations,
-        sweep.config.calibration or (),
-        chip_rows.chip,
-        sweep.chips[chip_rows.chip],
-        sweep.unit,
-        chip_rows.memory,
-        chip_rows.networks,
-    )
-    kinds = [kind for _, kind in sweep.shardings[variant.sharding].transfers]
-    compute = sweep.combinations[variant.dtypes].compute
-    return choice.fit(compute, kinds[0] if len(kinds) == 1 else None)
 
 
 def estimate_columns(sweep: Sweep, variants: Sequence[ChipVariant]) -> EstimateColumns | None:

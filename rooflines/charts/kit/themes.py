@@ -116,6 +116,8 @@ class Theme:
     never: str
     on_heat: str
     on_resource: str
+    measured: str
+    estimate: str
     chips: tuple[str, ...]
     resources: tuple[str, ...]
     region_words: tuple[str, str]
@@ -140,6 +142,8 @@ LIGHT = Theme(
     never="#D5D9DF",
     on_heat="#FFFFFF",
     on_resource="#FFFFFF",
+    measured="#B4480F",
+    estimate="#0B6FA8",
     chips=(
         "#3B82F6",
         "#1E3A8A",
@@ -169,6 +173,8 @@ DARK = Theme(
     never="#3A4453",
     on_heat="#17202E",
     on_resource="#0F1722",
+    measured="#EE8550",
+    estimate="#62BFE0",
     chips=(
         "#4C8DF6",
         "#C3DAFF",
@@ -294,7 +300,8 @@ def _styles(em: float, colours: Theme) -> dict[str, Any]:
             "strokeWidth": 0.34 * em,
             "strokeJoin": "round",
         },
-        "cell-low": {**small, "color": theme(dark=False).ink if colours is LIGHT else colours.ink},
+        "cell-low": {**small, "color": LIGHT.ink if colours is LIGHT else "#FFFFFF"},
+        "cell-mid": {**small, "color": "#000000"},
         "cell-high": {**small, "color": colours.on_heat},
         "on-resource": {**small, "color": colours.on_resource, "fontWeight": BOLD},
         "cell-never": {**small, "color": colours.muted},
@@ -326,8 +333,34 @@ def _styles(em: float, colours: Theme) -> dict[str, Any]:
             "strokeWidth": 0.14 * em,
             "opacity": 1,
         },
+        **_styles_of_times(em, colours),
         "cell": {"stroke": colours.background, "strokeWidth": 0.08 * em},
         "bar": {"cornerRadius": 0.12 * em},
+    }
+
+
+def _styles_of_times(em: float, colours: Theme) -> dict[str, Any]:
+    """Styles of measured and estimated times; the bound has those of the roof."""
+    text = {"fontSize": em, "font": FONT, "baseline": "middle", "fontWeight": BOLD}
+    return {
+        "timing": {"size": (0.42 * em) ** 2, "strokeWidth": 0.09 * em, "color": colours.measured},
+        "to-bound": {"size": (0.36 * em) ** 2, "color": colours.context, "opacity": 1},
+        "to-estimate": {"size": (0.36 * em) ** 2, "color": colours.estimate, "opacity": 0.8},
+        "estimate": {
+            "strokeWidth": 0.2 * em,
+            "color": colours.estimate,
+            "strokeCap": "round",
+            "strokeJoin": "round",
+        },
+        "estimate-band": {"color": colours.estimate, "opacity": 0.22},
+        "estimate-text": {**text, "color": colours.estimate},
+        "estimate-dot": {
+            "size": (0.7 * em) ** 2,
+            "color": colours.estimate,
+            "stroke": colours.background,
+            "strokeWidth": 0.14 * em,
+            "opacity": 1,
+        },
     }
 
 
