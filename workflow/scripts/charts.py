@@ -16,6 +16,6 @@ from rooflines.run.log import job_log
 with job_log(snakemake.log[0]):
     results, folder = Path(snakemake.input.thresholds).parent, Path(snakemake.output[0]).parent
     # One working directory may have several results: of a workflow that imports this one.
-    place = hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:16]
+    place = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
     drawn = STATE / "drawn" / place
     write_charts(snakemake.params.spec, results, folder, drawn, snakemake.threads)
