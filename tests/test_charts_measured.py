@@ -15,6 +15,7 @@ import rooflines
 from rooflines import RooflinesError, charts
 from rooflines.calibration.entries import Calibrations, shipped_calibrations, text_of
 from rooflines.charts.families import fitted, unchecked, write_family
+from rooflines.charts.kinds.measured_errors import _edges
 from rooflines.charts.kinds.measured_roofline import _hull
 from rooflines.charts.measured import FEWEST_DOTS, dots_each, medians, sampled
 from rooflines.run.jobs import write_thresholds
@@ -158,6 +159,9 @@ def test_errors_are_medians_of_cells_of_a_factor_of_four() -> None:
         (1.0, 4.0, 2.0**24, 2.0**26, 1),
         (1024.0, 4096.0, 2.0**26, 2.0**28, 2),
     ]
+    # 4^15 - 1 is one of 2^28 to 2^30, whatever its logarithm rounds to
+    edge = pl.DataFrame({"size": [2**30 - 1, 2**30, 3, 4]}).select(**_edges("x", pl.col("size")))
+    assert edge["x_low"].to_list() == [2.0**28, 2.0**30, 1.0, 4.0]
     first, second = 1 - FLOPS / 989e12 / 2e-4, 1 - FLOPS * 1500 / 1024 / 989e12 / 4e-4
     assert cells["error"][1] == pytest.approx((first + second) / 2)
     assert h100(frame, kind="all", of="bound")["error"][0] == pytest.approx(first)
