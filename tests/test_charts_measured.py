@@ -14,7 +14,8 @@ from scenes import invalid, misfits, overlaps
 import rooflines
 from rooflines import RooflinesError, charts
 from rooflines.calibration.entries import Calibrations, shipped_calibrations, text_of
-from rooflines.charts.families import fitted, unchecked, write_family
+from rooflines.charts.families import fitted, unchecked
+from rooflines.charts.job import write_charts
 from rooflines.charts.kinds.measured_errors import _edges
 from rooflines.charts.kinds.measured_roofline import _hull
 from rooflines.charts.measured import FEWEST_DOTS, dots_each, medians, sampled
@@ -352,13 +353,19 @@ def test_a_run_draws_charts_of_its_timings(folder: Path) -> None:
     """From the table that the run joined; each file says which timings made it."""
     planned = plan(loaded(charts="auto"))
     results = folder / "results"
+    (results / ".made").mkdir(parents=True)
     write_measured(planned.measured_specs["timed"], results / "measured" / "timed.parquet")
     write_thresholds(
         planned.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv"
     )
-    write_family(planned.family_specs["measured"], results, results / "charts" / "measured")
+    write_charts(planned.charts_spec(), results, results / "charts", folder / "drawn")
     index = json.loads((results / "charts" / "measured" / "index.json").read_text("utf-8"))
     assert [chart["id"] for chart in index] == [f"{kind}-timed" for kind in KINDS]
+    for name in ("measured-ratio-timed.csv", "index.json"):
+        found = rooflines.origin(results / "charts" / "measured" / name)
+        assert found.whole
+        assert set(found.measurements["timed"]["chips"]) == {"h100-sxm", "tpu-v5e"}
+        assert found.sweeps == {}
     on_disk = charts.on_disk(results).of_measured("timed", ["h100-sxm"], ["bf16"])
     in_memory = charts.of_config(loaded()).of_measured("timed", ["h100-sxm"], ["bf16"])
     assert charts.measured_roofline_frame(on_disk).equals(charts.measured_roofline_frame(in_memory))
@@ -374,8 +381,7 @@ def test_a_family_of_timings_depends_on_its_sets(folder: Path) -> None:
 
     def spec(**keys: Any) -> str:  # noqa: ANN401, whatever a config holds
         planned = plan(loaded(measurements=sets, charts=listed, **keys))
-        wildcards = type("Wildcards", (), {"family": "measured"})()
-        assert planned.family_parts(wildcards) == ["measured/timed.parquet"]
+        assert planned.charted_parts() == ["measured/timed.parquet"]
         return planned.family_specs["measured"]
 
     first = spec()

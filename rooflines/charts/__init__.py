@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from rooflines.charts.kinds.time import time_frame as time_frame
     from rooflines.charts.kinds.time import where_the_time_goes as where_the_time_goes
     from rooflines.charts.kit.render import enable_theme as enable_theme
+    from rooflines.charts.kit.render import html as html
     from rooflines.charts.kit.render import pdf as pdf
     from rooflines.charts.kit.render import png as png
     from rooflines.charts.kit.render import spec_of as spec_of
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
 HOMES = {
     "families": ("draw",),
     "frames": ("ridge_frame",),
-    "kit.render": ("enable_theme", "pdf", "png", "spec_of", "svg"),
+    "kit.render": ("enable_theme", "html", "pdf", "png", "spec_of", "svg"),
     "results": ("Results", "of_config", "on_disk"),
 }
 """Names of other modules than the charts' own, which are loaded when they are first used."""

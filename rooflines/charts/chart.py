@@ -43,7 +43,7 @@ class Spec:
     """One chart to draw, with every choice made.
 
     Attributes:
-        chart, id, family: Which chart, the name of its files, and the job that draws it.
+        chart, id, family: Which chart, the name of its files, and their folder.
         sweep: The sweep that it shows; "" for a chart of timings.
         chips, dtypes: What it shows of the sweep or the timings.
         title: Replaces the finding.
@@ -86,7 +86,7 @@ class AnyChart(ABC, Generic[SweepType]):
 
     Attributes:
         name: What a config calls it.
-        family: The charts that one job draws; they share a folder.
+        family: The charts that share a folder.
         caption: What it shows, in a sentence or two below the picture.
         order: Its position among all charts, lowest first.
         heading: What the site calls the family; only its first chart has one.

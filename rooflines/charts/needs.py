@@ -154,9 +154,9 @@ def lacking(chart: AnyChart[SweepType], sweep: SweepType, *, auto: bool = False)
 
 
 def absent(chart: AnyChart[TableType], sweep: TableType) -> list[str]:
-    """The columns that a chart reads and the sweep does not store."""
+    """The columns that a chart reads and the sweep neither stores nor derives from core columns."""
     stored = sweep.config.columns
-    return [] if stored == "all" else [name for name in chart.reads if name not in stored]
+    return [name for name in chart.reads if isinstance(stored, list) and name not in stored]
 
 
 def check_suits(chart: AnyChart[TableType], sweep: TableType) -> None:

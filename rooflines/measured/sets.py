@@ -196,9 +196,8 @@ def _used(found: MeasuredSet) -> Calibrations:
         return Calibrations()
     pairs = frame.select("chip", "software").drop_nulls().unique().sort("chip", "software")
     compute = [] if found.timings.collectives else frame["compute"].unique().to_list()
-    fits = {"calibrations": given.calibrations, "collectives": given.collectives}
     keys = [f"{chip}/{software}" for chip, software in pairs.iter_rows()]
-    return Calibrations.model_validate(fits).used(keys, compute)
+    return given.fits.used(keys, compute)
 
 
 def measured_set_of(recipe: JSON) -> MeasuredSet:
@@ -212,7 +211,7 @@ def measured_set_of(recipe: JSON) -> MeasuredSet:
         {key: recipe[key] for key in Calibrations.model_fields if key in recipe}
     )
     dtypes = DtypeFile.model_validate(recipe["dtypes"])
-    catalogues = Catalogues(chips_of(recipe), dtypes, fits.calibrations, fits.collectives)
+    catalogues = Catalogues(chips_of(recipe), dtypes, fits)
     found = checked_set(recipe["measurement"], config, Path(recipe["path"]), catalogues)
     if found.sha256 != recipe["sha256"]:
         problem = "has changed since the run began"

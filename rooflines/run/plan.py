@@ -37,6 +37,7 @@ from rooflines.sweep.recipes import recipe_of, skipped_records
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from rooflines.basics.yaml_file import JSON
     from rooflines.charts.chart import Spec
     from rooflines.config import Config
     from rooflines.serving.sweep import ModelSweep
@@ -59,6 +60,7 @@ DRAWING = (
     "charts/comparing.py",
     "charts/families.py",
     "charts/frames.py",
+    "charts/job.py",
     "charts/measured.py",
     "charts/measured_results.py",
     "charts/models.py",
@@ -67,6 +69,9 @@ DRAWING = (
     "results/tables.py",
 )
 """What makes pictures of charts and writes their files."""
+
+CHARTS_PER_PROCESS = 3
+"""Charts that are worth a process of their own: its start takes as long as half a chart [1]."""
 
 MOST_PUBLISHED_ROWS = 50_000
 """Rows of whole models up to which the site offers their tables [1]; as CSV about 5 MB."""
@@ -79,12 +84,6 @@ class MeasurementWildcards(Protocol):
     """The wildcards of a job that joins a set of timings with the model."""
 
     measurement: str
-
-
-class FamilyWildcards(Protocol):
-    """The wildcards of a job that draws a family of charts."""
-
-    family: str
 
 
 @dataclass(frozen=True)
@@ -166,10 +165,25 @@ class Plan:
         """The families of charts that are drawn."""
         return list(self.family_specs)
 
-    def family_parts(self, wildcards: FamilyWildcards) -> list[str]:
-        """The tables and timings that the charts of a family read; many read thresholds alone."""
-        charts = json.loads(self.family_specs[wildcards.family])["charts"]
+    def charts_spec(self) -> str:
+        """Everything that the charts depend on, as JSON."""
+        families = {name: json.loads(spec) for name, spec in self.family_specs.items()}
+        return as_param({"families": families})
+
+    def charts_digest(self) -> str:
+        """The SHA-256 of `charts_spec`."""
+        return hashlib.sha256(self.charts_spec().encode()).hexdigest()
+
+    def charted(self) -> list[JSON]:
+        """The charts that are drawn."""
+        return [
+            chart for spec in self.family_specs.values() for chart in json.loads(spec)["charts"]
+        ]
+
+    def charted_parts(self) -> list[str]:
+        """The tables and timings that charts read, by path; many read thresholds alone."""
         kinds = registry.charts()
+        charts = self.charted()
         sweeps = {chart["sweep"] for chart in charts if kinds[chart["chart"]].reads}
         read = (*self.tables.all, *self.models.all)
         timings = dict.fromkeys(chart["measurements"] for chart in charts if chart["measurements"])
@@ -178,13 +192,9 @@ class Plan:
             *(f"{MEASURED}/{name}.parquet" for name in timings),
         ]
 
-    def family_spec(self, wildcards: FamilyWildcards) -> str:
-        """Everything that the family of a job depends on, as JSON."""
-        return self.family_specs[wildcards.family]
-
-    def family_digest(self, wildcards: FamilyWildcards) -> str:
-        """The SHA-256 of `family_spec`."""
-        return hashlib.sha256(self.family_spec(wildcards).encode()).hexdigest()
+    def drawing_threads(self) -> int:
+        """Processes that draw the charts [1]; Snakemake starts no more than there are cores."""
+        return max(1, -(-len(self.charted()) // CHARTS_PER_PROCESS))
 
 
 def plan(config: Config) -> Plan:
@@ -290,25 +300,37 @@ def _bounded(parts: Iterable[Part]) -> Iterator[Part]:
 
 
 def _family_specs(config: Config) -> dict[str, str]:
-    """What each family of charts depends on: its charts, their code, and their numbers."""
+    """What each family of charts depends on: its charts, with a digest of all behind each."""
     families: dict[str, list[Spec]] = {}
     for chart in config.charts:
         families.setdefault(chart.family, []).append(chart)
-    specs = {}
-    for family, charts in families.items():
-        recipes = [as_param(_shown(config, chart)) for chart in charts]
-        of_models = any(chart.sweep in config.model_sweeps for chart in charts)
-        of_timings = any(chart.measurements for chart in charts)
-        read = [MEASURED_ROWS] if of_timings else [MODEL_ROWS] if of_models else [ROWS, THRESHOLDS]
-        numbers = [code_digest(*code, *WRITING) for code in read]
-        specs[family] = as_param(
+    return {
+        family: as_param(
             {
-                "code": [code_digest(*registry.modules_of(family), *DRAWING), *numbers],
-                "data": hashlib.sha256("".join(recipes).encode()).hexdigest()[:16],
+                "formats": config.formats,
                 "charts": [chart.plain() for chart in charts],
+                "digests": [_chart_digest(config, chart) for chart in charts],
             }
         )
-    return specs
+        for family, charts in families.items()
+    }
+
+
+def _chart_digest(config: Config, chart: Spec) -> str:
+    """A digest of a chart, its formats, its code and its numbers."""
+    read: list[tuple[str, ...]] = [ROWS, THRESHOLDS]
+    if chart.measurements:
+        read = [MEASURED_ROWS]
+    elif chart.sweep in config.model_sweeps:
+        read = [MODEL_ROWS]
+    content = {
+        "formats": config.formats,
+        "chart": chart.plain(),
+        "code": code_digest(*registry.modules_of(chart.family), *DRAWING),
+        "numbers": [code_digest(*code, *WRITING) for code in read],
+        "data": _shown(config, chart),
+    }
+    return hashlib.sha256(as_param(content).encode()).hexdigest()
 
 
 def _shown(config: Config, chart: Spec) -> Mapping[str, object]:

@@ -6,10 +6,14 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
-from rooflines.basics.errors import Mistakes, RooflinesError, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, check_known, quote
 from rooflines.catalogue.forms import Count, Entry, Name, Text, understood
+from rooflines.settings.lists import listed, one_or_many
 
-__all__ = ["ChartConfig", "Charts", "understood_chart"]
+__all__ = ["FORMATS", "ChartConfig", "Charts", "Formats", "understood_chart"]
+
+FORMATS = {"png": "slide", "svg": "slide", "pdf": "paper", "html": "web"}
+"""The formats of pictures, and the size of each in a run."""
 
 
 def _names(value: object) -> object:
@@ -91,3 +95,17 @@ CHARTS_SCHEMA: Any = {
 }
 Charts = Annotated[Any, BeforeValidator(_charts), WithJsonSchema(CHARTS_SCHEMA)]
 """`auto`, or a list of charts that are not yet validated."""
+
+
+def _formats(value: object) -> object:
+    formats = listed(value)
+    if isinstance(formats, list):
+        fix = f"use some of {', '.join(FORMATS)}"
+        check_known(formats, FORMATS, "no format of a picture", fix)
+    return formats
+
+
+Formats = Annotated[
+    list[str], BeforeValidator(_formats), WithJsonSchema(one_or_many({"enum": list(FORMATS)}))
+]
+"""The formats of the pictures of a run."""

@@ -9,7 +9,6 @@ the parameters `em` and `narrow` from `usermeta.looks` of the specification, and
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -374,19 +373,24 @@ def themed(spec: Mapping[str, Any], size: Size, *, dark: bool) -> dict[str, Any]
         dark: Whether the background is dark.
 
     Returns:
-        A copy with dimensions and config, without title where the size has none, and without zoom.
+        The specification with dimensions and config, without title where the size has none, and
+        without zoom; what is not changed is shared with `spec`.
     """
-    drawn = deepcopy(dict(spec))
     (name,) = (name for name, of_name in SIZES.items() if of_name == size)
-    dimensions = drawn["usermeta"]["looks"][name]
-    drawn |= {key: dimensions[key] for key in ("width", "height", "padding")}
-    drawn["params"] = [
-        parameter for parameter in drawn["params"] if parameter.get("bind") != "scales"
+    dimensions = spec["usermeta"]["looks"][name]
+    params = [
+        {**parameter, "value": dimensions[parameter["name"]]}
+        if parameter["name"] in ("em", "narrow")
+        else parameter
+        for parameter in spec["params"]
+        if parameter.get("bind") != "scales"
     ]
-    for parameter in drawn["params"]:
-        if parameter["name"] in ("em", "narrow"):
-            parameter["value"] = dimensions[parameter["name"]]
+    drawn = {
+        **spec,
+        **{key: dimensions[key] for key in ("width", "height", "padding")},
+        "params": params,
+        "config": config(size, dark=dark),
+    }
     if not size.titled:
         drawn.pop("title", None)
-    drawn["config"] = config(size, dark=dark)
     return drawn
