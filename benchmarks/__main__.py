@@ -625,7 +625,7 @@ def whole_models(rows: float, folder: Path) -> Lines:
         "of this the writer",
         "bytes per row",
     )
-    note = "One thread, without startup, all columns, zstd(1); decode of two models on two chips."
+    note = "One thread, without startup, all columns, lz4; decode of two models on two chips."
     return table("10. Whole models", head, body, note)
 
 

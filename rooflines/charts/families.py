@@ -116,7 +116,7 @@ def _write_pictures(
 ) -> None:
     """The pictures of a chart; one drawing of each theme gives PNG, SVG and thumbnail."""
     for look in ("light", "dark"):
-        drawn = svg(spec, "slide", dark=look == "dark")
+        drawn = svg(spec, FORMATS["svg"], dark=look == "dark")
         pixels = rastered(drawn)
         write_bytes(folder / f"{name}-{look}-small.png", thumbnail(pixels))
         if "png" in formats:

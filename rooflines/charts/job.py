@@ -45,9 +45,6 @@ __all__ = ["write_charts"]
 SPECS = TypeAdapter(tuple[Spec, ...])
 """The charts of a family, as the plan hands them to the job."""
 
-Source = tuple[str, str | None]
-"""The sweep and the set of timings of a chart, one of them."""
-
 ENTRY = "entry.json"
 """The file of a drawn chart with its entry in the index of its family."""
 
@@ -85,9 +82,9 @@ def write_charts(
     if changed:
         tasks = [(drawn / digest, *every[digest]) for digest in changed]
         _draw(tasks, str(results), min(processes, len(tasks)))
-    recipes = _recipes_on_disk(results, [chart for chart, _ in every.values()])
+    recipes = recipes_on_disk(results)
     for name, family in families.items():
-        with recording(spec=family, recipes=_recipes(family["charts"], recipes)):
+        with recording(spec=family, recipes=_recipes(family["charts"], results, recipes)):
             _publish([drawn / digest for digest in family["digests"]], Path(folder) / name)
     _remove_others(drawn, every)
 
@@ -153,29 +150,21 @@ def _numbers(results: str) -> Results:
     return on_disk(results)
 
 
-def _recipes_on_disk(results: str | Path, every: Iterable[Spec]) -> dict[Source, JSON]:
-    """The recipes of all sweeps of a run, and of the timings that charts show."""
-    timed = dict.fromkeys(chart.measurements for chart in every if chart.measurements)
-    return {
-        **{(name, None): recipe for name, recipe in recipes_on_disk(results).items()},
-        **{("", name): measured_recipe_on_disk(results, name) for name in timed},
-    }
-
-
-def _recipes(specs: Sequence[JSON], recipes: Mapping[Source, JSON]) -> list[JSON]:
+def _recipes(specs: Sequence[JSON], results: str | Path, recipes: Mapping[str, JSON]) -> list[JSON]:
     """The recipes of the sweeps and timings that charts show, with the chips that are shown."""
-    shown: dict[Source, set[str]] = {}
+    shown: dict[tuple[str, str | None], set[str]] = {}
     for spec in specs:
         shown.setdefault((spec["sweep"], spec["measurements"]), set()).update(spec["chips"])
+    found = [
+        (chips, measured_recipe_on_disk(results, timings) if timings else recipes[sweep])
+        for (sweep, timings), chips in shown.items()
+    ]
     return [
         {
             **recipe,
-            "chips": {
-                chip: entry for chip, entry in recipe["chips"].items() if chip in shown[source]
-            },
+            "chips": {chip: recipe["chips"][chip] for chip in recipe["chips"] if chip in chips},
         }
-        for source, recipe in recipes.items()
-        if source in shown
+        for chips, recipe in found
     ]
 
 

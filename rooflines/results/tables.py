@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from io import BytesIO
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -166,14 +167,10 @@ def scan(place: str | Path, sweep: str | None = None, *, layers: bool = False) -
     parts = _parts(Path(place), sweep, layers=layers)
     if not any("sql" in column for column in metadata_of(parts[0])["columns"]):
         return pl.scan_parquet(parts)
-    by_columns: dict[str, list[Path]] = {}
-    for part in parts:
-        by_columns.setdefault(json.dumps(metadata_of(part)["columns"]), []).append(part)
-    frames = [
-        _with_derived(pl.scan_parquet(paths), json.loads(columns))
-        for columns, paths in by_columns.items()
-    ]
-    return pl.concat(frames)
+    return pl.concat(
+        _with_derived(pl.scan_parquet(list(paths)), json.loads(columns))
+        for columns, paths in groupby(parts, lambda part: json.dumps(metadata_of(part)["columns"]))
+    )
 
 
 def _with_derived(stored: pl.LazyFrame, columns: Sequence[JSON]) -> pl.LazyFrame:

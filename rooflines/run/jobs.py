@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ from rooflines.model.columns import TEXTS, Column
 from rooflines.model.step_columns import LAYER_TEXTS, STEP_TEXTS
 from rooflines.results.records import recorded
 from rooflines.results.tables import NO_TEXT, write_csv, write_parquet
-from rooflines.run.progress import progress_line
 from rooflines.serving.critical import all_step_columns, all_step_thresholds
 from rooflines.serving.layers import whole_kernel_rows
 from rooflines.serving.recipes import model_sweep_of
@@ -103,12 +101,10 @@ def _write_part(
     config, first = recipe["config"], recipe["row"]
     metadata = about([recipe], columns, rows=[first, first + recipe["rows"]])
     print(f"{recipe['rows']:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
-    started_s = time.monotonic()
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
         stored = as_stored(rows, config["floats"])
         wide = "models" in config  # of whole models, or their kernels
         write_parquet(stored, path, metadata, texts, config["compression"], wide=wide)
-    print(progress_line(recipe["rows"], recipe["rows"], time.monotonic() - started_s))
 
 
 @recorded

@@ -183,10 +183,10 @@ class Plan:
     def charted_parts(self) -> list[str]:
         """The tables and timings that charts read, by path; many read thresholds alone."""
         kinds = registry.charts()
-        charts = self.charted()
-        sweeps = {chart["sweep"] for chart in charts if kinds[chart["chart"]].reads}
+        sweeps = {chart["sweep"] for chart in self.charted() if kinds[chart["chart"]].reads}
         read = (*self.tables.all, *self.models.all)
-        timings = dict.fromkeys(chart["measurements"] for chart in charts if chart["measurements"])
+        measurements = (chart["measurements"] for chart in self.charted())
+        timings = dict.fromkeys(name for name in measurements if name)
         return [
             *(part.path for part in read if part.sweep in sweeps),
             *(f"{MEASURED}/{name}.parquet" for name in timings),
@@ -318,11 +318,11 @@ def _family_specs(config: Config) -> dict[str, str]:
 
 def _chart_digest(config: Config, chart: Spec) -> str:
     """A digest of a chart, its formats, its code and its numbers."""
-    read: list[tuple[str, ...]] = [ROWS, THRESHOLDS]
+    read: list[tuple[str, ...]]
     if chart.measurements:
         read = [MEASURED_ROWS]
-    elif chart.sweep in config.model_sweeps:
-        read = [MODEL_ROWS]
+    else:
+        read = [MODEL_ROWS] if chart.sweep in config.model_sweeps else [ROWS, THRESHOLDS]
     content = {
         "formats": config.formats,
         "chart": chart.plain(),

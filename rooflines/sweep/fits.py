@@ -15,7 +15,7 @@ __all__ = ["fit_of"]
 
 
 def fit_of(sweep: Sweep, chip_variant: ChipVariant) -> Fit | None:
-    """The calibration of a variant; None without one."""
+    """The calibration of a variant; None without."""
     chip_rows, variant = chip_variant
     choice = Choice(
         sweep.calibrations,

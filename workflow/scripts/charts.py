@@ -14,13 +14,8 @@ from rooflines.run.lock import STATE
 from rooflines.run.log import job_log
 
 with job_log(snakemake.log[0]):
-    results = Path(snakemake.input.thresholds).parent
+    results, folder = Path(snakemake.input.thresholds).parent, Path(snakemake.output[0]).parent
     # One working directory may have several results: of a workflow that imports this one.
-    place = hashlib.sha256(str(results.absolute()).encode()).hexdigest()[:16]
-    write_charts(
-        snakemake.params.spec,
-        results,
-        results / "charts",
-        STATE / "drawn" / place,
-        snakemake.threads,
-    )
+    place = hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:16]
+    drawn = STATE / "drawn" / place
+    write_charts(snakemake.params.spec, results, folder, drawn, snakemake.threads)
