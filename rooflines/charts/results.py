@@ -22,6 +22,7 @@ from rooflines.results.folders import MODEL_THRESHOLDS
 from rooflines.results.tables import metadata_of, scan
 from rooflines.serving.recipes import model_sweep_of
 from rooflines.serving.table import model_table
+from rooflines.sweep.estimates import is_calibrated
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.sweep import Variant
 from rooflines.sweep.table import table
@@ -197,6 +198,21 @@ class Selection:
         """Whether a row has the sharding and the number of chips of `fewest`."""
         first = self.fewest
         return (pl.col("sharding") == first.sharding) & (pl.col("shards") == first.shards)
+
+    def calibrated(self) -> pl.Expr:
+        """Whether the chip and the combination of a threshold have a calibration.
+
+        Sweeps with tiles have no calibrated thresholds.
+        """
+        found = {
+            f"{chip_rows.chip}|{variant.dtypes}"
+            for chip_rows in self.by_chip.values()
+            for variant in chip_rows.variants
+            if not self.sweep.tile
+            and variant.dtypes in self.dtypes
+            and is_calibrated(self.sweep, (chip_rows, variant))
+        }
+        return pl.format("{}|{}", "chip", "dtypes").is_in(sorted(found))
 
     def _kept(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """Rows of the chips and combinations, from one memory level and over one network each.

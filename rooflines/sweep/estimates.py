@@ -34,6 +34,7 @@ __all__ = [
     "Parts",
     "estimate_columns",
     "estimates",
+    "is_calibrated",
 ]
 
 ESTIMATE_BOUNDS = ("compute", "memory", "network", "mixed")
@@ -101,6 +102,11 @@ def estimates(sweep: Sweep, variants: Sequence[ChipVariant]) -> list[Estimate | 
         workload, target = sweep.case(chip_rows, variant), sweep.target(chip_rows, variant)
         found.append(None if fit is None else estimate_of(fit, workload, target))
     return found
+
+
+def is_calibrated(sweep: Sweep, chip_variant: ChipVariant) -> bool:
+    """Whether a variant has a calibration."""
+    return _fit(sweep, chip_variant) is not None
 
 
 def _fit(sweep: Sweep, chip_variant: ChipVariant) -> Fit | None:

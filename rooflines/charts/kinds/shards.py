@@ -7,6 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import count
+from rooflines.charts.basis import (
+    CALIBRATED,
+    NOMINAL,
+    basis_choice,
+    basis_text,
+    by_basis,
+    critical_views,
+)
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.comparing import EVERY, at_right_edge, highlight
 from rooflines.charts.frames import (
@@ -25,6 +33,7 @@ from rooflines.charts.kit.drawing import (
     Choice,
     assemble,
     binary_axis,
+    chosen,
     data,
     palette_of,
     placed_text,
@@ -55,6 +64,12 @@ __all__ = ["critical_over_shards", "shards_frame"]
 MARGINS = Margins(left=4.6, right=12.5)
 NAME_ROOM = 11.6
 
+SIZES = ("critical", "critical_estimate", "calibrated")
+"""Columns of the nominal and of the calibrated size."""
+
+BY_BASIS = ("critical", "y", "never", "near", "limit")
+"""Columns of the points that a calibration changes."""
+
 LANE = 0.05
 """Share of the plot's height that one chip's row has in the area of never."""
 
@@ -73,7 +88,7 @@ def shards_frame(of: Selection, axis: str | None = None, shape: str | None = Non
 
     Returns:
         `chip`, `vendor`, `dtypes`, `sharding`, `network`, `shards` [1], `critical` [1] (null:
-        never), `limit`, and `most`: the largest number of chips that is still compute-bound at some
+        never), `critical_estimate` [1] (null: never, where `calibrated`), `limit`, and `most`: the largest number of chips that is still compute-bound at some
         size [1], null for none; `setting`: what is held fixed; `near`, `reached` and `share`, from
         `share_values`.
     """
@@ -88,7 +103,8 @@ def shards_frame(of: Selection, axis: str | None = None, shape: str | None = Non
         vendor=pl.col("chip").replace_strict(vendors, default="", return_dtype=pl.String)
     )
     frame = with_shares(frame, of, axis, ["shape", *fixed])
-    kept = ("chip", "vendor", "dtypes", *SPLIT, "critical", "limit", "setting", *SHARES)
+    frame = frame.with_columns(calibrated=of.calibrated())
+    kept = ("chip", "vendor", "dtypes", *SPLIT, *SIZES, "limit", "setting", *SHARES)
     frame = frame.select(kept)
     still = (
         frame.filter(pl.col("critical").is_not_null())
@@ -123,38 +139,54 @@ def critical_over_shards(
         palette: Chips with their vendors, if several charts share colours.
 
     Returns:
-        A chart with the parameters `dtypes`, `sharding`, and `chip` for the one to highlight.
+        A chart with the parameters `dtypes`, `sharding`, `chip` for the one to highlight, and
+        `basis` where chips are calibrated.
     """
     chips, combinations, shardings = (
         frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes", "sharding")
     )
     span = lowest(frame, "shards") / 1.12, highest(frame, "shards") * 1.12
     lines, ends, bands, findings, edges = [], [], [], {}, {}
+    calibrated = frame["calibrated"].any()
     for (combination, split), case in frame.group_by("dtypes", "sharding", maintain_order=True):
-        scale = _Scale(case)
-        lines.append(scale.located(case))
-        ends.append(_ends(lines[-1], scale))
-        choice = {"dtypes": combination, "sharding": split}
-        bands.append({**choice, "left": span[0], "right": span[1], **scale.band()})
-        edges[f"{combination}|{split}"] = {
-            "low": scale.low,
-            "high": scale.high,
-            "ticks": ticks_between(scale.low, scale.never),
-        }
-        for chip in (EVERY, *chips):
-            findings[f"{chip}|{combination}|{split}"] = _finding(
-                lines[-1], str(combination), str(split), size, title
-            )
-    now = "edges[dtypes + '|' + sharding] || {low: 1, high: 10, ticks: []}"
-    color = alt.Color("chip:N", legend=None, scale=palette_of(frame, palette))
-    layers = _layers(pl.concat(lines), pl.DataFrame(bands), pl.concat(ends), (span, size), color)
+        views = critical_views(case)
+        scales = {basis: _Scale(view) for basis, view in views.items()}
+        located = {basis: scales[basis].located(view) for basis, view in views.items()}
+        lines.append(_both(located))
+        for basis, view in located.items():
+            scale = scales[basis]
+            ends.append(_ends(view, scale).with_columns(basis=pl.lit(basis)))
+            choice = {"dtypes": combination, "sharding": split, "basis": basis}
+            bands.append({**choice, "left": span[0], "right": span[1], **scale.band()})
+            key = "|".join([str(combination), str(split), *([basis] if calibrated else [])])
+            edges[key] = {
+                "low": scale.low,
+                "high": scale.high,
+                "ticks": ticks_between(scale.low, scale.never),
+            }
+            finding = _finding(view, str(combination), str(split), (size, basis), title)
+            findings |= {f"{chip}|{key}": finding for chip in (EVERY, *chips)}
     choices = [
         Choice("chip", [EVERY, *chips]),
         Choice("dtypes", combinations),
         Choice("sharding", shardings, "Split"),
+        *basis_choice(calibrated=calibrated),
     ]
+    key = " + '|' + ".join(choice.name for choice in choices[1:])
+    now = f"edges[{key}] || {{low: 1, high: 10, ticks: []}}"
+    color = alt.Color("chip:N", legend=None, scale=palette_of(frame, palette))
+    layers = _layers(pl.concat(lines), pl.DataFrame(bands), pl.concat(ends), (span, size), color)
     parameters = [alt.param(name="edges", value=edges), alt.param(name="span", expr=now)]
     return assemble(layers, findings, starting(choices, first), MARGINS, parameters)
+
+
+def _both(located: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """The points of one choice, with those of the calibrated sizes in further columns."""
+    other = located.get(CALIBRATED)
+    return located[NOMINAL].with_columns(
+        (other[name] if other is not None else pl.lit(None)).alias(f"{name}_estimate")
+        for name in BY_BASIS
+    )
 
 
 def _layers(
@@ -166,7 +198,9 @@ def _layers(
 ) -> list[alt.Chart]:
     """The area of never, lines and points, crosses for never, and names at the ends of lines."""
     span, size = axes
-    now = "datum.dtypes == dtypes && datum.sharding == sharding"
+    calibrated = placed["calibrated"].any()
+    now = chosen("dtypes", "sharding")
+    of_basis = chosen("dtypes", "sharding", *(["basis"] if calibrated else []))
     x = alt.X("shards:Q", **binary_axis(*span, "Chips that share the work"))
     axis = alt.Axis(
         values=alt.expr("span.ticks"), labelExpr=SHORT_LABEL, title=f"Smallest compute-bound {size}"
@@ -184,8 +218,9 @@ def _layers(
         "limit:N",
     ]
     base = alt.Chart(data(placed.drop("setting", "reached", "share"))).transform_filter(now)
+    base = by_basis(base, BY_BASIS, calibrated=calibrated)
     encoding = {"x": x, "y": y, "color": color, "opacity": highlight(), "tooltip": tooltip}
-    ground = alt.Chart(data(bands)).transform_filter(f"{now} && datum.high > datum.never")
+    ground = alt.Chart(data(bands)).transform_filter(f"{of_basis} && datum.high > datum.never")
     layers: list[alt.Chart] = [
         ground.mark_rect(style="never", opacity=0.55).encode(
             x=alt.X("left:Q"), x2="right:Q", y=alt.Y("never:Q"), y2="high:Q"
@@ -207,7 +242,7 @@ def _layers(
         *placed_text(
             ends,
             "value",
-            now,
+            of_basis,
             halo=False,
             clip=False,
             x=at_right_edge(),
@@ -282,12 +317,18 @@ def _ends(case: pl.DataFrame, scale: _Scale) -> pl.DataFrame:
 
 
 def _finding(
-    case: pl.DataFrame, combination: str, split: str, size: str, title: str | None
+    case: pl.DataFrame,
+    combination: str,
+    split: str,
+    axis: tuple[str, str],
+    title: str | None,
 ) -> tuple[str, str]:
     """Title and subtitle: what most chips need, or the chip that is never compute-bound first."""
+    size, basis = axis
     setting = case["setting"][0]
     held = f"{over_text(case['network'])}{', ' + setting if setting else ''}"
     subtitle = f"{combination}, split {split}{held}. Every byte counted.{reached_text(case)}"
+    subtitle += basis_text(case, basis)
     if title:
         return title, subtitle
     if case["never"].all():

@@ -42,7 +42,7 @@ FEW_TICKS = 2
 LONGEST_TITLE, LONGEST_SUBTITLE = 34.0, 56.0
 """Widths of the title and of a line of the subtitle, in their own size [em]."""
 
-NOTHING = "{title: 'No numbers for this choice', subtitle: ['Choose another chip or data type.']}"
+NOTHING = "{title: 'No numbers for this choice', subtitle: ['Choose another value in a menu.']}"
 """Title and subtitle of a choice without data, as an expression."""
 
 SI_LABEL = "replace(format(datum.value, '~s'), regexp('([kMGTPE])$'), ' $1')"
@@ -54,11 +54,15 @@ BINARY_LABEL = (
 COUNT_LABEL = "datum.value >= 1000000 ? format(datum.value, '~s') : format(datum.value, ',d')"
 
 
+NAMES = {"chip": "Chip", "dtypes": "Data types", "basis": "Numbers"}
+"""Labels of the selectors that several charts have."""
+
+
 class Choice:
     """A parameter that the reader sets: one of several options, with a selector on the page.
 
     Args:
-        name: The parameter's name; `chip` and `dtypes` mean the same in every chart.
+        name: The parameter's name; those of `NAMES` mean the same in every chart.
         options: Its values; the first is shown first.
         title: The selector's label.
     """
@@ -74,7 +78,7 @@ class Choice:
             else f"{option:,}"
             for option in options
         ]
-        self.title = title or {"chip": "Chip", "dtypes": "Data types"}.get(name, name)
+        self.title = title or NAMES.get(name, name)
 
     def parameter(self) -> alt.Parameter:
         """The Vega parameter, bound to a selector."""

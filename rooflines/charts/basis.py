@@ -1,0 +1,117 @@
+"""Nominal and calibrated numbers in one chart: what the reader chooses, and what a chart says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflines.basics.lazy import alt, pl
+from rooflines.charts.frames import SHARES
+from rooflines.charts.kit.drawing import Choice
+from rooflines.charts.kit.text import chip_label
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = [
+    "BAND",
+    "BASES",
+    "CALIBRATED",
+    "NOMINAL",
+    "basis_choice",
+    "basis_text",
+    "by_basis",
+    "critical_views",
+    "estimate_columns",
+    "with_estimates",
+]
+
+NOMINAL, CALIBRATED = BASES = ("nominal", "calibrated")
+"""What numbers of a chart are by: the data sheet, or a calibration."""
+
+BAND = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s")
+"""The columns of a calibrated time and of its band."""
+
+FULLY_NAMED = 3
+"""Calibrated chips that a subtitle names; of more it gives the number [1]."""
+
+
+def basis_choice(*, calibrated: bool) -> list[Choice]:
+    """The menu of nominal and calibrated numbers, where a chart has both."""
+    return [Choice("basis", BASES)] if calibrated else []
+
+
+def by_basis(base: alt.Chart, names: Sequence[str], *, calibrated: bool) -> alt.Chart:
+    """Rows with the values of some columns that the reader chose: `<name>_estimate` if calibrated.
+
+    Args:
+        base: Rows with both.
+        names: The columns.
+        calibrated: Whether the chart has the choice.
+    """
+    if not calibrated:
+        return base
+    return base.transform_calculate(
+        **{
+            name: f"basis == '{CALIBRATED}' ? datum.{name}_estimate : datum.{name}"
+            for name in names
+        }
+    )
+
+
+def estimate_columns(rows: pl.LazyFrame) -> list[str]:
+    """The columns of estimates that a table stores; none if it lacks one of them."""
+    names = [*BAND, "estimate_bound"]
+    return names if {*names} <= {*rows.collect_schema()} else []
+
+
+def with_estimates(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Rows of a table with `BAND` and `estimate_bound`; null where it does not store them."""
+    if estimate_columns(rows):
+        return rows
+    return rows.with_columns(
+        *(pl.lit(None, dtype=pl.Float64).alias(name) for name in BAND),
+        estimate_bound=pl.lit(None, dtype=pl.String),
+    )
+
+
+def critical_views(frame: pl.DataFrame) -> Mapping[str, pl.DataFrame]:
+    """The rows of one choice by basis: with nominal sizes, and with calibrated ones if it has any.
+
+    Chips without a calibration keep their nominal sizes. Limits and smaller shares of the peak are
+    nominal, so calibrated rows have none.
+
+    Args:
+        frame: With `critical`, `critical_estimate`, `calibrated` and the columns of `share_values`.
+    """
+    if not frame["calibrated"].any():
+        return {NOMINAL: frame}
+    near, *others = SHARES
+    calibrated = frame.with_columns(
+        pl.lit("").alias(near),
+        *(pl.lit(None, dtype=frame.schema[name]).alias(name) for name in others),
+        critical=pl.when("calibrated").then("critical_estimate").otherwise("critical"),
+    )
+    if "limit" in frame.columns:
+        calibrated = calibrated.with_columns(limit=pl.when(~pl.col("calibrated")).then("limit"))
+    return {NOMINAL: frame, CALIBRATED: calibrated}
+
+
+def basis_text(frame: pl.DataFrame, basis: str) -> str:
+    """What a subtitle says of the chips that have a calibration; "" for nominal numbers.
+
+    Args:
+        frame: The rows of one choice, with `chip` and `calibrated`.
+        basis: One of `BASES`.
+    """
+    if basis == NOMINAL:
+        return ""
+    chips = frame["chip"].unique(maintain_order=True)
+    fitted = frame.filter("calibrated")["chip"].unique(maintain_order=True)
+    if len(fitted) == len(chips):
+        return " Calibrated."
+    named = (
+        ", ".join(map(chip_label, fitted))
+        if len(fitted) <= FULLY_NAMED
+        else f"{len(fitted)} of {len(chips)} chips"
+    )
+    return f" Calibrated: {named}; others nominal."
