@@ -17,16 +17,22 @@ __all__ = [
     "BASES",
     "CALIBRATED",
     "NOMINAL",
+    "SIZES",
     "basis_choice",
+    "basis_names",
     "basis_text",
     "by_basis",
     "critical_views",
     "estimate_columns",
+    "with_both",
     "with_estimates",
 ]
 
 NOMINAL, CALIBRATED = BASES = ("nominal", "calibrated")
 """What numbers of a chart are by: the data sheet, or a calibration."""
+
+SIZES = ("critical", "critical_estimate", "calibrated")
+"""Columns of the nominal and of the calibrated size."""
 
 BAND = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s")
 """The columns of a calibrated time and of its band."""
@@ -35,20 +41,40 @@ FULLY_NAMED = 3
 """Calibrated chips that a subtitle names; of more it gives the number [1]."""
 
 
-def basis_choice(*, calibrated: bool) -> list[Choice]:
-    """The menu of nominal and calibrated numbers, where a chart has both."""
-    return [Choice("basis", BASES)] if calibrated else []
+def basis_names(frame: pl.DataFrame) -> list[str]:
+    """The parameter `basis`, if any row is `calibrated`."""
+    return ["basis"] if frame["calibrated"].any() else []
 
 
-def by_basis(base: alt.Chart, names: Sequence[str], *, calibrated: bool) -> alt.Chart:
-    """Rows with the values of some columns that the reader chose: `<name>_estimate` if calibrated.
+def basis_choice(frame: pl.DataFrame) -> list[Choice]:
+    """The menu of nominal and calibrated numbers, if any row is `calibrated`."""
+    return [Choice(name, BASES) for name in basis_names(frame)]
+
+
+def with_both(views: Mapping[str, pl.DataFrame], names: Sequence[str]) -> pl.DataFrame:
+    """The nominal rows, the calibrated values of some columns in columns `<name>_estimate`.
 
     Args:
-        base: Rows with both.
+        views: Equally many rows by basis, in the same order.
         names: The columns.
-        calibrated: Whether the chart has the choice.
     """
-    if not calibrated:
+    nominal, other = views[NOMINAL], views.get(CALIBRATED)
+    blank = [pl.lit(None, dtype=nominal.schema[name]) for name in names]
+    values = blank if other is None else [other[name] for name in names]
+    return nominal.with_columns(
+        value.alias(f"{name}_estimate") for name, value in zip(names, values, strict=True)
+    )
+
+
+def by_basis(base: alt.Chart, frame: pl.DataFrame, names: Sequence[str]) -> alt.Chart:
+    """Rows with the values of some columns by the reader's choice of `basis`.
+
+    Args:
+        base: The rows, from `with_both`.
+        frame: Their frame.
+        names: The columns.
+    """
+    if not basis_names(frame):
         return base
     return base.transform_calculate(
         **{
@@ -96,7 +122,7 @@ def critical_views(frame: pl.DataFrame) -> Mapping[str, pl.DataFrame]:
     return {NOMINAL: frame, CALIBRATED: calibrated}
 
 
-def basis_text(frame: pl.DataFrame, basis: str) -> str:
+def basis_text(frame: pl.DataFrame, basis: str = NOMINAL) -> str:
     """What a subtitle says of the chips that have a calibration; "" for nominal numbers.
 
     Args:

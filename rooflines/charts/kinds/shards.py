@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import count
 from rooflines.charts.basis import (
-    CALIBRATED,
-    NOMINAL,
+    SIZES,
     basis_choice,
+    basis_names,
     basis_text,
     by_basis,
     critical_views,
+    with_both,
 )
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.comparing import EVERY, at_right_edge, highlight
@@ -64,9 +65,6 @@ __all__ = ["critical_over_shards", "shards_frame"]
 MARGINS = Margins(left=4.6, right=12.5)
 NAME_ROOM = 11.6
 
-SIZES = ("critical", "critical_estimate", "calibrated")
-"""Columns of the nominal and of the calibrated size."""
-
 BY_BASIS = ("critical", "y", "never", "near", "limit")
 """Columns of the points that a calibration changes."""
 
@@ -88,9 +86,9 @@ def shards_frame(of: Selection, axis: str | None = None, shape: str | None = Non
 
     Returns:
         `chip`, `vendor`, `dtypes`, `sharding`, `network`, `shards` [1], `critical` [1] (null:
-        never), `critical_estimate` [1] (null: never, where `calibrated`), `limit`, and `most`: the largest number of chips that is still compute-bound at some
-        size [1], null for none; `setting`: what is held fixed; `near`, `reached` and `share`, from
-        `share_values`.
+        never), `critical_estimate` [1] (null: never, where `calibrated`), `limit`, and
+        `most`: the largest number of chips that is still compute-bound at some size [1], null for
+        none; `setting`: what is held fixed; `near`, `reached` and `share`, from `share_values`.
     """
     need(CHART, of.sweep, axis=axis, shape=shape)
     axis = axis or _solved_axis(of)
@@ -147,18 +145,17 @@ def critical_over_shards(
     )
     span = lowest(frame, "shards") / 1.12, highest(frame, "shards") * 1.12
     lines, ends, bands, findings, edges = [], [], [], {}, {}
-    calibrated = frame["calibrated"].any()
     for (combination, split), case in frame.group_by("dtypes", "sharding", maintain_order=True):
         views = critical_views(case)
         scales = {basis: _Scale(view) for basis, view in views.items()}
         located = {basis: scales[basis].located(view) for basis, view in views.items()}
-        lines.append(_both(located))
+        lines.append(with_both(located, BY_BASIS))
         for basis, view in located.items():
             scale = scales[basis]
             ends.append(_ends(view, scale).with_columns(basis=pl.lit(basis)))
             choice = {"dtypes": combination, "sharding": split, "basis": basis}
             bands.append({**choice, "left": span[0], "right": span[1], **scale.band()})
-            key = "|".join([str(combination), str(split), *([basis] if calibrated else [])])
+            key = "|".join([str(combination), str(split), *([basis] if basis_names(frame) else [])])
             edges[key] = {
                 "low": scale.low,
                 "high": scale.high,
@@ -170,7 +167,7 @@ def critical_over_shards(
         Choice("chip", [EVERY, *chips]),
         Choice("dtypes", combinations),
         Choice("sharding", shardings, "Split"),
-        *basis_choice(calibrated=calibrated),
+        *basis_choice(frame),
     ]
     key = " + '|' + ".join(choice.name for choice in choices[1:])
     now = f"edges[{key}] || {{low: 1, high: 10, ticks: []}}"
@@ -178,15 +175,6 @@ def critical_over_shards(
     layers = _layers(pl.concat(lines), pl.DataFrame(bands), pl.concat(ends), (span, size), color)
     parameters = [alt.param(name="edges", value=edges), alt.param(name="span", expr=now)]
     return assemble(layers, findings, starting(choices, first), MARGINS, parameters)
-
-
-def _both(located: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """The points of one choice, with those of the calibrated sizes in further columns."""
-    other = located.get(CALIBRATED)
-    return located[NOMINAL].with_columns(
-        (other[name] if other is not None else pl.lit(None)).alias(f"{name}_estimate")
-        for name in BY_BASIS
-    )
 
 
 def _layers(
@@ -198,9 +186,8 @@ def _layers(
 ) -> list[alt.Chart]:
     """The area of never, lines and points, crosses for never, and names at the ends of lines."""
     span, size = axes
-    calibrated = placed["calibrated"].any()
     now = chosen("dtypes", "sharding")
-    of_basis = chosen("dtypes", "sharding", *(["basis"] if calibrated else []))
+    of_basis = chosen("dtypes", "sharding", *basis_names(placed))
     x = alt.X("shards:Q", **binary_axis(*span, "Chips that share the work"))
     axis = alt.Axis(
         values=alt.expr("span.ticks"), labelExpr=SHORT_LABEL, title=f"Smallest compute-bound {size}"
@@ -218,7 +205,7 @@ def _layers(
         "limit:N",
     ]
     base = alt.Chart(data(placed.drop("setting", "reached", "share"))).transform_filter(now)
-    base = by_basis(base, BY_BASIS, calibrated=calibrated)
+    base = by_basis(base, placed, BY_BASIS)
     encoding = {"x": x, "y": y, "color": color, "opacity": highlight(), "tooltip": tooltip}
     ground = alt.Chart(data(bands)).transform_filter(f"{of_basis} && datum.high > datum.never")
     layers: list[alt.Chart] = [
