@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from rooflines.basics.lazy import alt, pl
-from rooflines.charts.frames import SHARES
+from rooflines.calibration.entries import Bound
+from rooflines.charts.frames import SHARES, TIMES
 from rooflines.charts.kit.drawing import Choice
 from rooflines.charts.kit.text import chip_label
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BAND",
     "BASES",
+    "BOUNDS",
     "CALIBRATED",
     "NOMINAL",
     "SIZES",
@@ -23,7 +25,6 @@ __all__ = [
     "basis_text",
     "by_basis",
     "critical_views",
-    "estimate_columns",
     "with_both",
     "with_estimates",
 ]
@@ -33,6 +34,12 @@ NOMINAL, CALIBRATED = BASES = ("nominal", "calibrated")
 
 SIZES = ("critical", "critical_estimate", "calibrated")
 """Columns of the nominal and of the calibrated size."""
+
+STATED = ("exact", "limit", "rule")
+"""Columns of thresholds that a calibration does not give."""
+
+BOUNDS = tuple(dict.fromkeys((*TIMES, *get_args(Bound))))
+"""The bottlenecks of nominal and of calibrated times: charts give them colours in this order."""
 
 BAND = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s")
 """The columns of a calibrated time and of its band."""
@@ -84,18 +91,19 @@ def by_basis(base: alt.Chart, frame: pl.DataFrame, names: Sequence[str]) -> alt.
     )
 
 
-def estimate_columns(rows: pl.LazyFrame) -> list[str]:
-    """The columns of estimates that a table stores; none if it lacks one of them."""
-    names = [*BAND, "estimate_bound"]
-    return names if {*names} <= {*rows.collect_schema()} else []
+def with_estimates(rows: pl.LazyFrame, *others: str) -> pl.LazyFrame:
+    """Rows of a table with `BAND` and `estimate_bound`, null where they cannot be shown.
 
-
-def with_estimates(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Rows of a table with `BAND` and `estimate_bound`; null where it does not store them."""
-    if estimate_columns(rows):
+    Args:
+        rows: Of a table, which may store some columns only.
+        others: Columns that a chart needs beside those of estimates; null if not stored.
+    """
+    needed = [*BAND, "estimate_bound", *others]
+    missing = {*needed} - {*rows.collect_schema()}
+    if not missing:
         return rows
     return rows.with_columns(
-        *(pl.lit(None, dtype=pl.Float64).alias(name) for name in BAND),
+        *(pl.lit(None, dtype=pl.Float64).alias(name) for name in (*BAND, *others)),
         estimate_bound=pl.lit(None, dtype=pl.String),
     )
 
@@ -103,8 +111,8 @@ def with_estimates(rows: pl.LazyFrame) -> pl.LazyFrame:
 def critical_views(frame: pl.DataFrame) -> Mapping[str, pl.DataFrame]:
     """The rows of one choice by basis: with nominal sizes, and with calibrated ones if it has any.
 
-    Chips without a calibration keep their nominal sizes. Limits and smaller shares of the peak are
-    nominal, so calibrated rows have none.
+    Chips without a calibration keep their nominal sizes. The columns of `SHARES` and `STATED` are
+    of nominal sizes, so calibrated rows have none.
 
     Args:
         frame: With `critical`, `critical_estimate`, `calibrated` and the columns of `share_values`.
@@ -117,8 +125,8 @@ def critical_views(frame: pl.DataFrame) -> Mapping[str, pl.DataFrame]:
         *(pl.lit(None, dtype=frame.schema[name]).alias(name) for name in others),
         critical=pl.when("calibrated").then("critical_estimate").otherwise("critical"),
     )
-    if "limit" in frame.columns:
-        calibrated = calibrated.with_columns(limit=pl.when(~pl.col("calibrated")).then("limit"))
+    stated = [name for name in STATED if name in frame.columns]
+    calibrated = calibrated.with_columns(pl.when(~pl.col("calibrated")).then(pl.col(stated)))
     return {NOMINAL: frame, CALIBRATED: calibrated}
 
 

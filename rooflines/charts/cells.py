@@ -73,7 +73,7 @@ def middles() -> dict[str, pl.Expr]:
     }
 
 
-BY_BASIS = ("critical", "text", "near")
+BY_BASIS = ("critical", "text", "near", "exact")
 """Columns of cells that a calibration changes."""
 
 

@@ -204,8 +204,8 @@ def config(size: Size, *, dark: bool) -> dict[str, Any]:
 
     Returns:
         A config object: fonts, sizes, styles (`label`, `value`, `note`, `halo`, `curve`, ...) and
-        ranges: `category` for chips, `ordinal` for resources, `heatmap` for a magnitude, `ramp` for
-        steps of a size.
+        ranges: `category` for chips, `ordinal` for resources and what is mixed of them, `heatmap`
+        for a magnitude, `ramp` for steps of a size.
     """
     em, colours = size.em, theme(dark=dark)
     return {
@@ -250,7 +250,7 @@ def config(size: Size, *, dark: bool) -> dict[str, Any]:
         },
         "range": {
             "category": list(colours.chips),
-            "ordinal": list(colours.resources[: len(RESOURCES)]),
+            "ordinal": list(colours.resources[: len(RESOURCES) + 1]),
             "heatmap": list(colours.heat),
             "ramp": list(colours.steps),
         },
@@ -312,6 +312,8 @@ def _styles(em: float, colours: Theme) -> dict[str, Any]:
             "color": colours.context,
             "strokeDash": [0.3 * em, 0.25 * em],
         },
+        "band": {"strokeWidth": 0.11 * em, "color": colours.ink, "strokeDash": [1, 0]},
+        "tick": {"strokeWidth": 0.19 * em, "color": colours.ink, "strokeDash": [1, 0]},
         "stem": {"strokeWidth": 0.08 * em, "strokeDash": [0.3 * em, 0.25 * em]},
         "contour": {"strokeWidth": 0.1 * em, "color": colours.ink, "opacity": 0.65},
         "dot": {
