@@ -66,11 +66,11 @@ def with_both(views: Mapping[str, pl.DataFrame], names: Sequence[str]) -> pl.Dat
         names: The columns.
     """
     nominal, other = views[NOMINAL], views.get(CALIBRATED)
-    blank = [pl.lit(None, dtype=nominal.schema[name]) for name in names]
-    values = blank if other is None else [other[name] for name in names]
-    return nominal.with_columns(
-        value.alias(f"{name}_estimate") for name, value in zip(names, values, strict=True)
-    )
+    if other is None:
+        other = nominal.with_columns(
+            pl.lit(None, nominal.schema[name]).alias(name) for name in names
+        )
+    return nominal.with_columns(other[name].alias(f"{name}_estimate") for name in names)
 
 
 def by_basis(base: alt.Chart, frame: pl.DataFrame, names: Sequence[str]) -> alt.Chart:

@@ -181,7 +181,7 @@ def never_along(case: Case, match: re.Match[str]) -> bool:
 
 def counted(case: Case, match: re.Match[str]) -> bool:
     """So many cells of a map."""
-    drawn = case.data("x_low", "bound")
+    drawn = case.data("utilization", "bound")
     return (number(match["some"]), number(match["all"])) == (
         drawn.filter(bound="compute").height,
         drawn.height,

@@ -318,7 +318,9 @@ def _points(points: pl.DataFrame, x: alt.X, y: alt.Y) -> list[alt.Chart]:
     ]
     known = points["estimate"].is_not_null().any()
     base = alt.Chart(points).transform_filter(chosen("chip", "dtypes"))
-    pale = {"opacity": alt.expr(f"basis == '{CALIBRATED}' ? 0.35 : 1")} if known else {}
+    pale: dict[str, Any] = {}
+    if known:
+        pale["opacity"] = alt.expr(f"basis == '{CALIBRATED}' ? 0.35 : 1")
     layers = [
         base.mark_point(style="ink-dot", filled=True, **pale).encode(
             x=x, y=y, tooltip=[*about, nominal]

@@ -144,7 +144,8 @@ def critical_over_shards(
         frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes", "sharding")
     )
     span = lowest(frame, "shards") / 1.12, highest(frame, "shards") * 1.12
-    lines, ends, bands, findings, edges = [], [], [], {}, {}
+    lines, ends, bands, edges = [], [], [], {}
+    findings: dict[str, tuple[str, str]] = {}
     for (combination, split), case in frame.group_by("dtypes", "sharding", maintain_order=True):
         views = critical_views(case)
         scales = {basis: _Scale(view) for basis, view in views.items()}

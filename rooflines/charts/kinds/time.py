@@ -151,8 +151,8 @@ def where_the_time_goes(
     findings = {}
     for key, case in frame.group_by("chip", "dtypes", "B", "shards", maintain_order=True):
         for basis in BASES if case["calibrated"].all() else (NOMINAL,):
-            names = map(str, (*key, *([basis] if basis_names(frame) else [])))
-            findings["|".join(names)] = _finding(case, basis, model, size, title)
+            chosen_by = map(str, (*key, *(basis for _ in basis_names(frame))))
+            findings["|".join(chosen_by)] = _finding(case, basis, model, size, title)
     marks = _layers(rows, layers)
     choices = [
         Choice("chip", chips),
