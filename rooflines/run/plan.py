@@ -55,6 +55,7 @@ MEASURED_ROWS = (*ROWS, "timings", "calibration", "measured", "run/measured_jobs
 
 DRAWING = (
     "charts/kit",
+    "charts/basis.py",
     "charts/cells.py",
     "charts/comparing.py",
     "charts/families.py",

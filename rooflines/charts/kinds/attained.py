@@ -7,6 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import si
+from rooflines.charts.basis import (
+    BAND,
+    CALIBRATED,
+    NOMINAL,
+    basis_choice,
+    basis_names,
+    basis_text,
+    with_estimates,
+)
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.frames import TIMES, first_shown, highest, lowest
 from rooflines.charts.kinds.attained_labels import HEADROOM, MARGINS, labels_of
@@ -33,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["attained", "attained_frame"]
 
-CURVE_POINTS = 81
+CURVE_POINTS = 49
 """Points of a curve. Times are affine between the sizes of the table, so interpolation is exact."""
 
 KEYS = ["chip", "dtypes", "series", "order"]
@@ -50,18 +59,21 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
 
     Returns:
         `chip`, `dtypes`, `series` (the other sizes, such as `D = F = 4,096`), its `order`, `kind`
-        and numbers: for `curve` a size and what it attains, `flops_per_s` [FLOP/s]; for
-        `knee` the critical size, whole and `exact`, null for never; `peak` [FLOP/s].
+        and numbers: for `curve` a size and what it attains, `flops_per_s` [FLOP/s]; for `estimate`
+        a size of the table and what it attains calibrated, with the band, `slow` at p90 and `fast`
+        at p10 of the time [FLOP/s]; for `knee` the critical size, whole and `exact`, null for
+        never, and `critical_estimate`; `peak` [FLOP/s]; `calibrated`: whether chip and dtypes have
+        estimates and critical sizes of these.
     """
     begins = shape is not None and any(name.startswith(shape) for name in shape_names(of.sweep))
     need(CHART, of.sweep, shape=None if begins else shape)
     lead, *others = of.dims
-    rows = of.rows().filter(of.on_fewest())
+    rows = with_estimates(of.rows()).filter(of.on_fewest())
     sizes = _series_of(rows, others, shape, most_series)
     size = pl.col(lead).cast(pl.Float64).alias("size")
     table = (
         rows.join(sizes.lazy(), on=["shape", *others], nulls_equal=True)
-        .select(*KEYS, size, MATH.work, *TIMES.values())
+        .select(*KEYS, size, MATH.work, *TIMES.values(), *BAND)
         .collect()
         .sort(*KEYS, "size")
     )
@@ -75,23 +87,26 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
         flops_per_s=pl.col(MATH.work) / pl.max_horizontal(*TIMES.values())
     )
     knees = _knees(of, sizes, peaks)
-    curve = curve.select(
-        *KEYS,
-        pl.lit("curve").alias("kind"),
-        "size",
-        pl.lit(None, dtype=pl.Float64).alias("exact"),
-        pl.lit(None, dtype=pl.String).alias("limit"),
-        "flops_per_s",
-        "peak",
-    )
+    curve = curve.select(*KEYS, "size", "flops_per_s", "peak", kind=pl.lit("curve"))
     bends = knees.filter(pl.col("exact") > 0).with_columns(
-        kind=pl.lit("curve"), size="exact", exact=None, limit=None
+        kind=pl.lit("curve"), size="exact", exact=None, limit=None, critical_estimate=None
     )
     bends = bends.filter(
         pl.col("size").is_between(lowest(table, "size", 1), highest(table, "size", 1))
     )
-    return pl.concat([curve, bends, knees], how="vertical_relaxed").sort(
-        "chip", "dtypes", "order", "size", nulls_last=True
+    parts = [knees, curve, bends, _estimates(table)]
+    return (
+        pl.concat(parts, how="diagonal_relaxed")
+        .with_columns(calibrated=of.calibrated() & (pl.col("kind") == "estimate").any().over(KEYS))
+        .sort("chip", "dtypes", "order", "size", nulls_last=True)
+    )
+
+
+def _estimates(table: pl.DataFrame) -> pl.DataFrame:
+    """What is attained calibrated, at sizes of the table: estimates are not affine between them."""
+    time, fast, slow = (pl.col(MATH.work) / pl.col(name) for name in BAND)
+    return _thinned(table.drop_nulls(BAND[0])).select(
+        *KEYS, "size", "peak", kind=pl.lit("estimate"), flops_per_s=time, fast=fast, slow=slow
     )
 
 
@@ -109,6 +124,7 @@ def _knees(of: Selection, sizes: pl.DataFrame, peaks: pl.DataFrame) -> pl.DataFr
             size=pl.col("critical").cast(pl.Float64),
             exact="critical_exact",
             limit="limit",
+            critical_estimate=pl.col("critical_estimate").cast(pl.Float64),
             flops_per_s="peak",
             peak="peak",
         )
@@ -152,10 +168,12 @@ def _series_name(row: Mapping[str, Any], dims: Sequence[str]) -> str:
 def _thinned(table: pl.DataFrame) -> pl.DataFrame:
     """As many sizes as a curve needs, about even on a log axis: times of tiles are not affine."""
     sizes = table["size"].unique().sort().to_list()
+    if len(sizes) <= CURVE_POINTS:
+        return table
     low, high = sizes[0], sizes[-1]
     wanted = (low * (high / low) ** (i / (CURVE_POINTS - 1)) for i in range(CURVE_POINTS - 1))
     kept = {sizes[bisect_left(sizes, size)] for size in wanted} | {high}
-    return table.filter(pl.col("size").is_in(kept)) if len(sizes) > CURVE_POINTS else table
+    return table.filter(pl.col("size").is_in(kept))
 
 
 def _densified(table: pl.DataFrame) -> pl.DataFrame:
@@ -216,7 +234,7 @@ def attained(
         title: Replaces the finding.
 
     Returns:
-        A chart with the parameters `chip` and `dtypes`.
+        A chart with the parameters `chip`, `dtypes`, and `basis` where chips are calibrated.
     """
     chips, combinations = (
         frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes")
@@ -226,22 +244,26 @@ def attained(
     high = high if high > low else low * 2
     series = frame.sort("order")["series"].unique(maintain_order=True).to_list()
     labels, findings, roofs = [], {}, []
-    for (chip_id, combination), case in frame.group_by("chip", "dtypes", maintain_order=True):
+    views = _views(frame)
+    by = ["chip", "dtypes", *basis_names(frame)]
+    for key, case in views.group_by(by, maintain_order=True):
         peak = highest(case, "peak")
+        chosen_by = dict(zip(by, map(str, key), strict=True))
         labels.append(
             labels_of(case, size, (low, high, peak * HEADROOM)).with_columns(
-                chip=pl.lit(chip_id), dtypes=pl.lit(combination)
+                pl.lit(value).alias(name) for name, value in chosen_by.items()
             )
         )
-        findings[f"{chip_id}|{combination}"] = _finding(
-            case, str(chip_id), str(combination), size, title
-        )
+        findings["|".join(chosen_by.values())] = _finding(case, size, title)
+    for (chip_id, combination), case in frame.group_by("chip", "dtypes", maintain_order=True):
+        peak = highest(case, "peak")
         roofs.append({"chip": chip_id, "dtypes": combination, "peak": peak})
-    shown = frame.filter((pl.col("kind") == "curve") | pl.col("size").is_between(low, high))
+    shown = views.filter((pl.col("kind") == "curve") | pl.col("size").is_between(low, high))
+    choices = [Choice("chip", chips), Choice("dtypes", combinations), *basis_choice(frame)]
     return assemble(
-        [*_marks(shown, pl.DataFrame(roofs), size), *_texts(pl.concat(labels), series)],
+        [*_marks(shown, pl.DataFrame(roofs), size), *_texts(pl.concat(labels), series, by)],
         findings,
-        starting([Choice("chip", chips), Choice("dtypes", combinations)], first),
+        starting(choices, first),
         MARGINS,
         [
             alt.param(
@@ -253,6 +275,19 @@ def attained(
     )
 
 
+def _views(frame: pl.DataFrame) -> pl.DataFrame:
+    """Curves and knees by `basis`; those of estimates where chip and dtypes are calibrated."""
+    nominal = frame.filter(pl.col("kind") != "estimate").with_columns(basis=pl.lit(NOMINAL))
+    estimates = frame.filter(pl.col("calibrated"), pl.col("kind") != "curve").with_columns(
+        basis=pl.lit(CALIBRATED),
+        kind=pl.col("kind").replace("estimate", "curve"),
+        size=pl.when(kind="knee").then("critical_estimate").otherwise("size"),
+        exact=None,
+        limit=None,
+    )
+    return pl.concat([nominal, estimates], how="vertical_relaxed")
+
+
 def _color(series: Sequence[str]) -> alt.Color:
     """The colours of the curves: steps of a ramp."""
     return alt.Color("series:N", legend=None, scale=alt.Scale(domain=list(series), range="ramp"))
@@ -260,7 +295,8 @@ def _color(series: Sequence[str]) -> alt.Color:
 
 def _marks(frame: pl.DataFrame, roofs: pl.DataFrame, size: str) -> list[alt.Chart]:
     """The peak, stems from the knees down, curves and knees."""
-    now = chosen("chip", "dtypes")
+    names = basis_names(frame)
+    now = chosen("chip", "dtypes", *names)
     sizes = frame.filter(kind="curve")["size"]
     low, high = float(sizes.min()), float(sizes.max())  # type: ignore[arg-type]
     x = alt.X(
@@ -275,8 +311,6 @@ def _marks(frame: pl.DataFrame, roofs: pl.DataFrame, size: str) -> list[alt.Char
         scale=alt.Scale(domainMin=0, domainMax=alt.expr("top"), nice=False),
     )
     color = _color(frame.sort("order")["series"].unique(maintain_order=True).to_list())
-    attains = alt.Tooltip("flops_per_s:Q", title="attained FLOP/s", format=".4~s")
-    tooltip = ["series:N", alt.Tooltip("size:Q", title=size, format=",.0f"), attains]
     exactly = alt.Tooltip("exact:Q", title="exactly", format=",.4f")
     at_knee = [
         "series:N",
@@ -284,30 +318,62 @@ def _marks(frame: pl.DataFrame, roofs: pl.DataFrame, size: str) -> list[alt.Char
         exactly,
         "limit:N",
     ]
-    common = ("chip", "dtypes", "series", "size", "flops_per_s")
-    kept = {"knee": (*common, "exact", "limit"), "curve": common}
-    knees, curves = (
-        alt.Chart(data(frame.filter(kind=kind).select(columns))).transform_filter(now)
-        for kind, columns in kept.items()
-    )
+    common = ("chip", "dtypes", *names, "series", "size", "flops_per_s")
+    knees = alt.Chart(data(frame.filter(kind="knee").select(*common, "exact", "limit")))
+    curves = alt.Chart(data(frame.filter(kind="curve", basis=NOMINAL).select(common)))
+    encoding = {"x": x, "y": y, "color": color, "tooltip": _about(size)}
+    dots = knees.transform_filter(now + (f" && basis == '{NOMINAL}'" if names else ""))
+    bands = frame.filter(kind="curve", basis=CALIBRATED).select(*common, "fast", "slow")
     return [
         alt.Chart(data(roofs))
-        .transform_filter(now)
+        .transform_filter(chosen("chip", "dtypes"))
         .mark_rule(style="rule")
         .encode(y=alt.Y("peak:Q")),
-        knees.mark_rule(style="stem").encode(
-            x=x, y=y, y2=alt.datum(0), color=color, detail="series:N"
-        ),
-        curves.mark_line(style="curve")
-        .encode(x=x, y=y, color=color, tooltip=tooltip)
+        knees.transform_filter(now)
+        .mark_rule(style="stem")
+        .encode(x=x, y=y, y2=alt.datum(0), color=color, detail="series:N"),
+        *(_bands(bands, size, encoding) if names else []),
+        *([_pale(curves, encoding)] if names else []),
+        curves.transform_filter(now)
+        .mark_line(style="curve")
+        .encode(**encoding)
         .add_params(zoom("x")),
-        knees.mark_point(style="dot", filled=True).encode(x=x, y=y, color=color, tooltip=at_knee),
+        dots.mark_point(style="dot", filled=True).encode(x=x, y=y, color=color, tooltip=at_knee),
     ]
 
 
-def _texts(labels: pl.DataFrame, series: Sequence[str]) -> list[alt.Chart]:
+def _about(size: str) -> list[Any]:
+    """The tooltip of a curve."""
+    attains = alt.Tooltip("flops_per_s:Q", title="attained FLOP/s", format=".4~s")
+    return ["series:N", alt.Tooltip("size:Q", title=size, format=",.0f"), attains]
+
+
+def _pale(curves: alt.Chart, encoding: Mapping[str, Any]) -> alt.Chart:
+    """The nominal curves behind the calibrated ones."""
+    behind = curves.transform_filter(f"{chosen('chip', 'dtypes')} && basis == '{CALIBRATED}'")
+    drawn: alt.Chart = behind.mark_line(style="thin-curve", opacity=0.5).encode(**encoding)
+    return drawn
+
+
+def _bands(bands: pl.DataFrame, size: str, encoding: Mapping[str, Any]) -> list[alt.Chart]:
+    """Calibrated curves, with their bands from p10 to p90 of the time."""
+    base = alt.Chart(data(bands)).transform_filter(chosen("chip", "dtypes", "basis"))
+    ends = [
+        alt.Tooltip("slow:Q", title="at p90 of the time", format=".4~s"),
+        alt.Tooltip("fast:Q", title="at p10 of the time", format=".4~s"),
+    ]
+    curve = {**encoding, "tooltip": [*_about(size), *ends]}
+    return [
+        base.transform_filter("datum.slow != null")
+        .mark_area(style="region")
+        .encode(x=encoding["x"], y=alt.Y("slow:Q"), y2="fast:Q", color=encoding["color"]),
+        base.mark_line(style="curve").encode(**curve),
+    ]
+
+
+def _texts(labels: pl.DataFrame, series: Sequence[str], by: Sequence[str]) -> list[alt.Chart]:
     """Numbers and names in the colours of their curves, the peak in grey."""
-    now = chosen("chip", "dtypes")
+    now = chosen(*by)
     place_of: dict[str, Any] = {"x": alt.X("size:Q"), "y": alt.Y("flops_per_s:Q")}
     layers = placed_text(
         labels.filter(style="value").drop("style"), "value", now, color=_color(series), **place_of
@@ -315,16 +381,18 @@ def _texts(labels: pl.DataFrame, series: Sequence[str]) -> list[alt.Chart]:
     return layers + placed_text(labels.filter(style="note").drop("style"), "note", now, **place_of)
 
 
-def _finding(
-    case: pl.DataFrame, chip: str, combination: str, size: str, title: str | None
-) -> tuple[str, str]:
+def _finding(case: pl.DataFrame, size: str, title: str | None) -> tuple[str, str]:
     """Title and subtitle: the first knee, and the last one or the first series without."""
+    chip, combination, basis = case.select("chip", "dtypes", "basis").row(0)
     knees = case.filter(kind="knee").sort("order").to_dicts()
     peak = highest(case, "peak")
+    knee = "Dots" if basis == NOMINAL else "Stems"
     subtitle = (
-        f"{combination} on {chip_label(chip)}, every byte counted. Dots: the first compute-bound"
-        f" {size}; roof {si(peak, 'FLOP/s')}."
+        f"{combination} on {chip_label(chip)}, every byte counted. {knee}: the first compute-bound"
+        f" {size}; roof {si(peak, 'FLOP/s')}.{basis_text(case, basis)}"
     )
+    if basis != NOMINAL:
+        subtitle += " Bands: p10 to p90; thin: nominal."
     reached = [knee for knee in knees if knee["size"] is not None]
     if title or not knees:
         return title or f"What {chip_label(chip)} attains over {size}", subtitle
