@@ -105,9 +105,11 @@ def shapes_on_map(case: Case) -> list[int | None]:
         "sharding": sharding,
         "shards": [shards],
         "thresholds": ["B"],
+        "calibration": case.config.sweeps[case.chart.sweep].config.calibration,
     }
     config = rooflines.load_config({"sweeps": {"s": sweep}, "charts": []})
-    return rooflines.thresholds(config, "s")["critical"].to_list()
+    critical = "critical_estimate" if case.calibrated else "critical"
+    return rooflines.thresholds(config, "s")[critical].to_list()
 
 
 def map_needs(case: Case, match: re.Match[str]) -> bool:
@@ -182,8 +184,9 @@ def never_along(case: Case, match: re.Match[str]) -> bool:
 def counted(case: Case, match: re.Match[str]) -> bool:
     """So many cells of a map."""
     drawn = case.data("utilization", "bound")
+    bound = "bound_estimate" if case.calibrated else "bound"
     return (number(match["some"]), number(match["all"])) == (
-        drawn.filter(bound="compute").height,
+        drawn.filter(pl.col(bound) == "compute").height,
         drawn.height,
     )
 
@@ -244,9 +247,8 @@ def no_best(case: Case, match: re.Match[str]) -> bool:
 
 def waits(case: Case, match: re.Match[str]) -> bool:
     """How many matmuls have that bottleneck, their total time, and which of them do not fit."""
-    bound = {"are compute-bound": "compute", "is compute-bound": "compute"}.get(
-        match["verb"]
-    ) or match["verb"].split(" ")[-1]
+    ending = match["verb"].split(" ")[-1]
+    bound = {"compute-bound": "compute", "imperfectly": "mixed"}.get(ending, ending)
     drawn = case.data("layer", "seconds").filter(size=int(case.choice["size"]))
     shapes = [
         f"{case.chart.model}-{layer}" if case.chart.model else layer
@@ -278,7 +280,10 @@ def waits(case: Case, match: re.Match[str]) -> bool:
     return every == rows.height and some == int(match["some"] or every) and named and total and fits
 
 
-VERB = r"(?P<verb>(?:are|is) compute-bound|waits? for (?:the )?(?:memory|network))"
+VERB = (
+    r"(?P<verb>(?:are|is) compute-bound|waits? for (?:the )?(?:memory|network)"
+    r"|overlaps? imperfectly)"
+)
 MULTIPLE = r"(?P<times>[\d.,]+)"
 UNIT = r"(?:dollar|watt)"
 OTHER = r"(?P<other>.+?)(?: no [A-Z] is enough)?"
@@ -383,9 +388,38 @@ CLAIMS: dict[str, list[Claim]] = {
 """What the titles of each chart claim, and how that is worked out again."""
 
 
+def says_calibrated(case: Case) -> bool:
+    """Whether the subtitle names the chips whose numbers are calibrated, and no others."""
+    said = re.search(r" Calibrated(?:: (?P<chips>.+?); others nominal)?[.,]", case.subtitle)
+    if not case.calibrated or said is None:
+        return said is None and (not case.calibrated or case.chart.chart == "roofline")
+    fitted = case.fitted().filter(dtypes=case.choice["dtypes"])["chip"].to_list()
+    if "chip" in case.choice:
+        return said["chips"] is None and case.choice["chip"] in fitted
+    shown = [chip for chip in case.chart.chips if chip in case.data("chip", "calibrated")["chip"]]
+    fitted = [chip for chip in shown if chip in fitted]
+    if len(fitted) == len(shown):
+        return said["chips"] is None
+    named = re.fullmatch(r"(\d+) of (\d+) chips", said["chips"])
+    if named:
+        return [int(group) for group in named.groups()] == [len(fitted), len(shown)]
+    return sorted(said["chips"].split(", ")) == sorted(map(chip_label, fitted))
+
+
+def says_band(case: Case) -> bool:
+    """Whether the subtitle names a band only where the table has one, of a chart that draws it."""
+    rows = case.rows()
+    known = case.calibrated and rows["t_estimate_p10_s"].count() > 0
+    return ("p10 to p90" in case.subtitle) == (
+        known and case.chart.chart in ("attained", "roofline", "time")
+    )
+
+
 def false(case: Case) -> bool:
     """Whether a title claims what does not hold, or something that nobody checks."""
     if case.subtitle.partition(", split ")[1] and not says_network(case):
+        return True
+    if case.chart.chart not in MODEL_CLAIMS and not (says_calibrated(case) and says_band(case)):
         return True
     for pattern, holds in CLAIMS[case.chart.chart]:
         match = re.fullmatch(pattern, case.title)

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 B = {"from": 1, "to": 65536, "factor": 8}
 LONG = {"from": 1, "to": 4096, "factor": 2}
 MATMUL = {"operation": "matmul", "dtypes": ["bf16"], "chips": ["tpu-v5e", "h100-sxm", "b200"]}
+FITTED = {
+    "operation": "matmul",
+    "dtypes": ["bf16", "w8a16"],
+    "chips": ["h100-sxm", "tpu-v5e"],
+    "calibration": "trtllm",
+}
 BLOCK = [{"name": "m-up", "D": 4096, "F": 14336}, {"name": "m-down", "D": 14336, "F": 4096}]
 SPLITS = ["batch", "batch/gather-w", "column", "column/gather-x", "contracting/all-reduce"]
 TWINS = {name: {"base": "h100-sxm", "source": "a test"} for name in ("one", "two")}
@@ -181,6 +187,34 @@ CONFIGS: dict[str, dict[str, Any]] = {
         },
         "charts": [{"chart": "time", "sweep": "s"}, {"chart": "layers", "sweep": "s"}],
     },
+    "calibrated": {
+        "sweeps": {
+            "grid": {
+                **FITTED,
+                "grid": {"B": LONG, "D": [512, 4096, 8192], "F": [512, 8192, 32768]},
+            },
+            "split": {
+                **FITTED,
+                "chips": ["tpu-v5e", "h100-sxm", "b200", "l40s", "a100-sxm-80gb"],
+                "grid": {"B": LONG},
+                "shapes": BLOCK,
+                "sharding": SPLITS,
+                "shards": [1, 2, 4],
+            },
+            "own": {
+                **MATMUL,
+                "chips": ["h100-sxm", "mine"],
+                "grid": {"B": LONG, "D": [1024, 4096, 8192], "F": "D"},
+            },
+        },
+        "chips": {
+            "mine": {
+                "base": "h100-sxm",
+                "calibration.bf16": {"math": 0.8, "memory": 0.9, "overhead_s": 3.0e-6},
+                "source": "a test",
+            }
+        },
+    },
     "on-chip memory first": {
         "sweeps": {
             "s": {
@@ -239,9 +273,25 @@ class Case:
             *(pl.col(name) == self.choice[name] for name in names if name in self.choice)
         )
 
+    @property
+    def calibrated(self) -> bool:
+        """Whether calibrated numbers are chosen."""
+        return self.choice.get("basis") == "calibrated"
+
+    def fitted(self) -> pl.DataFrame:
+        """The chips and dtypes that have estimates in the table."""
+        rows = known_rows(self)
+        return rows.filter(pl.col("t_estimate_s").is_not_null()).select("chip", "dtypes").unique()
+
     def thresholds(self) -> pl.DataFrame:
-        """Of the first dimension, or of the one that the sweep solves for."""
+        """Of the first dimension, or of the one that the sweep solves for; as the reader chose."""
         found = self._chosen(known_thresholds(self))
+        if self.calibrated:
+            found = found.join(
+                self.fitted().with_columns(fitted=True), on=["chip", "dtypes"], how="left"
+            ).with_columns(
+                critical=pl.when("fitted").then("critical_estimate").otherwise("critical")
+            )
         axis = (
             self.dims[0]
             if self.chart.chart != "shards"
@@ -250,8 +300,11 @@ class Case:
         return found.filter(pl.col("axis") == axis)
 
     def rows(self) -> pl.DataFrame:
-        """Of the table."""
-        return self._chosen(known_rows(self))
+        """Of the table; bottleneck and time as the reader chose."""
+        rows = self._chosen(known_rows(self))
+        if self.calibrated:
+            rows = rows.with_columns(bound="estimate_bound", t_lower_s="t_estimate_s")
+        return rows
 
     def at(self, frame: pl.DataFrame, text: str) -> pl.DataFrame:
         """The rows at the sizes that a text names: `D = F = 8,192`, `m-down, D = 4,096`."""

@@ -392,7 +392,8 @@ def _finding(case: pl.DataFrame, size: str, title: str | None) -> tuple[str, str
         f" {size}; roof {si(peak, 'FLOP/s')}.{basis_text(case, basis)}"
     )
     if basis != NOMINAL:
-        subtitle += " Bands: p10 to p90; thin: nominal."
+        band = " Bands: p10 to p90." if case["slow"].count() else ""
+        subtitle += f"{band} Thin: nominal."
     reached = [knee for knee in knees if knee["size"] is not None]
     if title or not knees:
         return title or f"What {chip_label(chip)} attains over {size}", subtitle

@@ -152,6 +152,7 @@ class Roof:
             else ""
         )
         if basis == CALIBRATED:
-            points += " Pale: nominal; dark: calibrated, with p10 to p90."
+            band = any(point["slow"] is not None for point in self.points)
+            points += f" Pale: nominal; dark: calibrated{', p10 to p90' if band else ''}."
         rates = f"{si(self.peak, 'FLOP/s')}, {level} at {si(self.main['bytes_per_s'], 'B/s')}"
         return title, f"{combination} at {rates}.{points}"

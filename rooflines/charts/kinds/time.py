@@ -348,7 +348,8 @@ def _finding(
     )
     drawn, marks = ("Full colour binds and adds", "")
     if basis != NOMINAL:
-        drawn, marks = "Calibrated, it adds", "; lines: p10 to p90, ticks: lower bound"
+        band = "lines: p10 to p90, " if binding[BAND[1]].count() else ""
+        drawn, marks = "Calibrated, it adds", f"; {band}ticks: lower bound"
     subtitle = (
         f"{each}, in {row['dtypes']} on {on_chips(row['chip'], [row['shards']])}{split}."
         f" {drawn} up to {total}{marks}."
