@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
@@ -18,6 +17,14 @@ from rooflines.charts.basis import (
 )
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.frames import TIMES, first_shown, highest, lowest
+from rooflines.charts.kinds.attained_curves import (
+    KEYS,
+    densified,
+    estimates_of,
+    knees_of,
+    series_of,
+    thinned,
+)
 from rooflines.charts.kinds.attained_labels import HEADROOM, MARGINS, labels_of
 from rooflines.charts.kit.drawing import (
     Choice,
@@ -42,12 +49,6 @@ if TYPE_CHECKING:
 
 __all__ = ["attained", "attained_frame"]
 
-CURVE_POINTS = 49
-"""Points of a curve. Times are affine between the sizes of the table, so interpolation is exact."""
-
-KEYS = ["chip", "dtypes", "series", "order"]
-"""What a curve is of."""
-
 
 def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6) -> pl.DataFrame:
     """What an operation attains over its batch, for several of its other sizes.
@@ -69,7 +70,7 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
     need(CHART, of.sweep, shape=None if begins else shape)
     lead, *others = of.dims
     rows = with_estimates(of.rows()).filter(of.on_fewest())
-    sizes = _series_of(rows, others, shape, most_series)
+    sizes = series_of(rows, others, shape, most_series)
     size = pl.col(lead).cast(pl.Float64).alias("size")
     table = (
         rows.join(sizes.lazy(), on=["shape", *others], nulls_equal=True)
@@ -83,10 +84,10 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
         orient="row",
     )
     table = table.join(peaks, on=["chip", "dtypes"], maintain_order="left")
-    curve = (_thinned(table) if of.sweep.tile else _densified(table)).with_columns(
+    curve = (thinned(table) if of.sweep.tile else densified(table)).with_columns(
         flops_per_s=pl.col(MATH.work) / pl.max_horizontal(*TIMES.values())
     )
-    knees = _knees(of, sizes, peaks)
+    knees = knees_of(of, sizes, peaks)
     curve = curve.select(*KEYS, "size", "flops_per_s", "peak", kind=pl.lit("curve"))
     bends = knees.filter(pl.col("exact") > 0).with_columns(
         kind=pl.lit("curve"), size="exact", exact=None, limit=None, critical_estimate=None
@@ -94,128 +95,12 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
     bends = bends.filter(
         pl.col("size").is_between(lowest(table, "size", 1), highest(table, "size", 1))
     )
-    parts = [knees, curve, bends, _estimates(table)]
+    parts = [knees, curve, bends, estimates_of(table)]
     return (
         pl.concat(parts, how="diagonal_relaxed")
         .with_columns(calibrated=of.calibrated() & (pl.col("kind") == "estimate").any().over(KEYS))
         .sort("chip", "dtypes", "order", "size", nulls_last=True)
     )
-
-
-def _estimates(table: pl.DataFrame) -> pl.DataFrame:
-    """What is attained calibrated, at sizes of the table: estimates are not affine between them."""
-    time, fast, slow = (pl.col(MATH.work) / pl.col(name) for name in BAND)
-    return _thinned(table.drop_nulls(BAND[0])).select(
-        *KEYS, "size", "peak", kind=pl.lit("estimate"), flops_per_s=time, fast=fast, slow=slow
-    )
-
-
-def _knees(of: Selection, sizes: pl.DataFrame, peaks: pl.DataFrame) -> pl.DataFrame:
-    """The critical sizes of every series, at the peak."""
-    lead, *others = of.dims
-    return (
-        of.thresholds()
-        .filter(pl.col("axis") == lead, of.on_fewest())
-        .join(sizes.lazy(), on=["shape", *others], nulls_equal=True)
-        .join(peaks.lazy(), on=["chip", "dtypes"])
-        .select(
-            *KEYS,
-            pl.lit("knee").alias("kind"),
-            size=pl.col("critical").cast(pl.Float64),
-            exact="critical_exact",
-            limit="limit",
-            critical_estimate=pl.col("critical_estimate").cast(pl.Float64),
-            flops_per_s="peak",
-            peak="peak",
-        )
-        .unique(KEYS, keep="first", maintain_order=True)
-        .collect()
-    )
-
-
-def _series_of(
-    rows: pl.LazyFrame, dims: Sequence[str], shape: str | None, most: int
-) -> pl.DataFrame:
-    """The sizes that get a curve each: named shapes, or sizes of the dimensions."""
-    shaped = rows.select("shape", *dims).unique().sort(*dims, descending=True).collect()
-    if shape is not None:
-        shaped = shaped.filter(pl.col("shape").str.starts_with(shape))
-    elif shaped.height > most and len(dims) > 1:
-        square = shaped.filter(pl.all_horizontal(pl.col(d) == pl.col(dims[0]) for d in dims))
-        shaped = square if square.height > 1 else shaped
-    picks = sorted(
-        {
-            round(i * (shaped.height - 1) / max(min(most, shaped.height) - 1, 1))
-            for i in range(min(most, shaped.height))
-        }
-    )
-    shaped = shaped[picks]
-    return shaped.with_columns(
-        series=pl.Series([_series_name(row, dims) for row in shaped.to_dicts()], dtype=pl.String)
-    ).with_row_index("order")
-
-
-def _series_name(row: Mapping[str, Any], dims: Sequence[str]) -> str:
-    """The label of a series: its shape, or its sizes."""
-    if row.get("shape"):
-        return str(row["shape"])
-    values = [row[dim] for dim in dims]
-    if len(set(values)) == 1:
-        return f"{' = '.join(dims)} = {values[0]:,}"
-    return ", ".join(f"{dim} = {row[dim]:,}" for dim in dims)
-
-
-def _thinned(table: pl.DataFrame) -> pl.DataFrame:
-    """As many sizes as a curve needs, about even on a log axis: times of tiles are not affine."""
-    sizes = table["size"].unique().sort().to_list()
-    if len(sizes) <= CURVE_POINTS:
-        return table
-    low, high = sizes[0], sizes[-1]
-    wanted = (low * (high / low) ** (i / (CURVE_POINTS - 1)) for i in range(CURVE_POINTS - 1))
-    kept = {sizes[bisect_left(sizes, size)] for size in wanted} | {high}
-    return table.filter(pl.col("size").is_in(kept))
-
-
-def _densified(table: pl.DataFrame) -> pl.DataFrame:
-    """More sizes between those of a table, interpolated: times and costs are affine in one size."""
-    low, high = lowest(table, "size", 1), highest(table, "size", 1)
-    steps = CURVE_POINTS - 1
-    grid = pl.DataFrame({"size": [low * (high / low) ** (i / steps) for i in range(CURVE_POINTS)]})
-    cases = table.select(*KEYS, "peak").unique(maintain_order=True)
-    wanted = cases.join(grid, how="cross").sort("size")
-    before = wanted.join_asof(
-        table.sort("size").drop("peak"),
-        on="size",
-        by=KEYS,
-        strategy="backward",
-        coalesce=False,
-        suffix="_a",
-        check_sortedness=False,
-    )
-    after = wanted.join_asof(
-        table.sort("size").drop("peak"),
-        on="size",
-        by=KEYS,
-        strategy="forward",
-        coalesce=False,
-        suffix="_b",
-        check_sortedness=False,
-    )
-    affine = (MATH.work, *TIMES.values())
-    both = before.hstack(
-        after.select(pl.col("size_b"), *(pl.col(c).alias(f"{c}_b") for c in affine))
-    )
-    share = (
-        pl.when(pl.col("size_b") > pl.col("size_a"))
-        .then((pl.col("size") - pl.col("size_a")) / (pl.col("size_b") - pl.col("size_a")))
-        .otherwise(0.0)
-    )
-    return both.select(
-        *KEYS,
-        "size",
-        "peak",
-        *((pl.col(c) + share * (pl.col(f"{c}_b") - pl.col(c))).alias(c) for c in affine),
-    ).sort(*KEYS, "size")
 
 
 def attained(

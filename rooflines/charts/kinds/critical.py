@@ -112,16 +112,7 @@ def critical(
         "x2": "x_high:Q",
         "y": alt.Y("y_low:Q", **up),
         "y2": "y_high:Q",
-        "tooltip": [
-            "chip:N",
-            "dtypes:N",
-            alt.Tooltip("x:Q", title=dims[0], format=",d"),
-            alt.Tooltip("y:Q", title=dims[1], format=",d"),
-            alt.Tooltip("text:N", title=f"critical {size}"),
-            alt.Tooltip("exact:Q", title="exactly", format=",.2f"),
-            *share_tooltip(cells),
-            alt.Tooltip("rule:Q", title="rule of thumb", format=",.1f"),
-        ],
+        "tooltip": _about(cells, dims, size),
     }
     places = placed(MARGINS, partial(_in_cells, numbers, Plane(span[:2], span[2:])))
     texts = number_marks(
@@ -139,6 +130,20 @@ def critical(
         MARGINS,
         lowest_sizes(numbers, BY),
     )
+
+
+def _about(cells: pl.DataFrame, dims: Sequence[str], size: str) -> list[Any]:
+    """The tooltip of a cell."""
+    return [
+        "chip:N",
+        "dtypes:N",
+        alt.Tooltip("x:Q", title=dims[0], format=",d"),
+        alt.Tooltip("y:Q", title=dims[1], format=",d"),
+        alt.Tooltip("text:N", title=f"critical {size}"),
+        alt.Tooltip("exact:Q", title="exactly", format=",.2f"),
+        *share_tooltip(cells),
+        alt.Tooltip("rule:Q", title="rule of thumb", format=",.1f"),
+    ]
 
 
 def _in_cells(cells: pl.DataFrame, plane: Plane, plot: tuple[float, float]) -> list[Place | None]:

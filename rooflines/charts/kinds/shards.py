@@ -197,14 +197,7 @@ def _layers(
         type="log", domainMin=alt.expr("span.low"), domainMax=alt.expr("span.high"), nice=False
     )
     y = alt.Y("y:Q", scale=scale, axis=axis)
-    tooltip = [
-        "chip:N",
-        "link:N",
-        alt.Tooltip("shards:Q", title="chips"),
-        alt.Tooltip("critical:Q", title=f"critical {size}", format=",d"),
-        *share_tooltip(placed),
-        "limit:N",
-    ]
+    tooltip = _about(placed, size)
     base = alt.Chart(data(placed.drop("setting", "reached", "share"))).transform_filter(now)
     base = by_basis(base, placed, BY_BASIS)
     encoding = {"x": x, "y": y, "color": color, "opacity": highlight(), "tooltip": tooltip}
@@ -240,6 +233,18 @@ def _layers(
         ),
     ]
     return layers
+
+
+def _about(points: pl.DataFrame, size: str) -> list[Any]:
+    """The tooltip of a point."""
+    return [
+        "chip:N",
+        "link:N",
+        alt.Tooltip("shards:Q", title="chips"),
+        alt.Tooltip("critical:Q", title=f"critical {size}", format=",d"),
+        *share_tooltip(points),
+        "limit:N",
+    ]
 
 
 class _Scale:

@@ -248,13 +248,17 @@ def config(size: Size, *, dark: bool) -> dict[str, Any]:
             "offset": 1.2 * em,
             "rowPadding": 0.5 * em,
         },
-        "range": {
-            "category": list(colours.chips),
-            "ordinal": list(colours.resources[: len(RESOURCES) + 1]),
-            "heatmap": list(colours.heat),
-            "ramp": list(colours.steps),
-        },
+        "range": _ranges(colours),
         "style": _styles(em, colours),
+    }
+
+
+def _ranges(colours: Theme) -> dict[str, list[str]]:
+    return {
+        "category": list(colours.chips),
+        "ordinal": list(colours.resources[: len(RESOURCES) + 1]),
+        "heatmap": list(colours.heat),
+        "ramp": list(colours.steps),
     }
 
 
