@@ -17,7 +17,7 @@ from rooflines.charts.basis import (
     with_both,
 )
 from rooflines.charts.chart import Chart, Need
-from rooflines.charts.comparing import EVERY, at_right_edge, highlight
+from rooflines.charts.comparing import EVERY, at_right_edge, beneath, highlight, larger, wider
 from rooflines.charts.frames import (
     SHARES,
     SPLIT,
@@ -65,7 +65,7 @@ __all__ = ["critical_over_shards", "shards_frame"]
 MARGINS = Margins(left=4.6, right=12.5)
 NAME_ROOM = 11.6
 
-BY_BASIS = ("critical", "y", "never", "near", "limit")
+BY_BASIS = ("critical", "y", "never", "near", "limit", "beneath")
 """Columns of the points that a calibration changes."""
 
 LANE = 0.05
@@ -212,10 +212,10 @@ def _layers(
     ]
     layers += [
         base.transform_filter("!datum.never")
-        .mark_line(style="curve")
+        .mark_line(style="curve", strokeWidth=wider())
         .encode(**encoding, detail="chip:N"),
         base.transform_filter("!datum.never")
-        .mark_point(style="dot", filled=True)
+        .mark_point(style="dot", filled=True, size=larger())
         .encode(**encoding),
         base.transform_filter("datum.never")
         .mark_point(style="dot", filled=True, shape="cross", size=alt.expr("em * em * 0.62"))
@@ -266,10 +266,18 @@ class _Scale:
         """With the height `y` of every point, and the interconnect where the chips' differ."""
         lane = pl.col("chip").replace_strict(self.lane, return_dtype=pl.Float64)
         names = case["network"].drop_nulls().unique()
+        heights = {
+            str(chip): {
+                row["shards"]: math.log(row["critical"] / self.low, self.high / self.low)
+                for row in part.drop_nulls("critical").to_dicts()
+            }
+            for (chip,), part in case.group_by("chip", maintain_order=True)
+        }
         links = {name: "" if over_text(names) else part_name(name) for name in names}
         return case.with_columns(
             y=pl.coalesce(pl.col("critical").cast(pl.Float64), lane),
             never=pl.col("critical").is_null(),
+            beneath=pl.col("chip").replace_strict(beneath(heights), return_dtype=pl.Int64),
             link=pl.col("network")
             .replace_strict(links, default="", return_dtype=pl.String)
             .fill_null(""),

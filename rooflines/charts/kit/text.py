@@ -28,6 +28,7 @@ __all__ = [
     "split_on",
     "split_text",
     "width_em",
+    "with_value",
     "wrapped",
 ]
 
@@ -103,6 +104,12 @@ def shorten(text: str, most: float, *, bold: bool = False, tail: bool = False) -
         else:
             upper = kept - 1
     return _elided(text, fits, tail=tail)
+
+
+def with_value(name: str, value: str, most: float) -> str:
+    """A bold label `name · value` of at most a width [em]; if it does not fit, the name is cut."""
+    tail = f" · {value}"
+    return shorten(name, most - width_em(tail, bold=True), bold=True, tail=True) + tail
 
 
 def _elided(text: str, kept: int, *, tail: bool) -> str:

@@ -248,17 +248,13 @@ def config(size: Size, *, dark: bool) -> dict[str, Any]:
             "offset": 1.2 * em,
             "rowPadding": 0.5 * em,
         },
-        "range": _ranges(colours),
+        "range": {
+            "category": list(colours.chips),
+            "ordinal": list(colours.resources[: len(RESOURCES) + 1]),
+            "heatmap": list(colours.heat),
+            "ramp": list(colours.steps),
+        },
         "style": _styles(em, colours),
-    }
-
-
-def _ranges(colours: Theme) -> dict[str, list[str]]:
-    return {
-        "category": list(colours.chips),
-        "ordinal": list(colours.resources[: len(RESOURCES) + 1]),
-        "heatmap": list(colours.heat),
-        "ramp": list(colours.steps),
     }
 
 
