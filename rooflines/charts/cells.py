@@ -33,8 +33,11 @@ __all__ = [
 SPREAD = 16.0
 """Above this multiple of the smallest number the colour does not change."""
 
-DARK_FROM = 0.55
-"""Share of the colour scale from which on numbers are written in the other colour."""
+DARK_FROM = 0.6
+"""Share of the colour scale from which on numbers are written in the other colour.
+
+Black and white reach a contrast of 4.5 on the colour there, in both themes.
+"""
 
 UNDRAWN = (*SPLIT, "limit_intensity", "reached", "share", "style", "middle_x", "middle_y")
 """Columns of cells that no mark and no tooltip reads."""
@@ -102,7 +105,8 @@ def numbered(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
         frame: With `critical`, null for never.
         by: The columns of what a reader chooses: colours begin at the smallest number of a choice.
     """
-    low = pl.col("critical").min().over(by).cast(pl.Float64)
+    least = pl.col("critical").min().over(by).cast(pl.Float64)
+    low = least.map_elements(rounded_down, pl.Float64)
     share = (pl.col("critical").cast(pl.Float64) / low).log() / math.log(SPREAD)
     texts = [count(value) if value is not None else "never" for value in frame["critical"]]
     return frame.with_columns(
@@ -124,7 +128,7 @@ def lowest_sizes(numbers: pl.DataFrame, by: Sequence[str]) -> list[alt.Parameter
     """
     by = [*by, *basis_names(numbers)]
     lows = numbers.group_by(by, maintain_order=True).agg(pl.col("critical").min())
-    values = {"|".join(key): rounded_down(float(low)) for *key, low in lows.iter_rows() if low}
+    values = {"|".join(key): rounded_down(low) for *key, low in lows.iter_rows() if low}
     key = " + '|' + ".join(by)
     return [
         alt.param(name="lows", value=values),
