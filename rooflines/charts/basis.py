@@ -143,6 +143,8 @@ def basis_text(frame: pl.DataFrame, basis: str = NOMINAL) -> str:
     fitted = frame.filter("calibrated")["chip"].unique(maintain_order=True)
     if len(fitted) == len(chips):
         return " Calibrated."
+    if not len(fitted):
+        return " No calibration: nominal."
     named = (
         ", ".join(map(chip_label, fitted))
         if len(fitted) <= FULLY_NAMED

@@ -201,6 +201,8 @@ def layer_thresholds(case: Case) -> pl.DataFrame:
     found = case.thresholds().filter(
         pl.col("shape").is_in(shapes), pl.col("chip").is_in(drawn["chip"].unique().to_list())
     )
+    chips = [chip_label(chip) for chip in found["chip"].unique()]
+    assert re.findall(r" on ([^,]+)", case.title) == (chips if len(chips) == 1 else [])
     return found.filter(pl.col("shards") == pl.col("shards").min())
 
 
@@ -289,6 +291,7 @@ UNIT = r"(?:dollar|watt)"
 OTHER = r"(?P<other>.+?)(?: no [A-Z] is enough)?"
 LAST = r"(?:On (?P<shards>[\d,]+) chips?|At (?P<up>[A-Z]) = (?P<value>[\d,]+))"
 MATMULS = r"(?:(?P<some>\d+) of|all|the) (?:(?P<all>\d+) )?matmuls?"
+CASES = r"(?:pairs of chip and layer|layers)"
 COMPARED: list[Claim] = [
     (
         rf"In (?P<dtypes>\S+) (?P<more>.+) needs {MULTIPLE} times the intensity of (?P<less>.+)",
@@ -366,15 +369,15 @@ CLAIMS: dict[str, list[Claim]] = {
     ],
     "layers": [
         (
-            r"No [A-Z] makes these layers compute-bound",
+            r"No [A-Z] makes these layers compute-bound(?: on .+)?",
             lambda c, _: layer_thresholds(c)["critical"].null_count() == layer_thresholds(c).height,
         ),
         (
-            r"(?P<some>[\d,]+) of (?P<all>[\d,]+) pairs of chip and layer are never compute-bound",
+            rf"(?P<some>[\d,]+) of (?P<all>[\d,]+) {CASES} are never compute-bound(?: on .+)?",
             layers_never,
         ),
         (
-            rf".+ needs? {SPAN}(?:, by layer and chip)?",
+            rf".+ needs? {SPAN}(?: on .+?)?(?:, by layer(?: and chip)?)?",
             lambda c, m: span(layer_thresholds(c)["critical"]) == said_span(m),
         ),
     ],
@@ -388,12 +391,20 @@ CLAIMS: dict[str, list[Claim]] = {
 """What the titles of each chart claim, and how that is worked out again."""
 
 
+def on_roofline(case: Case) -> bool:
+    """Whether nominal and calibrated points are drawn together, and told apart."""
+    return case.chart.chart == "roofline" and "dark: calibrated" in case.subtitle
+
+
 def says_calibrated(case: Case) -> bool:
     """Whether the subtitle names the chips whose numbers are calibrated, and no others."""
     said = re.search(r" Calibrated(?:: (?P<chips>.+?); others nominal)?[.,]", case.subtitle)
-    if not case.calibrated or said is None:
-        return said is None and (not case.calibrated or case.chart.chart == "roofline")
+    if not case.calibrated:
+        return said is None
     fitted = case.fitted().filter(dtypes=case.choice["dtypes"])["chip"].to_list()
+    if said is None:
+        nominal = case.choice["chip"] not in fitted
+        return "No calibration: nominal." in case.subtitle if nominal else on_roofline(case)
     if "chip" in case.choice:
         return said["chips"] is None and case.choice["chip"] in fitted
     shown = [chip for chip in case.chart.chips if chip in case.data("chip", "calibrated")["chip"]]

@@ -345,7 +345,7 @@ def _said(
             choice = dict(zip(names, key.split("|"), strict=True))
             if EVERY in key.split("|"):
                 del choice["chip"]  # all are shown; any other choice highlights one of them
-            elif any(other.startswith(EVERY) for other in findings):
+            elif any(other.startswith(EVERY) for other in findings) and chart.chart != "layers":
                 continue
             subtitle = " ".join(said["subtitle"])
             yield Case(config, results, chart, choice, said["title"], subtitle, spec)

@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 
 __all__ = ["critical_of_layers", "layer_frame"]
 
+FUSED = {"qkv": ("q", "k", "v")}
+"""Layers that engines run as one matmul, with the parts that nobody then runs alone."""
+
 MARGINS = Margins(left=CHIP_MARGIN, right=8.6)
 
 
@@ -120,11 +123,13 @@ def critical_of_layers(
     cells, numbers = cells_by_basis(rows, ["dtypes"])
     findings: dict[str, tuple[str, str]] = {}
     for key, case in numbers.group_by("dtypes", *basis_names(rows), maintain_order=True):
-        finding, subtitle = _finding(case, key, model, size)
-        findings |= {
-            "|".join(map(str, (chip, *key))): (title or finding, subtitle + shown_of(chips, order))
-            for chip in (EVERY, *order)
-        }
+        for chip in (EVERY, *order):
+            shown = case.filter(chip=chip) if chip in chips else case
+            if not shown.height:
+                continue
+            finding, subtitle = _finding(shown, key, model, size)
+            subtitle += shown_of(chips, order)
+            findings["|".join(map(str, (chip, *key)))] = (title or finding, subtitle)
     choices = [Choice("chip", [EVERY, *order]), Choice("dtypes", combinations)]
     return assemble(
         _marks((cells, numbers), chips, _layer_axis(layers, model), size),
@@ -205,25 +210,27 @@ def _finding(case: pl.DataFrame, key: Sequence[object], model: str, size: str) -
     combination, *basis = map(str, key)
     never, needed = case["critical"].null_count(), case["critical"].drop_nulls()
     split = split_text(case["sharding"][0], case["shards"], case["network"])
+    chips = case["chip"].unique().to_list()
+    on = f" on {chip_label(chips[0])}" if len(chips) == 1 else ""
     subtitle = (
         f"{chip_label(model) or 'Layers'} in {combination}: the smallest {size} at which each"
         f" matmul is compute-bound{split}.{reached_text(case)}{basis_text(case, *basis)}"
     )
     if never == case.height:
-        return f"No {size} makes these layers compute-bound", subtitle
+        return f"No {size} makes these layers compute-bound{on}", subtitle
     if never:
-        return (
-            f"{never:,} of {case.height:,} pairs of chip and layer are never compute-bound",
-            subtitle,
-        )
-    by_case = ", by layer and chip" if needed.n_unique() > 1 else ""
+        what = "layers" if on else "pairs of chip and layer"
+        return f"{never:,} of {case.height:,} {what} are never compute-bound{on}", subtitle
+    by_case = f", by layer{'' if on else ' and chip'}" if needed.n_unique() > 1 else ""
     subject = f"{chip_label(model)} needs" if model else "These layers need"
-    return f"{subject} {sizes_text(size, needed)}{by_case}", subtitle
+    return f"{subject} {sizes_text(size, needed)}{on}{by_case}", subtitle
 
 
 def layers_of(of: Selection, model: str | None) -> dict[str, str]:
-    """The shapes of a model of the sweep by layer."""
-    return models_of(of.sweep.config.shapes or ())[model or ""]
+    """The shapes of a model of the sweep by layer, without the parts of a fused one."""
+    layers = models_of(of.sweep.config.shapes or ())[model or ""]
+    parts = {part for fused, parts in FUSED.items() if fused in layers for part in parts}
+    return {layer: shape for layer, shape in layers.items() if layer not in parts}
 
 
 CHART = Chart(
