@@ -110,7 +110,8 @@ def _recipes(specs: Sequence[Spec], results: Path) -> list[Any]:
     """The recipes of the sweeps that charts show, with the chips that are shown."""
     shown: dict[str, set[str]] = {}
     for spec in specs:
-        shown.setdefault(spec.sweep, set()).update(spec.chips)
+        for sweep in (spec.sweep, *spec.others):
+            shown.setdefault(sweep, set()).update(spec.chips)
     recipes = [recipe for sweep, recipe in recipes_on_disk(results).items() if sweep in shown]
     return [
         {

@@ -100,6 +100,15 @@ class Results:
             raise unsupported(chips, dtypes)
         return selection
 
+    def of_some(self, sweep: str, chips: Sequence[str], dtypes: Sequence[str]) -> Selection:
+        """As `of`, without the chips and dtype combinations that the sweep does not have."""
+        known = self.sweep(sweep)
+        return self.of(
+            sweep,
+            [chip for chip in chips if chip in known.rows_by_chip()],
+            [name for name in dtypes if name in known.combinations],
+        )
+
     def of_models(self, sweep: str, chips: Sequence[str], dtypes: Sequence[str]) -> ModelSelection:
         """Some chips and dtypes of a sweep of whole models, in this order.
 

@@ -169,7 +169,8 @@ class Plan:
         """The tables that the charts of a family read, by path; many read thresholds alone."""
         charts = json.loads(self.family_specs[wildcards.family])["charts"]
         kinds = registry.charts()
-        sweeps = {chart["sweep"] for chart in charts if kinds[chart["chart"]].reads}
+        reading = [chart for chart in charts if kinds[chart["chart"]].reads]
+        sweeps = {sweep for chart in reading for sweep in (chart["sweep"], *chart["others"])}
         read = (*self.tables.all, *self.models.all)
         return [part.path for part in read if part.sweep in sweeps]
 
@@ -291,7 +292,7 @@ def _family_specs(config: Config) -> dict[str, str]:
         families.setdefault(chart.family, []).append(chart)
     specs = {}
     for family, charts in families.items():
-        recipes = [as_param(_shown(config, chart)) for chart in charts]
+        recipes = [as_param(shown) for chart in charts for shown in _shown(config, chart)]
         of_models = any(chart.sweep in config.model_sweeps for chart in charts)
         read = [MODEL_ROWS] if of_models else [ROWS, THRESHOLDS]
         numbers = [code_digest(*code, *WRITING) for code in read]
@@ -305,8 +306,11 @@ def _family_specs(config: Config) -> dict[str, str]:
     return specs
 
 
-def _shown(config: Config, chart: Spec) -> dict[str, object]:
-    """The recipe of what a chart shows."""
+def _shown(config: Config, chart: Spec) -> Iterator[dict[str, object]]:
+    """The recipes of what a chart shows."""
     if chart.sweep in config.model_sweeps:
-        return model_recipe(config.model_sweep(chart.sweep), chart.models, chart.chips)
-    return recipe_of(config.sweep(chart.sweep), chart.chips)
+        yield model_recipe(config.model_sweep(chart.sweep), chart.models, chart.chips)
+        return
+    for sweep in map(config.sweep, (chart.sweep, *chart.others)):
+        chips = sweep.rows_by_chip()
+        yield recipe_of(sweep, [chip for chip in chart.chips if chip in chips])

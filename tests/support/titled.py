@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -348,7 +348,8 @@ def _said(
             elif any(other.startswith(EVERY) for other in findings) and chart.chart != "layers":
                 continue
             subtitle = " ".join(said["subtitle"])
-            yield Case(config, results, chart, choice, said["title"], subtitle, spec)
+            one = replace(chart, sweep=choice.get("sweep", chart.sweep))
+            yield Case(config, results, one, choice, said["title"], subtitle, spec)
 
 
 KNOWN: dict[tuple[int, str, str], pl.DataFrame] = {}
@@ -371,7 +372,7 @@ def known_rows(case: Case) -> pl.DataFrame:
 
 def _known(case: Case, what: str, read: Callable[[str], pl.LazyFrame]) -> pl.DataFrame:
     config, chart = case.config, case.chart
-    key = (id(config), chart.id, what)
+    key = (id(config), f"{chart.id} {chart.sweep}", what)
     if key not in KNOWN:
         mine = pl.col("chip").is_in(chart.chips) & pl.col("dtypes").is_in(chart.dtypes)
         frame = read(chart.sweep).with_columns(pl.col(TEXTS).cast(pl.String))

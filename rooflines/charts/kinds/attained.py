@@ -43,11 +43,17 @@ from rooflines.charts.offers import shape_names
 from rooflines.model.resources import MATH, math_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
+    from rooflines.charts.chart import Spec
     from rooflines.charts.results import Selection
+    from rooflines.sweep.sweep import Sweep
 
 __all__ = ["attained", "attained_frame"]
+
+
+BY = ("chip", "dtypes", "sweep")
+"""What a reader chooses, beside the basis; `sweep` only where a frame has several."""
 
 
 def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6) -> pl.DataFrame:
@@ -119,7 +125,8 @@ def attained(
         title: Replaces the finding.
 
     Returns:
-        A chart with the parameters `chip`, `dtypes`, and `basis` where chips are calibrated.
+        A chart with the parameters `chip`, `dtypes`, `sweep` if the frame has the column, and
+        `basis` where chips are calibrated.
     """
     chips, combinations = (
         frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes")
@@ -130,7 +137,7 @@ def attained(
     series = frame.sort("order")["series"].unique(maintain_order=True).to_list()
     labels, findings, roofs = [], {}, []
     views = _views(frame)
-    by = ["chip", "dtypes", *basis_names(frame)]
+    by = [*_names(frame), *basis_names(frame)]
     for key, case in views.group_by(by, maintain_order=True):
         peak = highest(case, "peak")
         chosen_by = dict(zip(by, map(str, key), strict=True))
@@ -144,7 +151,10 @@ def attained(
         peak = highest(case, "peak")
         roofs.append({"chip": chip_id, "dtypes": combination, "peak": peak})
     shown = views.filter((pl.col("kind") == "curve") | pl.col("size").is_between(low, high))
-    choices = [Choice("chip", chips), Choice("dtypes", combinations), *basis_choice(frame)]
+    choices = [Choice("chip", chips), Choice("dtypes", combinations)]
+    if "sweep" in frame.columns:
+        choices.append(Choice("sweep", frame["sweep"].unique(maintain_order=True).to_list()))
+    choices += basis_choice(frame)
     return assemble(
         [*_marks(shown, pl.DataFrame(roofs), size), *_texts(pl.concat(labels), series, by)],
         findings,
@@ -158,6 +168,11 @@ def attained(
             alt.param(name="top", expr="tops[chip + '|' + dtypes] || 1"),
         ],
     )
+
+
+def _names(frame: pl.DataFrame) -> list[str]:
+    """What the reader of a frame chooses, beside the basis."""
+    return [name for name in BY if name in frame.columns]
 
 
 def _views(frame: pl.DataFrame) -> pl.DataFrame:
@@ -180,8 +195,8 @@ def _color(series: Sequence[str]) -> alt.Color:
 
 def _marks(frame: pl.DataFrame, roofs: pl.DataFrame, size: str) -> list[alt.Chart]:
     """The peak, stems from the knees down, curves and knees."""
-    names = basis_names(frame)
-    now = chosen("chip", "dtypes", *names)
+    names, case = basis_names(frame), _names(frame)
+    now = chosen(*case, *names)
     sizes = frame.filter(kind="curve")["size"]
     low, high = float(sizes.min()), float(sizes.max())  # type: ignore[arg-type]
     x = alt.X(
@@ -203,7 +218,7 @@ def _marks(frame: pl.DataFrame, roofs: pl.DataFrame, size: str) -> list[alt.Char
         exactly,
         "limit:N",
     ]
-    common = ("chip", "dtypes", *names, "series", "size", "flops_per_s")
+    common = (*case, *names, "series", "size", "flops_per_s")
     knees = alt.Chart(data(frame.filter(kind="knee").select(*common, "exact", "limit")))
     curves = alt.Chart(data(frame.filter(kind="curve", basis=NOMINAL).select(common)))
     encoding = {"x": x, "y": y, "color": color, "tooltip": _about(size)}
@@ -218,7 +233,7 @@ def _marks(frame: pl.DataFrame, roofs: pl.DataFrame, size: str) -> list[alt.Char
         .mark_rule(style="stem")
         .encode(x=x, y=y, y2=alt.datum(0), color=color, detail="series:N"),
         *(_bands(bands, size, encoding) if names else []),
-        *([_pale(curves, encoding)] if names else []),
+        *([_pale(curves, chosen(*case), encoding)] if names else []),
         curves.transform_filter(now)
         .mark_line(style="curve")
         .encode(**encoding)
@@ -233,16 +248,16 @@ def _about(size: str) -> list[Any]:
     return ["series:N", alt.Tooltip("size:Q", title=size, format=",.0f"), attains]
 
 
-def _pale(curves: alt.Chart, encoding: Mapping[str, Any]) -> alt.Chart:
+def _pale(curves: alt.Chart, now: str, encoding: Mapping[str, Any]) -> alt.Chart:
     """The nominal curves behind the calibrated ones."""
-    behind = curves.transform_filter(f"{chosen('chip', 'dtypes')} && basis == '{CALIBRATED}'")
+    behind = curves.transform_filter(f"{now} && basis == '{CALIBRATED}'")
     drawn: alt.Chart = behind.mark_line(style="thin-curve", opacity=0.5).encode(**encoding)
     return drawn
 
 
 def _bands(bands: pl.DataFrame, size: str, encoding: Mapping[str, Any]) -> list[alt.Chart]:
     """Calibrated curves, with their bands from p10 to p90 of the time."""
-    base = alt.Chart(data(bands)).transform_filter(chosen("chip", "dtypes", "basis"))
+    base = alt.Chart(data(bands)).transform_filter(chosen(*_names(bands), "basis"))
     ends = [
         alt.Tooltip("slow:Q", title="at p90 of the time", format=".4~s"),
         alt.Tooltip("fast:Q", title="at p10 of the time", format=".4~s"),
@@ -304,6 +319,23 @@ def _finding(case: pl.DataFrame, size: str, title: str | None) -> tuple[str, str
     )
 
 
+def _alike(sweep: Sweep) -> Hashable:
+    """What sweeps have in common that are one chart: the operation, and variants of one chip."""
+    chips = {sweep.chips[chip].base or chip for chip in sweep.rows_by_chip()}
+    return (sweep.op.name, sweep.unit, chips.pop()) if len(chips) == 1 else sweep.name
+
+
+def _frame(of: Selection, spec: Spec) -> pl.DataFrame:
+    """The frame of a spec, by `sweep` if it has several."""
+    if not spec.others:
+        return attained_frame(of, spec.shape)
+    frames = []
+    for name in (spec.sweep, *spec.others):
+        frame = attained_frame(of.results.of_some(name, spec.chips, spec.dtypes))
+        frames.append(frame.with_columns(sweep=pl.lit(name)))
+    return pl.concat(frames, how="vertical_relaxed")
+
+
 CHART = Chart(
     name="attained",
     family="attained",
@@ -323,9 +355,15 @@ CHART = Chart(
         Need("no other numbers of chips", lambda s: max(s.counts) == 1, auto=True),
     ),
     reads=(MATH.work, *TIMES.values()),
-    most=4,
-    frame=lambda of, spec: attained_frame(of, spec.shape),
+    most=7,
+    most_chips=4,
+    most_dtypes=2,
+    merges=_alike,
+    frame=_frame,
     draw=lambda frame, of, spec: attained(
-        frame, size=of.dims[0], first=first_shown(frame, spec, "chip", "dtypes"), title=spec.title
+        frame,
+        size=of.dims[0],
+        first=first_shown(frame, spec, *_names(frame)),
+        title=spec.title,
     ),
 )

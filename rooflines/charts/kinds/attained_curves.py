@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KEYS", "densified", "estimates_of", "knees_of", "series_of", "thinned"]
 
-CURVE_POINTS = 49
+CURVE_POINTS = 41
 """Points of a curve. Times are affine between the sizes of the table, so interpolation is exact."""
 
 KEYS = ["chip", "dtypes", "series", "order"]

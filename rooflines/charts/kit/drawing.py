@@ -54,7 +54,7 @@ BINARY_LABEL = (
 COUNT_LABEL = "datum.value >= 1000000 ? format(datum.value, '~s') : format(datum.value, ',d')"
 
 
-NAMES = {"chip": "Chip", "dtypes": "Data types", "basis": "Numbers"}
+NAMES = {"chip": "Chip", "dtypes": "Data types", "basis": "Numbers", "sweep": "Sweep"}
 """Labels of the selectors that several charts have."""
 
 
