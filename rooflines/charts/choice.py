@@ -310,7 +310,7 @@ def _spec(
         title=config.title,
         shape=shape,
         model=model if layers and "model" in fills else None,
-        sharding=sharding if "sharding" in fills else None,
+        sharding=sharding if "sharding" in fills else config.sharding,
         up=(config.up or map_dims(sweep)[0]) if "up" in fills else None,
         sizes=tuple(sizes),
         shards=tuple(shards) if "shards" in fills else (),

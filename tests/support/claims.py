@@ -247,6 +247,25 @@ def no_best(case: Case, match: re.Match[str]) -> bool:
     )
 
 
+def as_said(case: Case, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the split that the subtitle names: tensor parallelism pairs two."""
+    shardings = list(case.config.sweeps[case.chart.sweep].shardings)
+    said = re.search(r", split (\S+?)(?: over [^.]+)?\. ", case.subtitle)
+    inward = [name for name in ("column", "column/gather-x") if name in shardings]
+    outward = {"column": "contracting/all-reduce", "column/gather-x": "contracting/reduce-scatter"}
+    pairs = [(name, outward[name]) for name in inward if outward[name] in shardings]
+    back = pl.col("shape").str.contains(r"(^|-)(o|down)$")
+    mixed = rows.select(back.n_unique()).item() > 1
+    if case.choice["shards"] == "1":
+        return rows.filter(pl.col("sharding") == pl.col("sharding").first())
+    assert ("tensor parallel" in case.subtitle) == bool(pairs and mixed and not case.chart.sharding)
+    if said:
+        return rows.filter(sharding=said[1])
+    column, contracting = pairs[0]
+    expected = pl.when(back).then(pl.lit(contracting)).otherwise(pl.lit(column))
+    return rows.filter(pl.col("sharding") == expected)
+
+
 def waits(case: Case, match: re.Match[str]) -> bool:
     """How many matmuls have that bottleneck, their total time, and which of them do not fit."""
     ending = match["verb"].split(" ")[-1]
@@ -261,7 +280,7 @@ def waits(case: Case, match: re.Match[str]) -> bool:
         pl.col(case.dims[0]) == number(match["low"]),
         pl.col("shards") == int(case.choice["shards"]),
     )
-    rows = rows.filter(pl.col("sharding") == case.chart.sharding) if case.chart.sharding else rows
+    rows = as_said(case, rows)
     rows = rows.filter(
         pl.col("network").is_null() | (pl.col("network") == pl.col("network").drop_nulls().first())
     )

@@ -19,8 +19,9 @@ from rooflines.charts.basis import (
 )
 from rooflines.charts.chart import Chart
 from rooflines.charts.frames import TIMES, first_shown
-from rooflines.charts.kit.drawing import Choice, assemble, chosen, data, starting
-from rooflines.charts.kit.text import chip_label, on_chips, shorten, split_text
+from rooflines.charts.kinds.time_splits import split_of
+from rooflines.charts.kit.drawing import TIME_LABEL, Choice, assemble, chosen, data, starting
+from rooflines.charts.kit.text import chip_label, on_chips, over_text, shorten, split_text
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.models import models_of
 from rooflines.charts.needs import BY_SHAPE, by_shards, need
@@ -52,20 +53,13 @@ UNDRAWN = (
 CROWDED = 5
 """With more rows than this only the bottleneck's bar has its time beside it."""
 
-TIME_LABEL = (
-    "datum.value == 0 ? '0' : datum.value >= 1 ? format(datum.value, '~r') + ' s'"
-    " : datum.value >= 1e-3 ? format(datum.value * 1e3, '~r') + ' ms'"
-    " : datum.value >= 1e-6 ? format(datum.value * 1e6, '~r') + ' µs'"
-    " : format(datum.value * 1e9, '~r') + ' ns'"
-)
-
 
 def time_frame(
     of: Selection,
     shapes: Mapping[str, str],
     sizes: Sequence[int],
     shards: Sequence[int],
-    sharding: str | None = None,
+    sharding: str | Mapping[str, str] | None = None,
 ) -> pl.DataFrame:
     """Where the time of a model's layers goes.
 
@@ -74,7 +68,7 @@ def time_frame(
         shapes: The shapes to show, by the names of their layers.
         sizes: Of the operation's first dimension.
         shards: Numbers of chips.
-        sharding: What is split; the sweep's first by default.
+        sharding: What is split, of all layers or by layer; the sweep's first by default.
 
     Returns:
         `chip`, `dtypes`, `sharding`, `link` (the interconnect), `B` (the first dimension's size),
@@ -82,28 +76,29 @@ def time_frame(
         the resource is the bottleneck), `t_lower_s` [s], `fits` if the sweep stores it;
         `t_estimate_s` with its band and `estimate_bound`, and `calibrated`: whether it has these.
     """
+    by_layer = sharding if isinstance(sharding, dict) else dict.fromkeys(shapes, sharding)
     need(
         CHART,
         of.sweep,
         shapes=list(shapes.values()),
         sizes=sizes,
         shards=shards,
-        sharding=sharding,
+        sharding=[name for name in dict.fromkeys(by_layer.values()) if name],
     )
     lead = of.dims[0]
     layers = pl.DataFrame(
-        {"shape": list(shapes.values()), "layer": list(shapes)},
-        schema={"shape": pl.String, "layer": pl.String},
+        [(shape, layer, by_layer[layer]) for layer, shape in shapes.items()],
+        schema={"shape": pl.String, "layer": pl.String, "split": pl.String},
+        orient="row",
     )
     rows = with_estimates(of.rows()).with_columns(calibrated=pl.col("t_estimate_s").is_not_null())
     rows = rows.filter(pl.col("shards").is_in(list(shards)), pl.col(lead).is_in(list(sizes)))
-    rows = rows.filter(
-        pl.col("sharding") == (pl.lit(sharding) if sharding else pl.col("sharding").first())
-    )
     fits = ["fits"] if "fits" in rows.collect_schema() else []
     keys = ("chip", "dtypes", "sharding", "link", "B", "shards", "layer")
     index = [*keys, "bound", "t_lower_s", *fits, *BAND, "estimate_bound", "calibrated"]
+    split = pl.coalesce("split", pl.col("sharding").first())
     rows = rows.join(layers.lazy(), on="shape", maintain_order="right")
+    rows = rows.filter(pl.col("sharding") == split)
     rows = rows.with_columns(pl.col("network").alias("link"), pl.col(lead).alias("B"))
     rows = rows.select(*index, **TIMES)
     tall = rows.unpivot(
@@ -343,6 +338,8 @@ def _finding(
     )
     total = seconds(float(binding[time].sum()))
     split = split_text(row["sharding"], [row["shards"]], [row["link"]])
+    if binding["sharding"].n_unique() > 1 and row["shards"] > 1:
+        split = f", tensor parallel{over_text(binding['link'])}"
     each = (
         f"{matmuls[0].upper()}{matmuls[1:]}{f' of {chip_label(model)}' if model else ''}, each once"
     )
@@ -363,7 +360,8 @@ def _finding(
 def _frame(of: Selection, spec: Spec) -> pl.DataFrame:
     """The frame of a spec."""
     layers = models_of(of.sweep.config.shapes or ())[spec.model or ""]
-    return time_frame(of, layers, spec.sizes, spec.shards, spec.sharding)
+    sharding = spec.sharding or split_of(of, layers)
+    return time_frame(of, layers, spec.sizes, spec.shards, sharding)
 
 
 def _draw(frame: pl.DataFrame, of: Selection, spec: Spec) -> alt.LayerChart:
@@ -390,7 +388,7 @@ CHART = Chart(
     needs=(BY_SHAPE,),
     reads=(*TIMES.values(), "t_lower_s", "bound"),
     preferred=by_shards,
-    fills=frozenset({"model", "sharding", "sizes", "shards"}),
+    fills=frozenset({"model", "sizes", "shards"}),
     most_dtypes=2,
     frame=_frame,
     draw=_draw,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SHORT_LABEL",
+    "TIME_LABEL",
     "Choice",
     "assemble",
     "binary_axis",
@@ -50,6 +51,12 @@ SHORT_LABEL = "format(datum.value, '~s')"
 BINARY_LABEL = (
     "datum.value >= 1024 && datum.value % 1024 == 0 "
     "? format(datum.value / 1024, ',d') + 'k' : format(datum.value, ',d')"
+)
+TIME_LABEL = (
+    "datum.value == 0 ? '0' : datum.value >= 1 ? format(datum.value, '~r') + ' s'"
+    " : datum.value >= 1e-3 ? format(datum.value * 1e3, '~r') + ' ms'"
+    " : datum.value >= 1e-6 ? format(datum.value * 1e6, '~r') + ' µs'"
+    " : format(datum.value * 1e9, '~r') + ' ns'"
 )
 COUNT_LABEL = "datum.value >= 1000000 ? format(datum.value, '~s') : format(datum.value, ',d')"
 

@@ -63,9 +63,7 @@ PROPER = {
     "inferentia": "Inferentia",
     **MODELS,
 }
-CHIP_WORD = re.compile(
-    rf"v\d+[a-z]?|\d+x?|\d+gb|(sxm|nvl)\d+|pro|ws|server|{'|'.join(sorted(UPPER))}"
-)
+CHIP_WORD = re.compile("|".join([r"v\d+[a-z]?|\d+x?|\d+gb|(sxm|nvl)\d+|pro|ws|server", *UPPER]))
 """Words of chips' ids after the first; any other word begins the name of a variant."""
 
 PARTS = {
@@ -189,8 +187,8 @@ def over_text(networks: Iterable[str | None]) -> str:
 def chip_label(name: str) -> str:
     """A chip's or model's id as a name: `tpu-v5e` is `TPU v5e`, `h100-sxm` is `H100 SXM`.
 
-    The rest of the id of a variant is in brackets: `tpu-v5e-book-tables` is `TPU v5e (book tables)`.
-    Ids of any other form are returned unchanged.
+    What the id of a variant adds is in brackets: `h100-sxm-book` is `H100 SXM (book)`. Ids of any
+    other form are returned unchanged.
     """
     words = name.split("-")
     recognized = (
