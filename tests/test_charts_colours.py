@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 from rooflines.charts.cells import DARK_FROM
 from rooflines.charts.comparing import beneath
+from rooflines.charts.kit.drawing import palette_of
 from rooflines.charts.kit.text import width_em, with_value
-from rooflines.charts.kit.themes import Theme, theme
+from rooflines.charts.kit.themes import CHIP_SLOTS, SLOT_OF_CHIP, Theme, theme
 
 LEAST = 4.5
 """Contrast of small text by WCAG 2, level AA [1]."""
@@ -84,6 +86,23 @@ def test_a_label_keeps_its_number() -> None:
         label = with_value("A100 SXM 80GB", "312 TFLOP/s", room)
         assert label.endswith(" · 312 TFLOP/s")
         assert width_em(label, bold=True) <= room
+
+
+def test_chips_have_one_colour_in_the_charts_of_every_config() -> None:
+    """Whichever other chips there are; others keep off the colours taken."""
+
+    def colours(*chips: str) -> dict[str, int]:
+        """The slots of some chips."""
+        vendors = pl.DataFrame({"chip": chips, "vendor": ["NVIDIA"] * len(chips)})
+        domain = palette_of(vendors).to_dict()["domain"]
+        return {chip: domain.index(chip) for chip in chips}
+
+    few, many = colours("h100-sxm", "l40s", "b100"), colours("a100-sxm-80gb", "b200", "h100-sxm")
+    assert few["h100-sxm"] == many["h100-sxm"] == 4
+    assert len(set(few.values())) == len(set(many.values())) == 3
+    every = colours(*SLOT_OF_CHIP)
+    assert every == SLOT_OF_CHIP
+    assert sorted(every.values()) == list(range(CHIP_SLOTS))
 
 
 def test_lines_on_a_line_are_counted() -> None:

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from rooflines.basics.errors import check_known, placed
 from rooflines.basics.lazy import alt, pl
 from rooflines.charts.kit.text import chip_label, shorten, wrapped
-from rooflines.charts.kit.themes import CHIP_SLOTS, SIZES, SLOTS_OF, Margins, plot_size, sizes_of
+from rooflines.charts.kit.themes import (
+    CHIP_SLOTS,
+    SIZES,
+    SLOT_OF_CHIP,
+    SLOTS_OF,
+    Margins,
+    plot_size,
+    sizes_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -235,6 +243,8 @@ def si_axis(title: str) -> alt.Axis:
 def palette_of(frame: pl.DataFrame, palette: Mapping[str, str] | None = None) -> alt.Scale:
     """The colour of every chip; chips of a vendor have similar colours.
 
+    The chips of `SLOT_OF_CHIP` have their colours in every chart; others take those left.
+
     Args:
         frame: Rows with `chip` and `vendor`.
         palette: Vendors by chip; charts that share it give a chip the same colour.
@@ -244,9 +254,11 @@ def palette_of(frame: pl.DataFrame, palette: Mapping[str, str] | None = None) ->
     )
     slots: list[str] = [f"\u200b{slot}" for slot in range(CHIP_SLOTS)]
     free = list(range(CHIP_SLOTS))
-    names = sorted(vendors)
+    names = sorted(vendors, key=lambda chip: (chip not in SLOT_OF_CHIP, chip))
     for chip in names:
-        preferred = [slot for slot in SLOTS_OF.get(vendors[chip], SLOTS_OF[""]) if slot in free]
+        of_vendor = SLOTS_OF.get(vendors[chip], SLOTS_OF[""])
+        wanted = (SLOT_OF_CHIP[chip],) if chip in SLOT_OF_CHIP else of_vendor
+        preferred = [slot for slot in wanted if slot in free]
         if not free:
             break
         slot = preferred[0] if preferred else free[-1]

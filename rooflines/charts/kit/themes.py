@@ -23,6 +23,7 @@ __all__ = [
     "FONT",
     "SIZES",
     "SLOTS_OF",
+    "SLOT_OF_CHIP",
     "Margins",
     "Size",
     "Theme",
@@ -130,6 +131,20 @@ CHIP_SLOTS = 10
 
 SLOTS_OF = {"Google": (0, 1, 2), "NVIDIA": (3, 4, 5), "AMD": (6, 7), "": (8, 9)}
 """Slots preferred for a vendor's chips: Google's are blue, NVIDIA's warm, AMD's violet."""
+
+SLOT_OF_CHIP = {
+    "tpu-v6e": 0,
+    "tpu-v5e": 1,
+    "tpu-v5p": 2,
+    "b200": 3,
+    "h100-sxm": 4,
+    "h200-sxm": 5,
+    "mi300x": 6,
+    "mi355x": 7,
+    "tpu-7x": 8,
+    "a100-sxm-80gb": 9,
+}
+"""Slots that these chips have in the charts of every config."""
 
 LIGHT = Theme(
     background="#FFFFFF",
