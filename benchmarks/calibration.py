@@ -3,6 +3,9 @@
 Prints the median errors at held-out sites of the bound and of both forms. `--write` writes the fits
 to config/calibrations.yaml, which comes with the package. The column `source` of the tables is
 `<collection>/<software>/<version>`; of several versions the newest is fitted.
+
+`--splits N` shows how far the errors of matmuls depend on the sites that are held out: the mean and
+the standard deviation over N random quarters of the sites, for three sets of numbers.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -20,6 +24,11 @@ import polars as pl
 from benchmarks.report import table
 from rooflines.calibration.calibrate import Request, Result, calibrate
 from rooflines.calibration.entries import CALIBRATIONS_FILE, Calibrations, key_of, kind_of, text_of
+from rooflines.calibration.fit import fit
+from rooflines.calibration.judge import judged
+from rooflines.calibration.nominal import joined
+from rooflines.calibration.prior import prior_of
+from rooflines.calibration.solving import FOLD, held_out
 from rooflines.catalogue.chips import chip_entries
 from rooflines.timings.read import read_timings
 
@@ -48,8 +57,18 @@ Errors are |estimated / measured - 1|; bands are the p10 and p90 of measured ove
 config/README.md explains the numbers."""
 
 
+FORMS: tuple[tuple[Form, bool], ...] = (("max", False), ("pieces", False), ("pieces", True))
+"""The sets of numbers: form max, the seven of form pieces, and all that gain."""
+
+
 def fits(path: str, form: Form, date: str) -> Iterator[tuple[str, list[Result]]]:
     """The fits of a table, by chip and software."""
+    for key, request in requests(path, form, date):
+        yield key, calibrate(request)
+
+
+def requests(path: str, form: Form, date: str) -> Iterator[tuple[str, Request]]:
+    """What is fitted of a table, by chip and software."""
     timings = read_timings(path)
     software = pl.col("source").str.split("/").list.get(1)
     frame = timings.frame.with_columns(software=software)
@@ -58,7 +77,30 @@ def fits(path: str, form: Form, date: str) -> Iterator[tuple[str, list[Result]]]
         one = replace(timings, frame=part.filter(pl.col("source") == newest))
         source = f"{newest.partition('/')[2]}, timed by {DATA}"
         request = Request(one, str(chip), chip_entries()[str(chip)], source, date, form)
-        yield key_of(str(chip), str(library)), calibrate(request)
+        yield key_of(str(chip), str(library)), request
+
+
+def spread(request: Request, compute: str, splits: int) -> tuple[str, ...]:
+    """Median errors at random quarters of the sites, by `FORMS`: mean and deviation in percent."""
+    frame, _ = joined(request.timings, request.chip, request.entry, compute)
+    frame = frame.filter(~pl.col("in_cache"))
+    prior = prior_of(compute, None)
+    found: dict[tuple[Form, bool], list[float]] = {form: [] for form in FORMS}
+    for split in range(splits):
+        shuffled = with_random_folds(frame, split)
+        train, test = shuffled.filter(~held_out()), shuffled.filter(held_out())
+        for (form, extend), medians in found.items():
+            numbers = fit(train, prior, form, extend=extend).numbers
+            medians.append(100 * float(judged(test, numbers)["error"].quantile(0.5) or 0))
+    return tuple(f"{fmean(one):.1f} ± {stdev(one):.1f}" for one in found.values())
+
+
+def with_random_folds(frame: pl.DataFrame, seed: int) -> pl.DataFrame:
+    """The same timings with random sites held out, a quarter of them; so are the inner ones."""
+    sites = frame.select("D", "F").unique().sort("D", "F")
+    return frame.drop(FOLD).join(
+        sites.sample(fraction=1, shuffle=True, seed=seed).with_row_index(FOLD), on=["D", "F"]
+    )
 
 
 def version(source: str) -> tuple[int, ...]:
@@ -71,10 +113,22 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", nargs="+", metavar="TABLE")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--splits", type=int, metavar="N")
     options = parser.parse_args(arguments)
     date = datetime.now(tz=UTC).date().isoformat()
+    if options.splits:
+        headers = ("chip and software", "of", "max", "pieces, seven numbers", "pieces, all")
+        spreads = [
+            (key, compute, *spread(request, compute, options.splits))
+            for path in options.tables
+            for key, request in requests(path, "pieces", date)
+            if not request.timings.collectives
+            for compute in request.timings.frame["compute"].unique().sort()
+        ]
+        table("Median errors at random held-out sites in percent", headers, spreads)
+        return 0
     content: dict[str, dict[str, object]] = {}
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for path in options.tables:
         plain = dict(fits(path, "max", date))
         for key, results in fits(path, "pieces", date):

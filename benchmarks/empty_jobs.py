@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.measure import Cost, run
+from benchmarks.measure import RUNTIME, Cost, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,4 +48,5 @@ def run_empty_jobs(folder: Path, jobs: int, cores: int) -> Cost:
         ],
         cores,
         folder,
+        RUNTIME,
     )

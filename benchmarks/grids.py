@@ -12,16 +12,22 @@ ROWS_PER_B = len(DTYPES) * len(SHARDINGS) * len(SHARDS) * len(SIZES) ** 2
 CHIP = "h100-sxm"
 
 
-def config(rows: float, chips: int = 1, **sweep: object) -> dict[str, Any]:
-    """A config with one sweep of about `rows` rows, over `chips` copies of one chip."""
-    own = {f"chip-{number:02d}": {"base": CHIP} for number in range(chips)}
-    batches = max(round(rows / ROWS_PER_B / chips), 1)
+def config(rows: float, chips: int | None = 1, **sweep: object) -> dict[str, Any]:
+    """A config with one sweep of about `rows` rows.
+
+    Args:
+        rows: The rows [1].
+        chips: How many copies of one chip it is over; None: the chip itself.
+        sweep: Other keys of the sweep.
+    """
+    own = {f"chip-{number:02d}": {"base": CHIP} for number in range(chips or 0)}
+    batches = max(round(rows / ROWS_PER_B / (chips or 1)), 1)
     grid = {"B": {"from": 16, "to": 16 * batches, "step": 16}, "D": list(SIZES), "F": list(SIZES)}
     keys = {
         "dtypes": list(DTYPES),
         "sharding": list(SHARDINGS),
         "shards": list(SHARDS),
-        "chips": list(own),
+        "chips": list(own) or CHIP,
         "thresholds": [],
     }
     return {
@@ -29,3 +35,18 @@ def config(rows: float, chips: int = 1, **sweep: object) -> dict[str, Any]:
         "chips": own,
         "charts": [],
     }
+
+
+def small(**config_keys: object) -> dict[str, Any]:
+    """A config with one sweep of 840 rows: 7 B x 5 D x 6 F, two dtypes, two chips."""
+    sweep = {
+        "operation": "matmul",
+        "grid": {
+            "B": {"from": 1, "to": 4096, "factor": 4},
+            "D": {"from": 1024, "to": 16384, "factor": 2},
+            "F": {"from": 1024, "to": 32768, "factor": 2},
+        },
+        "dtypes": ["bf16", "fp8"],
+        "chips": ["h100-sxm", "b200"],
+    }
+    return {"sweeps": {"small": sweep}, **config_keys}

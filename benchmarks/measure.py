@@ -8,13 +8,13 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
-__all__ = ["Cost", "run"]
+__all__ = ["RUNTIME", "Cost", "run"]
 
 WATCH = """
 import json, resource, subprocess, sys
@@ -24,8 +24,9 @@ cpu_s, peak_mib = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 print(json.dumps([done.returncode, cpu_s, peak_mib, done.stdout]))
 """
 
-SNAKEMAKE = "import sys; sys.modules['pandas'] = None; from snakemake.cli import main; main()"
-"""Snakemake as in a user's environment, without pandas: it imports pandas if it is installed."""
+RUNTIME = Path(__file__).parent.parent / ".venv-run" / "bin" / "python"
+"""Python with the packages of requirements/run.lock only, as users have it: Snakemake imports numpy
+and pandas if they are installed. `make bench` creates it."""
 
 
 @dataclass(frozen=True)
@@ -45,16 +46,25 @@ class Cost:
     said: str
 
 
-def run(command: Sequence[str], threads: int = 1, cwd: Path | None = None) -> Cost:
+def run(
+    command: Sequence[str],
+    threads: int = 1,
+    cwd: Path | None = None,
+    python: str | Path = sys.executable,
+) -> Cost:
     """Run a Python module with arguments to its end.
+
+    Args:
+        command: The module and its arguments.
+        threads: Threads of polars [1].
+        cwd: The folder to run in.
+        python: The interpreter, such as `RUNTIME`.
 
     Raises:
         SystemExit: It fails; the message is what it printed.
     """
     environment = {**os.environ, "POLARS_MAX_THREADS": str(threads), "BENCH_THREADS": str(threads)}
-    module, *arguments = command
-    started = ["-c", SNAKEMAKE] if module == "snakemake" else ["-m", module]
-    watched = [sys.executable, "-c", WATCH, sys.executable, *started, *arguments]
+    watched = [sys.executable, "-c", WATCH, str(python), "-m", *command]
     started_s = time.monotonic()
     done = subprocess.run(  # noqa: S603
         watched, cwd=cwd, env=environment, capture_output=True, text=True, check=True

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.model.step_columns import LAYER_TEXTS, STEP_TEXTS
 from rooflines.models.resolve import models_of
@@ -45,7 +46,8 @@ def sweep_of(rows: float) -> ModelSweep:
         }
     )
     models = models_of(config.models)
-    return checked_model_sweep("bench", config, models, chip_entries(), dtype_entries())
+    catalogues = chip_entries(), dtype_entries(), shipped_calibrations()
+    return checked_model_sweep("bench", config, models, *catalogues)
 
 
 def measured(frame: Callable[[], pl.LazyFrame], texts: tuple[str, ...], path: Path) -> list[float]:

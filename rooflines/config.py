@@ -62,6 +62,7 @@ Those of models are solved one by one, and take a gigabyte then.
 """
 
 AnySweep = TypeVar("AnySweep")
+AnySweepConfig = TypeVar("AnySweepConfig", SweepConfig, ModelSweepConfig)
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,7 +75,9 @@ class Config:
         model_sweeps: The sweeps of whole models by name.
         measurements: The sets of timings by name.
         chips: All chips by id, those of the catalogue and the config's own.
+        calibrations: Those of the package and of the config's files, which win.
         charts: The charts to draw, all choices made.
+        formats: The formats of their pictures.
     """
 
     file: str
@@ -82,7 +85,9 @@ class Config:
     model_sweeps: Mapping[str, ModelSweep]
     measurements: Mapping[str, MeasuredSet]
     chips: Mapping[str, Chip]
+    calibrations: Calibrations
     charts: tuple[Spec, ...]
+    formats: tuple[str, ...]
 
     def __repr__(self) -> str:
         """Its sweeps, a line each, and its number of charts."""
@@ -121,11 +126,18 @@ class Config:
 
     def measured_recipes(self) -> list[JSON]:
         """The sets of timings as JSON."""
-        if not self.measurements:
-            return []
+        return [self.measured_recipe(name) for name in self.measurements]
+
+    def measured_recipe(self, name: str) -> JSON:
+        """A set of timings as JSON.
+
+        Raises:
+            RooflinesError: There is none of that name.
+        """
         from rooflines.measured.sets import measured_recipe  # noqa: PLC0415, as below
 
-        return [measured_recipe(one) for one in self.measurements.values()]
+        recipe: JSON = measured_recipe(self.measurement(name))
+        return recipe
 
     def _one(self, key: str, sweeps: Mapping[str, AnySweep], name: str) -> AnySweep:
         if name not in sweeps:
@@ -189,6 +201,7 @@ def _understood(file: str, content: object, folder: Path) -> tuple[Config, list[
     """
     sweeps: dict[str, Sweep] = {}
     model_sweeps: dict[str, ModelSweep] = {}
+    measurements: dict[str, MeasuredSet] = {}
     with Mistakes() as mistakes:
         top = understood(ConfigFile, content, mistakes)
         kinds = ("sweeps", "model_sweeps", "measurements")
@@ -200,21 +213,24 @@ def _understood(file: str, content: object, folder: Path) -> tuple[Config, list[
         with mistakes.at("sweeps") as part:
             sweeps = _sweeps(top, chips, calibrations, part)
         with mistakes.at("model-sweeps") as part:
-            model_sweeps = _model_sweeps(top, chips, folder, part)
+            model_sweeps = _model_sweeps(top, chips, calibrations, folder, part)
+        fitted = calibrations or shipped_calibrations()
         with mistakes.at("measurements") as part:
-            fitted = calibrations or shipped_calibrations()
             measurements = _measurements(top, chips, fitted, folder, part)
         with mistakes.at("charts") as part:
             charts = _understood_charts(top.charts, part)
-            valid = sweeps | model_sweeps
-            refused = [name for name in (*top.sweeps, *top.model_sweeps) if name not in valid]
-            specs = choose(charts, sweeps, model_sweeps, refused)
+            valid = {*sweeps, *model_sweeps, *measurements}
+            named = (*top.sweeps, *top.model_sweeps, *top.measurements)
+            refused = [name for name in named if name not in valid]
+            specs = choose(charts, sweeps, model_sweeps, measurements, refused)
+    formats = tuple(top.formats)
     unlikely += [
         doubt.within(f"model-sweeps.{name}")
         for name, sweep in model_sweeps.items()
         for doubt in too_long(sweep)
     ]
-    return Config(file, sweeps, model_sweeps, measurements, chips, specs), unlikely
+    found = Config(file, sweeps, model_sweeps, measurements, chips, fitted, specs, formats)
+    return found, unlikely
 
 
 def _sweeps(
@@ -229,11 +245,7 @@ def _sweeps(
             config = understood(SweepConfig, sweep, own)
             if "chips" in top.refused:
                 config = config.refusing("chips")
-            if calibrations is None:
-                config = config.refusing("calibration")
-            fits = calibrations or shipped_calibrations()
-            with own.at("calibration"):
-                fits.check_softwares(config.calibration or ())
+            config, fits = _calibrated(config, calibrations, own)
             checked = checked_sweep(name, config, chips, dtype_entries(), fits)
             solutions = sum(each.solutions() for each in (*sweeps.values(), checked))
             _check_thresholds(solutions, MOST_THRESHOLDS)
@@ -243,7 +255,11 @@ def _sweeps(
 
 
 def _model_sweeps(
-    top: ConfigFile, chips: Partial[Chip], folder: Path, mistakes: Mistakes
+    top: ConfigFile,
+    chips: Partial[Chip],
+    calibrations: Calibrations | None,
+    folder: Path,
+    mistakes: Mistakes,
 ) -> dict[str, ModelSweep]:
     """The valid sweeps of whole models."""
     sweeps: dict[str, ModelSweep] = {}
@@ -257,15 +273,28 @@ def _model_sweeps(
             config = understood(ModelSweepConfig, sweep, own)
             if "chips" in top.refused:
                 config = config.refusing("chips")
+            config, fits = _calibrated(config, calibrations, own)
             models: dict[str, Model] = {}
             with own.at("models"):
                 models = models_of(config.models, folder)
-            checked = checked_model_sweep(name, config, models, chips, dtype_entries())
+            checked = checked_model_sweep(name, config, models, chips, dtype_entries(), fits)
             solved = sum(each.solutions() for each in (*sweeps.values(), checked))
             _check_thresholds(solved, MOST_MODEL_THRESHOLDS)
             own.check()
             sweeps[name] = checked
     return sweeps
+
+
+def _calibrated(
+    config: AnySweepConfig, calibrations: Calibrations | None, mistakes: Mistakes
+) -> tuple[AnySweepConfig, Calibrations]:
+    """The keys of a sweep, and its calibrations; unknown software is a mistake."""
+    if calibrations is None:
+        config = config.refusing("calibration")
+    fits = calibrations or shipped_calibrations()
+    with mistakes.at("calibration"):
+        fits.check_softwares(config.calibration or ())
+    return config, fits
 
 
 def _measurements(
@@ -283,7 +312,7 @@ def _measurements(
     from rooflines.measured.catalogues import Catalogues  # noqa: PLC0415
     from rooflines.measured.sets import check_new, checked_set  # noqa: PLC0415
 
-    catalogues = Catalogues(chips, dtype_entries(), fitted.calibrations, fitted.collectives)
+    catalogues = Catalogues(chips, dtype_entries(), fitted)
     for name, entry in top.measurements.items():
         with mistakes.at(str(name)) as own:
             with own.at():

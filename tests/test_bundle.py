@@ -4,8 +4,6 @@ import gzip
 import hashlib
 import json
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from polars.testing import assert_frame_equal
 
 from rooflines import RooflinesError, load_config, thresholds
 from rooflines.site.pages import PAGES, POLICY
-from rooflines.site.site import FILES, _vega, write_bundle
+from rooflines.site.site import FILES, write_bundle
 from rooflines.site.threshold_data import MOST_ROWS
 
 FOREIGN = {
@@ -97,7 +95,6 @@ def test_every_file_that_a_page_names_is_there(site: Path) -> None:
 
 def test_two_bundles_are_the_same_byte_for_byte(site: Path, tmp_path: Path) -> None:
     """The manifest has the digests of all files but PDF."""
-    _vega.cache_clear()
     other = made_bundle(tmp_path)
     files = sorted(path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file())
     assert files == sorted(
@@ -333,30 +330,3 @@ def test_the_model_page_lists_the_sweeps(site: Path) -> None:
     text = Page(site / "model.html").text
     assert "What it ignores" in text
     assert all(sweep in text for sweep in CONFIG["sweeps"])
-
-
-# ---------------------------------------------------------------- interruption
-
-INTERRUPTED = """
-import threading
-from rooflines.site import site
-
-start = threading.Thread.start
-
-def interrupted(thread):
-    start(thread)
-    raise KeyboardInterrupt
-
-threading.Thread.start = interrupted
-site._vega = bytes
-list(site.site_files([], "none"))
-"""
-"""Ctrl-C just after a thread was started, before its executor has registered it."""
-
-
-def test_an_interrupted_bundle_ends() -> None:
-    """No leaked thread keeps the process alive."""
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False, timeout=60
-    )
-    assert done.stderr.rstrip().endswith("KeyboardInterrupt")

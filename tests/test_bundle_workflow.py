@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from conftest import Once
-from hostile import KINDS, run_hostile
+from hostile import KINDS, MEASURED_KINDS, run_hostile
 from playwright.sync_api import Browser, Page
 from visits import Visit
 
+from rooflines.charts.chart import MeasuredChart
 from rooflines.charts.registry import charts as all_charts
 
 
@@ -86,8 +87,9 @@ LOOKS = pytest.mark.parametrize(
 def test_every_chart_of_the_default_config_is_drawn(
     browser: Browser, default: Path, theme: str, width: int
 ) -> None:
-    """All kinds of charts; in the light theme for every choice of a reader."""
-    families = {chart.family for chart in all_charts().values()}
+    """All kinds of charts of sweeps; in the light theme for every choice of a reader."""
+    kinds = all_charts().values()
+    families = {chart.family for chart in kinds if not isinstance(chart, MeasuredChart)}
     assert {chart["family"] for chart in charts(default)} == families
     check_every_chart(browser, default, theme, width, chosen=theme == "light" and width > 390)
 
@@ -97,7 +99,7 @@ def test_a_hostile_name_is_drawn_as_text(
     browser: Browser, hostile: Path, theme: str, width: int
 ) -> None:
     """In each chart that has it, for every choice."""
-    assert len(charts(hostile)) == len(KINDS) + 1
+    assert len(charts(hostile)) == len(KINDS) + len(MEASURED_KINDS) + 1
     check_every_chart(browser, hostile, theme, width, chosen=True)
 
 

@@ -13,8 +13,9 @@ from random_sweeps import check
 
 import rooflines
 from rooflines import RooflinesError, charts
-from rooflines.charts.families import fitted, unchecked, write_family
+from rooflines.charts.families import fitted, unchecked
 from rooflines.charts.frames import SHARES, reached_text
+from rooflines.charts.job import write_charts
 from rooflines.run.jobs import write_part, write_thresholds
 from rooflines.run.plan import plan
 
@@ -240,7 +241,7 @@ def test_a_chart_that_auto_chose_is_left_out_where_it_is_too_large(
     write_thresholds(
         planned.thresholds_spec, tmp_path / "thresholds.parquet", tmp_path / "thresholds.csv"
     )
-    write_family(planned.family_specs["time"], tmp_path, tmp_path / "charts" / "time")
+    write_charts(planned.charts_spec(), tmp_path, tmp_path / "charts", tmp_path / "drawn")
     assert json.loads((tmp_path / "charts" / "time" / "index.json").read_text()) == []
     said = [
         line for line in capsys.readouterr().out.splitlines() if "charts: time-mine takes" in line
@@ -252,7 +253,7 @@ def test_a_chart_that_auto_chose_is_left_out_where_it_is_too_large(
     with pytest.raises(
         RooflinesError, match=r"charts: time-mine takes .* bytes, more than 500,000"
     ):
-        write_family(listed.family_specs["time"], tmp_path, tmp_path / "charts" / "time")
+        write_charts(listed.charts_spec(), tmp_path, tmp_path / "charts", tmp_path / "drawn")
 
 
 @check(20)  # `make verify` draws 600

@@ -7,9 +7,9 @@ import pytest
 
 from rooflines.charts.cells import DARK_FROM
 from rooflines.charts.comparing import beneath
-from rooflines.charts.kit.drawing import palette_of
+from rooflines.charts.kit.drawing import SLOT_OF_CHIP, palette_of
 from rooflines.charts.kit.text import width_em, with_value
-from rooflines.charts.kit.themes import CHIP_SLOTS, SLOT_OF_CHIP, Theme, theme
+from rooflines.charts.kit.themes import CHIP_SLOTS, Theme, theme
 
 LEAST = 4.5
 """Contrast of small text by WCAG 2, level AA [1]."""

@@ -39,6 +39,7 @@ from scenes import (
 
 import rooflines
 from rooflines import RooflinesError, charts
+from rooflines.charts.chart import MeasuredChart
 from rooflines.charts.kit.render import (
     MOST_BYTES,
     MOST_ROWS,
@@ -56,6 +57,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Specs = dict[str, dict[str, Any]]
+
+OF_SWEEPS = {name for name, chart in all_charts().items() if not isinstance(chart, MeasuredChart)}
+"""The charts of sweeps; a config without timings has no others."""
 
 
 @pytest.fixture(scope="session")
@@ -92,7 +96,7 @@ def test_charts_that_read_rows_are_those_that_wait_for_tables() -> None:
     }
     config = {"sweeps": sweeps(["h100-sxm", "b200"]), "model-sweeps": {"whole": whole}}
     kinds, reading = reading_rows(config)
-    assert kinds == set(all_charts())
+    assert kinds == OF_SWEEPS - {"critical-estimate"}
     assert {name for name, chart in all_charts().items() if chart.reads} == reading
 
 
@@ -120,9 +124,9 @@ def test_the_check_finds_texts_that_overlap() -> None:
 
 
 def test_the_default_config_has_every_chart() -> None:
-    """All kinds; the nine families; every id once."""
+    """All kinds but those of timings; the nine families; every id once."""
     listed = config_of("default").charts
-    assert {chart.chart for chart in listed} == set(all_charts())
+    assert {chart.chart for chart in listed} == OF_SWEEPS
     assert len({chart.family for chart in listed}) == 9
     assert len({chart.id for chart in listed}) == len(listed)
 

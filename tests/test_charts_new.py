@@ -13,7 +13,7 @@ from gallery import with_gallery
 import rooflines
 from rooflines import charts
 from rooflines.charts import kinds, registry
-from rooflines.charts.families import write_family
+from rooflines.charts.job import write_charts
 from rooflines.run.jobs import write_thresholds
 from rooflines.run.plan import plan
 from rooflines.site.site import site_files
@@ -99,9 +99,10 @@ def test_a_new_chart_is_one_new_file(tmp_path: Path) -> None:
     thresholds = tmp_path / "thresholds.parquet"
     planned = plan(rooflines.load_config({**CONFIG, "charts": []}))
     write_thresholds(planned.thresholds_spec, thresholds, tmp_path / "thresholds.csv")
-    family = tmp_path / "charts" / "peaks"
-    write_family(json.dumps({"charts": [spec.plain()]}), tmp_path, family)
-    files = site_files([family], thresholds)
+    family = {"formats": ["png"], "charts": [spec.plain()], "digests": ["peaks"]}
+    drawn = json.dumps({"families": {"peaks": family}})
+    write_charts(drawn, tmp_path, tmp_path / "charts", tmp_path / "drawn")
+    files = site_files([tmp_path / "charts" / "peaks"], thresholds)
     listed = next(text.decode() for name, text in files if name == "assets/charts-data.js")
     assert '"heading":"Peaks of chips","title":"Peaks differ"' in listed
     assert '"caption":"A point for each chip."' in listed

@@ -130,6 +130,29 @@ def test_the_check_sees_a_map_of_another_split(field: str, right: str, wrong: st
     assert false(replace(case, **{field: text.replace(right, wrong)}))
 
 
+@pytest.mark.parametrize(
+    ("config", "chart", "right", "wrong"),
+    [
+        ("timings", "measured-roofline", "63.6 %", "63.7 %"),
+        ("timings", "measured-ratio", "1.57 ×", "1.56 ×"),
+        ("timings", "measured-errors", "worst cell 20.7 %", "worst cell 20.6 %"),
+        ("calibrations", "critical-estimate", "is 1.52", "is 1.51"),
+        ("calibrations", "critical-estimate", "1 of 3", "2 of 3"),
+    ],
+)
+def test_the_check_sees_wrong_numbers_of_timings(
+    config: str, chart: str, right: str, wrong: str
+) -> None:
+    """Of bf16 on one chip, and of every chip with a calibration."""
+    case = next(
+        case
+        for case in drawn_cases(config)
+        if case.chart.chart == chart and case.choice["dtypes"] == "bf16" and right in case.title
+    )
+    assert not false(case)
+    assert false(replace(case, title=case.title.replace(right, wrong)))
+
+
 def bands(spec: dict[str, Any]) -> pl.DataFrame:
     """The dots of a roofline with the band that each lies in, `region`."""
     rows = [

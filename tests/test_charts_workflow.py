@@ -11,6 +11,8 @@ import yaml
 from conftest import Once, Snakemake
 from damage import unfinished
 
+from rooflines.results.records import OWN as SNAKEMAKES
+
 MATMUL: dict[str, Any] = {
     "operation": "matmul",
     "grid": {"B": [1, 8, 64, 512], "D": [4096], "F": [4096]},
@@ -54,12 +56,17 @@ class Runs:
         return {name for name, made in self._made().items() if before[name] != made}
 
     def _made(self) -> dict[str, int]:
-        """The time of each output; of a folder, that of its newest file."""
+        """The time of each output; of a folder, that of its newest file, lists of charts aside."""
         times = {}
         for name in OUTPUTS:
             path = self.path / "results" / name
+            files = (f for f in [path, *path.rglob("*")] if f.is_file())
             times[name] = max(
-                (file.stat().st_mtime_ns for file in [path, *path.rglob("*")] if file.is_file()),
+                (
+                    file.stat().st_mtime_ns
+                    for file in files
+                    if file.name not in (SNAKEMAKES, "index.json")
+                ),
                 default=0,
             )
         return times

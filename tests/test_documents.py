@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import inspect
 import json
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import jsonschema
 import pytest
 from documents import PICTURES, README, SCHEMA, config_schema
 from gallery import charts_of, digests, with_gallery
+from vega import VEGA, vega_script
 
 from rooflines import charts
 from rooflines.basics.yaml_file import read_yaml
@@ -26,8 +28,9 @@ CHART_FUNCTIONS = {
     name
     for name in charts.__all__
     if inspect.signature(getattr(charts, name)).return_annotation == "alt.LayerChart"
+    and not name.startswith("measured_")
 }
-"""Functions that draw a chart of a frame."""
+"""Functions that draw a chart of a frame; the default config has no timings to draw."""
 
 MOST_BYTES = 500_000
 """Size of all pictures in the repository [byte]."""
@@ -55,6 +58,11 @@ def test_the_pictures_are_those_of_the_snippet(default_results: Path) -> None:
     assert {path.stem for path in PICTURES.glob("*.png")} == {*specs, "hero-light", "hero-dark"}
     assert sum(path.stat().st_size for path in PICTURES.iterdir()) < MOST_BYTES
     assert with_gallery(readme) == readme
+
+
+def test_the_script_of_the_site_is_that_of_the_installed_vega() -> None:
+    """It is kept in the package, since making it takes longer than the rest of the site."""
+    assert gzip.decompress(VEGA.read_bytes()) == gzip.decompress(vega_script())
 
 
 def test_the_default_config_is_valid_by_the_schema(

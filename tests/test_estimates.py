@@ -10,6 +10,9 @@ import yaml
 
 import rooflines
 from rooflines.calibration.entries import shipped_calibrations
+from rooflines.cli.main import run
+from rooflines.serving.recipes import model_recipe, model_sweep_of
+from rooflines.serving.rows import step_rows
 from rooflines.sweep.recipes import recipe_of, sweep_of
 
 if TYPE_CHECKING:
@@ -132,3 +135,60 @@ def test_unknown_software_and_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(rooflines.RooflinesError, match=r"none\.yaml") as caught:
         rooflines.load_config(config(calibration="mine", calibrations=[missing]))
     assert len(caught.value.errors) == 1
+
+
+STEPS: dict[str, Any] = {
+    "models": ["llama-3.1-8b"],
+    "grid": {"B": 8, "S": 100},
+    "dtypes": ["bf16"],
+    "chips": CHIPS,
+    "calibration": ["mine", "trtllm"],
+}
+
+
+def test_a_job_of_a_model_depends_on_the_numbers_that_it_uses(file: str) -> None:
+    """A recipe has the fits of its chips, software and dtypes, and gives the same table."""
+    form = {"model-sweeps": {"steps": STEPS}, "calibrations": [file], "charts": []}
+    sweep = rooflines.load_config(form).model_sweep("steps")
+    recipe = model_recipe(sweep, sweep.models, ["h100-sxm"])
+    fits = recipe["calibrations"]["calibrations"]
+    own = {"h100-sxm/mine": ["bf16"], "h100-sxm/trtllm": ["bf16"]}
+    assert {key: list(entries) for key, entries in fits.items()} == own
+    again = model_sweep_of(recipe)
+    rows, expected = step_rows(again).collect(), step_rows(sweep).collect()
+    assert (
+        rows["t_estimate_s"].to_list() == expected.filter(chip="h100-sxm")["t_estimate_s"].to_list()
+    )
+    assert rows["t_estimate_s"][0] > 5 * 32  # seven kernels a layer with an overhead of a second
+
+
+def test_software_of_a_model_sweep_is_known() -> None:
+    """One message with the place and the close name."""
+    steps = {**STEPS, "calibration": "trtlm"}
+    with pytest.raises(
+        rooflines.RooflinesError, match=r"'trtlm'(.|\n)*close to it: trtllm"
+    ) as caught:
+        rooflines.load_config({"model-sweeps": {"steps": steps}, "charts": []})
+    assert [each.where for each in caught.value.errors] == ["model-sweeps.steps.calibration"]
+
+
+def test_a_missing_file_does_not_make_the_software_of_a_model_sweep_unknown(tmp_path: Path) -> None:
+    """The mistake is that of the file."""
+    missing = [str(tmp_path / "none.yaml")]
+    with pytest.raises(rooflines.RooflinesError, match=r"none\.yaml") as caught:
+        rooflines.load_config({"model-sweeps": {"steps": STEPS}, "calibrations": missing})
+    assert len(caught.value.errors) == 1
+
+
+@pytest.mark.parametrize("question", ["128x8192x8192", "llama-3.1-8b B=8 S=100"])
+def test_explain_knows_the_calibrations_of_a_config(
+    question: str, file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Software of the config's file can be named; without the config it is unknown."""
+    own = tmp_path / "my.yaml"
+    own.write_text(yaml.safe_dump(config(calibrations=[file])))
+    words = ["explain", "h100-sxm", *question.split(), "bf16", "--calibration", "mine"]
+    assert run([*words, "--config", str(own)]) == 0
+    assert "calibrated to mine" in capsys.readouterr().out
+    assert run(words) == 2
+    assert "calibration is 'mine', which is no software of a calibration" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from hf_configs import config_of
 
 import rooflines
 from rooflines import models
+from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.cli.main import run
 from rooflines.critical.rates import LATENCY, OTHER, factor_of
@@ -91,7 +92,8 @@ def sweep_of(chip: str, model: str, **keys: Any) -> ModelSweep:  # noqa: ANN401,
     form = {"models": [model], "chips": [chip], "thresholds": ["B", "S", "chips"], **keys}
     config = ModelSweepConfig.model_validate(form)
     own = rooflines.load_config(FOLDER / "own.yaml").chips
-    return checked_model_sweep("explain", config, models_of([model]), own, dtype_entries())
+    catalogues = own, dtype_entries(), shipped_calibrations()
+    return checked_model_sweep("explain", config, models_of([model]), *catalogues)
 
 
 QUESTIONS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
@@ -409,3 +411,28 @@ def test_the_json_is_the_whole_answer(capsys: pytest.CaptureFixture[str]) -> Non
     assert json.loads(said(capsys, *shlex.split(EXAMPLE), "--json")) == answer.to_dict()
     assert str(answer) == said(capsys, *shlex.split(EXAMPLE)).rstrip()
     assert as_text(answer.sheet, ascii_only=True).isascii()
+
+
+def test_an_estimate_of_a_model_names_its_software() -> None:
+    """It is that of the table; refused where the software has no calibration of a compute dtype."""
+    asked: dict[str, Any] = {"B": 64, "S": 8192, "split": "tp=8"}
+    softwares = ["sglang", "trtllm", "nccl"]
+    answer = rooflines.explain_model("h100-sxm", "llama-3.1-70b", calibration=softwares, **asked)
+    grid = {"B": 64, "S": 8192}
+    sweep = sweep_of(
+        "h100-sxm",
+        "llama-3.1-70b",
+        dtypes=["bf16"],
+        splits=[{"tp": 8}],
+        grid=grid,
+        calibration=softwares,
+    )
+    (row,) = step_rows(sweep).collect().to_dicts()
+    assert answer.row["t_estimate_s"] == row["t_estimate_s"] > row["t_ops_s"]
+    assert answer.softwares == ["trtllm"]
+    assert "calibrated to trtllm" in str(answer)
+    unfitted: dict[str, Any] = {"B": 1, "S": 1, "dtypes": "int8", "calibration": "trtllm"}
+    with pytest.raises(rooflines.RooflinesError, match="without a calibration of tpu-v5e in int8"):
+        rooflines.explain_model("tpu-v5e", "llama-3.1-8b", **unfitted)
+    with pytest.raises(rooflines.RooflinesError, match=r"'trtlm'(.|\n)*close to it: trtllm"):
+        rooflines.explain_model("h100-sxm", "llama-3.1-8b", calibration="trtlm", **asked)

@@ -156,7 +156,7 @@ def test_the_order_of_timings_is_kept() -> None:
 
 def test_an_estimate_is_that_of_the_form() -> None:
     """The shipped numbers of an H100 with TensorRT-LLM, in the form written out."""
-    fitted = shipped().calibrations["h100-sxm/trtllm"]["bf16"]
+    fitted = shipped().fits.calibrations["h100-sxm/trtllm"]["bf16"]
     numbers = {name: float(number) for name, number in vars(fitted.numbers).items()}
     sizes = [(2, 1024, 8192), (100, 4096, 4096), (3000, 8192, 8192), (16384, 16384, 16384)]
     times = [seconds_by_form(numbers, *each) for each in sizes]
@@ -273,7 +273,7 @@ def test_a_collective_has_its_bound(name: str, shards: int, share: float) -> Non
 
 def test_the_estimate_of_a_collective() -> None:
     """The shipped numbers of a GB200: the faster of two protocols, plus the steps of a ring."""
-    numbers = shipped().collectives["gb200/nccl"]["all-gather"]
+    numbers = shipped().fits.collectives["gb200/nccl"]["all-gather"]
     network = shipped().chips["gb200"].networks["nvlink"]
     for size in (2**12, 2**28):
         row = collective("all-gather", 4, size, 9e-5, "gb200").frame.row(0, named=True)

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 from served import DATA, compared, served_csv
+from served_estimates import Steps, fitted, judged, steps_of
 from served_page import SERVED, explained, served_page
+
+import rooflines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,6 +86,51 @@ def test_parts_of_the_time_sum_up_to_it(tmp_path: Path) -> None:
     for row in frame.iter_rows(named=True):
         assert math.fsum(row[name] for name in parts) == pytest.approx(row["tpot_s"])
     assert [reason.split(":")[0] for reason in frame["reason"]] == ["fixed", "fixed", "rest"]
+
+
+# ---------------------------------------------------------------- estimates
+
+NUMBERS = {"math": 0.4, "memory": 0.6, "network": 0.3, "overhead_s": 2e-5}
+
+
+def test_the_estimate_of_a_run_is_that_of_explain(tmp_path: Path) -> None:
+    """Nominal lengths, the format of the run, caches in fp8; B by Little's law, to the nearest."""
+    steps = steps_of(made_up(tmp_path, llama(2, 24, 0.5 * 1024 * 0.02, 0.02)))
+    (run,) = steps.runs.to_dicts()
+    assert (run["B"], run["S"], run["tp"], run["dp"], run["ep"]) == (16, 1024 + 512, 2, 1, 1)
+    formats = {"weights": "fp8", "cache": "fp8", "activations": "bf16", "compute": "fp8"}
+    row = rooflines.explain_model(
+        "h200-sxm",
+        "llama-3.1-70b",
+        B=16,
+        S=1536,
+        dtypes={**formats, "attention": "bf16"},
+        split="tp=2",
+        calibration=["trtllm", "nccl"],
+    ).row
+    assert run["t_estimate_s"] == row["t_estimate_s"]
+    assert run["t_lower_s"] == row["t_lower_s"]
+    sums = steps.kernels.select(pl.col("math", "memory", "network") * pl.col("count")).sum()
+    moved = row["t_memory_s"] + row["t_activation_s"]
+    assert sums.row(0) == pytest.approx((row["t_math_s"], moved, row["t_network_s"]))
+
+
+def test_a_fit_recovers_the_numbers_of_made_up_runs(tmp_path: Path) -> None:
+    """Of the configurations that it sees; the others then have no error."""
+    sizes = [(tp, clients) for tp in (1, 2, 4, 8) for clients in (1, 4, 16, 64, 256, 1024)]
+    runs = made_up(tmp_path, *(llama(tp, clients, 1e-9, 1.0) for tp, clients in sizes))
+    steps = steps_of(runs)
+    pieces = (pl.col(name) / NUMBERS[name] for name in ("math", "memory", "network"))
+    seconds = pl.max_horizontal(*pieces) + NUMBERS["overhead_s"]
+    sums = steps.kernels.group_by("run").agg(tpot_s=(pl.col("count") * seconds).sum())
+    known = Steps(steps.runs.drop("tpot_s").join(sums, on="run"), steps.kernels)
+    halves = known.runs.select("tp", "judged").unique()
+    assert len(halves) == known.runs["tp"].n_unique() == 2 * halves["judged"].sum()
+    numbers, _ = fitted(known)
+    assert numbers["memory"] == pytest.approx(NUMBERS["memory"], rel=0.01)
+    assert numbers["overhead_s"] == pytest.approx(NUMBERS["overhead_s"], rel=0.05)
+    found = judged(known, numbers)
+    assert found["t_fitted_s"].to_list() == pytest.approx(found["tpot_s"].to_list(), rel=0.02)
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from rooflines.model.columns import Column
 
 ULPS = 1e-12
+CONFIGS = random_serving.configs() | random_serving.calibrated(random_serving.configs())
+"""With the calibrations of chips, and of software."""
+
 NAMING = ("model", "phase", "chip", "memory", "network", "dtypes", "split")
 """Keys that name a case."""
 
@@ -40,7 +43,7 @@ SUMMED = (
 
 
 @check(150)
-@given(config=random_serving.configs())
+@given(config=CONFIGS)
 def test_every_row_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) -> None:
     """Keys, order, bound, fits and largest batch are equal, amounts and times to 1e-12."""
     truth = [row for row in expected_rows(config) if row.values is not None]
@@ -53,7 +56,7 @@ def test_every_row_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) ->
 
 
 @check(100)
-@given(config=random_serving.configs())
+@given(config=CONFIGS)
 def test_every_kernel_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) -> None:
     """Every kernel of every row is there, with its amounts, times and bound."""
     (sweep,) = config["model-sweeps"].values()
@@ -61,7 +64,7 @@ def test_every_kernel_of_a_random_sweep_is_the_exact_one(config: dict[str, Any])
     keys = [*keys_of(table), "group"]
     truth = {
         tuple(row[key] for key in keys): row
-        for row in serving_oracle.layer_rows(sweep, {}, config["chips"], BITS)
+        for row in serving_oracle.layer_rows(sweep, {}, config["chips"], BITS, config.get("fits"))
     }
     found = {tuple(row[key] for key in keys): row for row in table.iter_rows(named=True)}
     assert len(found) == table.height
@@ -98,7 +101,7 @@ def test_rows_without_a_place_are_skipped_with_a_reason(config: dict[str, Any]) 
 
 
 @check(50)
-@given(config=random_serving.configs(), data=st.data())
+@given(config=CONFIGS, data=st.data())
 def test_slices_in_order_are_the_whole(config: dict[str, Any], data: st.DataObject) -> None:
     """Of steps, of their kernels, and of both as they are written."""
     sweep = sweep_of(config)
@@ -126,7 +129,7 @@ def assert_same(found: pl.DataFrame, expected: pl.DataFrame) -> None:
 
 
 @check(100)
-@given(config=random_serving.configs())
+@given(config=CONFIGS)
 def test_laws_of_random_rows(config: dict[str, Any]) -> None:
     """Lower <= ops <= upper; finite; null only where the column says so; shares up to 1."""
     sweep = sweep_of(config)
@@ -152,7 +155,7 @@ def check_values(table: pl.DataFrame, columns: Iterable[Column]) -> None:
 
 
 @check(100)
-@given(config=random_serving.configs())
+@given(config=CONFIGS)
 def test_a_row_is_the_sum_of_its_kernels(config: dict[str, Any]) -> None:
     """Of each, as many as the model has layers of it."""
     sweep = sweep_of(config)

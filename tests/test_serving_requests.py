@@ -15,6 +15,7 @@ from serving_values import bound_of, times
 from test_serving_worked import ALL_CHIPS, FORMATS, MODELS, ON_H100, OWN, TINY
 
 from rooflines import RooflinesError
+from rooflines.calibration.entries import Calibrations
 from rooflines.serving.critical import step_thresholds
 from rooflines.serving.rows import step_rows, whole_step_rows
 
@@ -39,9 +40,10 @@ MEANS = (
 )
 
 
-def rows_of(sweep: Values, chips: Values) -> list[Values]:
+def rows_of(sweep: Values, chips: Values, fits: Values | None = None) -> list[Values]:
     """The rows of a sweep."""
-    return step_rows(model_sweep(sweep, chips)).collect().to_dicts()
+    given = None if fits is None else Calibrations.model_validate(fits)
+    return step_rows(model_sweep(sweep, chips, given)).collect().to_dicts()
 
 
 def close(value: float, exact: object) -> bool:
@@ -112,14 +114,16 @@ def test_requests_set_phases_and_tokens(mistake: str) -> None:
         model_sweep({**LLAMA, **more}, OWN)
 
 
-def check_rows(sweep: Values, models: Values, chips: Values, formats: Values) -> None:
+def check_rows(
+    sweep: Values, models: Values, chips: Values, formats: Values, fits: Values | None = None
+) -> None:
     """Compare every row with the oracle's."""
     cases = {
         tuple(keys.values()): case
-        for keys, case, _ in serving_oracle.cases(sweep, models, chips, formats)
+        for keys, case, _ in serving_oracle.cases(sweep, models, chips, formats, fits)
     }
     own = {name: chips[name] for name in sweep["chips"]}
-    rows = rows_of(sweep, own if chips is not ALL_CHIPS else OWN)
+    rows = rows_of(sweep, own if chips is not ALL_CHIPS else OWN, fits)
     wanted = {
         tuple(row.keys[name] for name in KEYS): row.values
         for row in serving_oracle.request_rows(sweep, models, chips, formats)
@@ -147,6 +151,10 @@ def check_rows(sweep: Values, models: Values, chips: Values, formats: Values) ->
             assert (row[name] is None) if mean is None else close(row[name], mean), name
 
 
+REQUEST_CONFIGS = random_serving.request_configs()
+REQUEST_CONFIGS |= random_serving.calibrated(random_serving.request_configs())
+"""With the calibrations of chips, and of software."""
+
 KEYS = (
     *("model", "chip", "memory", "network", "dtypes", "split", "chips", "tp", "dp", "ep"),
     *("B", "input", "output"),
@@ -164,9 +172,9 @@ def test_requests_to_a_tiny_model(split: Values) -> None:
 
 
 @check(60)
-@given(config=random_serving.request_configs())
+@given(config=REQUEST_CONFIGS)
 def test_random_requests(config: Values) -> None:
     """Every value of every row is the oracle's."""
     sweep = config["model-sweeps"]["random"]
     sweep["grid"]["B"] = sorted({8, *sweep["grid"]["B"]})
-    check_rows(sweep, {}, config["chips"], BITS)
+    check_rows(sweep, {}, config["chips"], BITS, config.get("fits"))

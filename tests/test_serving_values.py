@@ -16,6 +16,7 @@ from serving_tables import sweep_of
 from test_serving_worked import DEEPSEEK, FP8, INT8, LLAMA, MXFP4, ON_H100, ON_V5E, OWN
 
 import rooflines
+from rooflines.calibration.entries import shipped_calibrations
 from rooflines.serving.layers import kernel_rows
 from rooflines.serving.rows import step_rows
 
@@ -187,6 +188,58 @@ CHIPS = {
 }
 EFFICIENCY = {"math": 0.9, "memory": 0.85, "network": 0.75}
 SPLITS = [("hops", 2), ("hops", 8), ("torus", 4), ("torus", 16), ("torus", "4x4")]
+
+
+@pytest.mark.parametrize(("chip", "dtype"), [("h100-sxm", "fp8"), ("b200", "bf16")])
+@pytest.mark.parametrize("tp", [1, 8])
+@pytest.mark.parametrize("group", SHAPES)
+def test_estimates_of_matrices_are_those_of_matmuls(
+    group: str, chip: str, dtype: str, tp: int
+) -> None:
+    """By the numbers of TensorRT-LLM and NCCL: the same time, band and bound for every batch."""
+    named = {"chips": [chip], "calibration": ["trtllm", "nccl"], "dtypes": [dtype]}
+    batches = [1, 48, 100, 129, 5000]
+    steps = {**LLAMA, **named, "splits": [{"tp": tp}], "grid": {"B": batches, "S": 100}}
+    scheme = SHARDINGS[group] if tp > 1 else "none"
+    matmuls: dict[str, Any] = {
+        "operation": "matmul",
+        **named,
+        "dtypes": [dict.fromkeys(("x", "w", "out", "compute"), dtype)],
+        "sharding": scheme,
+        "shards": [tp],
+        "grid": {"B": batches, **SHAPES[group]},
+    }
+    config = rooflines.load_config(
+        {"sweeps": {"one": matmuls}, "model-sweeps": {"steps": steps}, "charts": []}
+    )
+    found = rooflines.model_layers(config, "steps").filter(pl.col("group") == group).collect()
+    expected = rooflines.rows(config, "one").collect()
+    assert found["B"].to_list() == expected["B"].to_list() == batches
+    assert found["estimate_bound"].to_list() == expected["estimate_bound"].to_list()
+    for name in ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s"):
+        assert found[name].to_list() == pytest.approx(expected[name].to_list(), rel=1e-12), name
+
+
+def test_kernels_that_are_no_matmuls_have_the_shares_and_the_overhead_of_the_fit() -> None:
+    """Attention of one sequence: its cache at the share of the bandwidth; no band."""
+    steps = {**LLAMA, "chips": ["h100-sxm"], "calibration": "trtllm", "dtypes": ["bf16"]}
+    config = {"model-sweeps": {"one": {**steps, "grid": {"B": 1, "S": 8192}}}, "chips": {}}
+    layers = kernel_rows(sweep_of(config)).filter(pl.col("group") == "attention")
+    row = layers.collect().row(0, named=True)
+    fit = shipped_calibrations().calibrations["h100-sxm/trtllm"]["bf16"]
+    moved = row["cache_bytes"] + row["activation_bytes"]
+    assert row["t_estimate_s"] == pytest.approx(fit.overhead_s + moved / 3.35e12 / fit.memory)
+    assert row["estimate_bound"] == "memory"
+    assert row["t_estimate_p10_s"] is None
+
+
+def test_shipped_calibrations_beat_no_bound() -> None:
+    """Every estimate of a step of the default config takes as long as its kernels at least."""
+    sweep = rooflines.load_config().model_sweep("serving")
+    estimated = step_rows(sweep).filter(pl.col("t_estimate_s").is_not_null())
+    rows = estimated.select("chip", "t_ops_s", "t_estimate_s").collect()
+    assert rows["chip"].unique().sort().to_list() == ["b200", "h100-sxm", "h200-sxm"]
+    assert (rows["t_ops_s"] <= rows["t_estimate_s"]).all()
 
 
 @pytest.mark.parametrize("weights", ["bf16", "int8"])

@@ -130,3 +130,21 @@ def test_a_slice_is_at_most_three_products() -> None:
             ] == [*range(start, stop)]
             assert len(pieces) <= 3
             assert all(first < last and low < high for first, last, low, high in pieces)
+
+
+def test_a_quotient_of_a_column_and_a_constant_is_rounded_once() -> None:
+    """A column times the reciprocal of a constant, as polars divides them, is rounded twice."""
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": {"from": 1, "to": 500, "step": 1}, "D": 7, "F": 11},
+        "dtypes": "bf16",
+        "chips": "h100-sxm",
+        "efficiency": {"math": 0.7},
+    }
+    config = rooflines.load_config({"sweeps": {"one-rate": sweep}, "charts": []})
+    rows = rooflines.rows(config, "one-rate").collect().to_dicts()
+    assert len(rows) == 500
+    for row in rows:
+        assert row["t_memory_s"] == row["memory_bytes"] / 3.35e12
+        assert row["memory_intensity"] == row["flops"] / row["memory_bytes"]
+        assert row["utilization"] == row["flops"] / 989e12 / row["t_lower_s"]

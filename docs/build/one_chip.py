@@ -1,9 +1,10 @@
-"""Steps of whole models as one chip runs them alone; a share of that is a bound for every split."""
+"""Sweeps of one model on one kind of chip, and the bound of a step for every split."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.models.resolve import models_of
 from rooflines.serving.sweep import checked_model_sweep
@@ -14,8 +15,29 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from rooflines.serving.case import Case
+    from rooflines.serving.sweep import ModelSweep
 
-__all__ = ["case_on", "least_seconds"]
+__all__ = ["case_on", "least_seconds", "sweep_on"]
+
+
+def sweep_on(
+    model: str | Mapping[str, object],
+    chip: str,
+    dtypes: str | Mapping[str, str],
+    **more: object,
+) -> ModelSweep:
+    """The sweep of a model on a chip of the catalogue; a step of one sequence of one token.
+
+    Args:
+        model: An id, or `{name: , layers: , ...}` as in a config.
+        chip: An id.
+        dtypes: As in a config.
+        more: Other keys of a sweep of models, or these.
+    """
+    form = {"models": [model], "chips": [chip], "dtypes": [dtypes], "grid": {"B": 1, "S": 1}}
+    config = ModelSweepConfig.model_validate({**form, **more})
+    catalogues = chip_entries(), dtype_entries(), shipped_calibrations()
+    return checked_model_sweep("one", config, models_of(config.models), *catalogues)
 
 
 def case_on(
@@ -24,20 +46,8 @@ def case_on(
     dtypes: str | Mapping[str, str],
     **more: object,
 ) -> Case:
-    """A model on a chip of the catalogue, unsplit unless `splits` says otherwise.
-
-    Args:
-        model: An id, or `{name: , layers: , ...}` as in a config.
-        chip: An id.
-        dtypes: As in a config.
-        more: Other keys of a sweep of models.
-    """
-    form = {"models": [model], "chips": [chip], "dtypes": [dtypes], "grid": {"B": 1, "S": 1}}
-    config = ModelSweepConfig.model_validate({**form, **more})
-    sweep = checked_model_sweep(
-        "one", config, models_of(config.models), chip_entries(), dtype_entries()
-    )
-    return sweep.blocks[0].cases[0]
+    """The case of `sweep_on`, unsplit unless `splits` says otherwise."""
+    return sweep_on(model, chip, dtypes, **more).blocks[0].cases[0]
 
 
 def least_seconds(case: Case, batch: int, context: int, chips: int = 1) -> Fraction:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 from markdown_tables import table
 from served import DATA, FORMATS, RECORDED_CHIPS, SAME_RUN, SHORTEST
+from served_estimates_page import estimates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ PER_KERNEL = pl.col("rest_s") / pl.col("kernels")
 HEAD = f"""\
 # Served: measurements against the bound
 
-Public measurements of serving, each compared with the least time of a step.
+Public measurements of serving, each compared with the least time of a step, and with estimates.
 
 `python docs/build` writes this page if the environment variable `{DATA}` names a
 folder with `models/served.csv`. `tests/test_served.py` then checks every run of the file.
@@ -241,6 +242,8 @@ def served_page(frame: pl.DataFrame) -> str:
             runs(closest),
             "\nThe run farthest from it, of each model and engine:\n",
             runs(farthest),
+            "\n## Estimates\n",
+            estimates(kept),
             "",
         ]
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import product
 from typing import TYPE_CHECKING
 
 from rooflines.calibration.collective_form import protocols, ring_steps
@@ -12,15 +13,28 @@ from rooflines.calibration.quantities import polynomials
 from rooflines.model.resources import MATH, RESOURCES, network_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from rooflines.calibration.collective_form import CollectiveNumbers
     from rooflines.calibration.form import Numbers
     from rooflines.calibration.quantities import Polynomial
     from rooflines.model.costs import Workload
+    from rooflines.model.network import Route
     from rooflines.model.target import Target
 
-__all__ = ["Estimate", "Fit", "Piece", "Sum", "estimate_of"]
+__all__ = [
+    "Estimate",
+    "Fit",
+    "Piece",
+    "Sum",
+    "collective_pieces",
+    "estimate_of",
+    "one_after_another",
+    "parts_of",
+]
+
+Pieces = list[tuple[Affine, ...]]
+"""Pieces of which the largest counts: of each the least of a few affine ones."""
 
 Band = tuple[float, float]
 """The p10 and p90 of measured over estimated time [1]."""
@@ -104,46 +118,101 @@ def estimate_of(fit: Fit, workload: Workload, target: Target) -> Estimate:
     names: Collection[str] = (MATH.name,) if tiled else ()
     if workload.tile:
         names = [resource.name for resource in RESOURCES[:2]]
-    found: list[Piece] = []
-    for piece in pieces(fit.numbers):
-        network = piece.bound == "network"
-        found.extend(
-            Piece(piece.bound, tuple(_sum(each, of, names) for each in least))
-            for least in (_network(fit, workload, target) if network else [(piece,)])
-        )
+    common_part, found = parts_of(fit.numbers, of, names, _network(fit, workload, target))
     return Estimate(
-        _sum(common(fit.numbers), of, names),
-        tuple(found),
+        common_part,
+        found,
         row if tiled else None,
         fit.numbers.tile * workload.share(row) if tiled else 1,
         fit.bands,
     )
 
 
-def _network(fit: Fit, workload: Workload, target: Target) -> list[tuple[Affine, ...]]:
-    """The pieces of the collectives: the least of each tuple counts.
+def parts_of(
+    numbers: Numbers,
+    of: Mapping[str, Polynomial],
+    counted: Collection[str],
+    network: Pieces,
+) -> tuple[Sum, tuple[Piece, ...]]:
+    """What is common to the pieces of a calibration, and the pieces, by the sizes.
 
-    Without fitted numbers it is the nominal time over the fitted share, and at least the typical
-    time of all hops.
+    Args:
+        numbers: Exact numbers.
+        of: The nominal quantities.
+        counted: Those that are counted in whole spans or tiles.
+        network: The pieces of the collectives.
     """
+    found: list[Piece] = []
+    for piece in pieces(numbers):
+        found.extend(
+            Piece(piece.bound, tuple(_sum(each, of, counted) for each in least))
+            for least in (network if piece.bound == "network" else [(piece,)])
+        )
+    return _sum(common(numbers), of, counted), tuple(found)
+
+
+def _network(fit: Fit, workload: Workload, target: Target) -> Pieces:
+    """The pieces of the collectives of a workload."""
     route, transfers = target.route, workload.sharding.transfers
-    if route is None or not transfers:
-        return []
-    if fit.collective:
-        waits = fit.collective.hop_s * ring_steps(route, transfers[0][1])
-        return [
-            tuple(
-                replace(each, constant_s=each.constant_s + waits)
-                for each in protocols(fit.collective)
-            )
-        ]
-    found: list[tuple[Affine, ...]] = [
-        (Affine("network", {"network": 1 / Fraction(fit.numbers.network)}),)
-    ]
     typical = network_rate(target, typical=True)
-    if typical and typical.latency_s:
-        found.append((Affine("network", {}, typical.latency_s),))
+    if route is None or typical is None:
+        return []
+    share = Fraction(fit.numbers.network)
+    return collective_pieces(route, transfers[0][1], typical.latency_s, share, fit.collective)
+
+
+def collective_pieces(
+    route: Route,
+    collective: str,
+    typical_s: Fraction,
+    share: Fraction,
+    fitted: CollectiveNumbers | None,
+) -> Pieces:
+    """The pieces of a collective.
+
+    Without fitted numbers it is the nominal time over a share of the rate, and at least the typical
+    time of all hops.
+
+    Args:
+        route: The interconnects; one if there are fitted numbers.
+        collective: Its kind, a key of `network.PASSES`.
+        typical_s: The typical time of all hops [s].
+        share: The share of the network rate that is reached without fitted numbers [1].
+        fitted: The fitted numbers; None: it is not fitted.
+    """
+    if fitted:
+        waits = fitted.hop_s * ring_steps(route, collective)
+        return [
+            tuple(replace(each, constant_s=each.constant_s + waits) for each in protocols(fitted))
+        ]
+    found: Pieces = [(Affine("network", {"network": 1 / share}),)]
+    if typical_s:
+        found.append((Affine("network", {}, typical_s),))
     return found
+
+
+def one_after_another(collectives: Sequence[Pieces]) -> Pieces:
+    """The pieces of the sum of collectives: a sum of maxima of minima is one of these too.
+
+    Args:
+        collectives: The pieces of each; its nominal time is renamed, `network:0` and so on.
+    """
+    if not collectives:
+        return []
+    return [
+        tuple(_added(affines) for affines in product(*leasts)) for leasts in product(*collectives)
+    ]
+
+
+def _added(affines: Sequence[Affine]) -> Affine:
+    """The sum of a piece of every collective."""
+    per = {
+        f"{name}:{number}": factor
+        for number, affine in enumerate(affines)
+        for name, factor in affine.per.items()
+    }
+    constants = (Fraction(affine.constant_s) for affine in affines)
+    return Affine("network", per, sum(constants, Fraction(0)))
 
 
 def _sum(affine: Affine, of: Mapping[str, Polynomial], names: Collection[str]) -> Sum:

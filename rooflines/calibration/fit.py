@@ -95,7 +95,7 @@ def estimated(frame: pl.DataFrame, numbers: Numbers) -> pl.Series:
     return frame.select(times.alias("t_estimate_s")).to_series()
 
 
-def fit(frame: pl.DataFrame, prior: Numbers, form: Form = "pieces") -> Fit:
+def fit(frame: pl.DataFrame, prior: Numbers, form: Form = "pieces", *, extend: bool = True) -> Fit:
     """The numbers that fit timings best.
 
     Args:
@@ -103,12 +103,13 @@ def fit(frame: pl.DataFrame, prior: Numbers, form: Form = "pieces") -> Fit:
         prior: Where the fit starts; it pulls weakly.
         form: `max`, or `pieces`; with `MANY` timings this tries the extensions and tiles, and keeps
             what gains `LEAST_GAIN` at inner held-out sites.
+        extend: Whether to try them.
 
     Raises:
         RooflinesError: scipy is missing.
     """
     names, tile = PARAMETERS[form], 1
-    if form == "pieces" and frame.height >= MANY:
+    if extend and form == "pieces" and frame.height >= MANY:
         names, tile = _extended(frame, prior, names)
     found, held = _problem(frame, prior, tile).fit(names)
     decimals = {

@@ -84,8 +84,12 @@ class Numbers:
     @property
     def form(self) -> Form:
         """`max` if only shares and the overhead are set."""
-        plain = Numbers(self.math, self.memory, self.overhead_s, self.network)
-        return "max" if self == plain else "pieces"
+        return "max" if self == self.plain else "pieces"
+
+    @property
+    def plain(self) -> Numbers:
+        """The shares and the overhead alone."""
+        return Numbers(self.math, self.memory, self.overhead_s, self.network)
 
     @property
     def floats(self) -> Numbers:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
     from rooflines.timings.timings import Timings
 
-__all__ = ["ROW", "TILES", "joined", "math_column"]
+__all__ = ["ROW", "TILES", "joined", "math_column", "nominal_target"]
 
 MATMUL = OPERATIONS["matmul"]
 
@@ -71,13 +71,7 @@ def joined(timings: Timings, chip: str, entry: Chip, compute: str) -> tuple[pl.D
         one_of(compute, peaks, f"no dtype that {chip} has a peak for")
     chosen = medians(timings.where("compute", compute), (*STORED, "compute", *SIZES))
     chosen.enough()
-    target = Target(
-        peaks[compute].exact,
-        entry.memory[MAIN_MEMORY].exact,
-        None,
-        sharding("none", MATMUL),
-        {resource.name: Fraction(1) for resource in RESOURCES},
-    )
+    target = nominal_target(entry, compute)
     parts = [
         _nominal(part, _workload(part.row(0, named=True)), target)
         for part in chosen.frame.partition_by(STORED, maintain_order=True)
@@ -91,6 +85,17 @@ def joined(timings: Timings, chip: str, entry: Chip, compute: str) -> tuple[pl.D
         note = f"{counted(cached, 'timing')} left out: {reason}"
         chosen = replace(chosen, notes=(*chosen.notes, note))
     return frame, chosen
+
+
+def nominal_target(entry: Chip, compute: str) -> Target:
+    """One chip and its main memory, in a compute dtype that it has a peak for; no efficiencies."""
+    return Target(
+        entry.units[MATMUL.unit][compute].exact,
+        entry.memory[MAIN_MEMORY].exact,
+        None,
+        sharding("none", MATMUL),
+        {resource.name: Fraction(1) for resource in RESOURCES},
+    )
 
 
 def _workload(row: dict[str, str]) -> Workload:

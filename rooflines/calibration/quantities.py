@@ -22,6 +22,7 @@ __all__ = [
     "exact_quantities",
     "expressions",
     "polynomials",
+    "whole_rows",
     "whole_size",
     "whole_tiles",
 ]
@@ -65,10 +66,15 @@ def whole_tiles(size: int, tile: int) -> int:
     return -(-size // tile) * tile
 
 
+def whole_rows(size: pl.Expr, tile: int) -> pl.Expr:
+    """The same as an expression."""
+    return (size + (tile - 1)) // tile * tile
+
+
 def whole_size(dim: str, tile: int) -> pl.Expr:
     """The same as an expression of the column of a size, Float64."""
     size = pl.col(dim)
-    return ((size + (tile - 1)) // tile * tile if tile > 1 else size).cast(pl.Float64)
+    return (whole_rows(size, tile) if tile > 1 else size).cast(pl.Float64)
 
 
 def exact_quantities(

@@ -31,10 +31,24 @@ if TYPE_CHECKING:
     from rooflines.charts.kinds.chips import chips_on_one_roofline as chips_on_one_roofline
     from rooflines.charts.kinds.critical import critical as critical
     from rooflines.charts.kinds.critical import critical_frame as critical_frame
+    from rooflines.charts.kinds.critical_estimate import critical_estimate as critical_estimate
+    from rooflines.charts.kinds.critical_estimate import (
+        critical_estimate_frame as critical_estimate_frame,
+    )
     from rooflines.charts.kinds.critical_map import contour_frame as contour_frame
     from rooflines.charts.kinds.critical_map import critical_map as critical_map
     from rooflines.charts.kinds.layers import critical_of_layers as critical_of_layers
     from rooflines.charts.kinds.layers import layer_frame as layer_frame
+    from rooflines.charts.kinds.measured_errors import measured_errors as measured_errors
+    from rooflines.charts.kinds.measured_errors import (
+        measured_errors_frame as measured_errors_frame,
+    )
+    from rooflines.charts.kinds.measured_ratio import measured_ratio as measured_ratio
+    from rooflines.charts.kinds.measured_ratio import measured_ratio_frame as measured_ratio_frame
+    from rooflines.charts.kinds.measured_roofline import measured_roofline as measured_roofline
+    from rooflines.charts.kinds.measured_roofline import (
+        measured_roofline_frame as measured_roofline_frame,
+    )
     from rooflines.charts.kinds.pareto import pareto as pareto
     from rooflines.charts.kinds.pareto import pareto_frame as pareto_frame
     from rooflines.charts.kinds.per_unit import per_unit as per_unit
@@ -46,6 +60,7 @@ if TYPE_CHECKING:
     from rooflines.charts.kinds.time import time_frame as time_frame
     from rooflines.charts.kinds.time import where_the_time_goes as where_the_time_goes
     from rooflines.charts.kit.render import enable_theme as enable_theme
+    from rooflines.charts.kit.render import html as html
     from rooflines.charts.kit.render import pdf as pdf
     from rooflines.charts.kit.render import png as png
     from rooflines.charts.kit.render import spec_of as spec_of
@@ -57,7 +72,7 @@ if TYPE_CHECKING:
 HOMES = {
     "families": ("draw",),
     "frames": ("ridge_frame",),
-    "kit.render": ("enable_theme", "pdf", "png", "spec_of", "svg"),
+    "kit.render": ("enable_theme", "html", "pdf", "png", "spec_of", "svg"),
     "results": ("Results", "of_config", "on_disk"),
 }
 """Names of other modules than the charts' own, which are loaded when they are first used."""

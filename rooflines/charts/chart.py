@@ -7,23 +7,25 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Collection, Hashable
 
     import altair as alt
     import polars as pl
 
     from rooflines.catalogue.entries import Chip
+    from rooflines.charts.measured_results import MeasuredSelection
     from rooflines.charts.results import ModelSelection, Results, Selection
+    from rooflines.measured.sets import MeasuredSet
     from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["AnyChart", "Chart", "ModelChart", "Need", "Spec", "SweepType"]
+__all__ = ["AnyChart", "Chart", "MeasuredChart", "ModelChart", "Need", "Spec", "SweepType"]
 
-SweepType = TypeVar("SweepType", "Sweep", "ModelSweep")
+SweepType = TypeVar("SweepType", "Sweep", "ModelSweep", "MeasuredSet")
 
 
 class Need(NamedTuple, Generic[SweepType]):
-    """A condition that a sweep meets or not.
+    """A condition that a sweep, or a set of timings, meets or not.
 
     Attributes:
         what: The condition, as a message names it after "needs".
@@ -41,12 +43,14 @@ class Spec:
     """One chart to draw, with every choice made.
 
     Attributes:
-        chart, id, family: Which chart, the name of its files, and the job that draws it.
-        sweep, chips, dtypes: What it shows.
+        chart, id, family: Which chart, the name of its files, and their folder.
+        sweep: The sweep that it shows; "" for a chart of timings.
+        chips, dtypes: What it shows of the sweep or the timings.
         others: Further sweeps, which the reader can choose; they have some of the chips and dtypes.
         title: Replaces the finding.
         shape, model, sharding, up, sizes, shards: Choices that only some charts have.
         models: Whole models; `sizes` are then contexts.
+        measurements: The set of timings that it shows.
         shapes: Named shapes with their D and F, for the map.
         palette: The chips that have colours in any chart of the config, with their vendors: a chip
             has the same colour in all of them.
@@ -68,6 +72,7 @@ class Spec:
     sizes: tuple[int, ...] = ()
     shards: tuple[int, ...] = ()
     models: tuple[str, ...] = ()
+    measurements: str | None = None
     shapes: tuple[tuple[str, int, int], ...] = ()
     palette: tuple[tuple[str, str], ...] = ()
     auto: bool = False
@@ -79,11 +84,11 @@ class Spec:
 
 @dataclass(frozen=True, kw_only=True)
 class AnyChart(ABC, Generic[SweepType]):
-    """What all charts have, of operations and of whole models.
+    """What all charts have, of operations, of whole models and of timings.
 
     Attributes:
         name: What a config calls it.
-        family: The charts that one job draws; they share a folder.
+        family: The charts that share a folder.
         caption: What it shows, in a sentence or two below the picture.
         order: Its position among all charts, lowest first.
         heading: What the site calls the family; only its first chart has one.
@@ -125,6 +130,7 @@ class Chart(AnyChart["Sweep"]):
         frame: Its rows, from the selected chips and dtypes of a sweep.
         draw: The picture of that frame.
         compares: Whether a chip has the numbers that the chart compares; None if any chip has.
+        only: The chips of a sweep with the dtypes that the chart shows; None for all.
         preferred: Sort key of sweeps, best first, for `auto`; None keeps the config's order.
         merges: Sweeps with equal keys are one chart of `auto`, with a menu; None: none are.
         fills: The fields of `Spec` that get a value where the config gives none.
@@ -133,6 +139,7 @@ class Chart(AnyChart["Sweep"]):
     frame: Callable[[Selection, Spec], pl.DataFrame]
     draw: Callable[[pl.DataFrame, Selection, Spec], alt.LayerChart]
     compares: Callable[[Chip], bool] | None = None
+    only: Callable[[Sweep], Collection[tuple[str, str]]] | None = None
     preferred: Callable[[Sweep], tuple[int, ...]] | None = None
     merges: Callable[[Sweep], Hashable] | None = None
     fills: frozenset[str] = frozenset()
@@ -166,3 +173,21 @@ class ModelChart(AnyChart["ModelSweep"]):
         selection = results.of_models(spec.sweep, spec.chips, spec.dtypes)
         frame = self.frame(selection, spec)
         return frame, self.draw(frame, selection, spec)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredChart(AnyChart["MeasuredSet"]):
+    """A chart of a set of timings; its file defines it as `CHART`.
+
+    Attributes:
+        frame: Its rows, from the selected chips and dtypes of a set.
+        draw: The picture of that frame.
+    """
+
+    frame: Callable[[MeasuredSelection], pl.DataFrame]
+    draw: Callable[[pl.DataFrame, Spec], alt.LayerChart]
+
+    def of(self, results: Results, spec: Spec) -> tuple[pl.DataFrame, alt.LayerChart]:
+        """Its frame and its picture."""
+        frame = self.frame(results.of_measured(str(spec.measurements), spec.chips, spec.dtypes))
+        return frame, self.draw(frame, spec)

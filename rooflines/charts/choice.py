@@ -16,10 +16,11 @@ from rooflines.basics.errors import (
     quote,
 )
 from rooflines.basics.numbers import whole
-from rooflines.charts.chart import Chart, ModelChart, Spec
+from rooflines.charts.chart import Chart, MeasuredChart, ModelChart, Spec
+from rooflines.charts.measured_choice import fitting_measured, listed_of_measured
 from rooflines.charts.model_choice import fitting_models, listed_of_models
 from rooflines.charts.models import models_of
-from rooflines.charts.needs import absent, check_suits, chips_for, lacking
+from rooflines.charts.needs import absent, check_shown, check_suits, chips_for, lacking
 from rooflines.charts.offers import (
     TWO,
     check_asked,
@@ -34,6 +35,7 @@ from rooflines.settings.charts import ChartConfig
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
+    from rooflines.measured.sets import MeasuredSet
     from rooflines.serving.sweep import ModelSweep
     from rooflines.settings.shapes import Shape
     from rooflines.sweep.sweep import Sweep, Variant
@@ -51,6 +53,7 @@ def choose(
     charts: str | Sequence[ChartConfig | None],
     sweeps: Mapping[str, Sweep],
     model_sweeps: Mapping[str, ModelSweep],
+    measurements: Mapping[str, MeasuredSet],
     refused: Collection[str] = (),
 ) -> tuple[Spec, ...]:
     """The charts of a config.
@@ -59,7 +62,8 @@ def choose(
         charts: `auto`, or what the config lists, with None in place of a chart that was refused.
         sweeps: The config's sweeps of operations.
         model_sweeps: Its sweeps of whole models.
-        refused: Names of sweeps that were refused; charts of them are left out.
+        measurements: Its sets of timings.
+        refused: Names of sweeps and sets that were refused; charts of them are left out.
 
     Returns:
         The charts in order, each with an id of its own.
@@ -70,7 +74,11 @@ def choose(
     popular = _Popular(sweeps)
     every: dict[str, Sweep | ModelSweep] = {**sweeps, **model_sweeps}
     if isinstance(charts, str):
-        fitting = [*_fitting(sweeps, popular), *fitting_models(model_sweeps)]
+        fitting = [
+            *_fitting(sweeps, popular),
+            *fitting_models(model_sweeps),
+            *fitting_measured(measurements),
+        ]
         return _with_palette(fitting, every)
     specs: list[Spec] = []
     with Mistakes() as mistakes:
@@ -80,16 +88,18 @@ def choose(
                     continue
                 with part.at("chart"):
                     _check_name(config.chart)
-                if config.sweep in refused:
+                if {config.sweep, config.measurements} & {*refused}:
                     continue
                 with part.at("sweep"):
                     check_known(config.sweep, [*every, *refused], "no sweep of this config")
                 part.check()
-                spec = (
-                    listed_of_models(config, chart, model_sweeps)
-                    if isinstance(chart := all_charts()[config.chart], ModelChart)
-                    else _listed(config, chart, sweeps, popular)
-                )
+                chart = all_charts()[config.chart]
+                if isinstance(chart, MeasuredChart):
+                    spec = listed_of_measured(config, chart, measurements)
+                elif isinstance(chart, ModelChart):
+                    spec = listed_of_models(config, chart, _sweep_of(config, chart), model_sweeps)
+                else:
+                    spec = _listed(config, chart, sweeps, popular)
                 if spec.id in {other.id for other in specs}:
                     raise RooflinesError(
                         "id",
@@ -110,6 +120,16 @@ def _check_name(name: object) -> None:
             f"use one of {', '.join(names)}",
             close=close_to(name, names),
         )
+
+
+def _sweep_of(config: ChartConfig, chart: Chart | ModelChart) -> str:
+    """The sweep of a chart that needs one."""
+    if config.measurements is not None:
+        problem = f"is no choice of {chart.name}, a chart of a sweep"
+        raise RooflinesError("measurements", problem, "leave it out")
+    if config.sweep is None:
+        raise RooflinesError("", "lacks its sweep", "add sweep:")
+    return config.sweep
 
 
 def _with_palette(
@@ -150,14 +170,18 @@ class _Popular:
     def chips_of(self, chart: Chart, sweep: Sweep) -> tuple[str, ...]:
         """The chips of a sweep to show: if too few of them suit the chart, those that do."""
         chips = list(dict.fromkeys(chip_rows.chip for chip_rows in sweep.by_chip))
-        first = _most_common(chips, self.chips, chart.most_chips)
         able = chips_for(chart, sweep)
+        if chart.only is not None:
+            return _most_common(able, self.chips, chart.most_chips)
+        first = _most_common(chips, self.chips, chart.most_chips)
         enough = len(set(first) & set(able)) >= min(TWO, len(first))
         return first if enough else _most_common(able, self.chips, chart.most_chips)
 
     def dtypes_of(self, chart: Chart, sweep: Sweep, chips: Sequence[str]) -> tuple[str, ...]:
         """The dtype combinations to show, of those that the chips support."""
         supported = {variant.dtypes for variant in _variants(sweep, chips, None)}
+        if chart.only is not None:
+            supported &= {dtypes for chip, dtypes in chart.only(sweep) if chip in chips}
         names = [name for name in sweep.combinations if name in supported]
         return _most_common(names, self.dtypes, chart.most_dtypes)
 
@@ -207,14 +231,17 @@ def _listed(
     config: ChartConfig, chart: Chart, sweeps: Mapping[str, Sweep], popular: _Popular
 ) -> Spec:
     """A chart that the config lists, checked against its sweep."""
+    name = _sweep_of(config, chart)
     with placed("sweep"):
-        check_known(config.sweep, sweeps, f"no sweep of operations, which {chart.name} needs")
-    sweep = sweeps[config.sweep]
+        check_known(name, sweeps, f"no sweep of operations, which {chart.name} needs")
+    sweep = sweeps[name]
     check_suits(chart, sweep)
     variants = _check_choices(config, chart, sweep)
     if not variants:
         raise unsupported(config.chips or ["its chips"], config.dtypes or [])
-    return _spec(chart, sweep, sweeps, popular, config)
+    spec = _spec(chart, sweep, sweeps, popular, config)
+    check_shown(chart, sweep, spec.chips, spec.dtypes or config.dtypes or [])
+    return spec
 
 
 def _check_choices(config: ChartConfig, chart: Chart, sweep: Sweep) -> set[Variant]:

@@ -1,47 +1,40 @@
-"""What a job draws: the charts of one family as pictures, specification and data, and an index."""
+"""One chart of a run: its frame and specification, and its files."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from altair.utils import schemapi
-from pydantic import TypeAdapter
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.version import __version__
-from rooflines.charts.chart import Spec
 from rooflines.charts.kit.render import (
     dumps,
     encoded,
-    image,
-    pdf,
+    picture,
+    rastered,
     spec_of,
     svg,
     thumbnail,
-    write_bytes,
 )
 from rooflines.charts.registry import charts
-from rooflines.charts.results import on_disk, recipes_on_disk
-from rooflines.results.atomic import atomic_folder
-from rooflines.results.records import recorded, recording
+from rooflines.results.atomic import write_bytes
 from rooflines.results.tables import write_csv, write_parquet
+from rooflines.settings.charts import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     import altair as alt
     import polars as pl
 
+    from rooflines.charts.chart import Spec
     from rooflines.charts.results import Results
 
-__all__ = ["draw", "fitted", "unchecked", "write_family"]
-
-SPECS = TypeAdapter(tuple[Spec, ...])
-"""The charts of a family, as the plan hands them to a job."""
+__all__ = ["draw", "fitted", "unchecked", "write_chart"]
 
 
 def draw(results: Results, spec: Spec) -> tuple[pl.DataFrame, alt.LayerChart]:
@@ -76,68 +69,34 @@ def unchecked() -> AbstractContextManager[None]:
     return schemapi.debug_mode(arg=False)
 
 
-@recorded
-def write_family(spec: str, results: str | Path, folder: str | Path) -> None:
-    """Draw the charts of a family: pictures, specification and data of each, and `index.json`.
-
-    A chart of `auto` that holds more than a page can draw is left out; the job's log says so.
+def write_chart(
+    results: Results, chart: Spec, formats: Sequence[str], folder: Path
+) -> dict[str, Any]:
+    """Write a chart: its pictures, thumbnails, specification and data.
 
     Args:
-        spec: What it depends on, from the plan: JSON with the charts.
-        results: The folder that a run writes to.
+        results: Where numbers come from.
+        chart: Which chart.
+        formats: The formats of the pictures, some of `FORMATS`.
         folder: Where the files go.
+
+    Returns:
+        Its entry in the index of its family. A chart of `auto` that holds more than a page can draw
+        is left out: then the reason, as `left_out`.
 
     Raises:
         RooflinesError: A chart that the config lists would hold more than a page can draw.
     """
-    numbers, specs = on_disk(results), SPECS.validate_python(json.loads(spec)["charts"])
-    with recording(recipes=_recipes(specs, Path(results))), atomic_folder(folder) as aside:
-        index = []
-        for chart in specs:
-            try:
-                with unchecked():
-                    frame, specification = fitted(numbers, chart)
-            except RooflinesError as error:
-                if not chart.auto:
-                    raise
-                print(f"{error.where} {error.problem}: left out")
-            else:
-                index.append(_write_chart(chart, frame, specification, aside))
-        write_bytes(aside / "index.json", json.dumps(index, ensure_ascii=False, indent=1) + "\n")
-
-
-def _recipes(specs: Sequence[Spec], results: Path) -> list[Any]:
-    """The recipes of the sweeps that charts show, with the chips that are shown."""
-    shown: dict[str, set[str]] = {}
-    for spec in specs:
-        for sweep in (spec.sweep, *spec.others):
-            shown.setdefault(sweep, set()).update(spec.chips)
-    recipes = [recipe for sweep, recipe in recipes_on_disk(results).items() if sweep in shown]
-    return [
-        {
-            **recipe,
-            "chips": {
-                chip: recipe["chips"][chip]
-                for chip in recipe["chips"]
-                if chip in shown[recipe["sweep"]]
-            },
-        }
-        for recipe in recipes
-    ]
-
-
-def _write_chart(
-    chart: Spec, frame: pl.DataFrame, spec: Mapping[str, Any], folder: Path
-) -> dict[str, Any]:
-    """All files of one chart, and its entry in the index."""
+    try:
+        with unchecked():
+            frame, spec = fitted(results, chart)
+    except RooflinesError as error:
+        if not chart.auto:
+            raise
+        return {"left_out": f"{error.where} {error.problem}"}
     name = chart.id
     write_bytes(folder / f"{name}.json", dumps(spec))
-    for look in ("light", "dark"):
-        picture = image(spec, dark=look == "dark")
-        write_bytes(folder / f"{name}-{look}.png", encoded(picture))
-        write_bytes(folder / f"{name}-{look}-small.png", thumbnail(picture))
-    write_bytes(folder / f"{name}.svg", svg(spec))
-    write_bytes(folder / f"{name}.pdf", pdf(spec))
+    _write_pictures(name, spec, formats, folder)
     write_csv(frame, folder / f"{name}.csv")
     write_parquet(
         frame.lazy(), folder / f"{name}.parquet", {"version": __version__, "chart": chart.plain()}
@@ -150,6 +109,23 @@ def _write_chart(
         "rows": frame.height,
         **_said(spec),
     }
+
+
+def _write_pictures(
+    name: str, spec: Mapping[str, Any], formats: Sequence[str], folder: Path
+) -> None:
+    """The pictures of a chart; one drawing of each theme gives PNG, SVG and thumbnail."""
+    for look in ("light", "dark"):
+        drawn = svg(spec, "slide", dark=look == "dark")
+        pixels = rastered(drawn)
+        write_bytes(folder / f"{name}-{look}-small.png", thumbnail(pixels))
+        if "png" in formats:
+            write_bytes(folder / f"{name}-{look}.png", encoded(pixels))
+        if "svg" in formats and look == "light":
+            write_bytes(folder / f"{name}.svg", drawn)
+    for form in formats:
+        if form not in ("png", "svg"):
+            write_bytes(folder / f"{name}.{form}", picture(spec, form, FORMATS[form]))
 
 
 def _said(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def fitting_models(sweeps: Mapping[str, ModelSweep]) -> Iterator[Spec]:
 
 
 def listed_of_models(
-    config: ChartConfig, chart: ModelChart, sweeps: Mapping[str, ModelSweep]
+    config: ChartConfig, chart: ModelChart, name: str, sweeps: Mapping[str, ModelSweep]
 ) -> Spec:
     """A chart that the config lists, checked against its sweep.
 
@@ -44,8 +44,8 @@ def listed_of_models(
         RooflinesError: It asks for what its sweep does not have.
     """
     with placed("sweep"):
-        check_known(config.sweep, sweeps, f"no sweep of whole models, which {chart.name} needs")
-    sweep = sweeps[config.sweep]
+        check_known(name, sweeps, f"no sweep of whole models, which {chart.name} needs")
+    sweep = sweeps[name]
     check_suits(chart, sweep)
     check_asked_of_models(
         sweep,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.entries import MAIN_MEMORY
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from rooflines.catalogue.entries import Chip
     from rooflines.charts.chart import AnyChart, Chart
+    from rooflines.measured.sets import MeasuredSet
     from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
@@ -30,6 +31,7 @@ __all__ = [
     "BY_SHAPE",
     "KNOWN_CAPACITY",
     "LONG_LEAD",
+    "MATMULS",
     "NO_REQUESTS",
     "OTHER_DIMS",
     "OWN_LEAD",
@@ -39,6 +41,7 @@ __all__ = [
     "by_chips",
     "by_shards",
     "check_needs",
+    "check_shown",
     "check_suits",
     "chips_for",
     "has_bandwidth",
@@ -46,6 +49,12 @@ __all__ = [
     "need",
     "two_chips",
 ]
+
+
+FEW = 3
+"""Examples in a message [1]."""
+
+TableType = TypeVar("TableType", "Sweep", "ModelSweep")
 
 
 def has_bandwidth(entry: Chip) -> bool:
@@ -61,7 +70,11 @@ def _chips_with(sweep: Sweep, compares: Callable[[Chip], bool] | None) -> list[s
 
 def chips_for(chart: Chart, sweep: Sweep) -> list[str]:
     """The chips of a sweep that a chart can show."""
-    return _chips_with(sweep, chart.compares)
+    chips = _chips_with(sweep, chart.compares)
+    if chart.only is None:
+        return chips
+    shown = {chip for chip, _ in chart.only(sweep)}
+    return [chip for chip in chips if chip in shown]
 
 
 def _by_shape(sweep: Sweep) -> bool:
@@ -104,6 +117,9 @@ BY_SHAPE: Need[Sweep] = Need(
 NO_REQUESTS: Need[ModelSweep] = Need(
     "contexts S in its grid, not `requests`", lambda s: not s.config.requests
 )
+MATMULS: Need[MeasuredSet] = Need(
+    "timings of matmuls that the model has rows for", lambda one: bool(one.cases)
+)
 KNOWN_CAPACITY: Need[ModelSweep] = Need(
     "a chip with a known memory capacity", lambda s: bool(dtypes_by_chip(s))
 )
@@ -137,13 +153,13 @@ def lacking(chart: AnyChart[SweepType], sweep: SweepType, *, auto: bool = False)
     return next((need.what for need in unmet), None)
 
 
-def absent(chart: AnyChart[SweepType], sweep: SweepType) -> list[str]:
-    """The columns that a chart reads and the sweep does not store."""
+def absent(chart: AnyChart[TableType], sweep: TableType) -> list[str]:
+    """The columns that a chart reads and the sweep neither stores nor derives from core columns."""
     stored = sweep.config.columns
-    return [] if stored == "all" else [name for name in chart.reads if name not in stored]
+    return [name for name in chart.reads if isinstance(stored, list) and name not in stored]
 
 
-def check_suits(chart: AnyChart[SweepType], sweep: SweepType) -> None:
+def check_suits(chart: AnyChart[TableType], sweep: TableType) -> None:
     """Refuse a chart of a config whose sweep lacks what it needs, or does not store what it reads.
 
     Raises:
@@ -179,6 +195,25 @@ def check_needs(chart: AnyChart[SweepType], sweep: SweepType, key: str = "sweeps
             f"{key}.{sweep.name}",
             f"has no chart {chart.name}, which needs {what}",
             "choose another sweep or chart",
+        )
+
+
+def check_shown(chart: Chart, sweep: Sweep, chips: Sequence[str], dtypes: Sequence[str]) -> None:
+    """Refuse chips and dtypes of a sweep of which a chart shows none.
+
+    Raises:
+        RooflinesError: It shows none of them.
+    """
+    if chart.only is None:
+        return
+    shown = chart.only(sweep)
+    if not {(chip, name) for chip in chips for name in dtypes} & set(shown):
+        pairs = ", ".join(f"{name} of {chip}" for chip, name in sorted(shown)[:FEW])
+        raise RooflinesError(
+            "dtypes",
+            f"are {', '.join(dtypes) or 'none'}, of which {chart.name} shows none of "
+            f"{', '.join(chips)}",
+            f"choose others, such as {pairs}",
         )
 
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from rooflines.charts import kinds
-from rooflines.charts.chart import Chart, ModelChart
+from rooflines.charts.chart import Chart, MeasuredChart, ModelChart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,15 +24,15 @@ def _modules() -> Mapping[str, ModuleType]:
     return {name: import_module(f"{kinds.__name__}.{name}") for name in names}
 
 
-def _charts_in(module: ModuleType) -> Iterator[Chart | ModelChart]:
+def _charts_in(module: ModuleType) -> Iterator[Chart | ModelChart | MeasuredChart]:
     """The charts that a module defines as `CHART` or `CHARTS`."""
     for value in (getattr(module, "CHART", None), *getattr(module, "CHARTS", ())):
-        if isinstance(value, Chart | ModelChart):
+        if isinstance(value, Chart | ModelChart | MeasuredChart):
             yield value
 
 
 @cache
-def charts() -> Mapping[str, Chart | ModelChart]:
+def charts() -> Mapping[str, Chart | ModelChart | MeasuredChart]:
     """All charts by name, in the order of `auto`, of the schema and of messages."""
     every = [chart for module in _modules().values() for chart in _charts_in(module)]
     return {chart.name: chart for chart in sorted(every, key=lambda c: (c.order, c.name))}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from rooflines.basics.errors import check_known, placed
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import abridged, counted
+from rooflines.charts.measured_results import joined_of, joined_on_disk, selected
 from rooflines.charts.offers import (
     check_asked,
     check_asked_of_models,
@@ -22,7 +23,7 @@ from rooflines.results.folders import MODEL_THRESHOLDS
 from rooflines.results.tables import metadata_of, scan
 from rooflines.serving.recipes import model_sweep_of
 from rooflines.serving.table import model_table
-from rooflines.sweep.estimates import is_calibrated
+from rooflines.sweep.fits import fit_of
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.sweep import Variant
 from rooflines.sweep.table import table
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
+    from rooflines.charts.measured_results import Joined, MeasuredSelection
+    from rooflines.measured.sets import MeasuredSet
     from rooflines.model.target import Target
     from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import ChipRows, Sweep
@@ -66,6 +69,9 @@ class Understood(Protocol):
     def model_sweep(self, name: str) -> ModelSweep:
         """One of the sweeps of whole models."""
 
+    def measurement(self, name: str) -> MeasuredSet:
+        """One of the sets of timings."""
+
 
 @dataclass(frozen=True, repr=False)
 class Results:
@@ -76,6 +82,7 @@ class Results:
         thresholds: The thresholds of a sweep of operations.
         sweep: A sweep of operations itself: its rates, costs and axes.
         model_sweep: A sweep of whole models itself.
+        joined: A set of timings joined with the model.
         place: The folder or the config they come from.
         names: The sweeps.
     """
@@ -84,6 +91,7 @@ class Results:
     thresholds: Callable[[str], pl.LazyFrame]
     sweep: Callable[[str], Sweep]
     model_sweep: Callable[[str], ModelSweep]
+    joined: Callable[[str], Joined]
     place: str
     names: tuple[str, ...]
 
@@ -122,6 +130,17 @@ class Results:
         if not any(by_chip[chip] & set(dtypes) for chip in chips):
             raise unsupported(chips, dtypes)
         return selection
+
+    def of_measured(
+        self, name: str, chips: Sequence[str], dtypes: Sequence[str]
+    ) -> MeasuredSelection:
+        """Some chips and dtypes of a set of timings of matmuls, in this order.
+
+        Raises:
+            RooflinesError: There is no such set, it is of collectives, has no such chip or dtypes,
+                or none of the chips has timings in one of them.
+        """
+        return selected(name, self.joined(name), chips, dtypes)
 
     def __repr__(self) -> str:
         """The source and its sweeps, one per line."""
@@ -219,7 +238,7 @@ class Selection:
             for variant in chip_rows.variants
             if not self.sweep.tile
             and variant.dtypes in self.dtypes
-            and is_calibrated(self.sweep, (chip_rows, variant))
+            and fit_of(self.sweep, (chip_rows, variant)) is not None
         }
         return pl.format("{}|{}", "chip", "dtypes").is_in(sorted(found))
 
@@ -327,6 +346,7 @@ def on_disk(results: str | Path) -> Results:
         thresholds=lambda sweep: plain(pl.scan_parquet(path).filter(pl.col("sweep") == sweep)),
         sweep=sweep_on_disk,
         model_sweep=model_sweep_on_disk,
+        joined=lambda name: joined_on_disk(results, name),
         place=str(results),
         names=tuple(recipes),
     )
@@ -350,6 +370,7 @@ def of_config(config: Understood) -> Results:
         thresholds=lambda sweep: plain(sweep_thresholds(config.sweep(sweep)).lazy()),
         sweep=config.sweep,
         model_sweep=config.model_sweep,
+        joined=lambda name: joined_of(config.measurement(name)),
         place=config.file,
         names=(*config.sweeps, *config.model_sweeps),
     )

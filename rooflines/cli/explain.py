@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip
     from rooflines.explanation.answer import Explanation
     from rooflines.explanation.model_answer import ModelExplanation
@@ -29,9 +30,21 @@ Examples:
   rooflines explain b200 gpt-oss-120b B=256 S=4096 fp8 --split tp=4 --json
 """
 
-OF_OPERATIONS = ("operation", "shards", "sharding", "unit", "flops", "calibration")
+OF_OPERATIONS = ("operation", "shards", "sharding", "unit", "flops")
 OF_MODELS = ("split", "phase", "routing", "cache_split")
 """Options of one kind of question only."""
+
+
+class Known(NamedTuple):
+    """What a question can name.
+
+    Attributes:
+        chips: By id.
+        calibrations: By chip and software.
+    """
+
+    chips: Mapping[str, Chip]
+    calibrations: Calibrations
 
 
 def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -85,7 +98,9 @@ def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     metavar="NAME",
     help="Software that the estimate is calibrated to, such as trtllm; or several in order.",
 )
-@click.option("--config", metavar="FILE", help="A config whose own chips can be named too.")
+@click.option(
+    "--config", metavar="FILE", help="A config whose own chips and calibrations can be named too."
+)
 @click.option("--json", "as_json", is_flag=True, help="The whole answer as JSON.")
 def command(
     words: tuple[str, ...],
@@ -105,19 +120,23 @@ def command(
     a config.json; its DTYPES are a format, by default bf16, or
     weights=fp8,cache=fp8,activations=bf16,compute=fp8. The words may be in any order.
     """
+    from rooflines.calibration.entries import shipped_calibrations  # noqa: PLC0415, as below
     from rooflines.catalogue.chips import chip_entries  # noqa: PLC0415, help does not wait for it
     from rooflines.explanation.model_question import asks_for_a_model  # noqa: PLC0415, the same
 
     if config is None:
-        chips = chip_entries()
+        known = Known(chip_entries(), shipped_calibrations())
     else:
         from rooflines.config import load_config  # noqa: PLC0415, only where it is needed
 
-        chips = load_config(config).chips  # type: ignore[assignment]  # a mapping either way
-    given = {name: value for name, value in options.items() if value is not None}
-    of_a_model = asks_for_a_model(words, chips)
+        own = load_config(config)
+        known = Known(own.chips, own.calibrations)
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    of_a_model = asks_for_a_model(words, known.chips)
     _check_options(given, of_a_model=of_a_model)
-    answer = (_model if of_a_model else _operation)(words, chips, given)
+    if softwares := options.get("calibration"):
+        given["calibration"] = softwares.split(",")
+    answer = (_model if of_a_model else _operation)(words, known, given)
     click.echo(_json(answer) if as_json else _screen(answer))
 
 
@@ -137,34 +156,29 @@ def _check_options(given: Iterable[str], *, of_a_model: bool) -> None:
         raise RooflinesError("the question", f"names no model, but has {others} of models", fix)
 
 
-def _operation(
-    words: Sequence[str], chips: Mapping[str, Chip], options: Mapping[str, Any]
-) -> Explanation:
+def _operation(words: Sequence[str], known: Known, options: Mapping[str, Any]) -> Explanation:
     """The explanation of an operation."""
     from rooflines.explanation.answer import explain  # noqa: PLC0415, help does not wait for it
     from rooflines.explanation.question import read_words  # noqa: PLC0415, the same
 
-    known = read_words(words, chips)
+    asked = read_words(words, known.chips)
     if operation := options.get("operation"):
-        known.take("operation", operation)
-    softwares = options.get("calibration")
+        asked.take("operation", operation)
     return explain(
-        known.chip or "",
-        {**known.sizes} or known.product or "",
-        known.dtypes or "",
-        chips=chips,
+        asked.chip or "",
+        {**asked.sizes} or asked.product or "",
+        asked.dtypes or "",
+        chips=known.chips,
+        calibrations=known.calibrations,
         **{
             **options,
-            "calibration": softwares.split(",") if softwares else None,
-            "operation": known.operation,
+            "operation": asked.operation,
             "sharding": _long_form(options.get("sharding")),
         },
     )
 
 
-def _model(
-    words: Sequence[str], chips: Mapping[str, Chip], options: Mapping[str, Any]
-) -> ModelExplanation:
+def _model(words: Sequence[str], known: Known, options: Mapping[str, Any]) -> ModelExplanation:
     """The explanation of a model."""
     from rooflines.explanation.model_answer import explained_model  # noqa: PLC0415, as above
     from rooflines.explanation.model_question import (  # noqa: PLC0415, as above
@@ -172,14 +186,15 @@ def _model(
         read_model_words,
     )
 
-    known = read_model_words(words, chips)
+    asked = read_model_words(words, known.chips)
     return explained_model(
         model_sweep_of(
-            known.chip or "",
-            known.model or "",
-            known.sizes,
-            chips=chips,
-            dtypes=known.dtypes,
+            asked.chip or "",
+            asked.model or "",
+            asked.sizes,
+            chips=known.chips,
+            calibrations=known.calibrations,
+            dtypes=asked.dtypes,
             **options,
         )
     )

@@ -26,6 +26,7 @@ __all__ = ["COMMANDS", "main", "run"]
 COMMANDS = (
     "explain",
     "run",
+    "draw",
     "check",
     "new",
     "compare",

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import RooflinesError
+from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import chip_entries
 from rooflines.critical.rates import limit_share, needed_intensity, rate_factor
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation import phrases
 from rooflines.explanation.question import dtypes_on, sweep_of
 from rooflines.explanation.shown import Shown
+from rooflines.explanation.software import software_of
 from rooflines.explanation.sources import documents_of, used_numbers
 from rooflines.explanation.values import Answer, Change, Use
 from rooflines.model.columns import NEVER
@@ -24,6 +25,7 @@ from rooflines.sweep.table import table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip
     from rooflines.explanation.sheet import Sheet
     from rooflines.sweep.space import ChipVariant
@@ -55,6 +57,7 @@ def explain(  # noqa: PLR0913, the parts of a question
     flops: str | None = None,
     calibration: str | Sequence[str] | None = None,
     chips: Mapping[str, Chip] | None = None,
+    calibrations: Calibrations | None = None,
 ) -> Explanation:
     """Explain one operation on one chip: what binds it, and what would make it compute-bound.
 
@@ -69,9 +72,10 @@ def explain(  # noqa: PLR0913, the parts of a question
         memory: The memory level that feeds the unit; None: hbm.
         unit: `matrix` or `vector`; None: the operation's.
         flops: `leading` or `exact`; None: the operation's.
-        calibration: Software whose calibration gives the estimate, such as `trtllm`, or several in
-            order; None: the chip's own, if it has one.
+        calibration: Software that the estimate is calibrated to, or several in order; None: the
+            chip's own calibration.
         chips: Chips by id, such as `load_config(path).chips`; None: those of the catalogue.
+        calibrations: Such as `load_config(path).calibrations`; None: those of the package.
 
     Returns:
         The explanation.
@@ -84,6 +88,7 @@ def explain(  # noqa: PLR0913, the parts of a question
         sizes,
         dtypes,
         chips=chip_entries() if chips is None else chips,
+        calibrations=shipped_calibrations() if calibrations is None else calibrations,
         operation=operation,
         shards=shards,
         sharding=sharding,
@@ -128,15 +133,11 @@ def _software(sweep: Sweep, own: ChipVariant) -> str | None:
     Raises:
         RooflinesError: None that is named has a calibration of the chip and the compute dtype.
     """
-    chip, compute = own[0].chip, sweep.combinations[own[1].dtypes].compute
     named = sweep.config.calibration
     if named is None:
         return None
-    for software in named:
-        if sweep.calibrations.matmul(chip, [software], compute):
-            return software
-    problem = f"is {', '.join(named)}, without a calibration of {chip} in {compute}"
-    raise RooflinesError("calibration", problem, "choose another, or leave it out")
+    compute = sweep.combinations[own[1].dtypes].compute
+    return software_of(sweep.calibrations, own[0].chip, named, compute)
 
 
 def _uses(sweep: Sweep, own: ChipVariant, row: Mapping[str, Any]) -> Iterator[Use]:

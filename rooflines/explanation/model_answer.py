@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import chip_entries
 from rooflines.explanation import model_phrases
 from rooflines.explanation.model_question import formats_on, model_sweep_of
 from rooflines.explanation.shown import Shown
+from rooflines.explanation.software import software_of
 from rooflines.explanation.sources import documents_of, used_numbers
 from rooflines.explanation.step_rates import StepRates
 from rooflines.explanation.values import Change, Use
@@ -25,6 +27,7 @@ from rooflines.serving.sweep import checked_model_sweep
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip
     from rooflines.catalogue.parts import NumberRecord
     from rooflines.explanation.sheet import Sheet
@@ -74,6 +77,7 @@ class ModelExplanation(Shown):
             cache) and of the network (by what is sent), by bottleneck [s].
         numbers: The chip's numbers that were used, with `source`, `confidence` and remarks.
         documents: Title and address of the sources that are documents, by id.
+        softwares: Whose calibrations of matmuls give the estimate; empty: no software is named.
     """
 
     row: Mapping[str, Any]
@@ -91,6 +95,7 @@ class ModelExplanation(Shown):
     per_sequence_s: Mapping[str, float]
     numbers: Sequence[NumberRecord]
     documents: Mapping[str, Mapping[str, str]]
+    softwares: Sequence[str]
 
     @property
     def sheet(self) -> Sheet:
@@ -121,7 +126,9 @@ def explain_model(  # noqa: PLR0913, the parts of a question
     cache_split: str = "heads",
     network: str | Sequence[str] | None = None,
     memory: str | None = None,
+    calibration: str | Sequence[str] | None = None,
     chips: Mapping[str, Chip] | None = None,
+    calibrations: Calibrations | None = None,
 ) -> ModelExplanation:
     """Explain a step of a whole model on chips: its time, what binds it, and whether it fits.
 
@@ -140,10 +147,9 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         cache_split: `heads` or `batch`.
         network: The interconnect, or two, inner first; None: the chip's first.
         memory: The memory level of weights and caches; None: hbm.
+        calibration: Software that the estimate is calibrated to, or several; None: the chip's own.
         chips: Chips by id, such as `load_config(path).chips`; None: those of the catalogue.
-
-    Returns:
-        The explanation.
+        calibrations: Such as `load_config(path).calibrations`; None: those of the package.
 
     Raises:
         RooflinesError: Something is invalid, or the chips cannot do it.
@@ -153,6 +159,7 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         model,
         {"B": B, "S": S} | ({} if T is None else {"T": T}),
         chips=chip_entries() if chips is None else chips,
+        calibrations=shipped_calibrations() if calibrations is None else calibrations,
         dtypes=dtypes,
         split=split,
         phase=phase,
@@ -160,6 +167,7 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         cache_split=cache_split,
         network=network,
         memory=memory,
+        calibration=calibration,
     )
     return explained_model(sweep)
 
@@ -198,7 +206,20 @@ def explained_model(sweep: ModelSweep) -> ModelExplanation:
         per_sequence_s=_per_sequence(case, step),
         numbers=numbers,
         documents=documents_of(numbers),
+        softwares=_softwares(sweep, case),
     )
+
+
+def _softwares(sweep: ModelSweep, case: Case) -> list[str]:
+    """The software whose calibrations of matmuls give the estimate.
+
+    Raises:
+        RooflinesError: None that is named has a calibration of the chip and a compute dtype.
+    """
+    named = sweep.config.calibration or []
+    computed = case.dtypes.computed if named else ()
+    found = (software_of(sweep.calibrations, case.chip, named, each) for each in computed)
+    return list(dict.fromkeys(found))
 
 
 def _uses(rates: StepRates, row: Mapping[str, Any]) -> Iterator[Use]:
@@ -269,7 +290,9 @@ def _other_dtypes(sweep: ModelSweep, row: Mapping[str, Any]) -> list[dict[str, A
         return []
     forms = [step_dtypes(name) for name in names]
     config = sweep.config.model_copy(update={"dtypes": forms, "thresholds": []})
-    others = checked_model_sweep(sweep.name, config, sweep.models, sweep.chips, sweep.dtypes)
+    others = checked_model_sweep(
+        sweep.name, config, sweep.models, sweep.chips, sweep.dtypes, sweep.calibrations
+    )
     rows = step_rows(others).select("dtypes", "bound", "t_lower_s", "fits")
     return rows.collect().sort("t_lower_s", maintain_order=True).to_dicts()
 

@@ -95,7 +95,8 @@ def _facts(explanation: ModelExplanation) -> Iterator[Line]:
     label = "time" if row["phase"] == DECODE else "TTFT"
     yield Line(label, "", "".join([text, *hops]))
     if row["t_estimate_s"] is not None:
-        yield Line("estimate", "", f"{seconds(row['t_estimate_s'])}, calibrated to measurements")
+        of = ", ".join(explanation.softwares) or "measurements"
+        yield Line("estimate", "", f"{seconds(row['t_estimate_s'])}, calibrated to {of}")
     yield Line("tokens/s", "", _tokens(explanation))
     if quicker := list(_quicker(explanation)):
         yield Line("quicker", "", ", ".join(quicker))

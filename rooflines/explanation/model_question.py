@@ -27,6 +27,7 @@ from rooflines.settings.model_sweeps import AXES, ModelSweepConfig
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip
     from rooflines.serving.sweep import ModelSweep
 
@@ -142,6 +143,7 @@ def model_sweep_of(  # noqa: PLR0913, the parts of a question
     sizes: Mapping[str, object],
     *,
     chips: Mapping[str, Chip],
+    calibrations: Calibrations,
     dtypes: object = None,
     split: object = None,
     **options: object,
@@ -153,10 +155,11 @@ def model_sweep_of(  # noqa: PLR0913, the parts of a question
         model: A model, its id, a published name, or the path of a config.json.
         sizes: B, S and, in decode, perhaps T, by letter [1].
         chips: Catalogue entries by id.
+        calibrations: By chip and software.
         dtypes: A format, `weights=,cache=,activations=,compute=`, or a mapping; None: bf16.
         split: `tp=8,dp=2`, or a mapping; None: one chip.
-        **options: Keys of a sweep: `phase`, `routing`, `cache_split`, `memory`, `network`; None:
-            the default.
+        **options: Keys of a sweep: `phase`, `routing`, `cache_split`, `memory`, `network`,
+            `calibration`; None: the default.
 
     Raises:
         RooflinesError: Something is invalid; places are words of the question, not config keys.
@@ -178,7 +181,10 @@ def model_sweep_of(  # noqa: PLR0913, the parts of a question
     try:
         with Mistakes() as mistakes:
             config = understood(ModelSweepConfig, keys, mistakes)
-            sweep = checked_model_sweep(NAME, config, {asked.name: asked}, chips, dtype_entries())
+            with mistakes.at("calibration"):
+                calibrations.check_softwares(config.calibration or ())
+            catalogues = chips, dtype_entries(), calibrations
+            sweep = checked_model_sweep(NAME, config, {asked.name: asked}, *catalogues)
     except RooflinesError as error:
         raise RooflinesError.of(_in_words(each, chips[chip]) for each in error.errors) from None
     return sweep

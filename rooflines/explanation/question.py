@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed, quote
 from rooflines.basics.numbers import whole
 from rooflines.basics.text import counted
-from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.forms import understood
 from rooflines.model.operation import NAMED, Operation, operation
@@ -22,6 +21,7 @@ from rooflines.sweep.checks import checked_sweep
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip
     from rooflines.sweep.sweep import Sweep
 
@@ -172,6 +172,7 @@ def sweep_of(  # noqa: PLR0913, the parts of a question
     dtypes: object,
     *,
     chips: Mapping[str, Chip],
+    calibrations: Calibrations,
     operation: str | None = None,
     shards: int | str = 1,
     sharding: object = None,
@@ -184,6 +185,7 @@ def sweep_of(  # noqa: PLR0913, the parts of a question
         sizes: `128x8192x8192`, `B=128 D=8192 F=8192`, or the sizes by letter or in order [1].
         dtypes: A name of the dtype catalogue, `x,w->out@compute`, or a mapping.
         chips: Catalogue entries by id.
+        calibrations: By chip and software.
         operation: A name or an einsum; None: matmul.
         shards: Number of chips [1].
         sharding: A name or a mapping; None: none.
@@ -196,9 +198,6 @@ def sweep_of(  # noqa: PLR0913, the parts of a question
     with placed("chip"):
         one_of(chip, chips, "no chip", LIST_CHIPS)
     form = _written_out(dtypes)
-    if isinstance(form, str):
-        with placed("dtypes"):
-            one_of(form, dtype_entries().combinations, "no dtype combination", LIST_DTYPES)
     if network := options.get("network"):
         options["network"] = networks_on(network, chips[chip], chip)
     op = _operation(str(operation or DEFAULT))
@@ -220,7 +219,7 @@ def sweep_of(  # noqa: PLR0913, the parts of a question
         **{key: value for key, value in options.items() if value is not None},
     }
     try:
-        return _checked(keys, chips)
+        return _checked(keys, chips, calibrations)
     except RooflinesError as error:
         unit = options.get("unit") or op.unit
         raise RooflinesError.of(
@@ -228,14 +227,16 @@ def sweep_of(  # noqa: PLR0913, the parts of a question
         ) from None
 
 
-def _checked(keys: Mapping[str, Any], chips: Mapping[str, Chip]) -> Sweep:
+def _checked(
+    keys: Mapping[str, Any], chips: Mapping[str, Chip], calibrations: Calibrations
+) -> Sweep:
     """The sweep of a config; without the threshold of shards where that has no closed form."""
     try:
         with Mistakes() as mistakes:
             config = understood(SweepConfig, keys, mistakes)
             with mistakes.at("calibration"):
-                shipped_calibrations().check_softwares(config.calibration or ())
-            return checked_sweep(NAME, config, chips, dtype_entries(), shipped_calibrations())
+                calibrations.check_softwares(config.calibration or ())
+            return checked_sweep(NAME, config, chips, dtype_entries(), calibrations)
     except RooflinesError as error:
         real = [each for each in error.errors if not each.where.startswith("thresholds")]
         if real:
@@ -243,7 +244,7 @@ def _checked(keys: Mapping[str, Any], chips: Mapping[str, Chip]) -> Sweep:
         if SHARDS not in keys["thresholds"]:
             raise
         dims = [axis for axis in keys["thresholds"] if axis != SHARDS]
-        return _checked({**keys, "thresholds": dims}, chips)
+        return _checked({**keys, "thresholds": dims}, chips, calibrations)
 
 
 def networks_on(wanted: object, chip: Chip, name: str) -> object:
@@ -264,8 +265,13 @@ def _operation(text: str) -> Operation:
 
 def _written_out(dtypes: object) -> object:
     """A dtype combination in the form of a config."""
-    match = WRITTEN_OUT.fullmatch(dtypes) if isinstance(dtypes, str) else None
-    return dict(zip(("x", "w", "out", "compute"), match.groups(), strict=True)) if match else dtypes
+    if not isinstance(dtypes, str):
+        return dtypes
+    if match := WRITTEN_OUT.fullmatch(dtypes):
+        return dict(zip(("x", "w", "out", "compute"), match.groups(), strict=True))
+    with placed("dtypes"):
+        one_of(dtypes, dtype_entries().combinations, "no dtype combination", LIST_DTYPES)
+    return dtypes
 
 
 def _solved(op: Operation, form: object) -> list[str]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from rooflines.calibration.entries import FittedCollective, FittedMatmul
+    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip, DtypeFile
 
 __all__ = ["Catalogues", "check_known_values", "shipped"]
@@ -27,20 +27,17 @@ class Catalogues:
     Attributes:
         chips: By id.
         dtypes: The dtype catalogue.
-        calibrations: By `<chip>/<software>`, then by compute dtype.
-        collectives: By `<chip>/<software>`, then by collective.
+        fits: Calibrations by chip and software.
     """
 
     chips: Mapping[str, Chip]
     dtypes: DtypeFile
-    calibrations: Mapping[str, Mapping[str, FittedMatmul]]
-    collectives: Mapping[str, Mapping[str, FittedCollective]]
+    fits: Calibrations
 
 
 def shipped() -> Catalogues:
     """The catalogues that come with the package."""
-    fitted = shipped_calibrations()
-    return Catalogues(chip_entries(), dtype_entries(), fitted.calibrations, fitted.collectives)
+    return Catalogues(chip_entries(), dtype_entries(), shipped_calibrations())
 
 
 def check_known_values(

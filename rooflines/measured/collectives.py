@@ -7,19 +7,27 @@ from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
+from rooflines.calibration.choice import bands_of
 from rooflines.calibration.collective_form import collective_estimate, ring_steps
 from rooflines.catalogue.lacking import interconnects, not_joined
-from rooflines.measured.estimates import NO_ESTIMATE, with_band
 from rooflines.model.network import Route
 from rooflines.model.resources import collective_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rooflines.calibration.entries import Fitted
     from rooflines.catalogue.entries import Chip
     from rooflines.measured.catalogues import Catalogues
 
 __all__ = ["collective_rows", "unjoined"]
+
+ESTIMATES = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s", "calibration")
+"""The columns of an estimate: its time, the band of eight timings in ten, what it is by."""
+
+NO_ESTIMATE = {
+    name: pl.lit(None, pl.String if name == "calibration" else pl.Float64) for name in ESTIMATES
+}
 
 
 def unjoined(chip: Chip, shards: int) -> str | None:
@@ -42,8 +50,8 @@ def collective_rows(frame: pl.DataFrame, catalogues: Catalogues) -> Iterator[pl.
     keys = ("chip", "software", "collective", "shards")
     for (chip, software, collective, shards), part in frame.group_by(keys, maintain_order=True):
         _, links, _ = interconnects(catalogues.chips[str(chip)], None)
-        key = f"{chip}/{software}"
-        fitted = catalogues.collectives.get(key, {}).get(str(collective))
+        named = [] if software is None else [str(software)]
+        fitted = catalogues.fits.collective(str(chip), named, str(collective))
         route = Route(links, (int(cast("int", shards)),))
         rate = collective_rate(route, str(collective), Fraction(1))
         network = pl.col("network_bytes") / float(rate.per_s)
@@ -51,10 +59,17 @@ def collective_rows(frame: pl.DataFrame, catalogues: Catalogues) -> Iterator[pl.
         if fitted:
             hops = pl.lit(float(ring_steps(route, str(collective))))
             time = collective_estimate(fitted.numbers.floats, network, hops, pl.min_horizontal)
-            estimate = with_band(time, pl.lit("network"), fitted, key)
+            estimate = _with_band(time, fitted, f"{chip}/{software}")
         sent = float(sum(route.sent(str(collective))))
         yield part.with_columns(network_bytes=pl.col("bytes").cast(pl.Float64) * sent).with_columns(
             t_lower_s=pl.max_horizontal(network, float(rate.latency_s)),
             bound=pl.lit("network"),
             **estimate,
         )
+
+
+def _with_band(time: pl.Expr, fitted: Fitted, key: str) -> dict[str, pl.Expr]:
+    """The columns of `ESTIMATES`, of a time [s] and the calibration of a chip and software."""
+    band = bands_of(fitted).get("network", (None, None))
+    low, high = (pl.lit(end, pl.Float64) for end in band)
+    return dict(zip(ESTIMATES, (time, time * low, time * high, pl.lit(key)), strict=True))

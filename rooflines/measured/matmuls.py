@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from rooflines.basics.errors import Mistakes
-from rooflines.calibration.entries import Calibrations
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.lacking import no_level, no_peak
 from rooflines.measured.catalogues import check_known_values
-from rooflines.measured.estimates import with_fitted
 from rooflines.model.operation import NAMED, OPERANDS
 from rooflines.model.resources import RESOURCES
 from rooflines.settings.schema import SweepConfig
@@ -41,6 +39,8 @@ MATMUL_METRICS = (
     "footprint_bytes",
     "t_lower_s",
     "t_estimate_s",
+    "t_estimate_p10_s",
+    "t_estimate_p90_s",
     "bound",
 )
 """The columns of a sweep's table that a timing is joined with."""
@@ -96,22 +96,31 @@ def matmul_rows(frame: pl.DataFrame, catalogues: Catalogues) -> Iterator[pl.Data
         catalogues: What gives the rows.
 
     Yields:
-        The timings of one chip and software with the columns of `MATMUL_METRICS` and of estimates,
-        nominal: without efficiencies.
+        The timings of one chip, software and compute dtype with the columns of `MATMUL_METRICS` and
+        `calibration`, nominal: without efficiencies. Estimates are by the calibration of the
+        software; without, by the chip's own.
     """
-    for (chip, software), part in frame.group_by("chip", "software", maintain_order=True):
+    keys = ("chip", "software", "compute")
+    for (chip, software, compute), part in frame.group_by(keys, maintain_order=True):
         stored = part.select("dtypes", *DTYPES).unique(maintain_order=True)
         forms = [
             name if name in catalogues.dtypes.combinations else Stored(*names).form
             for name, *names in stored.iter_rows()
         ]
-        sweep = _sweep(str(chip), forms, catalogues)
-        key = f"{chip}/{software}"
-        fitted = catalogues.calibrations.get(key, {})
-        yield with_fitted(_rows(part, sweep), sweep, key, fitted).collect()
+        named = [] if software is None else [str(software)]
+        fitted = catalogues.fits.matmul(str(chip), named, str(compute))
+        sweep = _sweep(str(chip), forms, named if fitted else None, catalogues)
+        label = pl.lit(f"{chip}/{software}" if fitted else chip)
+        has_one = pl.col("t_estimate_s").is_not_null()
+        yield _rows(part, sweep).with_columns(calibration=pl.when(has_one).then(label)).collect()
 
 
-def _sweep(chip: str, forms: list[str | dict[str, str]], catalogues: Catalogues) -> Sweep:
+def _sweep(
+    chip: str,
+    forms: list[str | dict[str, str]],
+    softwares: list[str] | None,
+    catalogues: Catalogues,
+) -> Sweep:
     """The sweep of a chip's timings; of its grid only the dimensions count."""
     config = SweepConfig.model_validate(
         {
@@ -121,10 +130,11 @@ def _sweep(chip: str, forms: list[str | dict[str, str]], catalogues: Catalogues)
             "chips": [chip],
             "memory": [MAIN_MEMORY],
             "efficiency": {resource.name: 1 for resource in RESOURCES},
+            "calibration": softwares,
             "thresholds": [],
         }
     )
-    return checked_sweep("measured", config, catalogues.chips, catalogues.dtypes, Calibrations())
+    return checked_sweep("measured", config, catalogues.chips, catalogues.dtypes, catalogues.fits)
 
 
 def _rows(part: pl.DataFrame, sweep: Sweep) -> pl.LazyFrame:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
@@ -15,6 +16,7 @@ from rooflines.calibration.entries import Calibrations
 from rooflines.catalogue.entries import DtypeFile
 from rooflines.measured.catalogues import Catalogues, check_known_values
 from rooflines.measured.join import DESCRIBE, UNEXPLAINED, joined
+from rooflines.measured.matmuls import lacking, with_dtypes
 from rooflines.model.operation import OPERANDS
 from rooflines.models.shape import checked
 from rooflines.results.records import digest_of
@@ -30,7 +32,15 @@ if TYPE_CHECKING:
     from rooflines.measured.join import Joined
     from rooflines.timings.timings import Timings
 
-__all__ = ["MeasuredSet", "check_new", "checked_set", "measured_recipe", "measured_set_of"]
+__all__ = ["Case", "MeasuredSet", "check_new", "checked_set", "measured_recipe", "measured_set_of"]
+
+
+class Case(NamedTuple):
+    """A chip, a dtype combination, and the number of their timings that have a row [1]."""
+
+    chip: str
+    dtypes: str
+    timings: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,6 +68,21 @@ class MeasuredSet:
     def __repr__(self) -> str:
         """Its name and its number of timings."""
         return f"<MeasuredSet {self.name}: {counted(self.timings.frame.height, 'timing')}>"
+
+    @cached_property
+    def cases(self) -> list[Case]:
+        """The chips and dtypes of matmuls that have rows of the model; none of collectives."""
+        if self.timings.collectives:
+            return []
+        known = pl.all_horizontal(pl.col(DTYPES).is_in(list(self.catalogues.dtypes.formats)))
+        counts = self.timings.frame.filter(known).group_by("chip", *DTYPES, maintain_order=True)
+        named = with_dtypes(counts.agg(timings=pl.len()), self.catalogues.dtypes)
+        chips = self.catalogues.chips
+        return [
+            Case(row["chip"], row["dtypes"], row["timings"])
+            for row in named.iter_rows(named=True)
+            if lacking(chips[row["chip"]], row["compute"]) is None
+        ]
 
     def joined(self) -> Joined:
         """The timings joined with their row of the model.
@@ -171,9 +196,8 @@ def _used(found: MeasuredSet) -> Calibrations:
         return Calibrations()
     pairs = frame.select("chip", "software").drop_nulls().unique().sort("chip", "software")
     compute = [] if found.timings.collectives else frame["compute"].unique().to_list()
-    fits = {"calibrations": given.calibrations, "collectives": given.collectives}
     keys = [f"{chip}/{software}" for chip, software in pairs.iter_rows()]
-    return Calibrations.model_validate(fits).used(keys, compute)
+    return given.fits.used(keys, compute)
 
 
 def measured_set_of(recipe: JSON) -> MeasuredSet:
@@ -187,7 +211,7 @@ def measured_set_of(recipe: JSON) -> MeasuredSet:
         {key: recipe[key] for key in Calibrations.model_fields if key in recipe}
     )
     dtypes = DtypeFile.model_validate(recipe["dtypes"])
-    catalogues = Catalogues(chips_of(recipe), dtypes, fits.calibrations, fits.collectives)
+    catalogues = Catalogues(chips_of(recipe), dtypes, fits)
     found = checked_set(recipe["measurement"], config, Path(recipe["path"]), catalogues)
     if found.sha256 != recipe["sha256"]:
         problem = "has changed since the run began"

@@ -11,6 +11,7 @@ __all__ = [
     "AXES",
     "BEYOND",
     "ENDLESS",
+    "ESTIMATES",
     "FOUND",
     "METRICS",
     "MODEL",
@@ -85,24 +86,7 @@ NO_CALIBRATION = (
     "than matrix, another memory than hbm"
 )
 
-METRICS = (
-    *(Column(name, unit, meaning) for name, (unit, meaning) in WORK_MEANING.items()),
-    *(
-        Column(
-            f"t_{resource.name}_s",
-            "s",
-            f"{resource.name} time: {resource.work} / (rate * efficiency); 0 without work",
-        )
-        for resource in RESOURCES
-    ),
-    Column(
-        "t_lower_s", "s", "time with full overlap: maximum of the times; lower bound of the model"
-    ),
-    Column(
-        "t_upper_s",
-        "s",
-        "time without overlap: sum of the times; upper bound of the model, not of a measurement",
-    ),
+ESTIMATES = (
     Column(
         "t_estimate_s",
         "s",
@@ -127,6 +111,28 @@ METRICS = (
         "overlap; those within 1e-13 of the largest are ties, which go to the first in this order",
         null=NO_CALIBRATION,
     ),
+)
+"""The calibrated time, its band and its bound."""
+
+METRICS = (
+    *(Column(name, unit, meaning) for name, (unit, meaning) in WORK_MEANING.items()),
+    *(
+        Column(
+            f"t_{resource.name}_s",
+            "s",
+            f"{resource.name} time: {resource.work} / (rate * efficiency); 0 without work",
+        )
+        for resource in RESOURCES
+    ),
+    Column(
+        "t_lower_s", "s", "time with full overlap: maximum of the times; lower bound of the model"
+    ),
+    Column(
+        "t_upper_s",
+        "s",
+        "time without overlap: sum of the times; upper bound of the model, not of a measurement",
+    ),
+    *ESTIMATES,
     *(
         Column(f"{r.name}_intensity", "FLOP/byte", f"flops / {r.work}", null=f"no {r.name} traffic")
         for r in OTHERS

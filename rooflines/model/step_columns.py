@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rooflines.model.columns import MODEL, OUTCOMES, SPLIT, Column
+from rooflines.model.columns import ESTIMATES, MODEL, OUTCOMES, SPLIT, Column
 from rooflines.model.resources import RESOURCES
 
 __all__ = [
     "CAPACITY_UNKNOWN",
     "HEADS",
+    "KERNEL_METRICS",
     "LAYERS",
     "LAYER_TEXTS",
     "OF_SPLIT",
@@ -99,11 +100,31 @@ OPS = Column(
 )
 LAYER_OPS = Column("t_ops_s", "s", "max(t_math, t_memory + t_activation, t_network)")
 UPPER = Column("t_upper_s", "s", "without overlap: sum of the four times")
+NOT_CALIBRATED = (
+    "no calibration for the chip, software and a compute dtype; with a software also: another "
+    "memory than hbm"
+)
 ESTIMATE = Column(
     "t_estimate_s",
     "s",
-    "sum of the calibrated times of the kernels",
-    null="the chip has no calibration for a compute dtype",
+    "sum over kernels of their calibrated times, overheads included",
+    null=NOT_CALIBRATED,
+)
+_, *BANDS, ESTIMATE_BOUND = ESTIMATES
+KERNEL_METRICS = (
+    *(
+        replace(band, null=f"{NOT_CALIBRATED}; no band for the bound; or the kernel is no matmul")
+        for band in BANDS
+    ),
+    replace(ESTIMATE_BOUND, null=NOT_CALIBRATED),
+)
+"""Metrics of kernels only; a sum over kernels has no band."""
+LAYER_ESTIMATE = Column(
+    "t_estimate_s",
+    "s",
+    "calibrated time; of a kernel that is no matmul by the fitted shares and overhead alone; "
+    "efficiencies are not applied",
+    null=NOT_CALIBRATED,
 )
 LAYER_BOUND = Column(
     "bound",
@@ -223,7 +244,18 @@ def layer_columns(*, new_tokens: bool = False) -> tuple[Column, ...]:
         new_tokens: Whether the grid has T.
     """
     sizes = _sizes(new_tokens=new_tokens, requests=False)
-    return (*STEP_KEYS, *sizes, *LAYERS, *WORKS, *TIMES, LAYER_OPS, UPPER, ESTIMATE, LAYER_BOUND)
+    return (
+        *STEP_KEYS,
+        *sizes,
+        *LAYERS,
+        *WORKS,
+        *TIMES,
+        LAYER_OPS,
+        UPPER,
+        LAYER_ESTIMATE,
+        *KERNEL_METRICS,
+        LAYER_BOUND,
+    )
 
 
 CAPACITY_UNKNOWN = "capacity-unknown"

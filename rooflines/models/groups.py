@@ -44,6 +44,9 @@ SEQUENCES = ("B",)
 TOKENS = ("B", "T")
 TOUCHED = ("touched",)
 
+MATMULS = ("column", "row", "whole")
+"""The layouts of groups with weights that are one matmul."""
+
 COSTS = ("weights", "flops", "cache", "reads", "writes")
 """The costs of a group, fields of `Group`."""
 
@@ -113,6 +116,14 @@ class Group:
     window: int | None = None
     moe: Moe | None = None
     layout: Layout = "whole"
+
+    @property
+    def depth(self) -> Fraction | None:
+        """Elements that it contracts, if it is one matmul with weights [1]."""
+        if not self.weights or self.layout not in MATMULS:
+            return None
+        (elements,) = self.reads.values()
+        return elements
 
     def extents(self, step: Step) -> dict[str, int | Fraction]:
         """The variables of the costs.

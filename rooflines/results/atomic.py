@@ -15,7 +15,7 @@ from rooflines.results.write_errors import refusal, unwritable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["LEFTOVER", "atomic_file", "atomic_folder", "target_of"]
+__all__ = ["LEFTOVER", "atomic_file", "atomic_folder", "target_of", "write_bytes"]
 
 SUFFIX = ".tmp"
 
@@ -80,6 +80,12 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
             shutil.rmtree(old, ignore_errors=True)
+
+
+def write_bytes(path: str | Path, content: bytes | str) -> None:
+    """Write a file atomically."""
+    with atomic_file(path) as aside:
+        aside.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 __all__ = [
+    "CHARTS",
+    "CHARTS_DIGEST",
     "FOLDERS",
     "LAYERS",
     "MEASURED",
@@ -23,3 +25,9 @@ MEASURED = "measured"
 
 MEASURED_SUMMARIES = ("measured.csv", "measured-skipped.csv")
 """Errors of the bound and of estimates at the timings, and the timings without a row."""
+
+CHARTS = "charts"
+"""Charts, a folder for each family."""
+
+CHARTS_DIGEST = ".made/charts.sha256"
+"""A digest of everything that the charts depend on."""

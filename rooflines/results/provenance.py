@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
+from itertools import filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -228,11 +229,13 @@ def _as_recorded(path: Path, digest: str, match: Match, damage: str | None) -> O
         or name.startswith(tuple(f"{chart['id']}{ending}" for ending in ("-light.", "-dark.", ".")))
     ]
     sweeps = _sweeps(match)
+    read = spec.get("measurements", []) if isinstance(spec, dict) else []
+    measurements = _by_measurement([*read, *filter(_of_timings, match.record.recipes)])
     if charts:
-        shown = {chart["sweep"] for chart in charts}
+        shown, timed = ({chart.get(key) for chart in charts} for key in ("sweep", "measurements"))
         sweeps = {name: sweep for name, sweep in sweeps.items() if name in shown}
+        measurements = {name: one for name, one in measurements.items() if name in timed}
     models = _model_sources(spec, sweeps)
-    measurements = _by_measurement(spec.get("measurements", []) if isinstance(spec, dict) else [])
     _check_depth([sweeps, charts, models, measurements], DEEPEST)
     return Origin(
         path,
@@ -246,6 +249,11 @@ def _as_recorded(path: Path, digest: str, match: Match, damage: str | None) -> O
         models,
         measurements,
     )
+
+
+def _of_timings(recipe: Any) -> bool:  # noqa: ANN401, JSON of any form
+    """Whether a recipe is of a set of timings."""
+    return "measurement" in recipe
 
 
 def _by_measurement(recipes: Iterable[Any]) -> dict[str, Any]:
@@ -287,8 +295,8 @@ def _unrecorded(path: Path, digest: str, verdict: str) -> Origin:
         about = metadata_of(path)
         charts = [about["chart"]] if "chart" in about else []
         recipes = about.get("made_from", [])
-        measurements = _by_measurement(each for each in recipes if "measurement" in each)
-        sweeps = merged(each for each in recipes if "measurement" not in each)
+        measurements = _by_measurement(filter(_of_timings, recipes))
+        sweeps = merged(filterfalse(_of_timings, recipes))
         _check_depth([sweeps, charts, measurements], DEEPEST)
         return replace(
             unknown,
@@ -306,7 +314,7 @@ def _unrecorded(path: Path, digest: str, verdict: str) -> Origin:
 def _sweeps(match: Match) -> dict[str, Any]:
     """The sweeps of an output: from its recipes; for an index of parts, from the parts."""
     home, spec = match.home, match.record.spec
-    recipes = list(match.record.recipes)
+    recipes = list(filterfalse(_of_timings, match.record.recipes))
     if isinstance(spec, dict):
         recipes += spec.get("sweeps") or ([spec] if "sweep" in spec else [])
     elif isinstance(spec, list):

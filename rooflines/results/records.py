@@ -36,6 +36,7 @@ __all__ = [
     "files_in",
     "forget",
     "home_of",
+    "made_with",
     "record_file",
     "record_of",
     "recorded",
@@ -265,7 +266,7 @@ def recorded(job: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str,
 
 
 @functools.cache
-def _versions() -> dict[str, str]:
+def made_with() -> dict[str, str]:
     """Versions of this package, of Python, and of the packages that compute and draw."""
     return {
         "rooflines": __version__,
@@ -303,7 +304,7 @@ def write_record(written: Path, target: Path) -> None:
     }
     data = {
         "file": target.absolute().relative_to(home).as_posix(),
-        "made_with": _versions(),
+        "made_with": made_with(),
         "spec": maker.get("spec"),
         "recipes": maker.get("recipes", []),
         "inputs": {name: record.digest() for name, record in inputs.items() if record},

@@ -33,7 +33,7 @@ def ending(plan: Plan, results: str | Path) -> str:
     results = Path(results)
     rows = counted(sum(part.rows for part in plan.parts), "row")
     files = counted(len(plan.parts), "part")
-    charts = sum(1 for _ in (results / "charts").glob("*/*-light.png"))
+    charts = sum(1 for _ in (results / "charts").glob("*/*.parquet"))
     lists = ["thresholds.csv", *plan.model_thresholds()[-1:], *plan.measured_summaries()[:1]]
     made = [f"{rows} in {files}", *lists, counted(charts, "chart")]
     lines = [f"In {results}: {', '.join(made)}"]

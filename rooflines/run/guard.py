@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.results.records import FOLDER, OWN, record_file
+from rooflines.results.folders import CHARTS, CHARTS_DIGEST
+from rooflines.results.records import FOLDER, OWN
 from rooflines.results.write_errors import no_folder, refusal, unwritable
 from rooflines.run.foreign import in_the_way, not_ours, temporary_outputs
 from rooflines.run.lock import STATE, acquire, run_lock, snakemake_lock_exists
@@ -112,9 +113,9 @@ class Guard(logging.Handler):
                 _delete(output.path)
             forced.add(str(output.path))
         paths = {output.path for output in stale}
-        for path in self._outputs:
-            if path in paths or not os.path.lexists(path):
-                forced.add(str(record_file(self._results, path).with_suffix(".sha256")))
+        drawn = [path for path in self._outputs if path.parent == self._results / CHARTS]
+        if any(path in paths or not os.path.lexists(path) for path in drawn):
+            forced.add(str(self._results / CHARTS_DIGEST))
 
     def _set_future_times_to_now(self, cache: FileCache, stale: set[Path]) -> None:
         """Set times in the future to now: else new files seem older, once a clock was set back."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from rooflines.model.columns import TEXTS, Column
 from rooflines.model.step_columns import LAYER_TEXTS, STEP_TEXTS
 from rooflines.results.records import recorded
 from rooflines.results.tables import NO_TEXT, write_csv, write_parquet
+from rooflines.run.progress import progress_line
 from rooflines.serving.critical import all_step_columns, all_step_thresholds
 from rooflines.serving.layers import whole_kernel_rows
 from rooflines.serving.recipes import model_sweep_of
@@ -22,7 +24,7 @@ from rooflines.serving.rows import whole_step_rows
 from rooflines.serving.table import stored_layer_columns, stored_step_columns
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.rows import whole_rows
-from rooflines.sweep.table import as_stored, skipped_frame, stored_columns
+from rooflines.sweep.table import as_stored, read_columns, skipped_frame, stored_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
 
 __all__ = [
-    "rows_of",
     "write_layer_part",
     "write_model_part",
     "write_model_thresholds",
@@ -54,11 +55,6 @@ def about(recipes: Sequence[JSON], columns: Iterable[Column], **more: object) ->
     }
 
 
-def rows_of(spec: str) -> int:
-    """The rows of a part, from `Part.spec` [1]."""
-    return int(json.loads(spec)["rows"])
-
-
 @recorded
 def write_part(spec: str, path: str | Path) -> None:
     """Write one part of a table of operations.
@@ -69,10 +65,9 @@ def write_part(spec: str, path: str | Path) -> None:
     """
     recipe = json.loads(spec)
     sweep = sweep_of(recipe)
-    columns = stored_columns(sweep)
-    names = [column.name for column in columns]
+    names = [column.name for column in stored_columns(sweep)]
     rows = whole_rows(sweep, names, recipe["start"], recipe["stop"])
-    _write_part(recipe, columns, rows, path, TEXTS)
+    _write_part(recipe, read_columns(sweep), rows, path, TEXTS)
 
 
 @recorded
@@ -108,10 +103,12 @@ def _write_part(
     config, first = recipe["config"], recipe["row"]
     metadata = about([recipe], columns, rows=[first, first + recipe["rows"]])
     print(f"{recipe['rows']:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
+    started_s = time.monotonic()
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
         stored = as_stored(rows, config["floats"])
         wide = "models" in config  # of whole models, or their kernels
         write_parquet(stored, path, metadata, texts, config["compression"], wide=wide)
+    print(progress_line(recipe["rows"], recipe["rows"], time.monotonic() - started_s))
 
 
 @recorded

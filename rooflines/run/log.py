@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.results.write_errors import unwritable
-from rooflines.run.progress import progress_line
 from rooflines.run.screen import clear_line
 
 if TYPE_CHECKING:
@@ -29,12 +28,11 @@ INTERRUPTED_STATUS = 130
 
 
 @contextmanager
-def job_log(path: str | Path, rows: int = 0) -> Iterator[None]:
+def job_log(path: str | Path) -> Iterator[None]:
     """Write a job's output to its log, with its time or its traceback; the screen gets one line.
 
     Args:
         path: The log file; an existing one is overwritten.
-        rows: Rows that the job makes, if it makes any [1].
 
     Raises:
         SystemExit: The job fails; the message is the error's.
@@ -48,10 +46,7 @@ def job_log(path: str | Path, rows: int = 0) -> Iterator[None]:
         with interruptible(), redirect_stdout(log), redirect_stderr(log):
             started_s = time.monotonic()
             yield
-            took_s = time.monotonic() - started_s
-            print(f"done in {took_s:.2f} s")
-            if rows:
-                print(progress_line(rows, rows, took_s))
+            print(f"done in {time.monotonic() - started_s:.2f} s")
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED_STATUS) from None
     except RooflinesError as error:

@@ -50,7 +50,7 @@ WRITING = ("run/jobs.py", "results/tables.py")
 ROWS_TOGETHER = 4_000_000
 """Chips share a part up to this many rows [1].
 
-An edit of one chip then costs seconds, and the start of a job, as long as a million rows, is small.
+An edit of one chip then costs seconds.
 """
 
 LARGE_ROWS = 8_000_000
@@ -65,11 +65,8 @@ MEMORY_MB, MEMORY_MB_PER_THREAD = 300, 150
 MEMORY_MB_PER_MILLION, MILLIONS_IN_MEMORY = 50, 4
 """Memory for a million rows that wait to be written [MB], and how many millions may wait [1]."""
 
-ESCAPED = re.compile(r'<|\{(?!["}])')
-"""Characters to escape in a job's parameters: `<`, and braces inside strings.
-
-A brace of JSON itself is followed by a quote or another brace.
-"""
+BRACE_IN_STRING = re.compile(r'\{(?!["}])')
+"""A brace inside a string of JSON: one of JSON itself is followed by a quote or another brace."""
 
 WORDING = "basics/errors.py"
 """The module of wording: no number depends on it."""
@@ -288,7 +285,7 @@ def cuts(
 def as_param(recipe: object) -> str:
     """JSON that Snakemake passes on unchanged: no text in it reads as a wildcard or an HTML tag."""
     text = json.dumps(recipe, ensure_ascii=False, separators=(",", ":"))
-    return ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return BRACE_IN_STRING.sub(r"\\u007b", text.replace("<", r"\u003c"))
 
 
 @cache

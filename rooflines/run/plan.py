@@ -37,6 +37,7 @@ from rooflines.sweep.recipes import recipe_of, skipped_records
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from rooflines.basics.yaml_file import JSON
     from rooflines.charts.chart import Spec
     from rooflines.config import Config
     from rooflines.serving.sweep import ModelSweep
@@ -60,12 +61,18 @@ DRAWING = (
     "charts/comparing.py",
     "charts/families.py",
     "charts/frames.py",
+    "charts/job.py",
+    "charts/measured.py",
+    "charts/measured_results.py",
     "charts/models.py",
     "charts/offers.py",
     "charts/results.py",
     "results/tables.py",
 )
 """What makes pictures of charts and writes their files."""
+
+CHARTS_PER_PROCESS = 3
+"""Charts that are worth a process of their own: its start takes as long as half a chart [1]."""
 
 MOST_PUBLISHED_ROWS = 50_000
 """Rows of whole models up to which the site offers their tables [1]; as CSV about 5 MB."""
@@ -78,12 +85,6 @@ class MeasurementWildcards(Protocol):
     """The wildcards of a job that joins a set of timings with the model."""
 
     measurement: str
-
-
-class FamilyWildcards(Protocol):
-    """The wildcards of a job that draws a family of charts."""
-
-    family: str
 
 
 @dataclass(frozen=True)
@@ -165,22 +166,37 @@ class Plan:
         """The families of charts that are drawn."""
         return list(self.family_specs)
 
-    def family_parts(self, wildcards: FamilyWildcards) -> list[str]:
-        """The tables that the charts of a family read, by path; many read thresholds alone."""
-        charts = json.loads(self.family_specs[wildcards.family])["charts"]
+    def charts_spec(self) -> str:
+        """Everything that the charts depend on, as JSON."""
+        families = {name: json.loads(spec) for name, spec in self.family_specs.items()}
+        return as_param({"families": families})
+
+    def charts_digest(self) -> str:
+        """The SHA-256 of `charts_spec`."""
+        return hashlib.sha256(self.charts_spec().encode()).hexdigest()
+
+    def charted(self) -> list[JSON]:
+        """The charts that are drawn."""
+        return [
+            chart for spec in self.family_specs.values() for chart in json.loads(spec)["charts"]
+        ]
+
+    def charted_parts(self) -> list[str]:
+        """The tables and timings that charts read, by path; many read thresholds alone."""
         kinds = registry.charts()
-        reading = [chart for chart in charts if kinds[chart["chart"]].reads]
+        reading = [chart for chart in self.charted() if kinds[chart["chart"]].reads]
         sweeps = {sweep for chart in reading for sweep in (chart["sweep"], *chart["others"])}
         read = (*self.tables.all, *self.models.all)
-        return [part.path for part in read if part.sweep in sweeps]
+        measurements = (chart["measurements"] for chart in self.charted())
+        timings = dict.fromkeys(name for name in measurements if name)
+        return [
+            *(part.path for part in read if part.sweep in sweeps),
+            *(f"{MEASURED}/{name}.parquet" for name in timings),
+        ]
 
-    def family_spec(self, wildcards: FamilyWildcards) -> str:
-        """Everything that the family of a job depends on, as JSON."""
-        return self.family_specs[wildcards.family]
-
-    def family_digest(self, wildcards: FamilyWildcards) -> str:
-        """The SHA-256 of `family_spec`."""
-        return hashlib.sha256(self.family_spec(wildcards).encode()).hexdigest()
+    def drawing_threads(self) -> int:
+        """Processes that draw the charts [1]; Snakemake starts no more than there are cores."""
+        return max(1, -(-len(self.charted()) // CHARTS_PER_PROCESS))
 
 
 def plan(config: Config) -> Plan:
@@ -286,28 +302,44 @@ def _bounded(parts: Iterable[Part]) -> Iterator[Part]:
 
 
 def _family_specs(config: Config) -> dict[str, str]:
-    """What each family of charts depends on: its charts, their code, and their numbers."""
+    """What each family of charts depends on: its charts, with a digest of all behind each."""
     families: dict[str, list[Spec]] = {}
     for chart in config.charts:
         families.setdefault(chart.family, []).append(chart)
-    specs = {}
-    for family, charts in families.items():
-        recipes = [as_param(shown) for chart in charts for shown in _shown(config, chart)]
-        of_models = any(chart.sweep in config.model_sweeps for chart in charts)
-        read = [MODEL_ROWS] if of_models else [ROWS, THRESHOLDS]
-        numbers = [code_digest(*code, *WRITING) for code in read]
-        specs[family] = as_param(
+    return {
+        family: as_param(
             {
-                "code": [code_digest(*registry.modules_of(family), *DRAWING), *numbers],
-                "data": hashlib.sha256("".join(recipes).encode()).hexdigest()[:16],
+                "formats": config.formats,
                 "charts": [chart.plain() for chart in charts],
+                "digests": [_chart_digest(config, chart) for chart in charts],
             }
         )
-    return specs
+        for family, charts in families.items()
+    }
 
 
-def _shown(config: Config, chart: Spec) -> Iterator[dict[str, object]]:
+def _chart_digest(config: Config, chart: Spec) -> str:
+    """A digest of a chart, its formats, its code and its numbers."""
+    read: list[tuple[str, ...]]
+    if chart.measurements:
+        read = [MEASURED_ROWS]
+    else:
+        read = [MODEL_ROWS] if chart.sweep in config.model_sweeps else [ROWS, THRESHOLDS]
+    content = {
+        "formats": config.formats,
+        "chart": chart.plain(),
+        "code": code_digest(*registry.modules_of(chart.family), *DRAWING),
+        "numbers": [code_digest(*code, *WRITING) for code in read],
+        "data": list(_shown(config, chart)),
+    }
+    return hashlib.sha256(as_param(content).encode()).hexdigest()
+
+
+def _shown(config: Config, chart: Spec) -> Iterator[Mapping[str, object]]:
     """The recipes of what a chart shows."""
+    if chart.measurements:
+        yield config.measured_recipe(chart.measurements)
+        return
     if chart.sweep in config.model_sweeps:
         yield model_recipe(config.model_sweep(chart.sweep), chart.models, chart.chips)
         return

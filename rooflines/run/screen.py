@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Screen", "Ticker", "clear_line", "is_screen"]
+__all__ = ["CLEAR", "Screen", "Ticker", "clear_line", "is_screen"]
 
 CLEAR = "\r\x1b[K"
 """Clears the current line of a terminal."""

@@ -6,18 +6,20 @@ only: it scales them by the jobs that are finished.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-from rooflines.results.folders import LAYERS, MODELS, TABLES
+from rooflines.results.folders import CHARTS, LAYERS, MODELS, TABLES
 
 if TYPE_CHECKING:
     from rooflines.run.plan import Plan
 
 __all__ = ["BYTES_PER_ROW", "job_work", "part_work", "work_of"]
 
-START_S = 1.2
-"""Start of a job: Python, Snakemake and polars [s]."""
+START_S = 0.1
+"""Start of a forked job [s]."""
+
+SCRIPT_START_S = 1.2
+"""Start of a job of charts or of the site: Python, Snakemake and polars [s]."""
 
 ROWS_PER_S = {TABLES: 1.3e6, MODELS: 1.2e6, LAYERS: 3.7e6}
 """Rows of a table, by its folder [1/s]."""
@@ -31,7 +33,7 @@ MODEL_THRESHOLD_ROWS_PER_S = 2e4
 SUMMARY_ROWS_PER_S = 1e7
 """Rows of tables that are counted [1/s]."""
 
-CHART_S, CHART_IN_SITE_S = 2.0, 0.25
+CHART_S, CHART_IN_SITE_S = 1.2, 0.25
 """One chart in all its formats; one chart of the site [s]."""
 
 BYTES_PER_ROW = {TABLES: 18, MODELS: 130, LAYERS: 3}
@@ -63,8 +65,8 @@ def job_work(output: str, rows: int, charts: int) -> float:
     if output == "summary.csv":
         return START_S + rows / SUMMARY_ROWS_PER_S
     if output == "bundle":
-        return START_S + charts * CHART_IN_SITE_S
-    return START_S + charts * CHART_S
+        return SCRIPT_START_S + charts * CHART_IN_SITE_S
+    return SCRIPT_START_S + charts * CHART_S if charts else START_S
 
 
 def work_of(plan: Plan) -> dict[str, float]:
@@ -75,10 +77,8 @@ def work_of(plan: Plan) -> dict[str, float]:
     """
     rows = sum(part.rows for part in plan.tables.all)
     model_rows = sum(part.rows for part in plan.models.all)
-    charts = {
-        f"charts/{family}": len(json.loads(spec)["charts"])
-        for family, spec in plan.family_specs.items()
-    }
+    count = len(plan.charted())
+    charts = dict.fromkeys([f"{CHARTS}/{family}" for family in plan.chart_families()[:1]], count)
     others = {
         "thresholds.parquet": 0,
         "summary.csv": 0,
@@ -86,7 +86,7 @@ def work_of(plan: Plan) -> dict[str, float]:
         "model-shapes.csv": 0,
         **charts,
         **dict.fromkeys((*plan.measured_paths(), *plan.measured_summaries()[:1]), 0),
-        "bundle": sum(charts.values()),
+        "bundle": count,
     }
     return {
         **{part.path: part_work(part.rows, part.folder) for part in plan.parts},

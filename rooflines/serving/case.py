@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 from rooflines.models.groups import Step
 from rooflines.models.shape import PREFILL
+from rooflines.serving.estimates import kernel_estimate
 from rooflines.serving.kernels import kernels_of
 from rooflines.serving.times import step_seconds, times_of
 
 if TYPE_CHECKING:
+    from rooflines.calibration.choice import Choice
+    from rooflines.calibration.estimate import Estimate
     from rooflines.models.dtypes import StepDtypes
     from rooflines.models.model import Model
     from rooflines.models.shape import Phase
@@ -35,6 +38,7 @@ class Case:
         sharing: How chips share the model and store its tensors.
         machine: The chip's numbers.
         routing: Which experts tokens choose.
+        choice: The calibrations that apply.
     """
 
     name: str
@@ -47,6 +51,7 @@ class Case:
     sharing: Sharing
     machine: Machine
     routing: str
+    choice: Choice
 
     @property
     def split(self) -> Split:
@@ -64,15 +69,9 @@ class Case:
         return tuple(times_of(kernel, self.machine) for kernel in self.kernels)
 
     @cached_property
-    def estimates(self) -> tuple[KernelTimes | None, ...]:
-        """Their calibrated times; None where the chip lacks a calibration of the compute dtype."""
-        calibrations = self.machine.calibrations
-        return tuple(
-            times_of(kernel, self.machine, calibrations[kernel.compute])
-            if kernel.compute in calibrations
-            else None
-            for kernel in self.kernels
-        )
+    def estimates(self) -> tuple[Estimate | None, ...]:
+        """Their calibrated times; None without a calibration of the compute dtype."""
+        return tuple(kernel_estimate(kernel, self.machine, self.choice) for kernel in self.kernels)
 
     def step(self, batch: int, context: int, new: int = 1) -> Step:
         """The sizes of a step.

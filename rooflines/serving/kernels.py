@@ -18,14 +18,14 @@ from rooflines.models.cache import BY_BATCH, cache_shares
 from rooflines.models.groups import groups_of, touched_experts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from rooflines.model.network import Link
     from rooflines.models.groups import Group, Step, Terms
     from rooflines.models.shape import Layout, Phase, Shape
     from rooflines.models.split import Split
 
-__all__ = ["TOKENS", "WORKS", "Collective", "Kernel", "Sharing", "kernels_of"]
+__all__ = ["TOKENS", "WORKS", "Collective", "Kernel", "Sharing", "kernels_of", "summed"]
 
 TOKENS = ("B", "T")
 """The extents of what every token adds."""
@@ -95,6 +95,9 @@ class Kernel:
         group: The group.
         compute: The compute dtype.
         works: `WORKS` of one layer [FLOP or byte].
+        reads: What it reads besides weights and cache, a part of `activation_bytes` [byte].
+        writes: What it writes besides the cache, the other part [byte].
+        depth: Elements that a chip contracts, if it is one matmul with weights [1].
         collectives: What follows, one after another.
         token_share: Share of a step's tokens that choose among the experts that are read here [1].
     """
@@ -102,17 +105,16 @@ class Kernel:
     group: Group
     compute: str
     works: Mapping[str, Terms]
+    reads: Terms
+    writes: Terms
+    depth: Fraction | None
     collectives: tuple[Collective, ...]
     token_share: Fraction
 
     @property
     def sent_bytes(self) -> Terms:
         """Bytes that a chip sends over all interconnects, in one layer [byte]."""
-        total: Terms = {}
-        for sent in self.collectives:
-            for dims, size in sent.sent_bytes.items():
-                total[dims] = total.get(dims, Fraction(0)) + size
-        return total
+        return summed((1, sent.sent_bytes) for sent in self.collectives)
 
     def extents(self, step: Step) -> dict[str, int | Fraction]:
         """The variables of the works: those of the group, with the experts touched here."""
@@ -163,35 +165,41 @@ def _kernel(shape: Shape, group: Group, sharing: Sharing) -> Kernel:
     over_all = group.moe is not None and split.ep > 1
     weights_share = split.share(group.tensors or "weights")
     cache = Fraction(1, split.dp * cache_shares(shape, split.shards, sharing.cache_split))
+    reads, writes = _activations(group, sharing)
     works = {
         "flops": _scaled(group.flops, Fraction(1, split.chips)),
         "weight_bytes": _scaled(
             group.weights, weights_share * sharing.bytes_of(group.tensors or "weights")
         ),
         "cache_bytes": _scaled(group.cache, cache * sharing.bytes_of("cache")),
-        "activation_bytes": _activations(group, sharing),
+        "activation_bytes": summed([(1, reads), (1, writes)]),
     }
+    depth = group.depth
+    if depth is not None and not PLACEMENTS[group.layout].reads:
+        depth /= split.shards
     return Kernel(
         group,
         sharing.compute[1 if group.cache else 0],
         {name: terms for name, terms in works.items() if terms},
+        reads,
+        writes,
+        depth,
         tuple(_collectives(shape, group, sharing)),
         Fraction(1) if over_all else Fraction(1, split.dp),
     )
 
 
-def _activations(group: Group, sharing: Sharing) -> Terms:
-    """Bytes that a chip reads and writes besides weights and cache [byte]."""
+def _activations(group: Group, sharing: Sharing) -> tuple[Terms, Terms]:
+    """Bytes that a chip reads, and that it writes, besides weights and cache [byte]."""
     split, placement = sharing.split, PLACEMENTS[group.layout]
     whole, shared = Fraction(1, split.dp), Fraction(1, split.chips)
     if group.moe is not None and split.ep > 1:
         whole = shared  # the tokens of the experts that are here
-    total: Terms = {}
-    for terms, is_whole in ((group.reads, placement.reads), (group.writes, placement.writes)):
-        share = (whole if is_whole else shared) * sharing.bytes_of("activations")
-        for dims, elements in terms.items():
-            total[dims] = total.get(dims, Fraction(0)) + elements * share
-    return total
+    size = sharing.bytes_of("activations")
+    return (
+        _scaled(group.reads, size * (whole if placement.reads else shared)),
+        _scaled(group.writes, size * (whole if placement.writes else shared)),
+    )
 
 
 def _collectives(shape: Shape, group: Group, sharing: Sharing) -> Iterator[Collective]:
@@ -220,3 +228,12 @@ def _collectives(shape: Shape, group: Group, sharing: Sharing) -> Iterator[Colle
 
 def _scaled(terms: Terms, factor: Fraction) -> Terms:
     return {dims: coefficient * factor for dims, coefficient in terms.items()}
+
+
+def summed(parts: Iterable[tuple[int, Terms]]) -> Terms:
+    """The sum of terms, each a number of times."""
+    total: Terms = {}
+    for count, terms in parts:
+        for dims, coefficient in terms.items():
+            total[dims] = total.get(dims, Fraction(0)) + count * coefficient
+    return total

@@ -10,8 +10,10 @@ import polars as pl
 
 from rooflines.serving.kernels import WORKS
 from rooflines.serving.rows import block_slices, enums, key_columns
-from rooflines.serving.stages import CASE, Stages, named
+from rooflines.serving.stages import CASE, ESTIMATED, Stages, named
 from rooflines.serving.times import seconds_of
+from rooflines.sweep.estimates import band_columns
+from rooflines.sweep.metrics import with_estimates
 from rooflines.sweep.ties import (
     CONTENDED,
     Ties,
@@ -70,14 +72,17 @@ def layers_frame(
         f"t_{name}_s": stages.total(f"t_{name}", [getattr(times, name)])
         for name in ("math", "memory", "activation", "network")
     }
-    sums["t_estimate_s"] = pl.lit(None, dtype=pl.Float64)
-    fitted = [case.estimates[i] for case, _, i in entries]
-    if any(fitted):
-        estimates = stages.kernel_times("estimate", kernels, fitted)
-        overheads = [float(each.overhead_s) if each else None for each in fitted]
-        stages.constant("#overhead", overheads)
-        sums["t_estimate_s"] = stages.total("t_estimate", [estimates.ops]) + pl.col("#overhead")
-    columns = entry_columns(entries)
+    estimates = [case.estimates[index] for case, _, index in entries]
+    bounds: dict[str, str] = {}
+    if any(estimates):
+        common, estimate_parts = stages.estimate_pieces("estimate", kernels, estimates)
+        stages.constant(ESTIMATED, [None if each is None else 0.0 for each in estimates])
+        sums["#common"] = stages.total("common", [common])
+        for index, (bound, piece) in enumerate(estimate_parts):
+            name = f"#piece_{index}"
+            bounds[name] = bound
+            sums[name] = stages.total(f"piece_{index}", [piece]) + pl.col(ESTIMATED)
+    columns = {**entry_columns(entries), **band_columns(estimates)}
     cast = {name: values.cast(texts.get(name, values.dtype)) for name, values in columns.items()}
     frame = pl.concat(stages.frame(cast, low, high) for low, high in pieces)
     parts = {
@@ -86,7 +91,7 @@ def layers_frame(
         "network": pl.col("t_network_s"),
     }
     return (
-        frame.with_columns(**works, **sums)
+        with_estimates(frame.with_columns(**works, **sums), bounds)
         .with_columns(
             memory_bytes=pl.col("weight_bytes") + pl.col("cache_bytes"),
             t_ops_s=pl.max_horizontal(parts.values()),

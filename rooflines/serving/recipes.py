@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rooflines.catalogue.entries import DtypeFile
@@ -13,7 +12,7 @@ from rooflines.models.model import Model
 from rooflines.models.shape import Shape
 from rooflines.serving.sweep import checked_model_sweep
 from rooflines.settings.model_sweeps import ModelSweepConfig
-from rooflines.sweep.recipes import chips_of, entries_of
+from rooflines.sweep.recipes import calibrations_of, chips_of, entries_of, fits_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,11 +35,13 @@ def model_recipe(sweep: ModelSweep, models: Iterable[str], chips: Sequence[str])
         for key, value in dtypes
         if key != "name" and value is not None
     }
+    compute = {dtype for dtypes in sweep.config.dtypes for dtype in dtypes.computed}
     return {
         "sweep": sweep.name,
         "config": {**sweep.config.model_dump(), "models": list(shapes), "chips": list(chips)},
         "models": shapes,
         **entries_of(sweep.chips, chips, sweep.dtypes, used),
+        **calibrations_of(sweep.calibrations, chips, sweep.config.calibration, compute),
     }
 
 
@@ -55,13 +56,14 @@ def model_sweep_of(recipe: JSON) -> ModelSweep:
         },
         chips_of(recipe),
         DtypeFile.model_validate(recipe["dtypes"]),
+        fits_of(recipe),
     )
 
 
 def skipped_step_records(sweeps: Iterable[ModelSweep]) -> list[dict[str, Any]]:
     """Skipped rows of sweeps: a record of the columns of `SKIPPED` for each reason."""
     return [
-        {"sweep": sweep.name, "unit": MATRIX, **asdict(skipped)}
+        {"sweep": sweep.name, "unit": MATRIX, **vars(skipped)}
         for sweep in sweeps
         for skipped in sweep.skipped
     ]

@@ -19,15 +19,25 @@ from rooflines.model.resources import RESOURCES
 from rooflines.models.cache import cache_elements, pairs
 from rooflines.models.shape import PREFILL
 from rooflines.serving.footprints import ELEMENTS
+from rooflines.serving.kernels import summed
 from rooflines.serving.lines import CaseLines
-from rooflines.serving.stages import CASE, Stages, Sum, TimesOfKernel, named, summed
+from rooflines.serving.stages import (
+    CASE,
+    Stages,
+    Sum,
+    TimesOfKernel,
+    estimate_terms,
+    named,
+)
 from rooflines.serving.times import Seconds, seconds_of
+from rooflines.sweep.estimates import slots_of
 from rooflines.sweep.metrics import quotient
 from rooflines.sweep.ties import Ties
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rooflines.calibration.estimate import Estimate
     from rooflines.models.groups import Terms
     from rooflines.serving.case import Case
     from rooflines.serving.kernels import Kernel
@@ -107,7 +117,28 @@ class RequestStages(Stages):
         ops = self.mean_of_largest(line("math"), line("memory", "activation"), network)
         return found._replace(ops=Sum(None, ops))
 
-    def mean_lower(self) -> pl.Expr:
+    def estimate(
+        self,
+        name: str,
+        kernels: Sequence[Kernel],
+        estimates: Sequence[Estimate | None],
+        count: int = 1,
+    ) -> Sum:
+        """The mean calibrated time of a kernel; see `Stages.estimate`."""
+        if not kernels[0].group.cache:
+            return super().estimate(name, kernels, estimates, count)
+        common, pieces = self.estimate_pieces(name, kernels, estimates, count)
+        lines = {
+            bound: self.line(f"{name}_{bound}", estimate_terms(kernels, least[0], count))
+            for bound, least in slots_of(estimates)
+            if bound != "network"
+        }
+        sent = self.largest(f"{name}_sent", [part for bound, part in pieces if bound == "network"])
+        network = self.total(f"{name}_network", [sent])
+        mean = self.mean_of_largest(lines["compute"], lines["memory"], network)
+        return self.sum_of(name, [common, Sum(None, mean)])
+
+    def lower(self) -> pl.Expr:
         """The mean t_lower of the steps [s], from the column `t_network_s`."""
         math, memory = (
             self.line(
@@ -123,6 +154,11 @@ class RequestStages(Stages):
             for part in ("math", "memory")
         )
         return self.mean_of_largest(math, memory, pl.col("t_network_s"))
+
+    @property
+    def longest(self) -> pl.Expr:
+        """The longest of the resources' mean times [s]."""
+        return super().lower()
 
     def line(self, name: str, terms: Sequence[Terms]) -> Line:
         """The line of a time, from its terms in every case."""

@@ -14,19 +14,16 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.model.resources import RESOURCES
 from rooflines.model.step_columns import TWIN
 from rooflines.serving.footprints import footprint_columns, with_footprint
-from rooflines.serving.kernels import WORKS
+from rooflines.serving.kernels import WORKS, summed
 from rooflines.serving.requests import RequestStages
-from rooflines.serving.stages import CASE, Stages, named, summed
+from rooflines.serving.stages import ESTIMATED, OF_RESOURCES, Stages, named
 from rooflines.sweep.metrics import quotient
 from rooflines.sweep.ties import (
     CONTENDED,
-    Ties,
     contended,
     likely_bound,
-    times_of,
     with_exact_bounds,
     with_exact_bounds_by_batch,
 )
@@ -43,8 +40,6 @@ __all__ = ["block_slices", "enums", "key_columns", "step_rows", "whole_step_rows
 TextTypes = Mapping[str, "pl.DataType"]
 """Types of text columns that are not Categorical."""
 
-
-OF_RESOURCES = times_of(RESOURCES)
 
 HOUR_S = 3600
 MILLION = 1e6
@@ -135,12 +130,9 @@ def block_frame(
         **footprint_columns(block, sweep.config.cache_split),
     }
     cast = {name: values.cast(texts.get(name, values.dtype)) for name, values in columns.items()}
-    longest = pl.max_horizontal(list(OF_RESOURCES.values()))
-    of_requests = isinstance(stages, RequestStages)
-    lower = stages.mean_lower() if isinstance(stages, RequestStages) else longest
+    lower = stages.lower()
     frame = with_footprint(stages.frame(cast, low, high).with_columns(**sums))
-    frame = with_following(frame, lower, longest if of_requests else pl.col("t_lower_s"))
-    return stages.with_request_times(frame) if isinstance(stages, RequestStages) else frame
+    return stages.with_request_times(with_following(frame, lower, stages.longest))
 
 
 def stages_of(sweep: ModelSweep, block: Block) -> Stages:
@@ -206,26 +198,16 @@ def estimate(stages: Stages) -> pl.Expr:
     if all(None in case.estimates for case in cases):
         return pl.lit(None, dtype=pl.Float64)
     times = [
-        stages.kernel_times(
+        stages.estimate(
             f"estimate_{index}",
             [case.kernels[index] for case in cases],
             [case.estimates[index] for case in cases],
             kernel.group.count,
-        ).ops
+        )
         for index, kernel in enumerate(cases[0].kernels)
     ]
-    stages.constant("#overhead", [overhead(case) for case in cases])
-    return stages.total("t_estimate", times) + pl.col("#overhead")
-
-
-def overhead(case: Case) -> float | None:
-    """The fixed times of all kernels [s]; None where one has no calibrated time."""
-    total = Fraction(0)
-    for kernel, times in zip(case.kernels, case.estimates, strict=True):
-        if times is None:
-            return None
-        total += kernel.group.count * times.overhead_s
-    return float(total)
+    stages.constant(ESTIMATED, [None if None in case.estimates else 0.0 for case in cases])
+    return stages.total("t_estimate", times) + pl.col(ESTIMATED)
 
 
 def with_following(frame: pl.LazyFrame, lower: pl.Expr, longest: pl.Expr) -> pl.LazyFrame:
@@ -269,20 +251,6 @@ def per_second(seconds: pl.Expr) -> dict[str, pl.Expr]:
     }
 
 
-def ties_of(sweep: ModelSweep, block: Block) -> Ties:
-    """What resolves the bounds of a block's rows."""
-    stages = stages_of(sweep, block)
-    if isinstance(stages, RequestStages):
-        return stages.ties
-
-    def times(index: int, batch: int, new: int, context: int) -> list[Fraction]:
-        case = block.cases[index]
-        seconds = case.seconds(case.step(batch, context, new))
-        return [getattr(seconds, resource.name) for resource in RESOURCES]
-
-    return Ties((CASE, "B", "T", "S"), times)
-
-
 def step_rows(sweep: ModelSweep, start: int = 0, stop: int | None = None) -> pl.LazyFrame:
     """Rows `start` to `stop` of a sweep of models; slices in order equal the whole table.
 
@@ -297,9 +265,9 @@ def step_rows(sweep: ModelSweep, start: int = 0, stop: int | None = None) -> pl.
     names = [column.name for column in sweep.columns]
     pieces = block_slices(sweep, start, sweep.rows if stop is None else stop)
     return pl.concat(
-        with_exact_bounds(block_frame(sweep, block, low, high, {}), ties_of(sweep, block)).select(
-            names
-        )
+        with_exact_bounds(
+            block_frame(sweep, block, low, high, {}), stages_of(sweep, block).ties
+        ).select(names)
         for block, low, high in pieces
     )
 
@@ -336,7 +304,7 @@ def whole_step_rows(
     for block, low, high in pieces:
         frame = block_frame(sweep, block, low, high, texts)
         if "bound" in columns:
-            ties = ties_of(sweep, block)
+            ties = stages_of(sweep, block).ties
             frame = frame.select(*dict.fromkeys([*columns, *ties.columns]))
             frame = with_exact_bounds_by_batch(frame, ties)
         frames.append(frame.select(columns))

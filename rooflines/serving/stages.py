@@ -7,7 +7,6 @@ contexts are joined afterwards. So is the time of a kernel, unless it is attenti
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from functools import cached_property, reduce
 from itertools import product
 from operator import add, mul
@@ -15,28 +14,54 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from rooflines.calibration.quantities import whole_rows
+from rooflines.model.resources import RESOURCES
 from rooflines.models.cache import cache_elements, entries_moved, pairs
 from rooflines.models.groups import ALL, SAME
 from rooflines.models.shape import PREFILL
 from rooflines.serving.footprints import ELEMENTS
+from rooflines.serving.kernels import summed
 from rooflines.sweep.blocked import FactoredSums, blocked_product
+from rooflines.sweep.estimates import slots_of
+from rooflines.sweep.ties import Ties, times_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from fractions import Fraction
 
+    from rooflines.calibration.estimate import Estimate
+    from rooflines.calibration.estimate import Sum as SumOfEstimate
     from rooflines.models.groups import Terms
     from rooflines.serving.kernels import Kernel
     from rooflines.serving.support import Block
     from rooflines.serving.sweep import ModelSweep
     from rooflines.serving.times import KernelTimes
 
-__all__ = ["CASE", "Stages", "Sum", "TimesOfKernel", "named", "summed"]
+__all__ = [
+    "CASE",
+    "ESTIMATED",
+    "OF_RESOURCES",
+    "Stages",
+    "Sum",
+    "TimesOfKernel",
+    "estimate_terms",
+    "named",
+]
 
 CASE = "#case"
 """The index of a row's case in its block. Names with # never leave the package."""
 
+ESTIMATED = "#estimated"
+"""0 where a row has an estimate, null where it has none."""
+
+OF_RESOURCES = times_of(RESOURCES)
+"""The columns of the resources' times, by bound."""
+
 OF_WINDOWS = ("pairs", "entries")
 """Extents that depend on how far a token attends."""
+
+IN_TILES = {"tokens": ("B", "T"), "sequences": ("B",)}
+"""The sizes whose product is counted in whole spans, such as `tokens:128`."""
 
 
 def named(kernel: Kernel, terms: Terms) -> Terms:
@@ -48,13 +73,14 @@ def named(kernel: Kernel, terms: Terms) -> Terms:
     }
 
 
-def summed(parts: Iterable[tuple[int, Terms]]) -> Terms:
-    """The sum of terms, each a number of times."""
-    total: Terms = {}
-    for count, terms in parts:
-        for dims, coefficient in terms.items():
-            total[dims] = total.get(dims, Fraction(0)) + count * coefficient
-    return total
+def estimate_terms(
+    kernels: Sequence[Kernel], sums: Sequence[SumOfEstimate | None], count: int
+) -> list[Terms]:
+    """A part of the estimates of kernels, times their layers; empty where one has none."""
+    return [
+        summed([(count, named(kernel, dict(total.plain)))]) if total else {}
+        for kernel, total in zip(kernels, sums, strict=True)
+    ]
 
 
 class Sum(NamedTuple):
@@ -139,6 +165,19 @@ class Stages:
         same_tokens = self.points["T"].n_unique() == 1
         return frozenset({"B", "T", "touched"} if same_tokens else {"B"})
 
+    def extent(self, name: str) -> pl.Expr:
+        """An extent, as an expression."""
+        kind, _, span = name.partition(":")
+        if kind not in IN_TILES:
+            return self.variables[name]
+        rows = reduce(mul, map(pl.col, IN_TILES[kind]))
+        return whole_rows(rows, int(span)).cast(pl.Float64)
+
+    def is_early(self, name: str) -> bool:
+        """Whether an extent does not depend on the context."""
+        sizes = IN_TILES.get(name.partition(":")[0], (name,))
+        return self.known_early.issuperset(sizes)
+
     def _touched(self, tokens: pl.Expr) -> pl.Expr | None:
         """Experts that the tokens of a step use, of uniform routing E - E (1 - k/E)^tokens [1]."""
         moe = self.block.cases[0].model.shape.moe
@@ -171,8 +210,8 @@ class Stages:
                 continue
             column = f"#{name}:{','.join(dims)}"
             self.constant(column, values)
-            at_once = [self.variables[dim] for dim in dims if dim in self.known_early]
-            later = tuple(dim for dim in dims if dim not in self.known_early)
+            at_once = [self.extent(dim) for dim in dims if self.is_early(dim)]
+            later = tuple(dim for dim in dims if not self.is_early(dim))
             (late.setdefault(later, []) if later else early).append(
                 reduce(mul, [*at_once, pl.col(column)])
             )
@@ -180,7 +219,7 @@ class Stages:
         for later, factors in late.items():
             column = f"#{name}_per:{','.join(later)}"
             self.early[column] = reduce(add, factors)
-            parts.append(reduce(mul, [*(self.variables[dim] for dim in later), pl.col(column)]))
+            parts.append(reduce(mul, [*map(self.extent, later), pl.col(column)]))
         return Sum(reduce(add, early) if early else None, reduce(add, parts) if parts else None)
 
     def add(self, name: str, terms: Sequence[Terms]) -> pl.Expr:
@@ -199,13 +238,19 @@ class Stages:
     def largest(self, name: str, parts: Sequence[Sum]) -> Sum:
         """The largest of quantities; late if any of them is."""
         present = [part for part in parts if not part.is_zero]
-        if len(present) == 1:
-            return present[0]
-        if all(part.late is None for part in present):
-            exprs = [part.early for part in present if part.early is not None]
-            return Sum(pl.max_horizontal(exprs) if exprs else None, None)
-        rows = [self.total(f"{name}_{index}", [part]) for index, part in enumerate(present)]
-        return Sum(None, pl.max_horizontal(rows))
+        return self._chosen(name, present, pl.max_horizontal) if present else Sum(None, None)
+
+    def _chosen(
+        self, name: str, parts: Sequence[Sum], choose: Callable[[list[pl.Expr]], pl.Expr]
+    ) -> Sum:
+        """The largest or the smallest of quantities that are not zero."""
+        if len(parts) == 1:
+            return parts[0]
+        early = [part.early for part in parts if part.early is not None and part.late is None]
+        if len(early) == len(parts):
+            return Sum(choose(early), None)
+        rows = [self.total(f"{name}_{index}", [part]) for index, part in enumerate(parts)]
+        return Sum(None, choose(rows))
 
     def kernel_times(
         self,
@@ -243,6 +288,37 @@ class Stages:
         ops = self.largest(f"{name}_ops", [math_time, moved, network])
         return TimesOfKernel(math_time, memory, activation, network, ops)
 
+    def estimate(
+        self,
+        name: str,
+        kernels: Sequence[Kernel],
+        estimates: Sequence[Estimate | None],
+        count: int = 1,
+    ) -> Sum:
+        """The calibrated time of a kernel [s]; see `kernel_times`."""
+        common, pieces = self.estimate_pieces(name, kernels, estimates, count)
+        largest = self.largest(f"{name}_largest", [piece for _, piece in pieces])
+        return self.sum_of(name, [common, largest])
+
+    def estimate_pieces(
+        self,
+        name: str,
+        kernels: Sequence[Kernel],
+        estimates: Sequence[Estimate | None],
+        count: int = 1,
+    ) -> tuple[Sum, list[tuple[str, Sum]]]:
+        """What is common to the pieces of a kernel's calibrated time [s], and these by bound."""
+
+        def added(part: str, sums: Sequence[SumOfEstimate | None]) -> Sum:
+            terms = estimate_terms(kernels, sums, count)
+            return self.products(f"{name}_{part}", terms)
+
+        pieces = []
+        for slot, (bound, least) in enumerate(slots_of(estimates)):
+            parts = [added(f"{slot}_{index}", sums) for index, sums in enumerate(least)]
+            pieces.append((bound, self._chosen(f"{name}_{slot}", parts, pl.min_horizontal)))
+        return added("common", [each.common if each else None for each in estimates]), pieces
+
     def _exchange(
         self, name: str, times: Sequence[KernelTimes | None], number: int, count: int
     ) -> Sum:
@@ -269,6 +345,30 @@ class Stages:
         return Sum(None, self.total(name, parts))
 
     # ------------------------------------------------------------ rows
+
+    def lower(self) -> pl.Expr:
+        """t_lower_s of a row, from the times of its resources."""
+        return pl.max_horizontal(list(OF_RESOURCES.values()))
+
+    @property
+    def longest(self) -> pl.Expr:
+        """The longest of the resources' times [s]."""
+        return pl.col("t_lower_s")
+
+    def with_request_times(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """Rows with the times of requests, if they are requests."""
+        return frame
+
+    @property
+    def ties(self) -> Ties:
+        """What resolves the bounds of the rows."""
+
+        def times(index: int, batch: int, new: int, context: int) -> list[Fraction]:
+            case = self.block.cases[index]
+            seconds = case.seconds(case.step(batch, context, new))
+            return [getattr(seconds, resource.name) for resource in RESOURCES]
+
+        return Ties((CASE, "B", "T", "S"), times)
 
     def frame(self, columns: Mapping[str, pl.Series], low: int, high: int) -> pl.LazyFrame:
         """Rows of cases, batches and contexts, with what was computed per case and batch.

@@ -10,6 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
+from rooflines.calibration.choice import Choice
 from rooflines.catalogue.entries import shares_of
 from rooflines.catalogue.lacking import interconnects, no_level, no_peak, not_joined
 from rooflines.model.network import ALL_TO_ALL, BETWEEN
@@ -23,6 +24,7 @@ from rooflines.serving.times import Machine
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip, Format
     from rooflines.model.network import Link
     from rooflines.models.dtypes import StepDtypes
@@ -73,6 +75,7 @@ class Asked:
     Attributes:
         config: The sweep's config.
         models, chips: By name.
+        calibrations: By chip and software.
         formats: Those of the dtype catalogue.
         combinations: Dtypes by name.
         batches: B [1].
@@ -82,6 +85,7 @@ class Asked:
     config: ModelSweepConfig
     models: Mapping[str, Model]
     chips: Mapping[str, Chip]
+    calibrations: Calibrations
     formats: Mapping[str, Format]
     combinations: Mapping[str, StepDtypes]
     batches: Sequence[int]
@@ -99,7 +103,6 @@ class Asked:
                     {dtype: peak.exact for dtype, peak in entry.units.get(MATRIX, {}).items()},
                     entry.memory[memory].exact,
                     {**nominal, **shares_of(entry.efficiency), **shares_of(self.config.efficiency)},
-                    {dtype: fitted.exact for dtype, fitted in (entry.calibration or {}).items()},
                 )
         return machines
 
@@ -222,4 +225,13 @@ def _case(asked: Asked, name: str, phase: Phase, place: Place) -> Case:
         ),
         asked.machines[place.chip, place.memory],
         config.routing,
+        Choice(
+            asked.calibrations,
+            config.calibration or (),
+            place.chip,
+            asked.chips[place.chip],
+            MATRIX,
+            place.memory,
+            tuple(place.network.split(BETWEEN)) if place.network else (),
+        ),
     )

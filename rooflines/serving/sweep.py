@@ -18,6 +18,7 @@ from rooflines.sweep.support import check_chips
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip, DtypeFile
     from rooflines.model.columns import Column
     from rooflines.models.dtypes import StepDtypes
@@ -40,6 +41,7 @@ class ModelSweep:
     models: Mapping[str, Model]
     chips: Mapping[str, Chip]
     dtypes: DtypeFile
+    calibrations: Calibrations
 
     def __repr__(self) -> str:
         """Its name, models and extent, in one line."""
@@ -101,6 +103,7 @@ class ModelSweep:
                 self.config,
                 self.models,
                 self.chips,
+                self.calibrations,
                 self.dtypes.formats,
                 self.combinations,
                 self.batches,
@@ -165,19 +168,20 @@ class ModelSweep:
         return layer_columns(new_tokens=self.new_tokens is not None)
 
 
-def checked_model_sweep(
+def checked_model_sweep(  # noqa: PLR0913, PLR0917, the parts of a sweep
     name: str,
     config: ModelSweepConfig,
     models: Mapping[str, Model],
     chips: Mapping[str, Chip],
     dtypes: DtypeFile,
+    calibrations: Calibrations,
 ) -> ModelSweep:
     """A sweep of whole models, checked as a whole.
 
     Raises:
         RooflinesError: It has mistakes; each is named.
     """
-    sweep = ModelSweep(name, config, models, chips, dtypes)
+    sweep = ModelSweep(name, config, models, chips, dtypes, calibrations)
     with Mistakes() as mistakes:
         with mistakes.at():
             _check_sizes(sweep)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.model.step_columns import STEP_METRICS
+from rooflines.model.step_columns import KERNEL_METRICS, STEP_METRICS
 from rooflines.serving.layers import kernel_rows
 from rooflines.serving.rows import step_rows
 from rooflines.sweep.table import as_stored, chosen
@@ -47,4 +47,5 @@ def stored_step_columns(sweep: ModelSweep) -> list[Column]:
 
 def stored_layer_columns(sweep: ModelSweep) -> list[Column]:
     """Those of its table of kernels."""
-    return chosen(sweep.layer_columns, STEP_METRICS, sweep.config.columns)
+    metrics = (*STEP_METRICS, *KERNEL_METRICS)
+    return chosen(sweep.layer_columns, metrics, sweep.config.columns)

@@ -7,18 +7,26 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.model.costs import evaluate
-from rooflines.model.resources import RESOURCES, collective_rate, math_rate, memory_rate
+from rooflines.model.resources import collective_rate, math_rate, memory_rate
 from rooflines.model.sharding import Sharding
 from rooflines.model.target import Level, Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rooflines.model.resources import Calibration
     from rooflines.models.groups import Step, Terms
     from rooflines.serving.kernels import Collective, Kernel
 
-__all__ = ["Exchange", "KernelTimes", "Machine", "Seconds", "step_seconds", "times_of"]
+__all__ = [
+    "Exchange",
+    "KernelTimes",
+    "Machine",
+    "Seconds",
+    "over",
+    "rates_of",
+    "step_seconds",
+    "times_of",
+]
 
 ALONE = Sharding("none")
 
@@ -31,13 +39,11 @@ class Machine:
         peaks: Nominal dense peaks by compute dtype [FLOP/s].
         level: The memory level that holds weights and caches.
         efficiency: Share of the nominal rate that each resource reaches, by resource name [1].
-        calibrations: Fitted numbers by compute dtype; without those of other dtypes.
     """
 
     peaks: Mapping[str, Fraction]
     level: Level
     efficiency: Mapping[str, Fraction]
-    calibrations: Mapping[str, Calibration]
 
 
 class Exchange(NamedTuple):
@@ -59,14 +65,12 @@ class KernelTimes:
     Attributes:
         math, memory, activation: Of its FLOPs; of weights and cache; of other tensors [s].
         network: Of its collectives, one after another.
-        overhead_s: Fixed time of the kernel, of an estimate [s].
     """
 
     math: Terms
     memory: Terms
     activation: Terms
     network: tuple[Exchange, ...]
-    overhead_s: Fraction = Fraction(0)
 
 
 class Seconds(NamedTuple):
@@ -93,41 +97,40 @@ class Seconds(NamedTuple):
         return sum(self, Fraction(0))
 
 
-def times_of(kernel: Kernel, machine: Machine, fitted: Calibration | None = None) -> KernelTimes:
-    """The times of a kernel on a chip.
+def rates_of(
+    kernel: Kernel, machine: Machine, shares: Mapping[str, Fraction]
+) -> tuple[Fraction, Fraction]:
+    """The rates of a kernel's math [FLOP/s] and of memory [byte/s].
 
     Args:
         kernel: The kernel.
         machine: The chip.
-        fitted: Fitted numbers, for an estimate: they replace the efficiencies, and hops take their
-            usual time; None: nominal.
+        shares: Share of the nominal rate that each resource reaches, by resource name [1].
     """
-    shares = machine.efficiency
-    if fitted is not None:
-        shares = {r.name: fitted.shares.get(r.name, Fraction(1)) for r in RESOURCES}
     target = Target(machine.peaks[kernel.compute], machine.level, None, ALONE, shares)
-    math, memory = math_rate(target).per_s, memory_rate(target).per_s
+    return math_rate(target).per_s, memory_rate(target).per_s
+
+
+def times_of(kernel: Kernel, machine: Machine) -> KernelTimes:
+    """The times of a kernel on a chip."""
+    math, memory = rates_of(kernel, machine, machine.efficiency)
     works = kernel.works
     return KernelTimes(
-        _over(works.get("flops", {}), math),
+        over(works.get("flops", {}), math),
         {
             dims: seconds
             for work in ("weight_bytes", "cache_bytes")
-            for dims, seconds in _over(works.get(work, {}), memory).items()
+            for dims, seconds in over(works.get(work, {}), memory).items()
         },
-        _over(works["activation_bytes"], memory),
-        tuple(
-            _exchange(sent, shares["network"], typical=fitted is not None)
-            for sent in kernel.collectives
-        ),
-        fitted.overhead_s if fitted else Fraction(0),
+        over(works["activation_bytes"], memory),
+        tuple(_exchange(sent, machine.efficiency["network"]) for sent in kernel.collectives),
     )
 
 
-def _exchange(sent: Collective, efficiency: Fraction, *, typical: bool) -> Exchange:
+def _exchange(sent: Collective, efficiency: Fraction) -> Exchange:
     """The time of a collective."""
-    rate = collective_rate(sent.route, sent.kind, efficiency, typical=typical)
-    return Exchange(_over(sent.sent_bytes, rate.per_s), rate.latency_s)
+    rate = collective_rate(sent.route, sent.kind, efficiency)
+    return Exchange(over(sent.sent_bytes, rate.per_s), rate.latency_s)
 
 
 def seconds_of(times: KernelTimes, extents: Mapping[str, int | Fraction]) -> Seconds:
@@ -151,5 +154,6 @@ def step_seconds(kernels: Iterable[Kernel], times: Iterable[KernelTimes], step: 
     return Seconds(*total)
 
 
-def _over(work: Terms, per_s: Fraction) -> Terms:
+def over(work: Terms, per_s: Fraction) -> Terms:
+    """The time of a work at a rate [s]."""
     return {dims: amount / per_s for dims, amount in work.items()}

@@ -6,10 +6,14 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
-from rooflines.basics.errors import Mistakes, RooflinesError, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, check_known, quote
 from rooflines.catalogue.forms import Count, Entry, Name, Text, understood
+from rooflines.settings.lists import listed, one_or_many
 
-__all__ = ["ChartConfig", "Charts", "understood_chart"]
+__all__ = ["FORMATS", "ChartConfig", "Charts", "Formats", "understood_chart"]
+
+FORMATS = {"png": "slide", "svg": "slide", "pdf": "paper", "html": "web"}
+"""The formats of pictures, and the size of each in a run."""
 
 
 def _names(value: object) -> object:
@@ -27,20 +31,25 @@ class ChartConfig(Entry):
     """One chart."""
 
     chart: ChartName = Field(description="which chart")
-    sweep: Name = Field(description="the sweep that its numbers come from")
+    sweep: Name | None = Field(
+        None, description="the sweep that its numbers come from; required but for charts of timings"
+    )
+    measurements: Name | None = Field(
+        None, description="charts of timings: the set that they show, required"
+    )
     id: Name | None = Field(
-        None, description="the name of its files; null: made of the chart and the sweep"
+        None, description="the name of its files; null: made of the chart and the sweep or set"
     )
     title: Text | None = Field(None, description="in place of the finding")
     chips: Names = Field(
         None,
         description="which of the sweep's chips, the first one shown first; "
-        "null: those the config names most often",
+        "null: those the config names most often, or with most timings",
     )
     dtypes: Names = Field(
         None,
         description="which of the sweep's dtype combinations; "
-        "null: those the config names most often",
+        "null: those the config names most often, or with most timings",
     )
     shape: Text | None = Field(
         None, description="which of the sweep's shapes, for charts of one shape"
@@ -76,7 +85,7 @@ def understood_chart(entry: object, mistakes: Mistakes) -> ChartConfig | None:
         mistakes: Collects the errors; key paths start at the chart.
     """
     chart = understood(ChartConfig, entry, mistakes)
-    if chart.refused & {"chart", "sweep", "id"}:
+    if chart.refused & {"chart", "sweep", "measurements", "id"}:
         return None
     return ChartConfig.model_construct(**chart.__dict__)
 
@@ -86,3 +95,17 @@ CHARTS_SCHEMA: Any = {
 }
 Charts = Annotated[Any, BeforeValidator(_charts), WithJsonSchema(CHARTS_SCHEMA)]
 """`auto`, or a list of charts that are not yet validated."""
+
+
+def _formats(value: object) -> object:
+    formats = listed(value)
+    if isinstance(formats, list):
+        fix = f"use some of {', '.join(FORMATS)}"
+        check_known(formats, FORMATS, "no format of a picture", fix)
+    return formats
+
+
+Formats = Annotated[
+    list[str], BeforeValidator(_formats), WithJsonSchema(one_or_many({"enum": list(FORMATS)}))
+]
+"""The formats of the pictures of a run."""

@@ -10,13 +10,14 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from rooflines.basics.errors import Mistakes, RooflinesError, check_known, close_to, quote
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.forms import Count, Entry, Positive, Text
-from rooflines.model.step_columns import STEP_METRICS
+from rooflines.model.step_columns import KERNEL_METRICS, STEP_METRICS
 from rooflines.models.cache import CACHE_SPLITS
 from rooflines.models.dtypes import StepDtypes, step_dtypes
 from rooflines.models.groups import ROUTINGS
 from rooflines.models.shape import DECODE, PHASES
 from rooflines.models.split import Split
 from rooflines.settings.fields import (
+    Calibrated,
     Chips,
     Compression,
     Floats,
@@ -34,6 +35,10 @@ __all__ = ["AXES", "ModelSweepConfig", "Prices", "Request", "Targets"]
 
 AXES = ("B", "S", "chips")
 """What thresholds of whole models can be solved for."""
+
+
+METRICS = [column.name for column in (*STEP_METRICS, *KERNEL_METRICS)]
+"""What `columns:` can name; metrics of kernels are in their table only."""
 
 
 class Request(Entry):
@@ -85,14 +90,15 @@ def _grid(value: object) -> object:
 
 
 def _metrics(value: object) -> object:
-    known = [column.name for column in STEP_METRICS]
     if value == "all":
         return value
     if not isinstance(value, list):
-        close = close_to(value, ["all", *known]) if isinstance(value, str) else ()
+        close = close_to(value, ["all", *METRICS]) if isinstance(value, str) else ()
         fix = "write all, or a list of metrics of the table"
         raise RooflinesError("", f"is {quote(value)}", fix, close=close)
-    check_known(value, known, "no metric of a table of models", f"use some of {', '.join(known)}")
+    check_known(
+        value, METRICS, "no metric of a table of models", f"use some of {', '.join(METRICS)}"
+    )
     return unique(value)
 
 
@@ -174,6 +180,7 @@ class ModelSweepConfig(Entry):
     memory: MemoryLevels = Field([MAIN_MEMORY])
     network: Routes = None
     efficiency: Reached = None
+    calibration: Calibrated = None
     prices: Prices = Field(
         default_factory=lambda: Prices.model_validate({}),
         description="which prices to use; the lowest of those that are left",
@@ -200,7 +207,7 @@ class ModelSweepConfig(Entry):
                     {"const": "all"},
                     {
                         "type": "array",
-                        "items": {"enum": [column.name for column in STEP_METRICS]},
+                        "items": {"enum": METRICS},
                         "uniqueItems": True,
                     },
                 ]

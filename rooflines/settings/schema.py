@@ -21,7 +21,7 @@ from rooflines.model.operation import Flops, Unit  # pydantic reads them at run 
 from rooflines.model.resources import RATES
 from rooflines.model.sharding import FIRST, SHARDS, THEN
 from rooflines.model.sharding import NAMED as SHARDINGS
-from rooflines.settings.charts import Charts  # noqa: TC001, pydantic reads it at run time
+from rooflines.settings.charts import Charts, Formats  # noqa: TC001, pydantic reads it at run time
 from rooflines.settings.fields import (
     Calibrated,
     Chips,
@@ -87,11 +87,11 @@ def _sharding(value: object) -> str | LongSharding:
 
 def _metrics(value: object) -> object:
     names = [column.name for column in METRICS]
-    if value == "all":
+    if value in ("all", "core"):
         return value
     if not isinstance(value, list):
-        close = close_to(value, ["all", *names]) if isinstance(value, str) else ()
-        fix = f"write all, or a list of {', '.join(names)}"
+        close = close_to(value, ["all", "core", *names]) if isinstance(value, str) else ()
+        fix = f"write all, core, or a list of {', '.join(names)}"
         raise RooflinesError("", f"is {quote(value)}", fix, close=close)
     check_known(value, names, "no metric of a table", f"use some of {', '.join(names)}")
     return unique(value)
@@ -226,12 +226,12 @@ class SweepConfig(Entry):
         ),
     )
     columns: Annotated[
-        list[str] | Literal["all"],
+        list[str] | Literal["all", "core"],
         BeforeValidator(_metrics),
         WithJsonSchema(
             {
                 "anyOf": [
-                    {"const": "all"},
+                    {"enum": ["all", "core"]},
                     {
                         "type": "array",
                         "items": {"enum": [column.name for column in METRICS]},
@@ -240,7 +240,13 @@ class SweepConfig(Entry):
                 ]
             }
         ),
-    ] = Field("all", description="the metrics that the table stores; keys are always stored")
+    ] = Field(
+        "all",
+        description=(
+            "the metrics that the table stores; core: those that the others follow from; keys are "
+            "always stored"
+        ),
+    )
     rows_per_part: RowsPerPart = 20_000_000
     compression: Compression = "zstd"
     floats: Floats = "float64"
@@ -279,6 +285,10 @@ class ConfigFile(Entry):
     )
     charts: Charts = Field(
         "auto", description="auto: those that fit the sweeps; or a list of charts; [] for none"
+    )
+    formats: Formats = Field(
+        ["png", "svg"],
+        description="formats of the pictures of charts; `rooflines draw` makes others later",
     )
     measurements: Annotated[dict[Any, Any], WithJsonSchema(BY_NAME)] = Field(
         {}, description="sets of timings by name; each is compared with the model"

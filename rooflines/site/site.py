@@ -11,14 +11,11 @@ import gzip
 import hashlib
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
-import vl_convert as vlc
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.version import __version__
@@ -45,18 +42,18 @@ __all__ = ["site_files", "write_bundle"]
 HERE = Path(__file__).parent
 
 VEGA_LITE = "6.4"
-EXPORTS = "window.vegaEmbed = vegaEmbed;"
 
 FILES = {
     "PNG, light": "-light.png",
     "PNG, dark": "-dark.png",
     "SVG": ".svg",
     "PDF": ".pdf",
+    "HTML": ".html",
     "Vega-Lite": ".json",
     "CSV": ".csv",
     "Parquet": ".parquet",
 }
-"""Downloads of a chart: text and ending of each file."""
+"""Downloads of a chart: text and ending of each file; of pictures, those that were drawn."""
 
 TEXT_SIZES = {"web": (13, 14, 15, 16), "paper": (8, 9, 10, 11)}
 """Text sizes of a chart by layout [px]; the page takes the largest that fits."""
@@ -117,25 +114,21 @@ def site_files(
     folders = {family.name: family for family in families}
     charts = [chart for family in families for chart in _charts(family)]
     _check_unique([chart["id"] for chart in charts])
-    # The executor is shut down on every exit: a live thread would keep the process from ending.
-    with ThreadPoolExecutor(1) as executor:
-        vega = executor.submit(_vega)  # takes seconds; the rest is read and packed meanwhile
-        yield from _assets()
-        yield "assets/charts-data.js", _script("charts", {"charts": charts, "themes": _themes()})
-        for chart in charts:
-            yield from _chart_files(chart, folders[chart["family"]])
-        about = metadata_of(thresholds)
-        frame = pl.read_parquet(thresholds)
-        params = (param for chart in charts for param in chart["params"])
-        chip = next((param["value"] for param in params if param["name"] == "chip"), None)
-        yield from _threshold_files(frame, thresholds, about["columns"], chip)
-        downloads = [model_download(path) for path in models]
-        for path, download in zip(models, downloads, strict=True):
-            yield from _download_files(path, download)
-        of_models = [recipe for path in models for recipe in metadata_of(path)["made_from"]]
-        for name, text in pages(charts, frame, about, of_models, downloads):
-            yield name, text.encode()
-        yield "assets/vega.js", vega.result()
+    yield from _assets()
+    yield "assets/charts-data.js", _script("charts", {"charts": charts, "themes": _themes()})
+    for chart in charts:
+        yield from _chart_files(chart, folders[chart["family"]])
+    about = metadata_of(thresholds)
+    frame = pl.read_parquet(thresholds)
+    params = (param for chart in charts for param in chart["params"])
+    chip = next((param["value"] for param in params if param["name"] == "chip"), None)
+    yield from _threshold_files(frame, thresholds, about["columns"], chip)
+    downloads = [model_download(path) for path in models]
+    for path, download in zip(models, downloads, strict=True):
+        yield from _download_files(path, download)
+    of_models = [recipe for path in models for recipe in metadata_of(path)["made_from"]]
+    for name, text in pages(charts, frame, about, of_models, downloads):
+        yield name, text.encode()
 
 
 def _charts(folder: Path) -> list[ListedChart]:
@@ -161,7 +154,9 @@ def _charts(folder: Path) -> list[ListedChart]:
             "params": chart["params"],
             "spec": f"charts/{chart['id']}.js",
             "files": [
-                (text, f"charts/{_download(chart['id'], ending)}") for text, ending in FILES.items()
+                (text, f"charts/{_download(chart['id'], ending)}")
+                for text, ending in FILES.items()
+                if (folder / f"{chart['id']}{ending}").exists()
             ],
         }
         for chart in listed
@@ -197,6 +192,7 @@ def _assets() -> Iterator[tuple[str, bytes]]:
         f'src:url({source}) format("woff2")}}\n'
     )
     yield "assets/font.css", face.encode()
+    yield "assets/vega.js", gzip.decompress((HERE / "vendor" / "vega.js.gz").read_bytes())
     parts = [
         "Licences of what this folder contains that others made.\n",
         (HERE / "vendor" / "vega-licences.txt").read_text(encoding="utf-8"),
@@ -206,12 +202,6 @@ def _assets() -> Iterator[tuple[str, bytes]]:
         (HERE / "vendor" / "inter-OFL.txt").read_text(encoding="utf-8"),
     ]
     yield "assets/LICENSES.txt", "\n".join(parts).encode()
-
-
-@cache
-def _vega() -> bytes:
-    """Vega, wrapped in a function: its short global names would clash with other scripts."""
-    return f"(function(){{{vlc.javascript_bundle(EXPORTS, vl_version=VEGA_LITE)}}})();\n".encode()
 
 
 def _themes() -> dict[str, dict[str, dict[str, JSON]]]:
@@ -234,7 +224,9 @@ def _chart_files(chart: ListedChart, folder: Path) -> Iterator[tuple[str, bytes]
     spec = json.loads(text, parse_constant=lambda _: None)  # as_json refuses infinite numbers
     yield chart["spec"], _script(f"chart/{name}", _packed(spec))
     for ending in FILES.values():
-        yield f"charts/{_download(name, ending)}", (folder / f"{name}{ending}").read_bytes()
+        file = folder / f"{name}{ending}"
+        if file.exists():
+            yield f"charts/{_download(name, ending)}", file.read_bytes()
     for picture in (f"{name}-{theme}-small.png" for theme in ("light", "dark")):
         yield f"charts/{picture}", (folder / picture).read_bytes()
 

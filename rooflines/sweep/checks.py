@@ -121,7 +121,8 @@ def _check_solved_shards(sweep: Sweep, where: str) -> None:
 
 def check_columns(sweep: Sweep) -> None:
     """Refuse metrics of two networks where no route has two."""
-    for index, name in enumerate(sweep.config.columns if sweep.config.columns != "all" else ()):
+    names = sweep.config.columns
+    for index, name in enumerate(names if isinstance(names, list) else ()):
         if name in OF_LEVELS and not sweep.has_levels:
             raise RooflinesError(
                 f"columns[{index}]",

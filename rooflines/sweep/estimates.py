@@ -9,20 +9,16 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.calibration.estimate import Fit, estimate_of
-from rooflines.calibration.form import Numbers
+from rooflines.calibration.estimate import estimate_of
 from rooflines.calibration.quantities import whole_size
-from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.model.operation import MATRIX
 from rooflines.model.resources import MATH
 from rooflines.sweep.extents import variables
+from rooflines.sweep.fits import fit_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflines.calibration.entries import Fitted, FittedCollective
     from rooflines.calibration.estimate import Estimate, Sum
-    from rooflines.catalogue.entries import Calibration
     from rooflines.sweep.blocked import FactoredSums
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
@@ -32,9 +28,10 @@ __all__ = [
     "ESTIMATE_BOUNDS",
     "EstimateColumns",
     "Parts",
+    "band_columns",
     "estimate_columns",
     "estimates",
-    "is_calibrated",
+    "slots_of",
 ]
 
 ESTIMATE_BOUNDS = ("compute", "memory", "network", "mixed")
@@ -98,58 +95,10 @@ def estimates(sweep: Sweep, variants: Sequence[ChipVariant]) -> list[Estimate | 
     """The estimate of every variant; None without a calibration."""
     found: list[Estimate | None] = []
     for chip_rows, variant in variants:
-        fit = _fit(sweep, (chip_rows, variant))
+        fit = fit_of(sweep, (chip_rows, variant))
         workload, target = sweep.case(chip_rows, variant), sweep.target(chip_rows, variant)
         found.append(None if fit is None else estimate_of(fit, workload, target))
     return found
-
-
-def is_calibrated(sweep: Sweep, chip_variant: ChipVariant) -> bool:
-    """Whether a variant has a calibration."""
-    return _fit(sweep, chip_variant) is not None
-
-
-def _fit(sweep: Sweep, chip_variant: ChipVariant) -> Fit | None:
-    """The calibration of a variant: of the software that the sweep names, or the chip's own.
-
-    Fits are of the matrix unit and the main memory. Those of collectives are of one over a chip's
-    first interconnect.
-    """
-    chip_rows, variant = chip_variant
-    chip, compute = sweep.chips[chip_rows.chip], sweep.combinations[variant.dtypes].compute
-    if not sweep.config.calibration:
-        own = (chip.calibration or {}).get(compute)
-        return Fit(_numbers(own)) if own else None
-    matmul = sweep.calibrations.matmul(chip_rows.chip, sweep.config.calibration, compute)
-    if matmul is None or (sweep.unit, chip_rows.memory) != (MATRIX, MAIN_MEMORY):
-        return None
-    collective: FittedCollective | None = None
-    transfers = sweep.shardings[variant.sharding].transfers
-    if len(transfers) == 1 and chip_rows.networks == tuple(chip.networks)[:1]:
-        collective = sweep.calibrations.collective(
-            chip_rows.chip, sweep.config.calibration, transfers[0][1]
-        )
-    return Fit(
-        matmul.numbers,
-        collective.numbers if collective else None,
-        {**_bands(matmul), **(_bands(collective) if collective else {})},
-    )
-
-
-def _bands(entry: Fitted) -> dict[str, tuple[float, float]]:
-    return {bound: (float(low), float(high)) for bound, (low, high) in entry.bands.items()}
-
-
-def _numbers(own: Calibration) -> Numbers:
-    """The calibration of a chip's entry, of form `max`."""
-    fitted = own.exact
-    shares = {name: fitted.shares.get(name, 1) for name in ("math", "memory", "network")}
-    return Numbers(
-        math=shares["math"],
-        memory=shares["memory"],
-        overhead_s=fitted.overhead_s,
-        network=shares["network"],
-    )
 
 
 def estimate_columns(sweep: Sweep, variants: Sequence[ChipVariant]) -> EstimateColumns | None:
@@ -158,41 +107,61 @@ def estimate_columns(sweep: Sweep, variants: Sequence[ChipVariant]) -> EstimateC
     if not any(found):
         return None
     columns: dict[str, list[float | None]] = {}
-    common: Parts = {}
-    slots: dict[tuple[str, int], list[Parts]] = {}
+    pieces: list[tuple[str, tuple[Parts, ...]]] = []
 
     def put(name: str, index: int, value: float) -> None:
         blank: list[float | None] = [None if each is None else 0.0 for each in found]
         columns.setdefault(name, blank)[index] = value
 
-    def add_sum(name: str, parts: Parts, total: Sum, index: int, span: int) -> None:
-        for key, terms in ((PLAIN, total.plain), (span, total.counted)):
-            for dims, coefficient in terms.items():
-                column = f"#{name}_{key}:{','.join(dims)}"
-                parts.setdefault(key, {})[dims] = column
-                put(column, index, float(coefficient))
+    def add_sums(name: str, sums: Iterable[Sum | None]) -> Parts:
+        parts: Parts = {}
+        for index, (total, estimate) in enumerate(zip(sums, found, strict=True)):
+            if total is None or estimate is None:
+                continue
+            for key, terms in ((PLAIN, total.plain), (estimate.span, total.counted)):
+                for dims, coefficient in terms.items():
+                    column = f"#{name}_{key}:{','.join(dims)}"
+                    parts.setdefault(key, {})[dims] = column
+                    put(column, index, float(coefficient))
+        return parts
 
-    most = _most_sums(found)
-    for index, estimate in enumerate(found):
-        if estimate is None:
-            continue
-        add_sum("common", common, estimate.common, index, estimate.span)
-        for slot, least in _slots(estimate).items():
-            parts = slots.setdefault(slot, [{} for _ in range(most[slot])])
-            padded = (*least, *[least[-1]] * (most[slot] - len(least)))
-            for number, total in enumerate(padded):
-                name = f"{slot[0]}_{slot[1]}_{number}"
-                add_sum(name, parts[number], total, index, estimate.span)
-    order = sorted(slots, key=lambda slot: (ESTIMATE_BOUNDS.index(slot[0]), slot[1]))
+    common = add_sums("common", (each.common if each else None for each in found))
+    for number, (bound, least) in enumerate(slots_of(found)):
+        parts = (add_sums(f"{number}_{index}", sums) for index, sums in enumerate(least))
+        pieces.append((bound, tuple(parts)))
     return EstimateColumns(
         common,
-        tuple((slot[0], tuple(slots[slot])) for slot in order),
+        tuple(pieces),
         {
             CALIBRATED: pl.Series([each is not None for each in found]),
             **{name: pl.Series(values, dtype=pl.Float64) for name, values in columns.items()},
-            **_band_columns(found, {bound for bound, _ in slots}),
+            **band_columns(found),
         },
     )
+
+
+def slots_of(found: Sequence[Estimate | None]) -> list[tuple[str, list[list[Sum | None]]]]:
+    """The pieces of several estimates side by side.
+
+    Returns:
+        For each piece, in the order that decides ties: its bound, and the sums of which the least
+        counts; for each of these its value in every estimate, None where it has no such piece.
+    """
+    slots: dict[tuple[str, int], list[tuple[Sum, ...]]] = {}
+    for index, estimate in enumerate(found):
+        for slot, least in _slots(estimate).items() if estimate else ():
+            slots.setdefault(slot, [()] * len(found))[index] = least
+    order = sorted(slots, key=lambda slot: (ESTIMATE_BOUNDS.index(slot[0]), slot[1]))
+    return [
+        (
+            slot[0],
+            [
+                [least[min(number, len(least) - 1)] if least else None for least in slots[slot]]
+                for number in range(max(map(len, slots[slot])))
+            ],
+        )
+        for slot in order
+    ]
 
 
 def _slots(estimate: Estimate) -> dict[tuple[str, int], tuple[Sum, ...]]:
@@ -204,19 +173,12 @@ def _slots(estimate: Estimate) -> dict[tuple[str, int], tuple[Sum, ...]]:
     return found
 
 
-def _most_sums(found: Sequence[Estimate | None]) -> dict[tuple[str, int], int]:
-    """The most sums of which the least counts, by piece [1]."""
-    most: dict[tuple[str, int], int] = {}
-    for estimate in found:
-        for slot, least in _slots(estimate).items() if estimate else ():
-            most[slot] = max(most.get(slot, 0), len(least))
-    return most
-
-
-def _band_columns(found: Sequence[Estimate | None], bounds: set[str]) -> dict[str, pl.Series]:
-    """The bands of every bound; null where a calibration has none."""
+def band_columns(found: Sequence[Estimate | None]) -> dict[str, pl.Series]:
+    """`#low_<bound>` and `#high_<bound>` of estimates [1]; null where one has no band."""
     columns = {}
-    for bound in sorted(bounds):
+    for bound in ESTIMATE_BOUNDS:
+        if not any(each and any(piece.bound == bound for piece in each.pieces) for each in found):
+            continue
         bands = [each.bands.get(bound) if each else None for each in found]
         for side, name in enumerate(("low", "high")):
             values = [None if band is None else band[side] for band in bands]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import reduce
 from operator import add, mul, or_
 from typing import TYPE_CHECKING
@@ -19,20 +20,99 @@ if TYPE_CHECKING:
     from rooflines.sweep.space import AxisColumns, Coefficients
     from rooflines.sweep.sweep import ChipRows, Sweep
 
-__all__ = ["quotient", "same_terms", "time", "unscaled", "with_estimates", "with_metrics", "work"]
+__all__ = [
+    "Formula",
+    "attained",
+    "column",
+    "intensity",
+    "quotient",
+    "same_terms",
+    "time",
+    "unscaled",
+    "upper",
+    "utilization",
+    "with_estimates",
+    "with_metrics",
+    "work",
+]
 
 ESTIMATE_BOUND = pl.Enum(ESTIMATE_BOUNDS)
 
 
-def quotient(dividend: pl.Expr, divisor: pl.Expr) -> pl.Expr:
+def quotient(dividend: pl.Expr, divisor: pl.Expr, *, by_row: bool = False) -> pl.Expr:
     """The Float64 nearest to a dividend over its divisor, the same in every slice of a table.
 
     polars divides by a column of one value by multiplying with its reciprocal, which rounds twice:
     3528 / 49 is then not 72. A slice of one row, or a thread's share of one row, is divided
     instead, so the last digit would depend on how a table is cut. A divisor that is computed row by
     row avoids both.
+
+    Args:
+        dividend: The dividend.
+        divisor: The divisor.
+        by_row: Whether the divisor is computed row by row already.
     """
-    return dividend / (divisor + dividend * 0.0)
+    return dividend / (divisor if by_row else divisor + dividend * 0.0)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A formula of columns, for those who compute a table and for those who read one.
+
+    Attributes:
+        expr: The formula as an expression.
+        sql: The formula as SQL.
+        by_row: Whether it is computed row by row: no constant.
+    """
+
+    expr: pl.Expr
+    sql: str
+    by_row: bool = False
+
+    def __add__(self, other: Formula) -> Formula:
+        """The sum."""
+        return Formula(self.expr + other.expr, f"({self.sql} + {other.sql})")
+
+    def __mul__(self, other: Formula) -> Formula:
+        """The product."""
+        return Formula(self.expr * other.expr, f"({self.sql} * {other.sql})")
+
+    def __truediv__(self, other: Formula) -> Formula:
+        """The quotient, see `quotient`."""
+        ratio = quotient(self.expr, other.expr, by_row=other.by_row)
+        return Formula(ratio, f"({self.sql} / {other.sql})")
+
+    def where_positive(self, other: Formula) -> Formula:
+        """Null where the other one is zero."""
+        return Formula(
+            pl.when(other.expr > 0).then(self.expr),
+            f"CASE WHEN {other.sql} > 0 THEN {self.sql} END",
+        )
+
+
+def column(name: str, by_row: Container[str] = ()) -> Formula:
+    """A column as a formula; `by_row` are the columns that are computed row by row."""
+    return Formula(pl.col(name), name, name in by_row)
+
+
+def computed_by_row(sweep: Sweep, coefficients: Coefficients, constants: AxisColumns) -> set[str]:
+    """The columns that have a value for each row, in place of one for all.
+
+    Args:
+        sweep: The sweep.
+        coefficients: For each work, the dimensions of every product and the column of its
+            coefficient.
+        constants: The columns of the variants.
+    """
+    sizes = {name for name, values in sweep.size_columns.items() if len(set(values)) > 1}
+    varying = sizes | {name for name, values in constants.items() if values.n_unique() > 1}
+    works = {
+        work
+        for work, terms in coefficients.items()
+        if any(not varying.isdisjoint((*dims, name)) for dims, name in terms.items())
+    }
+    timed = works.intersection(resource.work for resource in RESOURCES)
+    return varying | works | ({"t_lower_s"} if timed else set())
 
 
 def work(
@@ -57,29 +137,53 @@ def unscaled(name: str, scaled: pl.Expr, columns: Container[str]) -> pl.Expr:
     return quotient(scaled, pl.col(parts)) if parts in columns else scaled
 
 
-def time(resource: Resource, columns: Container[str]) -> pl.Expr:
+def time(resource: Resource, columns: Container[str], by_row: Container[str] = ()) -> pl.Expr:
     """Seconds that a resource needs for its work: work / rate, and at least its latency [s].
 
     Args:
         resource: The resource.
         columns: The columns of the variants.
+        by_row: The columns that are computed row by row.
 
     Source: All About Rooflines, "Where does the time go?".
     """
     rate, latency = f"#rate_{resource.name}", f"#latency_{resource.name}"
-    seconds = quotient(pl.col(resource.work), pl.col(rate))
+    seconds = quotient(pl.col(resource.work), pl.col(rate), by_row=rate in by_row)
     return pl.max_horizontal(seconds, latency) if latency in columns else seconds
 
 
-def intensity(resource: Resource, *, always: bool) -> pl.Expr:
+def upper(resources: Iterable[Resource]) -> Formula:
+    """The time without overlap: the sum of the times [s]."""
+    return reduce(add, [column(f"t_{resource.name}_s") for resource in resources])
+
+
+def intensity(resource: Resource, by_row: Container[str] = (), *, always: bool) -> Formula:
     """FLOPs per unit of a resource's work [FLOP/byte]; null where it has no work.
 
     Args:
         resource: The resource.
+        by_row: The columns that are computed row by row.
         always: Whether every row has work for it.
     """
-    ratio = quotient(pl.col(MATH.work), pl.col(resource.work))
-    return ratio if always else pl.when(pl.col(resource.work) > 0).then(ratio)
+    amount = column(resource.work, by_row)
+    ratio = column(MATH.work) / amount
+    return ratio if always else ratio.where_positive(amount)
+
+
+def utilization(peak: Formula | None, by_row: Container[str] = ()) -> Formula:
+    """Share of the nominal peak that is attained [1].
+
+    Args:
+        peak: The nominal peak [FLOP/s]; None where it is the rate of `t_math_s`.
+        by_row: The columns that are computed row by row.
+    """
+    at_peak = column(f"t_{MATH.name}_s") if peak is None else column(MATH.work) / peak
+    return at_peak / column("t_lower_s", by_row)
+
+
+def attained(share: Formula, peak: Formula) -> Formula:
+    """FLOPs per second: a share of the nominal peak [FLOP/s]."""
+    return share * peak
 
 
 def always_positive(terms: Mapping[tuple[str, ...], str], columns: AxisColumns) -> bool:
@@ -121,36 +225,35 @@ def with_metrics(
     """
     used = [resource for resource in RESOURCES if coefficients[resource.work]]
     unused = [resource for resource in RESOURCES if resource not in used]
-    times = [pl.col(f"t_{resource.name}_s") for resource in used]
+    by_row = computed_by_row(sweep, coefficients, constants)
+    times, peak = times_of(used), column("#peak", by_row)
     return (
         frame.with_columns(
-            **{f"t_{resource.name}_s": time(resource, constants) for resource in used},
+            **{f"t_{resource.name}_s": time(resource, constants, by_row) for resource in used},
             **{f"t_{resource.name}_s": pl.lit(0.0) for resource in unused},
         )
-        .with_columns(t_lower_s=pl.max_horizontal(times), t_upper_s=reduce(add, times))
+        .with_columns(t_lower_s=pl.max_horizontal(*times.values()), t_upper_s=upper(used).expr)
         .with_columns(
             **{
                 f"{r.name}_intensity": intensity(
-                    r, always=always_positive(coefficients[r.work], constants)
-                )
+                    r, by_row, always=always_positive(coefficients[r.work], constants)
+                ).expr
                 for r in used
                 if r is not MATH
             },
             **{f"{r.name}_intensity": pl.lit(None, dtype=pl.Float64) for r in unused},
-            utilization=quotient(time_at_peak(constants), pl.col("t_lower_s")),
-            bound=likely_bound(times_of(used), pl.col("t_lower_s")),
+            utilization=utilization(None if is_nominal(constants) else peak, by_row).expr,
+            bound=likely_bound(times, pl.col("t_lower_s")),
             fits=fits(sweep, chip_rows),
-            **{CONTENDED: contended(times_of(used), pl.col("t_lower_s"))},
+            **{CONTENDED: contended(times, pl.col("t_lower_s"))},
         )
-        .with_columns(attained_flops_per_s=pl.col("utilization") * pl.col("#peak"))
+        .with_columns(attained_flops_per_s=attained(column("utilization"), peak).expr)
     )
 
 
-def time_at_peak(constants: AxisColumns) -> pl.Expr:
-    """Seconds for the FLOPs at the nominal peak: t_math_s unless an efficiency lowers it."""
-    if constants["#peak"].equals(constants[f"#rate_{MATH.name}"]):
-        return pl.col(f"t_{MATH.name}_s")
-    return quotient(pl.col(MATH.work), pl.col("#peak"))
+def is_nominal(constants: AxisColumns) -> bool:
+    """Whether `t_math_s` is the time at the nominal peak: no efficiency lowers it."""
+    return constants["#peak"].equals(constants[f"#rate_{MATH.name}"])
 
 
 def with_estimates(frame: pl.LazyFrame, bounds: Mapping[str, str]) -> pl.LazyFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,15 @@ if TYPE_CHECKING:
     from rooflines.catalogue.forms import Entry
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["chips_of", "entries_of", "recipe_of", "skipped_records", "sweep_of"]
+__all__ = [
+    "calibrations_of",
+    "chips_of",
+    "entries_of",
+    "fits_of",
+    "recipe_of",
+    "skipped_records",
+    "sweep_of",
+]
 
 
 def recipe_of(sweep: Sweep, chips: Sequence[str]) -> dict[str, Any]:
@@ -31,11 +38,12 @@ def recipe_of(sweep: Sweep, chips: Sequence[str]) -> dict[str, Any]:
         for form in (*(sweep.dtypes.combinations[name] for name in named), *written_out)
         for key in (*OPERANDS, "compute")
     }
+    compute = {combination.compute for combination in sweep.combinations.values()}
     return {
         "sweep": sweep.name,
         "config": {**sweep.config_json, "chips": list(chips)},
         **entries_of(sweep.chips, chips, sweep.dtypes, used, named),
-        **_calibrations_of(sweep, chips),
+        **calibrations_of(sweep.calibrations, chips, sweep.config.calibration, compute),
     }
 
 
@@ -60,14 +68,29 @@ def entries_of(
     }
 
 
-def _calibrations_of(sweep: Sweep, chips: Sequence[str]) -> dict[str, Any]:
-    """The calibrations that some chips' rows read; nothing without a software."""
-    softwares = sweep.config.calibration
+def calibrations_of(
+    calibrations: Calibrations,
+    chips: Sequence[str],
+    softwares: Sequence[str] | None,
+    dtypes: Collection[str],
+) -> dict[str, Any]:
+    """The calibrations that rows read as JSON, by their key in a recipe; nothing without software.
+
+    Args:
+        calibrations: By chip and software.
+        chips: The chips of the rows.
+        softwares: The software that the sweep names.
+        dtypes: The compute dtypes.
+    """
     if not softwares:
         return {}
-    dtypes = {combination.compute for combination in sweep.combinations.values()}
-    used = sweep.calibrations.used([key_of(*each) for each in product(chips, softwares)], dtypes)
+    used = calibrations.used([key_of(*each) for each in product(chips, softwares)], dtypes)
     return {"calibrations": used.model_dump(mode="json", exclude_defaults=True)}
+
+
+def fits_of(recipe: JSON) -> Calibrations:
+    """The calibrations of a recipe."""
+    return Calibrations.model_validate(recipe.get("calibrations", {}))
 
 
 def chips_of(recipe: JSON) -> dict[str, Chip]:
@@ -82,14 +105,14 @@ def sweep_of(recipe: JSON) -> Sweep:
         SweepConfig.model_validate(recipe["config"]),
         chips_of(recipe),
         DtypeFile.model_validate(recipe["dtypes"]),
-        Calibrations.model_validate(recipe.get("calibrations", {})),
+        fits_of(recipe),
     )
 
 
 def skipped_records(sweeps: Iterable[Sweep]) -> list[dict[str, Any]]:
     """Skipped rows of sweeps: a record of the columns of `SKIPPED` for each chip and reason."""
     return [
-        {"sweep": sweep.name, "unit": sweep.unit, **asdict(skipped)}
+        {"sweep": sweep.name, "unit": sweep.unit, **vars(skipped)}
         for sweep in sweeps
         for skipped in sweep.skipped
     ]

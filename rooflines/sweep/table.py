@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from rooflines.model.columns import METRICS, SKIPPED, Column
+from rooflines.sweep.derived import DerivedColumn, derived
 from rooflines.sweep.rows import sweep_rows
 
 if TYPE_CHECKING:
@@ -15,12 +17,22 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["as_stored", "chosen", "skipped_frame", "stored_columns", "table"]
+__all__ = [
+    "as_stored",
+    "chosen",
+    "read_columns",
+    "skipped_frame",
+    "stored_columns",
+    "table",
+]
+
+CORE = "core"
+"""The choice of columns that the others follow from."""
 
 
 def table(sweep: Sweep) -> pl.LazyFrame:
     """The rows of a sweep's table, not yet computed."""
-    names = [column.name for column in stored_columns(sweep)]
+    names = [column.name for column in read_columns(sweep)]
     return as_stored(sweep_rows(sweep).select(names), sweep.config.floats)
 
 
@@ -34,9 +46,20 @@ def skipped_frame(records: Sequence[JSON]) -> pl.DataFrame:
     )
 
 
+def read_columns(sweep: Sweep) -> list[Column]:
+    """The columns of a sweep's table: keys always, metrics as its config chooses."""
+    if sweep.config.columns != CORE:
+        return chosen(sweep.columns, METRICS, sweep.config.columns)
+    sql = derived(sweep)
+    return [
+        DerivedColumn(**asdict(column), sql=sql[column.name]) if column.name in sql else column
+        for column in sweep.columns
+    ]
+
+
 def stored_columns(sweep: Sweep) -> list[Column]:
-    """The columns that a sweep's table stores: keys always, metrics as its config chooses."""
-    return chosen(sweep.columns, METRICS, sweep.config.columns)
+    """Those that its files store."""
+    return [column for column in read_columns(sweep) if not isinstance(column, DerivedColumn)]
 
 
 def chosen(

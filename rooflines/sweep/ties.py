@@ -170,6 +170,8 @@ def with_exact_bounds_by_batch(frame: pl.LazyFrame, ties: Ties) -> pl.LazyFrame:
     """Resolves ties at a tenth of the cost per batch, but nothing pushes down."""
 
     def resolve_batch(batch: pl.DataFrame) -> pl.DataFrame:
+        if not batch[CONTENDED].any():
+            return batch
         bound = ties.resolve([batch[name] for name in ties.columns])
         return batch.clone().replace_column(batch.get_column_index("bound"), bound)
 

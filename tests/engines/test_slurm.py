@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from engines.cluster import QUICKLY, Cluster
-from engines.runs import PARTS, REPOSITORY, TABLE_FOLDERS, Run, assert_same, contents
+from engines.runs import REPOSITORY, TABLE_FOLDERS, Run, assert_same, contents
 
 PROFILE = ("--profile", REPOSITORY / "profiles/slurm")
 
@@ -28,7 +28,7 @@ def test_a_cluster_makes_the_tables_of_a_local_run_although_jobs_are_lost_on_it(
     run = Run(tmp_path, cluster.environment)
     with run.started(*PROFILE, *QUICKLY, "results/tables/index.csv") as process:
         with cluster.steps_held():
-            jobs = running(cluster, "sweep_table", len(PARTS))
+            jobs = running(cluster, "_table", 3)
             cancelled, killed, lost = jobs
             cluster.cancel(cancelled)
             cluster.kill(killed)

@@ -116,6 +116,7 @@ def write_family(folder: Path) -> None:
                 (folder / f"{name}-{theme}{size}.png").write_bytes(written.getvalue())
         (folder / f"{name}.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
         (folder / f"{name}.pdf").write_bytes(b"%PDF-1.4")
+        (folder / f"{name}.html").write_text("<!doctype html>")
         frame.write_csv(folder / f"{name}.csv")
         frame.write_parquet(folder / f"{name}.parquet")
         params = [

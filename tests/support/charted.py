@@ -109,6 +109,7 @@ ALWAYS = {
     "chips": ("ridge",),
     "attained": ("peak",),
     "critical": ("x_low", "x_high", "y_low", "y_high"),
+    "critical-estimate": ("sizes",),
     "critical-map": ("D", "F", "top"),
     "shards": ("shards",),
     "ridges": ("ridge",),
@@ -119,6 +120,9 @@ ALWAYS = {
     "bounds": ("x_low", "x_high", "y_low", "y_high", "utilization"),
     "pareto": ("t_lower_s", "tokens_per_s_per_chip", "fits", "max_B", "front"),
     "capacity": ("footprint_bytes", "capacity_bytes", "fits", "max_B"),
+    "measured-roofline": ("software", "kind", "flops_per_s", "intensity"),
+    "measured-ratio": ("software", "kind", "ratio_lower"),
+    "measured-errors": ("software", "of", "error", "timings"),
 }
 """Columns that have a value in every row; of a null a chart would draw nothing."""
 
@@ -130,6 +134,12 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "attained": {"curve": ("size", "flops_per_s")},
     "critical-map": {"level": ("level",), "never": ("level",), "shape": ("name",)},
+    "measured-roofline": {
+        "bound": ("bytes_per_s", "timings", "share"),
+        "timing": ("B", "D", "F", "seconds"),
+    },
+    "measured-ratio": {"median": ("t_lower_s",), "timing": ("t_lower_s", "B", "D", "F")},
+    "measured-errors": {"cell": ("x_low", "x_high", "y_low", "y_high")},
 }
 """The same for the rows of one kind."""
 

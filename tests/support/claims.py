@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from measured_claims import MEASURED_CLAIMS
 from model_claims import MODEL_CLAIMS
 from networks_named import says_network
 from titled import (
@@ -406,6 +407,7 @@ CLAIMS: dict[str, list[Claim]] = {
         (rf"At [A-Z] = (?P<low>[\d,]*\d), {MATMULS} {VERB}", waits),
     ],
     **MODEL_CLAIMS,
+    **MEASURED_CLAIMS,
 }
 """What the titles of each chart claim, and how that is worked out again."""
 

@@ -15,6 +15,12 @@ ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("roofline", "shards")
 """Charts with the name of a shape: in a menu or a title."""
 
+MEASURED_KINDS = ("measured-roofline", "measured-ratio", "measured-errors")
+"""Charts with the name of a software: in a menu and a subtitle."""
+
+TIMINGS = ROOT / "tests" / "cases" / "one-software.csv"
+"""Timings without a column for their software."""
+
 DECODE: dict[str, Any] = {
     "operation": "matmul",
     "grid": {"B": {"from": 1, "to": 4096, "factor": 2}},
@@ -34,10 +40,12 @@ def hostile_config() -> dict[str, Any]:
     """The config: all of `fuzzing.TEXTS`, and a name that would run as a script."""
     texts = config_of_texts()
     charts = [{"chart": kind, "sweep": "decode"} for kind in KINDS]
+    timed = [{"chart": kind, "measurements": "timed"} for kind in MEASURED_KINDS]
     return {
         **texts,
         "sweeps": {**texts["sweeps"], "decode": DECODE},
-        "charts": [*texts["charts"], *charts],
+        "measurements": {"timed": {"file": str(TIMINGS), "where": {"software": HOSTILE}}},
+        "charts": [*texts["charts"], *charts, *timed],
     }
 
 

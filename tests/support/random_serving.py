@@ -192,6 +192,15 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
+def calibrated(draw: st.DrawFn, drawn_configs: st.SearchStrategy[dict[str, Any]]) -> dict[str, Any]:
+    """Draw a config whose sweep names software, and fits of its chips under `fits`."""
+    config = draw(drawn_configs)
+    (sweep,) = config["model-sweeps"].values()
+    sweep["calibration"] = draw(st.sampled_from(["mine", ["mine", "other"], ["other", "mine"]]))
+    return {**config, "fits": draw(drawn.files_of_fits(list(config["chips"])))}
+
+
+@st.composite
 def request_configs(draw: st.DrawFn) -> dict[str, Any]:
     """Draw a config of one model sweep over requests, a case of which some chip supports."""
     config = draw(parts())

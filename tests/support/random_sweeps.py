@@ -403,23 +403,26 @@ def fitted_collectives(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
+def files_of_fits(draw: st.DrawFn, chips: list[str]) -> dict[str, Any]:
+    """Draw a file of calibrations of chips by two kinds of software."""
+    matmuls = st.dictionaries(st.sampled_from(COMPUTE), fitted_matmuls(), min_size=2)
+    kinds = st.sampled_from(["all-gather", "reduce-scatter", "all-reduce", "all-to-all"])
+    collectives = st.dictionaries(kinds, fitted_collectives(), min_size=2)
+    return {
+        kind: {
+            f"{chip}/{software}": draw(entries) for chip in chips for software in ("mine", "other")
+        }
+        for kind, entries in (("calibrations", matmuls), ("collectives", collectives))
+    }
+
+
+@st.composite
 def calibrated_configs(draw: st.DrawFn) -> dict[str, Any]:
     """Draw a config whose sweep names software, and a file with calibrations of its chips."""
     config = draw(configs())
     (sweep,) = config["sweeps"].values()
     sweep["calibration"] = draw(st.sampled_from(["mine", ["mine", "other"], ["other", "mine"]]))
-    matmuls = st.dictionaries(st.sampled_from(COMPUTE), fitted_matmuls(), min_size=2)
-    kinds = st.sampled_from(["all-gather", "reduce-scatter", "all-reduce", "all-to-all"])
-    collectives = st.dictionaries(kinds, fitted_collectives(), min_size=2)
-    found = {
-        kind: {
-            f"{chip}/{software}": draw(entries)
-            for chip in config["chips"]
-            for software in ("mine", "other")
-        }
-        for kind, entries in (("calibrations", matmuls), ("collectives", collectives))
-    }
-    text = yaml.safe_dump(found)
+    text = yaml.safe_dump(draw(files_of_fits(list(config["chips"]))))
     file = Path(tempfile.gettempdir()) / f"rooflines-{sha256(text.encode()).hexdigest()[:16]}.yaml"
     file.write_text(text)
     return {**config, "calibrations": [str(file)]}

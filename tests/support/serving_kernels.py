@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import oracle
+    from serving_estimates import Fits
 
 __all__ = [
     "STORED",
@@ -63,7 +64,7 @@ class Case:
     capacity: Fraction | None
     links: tuple[oracle.Link, ...]
     efficiency: Mapping[str, Fraction]
-    calibrations: Mapping[str, Mapping[str, Fraction] | None]
+    fits: Fits
     axes: tuple[int, ...] = (1,)  # of tp
     dp: int = 1
     ep: int = 1
@@ -99,6 +100,15 @@ class Collective(NamedTuple):
     payload: Fraction
 
 
+class Matmul(NamedTuple):
+    """A kernel that is one matrix: rows of all replicas; of a chip bytes in and out, and depth."""
+
+    rows: int
+    inputs: Fraction
+    outputs: Fraction
+    depth: Fraction
+
+
 @dataclass(frozen=True)
 class Kernel:
     """What one chip does in one layer of a group."""
@@ -111,6 +121,7 @@ class Kernel:
     activation_bytes: Fraction
     collectives: list[Collective] = field(default_factory=list)
     unit: str = "compute"
+    matmul: Matmul | None = None
 
 
 # ---------------------------------------------------------------- caches, pairs, experts
@@ -220,8 +231,10 @@ class OneChip:
         """A matrix, split along its output, its input, or both by heads."""
         name, weights, inside, outside, split = matrix
         tp = self.case.tp
-        inputs = self.own * inside / (1 if split == "out" else tp)
+        depth = Fraction(inside, 1 if split == "out" else tp)
+        inputs = self.own * depth
         outputs = self.own * outside / (1 if split == "in" else tp)
+        held = [self.bytes_of(elements, "activations") for elements in (inputs, outputs)]
         return Kernel(
             name,
             count,
@@ -230,6 +243,7 @@ class OneChip:
             Fraction(0),
             self.bytes_of(inputs + outputs, "activations"),
             self.all_reduce() if split == "in" else [],
+            matmul=None if split == "heads" else Matmul(int(self.tokens), held[0], held[1], depth),
         )
 
     def attention(self, count: int, window: int | None) -> Kernel:
@@ -283,18 +297,21 @@ class OneChip:
         kernel = self.linear(count, ("shared", weights, width, width, "out"))
         both = self.bytes_of(2 * self.own * width, "activations")
         collectives = [] if self.case.ep == 1 else self.all_reduce()
-        return replace(kernel, activation_bytes=both, collectives=collectives)
+        return replace(kernel, activation_bytes=both, collectives=collectives, matmul=None)
 
     def unembed(self) -> Kernel:
         """The unembedding of one token of each sequence."""
         width, rows, tp = self.case.entry["D"], self.case.entry["V"], self.case.tp
+        moved = self.rows * width, self.rows * rows / tp
+        inputs, outputs = (self.bytes_of(elements, "activations") for elements in moved)
         return Kernel(
             "unembed",
             1,
             self.bytes_of(Fraction(rows * width, tp), "head"),
             Fraction(2 * self.step.B * rows * width, self.case.chips),
             Fraction(0),
-            self.bytes_of(self.rows * width + self.rows * rows / tp, "activations"),
+            inputs + outputs,
+            matmul=Matmul(self.step.B, inputs, outputs, Fraction(width)),
         )
 
 

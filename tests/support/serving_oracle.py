@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import oracle
 from oracle import exact
+from serving_estimates import fits_of
 from serving_kernels import STORED, Case, Entry, Step, kernels
 from serving_values import (
     Values,
@@ -114,7 +115,6 @@ def case_of(
     """A case that a chip supports."""
     level, dtypes = chip["memory"][asked["memory"]], asked["dtypes"]
     efficiency = (chip.get("efficiency") or {}) | (sweep.get("efficiency") or {})
-    fitted = {unit: (chip.get("calibration") or {}).get(dtypes[unit]) for unit in UNITS}
     power = chip.get("power")
     return Case(
         entry=asked["entry"],
@@ -125,7 +125,7 @@ def case_of(
         capacity=exact(level["capacity_bytes"]) if "capacity_bytes" in level else None,
         links=links,
         efficiency={r: exact(efficiency.get(r, 1)) for r in oracle.RESOURCES},
-        calibrations={unit: each and calibration_of(each) for unit, each in fitted.items()},
+        fits=asked["fits"],
         axes=asked["axes"],
         dp=asked["dp"],
         ep=asked["ep"],
@@ -150,17 +150,12 @@ def price_of(
     return max(equal, key=lambda price: str(price["date"]), default=None)
 
 
-def calibration_of(fitted: Mapping[str, Any]) -> dict[str, Fraction]:
-    """Fitted shares, and the overhead of a kernel."""
-    shares = {resource: exact(fitted.get(resource, 1)) for resource in oracle.RESOURCES}
-    return {**shares, "overhead_s": exact(fitted.get("overhead_s", 0))}
-
-
 def cases(
     sweep: Mapping[str, Any],
     models: Mapping[str, Entry],
     chips: Mapping[str, Any],
     formats: Mapping[str, Any],
+    fits: oracle.Fits | None = None,
 ) -> Iterator[tuple[Values, Case | None, tuple[str, ...]]]:
     """Yield the keys of every case in order, and the case or the reasons why there is none."""
     resolved, listed = oracle.resolve_chips(chips), oracle.as_list
@@ -185,6 +180,8 @@ def cases(
                 name_of_dtypes, parts = dtypes_of(dtypes)
                 asked = {
                     "entry": entry,
+                    "chip": name,
+                    "networks": names,
                     "phase": phase,
                     "memory": memory,
                     "dtypes": parts,
@@ -193,6 +190,8 @@ def cases(
                     "ep": ep,
                     "cache_split": sweep.get("cache_split", "heads"),
                 }
+                softwares = listed(sweep.get("calibration") or [])
+                asked["fits"] = fits_of(asked, chip, softwares, fits or {})
                 keys = {
                     "model": model,
                     "phase": phase,
@@ -207,7 +206,8 @@ def cases(
                     "ep": ep,
                 }
                 why = reasons(asked, chip, links)
-                yield keys, None if why else case_of(asked, chip, links, formats, sweep), why
+                case = None if why else case_of(asked, chip, links, formats, sweep)
+                yield keys, case, why
             alone = alone or missing
 
 
@@ -234,9 +234,10 @@ def model_rows(
     models: Mapping[str, Entry],
     chips: Mapping[str, Any],
     formats: Mapping[str, Any],
+    fits: oracle.Fits | None = None,
 ) -> Iterator[Row]:
     """Yield every requested row of a model sweep in order."""
-    for keys, case, why in cases(sweep, models, chips, formats):
+    for keys, case, why in cases(sweep, models, chips, formats, fits):
         for sizes, step in steps_of(sweep, keys["phase"]):
             problems = no_step(why, keys, step)
             values = None if problems or case is None else model_values(case, step)
@@ -248,9 +249,10 @@ def layer_rows(
     models: Mapping[str, Entry],
     chips: Mapping[str, Any],
     formats: Mapping[str, Any],
+    fits: oracle.Fits | None = None,
 ) -> Iterator[Values]:
     """Yield the rows of every group of every supported row in order."""
-    for keys, case, why in cases(sweep, models, chips, formats):
+    for keys, case, why in cases(sweep, models, chips, formats, fits):
         for sizes, step in steps_of(sweep, keys["phase"]):
             if case is None or no_step(why, keys, step):
                 continue
@@ -272,6 +274,7 @@ def request_rows(
     models: Mapping[str, Entry],
     chips: Mapping[str, Any],
     formats: Mapping[str, Any],
+    fits: oracle.Fits | None = None,
 ) -> Iterator[Row]:
     """Yield the rows of a sweep of requests: each B, then each {input, output}.
 
@@ -279,9 +282,9 @@ def request_rows(
     """
     prefills = {
         tuple(value for name, value in keys.items() if name != "phase"): case
-        for keys, case, _ in cases({**sweep, "phase": "prefill"}, models, chips, formats)
+        for keys, case, _ in cases({**sweep, "phase": "prefill"}, models, chips, formats, fits)
     }
-    for keys, case, why in cases({**sweep, "phase": "decode"}, models, chips, formats):
+    for keys, case, why in cases({**sweep, "phase": "decode"}, models, chips, formats, fits):
         named = {name: value for name, value in keys.items() if name != "phase"}
         prefill = prefills[tuple(named.values())]
         for size, request in product(oracle.sizes_of(sweep["grid"]["B"]), sweep["requests"]):

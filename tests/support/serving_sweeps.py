@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import Mistakes
+from rooflines.calibration.entries import Calibrations, shipped_calibrations
 from rooflines.catalogue.chips import chip_entries, dtype_entries, resolve_chips
 from rooflines.models.resolve import models_of
 from rooflines.serving.sweep import ModelSweep, checked_model_sweep
@@ -16,8 +17,17 @@ if TYPE_CHECKING:
 __all__ = ["model_sweep"]
 
 
-def model_sweep(sweep: Mapping[str, Any], chips: Mapping[str, Any] | None = None) -> ModelSweep:
+def model_sweep(
+    sweep: Mapping[str, Any],
+    chips: Mapping[str, Any] | None = None,
+    fits: Calibrations | None = None,
+) -> ModelSweep:
     """A sweep on chips of the catalogue and on others, by id.
+
+    Args:
+        sweep: Its keys.
+        chips: Chips that are not of the catalogue.
+        fits: Calibrations; None: those of the package.
 
     Raises:
         RooflinesError: It has mistakes.
@@ -30,4 +40,11 @@ def model_sweep(sweep: Mapping[str, Any], chips: Mapping[str, Any] | None = None
     with Mistakes() as mistakes:
         own = resolve_chips(wanted, catalogue, mistakes)
     models = models_of(config.models)
-    return checked_model_sweep("sweep", config, models, {**catalogue, **own}, dtype_entries())
+    return checked_model_sweep(
+        "sweep",
+        config,
+        models,
+        {**catalogue, **own},
+        dtype_entries(),
+        fits or shipped_calibrations(),
+    )

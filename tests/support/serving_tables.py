@@ -11,6 +11,8 @@ from comparison import same
 from random_sweeps import BITS
 from serving_sweeps import model_sweep
 
+from rooflines.calibration.entries import Calibrations
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -40,7 +42,8 @@ KINDS = {
 def sweep_of(config: Mapping[str, Any]) -> ModelSweep:
     """The one model sweep of a config."""
     (sweep,) = config["model-sweeps"].values()
-    return model_sweep(sweep, config["chips"])
+    fits = Calibrations.model_validate(config["fits"]) if "fits" in config else None
+    return model_sweep(sweep, config["chips"], fits)
 
 
 def kind_of(reason: str) -> str:
@@ -60,7 +63,8 @@ def expected_rows(config: Mapping[str, Any]) -> list[Row]:
         phase = sweep["phase"].index(keys["phase"])
         return models.index(keys["model"]), phase, names.index(keys["split"])
 
-    return sorted(serving_oracle.model_rows(sweep, {}, config["chips"], BITS), key=place)
+    parts = config["chips"], BITS, config.get("fits")
+    return sorted(serving_oracle.model_rows(sweep, {}, *parts), key=place)
 
 
 def differences(found: Mapping[str, Any], exact: Values) -> list[str]:

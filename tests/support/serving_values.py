@@ -1,7 +1,6 @@
 """Work, times, footprints and money of a step of a whole model, exact; an oracle.
 
-- `t_estimate_s` is null if the compute dtype of a group has no calibration. A group without FLOP
-  has the calibration of `compute`. Each group of each layer has the overhead once.
+- `t_estimate_s` is null if the compute dtype of a group has no calibration.
 - `fits` compares the footprint of B / dp sequences, `max_B` counts whole sequences of a replica.
 """
 
@@ -12,9 +11,9 @@ from fractions import Fraction
 from typing import Any
 
 import model_oracle
-import oracle
-from oracle import exact
-from serving_kernels import Case, Collective, Kernel, Step, entries_held, kernels
+from oracle import ESTIMATES, exact
+from serving_estimates import collective_s, estimate, sent
+from serving_kernels import Case, Kernel, Step, entries_held, kernels
 
 __all__ = [
     "Values",
@@ -31,39 +30,6 @@ __all__ = [
 Values = dict[str, Any]
 LABELS = {"t_math_s": "compute", "t_memory_s": "memory", "t_network_s": "network"}
 TWINS = ("t_lower_s", ""), ("t_ops_s", "_ops")
-
-
-def sent(case: Case, collective: Collective) -> list[Fraction]:
-    """Bytes that one chip sends on each level."""
-    parts = oracle.sent_per_byte(case.links, collective.axes, collective.kind)
-    return [collective.passes * part * collective.payload for part in parts]
-
-
-def collective_s(
-    case: Case, collective: Collective, share: Fraction, *, typical: bool = False
-) -> Fraction:
-    """The time of a collective at a share of the rates: the slowest level or its hops."""
-    terms = []
-    levels = oracle.tiers(case.links, collective.axes)
-    for (link, axes), amount in zip(levels, sent(case, collective), strict=True):
-        hop = link.typical_s if typical else link.hop_s
-        terms += [amount / (link.bytes_per_s(axes) * share)]
-        terms += [collective.passes * link.hops(axes) * hop]
-    return max(terms)
-
-
-def estimate(case: Case, kernel: Kernel) -> Fraction | None:
-    """The calibrated time of a kernel; None without a calibration."""
-    fitted = case.calibrations[kernel.unit]
-    if fitted is None:
-        return None
-    moved = kernel.weight_bytes + kernel.cache_bytes + kernel.activation_bytes
-    network = [collective_s(case, c, fitted["network"], typical=True) for c in kernel.collectives]
-    return fitted["overhead_s"] + max(
-        kernel.flops / (case.peaks[kernel.unit] * fitted["math"]),
-        moved / (case.memory_rate * fitted["memory"]),
-        sum(network, Fraction(0)),
-    )
 
 
 def layer_values(case: Case, kernel: Kernel) -> Values:
@@ -88,7 +54,7 @@ def layer_values(case: Case, kernel: Kernel) -> Values:
         "t_lower_s": max(math_s, memory_s, network_s),
         "t_ops_s": max(math_s, memory_s + activation_s, network_s),
         "t_upper_s": math_s + memory_s + activation_s + network_s,
-        "t_estimate_s": estimate(case, kernel),
+        **estimate(case, kernel),
     }
 
 
@@ -102,6 +68,8 @@ def times(case: Case, step: Step) -> Values:
     total: Values = {}
     for kernel in kernels(case, step):
         for name, value in layer_values(case, kernel).items():
+            if name in ESTIMATES[1:]:
+                continue
             before = total.get(name, Fraction(0))
             total[name] = None if None in (before, value) else before + kernel.count * value
     return {**total, "t_lower_s": max(total[name] for name in LABELS)}

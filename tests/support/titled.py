@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -18,7 +19,6 @@ from rooflines.charts.kit.text import chip_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
 B = {"from": 1, "to": 65536, "factor": 8}
 LONG = {"from": 1, "to": 4096, "factor": 2}
@@ -31,6 +31,7 @@ FITTED = {
 }
 BLOCK = [{"name": "m-up", "D": 4096, "F": 14336}, {"name": "m-down", "D": 14336, "F": 4096}]
 SPLITS = ["batch", "batch/gather-w", "column", "column/gather-x", "contracting/all-reduce"]
+TIMINGS = Path(__file__).parents[1] / "cases" / "timings.csv"
 TWINS = {name: {"base": "h100-sxm", "source": "a test"} for name in ("one", "two")}
 
 MODELS = {
@@ -214,6 +215,26 @@ CONFIGS: dict[str, dict[str, Any]] = {
                 "source": "a test",
             }
         },
+    },
+    "timings": {"measurements": {"timed": {"file": str(TIMINGS)}}},
+    "calibrations": {
+        "sweeps": {
+            "s": {
+                **MATMUL,
+                "dtypes": ["bf16", "fp8-out-bf16"],
+                "chips": ["h100-sxm", "b200", "rtx-pro-6000-server", "tpu-v5e"],
+                "grid": {"B": LONG, "D": [256, 4096, 8192], "F": [256, 4096, 8192]},
+                "calibration": "trtllm",
+            },
+            "one": {
+                **MATMUL,
+                "chips": ["h100-sxm"],
+                "grid": {"B": LONG},
+                "shapes": [*BLOCK, {"name": "narrow", "D": 64, "F": 64}],
+                "calibration": "trtllm",
+            },
+        },
+        "charts": [{"chart": "critical-estimate", "sweep": s} for s in ("s", "one")],
     },
     "on-chip memory first": {
         "sweeps": {

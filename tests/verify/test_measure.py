@@ -39,7 +39,7 @@ def test_this_machine_is_measured_and_calibrated(
     (by_dtype,) = calibrations.calibrations.values()
     assert sorted(by_dtype) == ["fp32", "fp64"]
     assert all(one.held_out is not None for one in by_dtype.values())
-    catalogues = replace(shipped(), chips=config.chips, calibrations=calibrations.calibrations)
+    catalogues = replace(shipped(), chips=config.chips, fits=calibrations)
     frame = joined(timings, catalogues).frame
     below = frame.filter((pl.col("bound") == "compute") & pl.col("reason").is_not_null())
     assert below.is_empty()  # the peak is that of the fastest run

@@ -21,7 +21,7 @@ rule bundle:
         "<results>/logs/bundle.log",
     conda:
         "../envs/rooflines.yaml"
-    threads: 2
+    threads: 1
     resources:
         mem_mb=1000,
     params:

@@ -1,16 +1,16 @@
-"""Charts: one job per family writes its charts as pictures, specifications and data."""
+"""Charts: one job draws those that changed, as pictures, specifications and data."""
 
 
-rule chart_digest:
-    """A digest of everything that the charts of a family depend on; a change redraws them.
+rule charts_digest:
+    """A digest of everything that the charts depend on; a change redraws those that it concerns.
 
     The rule `charts` cannot have it in `params`: Snakemake does not compare the `params` of a job
     whose `ancient` inputs are remade in the same run.
     """
     output:
-        digest="<results>/.made/charts/{family}.sha256",
+        digest="<results>/.made/charts.sha256",
     log:
-        "<results>/logs/charts/{family}.digest.log",
+        "<results>/logs/charts.digest.log",
     localrule: True
     conda:
         "../envs/rooflines.yaml"
@@ -18,38 +18,39 @@ rule chart_digest:
     resources:
         mem_mb=100,
     params:
-        digest=plan.family_digest,
+        digest=plan.charts_digest(),
     shell:
         "echo {params.digest} > {output.digest} 2> {log}"
 
 
 rule charts:
-    """The charts of one family; a table that is remade unchanged does not redraw them."""
+    """The charts of all families; a table that is remade unchanged does not redraw them."""
     input:
-        digest="<results>/.made/charts/{family}.sha256",
+        digest="<results>/.made/charts.sha256",
         index=ancient("<results>/tables/index.csv"),
-        tables=ancient(
-            lambda wildcards: expand("<results>/{part}", part=plan.family_parts(wildcards))
-        ),
+        tables=ancient(expand("<results>/{part}", part=plan.charted_parts())),
         thresholds=ancient("<results>/thresholds.parquet"),
         model_thresholds=ancient(expand("<results>/{file}", file=plan.model_thresholds())),
     output:
-        folder=report(
-            directory("<results>/charts/{family}"),
-            patterns=["{name}-light.png"],
-            caption="../report/charts.rst",
-            category="Charts",
-            subcategory="{family}",
-            labels={"chart": "{name}"},
-        ),
+        folders=[
+            report(
+                directory(f"<results>/charts/{family}"),
+                patterns=["{name}-light.png"],
+                caption="../report/charts.rst",
+                category="Charts",
+                subcategory=family,
+                labels={"chart": "{name}"},
+            )
+            for family in plan.chart_families()
+        ],
     log:
-        "<results>/logs/charts/{family}.log",
+        "<results>/logs/charts.log",
     conda:
         "../envs/rooflines.yaml"
-    threads: 1
+    threads: plan.drawing_threads()
     resources:
-        mem_mb=1500,
+        mem_mb=lambda wildcards, threads: 500 + 500 * threads,
     params:
-        spec=plan.family_spec,
+        spec=plan.charts_spec(),
     script:
         "../scripts/charts.py"

@@ -7,15 +7,13 @@ rule measured:
         table="<results>/measured/{measurement}.parquet",
     log:
         "<results>/logs/measured/{measurement}.log",
-    conda:
-        "../envs/rooflines.yaml"
     threads: 1
     resources:
         mem_mb=2000,
     params:
         spec=plan.measured_spec,
-    script:
-        "../scripts/measured.py"
+    run:
+        run_job("run.measured_jobs.write_measured", log[0], threads, params.spec, output.table)
 
 
 rule measured_summary:
@@ -27,12 +25,18 @@ rule measured_summary:
         skipped="<results>/measured-skipped.csv",
     log:
         "<results>/logs/measured_summary.log",
-    conda:
-        "../envs/rooflines.yaml"
     threads: 1
     resources:
         mem_mb=2000,
     params:
         spec=plan.measured_summary_spec,
-    script:
-        "../scripts/measured_summary.py"
+    run:
+        run_job(
+            "run.measured_jobs.write_measured_summary",
+            log[0],
+            threads,
+            params.spec,
+            input.tables,
+            output.csv,
+            output.skipped,
+        )

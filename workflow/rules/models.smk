@@ -7,15 +7,13 @@ rule model_table:
         table="<results>/models/{sweep}/part-{part}.parquet",
     log:
         "<results>/logs/model_table/{sweep}/part-{part}.log",
-    conda:
-        "../envs/rooflines.yaml"
     threads: plan.models.threads
     resources:
         mem_mb=plan.models.memory_mb,
     params:
         spec=plan.models.spec,
-    script:
-        "../scripts/model_table.py"
+    run:
+        run_job("run.jobs.write_model_part", log[0], threads, params.spec, output.table)
 
 
 rule layer_table:
@@ -24,15 +22,13 @@ rule layer_table:
         table="<results>/layers/{sweep}/part-{part}.parquet",
     log:
         "<results>/logs/layer_table/{sweep}/part-{part}.log",
-    conda:
-        "../envs/rooflines.yaml"
     threads: plan.layers.threads
     resources:
         mem_mb=plan.layers.memory_mb,
     params:
         spec=plan.layers.spec,
-    script:
-        "../scripts/layer_table.py"
+    run:
+        run_job("run.jobs.write_layer_part", log[0], threads, params.spec, output.table)
 
 
 rule model_thresholds:
@@ -42,15 +38,20 @@ rule model_thresholds:
         csv="<results>/model-thresholds.csv",
     log:
         "<results>/logs/model_thresholds.log",
-    conda:
-        "../envs/rooflines.yaml"
     threads: 1
     resources:
         mem_mb=1500,
     params:
         spec=plan.model_thresholds_spec,
-    script:
-        "../scripts/model_thresholds.py"
+    run:
+        run_job(
+            "run.jobs.write_model_thresholds",
+            log[0],
+            threads,
+            params.spec,
+            output.parquet,
+            output.csv,
+        )
 
 
 rule model_shapes:
@@ -59,12 +60,10 @@ rule model_shapes:
         csv="<results>/model-shapes.csv",
     log:
         "<results>/logs/model_shapes.log",
-    conda:
-        "../envs/rooflines.yaml"
     threads: 1
     resources:
         mem_mb=500,
     params:
         spec=plan.model_shapes_spec,
-    script:
-        "../scripts/model_shapes.py"
+    run:
+        run_job("results.model_shapes.write_model_shapes", log[0], threads, params.spec, output.csv)

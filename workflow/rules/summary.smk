@@ -10,12 +10,17 @@ rule summary:
         csv="<results>/summary.csv",
     log:
         "<results>/logs/summary.log",
-    conda:
-        "../envs/rooflines.yaml"
     threads: 1
     resources:
         mem_mb=1000,
     params:
         spec=plan.summary_spec,
-    script:
-        "../scripts/summary.py"
+    run:
+        run_job(
+            "results.summary.write_summary",
+            log[0],
+            threads,
+            params.spec,
+            Path(input.thresholds).parent,
+            output.csv,
+        )

@@ -7,15 +7,13 @@ rule sweep_table:
         table="<results>/tables/{sweep}/part-{part}.parquet",
     log:
         "<results>/logs/sweep_table/{sweep}/part-{part}.log",
-    conda:
-        "../envs/rooflines.yaml"
     threads: plan.tables.threads
     resources:
         mem_mb=plan.tables.memory_mb,
     params:
         spec=plan.tables.spec,
-    script:
-        "../scripts/sweep_table.py"
+    run:
+        run_job("run.jobs.write_part", log[0], threads, params.spec, output.table)
 
 
 rule table_index:
@@ -29,18 +27,21 @@ rule table_index:
     log:
         "<results>/logs/table_index.log",
     localrule: True
-    conda:
-        "../envs/rooflines.yaml"
     threads: 1
     resources:
         mem_mb=500,
     params:
-        tables=plan.tables.index_spec(),
-        models=plan.models.index_spec(),
-        layers=plan.layers.index_spec(),
+        specs=plan.indexes,
         measured=plan.measured_names(),
-    script:
-        "../scripts/table_index.py"
+    run:
+        run_job(
+            "results.table_index.write_indexes",
+            log[0],
+            threads,
+            params.specs,
+            dict(output.items()),
+            params.measured,
+        )
 
 
 rule skipped:
@@ -49,12 +50,10 @@ rule skipped:
         csv="<results>/skipped.csv",
     log:
         "<results>/logs/skipped.log",
-    conda:
-        "../envs/rooflines.yaml"
     threads: 1
     resources:
         mem_mb=500,
     params:
         spec=plan.skipped_spec,
-    script:
-        "../scripts/skipped.py"
+    run:
+        run_job("run.jobs.write_skipped", log[0], threads, params.spec, output.csv)

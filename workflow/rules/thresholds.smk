@@ -8,12 +8,12 @@ rule thresholds:
         csv="<results>/thresholds.csv",
     log:
         "<results>/logs/thresholds.log",
-    conda:
-        "../envs/rooflines.yaml"
     threads: 1
     resources:
         mem_mb=1000,
     params:
         spec=plan.thresholds_spec,
-    script:
-        "../scripts/thresholds.py"
+    run:
+        run_job(
+            "run.jobs.write_thresholds", log[0], threads, params.spec, output.parquet, output.csv
+        )

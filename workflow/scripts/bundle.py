@@ -5,8 +5,7 @@ import os
 from snakemake.iocontainers import Snakemake
 
 snakemake: Snakemake
-# Polars reads this once, when it is imported; Vega uses the other thread.
-os.environ["POLARS_MAX_THREADS"] = str(max(1, snakemake.threads - 1))
+os.environ["POLARS_MAX_THREADS"] = str(snakemake.threads)  # polars reads it once, at its import
 
 from rooflines.results.records import recording
 from rooflines.run.log import job_log

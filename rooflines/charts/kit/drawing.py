@@ -14,7 +14,6 @@ from rooflines.charts.kit.text import chip_label, shorten, wrapped
 from rooflines.charts.kit.themes import (
     CHIP_SLOTS,
     SIZES,
-    SLOT_OF_CHIP,
     SLOTS_OF,
     Margins,
     plot_size,
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SHORT_LABEL",
+    "SLOT_OF_CHIP",
     "TIME_LABEL",
     "Choice",
     "assemble",
@@ -68,6 +68,20 @@ TIME_LABEL = (
 )
 COUNT_LABEL = "datum.value >= 1000000 ? format(datum.value, '~s') : format(datum.value, ',d')"
 
+
+SLOT_OF_CHIP = {
+    "tpu-v6e": 0,
+    "tpu-v5e": 1,
+    "tpu-v5p": 2,
+    "b200": 3,
+    "h100-sxm": 4,
+    "h200-sxm": 5,
+    "mi300x": 6,
+    "mi355x": 7,
+    "tpu-7x": 8,
+    "a100-sxm-80gb": 9,
+}
+"""Slots that these chips have in the charts of every config."""
 
 NAMES = {"chip": "Chip", "dtypes": "Data types", "basis": "Numbers", "sweep": "Sweep"}
 """Labels of the selectors that several charts have."""

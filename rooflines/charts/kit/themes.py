@@ -9,7 +9,6 @@ the parameters `em` and `narrow` from `usermeta.looks` of the specification, and
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,6 @@ __all__ = [
     "FONT",
     "SIZES",
     "SLOTS_OF",
-    "SLOT_OF_CHIP",
     "Margins",
     "Size",
     "Theme",
@@ -118,6 +116,8 @@ class Theme:
     never: str
     on_heat: tuple[str, str]
     on_resource: str
+    measured: str
+    estimate: str
     chips: tuple[str, ...]
     resources: tuple[str, ...]
     region_words: tuple[str, str]
@@ -132,20 +132,6 @@ CHIP_SLOTS = 10
 SLOTS_OF = {"Google": (0, 1, 2), "NVIDIA": (3, 4, 5), "AMD": (6, 7), "": (8, 9)}
 """Slots preferred for a vendor's chips: Google's are blue, NVIDIA's warm, AMD's violet."""
 
-SLOT_OF_CHIP = {
-    "tpu-v6e": 0,
-    "tpu-v5e": 1,
-    "tpu-v5p": 2,
-    "b200": 3,
-    "h100-sxm": 4,
-    "h200-sxm": 5,
-    "mi300x": 6,
-    "mi355x": 7,
-    "tpu-7x": 8,
-    "a100-sxm-80gb": 9,
-}
-"""Slots that these chips have in the charts of every config."""
-
 LIGHT = Theme(
     background="#FFFFFF",
     ink="#17202E",
@@ -156,6 +142,8 @@ LIGHT = Theme(
     never="#DFE3E8",
     on_heat=("#000000", "#FFFFFF"),
     on_resource="#FFFFFF",
+    measured="#B4480F",
+    estimate="#0B6FA8",
     chips=(
         "#3B82F6",
         "#1E3A8A",
@@ -185,6 +173,8 @@ DARK = Theme(
     never="#3A4453",
     on_heat=("#FFFFFF", "#000000"),
     on_resource="#0F1722",
+    measured="#EE8550",
+    estimate="#62BFE0",
     chips=(
         "#4C8DF6",
         "#C3DAFF",
@@ -344,8 +334,34 @@ def _styles(em: float, colours: Theme) -> dict[str, Any]:
             "strokeWidth": 0.14 * em,
             "opacity": 1,
         },
+        **_styles_of_times(em, colours),
         "cell": {"stroke": colours.background, "strokeWidth": 0.08 * em},
         "bar": {"cornerRadius": 0.12 * em},
+    }
+
+
+def _styles_of_times(em: float, colours: Theme) -> dict[str, Any]:
+    """Styles of measured and estimated times; the bound has those of the roof."""
+    text = {"fontSize": em, "font": FONT, "baseline": "middle", "fontWeight": BOLD}
+    return {
+        "timing": {"size": (0.42 * em) ** 2, "strokeWidth": 0.09 * em, "color": colours.measured},
+        "to-bound": {"size": (0.36 * em) ** 2, "color": colours.context, "opacity": 1},
+        "to-estimate": {"size": (0.36 * em) ** 2, "color": colours.estimate, "opacity": 0.8},
+        "estimate": {
+            "strokeWidth": 0.2 * em,
+            "color": colours.estimate,
+            "strokeCap": "round",
+            "strokeJoin": "round",
+        },
+        "estimate-band": {"color": colours.estimate, "opacity": 0.22},
+        "estimate-text": {**text, "color": colours.estimate},
+        "estimate-dot": {
+            "size": (0.7 * em) ** 2,
+            "color": colours.estimate,
+            "stroke": colours.background,
+            "strokeWidth": 0.14 * em,
+            "opacity": 1,
+        },
     }
 
 
@@ -358,19 +374,24 @@ def themed(spec: Mapping[str, Any], size: Size, *, dark: bool) -> dict[str, Any]
         dark: Whether the background is dark.
 
     Returns:
-        A copy with dimensions and config, without title where the size has none, and without zoom.
+        The specification with dimensions and config, without title where the size has none, and
+        without zoom; what is not changed is shared with `spec`.
     """
-    drawn = deepcopy(dict(spec))
     (name,) = (name for name, of_name in SIZES.items() if of_name == size)
-    dimensions = drawn["usermeta"]["looks"][name]
-    drawn |= {key: dimensions[key] for key in ("width", "height", "padding")}
-    drawn["params"] = [
-        parameter for parameter in drawn["params"] if parameter.get("bind") != "scales"
+    dimensions = spec["usermeta"]["looks"][name]
+    params = [
+        {**parameter, "value": dimensions[parameter["name"]]}
+        if parameter["name"] in ("em", "narrow")
+        else parameter
+        for parameter in spec["params"]
+        if parameter.get("bind") != "scales"
     ]
-    for parameter in drawn["params"]:
-        if parameter["name"] in ("em", "narrow"):
-            parameter["value"] = dimensions[parameter["name"]]
+    drawn = {
+        **spec,
+        **{key: dimensions[key] for key in ("width", "height", "padding")},
+        "params": params,
+        "config": config(size, dark=dark),
+    }
     if not size.titled:
         drawn.pop("title", None)
-    drawn["config"] = config(size, dark=dark)
     return drawn

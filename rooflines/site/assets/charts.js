@@ -133,6 +133,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       own.padding = Object.fromEntries(Object.entries(padding).map(([side, pixels]) => [side, pixels * scale]));
     }
     delete own.title;
+    own.layer = own.layer?.filter((each) => each.mark?.style !== "subtitle");
     for (const param of own.params ?? []) {
       if (chart.params.some((one) => one.name === param.name)) delete param.bind;
       if (values.has(param.name)) param.value = values.get(param.name);

@@ -1,0 +1,86 @@
+"""Which calibration applies: that of the software that is named, or the chip's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflines.calibration.estimate import Fit
+from rooflines.calibration.form import Numbers
+from rooflines.catalogue.entries import MAIN_MEMORY
+from rooflines.model.operation import MATRIX
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflines.calibration.entries import Calibrations, Fitted, FittedCollective
+    from rooflines.calibration.estimate import Band
+    from rooflines.catalogue.entries import Calibration, Chip
+    from rooflines.model.operation import Unit
+
+__all__ = ["Choice", "bands_of"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The calibrations that apply to the rows of a chip.
+
+    Fits are of the matrix unit and the main memory. Those of collectives are of a chip's first
+    interconnect.
+
+    Attributes:
+        calibrations: By chip and software.
+        softwares: Software, the first with a fit counts; none: the chip's own calibration.
+        chip: The chip's id.
+        entry: Its entry.
+        unit, memory: What the rows run on.
+        networks: The interconnects, inner first.
+    """
+
+    calibrations: Calibrations
+    softwares: Sequence[str]
+    chip: str
+    entry: Chip
+    unit: Unit
+    memory: str
+    networks: tuple[str, ...]
+
+    def fit(self, compute: str, collective: str | None = None) -> Fit | None:
+        """The calibration of operations in a compute dtype; None without.
+
+        Args:
+            compute: The compute dtype.
+            collective: The collective of the operation, if it has one.
+        """
+        if not self.softwares:
+            own = (self.entry.calibration or {}).get(compute)
+            return Fit(_numbers(own)) if own else None
+        matmul = self.calibrations.matmul(self.chip, self.softwares, compute)
+        if matmul is None or (self.unit, self.memory) != (MATRIX, MAIN_MEMORY):
+            return None
+        sent = None if collective is None else self.collective(collective)
+        bands = bands_of(matmul) | (bands_of(sent) if sent else {})
+        return Fit(matmul.numbers, sent.numbers if sent else None, bands)
+
+    def collective(self, kind: str) -> FittedCollective | None:
+        """The fit of a collective over the interconnects; None without."""
+        if self.networks != tuple(self.entry.networks)[:1]:
+            return None
+        return self.calibrations.collective(self.chip, self.softwares, kind)
+
+
+def bands_of(entry: Fitted) -> dict[str, Band]:
+    """The bands of a fit by bound."""
+    return {bound: (float(low), float(high)) for bound, (low, high) in entry.bands.items()}
+
+
+def _numbers(own: Calibration) -> Numbers:
+    """The calibration of a chip's entry, of form `max`."""
+    fitted = own.exact
+    shares = {name: fitted.shares.get(name, 1) for name in ("math", "memory", "network")}
+    return Numbers(
+        math=shares["math"],
+        memory=shares["memory"],
+        overhead_s=fitted.overhead_s,
+        network=shares["network"],
+    )

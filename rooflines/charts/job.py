@@ -1,0 +1,203 @@
+"""The job that draws all charts of a run, those that changed alone, in several processes.
+
+Each chart is drawn into a folder of its own, whose name is the digest of everything that the chart
+depends on. The folders of families are put together from these. A chart whose folder is as its
+record says is not drawn again.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from rooflines.charts.chart import Spec
+from rooflines.charts.measured_results import measured_recipe_on_disk
+from rooflines.charts.registry import charts
+from rooflines.charts.results import on_disk, recipes_on_disk
+from rooflines.results.atomic import atomic_folder, write_bytes
+from rooflines.results.records import (
+    FOLDER,
+    files_in,
+    forget,
+    made_with,
+    record_of,
+    recording,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rooflines.basics.yaml_file import JSON
+    from rooflines.charts.results import Results
+
+__all__ = ["write_charts"]
+
+SPECS = TypeAdapter(tuple[Spec, ...])
+"""The charts of a family, as the plan hands them to the job."""
+
+ENTRY = "entry.json"
+"""The file of a drawn chart with its entry in the index of its family."""
+
+
+def write_charts(
+    spec: str, results: str | Path, folder: str | Path, drawn: Path, processes: int = 1
+) -> None:
+    """Draw the charts of all families: pictures, specification and data of each, and `index.json`.
+
+    A chart of `auto` that holds more than a page can draw is left out; the job's log says so.
+
+    Args:
+        spec: What they depend on, from `Plan.charts_spec`.
+        results: The folder that a run writes to.
+        folder: Where the folders of the families go.
+        drawn: Where each chart is drawn, and kept for later runs; of no other results.
+        processes: Processes that draw [1]. Polars must not have been used before more than one are
+            started, since it does not work in the fork of a process that has used it.
+
+    Raises:
+        RooflinesError: A chart that the config lists would hold more than a page can draw.
+    """
+    families = json.loads(spec)["families"]
+    every = {
+        digest: (chart, tuple(family["formats"]))
+        for family in families.values()
+        for digest, chart in zip(
+            family["digests"], SPECS.validate_python(family["charts"]), strict=True
+        )
+    }
+    (drawn / FOLDER).mkdir(parents=True, exist_ok=True)
+    changed = [digest for digest in every if not _is_whole(drawn, digest)]
+    # The charts that read tables take longest: they come first.
+    changed.sort(key=lambda digest: not charts()[every[digest][0].chart].reads)
+    if changed:
+        tasks = [(drawn / digest, *every[digest]) for digest in changed]
+        _draw(tasks, str(results), min(processes, len(tasks)))
+    recipes = recipes_on_disk(results)
+    for name, family in families.items():
+        with recording(spec=family, recipes=_recipes(family["charts"], results, recipes)):
+            _publish([drawn / digest for digest in family["digests"]], Path(folder) / name)
+    _remove_others(drawn, every)
+
+
+def _is_whole(drawn: Path, digest: str) -> bool:
+    """Whether a chart was drawn by the versions that are installed now, and is unchanged."""
+    record = record_of(drawn, drawn / digest)
+    return (
+        record is not None
+        and (record.spec, record.made_with) == (digest, made_with())
+        and record.damage(drawn / digest) is None
+    )
+
+
+def _draw(
+    tasks: Sequence[tuple[Path, Spec, tuple[str, ...]]], results: str, processes: int
+) -> None:
+    """Draw charts, each into its folder.
+
+    Args:
+        tasks: The folder, the chart and the formats of each.
+        results: The folder that a run writes to.
+        processes: Processes that draw [1].
+    """
+    import rooflines.charts.families  # noqa: F401, PLC0415 - slow, and imported once for all processes
+
+    _numbers.cache_clear()  # the results may be others than those of an earlier call
+    draw = partial(_draw_one, results)
+    if processes == 1:
+        for task in tasks:
+            draw(task)
+        return
+    fork = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(processes, fork, initializer=_end_with_parent) as pool:
+        for _ in pool.map(draw, tasks):
+            pass
+
+
+def _end_with_parent() -> None:
+    """End this process with the one that started it, which also answers Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+
+    def wait() -> None:
+        if parent:
+            parent.join()
+        os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
+
+
+def _draw_one(results: str, task: tuple[Path, Spec, tuple[str, ...]]) -> None:
+    from rooflines.charts.families import write_chart  # noqa: PLC0415 - as in `_draw`
+
+    folder, chart, formats = task
+    with recording(spec=folder.name), atomic_folder(folder) as aside:
+        entry = write_chart(_numbers(results), chart, formats, aside)
+        write_bytes(aside / ENTRY, json.dumps(entry, ensure_ascii=False))
+
+
+@cache
+def _numbers(results: str) -> Results:
+    return on_disk(results)
+
+
+def _recipes(specs: Sequence[JSON], results: str | Path, recipes: Mapping[str, JSON]) -> list[JSON]:
+    """The recipes of the sweeps and timings that charts show, with the chips that are shown."""
+    shown: dict[tuple[str, str | None], set[str]] = {}
+    for spec in specs:
+        for sweep in (spec["sweep"], *spec["others"]):
+            shown.setdefault((sweep, spec["measurements"]), set()).update(spec["chips"])
+    found = [
+        (chips, measured_recipe_on_disk(results, timings) if timings else recipes[sweep])
+        for (sweep, timings), chips in shown.items()
+    ]
+    return [
+        {
+            **recipe,
+            "chips": {chip: recipe["chips"][chip] for chip in recipe["chips"] if chip in chips},
+        }
+        for chips, recipe in found
+    ]
+
+
+def _publish(drawn: Iterable[Path], folder: Path) -> None:
+    """Write the folder of a family from its drawn charts."""
+    index: list[Mapping[str, Any]] = []
+    with atomic_folder(folder) as aside:
+        for chart in drawn:
+            files = files_in(chart)
+            entry = json.loads(files.pop(ENTRY).read_text(encoding="utf-8"))
+            if "left_out" in entry:
+                print(f"{entry['left_out']}: left out")
+                continue
+            for name, file in files.items():
+                _link(file, aside / name)
+            index.append(entry)
+        text = json.dumps(index, ensure_ascii=False, indent=1) + "\n"
+        write_bytes(aside / "index.json", text)
+
+
+def _link(file: Path, target: Path) -> None:
+    """Give a file a second name; where the file system cannot, copy it."""
+    try:
+        os.link(file, target)
+    except OSError:
+        shutil.copy2(file, target)
+
+
+def _remove_others(drawn: Path, digests: Iterable[str]) -> None:
+    """Remove the charts that a run does not show, and what killed jobs left."""
+    kept = {*digests, FOLDER}
+    for path in drawn.iterdir():
+        if path.name not in kept:
+            shutil.rmtree(path, ignore_errors=True)
+            forget(path)

@@ -1,0 +1,264 @@
+"""The critical size by the nominal rates and by a calibration, side by side, chip by chip."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.lazy import alt, pl
+from rooflines.basics.text import count, significant
+from rooflines.charts.chart import Chart, Need
+from rooflines.charts.comparing import CHIP_MARGIN, chip_axis, evenly, shown_of
+from rooflines.charts.frames import SPLIT, first_shown, highest, lowest, unsharded
+from rooflines.charts.kit.drawing import (
+    Choice,
+    assemble,
+    chosen,
+    data,
+    log_axis,
+    starting,
+    ticks_between,
+)
+from rooflines.charts.kit.text import sizes_text, split_text, width_em
+from rooflines.charts.kit.themes import Margins
+from rooflines.charts.needs import OTHER_DIMS, SOLVED_LEAD, check_shown, need
+from rooflines.sweep.fits import fit_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflines.charts.results import Selection
+    from rooflines.sweep.sweep import Sweep
+
+__all__ = ["critical_estimate", "critical_estimate_frame"]
+
+MARGINS = Margins(left=CHIP_MARGIN, right=9.6)
+
+BY = ("dtypes", "sizes")
+"""What a reader chooses."""
+
+MOST_SIZES = 32
+"""Sizes that a reader can choose from, of a sweep with more [1]."""
+
+NUMBER_ROOM = 0.34
+"""Room for numbers on each side of the outermost points, as a share of the span of the points."""
+
+NEVER = {
+    (True, True): "never",
+    (True, False): "nominal never",
+    (False, True): "calibrated never",
+}
+"""What is said of a chip, by whether the nominal and the calibrated size are never."""
+
+
+def calibrated(sweep: Sweep) -> set[tuple[str, str]]:
+    """The chips of a sweep with the dtypes that they have a calibration for.
+
+    Of several memory levels of a chip, that of the first counts, which charts show.
+    """
+    by_chip = {chip_rows.chip: chip_rows for chip_rows in reversed(sweep.by_chip)}
+    return {
+        (chip, variant.dtypes)
+        for chip, chip_rows in by_chip.items()
+        for variant in chip_rows.variants
+        if fit_of(sweep, (chip_rows, variant))
+    }
+
+
+def critical_estimate_frame(of: Selection) -> pl.DataFrame:
+    """Critical sizes of an operation's first dimension, nominal and calibrated.
+
+    Args:
+        of: The chips and combinations, from `Results.of`, of a sweep with thresholds of its first
+            dimension; those without a calibration are left out.
+
+    Returns:
+        `chip`, `dtypes`, `sharding`, `network` and `shards`, `sizes` (the shape, or the sizes of
+        the other dimensions; equal ones where the sweep has such), `critical` and
+        `critical_estimate` [1] (null: never).
+
+    Raises:
+        RooflinesError: The sweep lacks something, or none of the chips has a calibration in one of
+            the dtypes.
+    """
+    need(CHART, of.sweep)
+    check_shown(CHART, of.sweep, of.chips, of.dtypes)
+    pairs = sorted(calibrated(of.sweep))
+    known = pl.DataFrame(pairs, schema={"chip": pl.String, "dtypes": pl.String}, orient="row")
+    others = of.dims[1:]
+    frame = unsharded(of).collect().join(known, on=["chip", "dtypes"], maintain_order="left")
+    equal = frame.filter(pl.all_horizontal(pl.col(dim) == pl.col(others[0]) for dim in others))
+    if frame["shape"].is_null().all() and equal.height:
+        frame = equal
+    frame = frame.with_columns(sizes=_sizes(frame, others))
+    kept = evenly(frame["sizes"].unique(maintain_order=True).to_list(), MOST_SIZES)
+    columns = ("chip", "dtypes", *SPLIT, "sizes", "critical", "critical_estimate")
+    return frame.filter(pl.col("sizes").is_in(kept)).select(*columns)
+
+
+def _sizes(frame: pl.DataFrame, dims: Sequence[str]) -> pl.Series:
+    """The shape of each row, or its sizes: `D = F = 4,096`, `D = 1,024, F = 4,096`."""
+    texts = []
+    for shape, *sizes in frame.select("shape", *dims).iter_rows():
+        named = [f"{dim} = {size:,}" for dim, size in zip(dims, sizes, strict=True)]
+        same = f"{' = '.join(dims)} = {sizes[0]:,}"
+        texts.append(shape or (same if len(set(sizes)) == 1 else ", ".join(named)))
+    return pl.Series(texts, dtype=pl.String)
+
+
+def critical_estimate(
+    frame: pl.DataFrame,
+    *,
+    size: str = "B",
+    first: Mapping[str, Any] | None = None,
+    title: str | None = None,
+) -> alt.LayerChart:
+    """The critical batch at nominal rates and by the calibration, side by side for every chip.
+
+    Args:
+        frame: From `critical_estimate_frame`.
+        size: What is solved for.
+        first: The initial choices by parameter; the first of the frame by default.
+        title: Replaces the finding.
+
+    Returns:
+        A chart with the parameters `dtypes` and `sizes`.
+    """
+    rows, findings, orders = [], {}, {}
+    for (dtypes,), part in frame.group_by("dtypes", maintain_order=True):
+        chips = (
+            part.group_by("chip", maintain_order=True)
+            .agg(pl.col("critical").min())
+            .sort("critical", nulls_last=True, maintain_order=True)["chip"]
+            .to_list()
+        )
+        orders[str(dtypes)] = shown = evenly(chips)
+        places = {chip: float(row) for row, chip in enumerate(shown)}
+        place = pl.col("chip").replace_strict(places, return_dtype=pl.Float64)
+        rows.append(part.filter(pl.col("chip").is_in(shown)).with_columns(row=place))
+        for (sizes,), case in rows[-1].group_by("sizes", maintain_order=True):
+            finding, subtitle = _finding(case, size, title)
+            findings[f"{dtypes}|{sizes}"] = finding, subtitle + shown_of(shown, chips)
+    names = [Choice(name, frame[name].unique(maintain_order=True).to_list()) for name in BY]
+    names[1].title, names[1].value = "Sizes", names[1].options[len(names[1].options) // 2]
+    return assemble(
+        [*_layers(pl.concat(rows), orders, size), *_heading()],
+        findings,
+        starting(names, first),
+        MARGINS,
+    )
+
+
+def _layers(rows: pl.DataFrame, orders: Mapping[str, Sequence[str]], size: str) -> list[alt.Chart]:
+    """The two points of every chip with their numbers, and what is never compute-bound."""
+    both = pl.DataFrame({"size": pl.concat([rows["critical"], rows["critical_estimate"]])})
+    low, high = lowest(both, "size"), highest(both, "size")
+    room = max((high / low) ** NUMBER_ROOM, 2.0)
+    low, high = low / room, high * room
+    x = log_axis(low, high, f"Smallest compute-bound {size}", values=ticks_between(low, high))
+    y = alt.Y("row:Q", **chip_axis(orders))
+    texts = [
+        {
+            "nominal": None if nominal is None else count(nominal),
+            "calibrated": None if calibrated is None else count(calibrated),
+            "never": NEVER.get((nominal is None, calibrated is None)),
+        }
+        for nominal, calibrated in rows.select("critical", "critical_estimate").iter_rows()
+    ]
+    shown = rows.select("chip", *BY, "row", "critical", "critical_estimate").hstack(
+        pl.DataFrame(texts, schema=dict.fromkeys(("nominal", "calibrated", "never"), pl.String))
+    )
+    base = alt.Chart(data(shown)).transform_filter(chosen(*BY))
+    found = "datum.critical != null && datum.critical_estimate != null"
+    tooltip = [
+        "chip:N",
+        alt.Tooltip("critical:Q", title=f"nominal {size}", format=",d"),
+        alt.Tooltip("critical_estimate:Q", title=f"calibrated {size}", format=",d"),
+    ]
+    ends = {"x": alt.X("critical:Q", **x), "x2": "critical_estimate:Q"}
+    layers = [base.transform_filter(found).mark_rule(style="rule").encode(**ends, y=y)]
+    less = "(datum.critical_estimate < datum.critical)"
+    for column, text, dot, style, left in (
+        ("critical", "nominal", "ink-dot", "strong", f"!{less}"),
+        ("critical_estimate", "calibrated", "estimate-dot", "estimate-text", less),
+    ):
+        points = base.transform_filter(f"datum.{column} != null")
+        at = alt.X(f"{column}:Q", **x)
+        layers += [
+            points.mark_point(style=dot, filled=True).encode(x=at, y=y, tooltip=tooltip),
+            points.mark_text(
+                style=style,
+                align=alt.expr(f"{left} ? 'right' : 'left'"),
+                dx=alt.expr(f"em * ({left} ? -0.6 : 0.6)"),
+            ).encode(x=at, y=y, text=f"{text}:N"),
+        ]
+    never = base.transform_filter("datum.never != null").mark_text(
+        style="note", align="left", clip=False, dx=alt.expr("em * 0.6")
+    )
+    return [*layers, never.encode(x=alt.value(alt.expr("width")), y=y, text="never:N")]
+
+
+def _heading() -> list[alt.Chart]:
+    """The names of the two kinds of points, where other charts have the title of their y axis."""
+    nominal = "● nominal"
+    offsets = {"strong": (0.0, nominal)}
+    offsets["estimate-text"] = (width_em(nominal, bold=True) + 1.0, "● calibrated")
+    return [
+        alt.Chart(pl.DataFrame({"text": [text]}))
+        .mark_text(
+            style=style,
+            align="left",
+            clip=False,
+            x=alt.expr(f"em * {across:.2f}"),
+            y=alt.expr("em * -1.35"),
+        )
+        .encode(text="text:N")
+        for style, (across, text) in offsets.items()
+    ]
+
+
+def _finding(case: pl.DataFrame, size: str, title: str | None) -> tuple[str, str]:
+    """Title and subtitle: how many times the nominal size the calibrated one is."""
+    shards = case["shards"].unique().to_list()
+    split = split_text(str(case["sharding"][0]), shards, case["network"])
+    on = f" on {max(shards):,} chips" if max(shards) > 1 else ""
+    subtitle = (
+        f"{case['dtypes'][0]} at {case['sizes'][0]}{on}{split}: from nominal rates, and from the "
+        "calibration of each chip."
+    )
+    never = case["critical_estimate"].null_count()
+    both = case.drop_nulls(["critical", "critical_estimate"])
+    times = both["critical_estimate"] / both["critical"]
+    if title:
+        return title, subtitle
+    if never:
+        verb = "is" if never == 1 else "are"
+        some = f"{never} of {case.height} chips {verb}" if case.height > 1 else "the chip is"
+        return f"Calibrated, {some} never compute-bound", subtitle
+    if not both.height:
+        found = sizes_text(size, case["critical_estimate"])
+        return f"Calibrated {found}; nominal never", subtitle
+    span = dict.fromkeys(significant(float(value)) for value in (times.min(), times.max()))  # type: ignore[arg-type]
+    return f"Calibrated, the critical {size} is {' to '.join(span)} × the nominal one", subtitle
+
+
+CHART = Chart(
+    name="critical-estimate",
+    family="critical",
+    caption=(
+        "The smallest compute-bound size of every chip with a calibration: at the nominal rates, "
+        "and by the calibration, whose times have overheads and parts that overlap imperfectly."
+    ),
+    order=45,
+    needs=(
+        SOLVED_LEAD,
+        OTHER_DIMS,
+        Need("sizes without tiles", lambda s: not s.tile),
+        Need("a chip with a calibration", lambda s: bool(calibrated(s))),
+    ),
+    only=calibrated,
+    most_chips=16,
+    frame=lambda of, _: critical_estimate_frame(of),
+    draw=lambda frame, of, spec: critical_estimate(
+        frame, size=of.dims[0], first=first_shown(frame, spec, "dtypes"), title=spec.title
+    ),
+)

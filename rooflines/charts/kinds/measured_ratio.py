@@ -1,0 +1,210 @@
+"""Measured time over the bound and over the estimate, against the bound."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.lazy import alt, pl
+from rooflines.basics.text import significant
+from rooflines.charts.chart import MeasuredChart
+from rooflines.charts.comparing import at_right_edge
+from rooflines.charts.frames import highest, lowest
+from rooflines.charts.kit.drawing import (
+    assemble,
+    chosen,
+    data,
+    log_axis,
+    placed_text,
+    ticks_between,
+    zoom,
+)
+from rooflines.charts.kit.place import Plane, end_places, placed
+from rooflines.charts.kit.themes import Margins
+from rooflines.charts.measured import (
+    CASE,
+    case_choices,
+    dots_each,
+    dots_text,
+    medians,
+    named,
+    sampled,
+)
+from rooflines.charts.needs import MATMULS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflines.charts.measured_results import MeasuredSelection
+
+__all__ = ["measured_ratio", "measured_ratio_frame"]
+
+MARGINS = Margins(left=4.2, right=7.8)
+
+OVER = {"ratio_lower": "bound", "ratio_estimate": "estimate"}
+"""What each ratio divides the measured time by."""
+
+STYLES = {
+    "ratio_lower": ("to-bound", "roof", "strong"),
+    "ratio_estimate": ("to-estimate", "estimate", "estimate-text"),
+}
+"""Styles of the dots, the line and the text of each ratio."""
+
+SECONDS_LABEL = "replace(format(datum.value, '~s'), regexp('([mµn]?)$'), ' $1s')"
+RATIO_LABEL = "format(datum.value, '~g')"
+
+SCHEMA = {
+    **dict.fromkeys((*CASE, "kind"), str),
+    **dict.fromkeys(("t_lower_s", *OVER), float),
+    "timings": int,
+    **dict.fromkeys("BDF", int),
+    "seconds": float,
+}
+"""The columns of `measured_ratio_frame`."""
+
+
+def measured_ratio_frame(of: MeasuredSelection) -> pl.DataFrame:
+    """Measured over predicted times of matmuls: all, by size of the bound, and a sample.
+
+    Args:
+        of: The chips and combinations, from `Results.of_measured`.
+
+    Returns:
+        `chip`, `software`, `dtypes`, and rows of three kinds with `ratio_lower` and
+        `ratio_estimate`, measured time over the bound and over the estimate (null: no calibration)
+        [1]. `all`: medians of all `timings` [1]. `median`: those of the timings in a bin of
+        `t_lower_s`, their median bound [s]. `timing`: a timing with its bound, `B`, `D`, `F` [1]
+        and `seconds` [s].
+    """
+    cases = list(of.cases())
+    frames = []
+    for case, part in cases:
+        ratios = {name: pl.col(name) for name in OVER}
+        parts = {
+            "all": part.select(*(ratio.median() for ratio in ratios.values()), timings=pl.len()),
+            "median": medians(part, "t_lower_s", **ratios),
+            "timing": sampled(part, "t_lower_s", "ratio_lower", dots_each(len(cases))).select(
+                "t_lower_s", *OVER, "B", "D", "F", "seconds"
+            ),
+        }
+        keys = {name: pl.lit(value) for name, value in case.items()}
+        frames += [each.with_columns(**keys, kind=pl.lit(kind)) for kind, each in parts.items()]
+    empty = pl.DataFrame(schema=SCHEMA)
+    return pl.concat([empty, *frames], how="diagonal_relaxed").select(*SCHEMA)
+
+
+def measured_ratio(
+    frame: pl.DataFrame, *, first: Mapping[str, Any] | None = None, title: str | None = None
+) -> alt.LayerChart:
+    """Measured time over the bound and over the estimate, against the size of the bound.
+
+    Args:
+        frame: From `measured_ratio_frame`.
+        first: The initial choices by parameter; the first of the frame by default.
+        title: Replaces the finding.
+
+    Returns:
+        A chart with the parameters `chip`, `software` and `dtypes`.
+    """
+    timings = frame.filter(kind="timing")
+    across = lowest(timings, "t_lower_s") / 1.5, highest(timings, "t_lower_s") * 1.5
+    least = min(lowest(timings, name) for name in OVER)
+    most = max(highest(timings, name) for name in OVER)
+    plane = Plane(across, (min(least, 1.0) / 1.25, max(most, 1.0) * 1.25))
+    labels, findings = [], {}
+    for case, part in frame.group_by(CASE, maintain_order=True):
+        labels.append(_labels(part, plane))
+        findings["|".join(map(str, case))] = _finding(part, title)
+    return assemble(
+        _layers(frame, plane, pl.concat(labels)),
+        findings,
+        case_choices(frame, first),
+        MARGINS,
+    )
+
+
+def _layers(frame: pl.DataFrame, plane: Plane, labels: pl.DataFrame) -> list[alt.Chart]:
+    """The line of one, the timings, and the medians with their names."""
+    now = chosen(*CASE)
+    x = alt.X("t_lower_s:Q", **log_axis(*plane.x, "Bound of the time", SECONDS_LABEL))
+    up = log_axis(*plane.y, "Measured over predicted time", RATIO_LABEL, ticks_between(*plane.y))
+    floats = ("t_lower_s", *OVER, "seconds")
+    dots = frame.filter(kind="timing").select(*CASE, "B", "D", "F", *floats)
+    dots = data(dots.with_columns(pl.col(floats).round_sig_figs(4)))
+    lines = data(frame.filter(kind="median").select(*CASE, "t_lower_s", *OVER))
+    one = alt.Chart(pl.DataFrame({"one": [1.0]})).mark_rule(style="rule")
+    layers = [one.encode(y=alt.Y("one:Q", **up))]
+    for source, mark in ((dots, 0), (lines, 1)):
+        for name, styles in STYLES.items():
+            base = alt.Chart(source).transform_filter(f"{now} && datum.{name} != null")
+            y = alt.Y(f"{name}:Q", **up)
+            layers.append(
+                base.mark_line(style=styles[1]).encode(x=x, y=y)
+                if mark
+                else base.mark_point(style=styles[0], filled=True).encode(
+                    x=x, y=y, tooltip=_tooltip()
+                )
+            )
+    layers[1] = layers[1].add_params(zoom("x", "y"))
+    for name, (*_, style) in STYLES.items():
+        part = labels.filter(over=OVER[name]).drop("over")
+        if part.height:
+            y = alt.Y("ratio:Q", **up)
+            layers += placed_text(part, style, now, halo=False, clip=False, x=at_right_edge(), y=y)
+    return layers
+
+
+def _tooltip() -> list[alt.Tooltip]:
+    """The lines of a timing's tooltip."""
+    return [
+        *(alt.Tooltip(f"{size}:Q", format=",d") for size in "BDF"),
+        alt.Tooltip("seconds:Q", title="measured, s", format=".4~s"),
+        alt.Tooltip("t_lower_s:Q", title="bound, s", format=".4~s"),
+        *(
+            alt.Tooltip(f"{name}:Q", title=f"measured over {over}", format=".3~r")
+            for name, over in OVER.items()
+        ),
+    ]
+
+
+def _labels(part: pl.DataFrame, plane: Plane) -> pl.DataFrame:
+    """The names of the medians at their right ends."""
+    last = part.filter(kind="median").tail(1).rename(OVER).select(*CASE, *OVER.values())
+    ends = last.unpivot(
+        list(OVER.values()), index=CASE, variable_name="over", value_name="ratio"
+    ).drop_nulls("ratio")
+    places = placed(
+        MARGINS,
+        lambda plot: end_places([plane.at(plot, plane.x[1], y)[1] for y in ends["ratio"]], plot[1]),
+    )
+    return ends.with_columns(text=pl.format("over {}", "over")).hstack(places)
+
+
+def _finding(part: pl.DataFrame, title: str | None) -> tuple[str, str]:
+    """Title and subtitle: the medians of all timings, and how many are drawn."""
+    every = part.filter(kind="all").row(0, named=True)
+    times = [
+        f"{significant(every[name])} × the {over}"
+        for name, over in OVER.items()
+        if every[name] is not None
+    ]
+    dots = dots_text(part.filter(kind="timing").height, every["timings"])
+    return (
+        title or f"The median timing is {', '.join(times)}",
+        f"{named(every)}, {every['software']}. {dots}. Lines: medians of all, by bound.",
+    )
+
+
+CHART = MeasuredChart(
+    name="measured-ratio",
+    family="measured",
+    caption=(
+        "Measured time of matmuls over the bound, and over the estimate where the chip has a "
+        "calibration, against the bound. Lines are medians of the timings in a bin, all of them."
+    ),
+    order=210,
+    needs=(MATMULS,),
+    most=8,
+    most_chips=9,
+    frame=measured_ratio_frame,
+    draw=lambda frame, spec: measured_ratio(frame, title=spec.title),
+)

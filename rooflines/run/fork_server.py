@@ -1,0 +1,124 @@
+"""The fork server of a run: it imports the modules of jobs once, and forks a process for each job.
+
+A job starts in milliseconds, with its modules imported, and is still a process: if it is killed or
+runs out of memory, only the job fails, and its memory is given back. `start` starts the server with
+the first job, and it ends with the run. The server itself computes nothing: polars starts its
+threads when it is first used, and threads do not survive a fork.
+
+The run sends one end of a socket for each job. The job's request arrives there; its exit status is
+sent back.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, NoReturn
+
+from rooflines.run.log import job_log
+from rooflines.run.screen import CLEAR, is_screen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rooflines.basics.yaml_file import JSON
+
+__all__ = ["ForkServer", "receive"]
+
+CHUNK_BYTES = 1 << 16
+"""Bytes of a message that are received at once [byte]."""
+
+
+@dataclass
+class ForkServer:
+    """The server's loop.
+
+    Args:
+        control: The socket on which the ends of the jobs' sockets arrive; it closes with the run.
+    """
+
+    control: socket.socket
+    _jobs: dict[int, socket.socket] = field(default_factory=dict)
+
+    def serve(self) -> None:
+        """Fork a process for each job until the run ends; terminate jobs that outlive it."""
+        # Python 3.12 counts the threads of polars' allocator; it prepares them for a fork.
+        warnings.filterwarnings("ignore", ".* is multi-threaded", DeprecationWarning)
+        gc.disable()  # a collection in a job would copy the memory that it shares with the server
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: self._report())
+        while descriptors := socket.recv_fds(self.control, 1, 1)[1]:
+            job = socket.socket(fileno=descriptors[0])
+            try:
+                request = json.loads(receive(job))
+            except (OSError, ValueError):  # the run was killed while it sent this
+                break
+            with suppress(Exception):  # the job reports it
+                import_module(request["module"])
+            gc.freeze()
+            # A job that ends at once is reported after it is known.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+            if (process := os.fork()) == 0:
+                self._become(request)
+            self._jobs[process] = job
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+        for process in tuple(self._jobs):
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGTERM)
+
+    def _report(self) -> None:
+        """Send the exit status of each job that has ended; negative: the signal that killed it."""
+        with suppress(ChildProcessError):  # there are no more
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                with self._jobs.pop(ended[0]) as job, suppress(OSError):
+                    job.sendall(str(os.waitstatus_to_exitcode(ended[1])).encode())
+
+    def _become(self, request: JSON) -> NoReturn:
+        """Run a job in this process, and end it."""
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+        for other in (self.control, *self._jobs.values()):
+            other.close()
+        gc.enable()
+        status = 1
+        try:
+            status = _status_of(request)
+        finally:
+            with suppress(OSError):
+                sys.stderr.flush()
+            os._exit(status)
+
+
+def _status_of(request: JSON) -> int:
+    """Run a job; its exit status."""
+    try:
+        with job_log(request["log"]):
+            job: Callable[..., None] = getattr(import_module(request["module"]), request["name"])
+            job(*request["arguments"])
+    except SystemExit as end:
+        if isinstance(end.code, int):
+            return end.code
+        clear = CLEAR if is_screen(sys.stderr) else ""  # in one write: the run may show its line
+        sys.stderr.write(f"{clear}{end.code}\n")
+        return 1
+    return 0
+
+
+def receive(end: socket.socket) -> bytes:
+    """The bytes that arrive at an end of a socket, until the other one has sent all."""
+    return b"".join(iter(lambda: end.recv(CHUNK_BYTES), b""))
+
+
+if __name__ == "__main__":
+    # Ctrl-C is for the run, which interrupts its jobs; it was blocked while Python started.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    ForkServer(socket.socket(fileno=int(sys.argv[1]))).serve()
+    os._exit(0)

@@ -1,0 +1,120 @@
+"""Starts jobs, each in a process that a fork server of this run forks (see `fork_server`)."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from rooflines.run.fork_server import receive
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["JobError", "run_job"]
+
+_servers: dict[int, Server] = {}
+"""The fork servers of this run, by the threads of their jobs."""
+
+_lock = threading.Lock()
+"""Held while a server starts: Snakemake starts jobs from several threads."""
+
+
+class JobError(Exception):
+    """A job failed; its process has said why, if it could."""
+
+
+def run_job(function: str, log: str | Path, threads: int, *arguments: object) -> None:
+    """Run a job in a process of its own, and wait for its end.
+
+    Args:
+        function: Its function in this package, such as `run.jobs.write_part`.
+        log: The file for what it prints.
+        threads: Threads that polars may use [1].
+        arguments: The function's arguments, sent as JSON; a path becomes text.
+
+    Raises:
+        JobError: It failed, or was killed.
+    """
+    module, _, name = function.rpartition(".")
+    request = {
+        "module": f"rooflines.{module}",
+        "name": name,
+        "log": str(log),
+        "arguments": arguments,
+    }
+    status = _server(threads).run(json.dumps(request, default=str).encode())
+    if status != 0:
+        raise JobError(f"{name} {_ending(status)}; its log: {log}")
+
+
+def _ending(status: int | None) -> str:
+    """How a job ended, in words after its name."""
+    if status is None:
+        return "was left without the process that started it"
+    if status < 0:
+        killed = f"was ended by {signal.Signals(-status).name}"
+        return f"{killed}, as for lack of memory" if -status == signal.SIGKILL else killed
+    return f"failed with exit status {status}"
+
+
+def _server(threads: int) -> Server:
+    """The server of jobs with as many threads; another one if it was killed."""
+    with _lock:
+        if threads not in _servers or not _servers[threads].alive:
+            _servers[threads] = Server(threads)
+        return _servers[threads]
+
+
+class Server:
+    """A fork server of this run.
+
+    Polars reads the number of its threads when it is imported, so each number has a server.
+
+    Args:
+        threads: Threads that polars may use in a job [1].
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._control, other = socket.socketpair()
+        # The mask is inherited: Ctrl-C in the time that Python takes to start has no effect.
+        usual = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            with other:
+                self._process = subprocess.Popen(  # noqa: S603 - no words of others
+                    [sys.executable, "-P", "-m", "rooflines.run.fork_server", str(other.fileno())],
+                    pass_fds=[other.fileno()],
+                    env={**os.environ, "POLARS_MAX_THREADS": str(threads)},
+                )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, usual)
+        atexit.register(self.close)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process.poll() is None
+
+    def run(self, request: bytes) -> int | None:
+        """Have a job run; its exit status, negative for a signal; None if the server ended."""
+        here, there = socket.socketpair()
+        with here:
+            try:
+                with there:
+                    socket.send_fds(self._control, [b"+"], [there.fileno()])
+                here.sendall(request)
+                here.shutdown(socket.SHUT_WR)
+                return int(receive(here))
+            except (OSError, ValueError):
+                return None
+
+    def close(self) -> None:
+        """End the server, and count its time and that of its jobs as this run's."""
+        self._control.close()
+        self._process.wait()

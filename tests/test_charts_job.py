@@ -1,0 +1,169 @@
+"""The job of all charts draws those that changed, and no others, in one process or several."""
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rooflines
+from rooflines import RooflinesError
+from rooflines.charts import job
+from rooflines.charts.job import write_charts
+from rooflines.results.records import FOLDER, files_in, made_with, record_of
+from rooflines.run.jobs import write_thresholds
+from rooflines.run.plan import Plan, plan
+
+CONFIG: dict[str, Any] = {
+    "sweeps": {
+        "own": {
+            "operation": "matmul",
+            "grid": {"B": [1, 64], "D": [4096], "F": [4096]},
+            "dtypes": ["bf16"],
+            "chips": ["h100-sxm", "tpu-v5e"],
+        }
+    },
+    "charts": [
+        {"chart": "ridges", "sweep": "own"},
+        {"chart": "per-dollar", "sweep": "own"},
+        {"chart": "chips", "sweep": "own"},
+    ],
+}
+IDS = ("ridges-own", "per-dollar-own", "chips-own")
+
+
+def planned(**keys: Any) -> Plan:  # noqa: ANN401, handed on to the config
+    """The plan of the config with other values of some keys."""
+    return plan(rooflines.load_config({**CONFIG, **keys}))
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Results with thresholds, in which files have records."""
+    folder = tmp_path / "results"
+    (folder / FOLDER).mkdir(parents=True)
+    write_thresholds(
+        planned().thresholds_spec, folder / "thresholds.parquet", folder / "thresholds.csv"
+    )
+    return folder
+
+
+def draw(results: Path, of: Plan) -> dict[str, int]:
+    """Run the job; the inode of each file of the charts, by its name."""
+    write_charts(of.charts_spec(), results, results / "charts", results.parent / "drawn")
+    files = (results / "charts").rglob("*")
+    return {
+        file.name: file.stat().st_ino
+        for file in files
+        if file.is_file() and file.name != "index.json"
+    }
+
+
+def redrawn(before: dict[str, int], after: dict[str, int]) -> set[str]:
+    """The charts of which a file is new."""
+    return {
+        chart
+        for chart in IDS
+        for name, inode in after.items()
+        if name.startswith(f"{chart}.") and before.get(name) != inode
+    }
+
+
+def test_an_edit_redraws_one_chart_of_a_family(results: Path) -> None:
+    """The others keep their files, and all folders have records of what they show now."""
+    first = draw(results, planned())
+    assert redrawn({}, first) == set(IDS)
+    titled = [{**CONFIG["charts"][0], "title": "Other words"}, *CONFIG["charts"][1:]]
+    second = draw(results, planned(charts=titled))
+    assert redrawn(first, second) == {"ridges-own"}
+    assert "Other words" in (results / "charts/compared/ridges-own.json").read_text()
+    for family, spec in planned(charts=titled).family_specs.items():
+        record = record_of(results, results / "charts" / family)
+        assert record is not None
+        assert record.spec == json.loads(spec)
+        assert record.damage(results / "charts" / family) is None
+    assert len(list((results.parent / "drawn").iterdir())) == len(IDS) + 1, "old ones are removed"
+
+
+def test_a_drawn_chart_that_was_changed_or_is_of_other_versions_is_not_used_again(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The published file is a second name of the drawn one, so a change in place alters both."""
+    first = draw(results, planned())
+    picture = results / "charts/compared/ridges-own-light.png"
+    content = picture.read_bytes()
+    with picture.open("r+b") as file:
+        file.write(b"\0")
+    second = draw(results, planned())
+    assert redrawn(first, second) == {"ridges-own"}
+    assert picture.read_bytes() == content
+    now = made_with()
+    monkeypatch.setattr(job, "made_with", lambda: {**now, "altair": "0"})
+    assert redrawn(second, draw(results, planned())) == set(IDS)
+
+
+def test_formats_are_those_of_the_config(results: Path) -> None:
+    """Thumbnails, specification and data are always there."""
+    always = {"-light-small.png", "-dark-small.png", ".json", ".csv", ".parquet"}
+    pictures = {"svg": {".svg"}, "png": {"-light.png", "-dark.png"}, "pdf": {".pdf"}}
+    for formats in (["svg"], ["png", "pdf"]):
+        draw(results, planned(charts=CONFIG["charts"][2:], formats=formats))
+        names = {name.removeprefix("chips-own") for name in files_in(results / "charts/chips")}
+        assert names == always.union({"index.json"}, *(pictures[each] for each in formats))
+    with pytest.raises(RooflinesError, match=r"formats\[0\] is 'gif', which is no format"):
+        planned(formats=["gif"])
+
+
+SEVERAL = """
+import json, sys
+from pathlib import Path
+from rooflines.charts.job import write_charts
+spec, results, drawn = sys.argv[1:]
+write_charts(spec, results, Path(results) / "charts", Path(drawn), 2)
+"""
+
+
+def test_several_processes_draw_the_same(results: Path, tmp_path: Path) -> None:
+    """Byte for byte, and an error of one of them ends the job with its message."""
+    draw(results, planned())
+    alone = {file: file.read_bytes() for file in results.rglob("charts/*/*") if file.is_file()}
+    command = [sys.executable, "-c", SEVERAL]
+    spec = planned().charts_spec()
+    subprocess.run([*command, spec, results, tmp_path / "again"], check=True)
+    assert {file: file.read_bytes() for file in alone} == alone
+    wrong = json.loads(spec)
+    wrong["families"]["chips"]["charts"][0]["chips"] = ["none"]
+    wrong["families"]["chips"]["digests"] = ["0"]
+    done = subprocess.run(
+        [*command, json.dumps(wrong), results, tmp_path / "third"],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode != 0
+    assert "RooflinesError" in done.stderr
+    assert "'none'" in done.stderr
+
+
+def test_a_process_that_draws_ends_with_the_job() -> None:
+    """Also if the job is killed: the process would wait for work for ever."""
+    fork = multiprocessing.get_context("fork")
+    read, write = os.pipe()
+
+    def parent() -> None:
+        def child() -> None:
+            job._end_with_parent()  # noqa: SLF001, the start of each process
+            multiprocessing.Event().wait()
+
+        fork.Process(target=child).start()
+        os._exit(0)
+
+    starter = fork.Process(target=parent)
+    starter.start()
+    starter.join()
+    os.close(write)
+    assert os.read(read, 1) == b"", "the pipe is open as long as one of them lives"

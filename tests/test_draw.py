@@ -1,0 +1,77 @@
+"""`rooflines draw`: charts of finished results in other formats, sizes and themes."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import rooflines
+from rooflines import charts
+from rooflines.charts.kit.render import html
+from rooflines.cli import main as cli
+
+HOSTILE = "</script><script>alert(1)</script>"
+
+
+@pytest.fixture(autouse=True)
+def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """A folder with results that have one chart, to work in; the chart's specification."""
+    monkeypatch.chdir(tmp_path)
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": [1, 64], "D": [4096], "F": [4096]},
+        "dtypes": ["bf16"],
+        "chips": ["h100-sxm", "tpu-v5e"],
+    }
+    config = rooflines.load_config({"sweeps": {"own": sweep}})
+    shown = charts.of_config(config).of("own", ["h100-sxm", "tpu-v5e"], ["bf16"])
+    made = charts.spec_of(charts.ridges(charts.ridge_frame(shown)), "ridges-own")
+    folder = tmp_path / "results" / "charts" / "compared"
+    folder.mkdir(parents=True)
+    (folder / "ridges-own.json").write_text(json.dumps(made))
+    (folder / "index.json").write_text("[]")
+    return made
+
+
+def test_a_picture_has_the_format_size_theme_and_scale(capsys: pytest.CaptureFixture[str]) -> None:
+    """All charts without a name; the file says whether it is dark."""
+    assert cli.run(["draw"]) == 0
+    assert capsys.readouterr().out == "pictures/ridges-own.pdf\n"
+    assert Path("pictures/ridges-own.pdf").read_bytes().startswith(b"%PDF")
+    words = "draw ridges-own --format png --size paper --scale 2 --dark -o out"
+    assert cli.run(words.split()) == 0
+    picture = Image.open(io.BytesIO(Path("out/ridges-own-dark.png").read_bytes())).convert("RGB")
+    assert picture.size == (920, 600)
+    corner = picture.getpixel((0, 0))
+    assert isinstance(corner, tuple)
+    assert max(corner) < 64, "the background is dark"
+
+
+def test_a_page_has_no_script_of_a_text(spec: dict[str, object]) -> None:
+    """No text of a chart, such as a chip's name, ends the script that has the specification."""
+    page = html({**spec, "description": HOSTILE})
+    assert "alert(1)" in page
+    assert "<script>alert" not in page
+    assert "http-equiv" not in page
+    assert 'src="http' not in page, "it needs no network"
+
+
+def test_wrong_words_are_one_message(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the names that are close; nothing is drawn."""
+    words = "draw ridge ridges-own --format gif --size a4 --scale 9"
+    assert cli.run(words.split()) == 2
+    message = capsys.readouterr().err
+    assert "chart[0] is 'ridge', which is no chart of these results" in message
+    assert "--format is 'gif', which is no format" in message
+    assert "--size is 'a4', which is no size" in message
+    assert "--scale is 9" in message
+    assert cli.run(["draw", "--scale", "2"]) == 2
+    assert "--scale is given for pdf, which has no pixels" in capsys.readouterr().err
+    assert cli.run(["draw", "--results", "none"]) == 2
+    assert "none has no charts" in capsys.readouterr().err
+    Path("results/charts/compared/ridges-own.json").write_text("[1]")
+    assert cli.run(["draw"]) == 2
+    assert "is no specification of a chart" in capsys.readouterr().err
+    assert not Path("pictures").exists()

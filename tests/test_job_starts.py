@@ -1,0 +1,147 @@
+"""Starts of jobs: a process each, forked by a server of the run; what happens if one is killed."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from rooflines.config import load_config
+from rooflines.run.plan import plan
+from rooflines.run.start import JobError, run_job
+
+READ = "basics.yaml_file.read_yaml"
+"""A job that waits if its file is a pipe: nobody writes to it."""
+
+
+@pytest.fixture
+def waiting(tmp_path: Path) -> Iterator["Future[None]"]:
+    """A job that runs until it is killed, in a thread as Snakemake starts it."""
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor() as pool:
+        job = pool.submit(run_job, READ, tmp_path / "waiting.log", 1, tmp_path / "pipe")
+        until((tmp_path / "waiting.log").exists)
+        yield job
+        with suppress(OSError):  # the job is there no more
+            os.close(os.open(tmp_path / "pipe", os.O_WRONLY | os.O_NONBLOCK))
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for a condition, a minute at most."""
+    for _ in range(6000):
+        if condition():
+            return
+        time.sleep(0.01)
+    raise TimeoutError
+
+
+def server() -> psutil.Process:
+    """The fork server of this process for jobs of one thread."""
+    (found,) = (
+        process
+        for process in psutil.Process().children()
+        if "rooflines.run.fork_server" in process.cmdline()
+        and process.environ()["POLARS_MAX_THREADS"] == "1"
+    )
+    return found
+
+
+def read(folder: Path) -> str:
+    """Run a job that reads a file; its log."""
+    (folder / "good.yaml").write_text("a: 1\n")
+    run_job(READ, folder / "good.log", 1, folder / "good.yaml")
+    return (folder / "good.log").read_text()
+
+
+def test_a_job_is_a_process_with_a_log(tmp_path: Path) -> None:
+    """It ends with the time that it took; it leaves no process besides the server."""
+    assert re.fullmatch(r"done in \d\.\d\d s\n", read(tmp_path))
+    assert server().children() == []
+
+
+def test_a_job_fails_with_its_message(tmp_path: Path) -> None:
+    """The message is printed as it is; an unexpected error has its traceback in the log."""
+
+    def failed(call: str) -> list[str]:
+        code = f"from rooflines.run.start import run_job; run_job({call})"
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1
+        return done.stderr.splitlines()
+
+    lines = failed(f"{READ!r}, 'a.log', 1, 'none.yaml'")
+    assert lines[0] == "none.yaml does not exist."
+    assert lines[1] == "  fix: give the path of a file that does."
+    assert lines[-1].endswith("JobError: read_yaml failed with exit status 1; its log: a.log")
+    assert failed("'run.jobs.write_part', 'b.log', 1, 'no spec', 'c'")[0].startswith("JSONDecode")
+    assert "Traceback (most recent call last)" in (tmp_path / "b.log").read_text()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_polars_computes_on_the_threads_of_the_job(threads: int, tmp_path: Path) -> None:
+    """Also after a job with another number of them."""
+    grid = {"B": 1, "D": 1, "F": 1}
+    sweep = {"operation": "matmul", "grid": grid, "dtypes": ["bf16"], "chips": ["tpu-v5e"]}
+    (part,) = plan(load_config({"sweeps": {"one": sweep}})).tables.all
+    run_job("run.jobs.write_part", tmp_path / "log", threads, part.spec, tmp_path / "one.parquet")
+    assert f"1 rows, {threads} thread" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of threads come from /proc")
+def test_the_server_has_no_threads_of_polars(tmp_path: Path) -> None:
+    """They would be lost in the processes that it forks: only jobs compute."""
+    with pytest.raises(JobError):
+        run_job("run.jobs.write_part", tmp_path / "log", 1, "no spec", tmp_path / "file")
+    maps = Path(f"/proc/{server().pid}/maps").read_text()
+    assert "polars" in maps, "it has imported polars"
+    tasks = Path(f"/proc/{server().pid}/task").glob("*/comm")
+    names = {task.read_text().strip() for task in tasks}
+    assert {name for name in names if re.match(r"polars-\d|tokio|async-exec", name)} == set()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_job_fails_alone(
+    number: signal.Signals, waiting: "Future[None]", tmp_path: Path
+) -> None:
+    """A job beside it finishes, and so does one after it."""
+    assert read(tmp_path)
+    assert not waiting.done()
+    (job,) = server().children()
+    os.kill(job.pid, number)
+    with pytest.raises(JobError, match=f"was ended by {number.name}"):
+        waiting.result(60)
+    assert read(tmp_path)
+
+
+def test_a_killed_server_is_replaced(waiting: "Future[None]", tmp_path: Path) -> None:
+    """Its job counts as failed when its process has ended, and not before; the next one works."""
+    (job,), killed = server().children(), server().pid
+    os.kill(killed, signal.SIGKILL)
+    until(lambda: not psutil.pid_exists(killed) or psutil.Process(killed).status() == "zombie")
+    assert read(tmp_path)
+    assert server().pid != killed
+    assert not waiting.done()
+    job.kill()
+    with pytest.raises(JobError, match="was left without the process that started it"):
+        waiting.result(60)
+
+
+def test_the_jobs_of_a_killed_run_are_terminated(tmp_path: Path) -> None:
+    """They would compute for nothing: the next run makes their outputs."""
+    os.mkfifo(tmp_path / "pipe")
+    code = f"from rooflines.run.start import run_job; run_job({READ!r}, 'log', 1, 'pipe')"
+    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) as run:
+        until((tmp_path / "log").exists)
+        below = psutil.Process(run.pid).children(recursive=True)
+        run.kill()
+    assert len(below) == 2
+    until(lambda: not any(process.is_running() for process in below))
