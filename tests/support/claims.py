@@ -451,7 +451,8 @@ def false(case: Case) -> bool:
     """Whether a title claims what does not hold, or something that nobody checks."""
     if case.subtitle.partition(", split ")[1] and not says_network(case):
         return True
-    if case.chart.chart not in MODEL_CLAIMS and not (says_calibrated(case) and says_band(case)):
+    of_operations = case.chart.sweep in case.config.sweeps
+    if of_operations and not (says_calibrated(case) and says_band(case)):
         return True
     for pattern, holds in CLAIMS[case.chart.chart]:
         match = re.fullmatch(pattern, case.title)
