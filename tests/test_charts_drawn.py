@@ -101,7 +101,7 @@ def test_charts_that_read_rows_are_those_that_wait_for_tables() -> None:
 
 
 @pytest.mark.parametrize(
-    "chart", ["roofline-model-shapes", "attained-book-q2-int8-weights", "shards-sharded-models"]
+    "chart", ["roofline-model-shapes", "attained-book-matmul", "shards-sharded-models"]
 )
 def test_no_text_overlaps_another_whatever_a_reader_chooses(every: Specs, chart: str) -> None:
     """Every chip, dtype combination and split of charts with labels inside the plot."""

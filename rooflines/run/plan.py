@@ -56,6 +56,7 @@ MEASURED_ROWS = (*ROWS, "timings", "calibration", "measured", "run/measured_jobs
 
 DRAWING = (
     "charts/kit",
+    "charts/basis.py",
     "charts/cells.py",
     "charts/comparing.py",
     "charts/families.py",
@@ -183,7 +184,8 @@ class Plan:
     def charted_parts(self) -> list[str]:
         """The tables and timings that charts read, by path; many read thresholds alone."""
         kinds = registry.charts()
-        sweeps = {chart["sweep"] for chart in self.charted() if kinds[chart["chart"]].reads}
+        reading = [chart for chart in self.charted() if kinds[chart["chart"]].reads]
+        sweeps = {sweep for chart in reading for sweep in (chart["sweep"], *chart["others"])}
         read = (*self.tables.all, *self.models.all)
         measurements = (chart["measurements"] for chart in self.charted())
         timings = dict.fromkeys(name for name in measurements if name)
@@ -328,15 +330,19 @@ def _chart_digest(config: Config, chart: Spec) -> str:
         "chart": chart.plain(),
         "code": code_digest(*registry.modules_of(chart.family), *DRAWING),
         "numbers": [code_digest(*code, *WRITING) for code in read],
-        "data": _shown(config, chart),
+        "data": list(_shown(config, chart)),
     }
     return hashlib.sha256(as_param(content).encode()).hexdigest()
 
 
-def _shown(config: Config, chart: Spec) -> Mapping[str, object]:
-    """The recipe of what a chart shows."""
+def _shown(config: Config, chart: Spec) -> Iterator[Mapping[str, object]]:
+    """The recipes of what a chart shows."""
     if chart.measurements:
-        return config.measured_recipe(chart.measurements)
+        yield config.measured_recipe(chart.measurements)
+        return
     if chart.sweep in config.model_sweeps:
-        return model_recipe(config.model_sweep(chart.sweep), chart.models, chart.chips)
-    return recipe_of(config.sweep(chart.sweep), chart.chips)
+        yield model_recipe(config.model_sweep(chart.sweep), chart.models, chart.chips)
+        return
+    for sweep in map(config.sweep, (chart.sweep, *chart.others)):
+        chips = sweep.rows_by_chip()
+        yield recipe_of(sweep, [chip for chip in chart.chips if chip in chips])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import counted, significant
+from rooflines.charts.cells import DARK_FROM
 from rooflines.charts.chart import MeasuredChart
 from rooflines.charts.frames import span_of
 from rooflines.charts.kit.drawing import BINARY_LABEL, Choice, assemble, chosen, data
@@ -31,10 +32,6 @@ STEP = 4.0
 
 COLOURED = (0.02, 0.64)
 """Errors between which the colour changes [1]."""
-
-MIDDLE = (0.48, 0.67)
-"""Share of the colour scale from which on numbers are black, and from which on they are written in
-the other colour: their contrast is at least 4.5 in both themes [1]."""
 
 PRODUCT_LABEL = (
     "datum.value >= 1073741824 ? format(datum.value / 1073741824, ',~f') + 'G' : "
@@ -135,12 +132,8 @@ def _layers(cells: pl.DataFrame) -> list[alt.Chart]:
     )
     base = alt.Chart(numbers).transform_filter(chosen(*CASE, "of"))
     low, high = COLOURED
-    first, last = (f"{low * (high / low) ** share:.6g}" for share in MIDDLE)
-    styles = {
-        "cell-low": f"datum.error < {first}",
-        "cell-mid": f"datum.error >= {first} && datum.error < {last}",
-        "cell-high": f"datum.error >= {last}",
-    }
+    cut = f"{low * (high / low) ** DARK_FROM:.6g}"
+    styles = {"cell-low": f"datum.error < {cut}", "cell-high": f"datum.error >= {cut}"}
     tooltip = [
         alt.Tooltip("x_low:Q", title="B from", format=",d"),
         alt.Tooltip("y_low:Q", title="D × F from", format=",d"),
