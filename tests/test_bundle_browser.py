@@ -231,7 +231,11 @@ def test_no_page_is_wider_than_the_window(
     assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
 
 
-STATES = [f"index.html#chart={CHARTS[2]}", "chips.html#chip=h100-sxm"]
+STATES = [
+    f"index.html#chart={CHARTS[2]}",
+    "chips.html#chip=h100-sxm",
+    "what-if.html#sharding=batch&shards=4&b.dtypes=fp8&unknown=1",
+]
 
 
 @pytest.mark.parametrize(
@@ -434,6 +438,7 @@ def test_names_of_a_config_run_nowhere(visit: Visits) -> None:
         *(f"index.html#chart={chart}" for chart in CHARTS),
         "thresholds.html#table=shapes.B",
         "chips.html#chip=mine",
+        "what-if.html#chip=mine",
         "model.html",
     ]:
         page = one.open(address)

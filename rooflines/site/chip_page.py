@@ -17,7 +17,15 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
     from rooflines.catalogue.parts import Part
 
-__all__ = ["ChipView", "DocumentView", "NumberView", "chip_views", "document_views", "used_sources"]
+__all__ = [
+    "MAIN_DTYPE",
+    "ChipView",
+    "DocumentView",
+    "NumberView",
+    "chip_views",
+    "document_views",
+    "used_sources",
+]
 
 NUMBERS = {
     "flops_per_s": ("dense peak", "FLOP/s"),

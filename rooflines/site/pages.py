@@ -17,11 +17,11 @@ from rooflines.catalogue.entries import Chip
 from rooflines.site.chip_page import chip_views, document_views, used_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rooflines.basics.yaml_file import JSON
 
-__all__ = ["PAGES", "POLICY", "TEMPLATES", "Download", "ListedChart", "pages"]
+__all__ = ["PAGES", "POLICY", "TEMPLATES", "Download", "ListedChart", "pages", "used_chips"]
 
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -39,7 +39,7 @@ POLICY = (
 )
 """The content security policy of every page: no requests to other hosts, no inline scripts."""
 
-PAGES = ("index.html", "thresholds.html", "chips.html", "model.html")
+PAGES = ("index.html", "what-if.html", "thresholds.html", "chips.html", "model.html")
 """The pages: names of their templates and of their files."""
 
 
@@ -135,12 +135,7 @@ def pages(
         File name and HTML of each page.
     """
     recipes = about["made_from"]
-    used = {
-        chip: entry for recipe in (*recipes, *of_models) for chip, entry in recipe["chips"].items()
-    }
-    chips = {
-        chip: Chip.model_validate(used[chip]) for chip in (*chip_entries(), *used) if chip in used
-    }
+    chips = used_chips((*recipes, *of_models))
     counts = dict(
         thresholds.group_by("sweep").len().with_columns(pl.col("sweep").cast(pl.String)).iter_rows()
     )
@@ -152,6 +147,7 @@ def pages(
             ],
             "first": charts[0] if charts else NO_CHART,
         },
+        "what-if.html": {},
         "thresholds.html": {
             "rows": thresholds.height,
             "sweeps": counted(len(counts), "sweep"),
@@ -169,6 +165,14 @@ def pages(
     for page in PAGES:
         template = TEMPLATES.get_template(page)
         yield page, template.render(policy=POLICY, version=__version__, **values[page])
+
+
+def used_chips(recipes: Iterable[JSON]) -> dict[str, Chip]:
+    """The chips of recipes, those of the catalogue first and in its order."""
+    used = {chip: entry for recipe in recipes for chip, entry in recipe["chips"].items()}
+    return {
+        chip: Chip.model_validate(used[chip]) for chip in (*chip_entries(), *used) if chip in used
+    }
 
 
 def _sweep(recipe: JSON, thresholds: int) -> SweepView:

@@ -1,6 +1,7 @@
 """The site: a folder of pages, data and downloads, from charts, thresholds and the catalogue.
 
-No result is computed here: all numbers come from files. The pages need no server and no network,
+No result is computed here: all numbers come from files, and the page "What if" evaluates the
+coefficients of `formulas`. The pages need no server and no network,
 and run under a content security policy that allows only the scripts of the folder.
 """
 
@@ -22,6 +23,7 @@ import vl_convert as vlc
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.version import __version__
+from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.charts.kit.themes import SIZES, config
 from rooflines.charts.registry import headings
 from rooflines.model.resources import RATES
@@ -30,8 +32,10 @@ from rooflines.results.atomic import atomic_folder
 from rooflines.results.folders import MODEL_THRESHOLDS
 from rooflines.results.records import recording
 from rooflines.results.tables import NO_TEXT, csv_text, metadata_of
+from rooflines.site.chip_page import MAIN_DTYPE
+from rooflines.site.formulas import formulas
 from rooflines.site.packing import packed_rows
-from rooflines.site.pages import Download, ListedChart, pages
+from rooflines.site.pages import Download, ListedChart, pages, used_chips
 from rooflines.site.text import as_json
 from rooflines.site.threshold_data import tables
 
@@ -133,6 +137,7 @@ def site_files(
         for path, download in zip(models, downloads, strict=True):
             yield from _download_files(path, download)
         of_models = [recipe for path in models for recipe in metadata_of(path)["made_from"]]
+        yield _formulas_file([*about["made_from"], *of_models], chip)
         for name, text in pages(charts, frame, about, of_models, downloads):
             yield name, text.encode()
         yield "assets/vega.js", vega.result()
@@ -274,6 +279,18 @@ def _threshold_files(
     data = {"tables": listed, "columns": columns, "table": _first_table(frame), "chip": chip}
     yield "data/thresholds.js", _script("thresholds", data)
     yield from _download_files(parquet, Download("All", "data/thresholds"))
+
+
+def _formulas_file(recipes: Sequence[JSON], chip: str | None) -> tuple[str, bytes]:
+    """The formulas of the page "What if", and the chips and dtypes that it opens with."""
+    used = used_chips(recipes)
+    chips = {**chip_entries(), **used}
+    operations = [
+        recipe["config"]["operation"] for recipe in recipes if "operation" in recipe["config"]
+    ]
+    a, b, *_ = dict.fromkeys([*([chip] if chip in chips else []), *used, *chips])
+    data = {**formulas(chips, dtype_entries(), operations), "first": [a, b, MAIN_DTYPE]}
+    return "data/formulas.js", _script("formulas", data)
 
 
 def model_download(path: Path) -> Download:

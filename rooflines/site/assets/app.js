@@ -97,10 +97,10 @@ const ROOFLINES = (() => {
     }
   }
 
-  /** Links to the other pages take chip, dtypes and theme along. */
+  /** Links to the other pages take chip, dtypes and theme along, but not the choice of all chips. */
   function keepState() {
     const kept = new URLSearchParams();
-    for (const name of ["chip", "dtypes", "theme"]) if (state().has(name)) kept.set(name, state().get(name));
+    for (const name of ["chip", "dtypes", "theme"]) if (state().has(name) && state().get(name) !== "all") kept.set(name, state().get(name));
     for (const link of document.querySelectorAll("a[data-keep]")) link.hash = kept.toString();
   }
 
