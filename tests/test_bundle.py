@@ -16,6 +16,7 @@ from bundles import CHARTS, CHIPS, CONFIG, HOSTILE, made_bundle, unpacked, write
 from conftest import Once
 from polars.testing import assert_frame_equal
 
+import rooflines
 from rooflines import RooflinesError, load_config, thresholds
 from rooflines.site.pages import PAGES, POLICY
 from rooflines.site.site import FILES, _vega, write_bundle
@@ -126,6 +127,17 @@ def test_a_bundle_without_charts_has_its_other_pages(tmp_path: Path) -> None:
     made_bundle(tmp_path)
     write_bundle(tmp_path / "none", [], tmp_path / "thresholds.parquet")
     assert all((tmp_path / "none" / page).is_file() for page in PAGES)
+
+
+def test_it_has_all_numbers_of_all_chips(site: Path) -> None:
+    """Those of `rooflines.chips()`, and of the config's own chips."""
+    numbers = pl.read_csv(site / "data" / "chips.csv", infer_schema=False)
+    own = {"chip": "mine", "path": "memory.hbm.bytes_per_s", "value": "810000000000.0"}
+    assert numbers.filter(**own).height == 1
+    assert numbers.filter(pl.col("chip") != "mine").height == rooflines.chips().height
+    compared = put(site / "data" / "chips.js")[1]
+    assert compared["mine"]["numbers"]["units.matrix.bf16.flops_per_s"][1] == 1.97e14
+    assert set(compared) == set(numbers["chip"])
 
 
 def test_it_has_the_licences_of_others(site: Path) -> None:

@@ -29,10 +29,11 @@ from rooflines.charts.registry import headings
 from rooflines.model.resources import RATES
 from rooflines.model.sharding import SHARDS
 from rooflines.results.atomic import atomic_folder
+from rooflines.results.chip_numbers import chip_numbers
 from rooflines.results.folders import MODEL_THRESHOLDS
 from rooflines.results.records import recording
 from rooflines.results.tables import NO_TEXT, csv_text, metadata_of
-from rooflines.site.chip_page import MAIN_DTYPE
+from rooflines.site.chip_page import MAIN_DTYPE, compared_numbers
 from rooflines.site.formulas import formulas
 from rooflines.site.packing import packed_rows
 from rooflines.site.pages import Download, ListedChart, pages, used_chips
@@ -137,7 +138,7 @@ def site_files(
         for path, download in zip(models, downloads, strict=True):
             yield from _download_files(path, download)
         of_models = [recipe for path in models for recipe in metadata_of(path)["made_from"]]
-        yield _formulas_file([*about["made_from"], *of_models], chip)
+        yield from _catalogue_files([*about["made_from"], *of_models], chip)
         for name, text in pages(charts, frame, about, of_models, downloads):
             yield name, text.encode()
         yield "assets/vega.js", vega.result()
@@ -281,16 +282,16 @@ def _threshold_files(
     yield from _download_files(parquet, Download("All", "data/thresholds"))
 
 
-def _formulas_file(recipes: Sequence[JSON], chip: str | None) -> tuple[str, bytes]:
-    """The formulas of the page "What if", and the chips and dtypes that it opens with."""
+def _catalogue_files(recipes: Sequence[JSON], chip: str | None) -> Iterator[tuple[str, bytes]]:
+    """All chips: formulas and first choices of the page "What if", numbers, and their download."""
     used = used_chips(recipes)
     chips = {**chip_entries(), **used}
-    operations = [
-        recipe["config"]["operation"] for recipe in recipes if "operation" in recipe["config"]
-    ]
+    operations = [one["config"]["operation"] for one in recipes if "operation" in one["config"]]
     a, b, *_ = dict.fromkeys([*([chip] if chip in chips else []), *used, *chips])
     data = {**formulas(chips, dtype_entries(), operations), "first": [a, b, MAIN_DTYPE]}
-    return "data/formulas.js", _script("formulas", data)
+    yield "data/formulas.js", _script("formulas", data)
+    yield "data/chips.js", _script("chips", compared_numbers(chips))
+    yield "data/chips.csv", csv_text(chip_numbers(chips), NO_TEXT).encode()
 
 
 def model_download(path: Path) -> Download:

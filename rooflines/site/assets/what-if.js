@@ -2,7 +2,7 @@
 /* The page "What if": the choices in the address, and the answers to them. answers.js computes every number. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { load, make, menu, state, go, follow } = ROOFLINES;
+  const { load, make, menu, state, go, tellUnknown, follow } = ROOFLINES;
   const { ratio, rational, decimal, times, over, number, compare, ONE } = EXACT;
   const formulas = await load("formulas", "data/formulas.js");
   const { resources, operations, dtypes, chips, limits, prefixes, first } = formulas;
@@ -295,9 +295,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
 
   function apply() {
-    const lost = unknown();
-    $("unknown").hidden = !lost.length;
-    $("unknown").replaceChildren(...(lost.length ? [make("p", {}, "This link asks for what is not here:"), make("ul", {}, ...lost.map((text) => make("li", {}, text)))] : []));
+    tellUnknown(unknown());
     showOperation();
     SIDES.forEach(showControls);
     const sides = SIDES.map(sideOf);
