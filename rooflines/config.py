@@ -75,6 +75,8 @@ class Config:
         measurements: The sets of timings by name.
         chips: All chips by id, those of the catalogue and the config's own.
         charts: The charts to draw, all choices made.
+        site: Title, author, address and date of the site, without what is not given.
+        plain: The config as JSON, as it was written.
     """
 
     file: str
@@ -83,6 +85,8 @@ class Config:
     measurements: Mapping[str, MeasuredSet]
     chips: Mapping[str, Chip]
     charts: tuple[Spec, ...]
+    site: Mapping[str, str]
+    plain: JSON
 
     def __repr__(self) -> str:
         """Its sweeps, a line each, and its number of charts."""
@@ -214,7 +218,11 @@ def _understood(file: str, content: object, folder: Path) -> tuple[Config, list[
         for name, sweep in model_sweeps.items()
         for doubt in too_long(sweep)
     ]
-    return Config(file, sweeps, model_sweeps, measurements, chips, specs), unlikely
+    site = top.site.model_dump(exclude_none=True) if top.site else {}
+    return (
+        Config(file, sweeps, model_sweeps, measurements, chips, specs, site, top.plain),
+        unlikely,
+    )
 
 
 def _sweeps(

@@ -140,6 +140,33 @@ def test_it_has_all_numbers_of_all_chips(site: Path) -> None:
     assert set(compared) == set(numbers["chip"])
 
 
+def test_it_says_what_the_config_says_of_it(site: Path) -> None:
+    """Title, author, address and date, escaped, on every page."""
+    for name in PAGES:
+        page = Page(site / name)
+        for text in (HOSTILE, "Jane Doe", "2026-11-22", 'https://example.org/"onclick="x'):
+            assert text in page.text
+        assert ("meta", {"name": "author", "content": "Jane Doe"}) in page.elements
+        assert all("onclick" not in attributes for _, attributes in page.elements)
+
+
+def test_it_has_the_config(site: Path) -> None:
+    """The same sweeps and chips; the page of the model links it."""
+    written = load_config(site / "data" / "config.yaml")
+    config = load_config(CONFIG)
+    assert written.plain == config.plain
+    assert written.chips["mine"] == config.chips["mine"]
+    assert written.site == config.site
+    assert "data/config.yaml" in (site / "model.html").read_text()
+
+
+@pytest.mark.parametrize("url", ["example.org", "javascript:x", 7])
+def test_an_address_of_the_site_is_one_of_the_web(url: object) -> None:
+    """Others are refused with the place."""
+    with pytest.raises(RooflinesError, match=r"(?s)site\.url.*https://"):
+        load_config({**CONFIG, "site": {"url": url}})
+
+
 def test_it_has_the_licences_of_others(site: Path) -> None:
     """It has the licences of Vega, of what Vega contains, and of the font."""
     text = (site / "assets" / "LICENSES.txt").read_text()

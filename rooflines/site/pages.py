@@ -17,11 +17,20 @@ from rooflines.catalogue.entries import Chip
 from rooflines.site.chip_page import chip_views, document_views, used_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
 
-__all__ = ["PAGES", "POLICY", "TEMPLATES", "Download", "ListedChart", "pages", "used_chips"]
+__all__ = [
+    "PAGES",
+    "POLICY",
+    "TEMPLATES",
+    "Download",
+    "ListedChart",
+    "Published",
+    "pages",
+    "used_chips",
+]
 
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -81,6 +90,20 @@ class Download(NamedTuple):
     stem: str
 
 
+class Published(NamedTuple):
+    """What the site says of itself, and what it offers.
+
+    Attributes:
+        site: `title`, `author`, `url` and `date`, those that are given.
+        config: Whether it has the config as a file.
+        downloads: Tables of whole models.
+    """
+
+    site: Mapping[str, str]
+    config: bool
+    downloads: Sequence[Download]
+
+
 NO_CHART = ListedChart(
     id="",
     family="",
@@ -119,8 +142,8 @@ def pages(
     charts: Sequence[ListedChart],
     thresholds: pl.DataFrame,
     about: JSON,
-    of_models: Sequence[JSON] = (),
-    downloads: Sequence[Download] = (),
+    of_models: Sequence[JSON],
+    published: Published,
 ) -> Iterator[tuple[str, str]]:
     """Render all pages.
 
@@ -129,7 +152,7 @@ def pages(
         thresholds: As on disk.
         about: The metadata of the thresholds: the sweeps with their chips, and the columns.
         of_models: The recipes of sweeps of whole models, with their chips.
-        downloads: Tables of whole models.
+        published: What the site says of itself, and what it offers.
 
     Yields:
         File name and HTML of each page.
@@ -152,19 +175,25 @@ def pages(
             "rows": thresholds.height,
             "sweeps": counted(len(counts), "sweep"),
             "columns": about["columns"],
-            "downloads": [Download("All", "data/thresholds"), *downloads],
+            "downloads": [Download("All", "data/thresholds"), *published.downloads],
         },
         "chips.html": {
             "chips": chip_views(chips),
             "sources": document_views(used_sources(chips, chip_sources())),
         },
         "model.html": {
-            "sweeps": [_sweep(recipe, counts.get(recipe["sweep"], 0)) for recipe in recipes]
+            "sweeps": [_sweep(recipe, counts.get(recipe["sweep"], 0)) for recipe in recipes],
+            "config": published.config,
         },
     }
     for page in PAGES:
         template = TEMPLATES.get_template(page)
-        yield page, template.render(policy=POLICY, version=__version__, **values[page])
+        yield (
+            page,
+            template.render(
+                policy=POLICY, version=__version__, site=published.site, **values[page]
+            ),
+        )
 
 
 def used_chips(recipes: Iterable[JSON]) -> dict[str, Chip]:

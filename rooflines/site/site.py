@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import vl_convert as vlc
+import yaml
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.version import __version__
@@ -36,12 +37,12 @@ from rooflines.results.tables import NO_TEXT, csv_text, metadata_of
 from rooflines.site.chip_page import MAIN_DTYPE, compared_numbers
 from rooflines.site.formulas import formulas
 from rooflines.site.packing import packed_rows
-from rooflines.site.pages import Download, ListedChart, pages, used_chips
+from rooflines.site.pages import Download, ListedChart, Published, pages, used_chips
 from rooflines.site.text import as_json
 from rooflines.site.threshold_data import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
 
@@ -74,6 +75,7 @@ def write_bundle(
     families: Iterable[str | Path],
     thresholds: str | Path,
     models: Iterable[str | Path] = (),
+    spec: str = "{}",
 ) -> None:
     """Write the site; a folder of that name is replaced.
 
@@ -83,12 +85,20 @@ def write_bundle(
             charts, and `index.json`, which lists them.
         thresholds: The thresholds, as Parquet; their metadata have the chips.
         models: Thresholds and tables of whole models, as Parquet, for download.
+        spec: What the site says of itself and the config, from `Plan.bundle_spec`.
     """
     whole_models = [Path(path) for path in models]
     recipes = [
         recipe for path in (thresholds, *whole_models) for recipe in metadata_of(path)["made_from"]
     ]
-    files = site_files([Path(family) for family in families], Path(thresholds), whole_models)
+    of_config = json.loads(spec)
+    files = site_files(
+        [Path(family) for family in families],
+        Path(thresholds),
+        whole_models,
+        of_config.get("site"),
+        of_config.get("config"),
+    )
     with recording(recipes=recipes), atomic_folder(folder) as temporary:
         digests: dict[str, str] = {}
         for name, content in files:
@@ -107,7 +117,11 @@ def write_bundle(
 
 
 def site_files(
-    families: Sequence[Path], thresholds: Path, models: Sequence[Path] = ()
+    families: Sequence[Path],
+    thresholds: Path,
+    models: Sequence[Path] = (),
+    site: Mapping[str, str] | None = None,
+    config: JSON | None = None,
 ) -> Iterator[tuple[str, bytes]]:
     """All files of the site except its manifest.
 
@@ -115,6 +129,8 @@ def site_files(
         families: The folders of the families of charts.
         thresholds: The thresholds, as Parquet.
         models: Thresholds and tables of whole models, as Parquet.
+        site: Its title, author, address and date, those that are given.
+        config: The config as it was written, for download; None: there is none.
 
     Yields:
         Path and content of each file.
@@ -139,8 +155,12 @@ def site_files(
             yield from _download_files(path, download)
         of_models = [recipe for path in models for recipe in metadata_of(path)["made_from"]]
         yield from _catalogue_files([*about["made_from"], *of_models], chip)
-        for name, text in pages(charts, frame, about, of_models, downloads):
-            yield name, text.encode()
+        if config is not None:
+            text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
+            yield "data/config.yaml", text.encode()
+        published = Published(site or {}, config is not None, downloads)
+        for name, page in pages(charts, frame, about, of_models, published):
+            yield name, page.encode()
         yield "assets/vega.js", vega.result()
 
 
