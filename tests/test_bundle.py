@@ -18,6 +18,7 @@ from polars.testing import assert_frame_equal
 
 import rooflines
 from rooflines import RooflinesError, load_config, thresholds
+from rooflines.site.downloads import MOST_CSV_ROWS, download_files, downloads_of
 from rooflines.site.pages import PAGES, POLICY
 from rooflines.site.site import FILES, _vega, write_bundle
 from rooflines.site.threshold_data import MOST_ROWS
@@ -328,6 +329,17 @@ def test_all_thresholds_can_be_downloaded(site: Path) -> None:
         gzip.decompress((site / "data" / "thresholds.csv.gz").read_bytes())
         == (site.parent / "thresholds.csv").read_bytes()
     )
+
+
+def test_a_large_table_is_offered_as_parquet_alone(tmp_path: Path) -> None:
+    """As CSV it would be most of the site."""
+    path = tmp_path / "thresholds.parquet"
+    for rows, csv in ((MOST_CSV_ROWS, True), (MOST_CSV_ROWS + 1, False)):
+        pl.DataFrame({"n": range(rows)}).write_parquet(path)
+        (download,) = downloads_of(path, [])
+        assert download.csv == csv
+        names = [name for name, _ in download_files(download)]
+        assert names == ["data/thresholds.parquet", "data/thresholds.csv.gz"][: 1 + csv]
 
 
 def test_every_number_of_every_chip_is_there_with_its_source(site: Path) -> None:

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
+    from rooflines.site.downloads import Download
 
 __all__ = [
     "PAGES",
     "POLICY",
     "TEMPLATES",
-    "Download",
     "ListedChart",
     "Published",
     "pages",
@@ -78,25 +78,13 @@ class ListedChart(TypedDict):
     files: list[tuple[str, str]]
 
 
-class Download(NamedTuple):
-    """A table as a file of the site, as Parquet and as CSV.
-
-    Attributes:
-        text: What it is.
-        stem: Its path without the suffix.
-    """
-
-    text: str
-    stem: str
-
-
 class Published(NamedTuple):
     """What the site says of itself, and what it offers.
 
     Attributes:
         site: `title`, `author`, `url` and `date`, those that are given.
         config: Whether it has the config as a file.
-        downloads: Tables of whole models.
+        downloads: Thresholds and tables of whole models.
     """
 
     site: Mapping[str, str]
@@ -175,7 +163,7 @@ def pages(
             "rows": thresholds.height,
             "sweeps": counted(len(counts), "sweep"),
             "columns": about["columns"],
-            "downloads": [Download("All", "data/thresholds"), *published.downloads],
+            "downloads": published.downloads,
         },
         "chips.html": {
             "chips": chip_views(chips),

@@ -8,7 +8,6 @@ and run under a content security policy that allows only the scripts of the fold
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import json
 import re
@@ -31,13 +30,13 @@ from rooflines.model.resources import RATES
 from rooflines.model.sharding import SHARDS
 from rooflines.results.atomic import atomic_folder
 from rooflines.results.chip_numbers import chip_numbers
-from rooflines.results.folders import MODEL_THRESHOLDS
 from rooflines.results.records import recording
 from rooflines.results.tables import NO_TEXT, csv_text, metadata_of
 from rooflines.site.chip_page import MAIN_DTYPE, compared_numbers
+from rooflines.site.downloads import download_files, downloads_of
 from rooflines.site.formulas import formulas
 from rooflines.site.packing import packed_rows
-from rooflines.site.pages import Download, ListedChart, Published, pages, used_chips
+from rooflines.site.pages import ListedChart, Published, pages, used_chips
 from rooflines.site.text import as_json
 from rooflines.site.threshold_data import tables
 
@@ -149,10 +148,10 @@ def site_files(
         frame = pl.read_parquet(thresholds)
         params = (param for chart in charts for param in chart["params"])
         chip = next((param["value"] for param in params if param["name"] == "chip"), None)
-        yield from _threshold_files(frame, thresholds, about["columns"], chip)
-        downloads = [model_download(path) for path in models]
-        for path, download in zip(models, downloads, strict=True):
-            yield from _download_files(path, download)
+        yield from _threshold_files(frame, about["columns"], chip)
+        downloads = downloads_of(thresholds, list(models))
+        for download in downloads:
+            yield from download_files(download)
         of_models = [recipe for path in models for recipe in metadata_of(path)["made_from"]]
         yield from _catalogue_files([*about["made_from"], *of_models], chip)
         if config is not None:
@@ -277,9 +276,9 @@ def _packed(spec: JSON) -> dict[str, JSON]:
 
 
 def _threshold_files(
-    frame: pl.DataFrame, parquet: Path, columns: Sequence[JSON], chip: str | None
+    frame: pl.DataFrame, columns: Sequence[JSON], chip: str | None
 ) -> Iterator[tuple[str, bytes]]:
-    """The thresholds as data of their page and as downloads."""
+    """The thresholds as data of their page."""
     listed = []
     for number, table in enumerate(tables(frame)):
         parts = []
@@ -299,7 +298,6 @@ def _threshold_files(
         )
     data = {"tables": listed, "columns": columns, "table": _first_table(frame), "chip": chip}
     yield "data/thresholds.js", _script("thresholds", data)
-    yield from _download_files(parquet, Download("All", "data/thresholds"))
 
 
 def _catalogue_files(recipes: Sequence[JSON], chip: str | None) -> Iterator[tuple[str, bytes]]:
@@ -312,22 +310,6 @@ def _catalogue_files(recipes: Sequence[JSON], chip: str | None) -> Iterator[tupl
     yield "data/formulas.js", _script("formulas", data)
     yield "data/chips.js", _script("chips", compared_numbers(chips))
     yield "data/chips.csv", csv_text(chip_numbers(chips), NO_TEXT).encode()
-
-
-def model_download(path: Path) -> Download:
-    """The name of a file of whole models: of its thresholds, or of a part of a sweep's table."""
-    if path.name in MODEL_THRESHOLDS:
-        return Download("Thresholds of whole models", "data/model-thresholds")
-    sweep, number = path.parent.name, int(path.stem.rpartition("-")[2])
-    more = f", part {number + 1}" if number else ""
-    return Download(f"Whole models, {sweep}{more}", f"data/models-{sweep}-{path.stem}")
-
-
-def _download_files(path: Path, download: Download) -> Iterator[tuple[str, bytes]]:
-    """A table as it is, and as CSV."""
-    yield f"{download.stem}.parquet", path.read_bytes()
-    text = csv_text(pl.read_parquet(path), NO_TEXT)
-    yield f"{download.stem}.csv.gz", gzip.compress(text.encode(), mtime=0)
 
 
 def _first_table(frame: pl.DataFrame) -> str | None:
