@@ -1,8 +1,8 @@
 """The site: a folder of pages, data and downloads, from charts, thresholds and the catalogue.
 
 No result is computed here: all numbers come from files, and the page "What if" evaluates the
-coefficients of `formulas`. The pages need no server and no network,
-and run under a content security policy that allows only the scripts of the folder.
+coefficients of `formulas`. The pages need no server and no network, and run under a content
+security policy that allows only the scripts of the folder.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import base64
 import hashlib
 import json
 import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
@@ -120,7 +121,7 @@ def site_files(
     thresholds: Path,
     models: Sequence[Path] = (),
     site: Mapping[str, str] | None = None,
-    config: JSON | None = None,
+    written: JSON | None = None,
 ) -> Iterator[tuple[str, bytes]]:
     """All files of the site except its manifest.
 
@@ -129,7 +130,7 @@ def site_files(
         thresholds: The thresholds, as Parquet.
         models: Thresholds and tables of whole models, as Parquet.
         site: Its title, author, address and date, those that are given.
-        config: The config as it was written, for download; None: there is none.
+        written: The config as it was written, for download; None: there is none.
 
     Yields:
         Path and content of each file.
@@ -154,10 +155,10 @@ def site_files(
             yield from download_files(download)
         of_models = [recipe for path in models for recipe in metadata_of(path)["made_from"]]
         yield from _catalogue_files([*about["made_from"], *of_models], chip)
-        if config is not None:
-            text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
+        if written is not None:
+            text = yaml.safe_dump(written, sort_keys=False, allow_unicode=True)
             yield "data/config.yaml", text.encode()
-        published = Published(site or {}, config is not None, downloads)
+        published = Published(site or {}, written is not None, downloads)
         for name, page in pages(charts, frame, about, of_models, published):
             yield name, page.encode()
         yield "assets/vega.js", vega.result()
@@ -305,7 +306,9 @@ def _catalogue_files(recipes: Sequence[JSON], chip: str | None) -> Iterator[tupl
     used = used_chips(recipes)
     chips = {**chip_entries(), **used}
     operations = [one["config"]["operation"] for one in recipes if "operation" in one["config"]]
-    a, b, *_ = dict.fromkeys([*([chip] if chip in chips else []), *used, *chips])
+    named = Counter(name for recipe in recipes for name in recipe["chips"])
+    often = sorted(used, key=lambda name: (name != chip, -named[name]))
+    a, b, *_ = dict.fromkeys([*often, *chips])
     data = {**formulas(chips, dtype_entries(), operations), "first": [a, b, MAIN_DTYPE]}
     yield "data/formulas.js", _script("formulas", data)
     yield "data/chips.js", _script("chips", compared_numbers(chips))

@@ -14,6 +14,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const LABELS = { share: "Share of peak", dtypes: "Data types" };
   const ALL = "all"; // the value of the chip menu that shows all chips
   const MOST = 20000; // rows of all chips together
+  const NUMBERS = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 6 });
   const ABOUT = new Map(columns.map((column) => [column.name, column]));
   let open = { key: null, names: [], rows: [] };
   let turn = 0;
@@ -35,7 +36,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   /** What a value says; an answer that is no number is the outcome. */
   function text(name, value, row) {
     if (value === null || value === undefined) return FIRST.includes(name) ? row.outcome : "–";
-    return typeof value === "number" ? value.toLocaleString("en-US", { maximumSignificantDigits: 6 }) : String(value);
+    return typeof value === "number" ? NUMBERS.format(value) : String(value);
   }
 
   /** The share of peak whose rows are shown; all of it unless another one is chosen. */
@@ -130,6 +131,13 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("empty").hidden = rows.length > 0;
   }
 
+  /** What a search finds a value by: as it is, and as it is printed. */
+  const searched = new Map();
+  function wordsOf(value) {
+    if (!searched.has(value)) searched.set(value, typeof value === "number" ? `${value} ${NUMBERS.format(value)}` : String(value ?? "").toLowerCase());
+    return searched.get(value);
+  }
+
   /** The rows of files, of all chips at most `MOST` that fit the search, and their columns. */
   async function read(files) {
     const names = new Set();
@@ -137,9 +145,9 @@ document.addEventListener("DOMContentLoaded", async () => {
     for (const file of files) {
       const packed = await load(file, file);
       for (const name of Object.keys(packed)) names.add(name);
-      const searched = Object.keys(packed).filter((name) => !ANSWERS.includes(name));
+      const inSearch = Object.keys(packed).filter((name) => !ANSWERS.includes(name));
       const own = unpacked(packed);
-      for (const row of own) row.text = searched.map((name) => `${row[name] ?? ""} ${text(name, row[name], row)}`).join(" ").toLowerCase();
+      for (const row of own) row.text = inSearch.map((name) => wordsOf(row[name])).join(" ");
       rows = rows.concat(files.length > 1 ? own.filter(fits) : own);
       if (files.length > 1 && rows.length > MOST) break;
     }

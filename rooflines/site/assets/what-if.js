@@ -91,7 +91,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     const nominal = chip.units[op.unit]?.[form.compute];
     if (!nominal && !ownOf(key, "peak")) return { lack: `${chip.id} has no ${form.compute} peak of its ${op.unit} unit.` };
     if (!chip.memory && !ownOf(key, "memory")) return { lack: `${chip.id} has no published bandwidth of its main memory.` };
-    if (scheme.split && !network) return { lack: `${chip.id} has no interconnect.` };
+    if (n > 1 && !network) return { lack: `${chip.id} has no interconnect.` };
     if (n > 1 && n > network.most) {
       const most = network.published ? `${count(network.most)} chips at most on one ${network.name}` : `no published number of chips that ${network.name} joins`;
       return { lack: `${chip.id}: ${most}.` };
@@ -165,7 +165,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   function criticals(side) {
     const beyond = BigInt(limits.count);
     const solve = (axis, share) => (axis === "shards" ? ANSWERS.shards(side, share, BigInt(limits.shards)) : ANSWERS.critical(side, axis, share, beyond));
-    const axes = [...operationNow().dims, ...(side.scheme.split ? ["shards"] : [])];
+    const axes = [...operationNow().dims, ...(side.scheme.split && side.network ? ["shards"] : [])];
     const rows = axes.map((axis) => {
       const [all, most] = [solve(axis, ONE), solve(axis, ALMOST)];
       const name = `critical.${axis}`;
@@ -228,6 +228,10 @@ document.addEventListener("DOMContentLoaded", async () => {
     if (document.activeElement !== input || input.localName === "select") input.value = value;
   };
 
+  /** Act at most every 60 ms: browsers limit how often the address may change. */
+  let waiting = 0;
+  const soon = (act) => { waiting ||= setTimeout(() => { waiting = 0; act(); }, 60); };
+
   const sizeControls = new Map();
   let controlsOf = "";
   function showOperation() {
@@ -240,7 +244,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       for (const dim of op.dims) {
         const typed = field(dim, { inputmode: "numeric", "data-size": dim }, (value) => go({ [dim]: value || null }));
         const slider = make("input", { type: "range", min: 0, max: POWERS, step: 0.25, "aria-label": `${dim}, on a logarithmic scale`,
-          oninput: () => go({ [dim]: Math.round(2 ** Number(slider.value)) }) });
+          oninput: () => soon(() => go({ [dim]: Math.round(2 ** Number(slider.value)) })) });
         sizeControls.set(dim, { typed, slider });
       }
       const focused = document.activeElement?.closest("#operation .control") !== null && document.activeElement?.localName === "select";
@@ -309,5 +313,5 @@ document.addEventListener("DOMContentLoaded", async () => {
   $("dtypes-list").replaceChildren(...dtypes.map((one) => make("option", { value: one.name }, `computes in ${one.compute}`)));
   SIDES.forEach(buildSide);
   follow(apply);
-  addEventListener("resize", apply);
+  addEventListener("resize", () => soon(apply));
 });
