@@ -20,9 +20,11 @@ from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.entries import MAIN_MEMORY, Chip
 from rooflines.explanation.answer import Explanation
 from rooflines.explanation.question import dtypes_on
+from rooflines.model.network import BETWEEN
 from rooflines.model.operation import NAMED, Operation
 from rooflines.model.sharding import NAMED as SHARDINGS
 from rooflines.model.sharding import SHARDS, sharding
+from rooflines.site.formulas import routes_of
 
 SEED = 7
 STATES = 60
@@ -54,8 +56,8 @@ def visit(browser: Browser, site: Path) -> Iterator[Visit]:
 def go(page: Page, state: Mapping[str, object]) -> None:
     """Show a state, by its address."""
     text = urlencode(state)
-    page.evaluate("(text) => { location.hash = text; }", text)
-    page.wait_for_function("document.querySelector('.what-if').dataset.drawn === location.hash")
+    address = page.evaluate("(text) => { location.hash = text; return location.hash; }", text)
+    expect(page.locator(".what-if")).to_have_attribute("data-drawn", address)
 
 
 def shown(page: Page, side: str) -> dict[str, str]:
@@ -93,7 +95,7 @@ def random_side(drawn: random.Random, op: Operation) -> State:
     if drawn.random() < 0.7:
         side["sharding"] = drawn.choice(splits(op))
         side["shards"] = drawn.choice([1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 1000])
-        if networks := list(chip_entries()[chip].networks):
+        if networks := list(routes_of(chip_entries()[chip])):
             side["network"] = drawn.choice(networks)
     for name in OWN:
         if drawn.random() < 0.15:
@@ -124,8 +126,8 @@ def with_own_numbers(side: State, unit: str) -> Chip:
         peaks[compute] = {"flops_per_s": side["peak"] * OWN["peak"]}
     if "memory" in side:
         plain["memory"].setdefault(MAIN_MEMORY, {})["bytes_per_s"] = side["memory"] * OWN["memory"]
-    for name in [side["network"]] if "link" in side and "network" in side else []:
-        plain["networks"][name]["bytes_per_s"] = side["link"] * OWN["link"]
+    if "link" in side and side.get("network") in plain["networks"]:
+        plain["networks"][side["network"]]["bytes_per_s"] = side["link"] * OWN["link"]
     return Chip.model_validate(plain)
 
 
@@ -140,7 +142,7 @@ def explained(op: Operation, sizes: Mapping[str, int], side: State) -> Explanati
             operation=op.name,
             sharding=side["sharding"] if split else None,
             shards=side["shards"] if split else 1,
-            network=side.get("network") if split else None,
+            network=side["network"].split(BETWEEN) if split and "network" in side else None,
             chips={side["chip"]: with_own_numbers(side, op.unit)},
         )
     except RooflinesError:
@@ -223,6 +225,7 @@ def texts_in(answer: Explanation) -> dict[str, str]:
     return texts
 
 
+GROUPS = {"dtypes": "bf16", "sharding": "batch/gather-w", "network": "nvlink+infiniband"}
 RINGS = {"dtypes": "bf16", "sharding": "contracting/all-reduce", "network": "ici"}
 CHOSEN = (
     (
@@ -237,8 +240,20 @@ CHOSEN = (
         {"chip": "inferentia2", "dtypes": "bf16", "sharding": "batch", "shards": 1},
         {**RINGS, "chip": "tpu-v5e", "shards": 16},
     ),
+    (
+        NAMED["matmul"],
+        {"B": 2**20, "D": 16384, "F": 16384},
+        {**GROUPS, "chip": "h100-sxm", "shards": 64},
+        {**GROUPS, "chip": "h100-sxm", "shards": 6},
+    ),
+    (
+        NAMED["matmul"],
+        {"B": 4096, "D": 8192, "F": 28672},
+        {**GROUPS, "chip": "b200", "shards": 32},
+        {**GROUPS, "chip": "b200", "shards": 12},
+    ),
 )
-"""Rings and lines of several lengths, and a chip without a network."""
+"""Rings and lines of several lengths, groups of chips, and a chip without a network."""
 
 
 def test_every_shown_number_is_that_of_python(visit: Visit) -> None:
@@ -342,11 +357,23 @@ def test_the_controls_change_the_address_and_the_answers(visit: Visit) -> None:
 
 
 def test_a_side_without_an_answer_says_why(visit: Visit) -> None:
-    """Missing peaks, too many chips, and chips without a network."""
+    """Missing peaks, too many chips, parts of groups, no network, and negative FLOPs."""
     for state, reason in (
         ({"chip": "tpu-v5e", "dtypes": "fp8"}, "tpu-v5e has no fp8 peak of its matrix unit."),
         ({"chip": "h100-sxm", "sharding": "batch", "shards": 9}, "8 chips at most on one nvlink"),
         ({"chip": "inferentia2", "sharding": "batch", "shards": 2}, "has no interconnect."),
+        ({**GROUPS, "chip": "h100-sxm", "shards": 12}, "groups of 8 chips on nvlink+infiniband"),
+        (
+            {
+                "op": "dot",
+                "D": 2,
+                "chip": "h100-sxm",
+                "dtypes": "bf16-compute-fp32",
+                "sharding": "contracting/all-reduce",
+                "shards": 6,
+            },
+            "D = 2 split over 6 chips: less than one element each.",
+        ),
     ):
         go(visit.page, state)
         assert reason in visit.page.locator("#side-a .notice").inner_text()

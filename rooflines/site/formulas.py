@@ -7,7 +7,9 @@ each piece of `critical.split_lines`.
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError
@@ -17,7 +19,7 @@ from rooflines.catalogue.dtypes import combinations_of
 from rooflines.catalogue.entries import MAIN_MEMORY, shares_of
 from rooflines.critical.split_lines import ENDLESS, FAR, NEAR, numbers_of, through
 from rooflines.model.costs import BITS_PER_BYTE, Workload
-from rooflines.model.network import Route
+from rooflines.model.network import BETWEEN, PAIR, Route
 from rooflines.model.operation import NAMED as OPERATIONS
 from rooflines.model.operation import OPERANDS, operation
 from rooflines.model.resources import RESOURCES, math_rate, memory_rate, network_rates
@@ -30,10 +32,12 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.dtypes import Combination
-    from rooflines.catalogue.entries import Chip, DtypeFile, Network
+    from rooflines.catalogue.entries import Chip, DtypeFile
+    from rooflines.critical.split_lines import Numbers
+    from rooflines.model.network import Link
     from rooflines.model.operation import Operation
 
-__all__ = ["formulas"]
+__all__ = ["formulas", "routes_of"]
 
 WORKS = (*(resource.work for resource in RESOURCES), "footprint_bytes")
 """The costs that the page shows; `network_bytes` stands for the payload of the collective."""
@@ -70,7 +74,8 @@ def formulas(chips: Mapping[str, Chip], dtypes: DtypeFile, operations: Iterable[
         operations: Operations besides the named ones, as names or einsums.
 
     Returns:
-        `resources`, `operations`, `dtypes`, `chips`, and the limits and prefixes of numbers.
+        `resources`, `operations`, `dtypes`, `networks`, `chips` with indices of their networks,
+        and the limits and prefixes of numbers.
         Numbers are integers, or rationals as text such as `1/8`.
     """
     ops = {op.name: op for op in (*OPERATIONS.values(), *map(operation, operations))}
@@ -81,12 +86,12 @@ def formulas(chips: Mapping[str, Chip], dtypes: DtypeFile, operations: Iterable[
         for scheme in by_name.values()
         if scheme.transfers
     }
-    combinations = combinations_of(list(dtypes.combinations), dtypes)
+    by_name = combinations_of(list(dtypes.combinations), dtypes)
     return {
         "resources": [{"name": r.name, "work": r.work, "bound": r.bound} for r in RESOURCES],
         "operations": [_operation(op, schemes[name]) for name, op in ops.items()],
-        "dtypes": [_dtypes(combination) for combination in combinations.values()],
-        "chips": [_chip(chip, entry, collectives) for chip, entry in chips.items()],
+        "dtypes": [_dtypes(combination) for combination in by_name.values()],
+        **_shared_networks([_chip(chip, entry, collectives) for chip, entry in chips.items()]),
         "limits": {"size": LARGEST_SIZE, "count": str(LARGEST_COUNT), "shards": ENDLESS},
         "prefixes": {"large": list(PREFIXES.items()), "small": list(SMALL.items())},
     }
@@ -114,6 +119,7 @@ def _operation(op: Operation, schemes: Mapping[str, Sharding]) -> JSON:
         "dims": list(op.dims),
         "contracted": list(op.contracted),
         "unit": op.unit,
+        "exact": op.flops == "exact",
         "shardings": {
             name: {
                 "collective": _collective(scheme),
@@ -177,9 +183,20 @@ def _chip(chip: str, entry: Chip, collectives: Mapping[str, Sharding]) -> JSON:
         },
         "memory": None if level is None or level.bytes_per_s is None else _memory(entry),
         "networks": [
-            _network(name, network, entry, collectives) for name, network in entry.networks.items()
+            _route(name, links, entry, collectives) for name, links in routes_of(entry).items()
         ],
     }
+
+
+def _shared_networks(chips: Sequence[JSON]) -> JSON:
+    """Chips with indices of their networks: many chips have the same ones."""
+    networks: dict[str, tuple[int, JSON]] = {}
+
+    def index(network: JSON) -> int:
+        return networks.setdefault(json.dumps(network), (len(networks), network))[0]
+
+    indexed = [{**chip, "networks": list(map(index, chip["networks"]))} for chip in chips]
+    return {"chips": indexed, "networks": [network for _, network in networks.values()]}
 
 
 def _rates(entry: Chip, peak: Fraction) -> JSON:
@@ -209,13 +226,31 @@ def _target(
     return Target(peak, level, route, scheme or Sharding("none"), shares)
 
 
-def _network(name: str, network: Network, entry: Chip, collectives: Mapping[str, Sharding]) -> JSON:
-    """One interconnect along one axis: bandwidth of a link, and its pieces, the first that fits."""
-    link = network.exact
-    numbers = numbers_of((link,))
+def routes_of(entry: Chip) -> dict[str, tuple[Link, ...]]:
+    """The routes of a chip that the page offers, by their names in tables.
+
+    Returns:
+        Each interconnect alone, and two of them where the inner joins a published number of chips,
+        the outer joins more, and neither is a torus.
+    """
+    links = {name: network.exact for name, network in entry.networks.items()}
+    routes: dict[str, tuple[Link, ...]] = {name: (link,) for name, link in links.items()}
+    for (inner, near), (outer, far) in combinations(links.items(), 2):
+        group = (near.domain or 0) if near.published else 0
+        joins_more = group >= PAIR and (far.domain is None or far.domain > group)
+        if joins_more and "torus" not in (near.topology, far.topology):
+            routes[f"{inner}{BETWEEN}{outer}"] = (near, far)
+    return routes
+
+
+def _route(
+    name: str, links: tuple[Link, ...], entry: Chip, collectives: Mapping[str, Sharding]
+) -> JSON:
+    """One interconnect along one axis, or two: its limits, and its pieces, the first that fits."""
+    numbers = numbers_of(links)
     pieces = []
-    for piece in _pieces(network):
-        routes = [Route((link,), (n,)) for n in piece.samples]
+    for piece in _pieces(numbers):
+        routes = [Route(links, (n,)) for n in piece.samples]
         pieces.append(
             {
                 "least": piece.least,
@@ -229,22 +264,21 @@ def _network(name: str, network: Network, entry: Chip, collectives: Mapping[str,
         )
     return {
         "name": name,
-        "topology": network.topology,
-        "link": _plain(link.bytes_per_s),
+        "link": _plain(links[0].bytes_per_s) if len(links) == 1 else None,
         "most": numbers.most,
+        "group": numbers.group,
         "published": numbers.published,
         "pieces": pieces,
     }
 
 
-def _pieces(network: Network) -> list[Piece]:
-    """The pieces of an interconnect: rings before lines; none has a single chip."""
-    numbers = numbers_of((network.exact,))
+def _pieces(numbers: Numbers) -> list[Piece]:
+    """The pieces of a route: rings before lines, groups before one; none has one chip."""
     near = Piece(2, numbers.near, 1, 0, numbers.samples[NEAR])
     if not numbers.step:
         return [near]
     step, least = numbers.step, numbers.least_far
-    if step % 2 == 0:
+    if step % 2 == 0 or numbers.group:
         return [Piece(least, numbers.most, step, 0, numbers.samples[FAR]), near]
     # The hops around a ring of an odd number of chips are another polynomial.
     return [
@@ -263,16 +297,29 @@ def _pieces(network: Network) -> list[Piece]:
 
 
 def _transfer(entry: Chip, scheme: Sharding, routes: Sequence[Route]) -> JSON:
-    """N times bytes sent [1] and seconds [s] per byte of payload, and N times the latency [s]."""
+    """A collective on a piece, as polynomials.
+
+    Returns:
+        `sent`, N times the bytes sent per byte of payload [1]; for each of the `levels` that send
+        at the same time, N times the `seconds` per byte of payload and the `latency` [s].
+    """
     values: list[dict[tuple[str, ...], Fraction]] = []
     for route in routes:
-        (rate,) = network_rates(_target(entry, ANY_RATE, Level(ANY_RATE), route, scheme))
-        (sent,) = route.sent(scheme.transfers[0][1])
-        values.append(
-            {("sent",): sent, ("seconds",): sent / rate.per_s, ("latency",): rate.latency_s}
-        )
+        rates = network_rates(_target(entry, ANY_RATE, Level(ANY_RATE), route, scheme))
+        amounts = route.sent(scheme.transfers[0][1])
+        own: dict[tuple[str, ...], Fraction] = {("sent",): sum(amounts, Fraction(0))}
+        for level, (sent, rate) in enumerate(zip(amounts, rates, strict=True)):
+            own["seconds", f"{level}"] = sent / rate.per_s
+            own["latency", f"{level}"] = rate.latency_s
+        values.append(own)
     polynomials = through([route.axes[0] for route in routes], values)
-    return {name: _polynomial(polynomial) for (name,), polynomial in polynomials.items()}
+    return {
+        "sent": _polynomial(polynomials["sent",]),
+        "levels": [
+            {name: _polynomial(polynomials[name, f"{level}"]) for name in ("seconds", "latency")}
+            for level in range(len(routes[0].links))
+        ],
+    }
 
 
 def _polynomial(coefficients: Sequence[Fraction]) -> list[int | str]:

@@ -2,8 +2,8 @@
 /* Times and thresholds of one side of the page "What if", exactly: the polynomials of formulas.py, evaluated and compared.
 
    A side has `resources` and `scheme` of the formulas, `bytes` per element by operand, the rates `peak` and `memory`, the
-   `network` (null: none) with `slowdown`, its nominal over its own bandwidth, the nominal peak `at`, `capacity`, the
-   number of chips `n` and the `sizes` by dimension: all fractions. */
+   `network` (null: none) with `slowdown`, its nominal over its own bandwidth, the nominal peak `at`, the number of chips `n`
+   and the `sizes` by dimension: all numbers are fractions. */
 
 const ANSWERS = (() => {
   const { ZERO, ONE, ratio, rational, times, over, compare, largest, sum, ceil, polynomial, line, overtakes, last } = EXACT;
@@ -21,11 +21,12 @@ const ANSWERS = (() => {
 
   const has = (piece, n) => n >= BigInt(piece.least) && n <= BigInt(piece.most) && n % BigInt(piece.step) === BigInt(piece.offset);
 
-  /** Bytes sent and seconds per byte of the payload, and the latency, on n chips; null: nothing is sent. */
+  /** Bytes sent per byte of the payload; seconds per byte and latency of each level, on n chips; null: nothing is sent. */
   function transfer({ scheme, network, slowdown }, n, piece = network?.pieces.find((one) => has(one, n.n))) {
     if (!scheme.collective || n.n === 1n) return null;
-    const at = (name) => over(polynomial(read(piece.collectives[scheme.collective][name]), n), n);
-    return { sent: at("sent"), seconds: times(at("seconds"), slowdown), latency: at("latency") };
+    const at = (coefficients) => over(polynomial(read(coefficients), n), n);
+    const { sent, levels } = piece.collectives[scheme.collective];
+    return { sent: at(sent), levels: levels.map((level) => ({ seconds: times(at(level.seconds), slowdown), latency: at(level.latency) })) };
   }
 
   /** For each resource the functions of the sizes whose largest value is its time [s]. */
@@ -35,7 +36,7 @@ const ANSWERS = (() => {
     const own = {
       math: (flops) => [(sizes) => over(flops(sizes), times(side.peak, share))],
       memory: (bytes) => [(sizes) => over(bytes(sizes), side.memory)],
-      network: (payload) => (sent ? [(sizes) => times(payload(sizes), sent.seconds), () => sent.latency] : [() => ZERO]),
+      network: (payload) => (sent ? sent.levels.flatMap(({ seconds, latency }) => [(sizes) => times(payload(sizes), seconds), () => latency]) : [() => ZERO]),
     };
     return side.resources.map((resource) => own[resource.name](at(resource.work)));
   }
@@ -53,7 +54,7 @@ const ANSWERS = (() => {
       const amount = work(side, column, n, sizes);
       return name === "network" ? times(amount, sent?.sent ?? ZERO) : amount;
     });
-    const rates = [side.peak, side.memory, sent && over(sent.sent, sent.seconds)];
+    const rates = [side.peak, side.memory, sent && over(sent.sent, largest(sent.levels.map((level) => level.seconds)))];
     const seconds = timesAt(side, n);
     const lower = largest(seconds);
     return {
@@ -76,7 +77,7 @@ const ANSWERS = (() => {
     const [[math], ...others] = along;
     const reals = others.map((each) => each.map((one) => overtakes(math, one))).map((each) => (each.includes(null) ? null : largest(each)));
     const never = reals.includes(null);
-    const ranked = others.map(([first], i) => ({ real: reals[i], slope: first.slope, bound: side.resources[i + 1].bound }));
+    const ranked = others.map((each, i) => ({ real: reals[i], slope: largest(each.map((one) => one.slope)), bound: side.resources[i + 1].bound }));
     const left = never ? ranked.filter((one) => one.real === null) : ranked;
     const rank = (one) => (never ? one.slope : one.real);
     const limit = left.reduce((a, b) => (compare(rank(b), rank(a)) > 0 ? b : a));
@@ -102,12 +103,14 @@ const ANSWERS = (() => {
       found.push(least + steps * step); // where a line of n chips holds, a ring of n does
     }
     const chips = found.reduce((a, b) => (b > a ? b : a));
-    const limit = chips < most ? longest(side, timesAt(side, whole(chips + 1n), share)).bound : null;
+    const group = BigInt(network.group);
+    const next = group && chips >= group ? (chips / group + 1n) * group : chips + 1n;
+    const limit = next <= most ? longest(side, timesAt(side, whole(next), share)).bound : null;
     if (chips < 1n) return { outcome: NEVER, limit };
     if (chips >= endless) return { outcome: ENDLESS };
     if (chips < most) return { outcome: FOUND, size: chips, limit };
     return network.published ? { outcome: ALWAYS, size: chips } : { outcome: UNKNOWN };
   }
 
-  return { FOUND, ALWAYS, NEVER, BEYOND, ENDLESS, UNKNOWN, roof, row, critical, shards };
+  return { FOUND, ALWAYS, NEVER, BEYOND, ENDLESS, UNKNOWN, has, roof, row, critical, shards };
 })();

@@ -6,6 +6,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const { ratio, rational, decimal, times, over, number, compare, ONE } = EXACT;
   const formulas = await load("formulas", "data/formulas.js");
   const { resources, operations, dtypes, chips, limits, prefixes, first } = formulas;
+  for (const chip of chips) chip.networks = chip.networks.map((index) => formulas.networks[index]);
   const $ = (id) => document.getElementById(id);
 
   const SIDES = ["a", "b"];
@@ -96,9 +97,15 @@ document.addEventListener("DOMContentLoaded", async () => {
       const most = network.published ? `${count(network.most)} chips at most on one ${network.name}` : `no published number of chips that ${network.name} joins`;
       return { lack: `${chip.id}: ${most}.` };
     }
+    if (n > 1 && !network.pieces.some((piece) => ANSWERS.has(piece, BigInt(n)))) {
+      return { lack: `${chip.id}: groups of ${network.group} chips on ${network.name}, of which ${count(n)} is no multiple.` };
+    }
+    if (op.exact && op.contracted.includes(scheme.split) && sizeOf(scheme.split) < n) {
+      return { lack: `${scheme.split} = ${count(sizeOf(scheme.split))} split over ${count(n)} chips: less than one element each.` };
+    }
     const scaled = (own, { rate, nominal: one }) => (own ? times(own, over(rational(rate), rational(one))) : rational(rate));
     const same = { rate: 1, nominal: 1 };
-    const link = ownOf(key, "link");
+    const link = network?.link ? ownOf(key, "link") : null; // two networks have no one link
     return {
       key, chip, form, network, scheme, resources,
       n: ratio(BigInt(n)),
@@ -107,7 +114,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       at: ownOf(key, "peak") ?? rational(nominal.nominal),
       peak: scaled(ownOf(key, "peak"), nominal ?? same),
       memory: scaled(ownOf(key, "memory"), chip.memory ?? same),
-      slowdown: link && network ? over(rational(network.link), link) : ONE,
+      slowdown: link ? over(rational(network.link), link) : ONE,
       capacity: chip.memory?.capacity ? rational(chip.memory.capacity) : null,
     };
   }
@@ -284,7 +291,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     options(of.sharding, Object.keys(operationNow().shardings));
     options(of.network, chipOf(key).networks.map((network) => network.name));
     const split = shardingOf(key) !== "none";
-    for (const [control, off] of [[of.shards, !split], [of.network, !split], [of.link, !split]]) control.querySelector("input, select").disabled = off;
+    for (const [control, off] of [[of.shards, !split], [of.network, !split], [of.link, !split || !networkOf(key)?.link]]) control.querySelector("input, select").disabled = off;
     fill(of.chip, chipOf(key).id);
     fill(of.dtypes, dtypesOf(key).name);
     fill(of.sharding, shardingOf(key));
