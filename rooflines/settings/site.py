@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date as date_type
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -23,6 +22,11 @@ def _address(value: object) -> object:
     return value
 
 
+def _date(value: object) -> object:
+    """A date of YAML as text; anything else as it is."""
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
 Address = Annotated[
     str,
     BeforeValidator(_address),
@@ -38,7 +42,6 @@ class SiteConfig(Entry):
     url: Address | None = Field(
         None, description="where its source or its home is, a link at the end of every page"
     )
-    date: Annotated[
-        Text | None,
-        BeforeValidator(lambda value: str(value) if isinstance(value, date_type) else value),
-    ] = Field(None, description="when it was made, at the end of every page")
+    date: Annotated[Text | None, BeforeValidator(_date)] = Field(
+        None, description="when it was made, at the end of every page"
+    )
