@@ -15,6 +15,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const CHOICES = ["chip", "dtypes", "sharding", "shards", "network", ...Object.keys(OWN)];
   const FROM_A = ["dtypes", "sharding", "shards"]; // what side B takes from side A
   const [BATCH, WIDTH] = [128, 8192]; // sizes that are not chosen: of the first dimension, and of the others
+  const [LEAST_OWN, MOST_OWN] = [ratio(1n, 10n ** 6n), ratio(10n ** 9n)]; // own numbers, in their units
   const POWERS = 24; // a slider goes up to this power of two
 
   // ---------------------------------------------------------------- numbers as text
@@ -30,10 +31,11 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
   const si = (value, unit, digits) => prefixed(number(value), unit, [...prefixes.large, ["", 1]], digits);
   const seconds = (value) => prefixed(number(value), "s", prefixes.small);
-  const percent = (value) => {
+  /** A share in percent; less than all is never 100%. */
+  function percent(value) {
     const text = significant(100 * number(value));
-    return `${text === "100" && compare(value, ONE) < 0 ? "99.99" : text}%`;
-  };
+    return `${text === "100" && compare(value, ONE) < 0 ? Math.min(Math.floor(1e5 * number(value)) / 1e3, 99.999) : text}%`;
+  }
   const count = (value) => value.toLocaleString("en-US");
 
   // ---------------------------------------------------------------- the choices
@@ -43,7 +45,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const operationNow = () => operations.find((one) => one.name === state().get("op")) ?? operations[0];
   const chipOf = (side) => chips.find((one) => one.id === asked(side, "chip")) ?? chips.find((one) => one.id === first[SIDES.indexOf(side)]);
   const dtypesOf = (side) => dtypes.find((one) => one.name === asked(side, "dtypes")) ?? dtypes.find((one) => one.name === first[2]);
-  const shardingOf = (side) => (operationNow().shardings[asked(side, "sharding")] ? asked(side, "sharding") : "none");
+  const shardingOf = (side) => (Object.hasOwn(operationNow().shardings, asked(side, "sharding") ?? "") ? asked(side, "sharding") : "none");
   const networkOf = (side) => chipOf(side).networks.find((one) => one.name === asked(side, "network")) ?? chipOf(side).networks[0] ?? null;
 
   /** A whole number from 1 to `most`; null: it is none. */
@@ -51,10 +53,10 @@ document.addEventListener("DOMContentLoaded", async () => {
   const sizeOf = (dim) => whole(state().get(dim), limits.size) ?? (dim === operationNow().dims[0] && !operationNow().contracted.includes(dim) ? BATCH : WIDTH);
   const shardsOf = (side) => (shardingOf(side) === "none" ? 1 : whole(asked(side, "shards"), limits.shards) ?? 1);
 
-  /** An own number [SI unit]; null: none, or one that is not above zero. */
+  /** An own number [SI unit]; null: none, or one out of bounds. */
   function ownOf(side, name) {
     const value = decimal(asked(side, name) ?? "");
-    return value && value.n > 0n ? times(value, ratio(BigInt(Object.fromEntries(prefixes.large)[OWN[name][1]]))) : null;
+    return value && compare(value, LEAST_OWN) >= 0 && compare(value, MOST_OWN) <= 0 ? times(value, ratio(BigInt(Object.fromEntries(prefixes.large)[OWN[name][1]]))) : null;
   }
 
   /** What the address asks for that is not there. */
@@ -75,7 +77,7 @@ document.addEventListener("DOMContentLoaded", async () => {
         const label = `side ${side.toUpperCase()}, ${name}`;
         if (name in shown && shown[name] !== value) miss(label, value, `unknown; shown is ${shown[name]}`);
         if (name === "shards" && whole(value, limits.shards) === null) miss(label, value, "no whole number of chips; shown is 1");
-        if (name in OWN && ownOf(side, name) === null) miss(label, value, "no number above zero; shown is the data sheet");
+        if (name in OWN && ownOf(side, name) === null) miss(label, value, "no number from 0.000001 to 1,000,000,000; shown is the data sheet");
       }
     }
     return lost;
