@@ -112,5 +112,5 @@ const ANSWERS = (() => {
     return network.published ? { outcome: ALWAYS, size: chips } : { outcome: UNKNOWN };
   }
 
-  return { FOUND, ALWAYS, NEVER, BEYOND, ENDLESS, UNKNOWN, has, roof, row, critical, shards };
+  return { NEVER, UNKNOWN, has, roof, row, critical, shards };
 })();
