@@ -9,7 +9,6 @@ import polars as pl
 
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.dtypes import combinations_of
-from rooflines.catalogue.parts import numbers_with_sources
 from rooflines.critical.thresholds import all_thresholds
 from rooflines.measured.table import measured_frame, summaries
 from rooflines.model import columns as dictionary
@@ -22,6 +21,7 @@ from rooflines.model.step_columns import (
     step_threshold_columns,
 )
 from rooflines.models.table import shape_rows
+from rooflines.results.chip_numbers import chip_numbers
 from rooflines.results.model_shapes import shapes_frame
 from rooflines.serving.critical import all_step_thresholds
 from rooflines.serving.recipes import skipped_step_records
@@ -201,39 +201,7 @@ def chips(config: Config | None = None) -> pl.DataFrame:
         `boost` if it is for the printed boost clock, which the chip may exceed), `note`. Shares
         (measured, efficiencies, calibrations) are left out.
     """
-    entries = chip_entries() if config is None else config.chips
-    records = [
-        {
-            "chip": chip,
-            "name": entry.name,
-            "vendor": entry.vendor,
-            "base": entry.base,
-            **number,
-        }
-        for chip, entry in entries.items()
-        for number in numbers_with_sources(entry)
-    ]
-    texts = ("chip", "name", "vendor", "base", "path", "source", "confidence", "clock", "note")
-    kinds = {
-        "value": pl.Float64,
-        "estimate": pl.Boolean,
-        "halved": pl.Boolean,
-        "printed_with_sparsity": pl.Float64,
-    }
-    order = (
-        *texts[:5],
-        "value",
-        "source",
-        "confidence",
-        "estimate",
-        "halved",
-        "printed_with_sparsity",
-        "clock",
-        "note",
-    )
-    return pl.DataFrame(
-        records, schema={name: kinds.get(name, pl.String) for name in order}, orient="row"
-    )
+    return chip_numbers(chip_entries() if config is None else config.chips)
 
 
 def dtypes() -> pl.DataFrame:

@@ -43,6 +43,7 @@ def config_schema() -> dict[str, Any]:
         own = form.model_json_schema()
         forms |= own.pop("$defs", {}) | {form.__name__: own}
     schema = ConfigFile.model_json_schema()
+    forms |= schema.pop("$defs")
     chart = schema["properties"]["charts"]["anyOf"][1]["items"]["properties"]["chart"]
     schema["properties"]["charts"]["anyOf"][1]["items"]["properties"]["chart"] = {
         "description": chart["description"],

@@ -32,6 +32,7 @@ from rooflines.run.parts import (
     table_parts,
 )
 from rooflines.serving.recipes import model_recipe, skipped_step_records
+from rooflines.site.digest import bundle_digest
 from rooflines.sweep.recipes import recipe_of, skipped_records
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ class Plan:
         measured_specs: Everything that each set of timings depends on, as JSON, by its name.
         measured_summary_spec: Everything that their summary depends on, as JSON.
         family_specs: Everything that each family of charts depends on, as JSON, by its name.
+        bundle_spec: What the site depends on besides its inputs, as JSON.
     """
 
     tables: Parts
@@ -116,6 +118,7 @@ class Plan:
     measured_specs: Mapping[str, str]
     measured_summary_spec: str
     family_specs: Mapping[str, str]
+    bundle_spec: str
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -243,6 +246,7 @@ def plan(config: Config) -> Plan:
         measured,
         measured_summary,
         _family_specs(config),
+        as_param({"code": bundle_digest(), "site": config.site, "config": config.plain}),
     )
 
 

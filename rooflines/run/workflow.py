@@ -2,7 +2,6 @@
 
 import argparse
 import gc
-import json
 import os
 import sys
 import warnings
@@ -24,7 +23,6 @@ from rooflines.run.plan import Plan, plan
 from rooflines.run.progress import Progress
 from rooflines.run.screen import Screen, is_screen
 from rooflines.run.work import work_of
-from rooflines.site.digest import bundle_digest
 
 GARBAGE_THRESHOLDS = (50_000, 20, 20)
 """Thresholds of the garbage collector; Python's own are 700, 10 and 10."""
@@ -155,7 +153,7 @@ def outputs(plan: Plan) -> dict[str, str]:
         **dict(zip(plan.measured_paths(), plan.measured_specs.values(), strict=True)),
         **dict.fromkeys(plan.measured_summaries(), plan.measured_summary_spec),
         **{f"charts/{family}": spec for family, spec in plan.family_specs.items()},
-        "bundle": json.dumps(bundle_digest()),
+        "bundle": plan.bundle_spec,
     }
 
 

@@ -1,7 +1,5 @@
 """Bundle: the site to publish."""
 
-from rooflines.site.digest import bundle_digest
-
 
 rule bundle:
     """A static site of charts, thresholds, models and chips; index.html opens without a server."""
@@ -25,6 +23,6 @@ rule bundle:
     resources:
         mem_mb=1000,
     params:
-        code=bundle_digest(),
+        spec=plan.bundle_spec,
     script:
         "../scripts/bundle.py"
