@@ -19,12 +19,19 @@ rule bundle:
         ),
     log:
         "<results>/logs/bundle.log",
-    conda:
-        "../envs/rooflines.yaml"
     threads: 1
     resources:
         mem_mb=1000,
     params:
         code=bundle_digest(),
-    script:
-        "../scripts/bundle.py"
+    run:
+        run_job(
+            "run.drawing_jobs.write_site",
+            log[0],
+            threads,
+            params.code,
+            output.site,
+            input.charts,
+            input.thresholds,
+            input.models,
+        )
