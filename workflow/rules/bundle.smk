@@ -17,12 +17,19 @@ rule bundle:
         ),
     log:
         "<results>/logs/bundle.log",
-    conda:
-        "../envs/rooflines.yaml"
     threads: 1
     resources:
         mem_mb=1000,
     params:
         spec=plan.bundle_spec,
-    script:
-        "../scripts/bundle.py"
+    run:
+        run_job(
+            "run.drawing_jobs.write_site",
+            log[0],
+            threads,
+            params.spec,
+            output.site,
+            input.charts,
+            input.thresholds,
+            input.models,
+        )
