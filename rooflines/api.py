@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -12,15 +11,8 @@ from rooflines.catalogue.dtypes import combinations_of
 from rooflines.catalogue.parts import numbers_with_sources
 from rooflines.critical.thresholds import all_thresholds
 from rooflines.measured.table import measured_frame, summaries
-from rooflines.model import columns as dictionary
-from rooflines.model.measured_columns import MEASURED, MEASURED_SKIPPED, MEASURED_SUMMARY
+from rooflines.model.dictionary import column_records
 from rooflines.model.operation import OPERANDS
-from rooflines.model.step_columns import (
-    REQUEST_COLUMNS,
-    layer_columns,
-    step_columns,
-    step_threshold_columns,
-)
 from rooflines.models.table import shape_rows
 from rooflines.results.model_shapes import shapes_frame
 from rooflines.serving.critical import all_step_thresholds
@@ -270,21 +262,4 @@ def columns() -> pl.DataFrame:
         measured, measured-summary or measured-skipped), `column`, `unit`, `meaning`, `null` (its
         meaning).
     """
-    dims = ("B", "D", "F")
-    files = {
-        "table": dictionary.table_columns(dims),
-        "thresholds": dictionary.threshold_columns(dims),
-        "models": (*step_columns(new_tokens=True), *REQUEST_COLUMNS),
-        "layers": layer_columns(new_tokens=True),
-        "model-thresholds": step_threshold_columns(new_tokens=True),
-        "skipped": dictionary.SKIPPED,
-        "summary": dictionary.SUMMARY,
-        "model-shapes": dictionary.MODEL_SHAPES,
-        "measured": MEASURED,
-        "measured-summary": MEASURED_SUMMARY,
-        "measured-skipped": MEASURED_SKIPPED,
-    }
-    records = [
-        {"file": file, **asdict(column)} for file, entries in files.items() for column in entries
-    ]
-    return pl.DataFrame(records).rename({"name": "column"})
+    return pl.DataFrame(column_records())

@@ -47,6 +47,7 @@ SUMMARIES = {
     "skipped.csv",
     "summary.csv",
     "model-shapes.csv",
+    "rooflines.xlsx",
 }
 OF_SWEEPS = SUMMARIES - {"model-shapes.csv"}
 INDEXES = {f"{folder}/index.csv" for folder in FOLDERS}

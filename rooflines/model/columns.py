@@ -19,6 +19,7 @@ __all__ = [
     "OF_LEVELS",
     "OUTCOMES",
     "SKIPPED",
+    "SOLUTION",
     "SPLIT",
     "SUMMARY",
     "TEXTS",
