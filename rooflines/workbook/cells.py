@@ -39,9 +39,9 @@ INPUT = {"bg_color": "#FEF9C3", "border": 1}
 
 STYLES: Mapping[str, Mapping[str, object]] = {
     "text": {},
-    "wrapped": {"text_wrap": True, "valign": "top"},
     "title": {"bold": True, "font_size": 14},
     "heading": {"bold": True, "bottom": 1},
+    "chip": {"bold": True, "bottom": 1, "align": "right"},
     "unit": {"italic": True, "font_color": "#6B7280"},
     "link": {"font_color": "#1D4ED8", "underline": 1},
     "integer": {"num_format": "#,##0"},
@@ -126,10 +126,10 @@ class Sheet:
             plain = "integer" if isinstance(value, int) else "number"
             self._sheet.write_number(row, column, value, self._styles[style or plain])
 
-    def note(self, row: int, text: str, style: str = "text") -> None:
+    def note(self, row: int, text: str, style: str = "text", column: int = 0) -> None:
         """Write text that may be wider than its column, if there is any."""
         if text:
-            self._sheet.write_string(row, 0, text[:LONGEST_TEXT], self._styles[style])
+            self._sheet.write_string(row, column, text[:LONGEST_TEXT], self._styles[style])
 
     def link(self, row: int, column: int, url: str, text: str) -> None:
         """Write text that opens an address of the web; plain text for any other address."""

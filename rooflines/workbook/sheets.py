@@ -40,7 +40,7 @@ LINE_HEADINGS = ("sweep", "shape or model", "sizes", "dtypes", "split", "memory"
 """The fields of `Line` in the sheet."""
 
 SHEETS = {
-    "Summary": "critical sizes by shape or model, chips across; shares of peak at a few sizes",
+    "Summary": "critical sizes of the axis by shape or model, chips across; shares of peak",
     "Thresholds": "thresholds.parquet and model-thresholds.parquet",
     "What-if": "the times of an operation as formulas",
     "Models": "the models of the catalogue, as in model-shapes.csv",
@@ -56,12 +56,12 @@ def summary_sheet(sheet: Sheet, summary: Summary) -> None:
     sheet.note(0, "; ".join(summary.notes))
     for column, name in enumerate(LINE_HEADINGS):
         sheet.put(TABLE_ROW - 1, column, name, "heading")
-    titles = ["critical size", *(f"share of peak at size {size}" for size in BATCHES)]
+    titles = ["critical size", *(f"share of peak at {size}" for size in BATCHES)]
     starts = [keys + block * len(chips) for block in range(len(titles))]
     for start, title in zip(starts, titles, strict=True):
-        sheet.put(TABLE_ROW - 2, start, f"{title} of the axis", "unit")
+        sheet.note(TABLE_ROW - 2, title, "unit", start)
         for column, chip in enumerate(chips, start):
-            sheet.put(TABLE_ROW - 1, column, chip, "heading")
+            sheet.put(TABLE_ROW - 1, column, chip, "chip")
     last = TABLE_ROW
     for row, (line, critical) in enumerate(summary.critical.items(), TABLE_ROW):
         for column, text in enumerate(line):
