@@ -35,8 +35,16 @@ def environment(repository: Path, wheel: Path, tmp_path_factory: pytest.TempPath
     folder = tmp_path_factory.mktemp("fresh") / "venv"
     uv = [sys.executable, "-m", "uv"]
     subprocess.run([*uv, "venv", "--quiet", "--python", sys.executable, folder], check=True)
-    python = ["--python", folder / "bin/python"]
-    install = [*uv, "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", *python]
+    python: list[str | Path] = ["--python", folder / "bin/python"]
+    install: list[str | Path] = [
+        *uv,
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        *python,
+    ]
     for lock in ("build", "run"):
         requirements = repository / "requirements" / f"{lock}.lock"
         subprocess.run([*install, "--require-hashes", "-r", requirements], check=True)
