@@ -158,6 +158,7 @@ def test_every_job_leaves_a_log(first_run: tuple[Folder, Any]) -> None:
         "skipped.log",
         "summary.log",
         "model_shapes.log",
+        "workbook.log",
         "bundle.log",
     }
     assert all(
