@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.basics.errors import one_of, placed
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.dtypes import combinations_of
 from rooflines.catalogue.parts import numbers_with_sources
 from rooflines.critical.thresholds import all_thresholds
+from rooflines.measured.kernels import kernel_frame
 from rooflines.measured.table import measured_frame, summaries
 from rooflines.model.dictionary import column_records
 from rooflines.model.operation import OPERANDS
@@ -20,14 +22,18 @@ from rooflines.serving.recipes import skipped_step_records
 from rooflines.serving.table import layer_table, model_table
 from rooflines.sweep.recipes import skipped_records
 from rooflines.sweep.table import skipped_frame, table
+from rooflines.timings.nsight import read_launches
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rooflines.config import Config
 
 __all__ = [
     "chips",
     "columns",
     "dtypes",
+    "kernels",
     "measured_summary",
     "measurements",
     "model_layers",
@@ -170,6 +176,29 @@ def measured_summary(config: Config, name: str | None = None) -> pl.DataFrame:
     return summaries((one.name, one.joined().frame, one.config.held_out) for one in sets)
 
 
+def kernels(
+    path: str | Path, chip: str, dtype: str | None = None, config: Config | None = None
+) -> pl.DataFrame:
+    """The kernels of a profile of Nsight Compute on the roofline of a chip.
+
+    Args:
+        path: The CSV that `ncu --csv` prints, of the page `raw` or `details`.
+        chip: Its id in the catalogue, or in the config.
+        dtype: The dtype that tensor cores compute in; by default that of their counters.
+        config: Adds the config's own chips to those of the catalogue.
+
+    Returns:
+        A row for each kernel, those that take most time first; `columns()` explains the columns.
+
+    Raises:
+        RooflinesError: The file lacks counters, or the chip the dtype, or there is no such chip.
+    """
+    chips = chip_entries() if config is None else config.chips
+    with placed("chip"):
+        one_of(chip, chips, "no chip", "see `rooflines chips`, or give its config")
+    return kernel_frame(read_launches(path), chips[chip], dtype)
+
+
 def model_shapes() -> pl.DataFrame:
     """The models of the catalogue: parameters by every convention, caches, sources.
 
@@ -259,7 +288,7 @@ def columns() -> pl.DataFrame:
 
     Returns:
         `file` (table, thresholds, models, layers, model-thresholds, skipped, summary, model-shapes,
-        measured, measured-summary or measured-skipped), `column`, `unit`, `meaning`, `null` (its
-        meaning).
+        measured, measured-summary, measured-skipped or kernels), `column`, `unit`, `meaning`,
+        `null` (its meaning).
     """
     return pl.DataFrame(column_records())

@@ -31,6 +31,7 @@ COMMANDS = (
     "compare",
     "measure",
     "calibrate",
+    "kernels",
     "chips",
     "models",
     "dtypes",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rooflines.model import columns
-from rooflines.model.measured_columns import MEASURED, MEASURED_SKIPPED, MEASURED_SUMMARY
+from rooflines.model.measured_columns import KERNELS, MEASURED, MEASURED_SKIPPED, MEASURED_SUMMARY
 from rooflines.model.step_columns import (
     REQUEST_COLUMNS,
     layer_columns,
@@ -29,6 +29,7 @@ def column_records() -> list[dict[str, str]]:
         "measured": MEASURED,
         "measured-summary": MEASURED_SUMMARY,
         "measured-skipped": MEASURED_SKIPPED,
+        "kernels": KERNELS,
     }
     return [
         {
