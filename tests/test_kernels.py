@@ -169,6 +169,15 @@ def test_the_frame_is_written_with_its_columns(
     assert "above the roof" not in capsys.readouterr().out
 
 
+def test_a_name_writes_nothing_to_the_terminal(
+    profile: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Escape sequences are shown, not obeyed."""
+    profile.write_text(raw(ONE).replace('"k"', '"\x1b[31mk"'))
+    assert cli.run(["kernels", str(profile), "--chip", "h100-sxm"]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+
+
 def test_a_kernel_above_the_roof_is_noticed(
     profile: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -210,6 +219,8 @@ def test_a_kernel_above_the_roof_is_noticed(
         (raw(ONE | {READ: ("usecond", "5")}), "which is no unit of bytes"),
         (raw(ONE | {TIME: ("usecond", "1.234,5")}), "'1.234,5', which is no number"),
         (raw(ONE | {TIME: ("usecond", "-1")}), "'-1', which is no number"),
+        (raw(ONE | {READ: ("byte", "1e999999999")}), "'1e999999999', which is no number"),
+        (raw(ONE | {READ: ("byte", "9" * 200_000)}), "is no CSV: field larger than field limit"),
         (raw(ONE | {BF16: ("", "n/a")}), "has no counter of operations"),
         (raw(ONE) + raw(ONE, cc="8.0").splitlines()[2], "several kinds of devices: 8.0, 9.0"),
         (

@@ -62,11 +62,12 @@ def command(  # noqa: PLR0913, the options
 
 def _text(frame: pl.DataFrame, chip: str) -> str:
     """A line for each kernel, then the share of all of them."""
+    from rooflines.basics.errors import printable  # noqa: PLC0415, as above
     from rooflines.basics.text import counted, seconds, si, significant  # noqa: PLC0415, as above
 
     rows = [
         (
-            row["kernel"],
+            printable(row["kernel"]),
             f"{row['launches']:,}",
             seconds(row["seconds"]),
             si(row["flops"], ""),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, placed, quote
+from rooflines.basics.numbers import exact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -131,7 +132,10 @@ def _rows(path: Path) -> list[list[str]]:
     start = next(starts, None)
     if start is None:
         raise RooflinesError("", "is no CSV of Nsight Compute: no column ID", EXPORT)
-    rows = list(csv.reader(line for line in lines[start:] if not line.startswith("==")))
+    try:
+        rows = list(csv.reader(line for line in lines[start:] if not line.startswith("==")))
+    except csv.Error as error:
+        raise RooflinesError("", f"is no CSV: {error}", EXPORT) from None
     if "Kernel Name" not in rows[0]:
         raise RooflinesError("", "has no column Kernel Name", EXPORT)
     columns = len(rows[0])
@@ -203,7 +207,8 @@ def _quantity(metrics: Mapping[str, Cell], name: str, kind: str, where: str) -> 
         problem = f"has {name} in {quote(cell.unit)}, which is no unit of {kind}"
         known = ", ".join(unit for unit in UNITS[kind] if unit)
         raise RooflinesError(where, problem, f"print one of {known}: ncu --print-units base")
-    return Fraction(cell.value.replace(",", "")) * UNITS[kind][cell.unit]
+    with placed(where):
+        return exact(cell.value.replace(",", "")) * UNITS[kind][cell.unit]
 
 
 # ---------------------------------------------------------------- operations
