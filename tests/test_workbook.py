@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import zipfile
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import polars as pl
 import pytest
+import random_serving
+import random_sweeps
+from hypothesis import given
+from hypothesis.strategies import one_of
+from random_sweeps import check
 from sheets import Cell, read_workbook, table_of
 from spreadsheet import METRICS, QUESTIONS, Question, computed, same, written
 from xlsxwriter.utility import xl_cell_to_rowcol
@@ -17,9 +24,6 @@ from rooflines.catalogue.chips import chip_sources
 from rooflines.workbook import sheets, summary
 from rooflines.workbook.cells import TABLE_ROW, Book
 from rooflines.workbook.summary import BATCHES
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Sheets = dict[str, dict[str, Cell]]
 
@@ -318,3 +322,29 @@ def test_what_if_computes_other_sizes_and_rates(question: Question, tmp_path: Pa
     cells = read_workbook(written(tmp_path / "results", question.config()))["What-if"]
     values = computed(cells, question.changed(cells))
     assert question.differences(cells, values) == []
+
+
+# ---------------------------------------------------------------- any config
+
+
+@check(12)
+@given(random_sweeps.configs())
+def test_any_config_has_a_workbook(config: dict[str, Any]) -> None:
+    """Its formulas give the stored values, and critical sizes are those of the thresholds."""
+    with TemporaryDirectory() as folder:
+        cells = read_workbook(written(Path(folder) / "results", config))
+    for address, value in computed(cells["What-if"], {}).items():
+        assert same(value, cells["What-if"][address].plain, 1e-9), address
+    loaded = rooflines.load_config(config)
+    shown = {row["sweep"] for row in table_of(cells["Summary"], TABLE_ROW)}
+    assert shown == {name for name, sweep in loaded.sweeps.items() if sweep.rows}
+
+
+@check(6)
+@given(one_of(random_serving.configs(), random_serving.request_configs()))
+def test_any_config_of_models_has_a_workbook(config: dict[str, Any]) -> None:
+    """Each of its sweeps is in the summary."""
+    with TemporaryDirectory() as folder:
+        cells = read_workbook(written(Path(folder) / "results", config))
+    shown = {row["sweep"] for row in table_of(cells["Summary"], TABLE_ROW)}
+    assert shown == set(rooflines.load_config(config).model_sweeps)

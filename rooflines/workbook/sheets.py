@@ -81,7 +81,7 @@ def summary_sheet(sheet: Sheet, summary: Summary) -> None:
 
 
 def thresholds_sheet(
-    sheet: Sheet, files: Mapping[str, pl.DataFrame], units: Mapping[str, str]
+    sheet: Sheet, files: Mapping[str, pl.LazyFrame], units: Mapping[str, str]
 ) -> None:
     """Write the thresholds of operations and of whole models, as one table.
 
@@ -90,14 +90,15 @@ def thresholds_sheet(
         files: Thresholds by the name of their file.
         units: The unit of each column.
     """
-    shown = [frame for frame in files.values() if frame.height <= MOST_THRESHOLDS]
+    heights = {name: frame.select(pl.len()).collect().item() for name, frame in files.items()}
     left_out = [
-        f"{name} has {counted(frame.height, 'row')} and is left out"
-        for name, frame in files.items()
-        if frame.height > MOST_THRESHOLDS
+        f"{name} has {counted(height, 'row')} and is left out"
+        for name, height in heights.items()
+        if height > MOST_THRESHOLDS
     ]
     texts = pl.col(pl.Categorical, pl.Enum).cast(pl.String)
-    frames = [frame.with_columns(texts) for frame in shown]
+    shown = [files[name] for name, height in heights.items() if height <= MOST_THRESHOLDS]
+    frames = [frame.with_columns(texts).collect() for frame in shown]
     table = pl.concat(frames, how="diagonal") if frames else pl.DataFrame()
     columns: dict[str, list[Value]] = {
         name: table[name].to_list()

@@ -35,11 +35,13 @@ if TYPE_CHECKING:
 __all__ = ["BATCHES", "Line", "Summary", "summarize"]
 
 BATCHES = (1, 32, 256)
-"""Sizes of the axis that shares of the peak are given at [1]."""
+"""Sizes of the axis at which shares of the peak are given, within the range of a sweep [1]."""
 
 MOST_OF_SWEEP, MOST_CRITICAL, MOST_CHIPS = 15_000, 50_000, 1_000
 """Limits: critical sizes of a sweep and of all, and chips across [1]."""
 
+ONE_PART = 20_000_000
+"""Rows of a part, for sweeps that are not written: no limit of parts counts for them [1]."""
 
 RESULT = ("chip", "outcome", "critical")
 
@@ -113,9 +115,12 @@ def _add_sweep(summary: Summary, recipe: JSON) -> None:
     """Add a sweep of operations: of a large one the first dtypes and split only."""
     sweep = sweep_of(recipe)
     axis = sweep.first_solved or sweep.op.dims[0]
-    config = {**recipe["config"], "thresholds": [axis], "shares": [max(sweep.config.shares)]}
-    if has_batches := axis in (config["grid"] or {}):
-        config["grid"] = {**config["grid"], axis: list(BATCHES)}
+    config = {**recipe["config"], "rows_per_part": ONE_PART, "calibration": None}
+    config |= {"thresholds": [axis], "shares": [max(sweep.config.shares)]}
+    own = sweep.size_columns[axis]
+    batches = [size for size in BATCHES if min(own) <= size <= max(own)]
+    if has_batches := bool(batches) and axis in (config["grid"] or {}):
+        config["grid"] = {**config["grid"], axis: batches}
     shown, note = sweep_of({**recipe, "config": config}), ""
     chips = sweep.rows_by_chip()
     if _lines(shown, axis) * len(chips) > MOST_OF_SWEEP:
@@ -177,7 +182,8 @@ def _results(sweep: Sweep, axis: str, *, has_batches: bool) -> tuple[pl.DataFram
 def _add_models(summary: Summary, recipe: JSON) -> None:
     """Add a sweep of whole models: of a large one the first dtypes and context only."""
     sweep = model_sweep_of(recipe)
-    config = {**recipe["config"], "thresholds": ["B"], "targets": None}
+    config = {**recipe["config"], "rows_per_part": ONE_PART}
+    config |= {"thresholds": ["B"], "targets": None}
     batches = sorted({*BATCHES, max(sweep.batches)})  # a split with more replicas needs the largest
     config["grid"] = {**config["grid"], "B": batches}
     shown, note = model_sweep_of({**recipe, "config": config}), ""

@@ -91,7 +91,7 @@ def what_if_sheet(sheet: Sheet, recipes: Iterable[JSON]) -> None:
     sizes = {}
     for column, dim in enumerate(op.dims):
         sheet.put(SIZES_ROW, column, dim, "heading")
-        sheet.put(SIZES_ROW + 1, column, int(sweep.size_columns[dim][0]), "size")
+        sheet.put(SIZES_ROW + 1, column, float(sweep.size_columns[dim][0]), "size")
         sizes[dim] = xl_rowcol_to_cell(SIZES_ROW + 1, column, row_abs=True, col_abs=True)
     names = ["chip", "dtypes", *INPUTS, *STYLES]
     units = {column.name: column.unit for column in (*METRICS, *SOLUTION)} | INPUTS

@@ -51,7 +51,7 @@ def write_workbook(
     made_by = recording(spec=json.loads(spec), recipes=every, inputs=[*thresholds, model_shapes])
     with made_by, atomic_file(path) as temporary, Book(temporary) as book:
         summary_sheet(book.sheet("Summary"), summarize(recipes, of_models))
-        files = {file.name: pl.read_parquet(file) for file in thresholds}
+        files = {file.name: pl.scan_parquet(file) for file in thresholds}
         thresholds_sheet(book.sheet("Thresholds"), files, units)
         what_if_sheet(book.sheet("What-if"), recipes)
         models_sheet(book.sheet("Models"), read_shapes(model_shapes))
