@@ -51,7 +51,14 @@ THRESHOLDS = (*ROWS, "critical")
 MODEL_SHAPES = ("basics", "model", "catalogue", "models", "results/model_shapes.py")
 """What the shapes of models depend on."""
 
-SHEETS = (*MODEL_ROWS, "critical", "workbook", "site/chip_page.py", "site/text.py")
+SHEETS = (
+    *MODEL_ROWS,
+    "critical",
+    "results/model_shapes.py",
+    "site/chip_page.py",
+    "site/text.py",
+    "workbook",
+)
 """What the sheets of the workbook depend on."""
 
 MEASURED_ROWS = (*ROWS, "timings", "calibration", "measured", "run/measured_jobs.py")

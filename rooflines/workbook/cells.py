@@ -59,7 +59,6 @@ STYLES: Mapping[str, Mapping[str, object]] = {
 BY_UNIT = {"s": "scientific", "FLOP/s": "scientific", "byte/s": "scientific"}
 """Formats of real numbers by their unit."""
 
-
 UNSHOWN = ("", "1")
 """Units of text and of plain numbers, which have none above them."""
 
@@ -156,7 +155,7 @@ class Sheet:
 
     def filter(self, row: int, last_row: int, columns: int) -> None:
         """Offer filters in a row of names, for the rows down to the last one."""
-        self._sheet.autofilter(row, 0, max(last_row, row), columns - 1)
+        self._sheet.autofilter(row, 0, last_row, columns - 1)
 
     def colour_never(self, first: tuple[int, int], last: tuple[int, int], text: str) -> None:
         """Colour the cells of a range that are this text."""
@@ -192,9 +191,10 @@ class Sheet:
             for row, value in enumerate(values, start=TABLE_ROW):
                 self.put(row, column, value, real if isinstance(value, float) else "")
             rows = len(values)
-        self.freeze(TABLE_ROW, 1)
-        self.filter(TABLE_ROW - 1, TABLE_ROW - 1 + rows, len(columns))
-        self.fit()
+        if columns:
+            self.freeze(TABLE_ROW, 1)
+            self.filter(TABLE_ROW - 1, TABLE_ROW - 1 + rows, len(columns))
+            self.fit()
 
     def _widen(self, column: int, width: int) -> None:
         self._widths[column] = max(self._widths.get(column, 0), width)

@@ -73,8 +73,9 @@ def summary_sheet(sheet: Sheet, summary: Summary) -> None:
             for column, chip in enumerate(chips, start):
                 sheet.put(row, column, shares.get(chip), "percent")
         last = row
-    sheet.colour_never((TABLE_ROW, starts[0]), (last, starts[1]), NEVER)
-    sheet.colour_shares((TABLE_ROW, starts[1]), (last, starts[-1] + len(chips)))
+    if chips:
+        sheet.colour_never((TABLE_ROW, starts[0]), (last, starts[1] - 1), NEVER)
+        sheet.colour_shares((TABLE_ROW, starts[1]), (last, starts[-1] + len(chips) - 1))
     sheet.freeze(TABLE_ROW, 2)
     sheet.filter(TABLE_ROW - 1, last, keys)
     sheet.fit()
@@ -110,8 +111,8 @@ def thresholds_sheet(
             outcome if value is None and outcome != FOUND else value
             for value, outcome in zip(columns["critical"], table["outcome"], strict=True)
         ]
-        column = list(columns).index("critical")
-        sheet.colour_never((TABLE_ROW, column), (TABLE_ROW + table.height, column), NEVER)
+        column, last = list(columns).index("critical"), TABLE_ROW + max(table.height - 1, 0)
+        sheet.colour_never((TABLE_ROW, column), (last, column), NEVER)
     sheet.table(columns, units, "; ".join(left_out))
 
 
