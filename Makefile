@@ -64,7 +64,7 @@ slurm:
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(SLURM) > /dev/null; \
 	fi
 
-test-wheel: .venv/ready-dev  ## the wheel, built and tried in a fresh environment (half a minute)
+test-wheel: .venv/ready-dev  ## the wheel, built and tried in a fresh environment (a minute)
 	@echo "Testing the wheel in a fresh environment"
 	@$(BIN)/pytest --quiet tests/package
 

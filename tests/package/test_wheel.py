@@ -33,23 +33,15 @@ def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def environment(repository: Path, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of a new environment with the wheel and the locked packages of `workflow`."""
     folder = tmp_path_factory.mktemp("fresh") / "venv"
-    uv = [sys.executable, "-m", "uv"]
-    subprocess.run([*uv, "venv", "--quiet", "--python", sys.executable, folder], check=True)
-    python: list[str | Path] = ["--python", folder / "bin/python"]
-    install: list[str | Path] = [
-        *uv,
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        *python,
-    ]
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    python = folder / "bin/python"
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--quiet", "--python", python]
+    install = [*pip, "install", "--no-deps", "--no-build-isolation", "--no-compile"]
     for lock in ("build", "run"):
         requirements = repository / "requirements" / f"{lock}.lock"
-        subprocess.run([*install, "--require-hashes", "-r", requirements], check=True)
+        subprocess.run([*install, "--require-hashes", "--requirement", requirements], check=True)
     subprocess.run([*install, f"{wheel}[workflow]"], check=True)
-    subprocess.run([*uv, "pip", "check", "--quiet", *python], check=True)
+    subprocess.run([*pip, "check"], check=True)
     return folder / "bin"
 
 
