@@ -17,7 +17,7 @@ from rooflines.model.columns import (
     table_columns,
     threshold_columns,
 )
-from rooflines.model.measured_columns import MEASURED, MEASURED_SKIPPED, MEASURED_SUMMARY
+from rooflines.model.measured_columns import KERNELS, MEASURED, MEASURED_SKIPPED, MEASURED_SUMMARY
 from rooflines.model.step_columns import (
     REQUEST_COLUMNS,
     layer_columns,
@@ -93,6 +93,7 @@ def with_tables(text: str) -> str:
         "measured": MEASURED,
         "measured-summary": MEASURED_SUMMARY,
         "measured-skipped": MEASURED_SKIPPED,
+        "kernels": KERNELS,
     }
     for name, columns in tables.items():
         start, end = f"<!-- columns: {name} -->\n", "\n<!-- end -->"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rooflines.basics.errors import RooflinesError, placed
 from rooflines.basics.numbers import exact
+from rooflines.catalogue.chips import chip_sources
 from rooflines.charts import registry
 from rooflines.models.table import shape_rows
 from rooflines.results.folders import (
@@ -51,6 +52,16 @@ THRESHOLDS = (*ROWS, "critical")
 
 MODEL_SHAPES = ("basics", "model", "catalogue", "models", "results/model_shapes.py")
 """What the shapes of models depend on."""
+
+SHEETS = (
+    *MODEL_ROWS,
+    "critical",
+    "results/model_shapes.py",
+    "site/chip_page.py",
+    "site/text.py",
+    "workbook",
+)
+"""What the sheets of the workbook depend on."""
 
 MEASURED_ROWS = (*ROWS, "timings", "calibration", "measured", "run/measured_jobs.py")
 """What timings joined with the model depend on."""
@@ -101,6 +112,7 @@ class Plan:
         skipped_spec: The list of what is skipped, as JSON.
         summary_spec: Everything that the summary depends on, as JSON.
         model_shapes_spec: The models of the catalogue, as JSON.
+        workbook_spec: What the workbook depends on besides its inputs, as JSON.
         measured_specs: Everything that each set of timings depends on, as JSON, by its name.
         measured_summary_spec: Everything that their summary depends on, as JSON.
         family_specs: Everything that each family of charts depends on, as JSON, by its name.
@@ -115,6 +127,7 @@ class Plan:
     skipped_spec: str
     summary_spec: str
     model_shapes_spec: str
+    workbook_spec: str
     measured_specs: Mapping[str, str]
     measured_summary_spec: str
     family_specs: Mapping[str, str]
@@ -233,6 +246,8 @@ def plan(config: Config) -> Plan:
         }
     )
     shapes = as_param({"code": code_digest(*MODEL_SHAPES, *WRITING), "models": shape_rows()})
+    sources = hashlib.sha256(json.dumps(chip_sources(), default=str).encode()).hexdigest()
+    workbook = as_param({"code": code_digest(*SHEETS, *WRITING), "sources": sources[:16]})
     measured, measured_summary = _measured_specs(config)
     return Plan(
         tables,
@@ -243,6 +258,7 @@ def plan(config: Config) -> Plan:
         skipped,
         summary,
         shapes,
+        workbook,
         measured,
         measured_summary,
         _family_specs(config),
@@ -283,7 +299,7 @@ def _summarized(sweep: Sweep, parts: Sequence[Part]) -> dict[str, object]:
     """What the summary of a sweep reads: its parts, and the thresholds along one axis."""
     return {
         "sweep": sweep.name,
-        "axis": next((dim for dim in sweep.op.dims if dim in sweep.solved), None),
+        "axis": sweep.first_solved,
         "share": float(max(map(exact, sweep.config.shares))),
         "parts": [part.name for part in parts if part.sweep == sweep.name],
     }

@@ -13,6 +13,7 @@ from typing import Any
 from rooflines.basics.errors import PlausibilityWarning, RooflinesError
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.config import load_config
+from rooflines.results.folders import WORKBOOK
 from rooflines.run import Workflow
 from rooflines.run.ending import ending
 from rooflines.run.guard import Guard, require_writable
@@ -150,6 +151,7 @@ def outputs(plan: Plan) -> dict[str, str]:
         "skipped.csv": plan.skipped_spec,
         "summary.csv": plan.summary_spec,
         "model-shapes.csv": plan.model_shapes_spec,
+        WORKBOOK: plan.workbook_spec,
         **dict(zip(plan.measured_paths(), plan.measured_specs.values(), strict=True)),
         **dict.fromkeys(plan.measured_summaries(), plan.measured_summary_spec),
         **{f"charts/{family}": spec for family, spec in plan.family_specs.items()},
