@@ -7,7 +7,6 @@ imports this module, and other jobs need nothing of that.
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflines.results.records import recording
