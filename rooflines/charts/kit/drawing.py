@@ -327,19 +327,18 @@ def assemble(
     )
     web = sizes["web"]
     layout = [alt.param(name="em", value=web["em"]), alt.param(name="narrow", value=False)]
-    chart = (
-        alt.layer(*layers, subtitle)
-        .add_params(*layout, *(choice.parameter() for choice in choices), *titles, *parameters)
-        .properties(
-            title=alt.TitleParams(text=alt.expr("headline")),
-            autosize="none",
-            padding=web["padding"],
-            width=web["width"],
-            height=web["height"],
-            usermeta={
-                "looks": sizes,
-                "choices": {choice.name: choice.labels for choice in choices},
-            },
-        )
-    )
+    # The properties first: setting them on a chart copies it.
+    chart = alt.layer(
+        *layers,
+        subtitle,
+        title=alt.TitleParams(text=alt.expr("headline")),
+        autosize="none",
+        padding=web["padding"],
+        width=web["width"],
+        height=web["height"],
+        usermeta={
+            "looks": sizes,
+            "choices": {choice.name: choice.labels for choice in choices},
+        },
+    ).add_params(*layout, *(choice.parameter() for choice in choices), *titles, *parameters)
     return cast("alt.LayerChart", chart)
