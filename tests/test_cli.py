@@ -153,9 +153,9 @@ def test_check_expects_the_bytes_of_the_columns_that_are_stored(
 
 
 def test_the_time_of_the_default_config_is_about_what_is_measured() -> None:
-    """README gives the time of a run; the estimate must not be off twofold."""
+    """30 to 50 s on two cores, by their load; the estimate must not be off twofold."""
     work = work_of(plan(rooflines.load_config()))
-    assert 30 < sum(work.values()) / 2 < 100
+    assert 15 < sum(work.values()) / 2 < 100
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
