@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rooflines.config import Config
+    from rooflines.run.parts import Part
     from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
@@ -56,7 +59,7 @@ def _expected(config: Config, cores: int) -> str:
     from rooflines.run.ending import skipped_reasons  # noqa: PLC0415, the same
     from rooflines.run.plan import plan  # noqa: PLC0415, the same
     from rooflines.run.progress import duration  # noqa: PLC0415, the same
-    from rooflines.run.work import BYTES_PER_ROW, work_of  # noqa: PLC0415, the same
+    from rooflines.run.work import work_of  # noqa: PLC0415, the same
 
     planned = plan(config)
     rows = sum(part.rows for part in planned.parts)
@@ -64,7 +67,7 @@ def _expected(config: Config, cores: int) -> str:
     sweeps = [*config.sweeps.values(), *config.model_sweeps.values()]
     solutions = sum(sweep.solutions() for sweep in sweeps)
     size = (
-        sum(part.rows * BYTES_PER_ROW[part.folder] for part in planned.parts)
+        _row_bytes(config, planned.parts)
         + len(planned.parts) * BYTES_PER_PART
         + solutions * BYTES_PER_THRESHOLD
     )
@@ -86,6 +89,22 @@ def _expected(config: Config, cores: int) -> str:
         *skipped_reasons(api.skipped(config).to_dicts()),
     ]
     return "\n".join(lines)
+
+
+def _row_bytes(config: Config, parts: Iterable[Part]) -> float:
+    """About how many bytes the rows of all parts take [byte]."""
+    from rooflines.results.folders import TABLES  # noqa: PLC0415, as above
+    from rooflines.run.work import BYTES_PER_ROW, METRIC_BYTES  # noqa: PLC0415, the same
+    from rooflines.sweep.table import stored_columns  # noqa: PLC0415, the same
+
+    of_sweeps = {
+        name: sum(METRIC_BYTES.get(column.name, 0) for column in stored_columns(sweep))
+        for name, sweep in config.sweeps.items()
+    }
+    return sum(
+        part.rows * (of_sweeps[part.sweep] if part.folder == TABLES else BYTES_PER_ROW[part.folder])
+        for part in parts
+    )
 
 
 def _timings(config: Config) -> list[str]:

@@ -17,8 +17,8 @@ rule charts_digest:
         mem_mb=100,
     params:
         digest=plan.charts_digest(),
-    shell:
-        "echo {params.digest} > {output.digest} 2> {log}"
+    run:
+        run_job("results.atomic.write_bytes", log[0], threads, output.digest, params.digest)
 
 
 rule charts:
