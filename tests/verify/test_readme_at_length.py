@@ -1,4 +1,4 @@
-"""README's example of an own sweep, with its charts and its site."""
+"""The example of docs/own-sweep.md, with its charts and its site."""
 
 from __future__ import annotations
 
