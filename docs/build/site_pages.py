@@ -7,6 +7,7 @@ site is built, from the config's schema, click and docstrings.
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from typing import TYPE_CHECKING, Any
@@ -92,7 +93,15 @@ def _in_site(target: str, here: str, uri: str) -> str:
 def _keys() -> str:
     """The keys of a config by their place, from its schema."""
     schema = config_schema()
-    forms = {"Top level": schema, **dict(sorted(schema["$defs"].items()))}
+    places = {
+        form: key
+        for key, entry in schema["properties"].items()
+        for form in re.findall(r"#/\$defs/(\w+)", json.dumps(entry))
+    }
+    forms = {"Top level": schema} | {
+        f"An entry of `{places[name]}`" if name in places else name: form
+        for name, form in sorted(schema["$defs"].items(), key=lambda item: item[0] not in places)
+    }
     parts = [
         INTRODUCTION,
     ]
@@ -109,7 +118,7 @@ def _properties(form: Mapping[str, Any]) -> str:
     def default(key: str, entry: Mapping[str, Any]) -> str:
         if key in required:
             return "required"
-        return f"`{entry['default']}`" if entry.get("default") is not None else ""
+        return f"`{json.dumps(entry['default'])}`" if entry.get("default") is not None else ""
 
     return table(
         ("key", "default", "meaning"),
