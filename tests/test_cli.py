@@ -131,7 +131,7 @@ def test_check_says_what_a_run_will_make(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_the_time_of_the_default_config_is_about_what_is_measured() -> None:
-    """README gives the time of a run; the estimate must not be off twofold."""
+    """docs/performance.md gives the time of a run; the estimate must not be off twofold."""
     work = work_of(plan(rooflines.load_config()))
     assert 30 < sum(work.values()) / 2 < 100
 
