@@ -9,7 +9,7 @@ RUNTIME := .venv-run
 INSTALL = $(@D)/bin/python -m pip --disable-pip-version-check --quiet --quiet install --no-deps --no-build-isolation
 LOCKED = $(INSTALL) --require-hashes --requirement
 
-.PHONY: help sweep docs test lint types tests verify mutate bench audit engines test-engines slurm lock
+.PHONY: help sweep docs test lint types tests verify mutate bench audit engines test-engines test-wheel slurm lock
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1  /p' Makefile
@@ -68,6 +68,10 @@ slurm:
 	    echo "Installing $(SLURM)"; \
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(SLURM) > /dev/null; \
 	fi
+
+test-wheel: .venv/ready-dev  ## the wheel, built and tried in a fresh environment (a minute)
+	@echo "Testing the wheel in a fresh environment"
+	@$(BIN)/pytest --quiet tests/package
 
 audit: .venv/ready-dev  ## known vulnerabilities of the locked packages (needs the network)
 	@for lock in run build dev; do $(AUDIT) --requirement requirements/$$lock.lock || exit 1; done

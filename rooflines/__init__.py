@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rooflines.api import chips as chips
     from rooflines.api import columns as columns
     from rooflines.api import dtypes as dtypes
+    from rooflines.api import kernels as kernels
     from rooflines.api import measured_summary as measured_summary
     from rooflines.api import measurements as measurements
     from rooflines.api import model_layers as model_layers
@@ -50,6 +51,7 @@ HOMES = {
             "chips",
             "columns",
             "dtypes",
+            "kernels",
             "measured_summary",
             "measurements",
             "model_layers",

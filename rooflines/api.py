@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.basics.errors import one_of, placed
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.dtypes import combinations_of
-from rooflines.catalogue.parts import numbers_with_sources
 from rooflines.critical.thresholds import all_thresholds
+from rooflines.measured.kernels import kernel_frame
 from rooflines.measured.table import measured_frame, summaries
-from rooflines.model import columns as dictionary
-from rooflines.model.measured_columns import MEASURED, MEASURED_SKIPPED, MEASURED_SUMMARY
+from rooflines.model.dictionary import column_records
 from rooflines.model.operation import OPERANDS
-from rooflines.model.step_columns import (
-    REQUEST_COLUMNS,
-    layer_columns,
-    step_columns,
-    step_threshold_columns,
-)
 from rooflines.models.table import shape_rows
+from rooflines.results.chip_numbers import chip_numbers
 from rooflines.results.model_shapes import shapes_frame
 from rooflines.serving.critical import all_step_thresholds
 from rooflines.serving.recipes import skipped_step_records
 from rooflines.serving.table import layer_table, model_table
 from rooflines.sweep.recipes import skipped_records
 from rooflines.sweep.table import skipped_frame, table
+from rooflines.timings.nsight import read_launches
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rooflines.config import Config
 
 __all__ = [
     "chips",
     "columns",
     "dtypes",
+    "kernels",
     "measured_summary",
     "measurements",
     "model_layers",
@@ -178,6 +176,29 @@ def measured_summary(config: Config, name: str | None = None) -> pl.DataFrame:
     return summaries((one.name, one.joined().frame, one.config.held_out) for one in sets)
 
 
+def kernels(
+    path: str | Path, chip: str, dtype: str | None = None, config: Config | None = None
+) -> pl.DataFrame:
+    """The kernels of a profile of Nsight Compute on the roofline of a chip.
+
+    Args:
+        path: The CSV that `ncu --csv` prints, of the page `raw` or `details`.
+        chip: Its id in the catalogue, or in the config.
+        dtype: The dtype that tensor cores compute in; by default that of their counters.
+        config: Adds the config's own chips to those of the catalogue.
+
+    Returns:
+        A row for each kernel, those that take most time first; `columns()` explains the columns.
+
+    Raises:
+        RooflinesError: The file lacks counters, or the chip the dtype, or there is no such chip.
+    """
+    chips = chip_entries() if config is None else config.chips
+    with placed("chip"):
+        one_of(chip, chips, "no chip", "see `rooflines chips`, or give its config")
+    return kernel_frame(read_launches(path), chips[chip], dtype)
+
+
 def model_shapes() -> pl.DataFrame:
     """The models of the catalogue: parameters by every convention, caches, sources.
 
@@ -201,39 +222,7 @@ def chips(config: Config | None = None) -> pl.DataFrame:
         `boost` if it is for the printed boost clock, which the chip may exceed), `note`. Shares
         (measured, efficiencies, calibrations) are left out.
     """
-    entries = chip_entries() if config is None else config.chips
-    records = [
-        {
-            "chip": chip,
-            "name": entry.name,
-            "vendor": entry.vendor,
-            "base": entry.base,
-            **number,
-        }
-        for chip, entry in entries.items()
-        for number in numbers_with_sources(entry)
-    ]
-    texts = ("chip", "name", "vendor", "base", "path", "source", "confidence", "clock", "note")
-    kinds = {
-        "value": pl.Float64,
-        "estimate": pl.Boolean,
-        "halved": pl.Boolean,
-        "printed_with_sparsity": pl.Float64,
-    }
-    order = (
-        *texts[:5],
-        "value",
-        "source",
-        "confidence",
-        "estimate",
-        "halved",
-        "printed_with_sparsity",
-        "clock",
-        "note",
-    )
-    return pl.DataFrame(
-        records, schema={name: kinds.get(name, pl.String) for name in order}, orient="row"
-    )
+    return chip_numbers(chip_entries() if config is None else config.chips)
 
 
 def dtypes() -> pl.DataFrame:
@@ -267,24 +256,7 @@ def columns() -> pl.DataFrame:
 
     Returns:
         `file` (table, thresholds, models, layers, model-thresholds, skipped, summary, model-shapes,
-        measured, measured-summary or measured-skipped), `column`, `unit`, `meaning`, `null` (its
-        meaning).
+        measured, measured-summary, measured-skipped or kernels), `column`, `unit`, `meaning`,
+        `null` (its meaning).
     """
-    dims = ("B", "D", "F")
-    files = {
-        "table": dictionary.table_columns(dims),
-        "thresholds": dictionary.threshold_columns(dims),
-        "models": (*step_columns(new_tokens=True), *REQUEST_COLUMNS),
-        "layers": layer_columns(new_tokens=True),
-        "model-thresholds": step_threshold_columns(new_tokens=True),
-        "skipped": dictionary.SKIPPED,
-        "summary": dictionary.SUMMARY,
-        "model-shapes": dictionary.MODEL_SHAPES,
-        "measured": MEASURED,
-        "measured-summary": MEASURED_SUMMARY,
-        "measured-skipped": MEASURED_SKIPPED,
-    }
-    records = [
-        {"file": file, **asdict(column)} for file, entries in files.items() for column in entries
-    ]
-    return pl.DataFrame(records).rename({"name": "column"})
+    return pl.DataFrame(column_records())

@@ -78,6 +78,8 @@ class Config:
         calibrations: Those of the package and of the config's files, which win.
         charts: The charts to draw, all choices made.
         formats: The formats of their pictures.
+        site: Title, author, address and date of the site, without what is not given.
+        plain: The config as JSON, as it was written.
     """
 
     file: str
@@ -88,6 +90,8 @@ class Config:
     calibrations: Calibrations
     charts: tuple[Spec, ...]
     formats: tuple[str, ...]
+    site: Mapping[str, str]
+    plain: JSON
 
     def __repr__(self) -> str:
         """Its sweeps, a line each, and its number of charts."""
@@ -223,13 +227,24 @@ def _understood(file: str, content: object, folder: Path) -> tuple[Config, list[
             named = (*top.sweeps, *top.model_sweeps, *top.measurements)
             refused = [name for name in named if name not in valid]
             specs = choose(charts, sweeps, model_sweeps, measurements, refused)
-    formats = tuple(top.formats)
     unlikely += [
         doubt.within(f"model-sweeps.{name}")
         for name, sweep in model_sweeps.items()
         for doubt in too_long(sweep)
     ]
-    found = Config(file, sweeps, model_sweeps, measurements, chips, fitted, specs, formats)
+    site = top.site.model_dump(exclude_none=True) if top.site else {}
+    found = Config(
+        file,
+        sweeps,
+        model_sweeps,
+        measurements,
+        chips,
+        fitted,
+        specs,
+        tuple(top.formats),
+        site,
+        top.plain,
+    )
     return found, unlikely
 
 

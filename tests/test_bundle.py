@@ -14,7 +14,9 @@ from bundles import CHARTS, CHIPS, CONFIG, HOSTILE, made_bundle, unpacked, write
 from conftest import Once
 from polars.testing import assert_frame_equal
 
+import rooflines
 from rooflines import RooflinesError, load_config, thresholds
+from rooflines.site.downloads import MOST_CSV_ROWS, download_files, downloads_of
 from rooflines.site.pages import PAGES, POLICY
 from rooflines.site.site import FILES, write_bundle
 from rooflines.site.threshold_data import MOST_ROWS
@@ -123,6 +125,44 @@ def test_a_bundle_without_charts_has_its_other_pages(tmp_path: Path) -> None:
     made_bundle(tmp_path)
     write_bundle(tmp_path / "none", [], tmp_path / "thresholds.parquet")
     assert all((tmp_path / "none" / page).is_file() for page in PAGES)
+
+
+def test_it_has_all_numbers_of_all_chips(site: Path) -> None:
+    """Those of `rooflines.chips()`, and of the config's own chips."""
+    numbers = pl.read_csv(site / "data" / "chips.csv", infer_schema=False)
+    own = {"chip": "mine", "path": "memory.hbm.bytes_per_s", "value": "810000000000.0"}
+    assert numbers.filter(**own).height == 1
+    assert numbers.filter(pl.col("chip") != "mine").height == rooflines.chips().height
+    compared = put(site / "data" / "chips.js")[1]
+    assert compared["mine"]["numbers"]["units.matrix.bf16.flops_per_s"][1] == 1.97e14
+    assert set(compared) == set(numbers["chip"])
+
+
+def test_it_says_what_the_config_says_of_it(site: Path) -> None:
+    """Title, author, address and date, escaped, on every page."""
+    for name in PAGES:
+        page = Page(site / name)
+        for text in (HOSTILE, "Jane Doe", "2026-11-22", 'https://example.org/"onclick="x'):
+            assert text in page.text
+        assert ("meta", {"name": "author", "content": "Jane Doe"}) in page.elements
+        assert all("onclick" not in attributes for _, attributes in page.elements)
+
+
+def test_it_has_the_config(site: Path) -> None:
+    """The same sweeps and chips; the page of the model links it."""
+    written = load_config(site / "data" / "config.yaml")
+    config = load_config(CONFIG)
+    assert written.plain == config.plain
+    assert written.chips["mine"] == config.chips["mine"]
+    assert written.site == config.site
+    assert "data/config.yaml" in (site / "model.html").read_text()
+
+
+@pytest.mark.parametrize("url", ["example.org", "javascript:x", 7])
+def test_an_address_of_the_site_is_one_of_the_web(url: object) -> None:
+    """Others are refused with the place."""
+    with pytest.raises(RooflinesError, match=r"(?s)site\.url.*https://"):
+        load_config({**CONFIG, "site": {"url": url}})
 
 
 def test_it_has_the_licences_of_others(site: Path) -> None:
@@ -286,6 +326,17 @@ def test_all_thresholds_can_be_downloaded(site: Path) -> None:
         gzip.decompress((site / "data" / "thresholds.csv.gz").read_bytes())
         == (site.parent / "thresholds.csv").read_bytes()
     )
+
+
+def test_a_large_table_is_offered_as_parquet_alone(tmp_path: Path) -> None:
+    """As CSV it would be most of the site."""
+    path = tmp_path / "thresholds.parquet"
+    for rows, csv in ((MOST_CSV_ROWS, True), (MOST_CSV_ROWS + 1, False)):
+        pl.DataFrame({"n": range(rows)}).write_parquet(path)
+        (download,) = downloads_of(path, [])
+        assert download.csv == csv
+        names = [name for name, _ in download_files(download)]
+        assert names == ["data/thresholds.parquet", "data/thresholds.csv.gz"][: 1 + csv]
 
 
 def test_every_number_of_every_chip_is_there_with_its_source(site: Path) -> None:

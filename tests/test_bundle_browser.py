@@ -231,7 +231,11 @@ def test_no_page_is_wider_than_the_window(
     assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
 
 
-STATES = [f"index.html#chart={CHARTS[2]}", "chips.html#chip=h100-sxm"]
+STATES = [
+    f"index.html#chart={CHARTS[2]}",
+    "chips.html#chip=h100-sxm",
+    "what-if.html#sharding=batch&shards=4&b.dtypes=fp8&unknown=1",
+]
 
 
 @pytest.mark.parametrize(
@@ -338,6 +342,68 @@ def test_the_table_is_sorted_filtered_and_paged(visit: Visits) -> None:
     page.wait_for_selector("#empty:visible")
 
 
+def test_one_shape_is_shown_on_all_chips(visit: Visits) -> None:
+    """A table with a file for each chip: sorted over all, and found as sizes are printed."""
+    page = visit().open("thresholds.html#table=long.B&find=1,050 1,030&sort=critical.down")
+    page.get_by_label("Chip").select_option("all")
+    expect(page.locator("#count")).to_have_text("4 of 4 rows.")
+    names = page.locator("#head th").all_inner_texts()
+    cells = page.locator("#body tr td").all_inner_texts()
+    rows = [
+        dict(zip(names, cells[at : at + len(names)], strict=True))
+        for at in range(0, len(cells), len(names))
+    ]
+    solved = thresholds(load_config(CONFIG), "long").filter(
+        (pl.col("D") == 1050) & (pl.col("F") == 1030)
+        | (pl.col("D") == 1030) & (pl.col("F") == 1050)
+    )
+    expected = solved.sort("critical", descending=True)
+    assert [row["chip"] for row in rows] == ["h100-sxm", "h100-sxm", "tpu-v5e", "tpu-v5e"]
+    assert [row["critical"] for row in rows] == [str(size) for size in expected["critical"]]
+    page.get_by_label("Find").fill("")
+    expect(page.locator("#count")).to_have_text("6,000 of 6,000 rows.")
+
+
+@pytest.mark.parametrize(
+    ("address", "lost"),
+    [
+        ("index.html#chart=none", f"chart none: unknown; shown is {CHARTS[0]}"),
+        ("thresholds.html#table=none", "table none: not in this site; shown is "),
+        ("thresholds.html#table=long.B&chip=mine", "chip mine: not in this table; shown is "),
+        ("chips.html#chip=none", "chip none: unknown"),
+        ("chips.html#chip=b200", "chip b200: in the catalogue, but not among the chips of this"),
+        ("chips.html#source=none", "source none: unknown"),
+        ("chips.html#left=__proto__", "chip __proto__: not in the catalogue"),
+    ],
+)
+def test_a_link_to_what_is_not_there_says_so(visit: Visits, address: str, lost: str) -> None:
+    """And a valid one says nothing."""
+    one = visit()
+    assert lost in one.open(address).locator("#unknown").inner_text()
+    assert one.open(address.partition("#")[0]).locator("#unknown").is_hidden()
+
+
+def test_two_chips_are_side_by_side(visit: Visits) -> None:
+    """Any two of the catalogue: shared numbers with their ratio first, capacities as printed."""
+    page = visit().open("chips.html")
+    for label, chip in (("A chip of the catalogue", "b200"), ("Another one", "tpu-v5p")):
+        page.get_by_label(label).fill(chip)
+        page.keyboard.press("Enter")
+    page.wait_for_selector("#compared:visible")
+    rows = {
+        row.locator("th").inner_text(): row.locator("td").all_inner_texts()
+        for row in page.locator("#compared tbody tr").all()
+    }
+    assert rows["matrix unit, bf16: dense peak"] == ["2.25 PFLOP/s", "459 TFLOP/s", "0.204"]
+    assert rows["memory hbm: capacity"][1] == "95 GiB"
+    assert rows["matrix unit, fp64: dense peak"][1:] == ["–", "–"]
+    lacking = [texts[2] == "–" for texts in rows.values()]
+    assert lacking == sorted(lacking)
+    page.get_by_role("link", name="Both on one operation").click()
+    page.wait_for_selector(".what-if[data-drawn]")
+    assert page.locator("#side-b h2 .name").inner_text() == "Cloud TPU v5p"
+
+
 def test_never_is_said_and_names_are_text(visit: Visits) -> None:
     """A small matrix is never compute-bound; it comes last however the table is sorted."""
     page = visit().open(
@@ -434,6 +500,7 @@ def test_names_of_a_config_run_nowhere(visit: Visits) -> None:
         *(f"index.html#chart={chart}" for chart in CHARTS),
         "thresholds.html#table=shapes.B",
         "chips.html#chip=mine",
+        "what-if.html#chip=mine",
         "model.html",
     ]:
         page = one.open(address)

@@ -12,7 +12,7 @@ from bundles import HOSTILE, unpacked
 from rooflines.site import pages
 from rooflines.site.packing import packed, packed_rows
 from rooflines.site.pages import PAGES, TEMPLATES
-from rooflines.site.text import as_json, quantity
+from rooflines.site.text import as_json, capacity, quantity
 from rooflines.site.threshold_data import MOST_ROWS, tables
 
 # ---------------------------------------------------------------- packed columns
@@ -87,6 +87,24 @@ def test_a_table_that_is_too_long_for_one_file_is_cut() -> None:
 def test_numbers_are_written_with_prefix_and_unit(value: float, unit: str, text: str) -> None:
     """At most four digits."""
     assert quantity(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (16e9, "16 GB"),
+        (1.34e8, "134 MB"),
+        (2.0**35, "32 GiB"),
+        (102_005_473_280.0, "95 GiB"),
+        (20.25 * 2**20, "20.25 MiB"),
+        (2.0**19, "512 KiB"),
+        (427_819_008.0, "408 MiB"),
+        (1000.0, "1 kB"),
+    ],
+)
+def test_a_capacity_has_the_units_that_it_is_whole_in(size: float, text: str) -> None:
+    """32 GiB are not printed as 34.4 GB."""
+    assert capacity(size) == text
 
 
 def test_only_addresses_of_the_web_become_links() -> None:

@@ -122,6 +122,16 @@ def test_specifications_are_strict_json(default: Path) -> None:
         assert not re.findall(r"[:,\[](?:NaN|-?Infinity)", path.read_text()), path.name
 
 
+def test_the_site_is_small(default: Path) -> None:
+    """20 MB in all, and 3 MB for a page with its scripts, its first data and its pictures."""
+    sizes = {path: path.stat().st_size for path in default.rglob("*") if path.is_file()}
+    assert sum(sizes.values()) < 20e6
+    scripts = sum(size for path, size in sizes.items() if path.parent.name == "assets")
+    pages = [size for path, size in sizes.items() if path.suffix == ".html"]
+    data = [size for path, size in sizes.items() if path.suffix == ".js"]
+    assert max(pages) + scripts + max(data) < 3e6
+
+
 def test_the_manifest_lists_every_file(default: Path) -> None:
     """A copy of the folder can be checked."""
     named = set(json.loads((default / "manifest.json").read_text())["sha256"])

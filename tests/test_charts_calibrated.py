@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,8 +9,7 @@ import pytest
 import rooflines
 from rooflines import RooflinesError, charts
 from rooflines.charts.families import fitted, unchecked
-from rooflines.charts.kinds.measured_errors import MIDDLE
-from rooflines.charts.kit.themes import SIZES, config, theme
+from rooflines.charts.kit.themes import theme
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,18 +109,8 @@ def test_a_chart_of_calibrations_shows_dtypes_that_have_one() -> None:
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_numbers_and_names_are_read_on_every_colour(dark: bool) -> None:  # noqa: FBT001
-    """A contrast of 4.5, on each cell of the error map and on the background."""
-    colours, styles = theme(dark=dark), config(SIZES["web"], dark=dark)["style"]
-    cuts = [0.0, *MIDDLE, 1.0]
-    for style, (low, high) in zip(
-        ("cell-low", "cell-mid", "cell-high"), pairwise(cuts), strict=True
-    ):
-        for step in range(21):
-            at = (low + (high - low) * step / 20) * (len(colours.heat) - 1)
-            first = min(int(at), len(colours.heat) - 2)
-            ends = rgb(colours.heat[first]), rgb(colours.heat[first + 1])
-            cell = [a + (b - a) * (at - first) for a, b in zip(*ends, strict=True)]
-            assert contrast(cell, rgb(styles[style]["color"])) >= 4.5, (style, step)
+def test_names_are_read_on_the_background(dark: bool) -> None:  # noqa: FBT001
+    """A contrast of 4.5 on the background."""
+    colours = theme(dark=dark)
     for name in ("estimate", "measured"):
         assert contrast(rgb(getattr(colours, name)), rgb(colours.background)) >= 4.5

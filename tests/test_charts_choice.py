@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import polars as pl
 import pytest
 from charted import ALWAYS
 from claims import CLAIMS
@@ -14,8 +15,10 @@ from documents import config_schema
 
 import rooflines
 from rooflines import RooflinesError
+from rooflines.charts.families import fitted
 from rooflines.charts.models import models_of
 from rooflines.charts.registry import charts, headings, modules_of
+from rooflines.charts.results import of_config
 from rooflines.run.plan import DRAWING, plan
 from rooflines.settings.shapes import Shape
 
@@ -80,6 +83,40 @@ def test_the_digest_of_a_family_covers_all_that_its_charts_import(repository: Pa
             }
             shared = {name for name in drawing if not name.startswith(("charts/kit/", *own))}
             assert shared <= set(DRAWING), file
+
+
+def test_sweeps_of_one_chip_are_one_chart_of_attained_flops() -> None:
+    """Variants count as their base; another operation or another chip is another chart."""
+    grid = {"B": {"from": 1, "to": 4096, "factor": 2}, "D": [1024, 4096], "F": "D"}
+    sweep = {"operation": "matmul", "grid": grid, "dtypes": ["bf16"], "chips": ["tpu-v5e"]}
+    variant = {"base": "tpu-v5e", "memory.hbm.bytes_per_s": 8.1e11, "source": "a test"}
+    config = rooflines.load_config(
+        {
+            "sweeps": {
+                "one": sweep,
+                "two": {**sweep, "chips": ["mine"], "dtypes": ["int8", "bf16"]},
+                "gpu": {**sweep, "chips": ["h100-sxm"]},
+                "several": {**sweep, "chips": ["tpu-v5e", "h100-sxm"]},
+                "other": {**sweep, "operation": "per-example-matmul"},
+            },
+            "chips": {"mine": variant},
+        }
+    )
+    drawn = {s.sweep: s for s in config.charts if s.chart == "attained"}
+    assert {name: spec.others for name, spec in drawn.items()} == {
+        "one": ("two",),
+        "gpu": (),
+        "several": (),
+        "other": (),
+    }
+    assert (drawn["one"].chips, drawn["one"].dtypes) == (("tpu-v5e", "mine"), ("bf16", "int8"))
+    frame, spec = fitted(of_config(config), drawn["one"])
+    assert frame.group_by("sweep").agg(pl.col("chip").unique()).sort("sweep").rows() == [
+        ("one", ["tpu-v5e"]),
+        ("two", ["mine"]),
+    ]
+    findings = next(p["value"] for p in spec["params"] if p["name"] == "findings")
+    assert list(findings) == ["tpu-v5e|bf16|one", "mine|bf16|two", "mine|int8|two"]
 
 
 NO_DRAWING = {"rooflines.charts.chart", "rooflines.charts.needs"}

@@ -40,6 +40,7 @@ from scenes import (
 import rooflines
 from rooflines import RooflinesError, charts
 from rooflines.charts.chart import MeasuredChart
+from rooflines.charts.kit.palette import palettized
 from rooflines.charts.kit.render import (
     MOST_BYTES,
     MOST_ROWS,
@@ -101,7 +102,7 @@ def test_charts_that_read_rows_are_those_that_wait_for_tables() -> None:
 
 
 @pytest.mark.parametrize(
-    "chart", ["roofline-model-shapes", "attained-book-q2-int8-weights", "shards-sharded-models"]
+    "chart", ["roofline-model-shapes", "attained-book-matmul", "shards-sharded-models"]
 )
 def test_no_text_overlaps_another_whatever_a_reader_chooses(every: Specs, chart: str) -> None:
     """Every chip, dtype combination and split of charts with labels inside the plot."""
@@ -160,6 +161,18 @@ def test_a_picture_in_few_colours_looks_like_the_original(every: Specs) -> None:
         sum(band.histogram()[48:]) for band in ImageChops.difference(whole, small).split()
     )
     assert len(encoded(whole)) < len(_png(whole)) / 1.5
+
+
+def test_a_picture_of_few_colours_keeps_each_of_them() -> None:
+    """Every pixel is exact if the palette has room for all; each red and green have four blues."""
+    values = [(number % 10 * 28, number // 40 * 63, number) for number in range(200)]
+    whole = Image.new("RGB", (40, 20))
+    whole.putdata([value for value in values for _ in range(4)])
+    for colours in (256, 200):
+        small = palettized(whole, colours)
+        assert small.mode == "P"
+        assert ImageChops.difference(whole, small.convert("RGB")).getbbox() is None
+    assert len(palettized(whole, 199).getcolors() or []) < 200
 
 
 def test_charts_are_valid_by_the_schema_of_vega_lite(default: Specs) -> None:

@@ -16,6 +16,7 @@ from rooflines import RooflinesError, charts
 from rooflines.calibration.entries import Calibrations, shipped_calibrations, text_of
 from rooflines.charts.families import fitted, unchecked
 from rooflines.charts.job import write_charts
+from rooflines.charts.kinds.measured_errors import _edges
 from rooflines.charts.kinds.measured_roofline import _hull
 from rooflines.charts.measured import FEWEST_DOTS, dots_each, medians, sampled
 from rooflines.run.jobs import write_thresholds
@@ -159,6 +160,9 @@ def test_errors_are_medians_of_cells_of_a_factor_of_four() -> None:
         (1.0, 4.0, 2.0**24, 2.0**26, 1),
         (1024.0, 4096.0, 2.0**26, 2.0**28, 2),
     ]
+    # 4^15 - 1 is one of 2^28 to 2^30, whatever its logarithm rounds to
+    edge = pl.DataFrame({"size": [2**30 - 1, 2**30, 3, 4]}).select(**_edges("x", pl.col("size")))
+    assert edge["x_low"].to_list() == [2.0**28, 2.0**30, 1.0, 4.0]
     first, second = 1 - FLOPS / 989e12 / 2e-4, 1 - FLOPS * 1500 / 1024 / 989e12 / 4e-4
     assert cells["error"][1] == pytest.approx((first + second) / 2)
     assert h100(frame, kind="all", of="bound")["error"][0] == pytest.approx(first)
@@ -349,14 +353,19 @@ def test_a_run_draws_charts_of_its_timings(folder: Path) -> None:
     """From the table that the run joined; each file says which timings made it."""
     planned = plan(loaded(charts="auto"))
     results = folder / "results"
+    (results / ".made").mkdir(parents=True)
     write_measured(planned.measured_specs["timed"], results / "measured" / "timed.parquet")
     write_thresholds(
         planned.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv"
     )
-    of = json.dumps({"families": {"measured": json.loads(planned.family_specs["measured"])}})
-    write_charts(of, results, results / "charts", folder / "drawn")
+    write_charts(planned.charts_spec(), results, results / "charts", folder / "drawn")
     index = json.loads((results / "charts" / "measured" / "index.json").read_text("utf-8"))
     assert [chart["id"] for chart in index] == [f"{kind}-timed" for kind in KINDS]
+    for name in ("measured-ratio-timed.csv", "index.json"):
+        found = rooflines.origin(results / "charts" / "measured" / name)
+        assert found.whole
+        assert set(found.measurements["timed"]["chips"]) == {"h100-sxm", "tpu-v5e"}
+        assert found.sweeps == {}
     on_disk = charts.on_disk(results).of_measured("timed", ["h100-sxm"], ["bf16"])
     in_memory = charts.of_config(loaded()).of_measured("timed", ["h100-sxm"], ["bf16"])
     assert charts.measured_roofline_frame(on_disk).equals(charts.measured_roofline_frame(in_memory))

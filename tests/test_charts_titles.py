@@ -86,8 +86,8 @@ def test_no_title_is_false(config: str) -> None:
             "The 16 shapes shown need about B = 246 to 422 on TPU v5e",
         ),
         (
-            "attained-book-q3-curve",
-            {"dtypes": "bf16"},
+            "attained-book-matmul",
+            {"dtypes": "bf16", "sweep": "book-q3-curve"},
             "bf16 needs B = 272 at D = F = 4,096, 453 at 1,024",
         ),
         (

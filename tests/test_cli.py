@@ -21,6 +21,7 @@ import rooflines
 from rooflines.cli import main as cli
 from rooflines.cli.new import QUESTIONS
 from rooflines.cli.output import as_table
+from rooflines.cli.run import snakemake_command
 from rooflines.run.ending import findings, skipped_reasons
 from rooflines.run.plan import plan
 from rooflines.run.work import work_of
@@ -272,6 +273,15 @@ def test_run_makes_results_in_this_folder_and_says_what(ran: tuple[Path, str]) -
     assert "Compute-bound: " in text
     assert "Open results/bundle/index.html" in text
     assert "\x1b[3" not in text, "NO_COLOR is set"
+
+
+def test_targets_are_not_read_as_configs(tmp_path: Path) -> None:
+    """An option follows the config file, so that what the user adds begins a list of its own."""
+    (tmp_path / "my.yaml").write_text(SMALL)
+    config = str(tmp_path / "my.yaml")
+    words = snakemake_command(config, 2, ["summary"], dry_run=False)
+    assert words[words.index(config) + 1].startswith("--")
+    assert words[-1] == "summary"
 
 
 def test_origin_says_what_the_old_command_says(

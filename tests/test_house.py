@@ -29,6 +29,7 @@ FLOORS = (
     "measuring",
     "charts",
     "site",
+    "workbook",
     "config",
     "run",
     "api",

@@ -126,7 +126,7 @@ def test_a_killed_server_is_replaced(waiting: "Future[None]", tmp_path: Path) ->
     """Its job counts as failed when its process has ended, and not before; the next one works."""
     (job,), killed = server().children(), server().pid
     os.kill(killed, signal.SIGKILL)
-    until(lambda: not psutil.pid_exists(killed) or psutil.Process(killed).status() == "zombie")
+    os.waitid(os.P_PID, killed, os.WEXITED | os.WNOWAIT)
     assert read(tmp_path)
     assert server().pid != killed
     assert not waiting.done()

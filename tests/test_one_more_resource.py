@@ -145,4 +145,4 @@ def test_bars_and_cells_show_the_resource_in_a_colour_of_its_own(made: Path) -> 
     assert compared["bound"].to_list() == compared["known"].to_list()
     drawn: dict[str, Any] = json.loads((made / "resources.json").read_text())
     assert drawn["domains"]["time-split"] == drawn["domains"]["bounds-split"] == list(RESOURCES)
-    assert len(set(drawn["colours"])) == len(drawn["colours"]) == len(RESOURCES)
+    assert len(set(drawn["colours"])) == len(drawn["colours"]) == len(RESOURCES) + 1

@@ -41,20 +41,6 @@ def test_the_locks_agree(repository: Path) -> None:
         }
 
 
-def test_the_conda_environment_has_the_locked_versions(repository: Path) -> None:
-    """`--software-deployment-method conda` installs the same versions as `make sweep`."""
-    dependencies = yaml.safe_load((repository / "workflow/envs/rooflines.yaml").read_text())[
-        "dependencies"
-    ]
-    versions = dict(dependency.split(" =") for dependency in dependencies)
-    run = locked(repository, "run")
-    assert versions.pop("python") == "3.11"
-    assert versions == {name: run[name] for name in versions}
-    assert set(versions) == {
-        re.split("[><=]", name)[0].lower() for name in project(repository)["dependencies"]
-    }
-
-
 def project(repository: Path) -> dict[str, list[str]]:
     """The project table of pyproject.toml."""
     table: dict[str, list[str]] = tomllib.loads((repository / "pyproject.toml").read_text())[

@@ -22,6 +22,7 @@ from rooflines.results.table_index import write_index
 from rooflines.run.jobs import write_part, write_skipped, write_thresholds
 from rooflines.run.plan import plan
 from rooflines.run.workflow import outputs
+from rooflines.workbook.workbook import write_workbook
 
 CONFIG = {
     "sweeps": {
@@ -62,6 +63,12 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_skipped(planned.skipped_spec, results / "skipped.csv")
     write_summary(planned.summary_spec, results, results / "summary.csv")
     write_model_shapes(planned.model_shapes_spec, results / "model-shapes.csv")
+    write_workbook(
+        planned.workbook_spec,
+        [results / "thresholds.parquet"],
+        results / "model-shapes.csv",
+        results / "rooflines.xlsx",
+    )
     drawn = tmp_path_factory.mktemp("drawn")
     write_charts(planned.charts_spec(), results, results / "charts", drawn)
     return results
@@ -91,6 +98,7 @@ def test_every_output_of_a_plan_has_a_record(written: Path) -> None:
         "thresholds.csv",
         "skipped.csv",
         "summary.csv",
+        "rooflines.xlsx",
         "charts/chips",
     ],
 )

@@ -88,7 +88,7 @@ FRAMES: dict[str, tuple[Callable[[Any], object], str]] = {
     "layers": (lambda s: charts.layer_frame(s, {"down": "llama-3-70b-dwn"}), r"shapes\[0\] is"),
     "time, sharding": (
         lambda s: charts.time_frame(s, LAYERS, [256], [4], "colum"),
-        "sharding is 'colum'",
+        r"sharding\[0\] is 'colum'",
     ),
     "time, shards": (lambda s: charts.time_frame(s, LAYERS, [256], [3]), r"shards\[0\] is 3"),
     "bounds, up": (lambda s: charts.bound_frame(s, "G"), "up is 'G'"),

@@ -82,6 +82,7 @@ def test_the_results_are_those_that_are_listed(swept: Path) -> None:
         "skipped.csv",
         "summary.csv",
         "model-shapes.csv",
+        "rooflines.xlsx",
         "logs",
         "charts",
         "bundle",

@@ -47,6 +47,7 @@ SUMMARIES = {
     "skipped.csv",
     "summary.csv",
     "model-shapes.csv",
+    "rooflines.xlsx",
 }
 OF_SWEEPS = SUMMARIES - {"model-shapes.csv"}
 INDEXES = {f"{folder}/index.csv" for folder in FOLDERS}
@@ -157,6 +158,7 @@ def test_every_job_leaves_a_log(first_run: tuple[Folder, Any]) -> None:
         "skipped.log",
         "summary.log",
         "model_shapes.log",
+        "workbook.log",
         "bundle.log",
     }
     assert all(

@@ -17,7 +17,7 @@ from rooflines.model.columns import (
     table_columns,
     threshold_columns,
 )
-from rooflines.model.measured_columns import MEASURED, MEASURED_SKIPPED, MEASURED_SUMMARY
+from rooflines.model.measured_columns import KERNELS, MEASURED, MEASURED_SKIPPED, MEASURED_SUMMARY
 from rooflines.model.step_columns import (
     REQUEST_COLUMNS,
     layer_columns,
@@ -45,6 +45,7 @@ def config_schema() -> dict[str, Any]:
         own = form.model_json_schema()
         forms |= own.pop("$defs", {}) | {form.__name__: own}
     schema = ConfigFile.model_json_schema()
+    forms |= schema.pop("$defs")
     chart = schema["properties"]["charts"]["anyOf"][1]["items"]["properties"]["chart"]
     schema["properties"]["charts"]["anyOf"][1]["items"]["properties"]["chart"] = {
         "description": chart["description"],
@@ -94,6 +95,7 @@ def with_tables(text: str) -> str:
         "measured": MEASURED,
         "measured-summary": MEASURED_SUMMARY,
         "measured-skipped": MEASURED_SKIPPED,
+        "kernels": KERNELS,
     }
     for name, columns in tables.items():
         text = with_block(text, f"columns: {name}", column_table(columns))

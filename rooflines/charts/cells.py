@@ -7,18 +7,40 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import count
-from rooflines.charts.kit.drawing import BINARY_LABEL, data, placed_text
+from rooflines.charts.basis import (
+    CALIBRATED,
+    basis_names,
+    by_basis,
+    critical_views,
+    with_both,
+)
+from rooflines.charts.frames import SPLIT
+from rooflines.charts.kit.drawing import BINARY_LABEL, data
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["cell_marks", "lowest_sizes", "middles", "numbered", "size_axes"]
+__all__ = [
+    "cell_marks",
+    "cells_by_basis",
+    "lowest_sizes",
+    "middles",
+    "number_marks",
+    "numbered",
+    "size_axes",
+]
 
 SPREAD = 16.0
 """Above this multiple of the smallest number the colour does not change."""
 
-DARK_FROM = 0.55
-"""Share of the colour scale from which on numbers are written in the other colour."""
+DARK_FROM = 0.6
+"""Share of the colour scale from which on numbers are written in the other colour.
+
+Black and white reach a contrast of 4.5 on the colour there, in both themes.
+"""
+
+UNDRAWN = (*SPLIT, "limit_intensity", "reached", "share", "style", "middle_x", "middle_y")
+"""Columns of cells that no mark and no tooltip reads."""
 
 STYLES = ("cell-low", "cell-high", "cell-never")
 """Styles of numbers: on a pale cell, on a dark one, and where there is no number."""
@@ -54,6 +76,28 @@ def middles() -> dict[str, pl.Expr]:
     }
 
 
+BY_BASIS = ("critical", "text", "near", "exact")
+"""Columns of cells that a calibration changes."""
+
+
+def cells_by_basis(frame: pl.DataFrame, by: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Cells, and their numbers by `basis`.
+
+    Args:
+        frame: As `critical_views` needs it.
+        by: As in `numbered`. With `chip` among them one chip is shown at a time; those without a
+            calibration have no calibrated numbers.
+
+    Returns:
+        A row for each cell, as `with_both` makes it; and cells with `text`, `style` and `basis`.
+    """
+    views = {basis: numbered(view, by) for basis, view in critical_views(frame).items()}
+    numbers = pl.concat(view.with_columns(basis=pl.lit(name)) for name, view in views.items())
+    if "chip" in by:
+        numbers = numbers.filter((pl.col("basis") != CALIBRATED) | pl.col("calibrated"))
+    return with_both(views, BY_BASIS), numbers
+
+
 def numbered(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """Cells with the `text` of their numbers and its `style`, by the colour of the cell.
 
@@ -61,7 +105,8 @@ def numbered(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
         frame: With `critical`, null for never.
         by: The columns of what a reader chooses: colours begin at the smallest number of a choice.
     """
-    low = pl.col("critical").min().over(by).cast(pl.Float64)
+    least = pl.col("critical").min().over(by).cast(pl.Float64)
+    low = least.map_elements(rounded_down, pl.Float64)
     share = (pl.col("critical").cast(pl.Float64) / low).log() / math.log(SPREAD)
     texts = [count(value) if value is not None else "never" for value in frame["critical"]]
     return frame.with_columns(
@@ -74,10 +119,16 @@ def numbered(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def lowest_sizes(frame: pl.DataFrame, by: Sequence[str]) -> list[alt.Parameter]:
-    """Parameters of the colour scale: its lower end for every choice, and for the present one."""
-    lows = frame.group_by(by, maintain_order=True).agg(pl.col("critical").min())
-    values = {"|".join(key): rounded_down(float(low)) for *key, low in lows.iter_rows() if low}
+def lowest_sizes(numbers: pl.DataFrame, by: Sequence[str]) -> list[alt.Parameter]:
+    """Parameters of the colour scale: its lower end for every choice, and for the present one.
+
+    Args:
+        numbers: From `cells_by_basis`.
+        by: As there.
+    """
+    by = [*by, *basis_names(numbers)]
+    lows = numbers.group_by(by, maintain_order=True).agg(pl.col("critical").min())
+    values = {"|".join(key): rounded_down(low) for *key, low in lows.iter_rows() if low}
     key = " + '|' + ".join(by)
     return [
         alt.param(name="lows", value=values),
@@ -122,13 +173,14 @@ def cell_marks(
     """Cells in the colours of their critical sizes; never is grey.
 
     Args:
-        cells: With `critical`, null for never.
+        cells: From `cells_by_basis`.
         now: A filter on what the reader chose.
         size: What is solved for.
         position: The encoding of the four edges, with `tooltip`.
         encoding: More for the cells that have a colour.
     """
-    base = alt.Chart(data(cells.drop("sharding", "shards"))).transform_filter(now)
+    base = alt.Chart(data(cells.drop(UNDRAWN, strict=False))).transform_filter(now)
+    base = by_basis(base, cells, BY_BASIS)
     return [
         base.transform_filter("datum.critical == null")
         .mark_rect(style=["cell", "never"])
@@ -145,15 +197,17 @@ def number_marks(
     """The numbers of cells at their places.
 
     Args:
-        cells: With `style` and the columns of `place.placed`.
+        cells: With `text`, `style`, and `on` and `on_narrow`: whether there is room.
         now: A filter on what the reader chose.
-        columns: Those that the texts need.
+        columns: Those that the filter and the places need.
         x: The middles of the cells.
         y: The same.
     """
     layers: list[alt.Chart] = []
     for style in STYLES:
-        part = cells.filter(style=style).select(columns)
+        part = cells.filter(style=style).select(*columns, "text", "on", "on_narrow")
         if part.height:
-            layers += placed_text(part, style, now, halo=False, x=x, y=y)
+            shown = f"(narrow ? datum.on_narrow : datum.on) && {now}"
+            base = alt.Chart(data(part)).transform_filter(shown)
+            layers.append(base.mark_text(style=style).encode(text="text:N", x=x, y=y))
     return layers

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Hashable
 
     import altair as alt
     import polars as pl
@@ -46,6 +46,7 @@ class Spec:
         chart, id, family: Which chart, the name of its files, and their folder.
         sweep: The sweep that it shows; "" for a chart of timings.
         chips, dtypes: What it shows of the sweep or the timings.
+        others: Further sweeps, which the reader can choose; they have some of the chips and dtypes.
         title: Replaces the finding.
         shape, model, sharding, up, sizes, shards: Choices that only some charts have.
         models: Whole models; `sizes` are then contexts.
@@ -62,6 +63,7 @@ class Spec:
     sweep: str
     chips: tuple[str, ...]
     dtypes: tuple[str, ...]
+    others: tuple[str, ...] = ()
     title: str | None = None
     shape: str | None = None
     model: str | None = None
@@ -130,6 +132,7 @@ class Chart(AnyChart["Sweep"]):
         compares: Whether a chip has the numbers that the chart compares; None if any chip has.
         only: The chips of a sweep with the dtypes that the chart shows; None for all.
         preferred: Sort key of sweeps, best first, for `auto`; None keeps the config's order.
+        merges: Sweeps with equal keys are one chart of `auto`, with a menu; None: none are.
         fills: The fields of `Spec` that get a value where the config gives none.
     """
 
@@ -138,11 +141,13 @@ class Chart(AnyChart["Sweep"]):
     compares: Callable[[Chip], bool] | None = None
     only: Callable[[Sweep], Collection[tuple[str, str]]] | None = None
     preferred: Callable[[Sweep], tuple[int, ...]] | None = None
+    merges: Callable[[Sweep], Hashable] | None = None
     fills: frozenset[str] = frozenset()
 
     def of(self, results: Results, spec: Spec) -> tuple[pl.DataFrame, alt.LayerChart]:
         """Its frame and its picture."""
-        selection = results.of(spec.sweep, spec.chips, spec.dtypes)
+        select = results.of_some if spec.others else results.of
+        selection = select(spec.sweep, spec.chips, spec.dtypes)
         frame = self.frame(selection, spec)
         return frame, self.draw(frame, selection, spec)
 

@@ -33,7 +33,7 @@ from rooflines.charts.registry import charts as all_charts
 from rooflines.settings.charts import ChartConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from rooflines.measured.sets import MeasuredSet
     from rooflines.serving.sweep import ModelSweep
@@ -204,9 +204,27 @@ def _fitting(sweeps: Mapping[str, Sweep], popular: _Popular) -> Iterator[Spec]:
             sorted(sweeps.values(), key=chart.preferred) if chart.preferred else sweeps.values()
         )
         fitting = (s for s in ranked if not lacking(chart, s, auto=True) and not absent(chart, s))
-        for sweep in islice(fitting, chart.most):
-            config = ChartConfig.model_validate({"chart": chart.name, "sweep": sweep.name})
-            yield replace(_spec(chart, sweep, sweeps, popular, config), auto=True)
+        for first, *others in islice(_merged(chart, fitting), chart.most):
+            specs = []
+            for sweep in (first, *others):
+                config = ChartConfig.model_validate({"chart": chart.name, "sweep": sweep.name})
+                specs.append(_spec(chart, sweep, sweeps, popular, config))
+            yield replace(
+                specs[0],
+                auto=True,
+                others=tuple(sweep.name for sweep in others),
+                chips=tuple(dict.fromkeys(chip for spec in specs for chip in spec.chips)),
+                dtypes=tuple(dict.fromkeys(name for spec in specs for name in spec.dtypes)),
+            )
+
+
+def _merged(chart: Chart, sweeps: Iterable[Sweep]) -> Iterator[list[Sweep]]:
+    """Sweeps by the chart that shows them, in order of the first of each."""
+    merged: dict[Hashable, list[Sweep]] = {}
+    for sweep in sweeps:
+        key = chart.merges(sweep) if chart.merges else sweep.name
+        merged.setdefault(key, []).append(sweep)
+    yield from merged.values()
 
 
 def _listed(
@@ -319,7 +337,7 @@ def _spec(
         title=config.title,
         shape=shape,
         model=model if layers and "model" in fills else None,
-        sharding=sharding if "sharding" in fills else None,
+        sharding=sharding if "sharding" in fills else config.sharding,
         up=(config.up or map_dims(sweep)[0]) if "up" in fills else None,
         sizes=tuple(sizes),
         shards=tuple(shards) if "shards" in fills else (),

@@ -16,13 +16,16 @@ __all__ = [
     "CHIP_MARGIN",
     "EVERY",
     "at_right_edge",
+    "beneath",
     "chip_axis",
     "evenly",
     "heading",
     "highlight",
+    "larger",
     "ridges_compared",
     "row_of",
     "shown_of",
+    "wider",
 ]
 
 EVERY = "all"
@@ -30,6 +33,12 @@ EVERY = "all"
 
 MOST_ROWS = 16
 """Rows that a picture has room for; of more chips an even selection is shown."""
+
+ALONG = 0.008
+"""Lines closer than this share of the plot's height hide each other."""
+
+MOST_BENEATH = 3
+"""Lines on a line for which it gets wider [1]."""
 
 CHIP_MARGIN, NAME_ROOM = 10.4, 9.5
 """Room left of the plot for the names of chips, and the width that a name may have [em]."""
@@ -59,6 +68,34 @@ def ridges_compared(part: pl.DataFrame, dtype: str) -> str:
         return f"The {dtype} ridge of {chips} is {significant(least['ridge'])} FLOP per byte"
     more, less = chip_label(most["chip"]), chip_label(least["chip"])
     return f"In {dtype} {more} needs {times} times the intensity of {less}"
+
+
+def beneath(heights: Mapping[str, Mapping[Any, float]]) -> dict[str, int]:
+    """How many lines drawn later run along each line.
+
+    Args:
+        heights: Of every line in the order of drawing, its heights by position, as shares of the
+            plot's.
+    """
+    names = list(heights)
+    return {
+        name: sum(
+            any(abs(heights[name][at] - heights[later][at]) < ALONG for at in shared)
+            for later in names[index + 1 :]
+            if (shared := heights[name].keys() & heights[later].keys())
+        )
+        for index, name in enumerate(names)
+    }
+
+
+def wider() -> Any:  # noqa: ANN401, Altair does not type its values
+    """The width of a line that has others on it, so that it is seen on both sides of them."""
+    return alt.expr(f"em * (0.19 + 0.2 * min(datum.beneath, {MOST_BENEATH}))")
+
+
+def larger() -> Any:  # noqa: ANN401, Altair does not type its values
+    """The area of a point that has others on it, so that it is seen around them."""
+    return alt.expr(f"pow(em * (0.62 + 0.3 * min(datum.beneath, {MOST_BENEATH})), 2)")
 
 
 def evenly(chips: Sequence[str], most: int = MOST_ROWS) -> list[str]:

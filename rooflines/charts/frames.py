@@ -71,6 +71,7 @@ def first_shown(frame: pl.DataFrame, spec: Spec, *names: str) -> dict[str, Any]:
     """The initial choices of a chart: the first listed chip, dtypes and sharding that have rows."""
     first: dict[str, Any] = {}
     for name, listed in (
+        ("sweep", (spec.sweep,)),
         ("chip", spec.chips),
         ("dtypes", spec.dtypes),
         ("sharding", (spec.sharding,)),

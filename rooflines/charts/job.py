@@ -154,7 +154,8 @@ def _recipes(specs: Sequence[JSON], results: str | Path, recipes: Mapping[str, J
     """The recipes of the sweeps and timings that charts show, with the chips that are shown."""
     shown: dict[tuple[str, str | None], set[str]] = {}
     for spec in specs:
-        shown.setdefault((spec["sweep"], spec["measurements"]), set()).update(spec["chips"])
+        for sweep in (spec["sweep"], *spec["others"]):
+            shown.setdefault((sweep, spec["measurements"]), set()).update(spec["chips"])
     found = [
         (chips, measured_recipe_on_disk(results, timings) if timings else recipes[sweep])
         for (sweep, timings), chips in shown.items()

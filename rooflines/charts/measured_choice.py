@@ -15,11 +15,14 @@ from rooflines.charts.registry import charts
 from rooflines.settings.charts import ChartConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from rooflines.measured.sets import MeasuredSet
 
 __all__ = ["fitting_measured", "listed_of_measured"]
+
+DESCRIBE = "describe one under `measurements:` of the config, and add measurements: with its name"
+"""How to fix a chart of timings in a config without timings."""
 
 
 def fitting_measured(sets: Mapping[str, MeasuredSet]) -> Iterator[Spec]:
@@ -41,14 +44,8 @@ def listed_of_measured(
         RooflinesError: It names no set, or asks for what the set does not have.
     """
     if config.measurements is None:
-        names = ", ".join(sets)
-        raise RooflinesError(
-            "",
-            f"is a chart {chart.name}, which needs a set of timings",
-            f"add measurements: one of {names}"
-            if sets
-            else "describe one under `measurements:` of the config",
-        )
+        fix = f"add measurements: one of {', '.join(sets)}" if sets else DESCRIBE
+        raise RooflinesError("", f"is {chart.name}, which needs a set of timings", fix)
     with placed("measurements"):
         check_known(config.measurements, sets, "no set of timings of this config")
     one = sets[config.measurements]
@@ -81,27 +78,29 @@ def listed_of_measured(
 def _spec(chart: MeasuredChart, one: MeasuredSet, config: ChartConfig) -> Spec:
     """A chart with a value for every choice that it has: what has most timings."""
     found = one.cases
-    counts = Counter({case.chip: 0 for case in found})
-    for case in found:
-        counts[case.chip] += case.timings
-    chips = config.chips or _most(counts, chart.most_chips)
+    by_chip: Counter[str] = Counter()
     by_dtypes: Counter[str] = Counter()
     for case in found:
-        if case.chip in chips and case.dtypes in (config.dtypes or [case.dtypes]):
+        by_chip[case.chip] += case.timings
+    chips = config.chips or _most(by_chip, chart.most_chips)
+    for case in found:
+        if case.chip in chips:
             by_dtypes[case.dtypes] += case.timings
     dtypes = [name for name in config.dtypes or [] if name in by_dtypes]
+    if config.dtypes is None:
+        dtypes = _most(by_dtypes, chart.most_dtypes)
     return Spec(
         chart=chart.name,
         id=config.id or f"{chart.name}-{one.name}",
         family=chart.family,
         sweep="",
         chips=tuple(chips),
-        dtypes=tuple(dtypes or _most(by_dtypes, chart.most_dtypes)),
+        dtypes=tuple(dtypes),
         title=config.title,
         measurements=one.name,
     )
 
 
-def _most(counts: Counter[str], most: int) -> Sequence[str]:
+def _most(counts: Counter[str], most: int) -> list[str]:
     """The names counted most often, the most frequent first."""
     return [name for name, _ in counts.most_common(most)]

@@ -23,6 +23,7 @@ from rooflines.results.folders import MODEL_THRESHOLDS
 from rooflines.results.tables import metadata_of, scan
 from rooflines.serving.recipes import model_sweep_of
 from rooflines.serving.table import model_table
+from rooflines.sweep.fits import fit_of
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.sweep import Variant
 from rooflines.sweep.table import table
@@ -106,6 +107,15 @@ class Results:
         if not selection.targets():
             raise unsupported(chips, dtypes)
         return selection
+
+    def of_some(self, sweep: str, chips: Sequence[str], dtypes: Sequence[str]) -> Selection:
+        """As `of`, without the chips and dtype combinations that the sweep does not have."""
+        known = self.sweep(sweep)
+        return self.of(
+            sweep,
+            [chip for chip in chips if chip in known.rows_by_chip()],
+            [name for name in dtypes if name in known.combinations],
+        )
 
     def of_models(self, sweep: str, chips: Sequence[str], dtypes: Sequence[str]) -> ModelSelection:
         """Some chips and dtypes of a sweep of whole models, in this order.
@@ -216,6 +226,21 @@ class Selection:
         """Whether a row has the sharding and the number of chips of `fewest`."""
         first = self.fewest
         return (pl.col("sharding") == first.sharding) & (pl.col("shards") == first.shards)
+
+    def calibrated(self) -> pl.Expr:
+        """Whether the chip and the combination of a threshold have a calibration.
+
+        Sweeps with tiles have no calibrated thresholds.
+        """
+        found = {
+            f"{chip_rows.chip}|{variant.dtypes}"
+            for chip_rows in self.by_chip.values()
+            for variant in chip_rows.variants
+            if not self.sweep.tile
+            and variant.dtypes in self.dtypes
+            and fit_of(self.sweep, (chip_rows, variant)) is not None
+        }
+        return pl.format("{}|{}", "chip", "dtypes").is_in(sorted(found))
 
     def _kept(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """Rows of the chips and combinations, from one memory level and over one network each.

@@ -32,6 +32,7 @@ COMMANDS = (
     "compare",
     "measure",
     "calibrate",
+    "kernels",
     "chips",
     "models",
     "dtypes",

@@ -106,8 +106,8 @@ def snakemake_command(
         *(sys.executable, "-m", "snakemake"),
         *("--snakefile", str(workflow / "Snakefile")),
         *("--workflow-profile", str(profiles / "default")),
-        *("--cores", str(cores or os.cpu_count() or 1)),
         *(["--configfile", config] if config is not None else []),
+        *("--cores", str(cores or os.cpu_count() or 1)),  # ends the list of config files
         *(["--nocolor"] if os.environ.get("NO_COLOR") else []),
         *(["--dry-run"] if dry_run else []),
         *rest,

@@ -41,6 +41,7 @@ __all__ = [
     "line_columns",
     "numbers_of",
     "on_chips",
+    "through",
 ]
 
 ENDLESS = 2**53

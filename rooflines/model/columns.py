@@ -20,6 +20,7 @@ __all__ = [
     "OF_LEVELS",
     "OUTCOMES",
     "SKIPPED",
+    "SOLUTION",
     "SPLIT",
     "SUMMARY",
     "TEXTS",

@@ -10,7 +10,7 @@ from rooflines.model.columns import METRICS, Column, dimension
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["MEASURED", "MEASURED_SKIPPED", "MEASURED_SUMMARY", "measured_columns"]
+__all__ = ["KERNELS", "MEASURED", "MEASURED_SKIPPED", "MEASURED_SUMMARY", "measured_columns"]
 
 OF_COLLECTIVES = "a collective"
 NOT_GIVEN = "the timings do not say it"
@@ -144,6 +144,23 @@ MEASURED_SKIPPED = (
     Column("timings", "1", "number of timings left out"),
 )
 """Timings without a row, in `measured-skipped.csv`."""
+
+
+KERNELS = (
+    Column("kernel", "", "name of the function"),
+    Column("launches", "1", "number of launches; the other values are sums over them"),
+    Column("flops", "FLOP", "counted operations; a multiply-add counts as two"),
+    Column("memory_bytes", "byte", "bytes read from and written to the main memory"),
+    Column("seconds", "s", "measured time"),
+    Column("memory_intensity", "FLOP/byte", "flops / memory_bytes", null="no memory traffic"),
+    Column("flops_per_s", "FLOP/s", "flops / seconds"),
+    Column("unit", "", "unit of most operations: matrix or vector", null="no operations"),
+    Column("compute", "", "dtype of the peak: that of most operations", null="no operations"),
+    Column("bound", "", "larger one of the times at the peak and at the bandwidth"),
+    Column("t_lower_s", "s", "that time: the least one on the chip"),
+    Column("roof_share", "1", "t_lower_s / seconds: share of the roofline that is reached"),
+)
+"""Profiled kernels, from `rooflines kernels`."""
 
 
 def measured_columns(names: Collection[str]) -> tuple[Column, ...]:

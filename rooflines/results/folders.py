@@ -12,6 +12,7 @@ __all__ = [
     "MODELS",
     "MODEL_THRESHOLDS",
     "TABLES",
+    "WORKBOOK",
 ]
 
 FOLDERS = TABLES, MODELS, LAYERS = "tables", "models", "layers"
@@ -19,6 +20,9 @@ FOLDERS = TABLES, MODELS, LAYERS = "tables", "models", "layers"
 
 MODEL_THRESHOLDS = ("model-thresholds.parquet", "model-thresholds.csv")
 """Thresholds of whole models."""
+
+WORKBOOK = "rooflines.xlsx"
+"""The results for a spreadsheet."""
 
 MEASURED = "measured"
 """Sets of timings joined with the model, a file each."""

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["shapes_frame", "write_model_shapes"]
+__all__ = ["read_shapes", "shapes_frame", "write_model_shapes"]
+
+KINDS = {"1": pl.Int64, "byte": pl.Float64, "": pl.String}
+SCHEMA = {column.name: KINDS[column.unit] for column in MODEL_SHAPES}
 
 
 def shapes_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
@@ -24,9 +27,12 @@ def shapes_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     Args:
         rows: From `rooflines.models.table.shape_rows`.
     """
-    kinds = {"1": pl.Int64, "byte": pl.Float64, "": pl.String}
-    schema = {column.name: kinds[column.unit] for column in MODEL_SHAPES}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def read_shapes(path: str | Path) -> pl.DataFrame:
+    """The same frame from `model-shapes.csv`."""
+    return pl.read_csv(path, schema=SCHEMA)
 
 
 @recorded

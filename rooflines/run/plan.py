@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rooflines.basics.errors import RooflinesError, placed
 from rooflines.basics.numbers import exact
+from rooflines.catalogue.chips import chip_sources
 from rooflines.charts import registry
 from rooflines.models.table import shape_rows
 from rooflines.results.folders import (
@@ -32,6 +33,7 @@ from rooflines.run.parts import (
     table_parts,
 )
 from rooflines.serving.recipes import model_recipe, skipped_step_records
+from rooflines.site.digest import bundle_digest
 from rooflines.sweep.recipes import recipe_of, skipped_records
 
 if TYPE_CHECKING:
@@ -51,11 +53,22 @@ THRESHOLDS = (*ROWS, "critical")
 MODEL_SHAPES = ("basics", "model", "catalogue", "models", "results/model_shapes.py")
 """What the shapes of models depend on."""
 
+SHEETS = (
+    *MODEL_ROWS,
+    "critical",
+    "results/model_shapes.py",
+    "site/chip_page.py",
+    "site/text.py",
+    "workbook",
+)
+"""What the sheets of the workbook depend on."""
+
 MEASURED_ROWS = (*ROWS, "timings", "calibration", "measured", "run/measured_jobs.py")
 """What timings joined with the model depend on."""
 
 DRAWING = (
     "charts/kit",
+    "charts/basis.py",
     "charts/cells.py",
     "charts/comparing.py",
     "charts/families.py",
@@ -99,9 +112,11 @@ class Plan:
         skipped_spec: The list of what is skipped, as JSON.
         summary_spec: Everything that the summary depends on, as JSON.
         model_shapes_spec: The models of the catalogue, as JSON.
+        workbook_spec: What the workbook depends on besides its inputs, as JSON.
         measured_specs: Everything that each set of timings depends on, as JSON, by its name.
         measured_summary_spec: Everything that their summary depends on, as JSON.
         family_specs: Everything that each family of charts depends on, as JSON, by its name.
+        bundle_spec: What the site depends on besides its inputs, as JSON.
     """
 
     tables: Parts
@@ -112,9 +127,11 @@ class Plan:
     skipped_spec: str
     summary_spec: str
     model_shapes_spec: str
+    workbook_spec: str
     measured_specs: Mapping[str, str]
     measured_summary_spec: str
     family_specs: Mapping[str, str]
+    bundle_spec: str
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -183,7 +200,8 @@ class Plan:
     def charted_parts(self) -> list[str]:
         """The tables and timings that charts read, by path; many read thresholds alone."""
         kinds = registry.charts()
-        sweeps = {chart["sweep"] for chart in self.charted() if kinds[chart["chart"]].reads}
+        reading = [chart for chart in self.charted() if kinds[chart["chart"]].reads]
+        sweeps = {sweep for chart in reading for sweep in (chart["sweep"], *chart["others"])}
         read = (*self.tables.all, *self.models.all)
         measurements = (chart["measurements"] for chart in self.charted())
         timings = dict.fromkeys(name for name in measurements if name)
@@ -228,6 +246,8 @@ def plan(config: Config) -> Plan:
         }
     )
     shapes = as_param({"code": code_digest(*MODEL_SHAPES, *WRITING), "models": shape_rows()})
+    sources = hashlib.sha256(json.dumps(chip_sources(), default=str).encode()).hexdigest()
+    workbook = as_param({"code": code_digest(*SHEETS, *WRITING), "sources": sources[:16]})
     measured, measured_summary = _measured_specs(config)
     return Plan(
         tables,
@@ -238,9 +258,11 @@ def plan(config: Config) -> Plan:
         skipped,
         summary,
         shapes,
+        workbook,
         measured,
         measured_summary,
         _family_specs(config),
+        as_param({"code": bundle_digest(), "site": config.site, "config": config.plain}),
     )
 
 
@@ -277,7 +299,7 @@ def _summarized(sweep: Sweep, parts: Sequence[Part]) -> dict[str, object]:
     """What the summary of a sweep reads: its parts, and the thresholds along one axis."""
     return {
         "sweep": sweep.name,
-        "axis": next((dim for dim in sweep.op.dims if dim in sweep.solved), None),
+        "axis": sweep.first_solved,
         "share": float(max(map(exact, sweep.config.shares))),
         "parts": [part.name for part in parts if part.sweep == sweep.name],
     }
@@ -328,15 +350,19 @@ def _chart_digest(config: Config, chart: Spec) -> str:
         "chart": chart.plain(),
         "code": code_digest(*registry.modules_of(chart.family), *DRAWING),
         "numbers": [code_digest(*code, *WRITING) for code in read],
-        "data": _shown(config, chart),
+        "data": list(_shown(config, chart)),
     }
     return hashlib.sha256(as_param(content).encode()).hexdigest()
 
 
-def _shown(config: Config, chart: Spec) -> Mapping[str, object]:
-    """The recipe of what a chart shows."""
+def _shown(config: Config, chart: Spec) -> Iterator[Mapping[str, object]]:
+    """The recipes of what a chart shows."""
     if chart.measurements:
-        return config.measured_recipe(chart.measurements)
+        yield config.measured_recipe(chart.measurements)
+        return
     if chart.sweep in config.model_sweeps:
-        return model_recipe(config.model_sweep(chart.sweep), chart.models, chart.chips)
-    return recipe_of(config.sweep(chart.sweep), chart.chips)
+        yield model_recipe(config.model_sweep(chart.sweep), chart.models, chart.chips)
+        return
+    for sweep in map(config.sweep, (chart.sweep, *chart.others)):
+        chips = sweep.rows_by_chip()
+        yield recipe_of(sweep, [chip for chip in chart.chips if chip in chips])

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflines.results.folders import WORKBOOK
 from rooflines.results.records import Record, files_in, record_file, record_of
 from rooflines.run.foreign import foreign, not_ours
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FileCache", "StaleOutput", "fingerprint", "messages", "stale_outputs"]
 
-BUNDLE = "bundle"
-"""The only output whose content depends on other outputs, not on its spec."""
+DERIVED = ("bundle", WORKBOOK)
+"""The outputs whose content depends on other outputs, not on their spec."""
 
 OTHER_CONFIG = "made from another config or by another version"
 
@@ -134,9 +135,9 @@ def stale_outputs(
         stale = list(pool.map(lambda path: _stale(results, path, existing[path]), unread))
     checked = zip(unread.items(), stale, strict=True)
     cache.add({str(path): mark for (path, mark), problem in checked if problem is None})
-    bundle = results / BUNDLE
-    if bundle in existing.keys() - unread.keys() and (record := record_of(results, bundle)):
-        stale.append(_outdated(results, bundle, record))
+    derived = {results / name for name in DERIVED} & (existing.keys() - unread.keys())
+    records = {path: record_of(results, path) for path in sorted(derived)}
+    stale += [_outdated(results, path, record) for path, record in records.items() if record]
     return [problem for problem in stale if problem is not None]
 
 

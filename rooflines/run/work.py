@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflines.results.folders import CHARTS, LAYERS, MODELS, TABLES
+from rooflines.results.folders import CHARTS, LAYERS, MODELS, TABLES, WORKBOOK
 
 if TYPE_CHECKING:
     from rooflines.run.plan import Plan
@@ -84,6 +84,7 @@ def work_of(plan: Plan) -> dict[str, float]:
         "summary.csv": 0,
         "skipped.csv": 0,
         "model-shapes.csv": 0,
+        WORKBOOK: 0,
         **charts,
         **dict.fromkeys((*plan.measured_paths(), *plan.measured_summaries()[:1]), 0),
         "bundle": count,

@@ -2,7 +2,6 @@
 
 import argparse
 import gc
-import json
 import os
 import sys
 import warnings
@@ -14,6 +13,7 @@ from typing import Any
 from rooflines.basics.errors import PlausibilityWarning, RooflinesError
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.config import load_config
+from rooflines.results.folders import WORKBOOK
 from rooflines.run import Workflow
 from rooflines.run.ending import ending
 from rooflines.run.guard import Guard, require_writable
@@ -24,7 +24,6 @@ from rooflines.run.plan import Plan, plan
 from rooflines.run.progress import Progress
 from rooflines.run.screen import Screen, is_screen
 from rooflines.run.work import work_of
-from rooflines.site.digest import bundle_digest
 
 GARBAGE_THRESHOLDS = (50_000, 20, 20)
 """Thresholds of the garbage collector; Python's own are 700, 10 and 10."""
@@ -152,10 +151,11 @@ def outputs(plan: Plan) -> dict[str, str]:
         "skipped.csv": plan.skipped_spec,
         "summary.csv": plan.summary_spec,
         "model-shapes.csv": plan.model_shapes_spec,
+        WORKBOOK: plan.workbook_spec,
         **dict(zip(plan.measured_paths(), plan.measured_specs.values(), strict=True)),
         **dict.fromkeys(plan.measured_summaries(), plan.measured_summary_spec),
         **{f"charts/{family}": spec for family, spec in plan.family_specs.items()},
-        "bundle": json.dumps(bundle_digest()),
+        "bundle": plan.bundle_spec,
     }
 
 

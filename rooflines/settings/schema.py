@@ -43,6 +43,7 @@ from rooflines.settings.lists import (
     unique,
 )
 from rooflines.settings.shapes import Shape  # noqa: TC001, pydantic reads it at run time
+from rooflines.settings.site import SiteConfig  # noqa: TC001, the same
 
 __all__ = ["ConfigFile", "SweepConfig"]
 
@@ -300,6 +301,9 @@ class ConfigFile(Entry):
             "the later file's counts, and any file's before the package's own"
         ),
     )
+    site: SiteConfig | None = Field(
+        None, description="title, author, address and date that the site shows"
+    )
     pathvars: dict[str, str] = Field(
         {}, description="where Snakemake puts files: `results` is the folder of what is made"
     )
@@ -310,3 +314,10 @@ class ConfigFile(Entry):
             "numbers that differ"
         ),
     )
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The config as JSON, as it was written, without where files are put."""
+        return self.model_dump(
+            mode="json", by_alias=True, exclude_defaults=True, exclude={"pathvars"}, fallback=str
+        )

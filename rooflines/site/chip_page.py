@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.catalogue.entries import MAIN_MEMORY, Level, Measured, Network, Peak, Price, Sourced
 from rooflines.catalogue.forms import UNLIMITED
 from rooflines.catalogue.parts import numbers, parts, source_of
-from rooflines.site.text import quantity
+from rooflines.site.text import capacity, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
     from rooflines.catalogue.parts import Part
 
-__all__ = ["ChipView", "DocumentView", "NumberView", "chip_views", "document_views", "used_sources"]
+__all__ = [
+    "MAIN_DTYPE",
+    "ChipView",
+    "DocumentView",
+    "NumberView",
+    "chip_views",
+    "compared_numbers",
+    "document_views",
+    "used_sources",
+]
 
 NUMBERS = {
     "flops_per_s": ("dense peak", "FLOP/s"),
@@ -45,6 +54,9 @@ CONFIDENCE = {"vendor-quoted": "vendor, quoted"}
 """Texts for confidences whose key is not their text."""
 
 MAIN_DTYPE = "bf16"
+
+COMPARED = ("units", "memory", "networks", "power", "efficiency")
+"""Parts that two chips are compared by; prices and measurements have no counterparts."""
 
 
 @dataclass(frozen=True)
@@ -179,13 +191,13 @@ def _summary(chip: Chip) -> list[Cell]:
     """Peak [FLOP/s], bandwidth [B/s], capacity [B], ridge [FLOP/B] and first network [B/s]."""
     peak = chip.units.get("matrix", {}).get(MAIN_DTYPE)
     memory = chip.memory.get(MAIN_MEMORY)
-    bandwidth = memory.bytes_per_s if memory else None
+    bandwidth, size = (memory.bytes_per_s, memory.capacity_bytes) if memory else (None, None)
     ridge = peak.flops_per_s / bandwidth if peak and bandwidth else None
     network = next(iter(chip.networks.values()), None)
     return [
         _cell(peak.flops_per_s if peak else None, "FLOP/s"),
         _cell(bandwidth, "B/s"),
-        _cell(memory.capacity_bytes if memory else None, "B"),
+        Cell(size, "" if size is None else capacity(size)),
         Cell(ridge, f"{ridge or 0:,.0f}"),
         _cell(network.bytes_per_s * network.links if network else None, "B/s"),
     ]
@@ -213,6 +225,14 @@ def _label(part: Part) -> str:
     return ", ".join((part.tree, *part.names))
 
 
+def _text(key: str, value: float) -> str:
+    """A number with its unit."""
+    unit = NUMBERS[key][1]
+    if key == "capacity_bytes":
+        return capacity(value)
+    return f"{value:,.10g} {unit}" if key in WITHOUT_PREFIX else quantity(value, unit)
+
+
 def _number(part: Part, key: str, chip: Chip) -> NumberView:
     meaning, unit = NUMBERS[key]
     entry = part.entry
@@ -228,12 +248,43 @@ def _number(part: Part, key: str, chip: Chip) -> NumberView:
         meaning=meaning,
         value=value,
         unit=unit,
-        shown=f"{value:,.10g} {unit}" if key in WITHOUT_PREFIX else quantity(value, unit),
+        shown=_text(key, value),
         sources=source_of(chip, entry, key),
         confidence=CONFIDENCE.get(confidence, confidence),
         estimate=chip.estimate or (remarks is not None and remarks.estimate),
         note="; ".join(notes),
     )
+
+
+def compared_numbers(chips: Mapping[str, Chip]) -> dict[str, JSON]:
+    """The numbers of chips as two of them are compared, those of a base included.
+
+    Returns:
+        By id the name and, by a path that chips share, meaning, value and text of every number.
+    """
+    return {
+        chip: {
+            "name": entry.name or chip,
+            "numbers": {
+                f"{part.path}.{key}": [
+                    f"{_plain_label(part)}: {NUMBERS[key][0]}",
+                    value,
+                    _text(key, value),
+                ]
+                for part in parts(entry)
+                if part.tree in COMPARED
+                for key, value in _shown(part).items()
+            },
+        }
+        for chip, entry in chips.items()
+    }
+
+
+def _plain_label(part: Part) -> str:
+    """The name of a part without what may differ between chips."""
+    if part.tree == "units":
+        return _label(part)
+    return " ".join(({"networks": "network"}.get(part.tree, part.tree), *part.names))
 
 
 def document_views(sources: Mapping[str, JSON]) -> dict[str, DocumentView]:

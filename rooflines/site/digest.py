@@ -8,21 +8,29 @@ from functools import cache
 from pathlib import Path
 
 from rooflines.basics.version import __version__
-from rooflines.catalogue.chips import chip_sources
+from rooflines.catalogue.chips import chip_entries, chip_sources, dtype_entries
 
 __all__ = ["bundle_digest"]
 
 HERE = Path(__file__).parent
 THEMES = HERE.parent / "charts" / "kit" / "themes.py"
+FORMULAS = (HERE.parent / "model", HERE.parent / "critical")
+"""What the page "What if" has its coefficients from."""
 
 
 @cache
 def bundle_digest() -> str:
-    """A digest of code, templates, scripts, styles, font, themes and the sources of the chips."""
+    """A digest of code, templates, scripts, styles, font, themes, formulas and catalogues."""
     digest = hashlib.sha256(__version__.encode())
-    files = (path for path in HERE.rglob("*") if path.is_file() and path.suffix != ".pyc")
-    for path in sorted(files):
-        digest.update(path.relative_to(HERE).as_posix().encode() + path.read_bytes())
+    for folder in (HERE, *FORMULAS):
+        files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
+        for path in sorted(files):
+            digest.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
     digest.update(THEMES.read_bytes())
-    digest.update(json.dumps(chip_sources(), sort_keys=True, default=str).encode())
+    catalogues = {
+        "sources": chip_sources(),
+        "chips": {chip: entry.plain for chip, entry in chip_entries().items()},
+        "dtypes": dtype_entries().model_dump(),
+    }
+    digest.update(json.dumps(catalogues, sort_keys=True, default=str).encode())
     return digest.hexdigest()[:16]

@@ -17,11 +17,20 @@ from rooflines.catalogue.entries import Chip
 from rooflines.site.chip_page import chip_views, document_views, used_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
+    from rooflines.site.downloads import Download
 
-__all__ = ["PAGES", "POLICY", "TEMPLATES", "Download", "ListedChart", "pages"]
+__all__ = [
+    "PAGES",
+    "POLICY",
+    "TEMPLATES",
+    "ListedChart",
+    "Published",
+    "pages",
+    "used_chips",
+]
 
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -39,7 +48,7 @@ POLICY = (
 )
 """The content security policy of every page: no requests to other hosts, no inline scripts."""
 
-PAGES = ("index.html", "thresholds.html", "chips.html", "model.html")
+PAGES = ("index.html", "what-if.html", "thresholds.html", "chips.html", "model.html")
 """The pages: names of their templates and of their files."""
 
 
@@ -69,16 +78,18 @@ class ListedChart(TypedDict):
     files: list[tuple[str, str]]
 
 
-class Download(NamedTuple):
-    """A table as a file of the site, as Parquet and as CSV.
+class Published(NamedTuple):
+    """What the site says of itself, and what it offers.
 
     Attributes:
-        text: What it is.
-        stem: Its path without the suffix.
+        site: `title`, `author`, `url` and `date`, those that are given.
+        config: Whether it has the config as a file.
+        downloads: Thresholds and tables of whole models.
     """
 
-    text: str
-    stem: str
+    site: Mapping[str, str]
+    config: bool
+    downloads: Sequence[Download]
 
 
 NO_CHART = ListedChart(
@@ -119,8 +130,8 @@ def pages(
     charts: Sequence[ListedChart],
     thresholds: pl.DataFrame,
     about: JSON,
-    of_models: Sequence[JSON] = (),
-    downloads: Sequence[Download] = (),
+    of_models: Sequence[JSON],
+    published: Published,
 ) -> Iterator[tuple[str, str]]:
     """Render all pages.
 
@@ -129,18 +140,13 @@ def pages(
         thresholds: As on disk.
         about: The metadata of the thresholds: the sweeps with their chips, and the columns.
         of_models: The recipes of sweeps of whole models, with their chips.
-        downloads: Tables of whole models.
+        published: What the site says of itself, and what it offers.
 
     Yields:
         File name and HTML of each page.
     """
     recipes = about["made_from"]
-    used = {
-        chip: entry for recipe in (*recipes, *of_models) for chip, entry in recipe["chips"].items()
-    }
-    chips = {
-        chip: Chip.model_validate(used[chip]) for chip in (*chip_entries(), *used) if chip in used
-    }
+    chips = used_chips((*recipes, *of_models))
     counts = dict(
         thresholds.group_by("sweep").len().with_columns(pl.col("sweep").cast(pl.String)).iter_rows()
     )
@@ -152,23 +158,38 @@ def pages(
             ],
             "first": charts[0] if charts else NO_CHART,
         },
+        "what-if.html": {},
         "thresholds.html": {
             "rows": thresholds.height,
             "sweeps": counted(len(counts), "sweep"),
             "columns": about["columns"],
-            "downloads": [Download("All", "data/thresholds"), *downloads],
+            "downloads": published.downloads,
         },
         "chips.html": {
             "chips": chip_views(chips),
             "sources": document_views(used_sources(chips, chip_sources())),
         },
         "model.html": {
-            "sweeps": [_sweep(recipe, counts.get(recipe["sweep"], 0)) for recipe in recipes]
+            "sweeps": [_sweep(recipe, counts.get(recipe["sweep"], 0)) for recipe in recipes],
+            "config": published.config,
         },
     }
     for page in PAGES:
         template = TEMPLATES.get_template(page)
-        yield page, template.render(policy=POLICY, version=__version__, **values[page])
+        yield (
+            page,
+            template.render(
+                policy=POLICY, version=__version__, site=published.site, **values[page]
+            ),
+        )
+
+
+def used_chips(recipes: Iterable[JSON]) -> dict[str, Chip]:
+    """The chips of recipes, those of the catalogue first and in its order."""
+    used = {chip: entry for recipe in recipes for chip, entry in recipe["chips"].items()}
+    return {
+        chip: Chip.model_validate(used[chip]) for chip in (*chip_entries(), *used) if chip in used
+    }
 
 
 def _sweep(recipe: JSON, thresholds: int) -> SweepView:

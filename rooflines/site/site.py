@@ -1,7 +1,8 @@
 """The site: a folder of pages, data and downloads, from charts, thresholds and the catalogue.
 
-No result is computed here: all numbers come from files. The pages need no server and no network,
-and run under a content security policy that allows only the scripts of the folder.
+No result is computed here: all numbers come from files, and the page "What if" evaluates the
+coefficients of `formulas`. The pages need no server and no network, and run under a content
+security policy that allows only the scripts of the folder.
 """
 
 from __future__ import annotations
@@ -11,29 +12,35 @@ import gzip
 import hashlib
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
+import yaml
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.version import __version__
+from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.charts.kit.themes import SIZES, config
 from rooflines.charts.registry import headings
 from rooflines.model.resources import RATES
 from rooflines.model.sharding import SHARDS
 from rooflines.results.atomic import atomic_folder
-from rooflines.results.folders import MODEL_THRESHOLDS
+from rooflines.results.chip_numbers import chip_numbers
 from rooflines.results.records import recording
 from rooflines.results.tables import NO_TEXT, csv_text, metadata_of
+from rooflines.site.chip_page import MAIN_DTYPE, compared_numbers
+from rooflines.site.downloads import download_files, downloads_of
+from rooflines.site.formulas import formulas
 from rooflines.site.packing import packed_rows
-from rooflines.site.pages import Download, ListedChart, pages
+from rooflines.site.pages import ListedChart, Published, pages, used_chips
 from rooflines.site.text import as_json
 from rooflines.site.threshold_data import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
 
@@ -66,6 +73,7 @@ def write_bundle(
     families: Iterable[str | Path],
     thresholds: str | Path,
     models: Iterable[str | Path] = (),
+    spec: str = "{}",
 ) -> None:
     """Write the site; a folder of that name is replaced.
 
@@ -75,12 +83,20 @@ def write_bundle(
             charts, and `index.json`, which lists them.
         thresholds: The thresholds, as Parquet; their metadata have the chips.
         models: Thresholds and tables of whole models, as Parquet, for download.
+        spec: What the site says of itself and the config, from `Plan.bundle_spec`.
     """
     whole_models = [Path(path) for path in models]
     recipes = [
         recipe for path in (thresholds, *whole_models) for recipe in metadata_of(path)["made_from"]
     ]
-    files = site_files([Path(family) for family in families], Path(thresholds), whole_models)
+    of_config = json.loads(spec)
+    files = site_files(
+        [Path(family) for family in families],
+        Path(thresholds),
+        whole_models,
+        of_config.get("site"),
+        of_config.get("config"),
+    )
     with recording(recipes=recipes), atomic_folder(folder) as temporary:
         digests: dict[str, str] = {}
         for name, content in files:
@@ -99,7 +115,11 @@ def write_bundle(
 
 
 def site_files(
-    families: Sequence[Path], thresholds: Path, models: Sequence[Path] = ()
+    families: Sequence[Path],
+    thresholds: Path,
+    models: Sequence[Path] = (),
+    site: Mapping[str, str] | None = None,
+    written: JSON | None = None,
 ) -> Iterator[tuple[str, bytes]]:
     """All files of the site except its manifest.
 
@@ -107,6 +127,8 @@ def site_files(
         families: The folders of the families of charts.
         thresholds: The thresholds, as Parquet.
         models: Thresholds and tables of whole models, as Parquet.
+        site: Its title, author, address and date, those that are given.
+        written: The config as it was written, for download; None: there is none.
 
     Yields:
         Path and content of each file.
@@ -122,13 +144,18 @@ def site_files(
     frame = pl.read_parquet(thresholds)
     params = (param for chart in charts for param in chart["params"])
     chip = next((param["value"] for param in params if param["name"] == "chip"), None)
-    yield from _threshold_files(frame, thresholds, about["columns"], chip)
-    downloads = [model_download(path) for path in models]
-    for path, download in zip(models, downloads, strict=True):
-        yield from _download_files(path, download)
+    yield from _threshold_files(frame, about["columns"], chip)
+    downloads = downloads_of(thresholds, list(models))
+    for download in downloads:
+        yield from download_files(download)
     of_models = [recipe for path in models for recipe in metadata_of(path)["made_from"]]
-    for name, text in pages(charts, frame, about, of_models, downloads):
-        yield name, text.encode()
+    yield from _catalogue_files([*about["made_from"], *of_models], chip)
+    if written is not None:
+        text = yaml.safe_dump(written, sort_keys=False, allow_unicode=True)
+        yield "data/config.yaml", text.encode()
+    published = Published(site or {}, written is not None, downloads)
+    for name, page in pages(charts, frame, about, of_models, published):
+        yield name, page.encode()
 
 
 def _charts(folder: Path) -> list[ListedChart]:
@@ -243,9 +270,9 @@ def _packed(spec: JSON) -> dict[str, JSON]:
 
 
 def _threshold_files(
-    frame: pl.DataFrame, parquet: Path, columns: Sequence[JSON], chip: str | None
+    frame: pl.DataFrame, columns: Sequence[JSON], chip: str | None
 ) -> Iterator[tuple[str, bytes]]:
-    """The thresholds as data of their page and as downloads."""
+    """The thresholds as data of their page."""
     listed = []
     for number, table in enumerate(tables(frame)):
         parts = []
@@ -265,23 +292,20 @@ def _threshold_files(
         )
     data = {"tables": listed, "columns": columns, "table": _first_table(frame), "chip": chip}
     yield "data/thresholds.js", _script("thresholds", data)
-    yield from _download_files(parquet, Download("All", "data/thresholds"))
 
 
-def model_download(path: Path) -> Download:
-    """The name of a file of whole models: of its thresholds, or of a part of a sweep's table."""
-    if path.name in MODEL_THRESHOLDS:
-        return Download("Thresholds of whole models", "data/model-thresholds")
-    sweep, number = path.parent.name, int(path.stem.rpartition("-")[2])
-    more = f", part {number + 1}" if number else ""
-    return Download(f"Whole models, {sweep}{more}", f"data/models-{sweep}-{path.stem}")
-
-
-def _download_files(path: Path, download: Download) -> Iterator[tuple[str, bytes]]:
-    """A table as it is, and as CSV."""
-    yield f"{download.stem}.parquet", path.read_bytes()
-    text = csv_text(pl.read_parquet(path), NO_TEXT)
-    yield f"{download.stem}.csv.gz", gzip.compress(text.encode(), mtime=0)
+def _catalogue_files(recipes: Sequence[JSON], chip: str | None) -> Iterator[tuple[str, bytes]]:
+    """All chips: formulas and first choices of the page "What if", numbers, and their download."""
+    used = used_chips(recipes)
+    chips = {**chip_entries(), **used}
+    operations = [one["config"]["operation"] for one in recipes if "operation" in one["config"]]
+    named = Counter(name for recipe in recipes for name in recipe["chips"])
+    often = sorted(used, key=lambda name: (name != chip, -named[name]))
+    a, b, *_ = dict.fromkeys([*often, *chips])
+    data = {**formulas(chips, dtype_entries(), operations), "first": [a, b, MAIN_DTYPE]}
+    yield "data/formulas.js", _script("formulas", data)
+    yield "data/chips.js", _script("chips", compared_numbers(chips))
+    yield "data/chips.csv", csv_text(chip_numbers(chips), NO_TEXT).encode()
 
 
 def _first_table(frame: pl.DataFrame) -> str | None:

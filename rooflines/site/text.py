@@ -6,10 +6,17 @@ import json
 
 from rooflines.basics.text import seconds, si
 
-__all__ = ["as_json", "quantity"]
+__all__ = ["as_json", "capacity", "quantity"]
 
 DIGITS = 4
 """Significant digits of a number with a prefix; its tooltip has all of them."""
+
+
+BINARY = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
+"""Binary units of memory, the largest first [byte]."""
+
+MEGABYTE = 10**6
+"""Capacities in decimal units are whole numbers of these [byte]."""
 
 
 def as_json(value: object) -> str:
@@ -34,3 +41,11 @@ def quantity(value: float, unit: str) -> str:
         return seconds(value)
     rounded = float(f"{value:.{DIGITS}g}")  # ties to even: 362.05 TFLOP/s is 362 TFLOP/s
     return si(rounded, unit, DIGITS)
+
+
+def capacity(value: float) -> str:
+    """A capacity in the units that it is a whole number of: 16 GB, but 32 GiB and 512 KiB."""
+    if value % MEGABYTE == 0 or value % BINARY["KiB"]:
+        return quantity(value, "B")
+    unit, scale = next(each for each in BINARY.items() if value >= each[1])
+    return f"{value / scale:,.10g} {unit}"

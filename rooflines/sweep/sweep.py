@@ -169,6 +169,11 @@ class Sweep:
         wanted = self.config.thresholds
         return self.op.dims[:1] if wanted is None else tuple(wanted)
 
+    @property
+    def first_solved(self) -> str | None:
+        """The first dimension that thresholds are solved for; None without one."""
+        return next((dim for dim in self.op.dims if dim in self.solved), None)
+
     @cached_property
     def points(self) -> int:
         """Rows of one variant on one chip [1]."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -65,6 +66,12 @@ CONFIG: dict[str, Any] = {
             "thresholds": ["shards"],
         },
     },
+    "site": {
+        "title": HOSTILE,
+        "author": "Jane Doe",
+        "url": 'https://example.org/"onclick="x',
+        "date": date(2026, 11, 22),
+    },
     "chips": {
         "mine": {
             "base": "tpu-v5e",
@@ -91,11 +98,13 @@ def made_bundle(folder: Path) -> Path:
     for family in ("roofline", "compared"):
         write_family(folder / "charts" / family)
     parquet = folder / "thresholds.parquet"
-    write_thresholds(plan(load_config(CONFIG)).thresholds_spec, parquet, folder / "thresholds.csv")
+    planned = plan(load_config(CONFIG))
+    write_thresholds(planned.thresholds_spec, parquet, folder / "thresholds.csv")
     write_bundle(
         folder / "bundle",
         [folder / "charts" / family for family in ("roofline", "compared")],
         parquet,
+        spec=planned.bundle_spec,
     )
     return folder / "bundle"
 

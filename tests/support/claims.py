@@ -106,9 +106,11 @@ def shapes_on_map(case: Case) -> list[int | None]:
         "sharding": sharding,
         "shards": [shards],
         "thresholds": ["B"],
+        "calibration": case.config.sweeps[case.chart.sweep].config.calibration,
     }
     config = rooflines.load_config({"sweeps": {"s": sweep}, "charts": []})
-    return rooflines.thresholds(config, "s")["critical"].to_list()
+    critical = "critical_estimate" if case.calibrated else "critical"
+    return rooflines.thresholds(config, "s")[critical].to_list()
 
 
 def map_needs(case: Case, match: re.Match[str]) -> bool:
@@ -182,9 +184,10 @@ def never_along(case: Case, match: re.Match[str]) -> bool:
 
 def counted(case: Case, match: re.Match[str]) -> bool:
     """So many cells of a map."""
-    drawn = case.data("x_low", "bound")
+    drawn = case.data("utilization", "bound")
+    bound = "bound_estimate" if case.calibrated else "bound"
     return (number(match["some"]), number(match["all"])) == (
-        drawn.filter(bound="compute").height,
+        drawn.filter(pl.col(bound) == "compute").height,
         drawn.height,
     )
 
@@ -199,6 +202,8 @@ def layer_thresholds(case: Case) -> pl.DataFrame:
     found = case.thresholds().filter(
         pl.col("shape").is_in(shapes), pl.col("chip").is_in(drawn["chip"].unique().to_list())
     )
+    chips = [chip_label(chip) for chip in found["chip"].unique()]
+    assert re.findall(r" on ([^,]+)", case.title) == (chips if len(chips) == 1 else [])
     return found.filter(pl.col("shards") == pl.col("shards").min())
 
 
@@ -243,11 +248,29 @@ def no_best(case: Case, match: re.Match[str]) -> bool:
     )
 
 
+def as_said(case: Case, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the split that the subtitle names: tensor parallelism pairs two."""
+    shardings = list(case.config.sweeps[case.chart.sweep].shardings)
+    said = re.search(r", split (\S+?)(?: over [^.]+)?\. ", case.subtitle)
+    inward = [name for name in ("column", "column/gather-x") if name in shardings]
+    outward = {"column": "contracting/all-reduce", "column/gather-x": "contracting/reduce-scatter"}
+    pairs = [(name, outward[name]) for name in inward if outward[name] in shardings]
+    back = pl.col("shape").str.contains(r"(^|-)(o|down)$")
+    mixed = rows.select(back.n_unique()).item() > 1
+    if case.choice["shards"] == "1":
+        return rows.filter(pl.col("sharding") == pl.col("sharding").first())
+    assert ("tensor parallel" in case.subtitle) == bool(pairs and mixed and not case.chart.sharding)
+    if said:
+        return rows.filter(sharding=said[1])
+    column, contracting = pairs[0]
+    expected = pl.when(back).then(pl.lit(contracting)).otherwise(pl.lit(column))
+    return rows.filter(pl.col("sharding") == expected)
+
+
 def waits(case: Case, match: re.Match[str]) -> bool:
     """How many matmuls have that bottleneck, their total time, and which of them do not fit."""
-    bound = {"are compute-bound": "compute", "is compute-bound": "compute"}.get(
-        match["verb"]
-    ) or match["verb"].split(" ")[-1]
+    ending = match["verb"].split(" ")[-1]
+    bound = {"compute-bound": "compute", "imperfectly": "mixed"}.get(ending, ending)
     drawn = case.data("layer", "seconds").filter(size=int(case.choice["size"]))
     shapes = [
         f"{case.chart.model}-{layer}" if case.chart.model else layer
@@ -258,7 +281,7 @@ def waits(case: Case, match: re.Match[str]) -> bool:
         pl.col(case.dims[0]) == number(match["low"]),
         pl.col("shards") == int(case.choice["shards"]),
     )
-    rows = rows.filter(pl.col("sharding") == case.chart.sharding) if case.chart.sharding else rows
+    rows = as_said(case, rows)
     rows = rows.filter(
         pl.col("network").is_null() | (pl.col("network") == pl.col("network").drop_nulls().first())
     )
@@ -279,12 +302,16 @@ def waits(case: Case, match: re.Match[str]) -> bool:
     return every == rows.height and some == int(match["some"] or every) and named and total and fits
 
 
-VERB = r"(?P<verb>(?:are|is) compute-bound|waits? for (?:the )?(?:memory|network))"
+VERB = (
+    r"(?P<verb>(?:are|is) compute-bound|waits? for (?:the )?(?:memory|network)"
+    r"|overlaps? imperfectly)"
+)
 MULTIPLE = r"(?P<times>[\d.,]+)"
 UNIT = r"(?:dollar|watt)"
 OTHER = r"(?P<other>.+?)(?: no [A-Z] is enough)?"
 LAST = r"(?:On (?P<shards>[\d,]+) chips?|At (?P<up>[A-Z]) = (?P<value>[\d,]+))"
 MATMULS = r"(?:(?P<some>\d+) of|all|the) (?:(?P<all>\d+) )?matmuls?"
+CASES = r"(?:pairs of chip and layer|layers)"
 COMPARED: list[Claim] = [
     (
         rf"In (?P<dtypes>\S+) (?P<more>.+) needs {MULTIPLE} times the intensity of (?P<less>.+)",
@@ -362,15 +389,15 @@ CLAIMS: dict[str, list[Claim]] = {
     ],
     "layers": [
         (
-            r"No [A-Z] makes these layers compute-bound",
+            r"No [A-Z] makes these layers compute-bound(?: on .+)?",
             lambda c, _: layer_thresholds(c)["critical"].null_count() == layer_thresholds(c).height,
         ),
         (
-            r"(?P<some>[\d,]+) of (?P<all>[\d,]+) pairs of chip and layer are never compute-bound",
+            rf"(?P<some>[\d,]+) of (?P<all>[\d,]+) {CASES} are never compute-bound(?: on .+)?",
             layers_never,
         ),
         (
-            rf".+ needs? {SPAN}(?:, by layer and chip)?",
+            rf".+ needs? {SPAN}(?: on .+?)?(?:, by layer(?: and chip)?)?",
             lambda c, m: span(layer_thresholds(c)["critical"]) == said_span(m),
         ),
     ],
@@ -385,9 +412,47 @@ CLAIMS: dict[str, list[Claim]] = {
 """What the titles of each chart claim, and how that is worked out again."""
 
 
+def on_roofline(case: Case) -> bool:
+    """Whether nominal and calibrated points are drawn together, and told apart."""
+    return case.chart.chart == "roofline" and "dark: calibrated" in case.subtitle
+
+
+def says_calibrated(case: Case) -> bool:
+    """Whether the subtitle names the chips whose numbers are calibrated, and no others."""
+    said = re.search(r" Calibrated(?:: (?P<chips>.+?); others nominal)?[.,]", case.subtitle)
+    if not case.calibrated:
+        return said is None
+    fitted = case.fitted().filter(dtypes=case.choice["dtypes"])["chip"].to_list()
+    if said is None:
+        nominal = case.choice["chip"] not in fitted
+        return "No calibration: nominal." in case.subtitle if nominal else on_roofline(case)
+    if "chip" in case.choice:
+        return said["chips"] is None and case.choice["chip"] in fitted
+    shown = [chip for chip in case.chart.chips if chip in case.data("chip", "calibrated")["chip"]]
+    fitted = [chip for chip in shown if chip in fitted]
+    if len(fitted) == len(shown):
+        return said["chips"] is None
+    named = re.fullmatch(r"(\d+) of (\d+) chips", said["chips"])
+    if named:
+        return [int(group) for group in named.groups()] == [len(fitted), len(shown)]
+    return sorted(said["chips"].split(", ")) == sorted(map(chip_label, fitted))
+
+
+def says_band(case: Case) -> bool:
+    """Whether the subtitle names a band only where the table has one, of a chart that draws it."""
+    rows = case.rows()
+    known = case.calibrated and rows["t_estimate_p10_s"].count() > 0
+    return ("p10 to p90" in case.subtitle) == (
+        known and case.chart.chart in ("attained", "roofline", "time")
+    )
+
+
 def false(case: Case) -> bool:
     """Whether a title claims what does not hold, or something that nobody checks."""
     if case.subtitle.partition(", split ")[1] and not says_network(case):
+        return True
+    of_operations = case.chart.sweep in case.config.sweeps
+    if of_operations and not (says_calibrated(case) and says_band(case)):
         return True
     for pattern, holds in CLAIMS[case.chart.chart]:
         match = re.fullmatch(pattern, case.title)

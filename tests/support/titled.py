@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 B = {"from": 1, "to": 65536, "factor": 8}
 LONG = {"from": 1, "to": 4096, "factor": 2}
 MATMUL = {"operation": "matmul", "dtypes": ["bf16"], "chips": ["tpu-v5e", "h100-sxm", "b200"]}
+FITTED = {
+    "operation": "matmul",
+    "dtypes": ["bf16", "w8a16"],
+    "chips": ["h100-sxm", "tpu-v5e"],
+    "calibration": "trtllm",
+}
 BLOCK = [{"name": "m-up", "D": 4096, "F": 14336}, {"name": "m-down", "D": 14336, "F": 4096}]
 SPLITS = ["batch", "batch/gather-w", "column", "column/gather-x", "contracting/all-reduce"]
 TIMINGS = Path(__file__).parents[1] / "cases" / "timings.csv"
@@ -182,6 +188,34 @@ CONFIGS: dict[str, dict[str, Any]] = {
         },
         "charts": [{"chart": "time", "sweep": "s"}, {"chart": "layers", "sweep": "s"}],
     },
+    "calibrated": {
+        "sweeps": {
+            "grid": {
+                **FITTED,
+                "grid": {"B": LONG, "D": [512, 4096, 8192], "F": [512, 8192, 32768]},
+            },
+            "split": {
+                **FITTED,
+                "chips": ["tpu-v5e", "h100-sxm", "b200", "l40s", "a100-sxm-80gb"],
+                "grid": {"B": LONG},
+                "shapes": BLOCK,
+                "sharding": SPLITS,
+                "shards": [1, 2, 4],
+            },
+            "own": {
+                **MATMUL,
+                "chips": ["h100-sxm", "mine"],
+                "grid": {"B": LONG, "D": [1024, 4096, 8192], "F": "D"},
+            },
+        },
+        "chips": {
+            "mine": {
+                "base": "h100-sxm",
+                "calibration.bf16": {"math": 0.8, "memory": 0.9, "overhead_s": 3.0e-6},
+                "source": "a test",
+            }
+        },
+    },
     "timings": {"measurements": {"timed": {"file": str(TIMINGS)}}},
     "calibrations": {
         "sweeps": {
@@ -260,9 +294,25 @@ class Case:
             *(pl.col(name) == self.choice[name] for name in names if name in self.choice)
         )
 
+    @property
+    def calibrated(self) -> bool:
+        """Whether calibrated numbers are chosen."""
+        return self.choice.get("basis") == "calibrated"
+
+    def fitted(self) -> pl.DataFrame:
+        """The chips and dtypes that have estimates in the table."""
+        rows = known_rows(self)
+        return rows.filter(pl.col("t_estimate_s").is_not_null()).select("chip", "dtypes").unique()
+
     def thresholds(self) -> pl.DataFrame:
-        """Of the first dimension, or of the one that the sweep solves for."""
+        """Of the first dimension, or of the one that the sweep solves for; as the reader chose."""
         found = self._chosen(known_thresholds(self))
+        if self.calibrated:
+            found = found.join(
+                self.fitted().with_columns(fitted=True), on=["chip", "dtypes"], how="left"
+            ).with_columns(
+                critical=pl.when("fitted").then("critical_estimate").otherwise("critical")
+            )
         axis = (
             self.dims[0]
             if self.chart.chart != "shards"
@@ -271,8 +321,11 @@ class Case:
         return found.filter(pl.col("axis") == axis)
 
     def rows(self) -> pl.DataFrame:
-        """Of the table."""
-        return self._chosen(known_rows(self))
+        """Of the table; bottleneck and time as the reader chose."""
+        rows = self._chosen(known_rows(self))
+        if self.calibrated:
+            rows = rows.with_columns(bound="estimate_bound", t_lower_s="t_estimate_s")
+        return rows
 
     def at(self, frame: pl.DataFrame, text: str) -> pl.DataFrame:
         """The rows at the sizes that a text names: `D = F = 8,192`, `m-down, D = 4,096`."""
@@ -313,10 +366,11 @@ def _said(
             choice = dict(zip(names, key.split("|"), strict=True))
             if EVERY in key.split("|"):
                 del choice["chip"]  # all are shown; any other choice highlights one of them
-            elif any(other.startswith(EVERY) for other in findings):
+            elif any(other.startswith(EVERY) for other in findings) and chart.chart != "layers":
                 continue
             subtitle = " ".join(said["subtitle"])
-            yield Case(config, results, chart, choice, said["title"], subtitle, spec)
+            one = replace(chart, sweep=choice.get("sweep", chart.sweep))
+            yield Case(config, results, one, choice, said["title"], subtitle, spec)
 
 
 KNOWN: dict[tuple[int, str, str], pl.DataFrame] = {}
@@ -339,7 +393,7 @@ def known_rows(case: Case) -> pl.DataFrame:
 
 def _known(case: Case, what: str, read: Callable[[str], pl.LazyFrame]) -> pl.DataFrame:
     config, chart = case.config, case.chart
-    key = (id(config), chart.id, what)
+    key = (id(config), f"{chart.id} {chart.sweep}", what)
     if key not in KNOWN:
         mine = pl.col("chip").is_in(chart.chips) & pl.col("dtypes").is_in(chart.dtypes)
         frame = read(chart.sweep).with_columns(pl.col(TEXTS).cast(pl.String))

@@ -51,6 +51,7 @@ TABLES = tuple(
         "skipped.csv",
         "summary.csv",
         "model-shapes.csv",
+        "rooflines.xlsx",
     )
 )
 """Targets of a run that makes all but the site, which takes longest."""

@@ -73,6 +73,10 @@ class Visit:
             self.page.wait_for_selector("#stage[data-drawn]:not([aria-busy])")
         if address.startswith("thresholds"):
             self.page.wait_for_selector("#table[data-drawn]")
+        if address.startswith("chips"):
+            self.page.wait_for_selector(".compare[data-ready]", state="attached")
+        if address.startswith("what-if"):
+            self.page.wait_for_selector(".what-if[data-drawn]")
         return self.page
 
 

@@ -1,7 +1,5 @@
 """Bundle: the site to publish."""
 
-from rooflines.site.digest import bundle_digest
-
 
 rule bundle:
     """A static site of charts, thresholds, models and chips; index.html opens without a server."""
@@ -19,12 +17,19 @@ rule bundle:
         ),
     log:
         "<results>/logs/bundle.log",
-    conda:
-        "../envs/rooflines.yaml"
     threads: 1
     resources:
         mem_mb=1000,
     params:
-        code=bundle_digest(),
-    script:
-        "../scripts/bundle.py"
+        spec=plan.bundle_spec,
+    run:
+        run_job(
+            "run.drawing_jobs.write_site",
+            log[0],
+            threads,
+            params.spec,
+            output.site,
+            input.charts,
+            input.thresholds,
+            input.models,
+        )

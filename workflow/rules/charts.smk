@@ -12,8 +12,6 @@ rule charts_digest:
     log:
         "<results>/logs/charts.digest.log",
     localrule: True
-    conda:
-        "../envs/rooflines.yaml"
     threads: 1
     resources:
         mem_mb=100,
@@ -45,12 +43,18 @@ rule charts:
         ],
     log:
         "<results>/logs/charts.log",
-    conda:
-        "../envs/rooflines.yaml"
     threads: plan.drawing_threads()
     resources:
         mem_mb=lambda wildcards, threads: 500 + 500 * threads,
     params:
         spec=plan.charts_spec(),
-    script:
-        "../scripts/charts.py"
+    run:
+        run_job(
+            "run.drawing_jobs.draw_charts",
+            log[0],
+            1,  # of polars, in each process that draws
+            params.spec,
+            Path(input.thresholds).parent,
+            Path(output.folders[0]).parent,
+            threads,
+        )

@@ -15,5 +15,10 @@ rule thresholds:
         spec=plan.thresholds_spec,
     run:
         run_job(
-            "run.jobs.write_thresholds", log[0], threads, params.spec, output.parquet, output.csv
+            "run.jobs.write_thresholds",
+            log[0],
+            threads,
+            params.spec,
+            output.parquet,
+            output.csv,
         )

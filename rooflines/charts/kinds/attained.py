@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import si
+from rooflines.charts.basis import (
+    BAND,
+    CALIBRATED,
+    NOMINAL,
+    basis_choice,
+    basis_names,
+    basis_text,
+    with_estimates,
+)
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.frames import TIMES, first_shown, highest, lowest
+from rooflines.charts.kinds.attained_curves import (
+    KEYS,
+    densified,
+    estimates_of,
+    knees_of,
+    series_of,
+    thinned,
+)
 from rooflines.charts.kinds.attained_labels import HEADROOM, MARGINS, labels_of
 from rooflines.charts.kit.drawing import (
     Choice,
@@ -27,17 +43,17 @@ from rooflines.charts.offers import shape_names
 from rooflines.model.resources import MATH, math_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
+    from rooflines.charts.chart import Spec
     from rooflines.charts.results import Selection
+    from rooflines.sweep.sweep import Sweep
 
 __all__ = ["attained", "attained_frame"]
 
-CURVE_POINTS = 81
-"""Points of a curve. Times are affine between the sizes of the table, so interpolation is exact."""
 
-KEYS = ["chip", "dtypes", "series", "order"]
-"""What a curve is of."""
+BY = ("chip", "dtypes", "sweep")
+"""What a reader chooses, beside the basis; `sweep` only where a frame has several."""
 
 
 def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6) -> pl.DataFrame:
@@ -50,18 +66,21 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
 
     Returns:
         `chip`, `dtypes`, `series` (the other sizes, such as `D = F = 4,096`), its `order`, `kind`
-        and numbers: for `curve` a size and what it attains, `flops_per_s` [FLOP/s]; for
-        `knee` the critical size, whole and `exact`, null for never; `peak` [FLOP/s].
+        and numbers: for `curve` a size and what it attains, `flops_per_s` [FLOP/s]; for `estimate`
+        a size of the table and what it attains calibrated, with the band, `slow` at p90 and `fast`
+        at p10 of the time [FLOP/s]; for `knee` the critical size, whole and `exact`, null for
+        never, and `critical_estimate`; `peak` [FLOP/s]; `calibrated`: whether chip and dtypes have
+        estimates and critical sizes of these.
     """
     begins = shape is not None and any(name.startswith(shape) for name in shape_names(of.sweep))
     need(CHART, of.sweep, shape=None if begins else shape)
     lead, *others = of.dims
-    rows = of.rows().filter(of.on_fewest())
-    sizes = _series_of(rows, others, shape, most_series)
+    rows = with_estimates(of.rows()).filter(of.on_fewest())
+    sizes = series_of(rows, others, shape, most_series)
     size = pl.col(lead).cast(pl.Float64).alias("size")
     table = (
         rows.join(sizes.lazy(), on=["shape", *others], nulls_equal=True)
-        .select(*KEYS, size, MATH.work, *TIMES.values())
+        .select(*KEYS, size, MATH.work, *TIMES.values(), *BAND)
         .collect()
         .sort(*KEYS, "size")
     )
@@ -71,133 +90,23 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
         orient="row",
     )
     table = table.join(peaks, on=["chip", "dtypes"], maintain_order="left")
-    curve = (_thinned(table) if of.sweep.tile else _densified(table)).with_columns(
+    curve = (thinned(table) if of.sweep.tile else densified(table)).with_columns(
         flops_per_s=pl.col(MATH.work) / pl.max_horizontal(*TIMES.values())
     )
-    knees = _knees(of, sizes, peaks)
-    curve = curve.select(
-        *KEYS,
-        pl.lit("curve").alias("kind"),
-        "size",
-        pl.lit(None, dtype=pl.Float64).alias("exact"),
-        pl.lit(None, dtype=pl.String).alias("limit"),
-        "flops_per_s",
-        "peak",
-    )
+    knees = knees_of(of, sizes, peaks)
+    curve = curve.select(*KEYS, "size", "flops_per_s", "peak", kind=pl.lit("curve"))
     bends = knees.filter(pl.col("exact") > 0).with_columns(
-        kind=pl.lit("curve"), size="exact", exact=None, limit=None
+        kind=pl.lit("curve"), size="exact", exact=None, limit=None, critical_estimate=None
     )
     bends = bends.filter(
         pl.col("size").is_between(lowest(table, "size", 1), highest(table, "size", 1))
     )
-    return pl.concat([curve, bends, knees], how="vertical_relaxed").sort(
-        "chip", "dtypes", "order", "size", nulls_last=True
-    )
-
-
-def _knees(of: Selection, sizes: pl.DataFrame, peaks: pl.DataFrame) -> pl.DataFrame:
-    """The critical sizes of every series, at the peak."""
-    lead, *others = of.dims
+    parts = [knees, curve, bends, estimates_of(table)]
     return (
-        of.thresholds()
-        .filter(pl.col("axis") == lead, of.on_fewest())
-        .join(sizes.lazy(), on=["shape", *others], nulls_equal=True)
-        .join(peaks.lazy(), on=["chip", "dtypes"])
-        .select(
-            *KEYS,
-            pl.lit("knee").alias("kind"),
-            size=pl.col("critical").cast(pl.Float64),
-            exact="critical_exact",
-            limit="limit",
-            flops_per_s="peak",
-            peak="peak",
-        )
-        .unique(KEYS, keep="first", maintain_order=True)
-        .collect()
+        pl.concat(parts, how="diagonal_relaxed")
+        .with_columns(calibrated=of.calibrated() & (pl.col("kind") == "estimate").any().over(KEYS))
+        .sort("chip", "dtypes", "order", "size", nulls_last=True)
     )
-
-
-def _series_of(
-    rows: pl.LazyFrame, dims: Sequence[str], shape: str | None, most: int
-) -> pl.DataFrame:
-    """The sizes that get a curve each: named shapes, or sizes of the dimensions."""
-    shaped = rows.select("shape", *dims).unique().sort(*dims, descending=True).collect()
-    if shape is not None:
-        shaped = shaped.filter(pl.col("shape").str.starts_with(shape))
-    elif shaped.height > most and len(dims) > 1:
-        square = shaped.filter(pl.all_horizontal(pl.col(d) == pl.col(dims[0]) for d in dims))
-        shaped = square if square.height > 1 else shaped
-    picks = sorted(
-        {
-            round(i * (shaped.height - 1) / max(min(most, shaped.height) - 1, 1))
-            for i in range(min(most, shaped.height))
-        }
-    )
-    shaped = shaped[picks]
-    return shaped.with_columns(
-        series=pl.Series([_series_name(row, dims) for row in shaped.to_dicts()], dtype=pl.String)
-    ).with_row_index("order")
-
-
-def _series_name(row: Mapping[str, Any], dims: Sequence[str]) -> str:
-    """The label of a series: its shape, or its sizes."""
-    if row.get("shape"):
-        return str(row["shape"])
-    values = [row[dim] for dim in dims]
-    if len(set(values)) == 1:
-        return f"{' = '.join(dims)} = {values[0]:,}"
-    return ", ".join(f"{dim} = {row[dim]:,}" for dim in dims)
-
-
-def _thinned(table: pl.DataFrame) -> pl.DataFrame:
-    """As many sizes as a curve needs, about even on a log axis: times of tiles are not affine."""
-    sizes = table["size"].unique().sort().to_list()
-    low, high = sizes[0], sizes[-1]
-    wanted = (low * (high / low) ** (i / (CURVE_POINTS - 1)) for i in range(CURVE_POINTS - 1))
-    kept = {sizes[bisect_left(sizes, size)] for size in wanted} | {high}
-    return table.filter(pl.col("size").is_in(kept)) if len(sizes) > CURVE_POINTS else table
-
-
-def _densified(table: pl.DataFrame) -> pl.DataFrame:
-    """More sizes between those of a table, interpolated: times and costs are affine in one size."""
-    low, high = lowest(table, "size", 1), highest(table, "size", 1)
-    steps = CURVE_POINTS - 1
-    grid = pl.DataFrame({"size": [low * (high / low) ** (i / steps) for i in range(CURVE_POINTS)]})
-    cases = table.select(*KEYS, "peak").unique(maintain_order=True)
-    wanted = cases.join(grid, how="cross").sort("size")
-    before = wanted.join_asof(
-        table.sort("size").drop("peak"),
-        on="size",
-        by=KEYS,
-        strategy="backward",
-        coalesce=False,
-        suffix="_a",
-        check_sortedness=False,
-    )
-    after = wanted.join_asof(
-        table.sort("size").drop("peak"),
-        on="size",
-        by=KEYS,
-        strategy="forward",
-        coalesce=False,
-        suffix="_b",
-        check_sortedness=False,
-    )
-    affine = (MATH.work, *TIMES.values())
-    both = before.hstack(
-        after.select(pl.col("size_b"), *(pl.col(c).alias(f"{c}_b") for c in affine))
-    )
-    share = (
-        pl.when(pl.col("size_b") > pl.col("size_a"))
-        .then((pl.col("size") - pl.col("size_a")) / (pl.col("size_b") - pl.col("size_a")))
-        .otherwise(0.0)
-    )
-    return both.select(
-        *KEYS,
-        "size",
-        "peak",
-        *((pl.col(c) + share * (pl.col(f"{c}_b") - pl.col(c))).alias(c) for c in affine),
-    ).sort(*KEYS, "size")
 
 
 def attained(
@@ -216,7 +125,8 @@ def attained(
         title: Replaces the finding.
 
     Returns:
-        A chart with the parameters `chip` and `dtypes`.
+        A chart with the parameters `chip`, `dtypes`, `sweep` if the frame has the column, and
+        `basis` where chips are calibrated.
     """
     chips, combinations = (
         frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes")
@@ -226,22 +136,29 @@ def attained(
     high = high if high > low else low * 2
     series = frame.sort("order")["series"].unique(maintain_order=True).to_list()
     labels, findings, roofs = [], {}, []
-    for (chip_id, combination), case in frame.group_by("chip", "dtypes", maintain_order=True):
+    views = _views(frame)
+    by = [*_names(frame), *basis_names(frame)]
+    for key, case in views.group_by(by, maintain_order=True):
         peak = highest(case, "peak")
+        chosen_by = dict(zip(by, map(str, key), strict=True))
         labels.append(
             labels_of(case, size, (low, high, peak * HEADROOM)).with_columns(
-                chip=pl.lit(chip_id), dtypes=pl.lit(combination)
+                pl.lit(value).alias(name) for name, value in chosen_by.items()
             )
         )
-        findings[f"{chip_id}|{combination}"] = _finding(
-            case, str(chip_id), str(combination), size, title
-        )
+        findings["|".join(chosen_by.values())] = _finding(case, size, title)
+    for (chip_id, combination), case in frame.group_by("chip", "dtypes", maintain_order=True):
+        peak = highest(case, "peak")
         roofs.append({"chip": chip_id, "dtypes": combination, "peak": peak})
-    shown = frame.filter((pl.col("kind") == "curve") | pl.col("size").is_between(low, high))
+    shown = views.filter((pl.col("kind") == "curve") | pl.col("size").is_between(low, high))
+    choices = [Choice("chip", chips), Choice("dtypes", combinations)]
+    if "sweep" in frame.columns:
+        choices.append(Choice("sweep", frame["sweep"].unique(maintain_order=True).to_list()))
+    choices += basis_choice(frame)
     return assemble(
-        [*_marks(shown, pl.DataFrame(roofs), size), *_texts(pl.concat(labels), series)],
+        [*_marks(shown, pl.DataFrame(roofs), size), *_texts(pl.concat(labels), series, by)],
         findings,
-        starting([Choice("chip", chips), Choice("dtypes", combinations)], first),
+        starting(choices, first),
         MARGINS,
         [
             alt.param(
@@ -253,6 +170,24 @@ def attained(
     )
 
 
+def _names(frame: pl.DataFrame) -> list[str]:
+    """What the reader of a frame chooses, beside the basis."""
+    return [name for name in BY if name in frame.columns]
+
+
+def _views(frame: pl.DataFrame) -> pl.DataFrame:
+    """Curves and knees by `basis`; those of estimates where chip and dtypes are calibrated."""
+    nominal = frame.filter(pl.col("kind") != "estimate").with_columns(basis=pl.lit(NOMINAL))
+    estimates = frame.filter(pl.col("calibrated"), pl.col("kind") != "curve").with_columns(
+        basis=pl.lit(CALIBRATED),
+        kind=pl.col("kind").replace("estimate", "curve"),
+        size=pl.when(kind="knee").then("critical_estimate").otherwise("size"),
+        exact=None,
+        limit=None,
+    )
+    return pl.concat([nominal, estimates], how="vertical_relaxed")
+
+
 def _color(series: Sequence[str]) -> alt.Color:
     """The colours of the curves: steps of a ramp."""
     return alt.Color("series:N", legend=None, scale=alt.Scale(domain=list(series), range="ramp"))
@@ -260,7 +195,8 @@ def _color(series: Sequence[str]) -> alt.Color:
 
 def _marks(frame: pl.DataFrame, roofs: pl.DataFrame, size: str) -> list[alt.Chart]:
     """The peak, stems from the knees down, curves and knees."""
-    now = chosen("chip", "dtypes")
+    names, case = basis_names(frame), _names(frame)
+    now = chosen(*case, *names)
     sizes = frame.filter(kind="curve")["size"]
     low, high = float(sizes.min()), float(sizes.max())  # type: ignore[arg-type]
     x = alt.X(
@@ -275,8 +211,6 @@ def _marks(frame: pl.DataFrame, roofs: pl.DataFrame, size: str) -> list[alt.Char
         scale=alt.Scale(domainMin=0, domainMax=alt.expr("top"), nice=False),
     )
     color = _color(frame.sort("order")["series"].unique(maintain_order=True).to_list())
-    attains = alt.Tooltip("flops_per_s:Q", title="attained FLOP/s", format=".4~s")
-    tooltip = ["series:N", alt.Tooltip("size:Q", title=size, format=",.0f"), attains]
     exactly = alt.Tooltip("exact:Q", title="exactly", format=",.4f")
     at_knee = [
         "series:N",
@@ -284,30 +218,62 @@ def _marks(frame: pl.DataFrame, roofs: pl.DataFrame, size: str) -> list[alt.Char
         exactly,
         "limit:N",
     ]
-    common = ("chip", "dtypes", "series", "size", "flops_per_s")
-    kept = {"knee": (*common, "exact", "limit"), "curve": common}
-    knees, curves = (
-        alt.Chart(data(frame.filter(kind=kind).select(columns))).transform_filter(now)
-        for kind, columns in kept.items()
-    )
+    common = (*case, *names, "series", "size", "flops_per_s")
+    knees = alt.Chart(data(frame.filter(kind="knee").select(*common, "exact", "limit")))
+    curves = alt.Chart(data(frame.filter(kind="curve", basis=NOMINAL).select(common)))
+    encoding = {"x": x, "y": y, "color": color, "tooltip": _about(size)}
+    dots = knees.transform_filter(now + (f" && basis == '{NOMINAL}'" if names else ""))
+    bands = frame.filter(kind="curve", basis=CALIBRATED).select(*common, "fast", "slow")
     return [
         alt.Chart(data(roofs))
-        .transform_filter(now)
+        .transform_filter(chosen("chip", "dtypes"))
         .mark_rule(style="rule")
         .encode(y=alt.Y("peak:Q")),
-        knees.mark_rule(style="stem").encode(
-            x=x, y=y, y2=alt.datum(0), color=color, detail="series:N"
-        ),
-        curves.mark_line(style="curve")
-        .encode(x=x, y=y, color=color, tooltip=tooltip)
+        knees.transform_filter(now)
+        .mark_rule(style="stem")
+        .encode(x=x, y=y, y2=alt.datum(0), color=color, detail="series:N"),
+        *(_bands(bands, size, encoding) if names else []),
+        *([_pale(curves, chosen(*case), encoding)] if names else []),
+        curves.transform_filter(now)
+        .mark_line(style="curve")
+        .encode(**encoding)
         .add_params(zoom("x")),
-        knees.mark_point(style="dot", filled=True).encode(x=x, y=y, color=color, tooltip=at_knee),
+        dots.mark_point(style="dot", filled=True).encode(x=x, y=y, color=color, tooltip=at_knee),
     ]
 
 
-def _texts(labels: pl.DataFrame, series: Sequence[str]) -> list[alt.Chart]:
+def _about(size: str) -> list[Any]:
+    """The tooltip of a curve."""
+    attains = alt.Tooltip("flops_per_s:Q", title="attained FLOP/s", format=".4~s")
+    return ["series:N", alt.Tooltip("size:Q", title=size, format=",.0f"), attains]
+
+
+def _pale(curves: alt.Chart, now: str, encoding: Mapping[str, Any]) -> alt.Chart:
+    """The nominal curves behind the calibrated ones."""
+    behind = curves.transform_filter(f"{now} && basis == '{CALIBRATED}'")
+    drawn: alt.Chart = behind.mark_line(style="thin-curve", opacity=0.5).encode(**encoding)
+    return drawn
+
+
+def _bands(bands: pl.DataFrame, size: str, encoding: Mapping[str, Any]) -> list[alt.Chart]:
+    """Calibrated curves, with their bands from p10 to p90 of the time."""
+    base = alt.Chart(data(bands)).transform_filter(chosen(*_names(bands), "basis"))
+    ends = [
+        alt.Tooltip("slow:Q", title="at p90 of the time", format=".4~s"),
+        alt.Tooltip("fast:Q", title="at p10 of the time", format=".4~s"),
+    ]
+    curve = {**encoding, "tooltip": [*_about(size), *ends]}
+    return [
+        base.transform_filter("datum.slow != null")
+        .mark_area(style="region")
+        .encode(x=encoding["x"], y=alt.Y("slow:Q"), y2="fast:Q", color=encoding["color"]),
+        base.mark_line(style="curve").encode(**curve),
+    ]
+
+
+def _texts(labels: pl.DataFrame, series: Sequence[str], by: Sequence[str]) -> list[alt.Chart]:
     """Numbers and names in the colours of their curves, the peak in grey."""
-    now = chosen("chip", "dtypes")
+    now = chosen(*by)
     place_of: dict[str, Any] = {"x": alt.X("size:Q"), "y": alt.Y("flops_per_s:Q")}
     layers = placed_text(
         labels.filter(style="value").drop("style"), "value", now, color=_color(series), **place_of
@@ -315,16 +281,19 @@ def _texts(labels: pl.DataFrame, series: Sequence[str]) -> list[alt.Chart]:
     return layers + placed_text(labels.filter(style="note").drop("style"), "note", now, **place_of)
 
 
-def _finding(
-    case: pl.DataFrame, chip: str, combination: str, size: str, title: str | None
-) -> tuple[str, str]:
+def _finding(case: pl.DataFrame, size: str, title: str | None) -> tuple[str, str]:
     """Title and subtitle: the first knee, and the last one or the first series without."""
+    chip, combination, basis = case.select("chip", "dtypes", "basis").row(0)
     knees = case.filter(kind="knee").sort("order").to_dicts()
     peak = highest(case, "peak")
+    knee = "Dots" if basis == NOMINAL else "Stems"
     subtitle = (
-        f"{combination} on {chip_label(chip)}, every byte counted. Dots: the first compute-bound"
-        f" {size}; roof {si(peak, 'FLOP/s')}."
+        f"{combination} on {chip_label(chip)}, every byte counted. {knee}: the first compute-bound"
+        f" {size}; roof {si(peak, 'FLOP/s')}.{basis_text(case, basis)}"
     )
+    if basis != NOMINAL:
+        band = " Bands: p10 to p90." if case["slow"].count() else ""
+        subtitle += f"{band} Thin: nominal."
     reached = [knee for knee in knees if knee["size"] is not None]
     if title or not knees:
         return title or f"What {chip_label(chip)} attains over {size}", subtitle
@@ -350,6 +319,23 @@ def _finding(
     )
 
 
+def _alike(sweep: Sweep) -> Hashable:
+    """What sweeps have in common that are one chart: the operation, and variants of one chip."""
+    chips = {sweep.chips[chip].base or chip for chip in sweep.rows_by_chip()}
+    return (sweep.op.name, sweep.unit, chips.pop()) if len(chips) == 1 else sweep.name
+
+
+def _frame(of: Selection, spec: Spec) -> pl.DataFrame:
+    """The frame of a spec, by `sweep` if it has several."""
+    if not spec.others:
+        return attained_frame(of, spec.shape)
+    frames = []
+    for name in (spec.sweep, *spec.others):
+        frame = attained_frame(of.results.of_some(name, spec.chips, spec.dtypes))
+        frames.append(frame.with_columns(sweep=pl.lit(name)))
+    return pl.concat(frames, how="vertical_relaxed")
+
+
 CHART = Chart(
     name="attained",
     family="attained",
@@ -369,9 +355,15 @@ CHART = Chart(
         Need("no other numbers of chips", lambda s: max(s.counts) == 1, auto=True),
     ),
     reads=(MATH.work, *TIMES.values()),
-    most=4,
-    frame=lambda of, spec: attained_frame(of, spec.shape),
+    most=7,
+    most_chips=4,
+    most_dtypes=2,
+    merges=_alike,
+    frame=_frame,
     draw=lambda frame, of, spec: attained(
-        frame, size=of.dims[0], first=first_shown(frame, spec, "chip", "dtypes"), title=spec.title
+        frame,
+        size=of.dims[0],
+        first=first_shown(frame, spec, *_names(frame)),
+        title=spec.title,
     ),
 )

@@ -7,6 +7,18 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
+from rooflines.charts.basis import (
+    BAND,
+    BASES,
+    BOUNDS,
+    CALIBRATED,
+    NOMINAL,
+    basis_choice,
+    basis_names,
+    basis_text,
+    by_basis,
+    with_estimates,
+)
 from rooflines.charts.cells import middles
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.frames import (
@@ -36,6 +48,10 @@ __all__ = ["bound_frame", "bound_map"]
 
 MARGINS = Margins(left=4.6, right=8.2)
 
+DRAWN = ("bound", "utilization")
+NUMBERS = (*DRAWN, "solved", "critical")
+"""Columns that a calibration changes."""
+
 NUMBER_ROOM = 1.9
 """Width of a cell from which on its number is written in it [em]."""
 
@@ -55,17 +71,26 @@ def bound_frame(of: Selection, up: str = "shards", shape: str | None = None) -> 
         `chip`, `dtypes`, `sharding`, `network`, `shards`, the sizes `x` and `y` with the edges of
         their cells, `bound`, `utilization` [1], `setting`: what is held fixed, `solved`: whether
         the sweep has thresholds of the first dimension, and from these `critical` [1] (null:
-        never).
+        never). Where `calibrated`, all but the setting again in columns `<name>_estimate`.
     """
     need(CHART, of.sweep, up=up, shape=shape)
     dims = of.dims
-    rows = of.rows()
+    rows = with_estimates(of.rows(), "t_lower_s")
     rows = rows.filter(shape=shape) if shape else rows
     others = [dim for dim in dims[1:] if dim != up]
     if up != "shards":
         rows = rows.filter(of.on_fewest())
     case = ["chip", "dtypes", "sharding", "network", "shards", "shape", *dims[1:]]
-    frame = rows.select(*case, dims[0], "bound", "utilization").collect()
+    attained = pl.col("utilization") * pl.col("t_lower_s") / pl.col(BAND[0])
+    frame = rows.select(
+        *case,
+        dims[0],
+        "bound",
+        "utilization",
+        bound_estimate="estimate_bound",
+        utilization_estimate=attained,
+        calibrated=attained.is_not_null(),
+    ).collect()
     frame = at_largest(frame, others)
     frame = frame.filter(pl.col(up).is_in(apart(sorted(frame[up].unique().to_list()))))
     frame = frame.filter(pl.col(dims[0]).is_in(apart(sorted(frame[dims[0]].unique().to_list()))))
@@ -75,14 +100,20 @@ def bound_frame(of: Selection, up: str = "shards", shape: str | None = None) -> 
     thresholds = (
         of.thresholds()
         .filter(axis=dims[0])
-        .select(*case, "critical", solved=pl.lit(value=True))
+        .select(
+            *case,
+            "critical",
+            "critical_estimate",
+            solved=pl.lit(value=True),
+            solved_estimate=of.calibrated(),
+        )
         .collect()
     )
     frame = frame.join(
         thresholds, on=case, how="left", nulls_equal=True, maintain_order="left"
-    ).with_columns(pl.col("solved").fill_null(value=False))
-    numbers = ("bound", "utilization", "setting", "solved", "critical")
-    return frame.select(*case[:5], *CELL_COLUMNS, *numbers)
+    ).with_columns(pl.col("solved", "solved_estimate").fill_null(value=False))
+    estimates = [f"{name}_estimate" for name in NUMBERS]
+    return frame.select(*case[:5], *CELL_COLUMNS, *NUMBERS, *estimates, "calibrated", "setting")
 
 
 def bound_map(
@@ -104,19 +135,28 @@ def bound_map(
         title: Replaces the finding.
 
     Returns:
-        A chart with the parameters `chip`, `dtypes` and, over shards, `sharding`.
+        A chart with the parameters `chip`, `dtypes`, over shards `sharding`, and `basis` where
+        cells are calibrated.
     """
     chips, combinations, shardings = (
         frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes", "sharding")
     )
     names = ["chip", "dtypes", *(["sharding"] if up == "shards" else [])]
-    findings = {
-        "|".join(str(part) for part in key): _finding(case, key, size, up, title)
-        for key, case in frame.group_by(names, maintain_order=True)
-    }
+    findings = {}
+    for key, case in frame.group_by(names, maintain_order=True):
+        for basis in BASES if case["calibrated"].all() else (NOMINAL,):
+            view = case if basis == NOMINAL else _calibrated(case)
+            chosen_by = map(str, (*key, *(basis for _ in basis_names(frame))))
+            findings["|".join(chosen_by)] = _finding(view, (*key, basis), size, up, title)
     choices = [Choice("chip", chips), Choice("dtypes", combinations)]
     choices += [Choice("sharding", shardings, "Split")] if up == "shards" else []
+    choices += basis_choice(frame)
     return assemble(_marks(frame, names, size, up), findings, starting(choices, first), MARGINS)
+
+
+def _calibrated(case: pl.DataFrame) -> pl.DataFrame:
+    """Cells with their calibrated numbers."""
+    return case.with_columns(pl.col(f"{name}_estimate").alias(name) for name in NUMBERS)
 
 
 def _marks(frame: pl.DataFrame, names: Sequence[str], size: str, up: str) -> list[alt.Chart]:
@@ -131,8 +171,11 @@ def _marks(frame: pl.DataFrame, names: Sequence[str], size: str, up: str) -> lis
         "scale": alt.Scale(type="log", base=2, domain=list(span[2:]), nice=False),
         "axis": _axis(ys, "Chips that share the work" if up == SHARDS else up, 1),
     }
-    legend = alt.Legend(title="Bound by", orient="right")
-    scale = alt.Scale(domain=list(TIMES), range="ordinal")
+    both, resources = bool(basis_names(frame)), list(TIMES)
+    listed = f"basis == '{CALIBRATED}' ? {json.dumps(BOUNDS)} : {json.dumps(resources)}"
+    values = alt.expr(listed) if both else resources
+    legend = alt.Legend(title="Bound by", orient="right", values=values)
+    scale = alt.Scale(domain=list(BOUNDS if both else resources), range="ordinal")
     picked = alt.selection_point(name="picked", fields=["bound"], bind="legend")
     tooltip = [
         "chip:N",
@@ -143,9 +186,10 @@ def _marks(frame: pl.DataFrame, names: Sequence[str], size: str, up: str) -> lis
         "bound:N",
         alt.Tooltip("utilization:Q", title="of the peak", format=".1%"),
     ]
-    unused = ["setting", "network", "solved", "critical", *([SHARDS] if up != SHARDS else [])]
-    base = alt.Chart(data(frame.with_columns(**middles()).drop(unused)))
-    base = base.transform_filter(chosen(*names))
+    estimates = [f"{name}_estimate" for name in DRAWN if both]
+    drawn = frame.select("chip", "dtypes", "sharding", "x", "y", *DRAWN, *estimates)
+    base = alt.Chart(data(drawn)).transform_filter(chosen(*names))
+    base = by_basis(_with_places(base, frame), frame, DRAWN)
     cells = base.mark_rect(style="cell").encode(
         x=alt.X("x_low:Q", **across),
         x2="x_high:Q",
@@ -164,6 +208,16 @@ def _marks(frame: pl.DataFrame, names: Sequence[str], size: str, up: str) -> lis
         .encode(x=alt.X("middle_x:Q", **across), y=alt.Y("middle_y:Q", **upward))
     )
     return [cells.add_params(picked), numbers]
+
+
+def _with_places(base: alt.Chart, frame: pl.DataFrame) -> alt.Chart:
+    """Cells with their edges and middles: looked up, as many cells share them."""
+    frame = frame.with_columns(**middles())
+    for axis in "xy":
+        places = [f"{axis}_low", f"{axis}_high", f"middle_{axis}"]
+        known = data(frame.select(axis, *places).unique().sort(axis))
+        base = base.transform_lookup(axis, alt.LookupData(known, axis, places))
+    return base
 
 
 def _has_room(span: Span, columns: int) -> str:
@@ -194,13 +248,14 @@ def _finding(
     case: pl.DataFrame, key: Sequence[object], size: str, up: str, title: str | None
 ) -> tuple[str, str]:
     """Title and subtitle: the critical size of the last row, or the rows never compute-bound."""
-    chip, combination = str(key[0]), key[1]
+    chip, combination, basis = str(key[0]), key[1], str(key[-1])
     sharding, shards = str(case["sharding"][0]), case["shards"].unique().to_list()
     split = split_text(sharding, shards, case["network"])
     setting = case["setting"][0]
     on = on_chips(chip, shards) if up != "shards" else chip_label(chip)
     subtitle = (
         f"{combination} on {on}{split}{', ' + setting if setting else ''}. Numbers: % of the peak."
+        f"{basis_text(case, basis)}"
     )
     if title:
         return title, subtitle

@@ -10,8 +10,10 @@ from rooflines.charts.chart import Chart
 from rooflines.charts.comparing import (
     EVERY,
     at_right_edge,
+    beneath,
     highlight,
     ridges_compared,
+    wider,
 )
 from rooflines.charts.frames import first_shown, highest, lowest, ridge_frame
 from rooflines.charts.kit.drawing import (
@@ -26,7 +28,7 @@ from rooflines.charts.kit.drawing import (
     zoom,
 )
 from rooflines.charts.kit.place import Place, Plane, Room, Spot, end_places, placed
-from rooflines.charts.kit.text import chip_label, shorten
+from rooflines.charts.kit.text import chip_label, with_value
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_chips, has_bandwidth, two_chips
 
@@ -35,8 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["chips_on_one_roofline"]
 
-MARGINS = Margins(left=4.2, right=13.5)
-NAME_ROOM = 12.8
+MARGINS = Margins(left=4.2, right=15.6)
+NAME_ROOM = 14.9
 
 
 def chips_on_one_roofline(
@@ -74,6 +76,10 @@ def chips_on_one_roofline(
         knees.append(_knees(part, plane))
         for chip in (EVERY, *chips):
             findings[f"{chip}|{combination}"] = _finding(part, combination, title)
+    frame = pl.concat(
+        part.with_columns(beneath=_beneath(part, plane))
+        for part in frame.partition_by("dtypes", maintain_order=True)
+    )
     color = alt.Color("chip:N", legend=None, scale=palette_of(frame, palette))
     labels = pl.concat(ends), pl.concat(knees)
     return assemble(
@@ -97,6 +103,7 @@ def _layers(
         "chip",
         "dtypes",
         "ridge",
+        "beneath",
         peak="flops_per_s",
         rate="bytes_per_s",
         x=pl.concat_list(pl.lit(low), "ridge", pl.lit(high)),
@@ -115,7 +122,7 @@ def _layers(
     ]
     base = alt.Chart(data(lines)).transform_filter(now)
     return [
-        base.mark_line(style="curve")
+        base.mark_line(style="curve", strokeWidth=wider())
         .encode(x=x, y=y, tooltip=tooltip, order="x:Q", **shown)
         .add_params(zoom("x", "y")),
         base.transform_filter("datum.x == datum.ridge")
@@ -126,6 +133,20 @@ def _layers(
     ]
 
 
+def _beneath(part: pl.DataFrame, plane: Plane) -> pl.Series:
+    """How many roofs drawn later run along each: in their slope, or at their peak."""
+    heights = {
+        row["chip"]: dict(
+            enumerate(
+                plane.at((1, 1), plane.x[0], y)[1]
+                for y in (row["bytes_per_s"] * plane.x[0], row["flops_per_s"])
+            )
+        )
+        for row in part.to_dicts()
+    }
+    return pl.Series(list(beneath(heights).values()), dtype=pl.Int64)
+
+
 def _ends(part: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     """Labels at the ends of the lines, as many as there is room for."""
 
@@ -134,12 +155,7 @@ def _ends(part: pl.DataFrame, plane: Plane) -> pl.DataFrame:
         return end_places(ends, plot[1])
 
     text = [
-        shorten(
-            f"{chip_label(row['chip'])} · {si(row['flops_per_s'], 'FLOP/s')}",
-            NAME_ROOM,
-            bold=True,
-            tail=True,
-        )
+        with_value(chip_label(row["chip"]), si(row["flops_per_s"], "FLOP/s"), NAME_ROOM)
         for row in part.to_dicts()
     ]
     return part.select(

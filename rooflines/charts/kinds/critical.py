@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import count
+from rooflines.charts.basis import SIZES, basis_choice, basis_names, basis_text
 from rooflines.charts.cells import (
     cell_marks,
+    cells_by_basis,
     lowest_sizes,
     middles,
     number_marks,
-    numbered,
     size_axes,
 )
 from rooflines.charts.chart import Chart
@@ -59,8 +60,9 @@ def critical_frame(of: Selection) -> pl.DataFrame:
 
     Returns:
         `chip`, `dtypes`, `sharding`, `network` and `shards`, the sizes `x` and `y` with the edges
-        of their cells (`x_low`, `x_high`, ...), `critical` [1] (null: never), `exact` [1], `rule`
-        [1], `limit_intensity` [FLOP/byte]; `near`, `reached` and `share`, from `share_values`.
+        of their cells (`x_low`, `x_high`, ...), `critical` [1] (null: never), `critical_estimate`
+        [1] (null: never, where `calibrated`), `exact` [1], `rule` [1], `limit_intensity`
+        [FLOP/byte]; `near`, `reached` and `share`, from `share_values`.
     """
     need(CHART, of.sweep)
     _, across, up = of.dims
@@ -69,7 +71,8 @@ def critical_frame(of: Selection) -> pl.DataFrame:
         frame = frame.filter(pl.col(dim).is_in(apart(sorted(frame[dim].unique().to_list()))))
     frame = with_shares(frame, of, of.dims[0], (across, up))
     frame = with_edges(frame, x=across, y=up)
-    kept = ("chip", "dtypes", *SPLIT, *CELL_COLUMNS, "critical", "limit_intensity", *SHARES)
+    kept = ("chip", "dtypes", *SPLIT, *CELL_COLUMNS, *SIZES, "limit_intensity", *SHARES)
+    frame = frame.with_columns(calibrated=of.calibrated())
     return frame.select(*kept, exact="critical_exact", rule="critical_rule")
 
 
@@ -91,14 +94,15 @@ def critical(
         title: Replaces the finding.
 
     Returns:
-        A chart with the parameters `chip` and `dtypes`.
+        A chart with the parameters `chip`, `dtypes`, and `basis` where chips are calibrated.
     """
     chips, combinations = (frame[name].unique(maintain_order=True).to_list() for name in BY)
     span = span_of(frame)
-    cells = numbered(frame, BY).with_columns(**middles())
+    cells, numbers = cells_by_basis(frame, BY)
+    names = (*BY, *basis_names(frame))
     findings = {
-        f"{chip}|{dtypes}": _finding(case, str(chip), str(dtypes), (dims, size), title)
-        for (chip, dtypes), case in frame.group_by(BY, maintain_order=True)
+        "|".join(map(str, key)): _finding(case, key, (dims, size), title)
+        for key, case in numbers.group_by(names, maintain_order=True)
     }
     xs, ys = sorted(frame["x"].unique().to_list()), sorted(frame["y"].unique().to_list())
     across, up = size_axes(span, (dims[0], dims[1]), (xs, ys))
@@ -108,29 +112,38 @@ def critical(
         "x2": "x_high:Q",
         "y": alt.Y("y_low:Q", **up),
         "y2": "y_high:Q",
-        "tooltip": [
-            "chip:N",
-            "dtypes:N",
-            alt.Tooltip("x:Q", title=dims[0], format=",d"),
-            alt.Tooltip("y:Q", title=dims[1], format=",d"),
-            alt.Tooltip("text:N", title=f"critical {size}"),
-            alt.Tooltip("exact:Q", title="exactly", format=",.2f"),
-            *share_tooltip(cells),
-            alt.Tooltip("rule:Q", title="rule of thumb", format=",.1f"),
-        ],
+        "tooltip": _about(cells, dims, size),
     }
-    places = placed(MARGINS, partial(_in_cells, cells, Plane(span[:2], span[2:])))
-    columns = ("chip", "dtypes", "text", "middle_x", "middle_y", *places.columns)
-    numbers = number_marks(
-        cells.with_columns(places), now, columns, alt.X("middle_x:Q"), alt.Y("middle_y:Q")
+    places = placed(MARGINS, partial(_in_cells, numbers, Plane(span[:2], span[2:])))
+    texts = number_marks(
+        numbers.with_columns(places, **middles()),
+        chosen(*names),
+        (*names, "middle_x", "middle_y"),
+        alt.X("middle_x:Q"),
+        alt.Y("middle_y:Q"),
     )
+    choices = [Choice("chip", chips), Choice("dtypes", combinations), *basis_choice(frame)]
     return assemble(
-        [*cell_marks(cells, now, size, position), *numbers],
+        [*cell_marks(cells, now, size, position), *texts],
         findings,
-        starting([Choice("chip", chips), Choice("dtypes", combinations)], first),
+        starting(choices, first),
         MARGINS,
-        lowest_sizes(cells, BY),
+        lowest_sizes(numbers, BY),
     )
+
+
+def _about(cells: pl.DataFrame, dims: Sequence[str], size: str) -> list[Any]:
+    """The tooltip of a cell."""
+    return [
+        "chip:N",
+        "dtypes:N",
+        alt.Tooltip("x:Q", title=dims[0], format=",d"),
+        alt.Tooltip("y:Q", title=dims[1], format=",d"),
+        alt.Tooltip("text:N", title=f"critical {size}"),
+        alt.Tooltip("exact:Q", title="exactly", format=",.2f"),
+        *share_tooltip(cells),
+        alt.Tooltip("rule:Q", title="rule of thumb", format=",.1f"),
+    ]
 
 
 def _in_cells(cells: pl.DataFrame, plane: Plane, plot: tuple[float, float]) -> list[Place | None]:
@@ -145,13 +158,12 @@ def _in_cells(cells: pl.DataFrame, plane: Plane, plot: tuple[float, float]) -> l
 
 def _finding(
     case: pl.DataFrame,
-    chip: str,
-    combination: str,
+    key: Sequence[object],
     sizes: tuple[Sequence[str], str],
     title: str | None,
 ) -> tuple[str, str]:
     """Title and subtitle: what the sizes shown need, or which of them are never compute-bound."""
-    dims, size = sizes
+    (dims, size), (chip, combination, *basis) = sizes, map(str, key)
     rule = case["rule"].drop_nulls()
     limit = f" Large matrices: {count(math.ceil(rule[0]))}." if len(rule) else ""
     shards = case["shards"].unique().to_list()
@@ -159,7 +171,7 @@ def _finding(
     name = on_chips(chip, shards)
     subtitle = (
         f"Smallest compute-bound {size} for {combination} on {name}{split}, every byte counted."
-        f"{limit}{reached_text(case)}"
+        f"{limit}{reached_text(case)}{basis_text(case, *basis)}"
     )
     never = case.filter(pl.col("critical").is_null())
     if title:

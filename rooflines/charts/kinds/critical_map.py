@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
-from rooflines.basics.numbers import exact
 from rooflines.basics.text import count
+from rooflines.charts.basis import CALIBRATED, NOMINAL, basis_choice, basis_names, basis_text
 from rooflines.charts.cells import size_axes
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.frames import (
@@ -22,9 +21,8 @@ from rooflines.charts.frames import (
     reached_text,
     route_name,
     share_tooltip,
-    share_values,
-    shares_below_peak,
 )
+from rooflines.charts.kinds.critical_contours import lines_of, shares_of_shape, solvers
 from rooflines.charts.kit.drawing import Choice, assemble, chosen, data, placed_text, starting, zoom
 from rooflines.charts.kit.place import ANYWHERE, Place, Plane, Room, Spot, placed
 from rooflines.charts.kit.text import chip_label, on_chips, shorten, sizes_text, split_text
@@ -36,25 +34,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.charts.results import Selection
-    from rooflines.sweep.space import ChipVariant
-    from rooflines.sweep.sweep import Sweep
 
 __all__ = ["contour_frame", "critical_map"]
 
 MARGINS = Margins(left=4.2, right=6.2)
 NAME_ROOM = 14.0
 
-CONTOUR_POINTS = 32
-"""Points of a contour along each of its two axes; it bends once."""
-
-HUGE = 2**200
-"""A size at which a larger one changes nothing."""
-
-NICE = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
-OVER_RULE = (1.03, 1.2, 1.6, 2.5, 5.0)
-"""Levels of contours, as multiples of the rule of thumb, before they are rounded up to `NICE`."""
-
-SCHEMA = ("chip", "dtypes", *SPLIT, "kind", "level", "D", "F", "name", *SHARES)
+SCHEMA = ("chip", "dtypes", "basis", *SPLIT, "kind", "level", "D", "F", "name", *SHARES)
 """Columns of the points."""
 
 Span = tuple[float, float, float, float]
@@ -64,17 +50,19 @@ Span = tuple[float, float, float, float]
 def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl.DataFrame:
     """Exact lines of equal critical batch of a matmul over D and F, and named shapes.
 
-    Every point is a threshold of the model, along D or F at the batch of the line.
+    Every point is a threshold of the model, along D or F at the batch of the line; of a calibrated
+    chip there are lines of both, nominal and calibrated.
 
     Args:
         of: The chips and combinations, from `Results.of`, of a sweep of a matmul without tiles.
         shapes: Mappings with `name`, `D` and `F`.
 
     Returns:
-        `chip`, `dtypes`, `sharding`, `network` and `shards`, `kind` (`level`, `never` or `shape`),
-        `level` [1] (the critical batch of the line or the shape; null: never), `D`, `F` [1],
-        `name`, of a shape `near`, `reached` and `share` from `share_values`, and the map's edges:
-        `left` and `right` (D), `bottom` and `top` (F) [1].
+        `chip`, `dtypes`, `basis` (`nominal` or `calibrated`), `sharding`, `network` and `shards`,
+        `kind` (`level`, `never` or `shape`), `level` [1] (the critical batch of the line or the
+        shape; null: never), `D`, `F` [1], `name`, of a shape `near`, `reached` and `share` from
+        `share_values`, `calibrated`: whether `basis` is, and the map's edges: `left` and `right`
+        (D), `bottom` and `top` (F) [1].
     """
     need(CHART, of.sweep)
     sizes = {dim: sizes_of(of.sweep, dim) for dim in of.dims}
@@ -84,7 +72,6 @@ def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl
         for shape in shapes
         if span[0] <= shape["D"] <= span[1] and span[2] <= shape["F"] <= span[3]
     ]
-    edge = [(float(span[0]), float(span[3])), (float(span[1]), float(span[3]))]
     records: list[dict[str, Any]] = []
     for chip_variant in of.served():
         chip_rows, variant = chip_variant
@@ -95,82 +82,23 @@ def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl
             "network": route_name(chip_rows, variant),
             "shards": variant.shards,
         }
-        least = solved(of.sweep, chip_variant, "B", D=HUGE, F=HUGE)
-        for level in nice_levels(max(least, 1.0)) if least is not None else []:
-            line = contour(of.sweep, chip_variant, Fraction(level), span)
-            records += [{**key, "kind": "level", "level": level, "D": d, "F": f} for d, f in line]
-        line = contour(of.sweep, chip_variant, HUGE, span) or edge
-        records += [{**key, "kind": "never", "level": math.inf, "D": d, "F": f} for d, f in line]
-        records += [
-            {**key, "kind": "shape", **s, **batch_of_shape(of, chip_variant, s)} for s in inside
-        ]
+        for basis, solve in solvers(of.sweep, chip_variant).items():
+            lines = lines_of(solve, span)
+            records += [{**key, "basis": basis, **point} for point in lines]
+            for shape in inside:
+                level = solve("B", D=shape["D"], F=shape["F"])
+                near = shares_of_shape(of, chip_variant, shape) if basis == NOMINAL else {}
+                at = {**key, "basis": basis, "kind": "shape", "level": level}
+                records.append({**at, **shape, **near})
     floats = dict.fromkeys(("level", "D", "F", "share"), pl.Float64)
     numbers = {"shards": pl.Int64, "reached": pl.Int64} | floats
     schema = {name: numbers.get(name, pl.String) for name in SCHEMA}
     frame = pl.DataFrame(records, schema=schema, orient="row")
     edges_of = dict(zip(("left", "right", "bottom", "top"), map(float, span), strict=True))
-    return frame.with_columns(**{name: pl.lit(at) for name, at in edges_of.items()})
-
-
-def contour(
-    sweep: Sweep, chip_variant: ChipVariant, level: int | Fraction, span: tuple[int, int, int, int]
-) -> list[tuple[float, float]]:
-    """The line from which on a batch is compute-bound, as D and F, clamped to the map.
-
-    F is solved for at several D, and D at several F, so that points are dense on flat and on steep
-    parts of the line.
-    """
-    low_d, high_d, low_f, high_f = span
-    points: list[tuple[Fraction | float | None, Fraction | float | None]]
-    points = [(d, solved(sweep, chip_variant, "F", B=level, D=d)) for d in spaced(low_d, high_d)]
-    points += [(solved(sweep, chip_variant, "D", B=level, F=f), f) for f in spaced(low_f, high_f)]
-    kept = {
-        (float(d), float(max(f, low_f)))
-        for d, f in points
-        if d is not None and f is not None and low_d <= d <= high_d and f <= high_f
-    }
-    return sorted(kept, key=lambda point: (point[0], -point[1]))
-
-
-def spaced(low: int, high: int) -> list[Fraction]:
-    """Sizes from `low` to `high`, evenly on a logarithmic axis."""
-    between = (
-        Fraction(low * (high / low) ** (i / (CONTOUR_POINTS - 1)))
-        for i in range(1, CONTOUR_POINTS - 1)
+    return frame.with_columns(
+        calibrated=pl.col("basis") == CALIBRATED,
+        **{name: pl.lit(at) for name, at in edges_of.items()},
     )
-    return [Fraction(low), *between, Fraction(high)]
-
-
-def batch_of_shape(
-    of: Selection, chip_variant: ChipVariant, shape: Mapping[str, Any]
-) -> dict[str, str | int | float | None]:
-    """The `level` of a shape, and the columns of `share_values`."""
-    from rooflines.critical.sizes import solve_exactly  # noqa: PLC0415, it imports polars
-
-    sizes = {dim: shape[dim] for dim in "DF"}
-    below = {
-        share: solve_exactly(of.sweep, chip_variant, "B", sizes, exact(share)).critical
-        for share in shares_below_peak(of)
-    }
-    return {"level": solved(of.sweep, chip_variant, "B", **sizes), **share_values(below)}
-
-
-def solved(
-    sweep: Sweep, chip_variant: ChipVariant, axis: str, **sizes: int | Fraction
-) -> float | None:
-    """The exact size along an axis from which on a case is compute-bound [1]; None for never."""
-    from rooflines.critical.sizes import solve_exactly  # noqa: PLC0415, it imports polars
-
-    return solve_exactly(sweep, chip_variant, axis, sizes).critical_exact
-
-
-def nice_levels(rule: float) -> list[float]:
-    """Levels above the rule of thumb, rounded up to `NICE` digits."""
-    levels = []
-    for factor in OVER_RULE:
-        power = 10.0 ** math.floor(math.log10(rule * factor))
-        levels.append(next(step * power for step in (*NICE, 10.0) if step * power >= rule * factor))
-    return sorted(set(levels))
 
 
 def critical_map(
@@ -184,7 +112,7 @@ def critical_map(
         title: Replaces the finding.
 
     Returns:
-        A chart with the parameters `chip` and `dtypes`.
+        A chart with the parameters `chip`, `dtypes`, and `basis` where chips are calibrated.
     """
     chips, combinations = (
         frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes")
@@ -195,36 +123,39 @@ def critical_map(
         lowest(frame, "bottom"),
         highest(frame, "top"),
     )
-    labels, findings = [], {}
-    for (chip, dtypes), case in frame.group_by("chip", "dtypes", maintain_order=True):
-        labels.append(_labels(case, span).with_columns(chip=pl.lit(chip), dtypes=pl.lit(dtypes)))
-        findings[f"{chip}|{dtypes}"] = _finding(case, str(chip), str(dtypes), title)
+    labels, findings, names = [], {}, ["chip", "dtypes", *basis_names(frame)]
+    for key, case in frame.group_by(names, maintain_order=True):
+        values = dict(zip(names, map(str, key), strict=True))
+        of_case = [pl.lit(value).alias(name) for name, value in values.items()]
+        labels.append(_labels(case, span).with_columns(of_case))
+        findings["|".join(values.values())] = _finding(case, title)
+    choices = [Choice("chip", chips), Choice("dtypes", combinations), *basis_choice(frame)]
     return assemble(
-        [*_marks(frame, span), *_texts(pl.concat(labels))],
+        [*_marks(frame, span, names), *_texts(pl.concat(labels), chosen(*names))],
         findings,
-        starting([Choice("chip", chips), Choice("dtypes", combinations)], first),
+        starting(choices, first),
         MARGINS,
     )
 
 
-def _marks(frame: pl.DataFrame, span: Span) -> list[alt.Chart]:
+def _marks(frame: pl.DataFrame, span: Span, names: Sequence[str]) -> list[alt.Chart]:
     """The area of never, bands between contours, contours, and shapes."""
     ticks = [[2**i for i in range(40) if low <= 2**i <= high] for low, high in (span[:2], span[2:])]
     across, up = size_axes(span, ("D", "F"), (ticks[0], ticks[1]))
     x, y = alt.X("D:Q", **across), alt.Y("F:Q", **up)
-    now = chosen("chip", "dtypes")
+    now = chosen(*names)
     ranked = frame.filter(pl.col("kind") != "shape").with_columns(
-        rank=pl.col("level").rank("dense", descending=True).over("chip", "dtypes").cast(pl.Int64)
+        rank=pl.col("level").rank("dense", descending=True).over(names).cast(pl.Int64)
     )
     most = int(highest(ranked, "rank"))
     color = alt.Color(
         "rank:Q", legend=None, scale=alt.Scale(domain=[most + 1.2, 1], range="heatmap", nice=False)
     )
     bands = alt.Chart(
-        data(ranked.select("chip", "dtypes", "kind", "level", "rank", "D", "F", "top"))
+        data(ranked.select(*names, "kind", "level", "rank", "D", "F", "top"))
     ).transform_filter(now)
     shapes = alt.Chart(
-        data(frame.filter(kind="shape").select("chip", "dtypes", "name", "level", "D", "F", "near"))
+        data(frame.filter(kind="shape").select(*names, "name", "level", "D", "F", "near"))
     ).transform_filter(now)
     tooltip = [
         "name:N",
@@ -253,7 +184,7 @@ def _marks(frame: pl.DataFrame, span: Span) -> list[alt.Chart]:
     ]
 
 
-def _texts(labels: pl.DataFrame) -> list[alt.Chart]:
+def _texts(labels: pl.DataFrame, now: str) -> list[alt.Chart]:
     """Levels outside the plot, the name of the never area, and the shapes' names."""
     layers: list[alt.Chart] = []
     for style in ("strong", "note", "label"):
@@ -262,7 +193,7 @@ def _texts(labels: pl.DataFrame) -> list[alt.Chart]:
             layers += placed_text(
                 part.drop("style"),
                 style,
-                chosen("chip", "dtypes"),
+                now,
                 halo=style != "note",
                 clip=style != "strong",
                 x=alt.X("D:Q"),
@@ -346,15 +277,16 @@ def _places(
     return places
 
 
-def _finding(case: pl.DataFrame, chip: str, combination: str, title: str | None) -> tuple[str, str]:
+def _finding(case: pl.DataFrame, title: str | None) -> tuple[str, str]:
     """Title and subtitle: what the shapes need, or how many of them are never compute-bound."""
+    chip, combination, basis = case.select("chip", "dtypes", "basis").row(0)
     shapes = case.filter(kind="shape")
     shards = case["shards"].unique().to_list()
     name = on_chips(chip, shards)
     split = split_text(str(case["sharding"][0]), shards, case["network"])
     subtitle = (
         f"Critical B of {combination} matmuls on {name} over D and F{split}, every byte counted."
-        f"{reached_text(shapes.rename({'level': 'critical'}))}"
+        f"{reached_text(shapes.rename({'level': 'critical'}))}{basis_text(case, basis)}"
     )
     levels = shapes.drop_nulls("level")
     if title or not shapes.height:

@@ -6,11 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
+from rooflines.charts.basis import SIZES, basis_choice, basis_names, basis_text
 from rooflines.charts.cells import (
     cell_marks,
+    cells_by_basis,
     lowest_sizes,
     number_marks,
-    numbered,
 )
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.comparing import (
@@ -31,7 +32,7 @@ from rooflines.charts.frames import (
     unsharded,
     with_shares,
 )
-from rooflines.charts.kit.drawing import Choice, assemble, starting
+from rooflines.charts.kit.drawing import Choice, assemble, chosen, starting
 from rooflines.charts.kit.place import LAYOUTS, Place, in_cell, placed
 from rooflines.charts.kit.text import chip_label, shorten, sizes_text, split_text
 from rooflines.charts.kit.themes import Margins, plot_size
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from rooflines.charts.results import Selection
 
 __all__ = ["critical_of_layers", "layer_frame"]
+
+FUSED = {"qkv": ("q", "k", "v")}
+"""Layers that engines run as one matmul, with the parts that nobody then runs alone."""
 
 MARGINS = Margins(left=CHIP_MARGIN, right=8.6)
 
@@ -58,7 +62,8 @@ def layer_frame(of: Selection, shapes: Mapping[str, str]) -> pl.DataFrame:
 
     Returns:
         `chip`, `dtypes`, `sharding`, `network` and `shards`, `layer`, the sizes as text, `critical`
-        [1] (null: never), `exact` [1]; `near`, `reached` and `share`, from `share_values`.
+        [1] (null: never), `critical_estimate` [1] (null: never, where `calibrated`), `exact`
+        [1]; `near`, `reached` and `share`, from `share_values`.
     """
     need(CHART, of.sweep, shapes=list(shapes.values()))
     dims = of.dims[1:]
@@ -68,7 +73,8 @@ def layer_frame(of: Selection, shapes: Mapping[str, str]) -> pl.DataFrame:
     )
     rows = unsharded(of).join(layers.lazy(), on="shape", maintain_order="right_left")
     sizes = pl.concat_str([pl.format(f"{dim} = {{}}", pl.col(dim)) for dim in dims], separator=", ")
-    kept = ("chip", "dtypes", *SPLIT, "shape", "layer", "critical")
+    rows = rows.with_columns(calibrated=of.calibrated())
+    kept = ("chip", "dtypes", *SPLIT, "shape", "layer", *SIZES)
     found = rows.select(*kept, sizes=sizes, exact="critical_exact").collect()
     return with_shares(found, of, of.dims[0], ("shape",)).drop("shape")
 
@@ -91,7 +97,8 @@ def critical_of_layers(
         title: Replaces the finding.
 
     Returns:
-        A chart with the parameters `dtypes`, and `chip` for the one to highlight.
+        A chart with the parameters `dtypes`, `chip` for the one to highlight, and `basis` where
+        chips are calibrated.
     """
     order = frame["chip"].unique(maintain_order=True).to_list()
     layers = frame["layer"].unique(maintain_order=True).to_list()
@@ -107,25 +114,29 @@ def critical_of_layers(
     )
     rows = frame.filter(pl.col("chip").is_in(chips)).with_columns(row=row_of(chips), column=column)
     combinations = rows["dtypes"].unique(maintain_order=True).to_list()
-    cells = numbered(rows, ["dtypes"]).with_columns(
+    rows = rows.with_columns(
         low=pl.col("row") - 0.5,
         high=pl.col("row") + 0.5,
         left=pl.col("column") - 0.5,
         right=pl.col("column") + 0.5,
     )
+    cells, numbers = cells_by_basis(rows, ["dtypes"])
     findings: dict[str, tuple[str, str]] = {}
-    for combination in combinations:
-        finding, subtitle = _finding(cells.filter(dtypes=combination), model, combination, size)
-        findings |= {
-            f"{chip}|{combination}": (title or finding, subtitle + shown_of(chips, order))
-            for chip in (EVERY, *order)
-        }
+    for key, case in numbers.group_by("dtypes", *basis_names(rows), maintain_order=True):
+        for chip in (EVERY, *order):
+            shown = case.filter(chip=chip) if chip in chips else case
+            if not shown.height:
+                continue
+            finding, subtitle = _finding(shown, key, model, size)
+            subtitle += shown_of(chips, order)
+            findings["|".join(map(str, (chip, *key)))] = (title or finding, subtitle)
+    choices = [Choice("chip", [EVERY, *order]), Choice("dtypes", combinations)]
     return assemble(
-        _marks(cells, chips, _layer_axis(layers, model), size),
+        _marks((cells, numbers), chips, _layer_axis(layers, model), size),
         findings,
-        starting([Choice("chip", [EVERY, *order]), Choice("dtypes", combinations)], first),
+        starting([*choices, *basis_choice(rows)], first),
         MARGINS,
-        lowest_sizes(rows, ["dtypes"]),
+        lowest_sizes(numbers, ["dtypes"]),
     )
 
 
@@ -154,10 +165,13 @@ def _layer_axis(layers: Sequence[str], model: str) -> dict[str, Any]:
 
 
 def _marks(
-    cells: pl.DataFrame, chips: Sequence[str], across: Mapping[str, Any], size: str
+    drawn: tuple[pl.DataFrame, pl.DataFrame],
+    chips: Sequence[str],
+    across: Mapping[str, Any],
+    size: str,
 ) -> list[alt.Chart]:
     """Cells, and the numbers of those that have room."""
-    now, down = "datum.dtypes == dtypes", chip_axis(chips)
+    (cells, numbers), down = drawn, chip_axis(chips)
     position = {
         "x": alt.X("left:Q", **across),
         "x2": "right:Q",
@@ -173,48 +187,50 @@ def _marks(
         ],
     }
 
-    def numbers(plot: tuple[float, float]) -> list[Place | None]:
-        room = _text_room(plot, cells["layer"].n_unique())
-        return [in_cell(text, room, plot[1] / len(chips)) for text in cells["text"]]
+    def in_cells(plot: tuple[float, float]) -> list[Place | None]:
+        room = _text_room(plot, numbers["layer"].n_unique())
+        return [in_cell(text, room, plot[1] / len(chips)) for text in numbers["text"]]
 
-    places = placed(MARGINS, numbers)
-    columns = ("chip", "dtypes", "row", "column", "text", *places.columns)
+    places, names = placed(MARGINS, in_cells), ("dtypes", *basis_names(cells))
     return [
-        *cell_marks(cells, now, size, position, opacity=highlight()),
+        *cell_marks(cells, chosen("dtypes"), size, position, opacity=highlight()),
         heading(f"Smallest compute-bound {size}"),
         *number_marks(
-            cells.hstack(places),
-            now,
-            columns,
+            numbers.hstack(places),
+            chosen(*names),
+            ("chip", *names, "row", "column"),
             alt.X("column:Q", **across),
             alt.Y("row:Q", **down),
         ),
     ]
 
 
-def _finding(case: pl.DataFrame, model: str, combination: str, size: str) -> tuple[str, str]:
+def _finding(case: pl.DataFrame, key: Sequence[object], model: str, size: str) -> tuple[str, str]:
     """Title and subtitle: what the layers need, or how many are never compute-bound."""
+    combination, *basis = map(str, key)
     never, needed = case["critical"].null_count(), case["critical"].drop_nulls()
     split = split_text(case["sharding"][0], case["shards"], case["network"])
+    chips = case["chip"].unique().to_list()
+    on = f" on {chip_label(chips[0])}" if len(chips) == 1 else ""
     subtitle = (
         f"{chip_label(model) or 'Layers'} in {combination}: the smallest {size} at which each"
-        f" matmul is compute-bound{split}.{reached_text(case)}"
+        f" matmul is compute-bound{split}.{reached_text(case)}{basis_text(case, *basis)}"
     )
     if never == case.height:
-        return f"No {size} makes these layers compute-bound", subtitle
+        return f"No {size} makes these layers compute-bound{on}", subtitle
     if never:
-        return (
-            f"{never:,} of {case.height:,} pairs of chip and layer are never compute-bound",
-            subtitle,
-        )
-    by_case = ", by layer and chip" if needed.n_unique() > 1 else ""
+        what = "layers" if on else "pairs of chip and layer"
+        return f"{never:,} of {case.height:,} {what} are never compute-bound{on}", subtitle
+    by_case = f", by layer{'' if on else ' and chip'}" if needed.n_unique() > 1 else ""
     subject = f"{chip_label(model)} needs" if model else "These layers need"
-    return f"{subject} {sizes_text(size, needed)}{by_case}", subtitle
+    return f"{subject} {sizes_text(size, needed)}{on}{by_case}", subtitle
 
 
 def layers_of(of: Selection, model: str | None) -> dict[str, str]:
-    """The shapes of a model of the sweep by layer."""
-    return models_of(of.sweep.config.shapes or ())[model or ""]
+    """The shapes of a model of the sweep by layer, without the parts of a fused one."""
+    layers = models_of(of.sweep.config.shapes or ())[model or ""]
+    parts = {part for fused, parts in FUSED.items() if fused in layers for part in parts}
+    return {layer: shape for layer, shape in layers.items() if layer not in parts}
 
 
 CHART = Chart(

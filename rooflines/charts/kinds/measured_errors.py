@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import counted, significant
+from rooflines.charts.cells import DARK_FROM
 from rooflines.charts.chart import MeasuredChart
 from rooflines.charts.frames import span_of
 from rooflines.charts.kit.drawing import BINARY_LABEL, Choice, assemble, chosen, data
@@ -28,14 +28,10 @@ OF = {"bound": "bare", "estimate": "error"}
 """The column of each error in `calibration.judge`."""
 
 STEP = 4.0
-"""The factor from one edge of a cell to the next [1]."""
+"""The factor from one edge of a cell to the next, two doublings [1]."""
 
 COLOURED = (0.02, 0.64)
 """Errors between which the colour changes [1]."""
-
-MIDDLE = (0.48, 0.67)
-"""Share of the colour scale from which on numbers are black, and from which on they are written in
-the other colour: their contrast is at least 4.5 in both themes [1]."""
 
 PRODUCT_LABEL = (
     "datum.value >= 1073741824 ? format(datum.value / 1073741824, ',~f') + 'G' : "
@@ -85,12 +81,9 @@ def measured_errors_frame(of: MeasuredSelection) -> pl.DataFrame:
 
 def _edges(axis: str, size: pl.Expr) -> dict[str, pl.Expr]:
     """The edges of the cell that a size is in."""
-    low = STEP ** (size.log(STEP) + ROUNDING).floor()
+    doublings = 63 - size.cast(pl.Int64).bitwise_leading_zeros().cast(pl.Int64)
+    low = pl.lit(STEP) ** (doublings // 2)
     return {f"{axis}_low": low, f"{axis}_high": low * STEP}
-
-
-ROUNDING = 1e-9
-"""What a logarithm may lack of a whole number."""
 
 
 def measured_errors(
@@ -139,7 +132,8 @@ def _layers(cells: pl.DataFrame) -> list[alt.Chart]:
     )
     base = alt.Chart(numbers).transform_filter(chosen(*CASE, "of"))
     low, high = COLOURED
-    cuts = [0.0, *(low * (high / low) ** share for share in MIDDLE), math.inf]
+    cut = f"{low * (high / low) ** DARK_FROM:.6g}"
+    styles = {"cell-low": f"datum.error < {cut}", "cell-high": f"datum.error >= {cut}"}
     tooltip = [
         alt.Tooltip("x_low:Q", title="B from", format=",d"),
         alt.Tooltip("y_low:Q", title="D × F from", format=",d"),
@@ -151,15 +145,11 @@ def _layers(cells: pl.DataFrame) -> list[alt.Chart]:
     return [
         base.mark_rect(style="cell").encode(**position, tooltip=tooltip, color=_color()),
         *(
-            base.transform_filter(
-                f"datum.error >= {least:.6g}" + f" && datum.error < {most:.6g}" * (most < math.inf)
-            )
+            base.transform_filter(shade)
             .transform_calculate(text=text)
             .mark_text(style=style)
             .encode(**middle, text="text:N")
-            for style, (least, most) in zip(
-                ("cell-low", "cell-mid", "cell-high"), pairwise(cuts), strict=True
-            )
+            for style, shade in styles.items()
         ),
     ]
 

@@ -22,7 +22,7 @@ from rooflines.charts.kit.drawing import (
     ticks_between,
 )
 from rooflines.charts.kit.place import Place, Plane, end_places, placed
-from rooflines.charts.kit.text import chip_label, shorten
+from rooflines.charts.kit.text import chip_label, with_value
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import KNOWN_CAPACITY, NO_REQUESTS, check_needs
 from rooflines.models.shape import DECODE
@@ -261,7 +261,7 @@ def _ends(case: pl.DataFrame, plane: Plane) -> pl.DataFrame:
         return end_places(heights, plot[1])
 
     text = [
-        shorten(f"{chip_label(chip)} · {significant(rate)}/s", NAME_ROOM, bold=True, tail=True)
+        with_value(chip_label(chip), f"{significant(rate)}/s", NAME_ROOM)
         for chip, rate in best.select("chip", "tokens_per_s_per_chip").iter_rows()
     ]
     return best.with_columns(text=pl.Series(text, dtype=pl.String)).hstack(placed(MARGINS, places))

@@ -7,10 +7,26 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
+from rooflines.charts.basis import (
+    BAND,
+    BASES,
+    CALIBRATED,
+    NOMINAL,
+    basis_choice,
+    basis_names,
+    with_estimates,
+)
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.frames import TIMES, first_shown, route_name
 from rooflines.charts.kinds.roofline_labels import labels_of
-from rooflines.charts.kinds.roofline_roof import MARGINS, REGIONS, Roof, plane_of, slope_angle
+from rooflines.charts.kinds.roofline_roof import (
+    ESTIMATES,
+    MARGINS,
+    REGIONS,
+    Roof,
+    plane_of,
+    slope_angle,
+)
 from rooflines.charts.kit.drawing import (
     SHORT_LABEL,
     Choice,
@@ -24,7 +40,7 @@ from rooflines.charts.kit.drawing import (
 )
 from rooflines.charts.needs import by_chips, need
 from rooflines.model.network import PAIR, NetworkLevel
-from rooflines.model.resources import math_rate, memory_rate, network_rate
+from rooflines.model.resources import MATH, math_rate, memory_rate, network_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -47,6 +63,7 @@ COLUMNS = {
     "intensity": float,
     "B": int,
     "shape": str,
+    **dict.fromkeys(ESTIMATES, float),
 }
 """The columns of `roofline_frame`."""
 
@@ -66,7 +83,8 @@ def roofline_frame(
         [byte/s], the peak `flops_per_s` [FLOP/s] and the ridge between the two, `intensity`
         [FLOP/byte]; the sweep's memory level first), `ceiling` (`name` is a compute dtype of the
         chip, with its peak), or `point` (a row of the table: its `intensity` and what it attains,
-        `flops_per_s`).
+        `flops_per_s`; calibrated `estimate` with its band, `slow` at p90 and `fast` at p10 of the
+        time [FLOP/s]).
     """
     need(CHART, of.sweep, shape=shape, sizes=sizes)
     records: list[dict[str, Any]] = []
@@ -91,7 +109,8 @@ def roofline_frame(
     lines = pl.DataFrame(records, schema=COLUMNS, orient="row").with_columns(
         intensity=pl.col("flops_per_s") / pl.col("bytes_per_s")
     )
-    return pl.concat([lines, _operating_points(of, shape, sizes)])
+    frame = pl.concat([lines, _operating_points(of, shape, sizes)])
+    return frame.with_columns(calibrated=pl.col("estimate").is_not_null())
 
 
 def _bandwidths(entry: Chip, of: Selection, chip: str, target: Target) -> Iterator[dict[str, Any]]:
@@ -145,7 +164,7 @@ def _of_split(of: Selection, chip_rows: ChipRows) -> dict[str, float]:
 def _operating_points(of: Selection, shape: str | None, sizes: Sequence[int]) -> pl.DataFrame:
     """Rows of one chip and one shape as points, at several sizes of the first dimension."""
     lead, *others = of.dims
-    rows = of.rows().filter(shards=1)
+    rows = with_estimates(of.rows(), MATH.work).filter(shards=1)
     largest = [pl.col(dim) == pl.col(dim).max() for dim in others]
     rows = rows.filter(*([pl.col("shape") == shape] if shape is not None else largest))
     wanted = list(sizes) or [8**power for power in range(14)]
@@ -161,6 +180,10 @@ def _operating_points(of: Selection, shape: str | None, sizes: Sequence[int]) ->
             intensity="memory_intensity",
             B=lead,
             shape="shape",
+            **{
+                name: pl.col(MATH.work) / pl.col(time)
+                for name, time in zip(ESTIMATES, (BAND[0], BAND[2], BAND[1]), strict=True)
+            },
         )
         .unique(["chip", "dtypes", "B"], keep="first", maintain_order=True)
         .collect()
@@ -179,7 +202,7 @@ def roofline(
         title: Replaces the finding.
 
     Returns:
-        A chart with the parameters `chip` and `dtypes`.
+        A chart with the parameters `chip`, `dtypes`, and `basis` where points are calibrated.
     """
     plane = plane_of(frame)
     chips = frame["chip"].unique(maintain_order=True).to_list()
@@ -191,24 +214,27 @@ def roofline(
         style: [] for style in ("strong", "label", "note", *REGIONS)
     }
     findings = {}
+    names = basis_names(frame)
     for key, of_chip in _cases(frame, chips, combinations):
         roof = Roof(plane, of_chip, *key)
         for name, rows in roof.pieces().items():
             pieces[name] += rows
         for style, frame_of_style in labels_of(roof).items():
             labels[style].append(frame_of_style)
-        finding = roof.finding()
-        findings["|".join(key)] = (title or finding[0], finding[1])
+        for basis in BASES if roof.calibrated else (NOMINAL,):
+            finding = roof.finding(basis)
+            findings["|".join([*key, *(basis for _ in names)])] = (title or finding[0], finding[1])
     x = alt.X(
         "x:Q",
         **log_axis(*plane.x, "Arithmetic intensity (FLOP per byte moved)", SHORT_LABEL),
     )
     y = alt.Y("y:Q", **log_axis(*plane.y, "Attainable FLOP/s"))
+    choices = [Choice("chip", chips), Choice("dtypes", combinations), *basis_choice(frame)]
     layers = [*_marks(pieces, x, y), *_texts(labels, x, y, slope_angle(plane))]
     return assemble(
         layers,
         findings,
-        starting([Choice("chip", chips), Choice("dtypes", combinations)], first),
+        starting(choices, first),
         MARGINS,
     )
 
@@ -273,17 +299,44 @@ def _marks(pieces: Mapping[str, list[dict[str, Any]]], x: alt.X, y: alt.Y) -> li
         layer("roof").mark_line(style="roof").encode(x=x, y=y).add_params(zoom("x", "y")),
     ]
     if "point" in frames:
-        tooltip = [
-            alt.Tooltip("shape:N"),
-            alt.Tooltip("at:Q", title="size", format=",d"),
-            alt.Tooltip("x:Q", title="FLOP/byte", format=".4~s"),
-            alt.Tooltip("y:Q", title="attained FLOP/s", format=".4~s"),
-        ]
-        layers.append(
-            layer("point")
-            .mark_point(style="ink-dot", filled=True)
-            .encode(x=x, y=y, tooltip=tooltip)
+        layers += _points(frames["point"], x, y)
+    return layers
+
+
+def _points(points: pl.DataFrame, x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """Operating points; if calibrated ones are chosen, these with their bands, the nominal pale."""
+    about = [
+        alt.Tooltip("shape:N"),
+        alt.Tooltip("at:Q", title="size", format=",d"),
+        alt.Tooltip("x:Q", title="FLOP/byte", format=".4~s"),
+    ]
+    nominal = alt.Tooltip("y:Q", title="attained FLOP/s", format=".4~s")
+    estimates = [
+        alt.Tooltip("estimate:Q", title="calibrated FLOP/s", format=".4~s"),
+        alt.Tooltip("slow:Q", title="at p90 of the time", format=".4~s"),
+        alt.Tooltip("fast:Q", title="at p10 of the time", format=".4~s"),
+    ]
+    known = points["estimate"].is_not_null().any()
+    base = alt.Chart(points).transform_filter(chosen("chip", "dtypes"))
+    pale: dict[str, Any] = {}
+    if known:
+        pale["opacity"] = alt.expr(f"basis == '{CALIBRATED}' ? 0.35 : 1")
+    layers = [
+        base.mark_point(style="ink-dot", filled=True, **pale).encode(
+            x=x, y=y, tooltip=[*about, nominal]
         )
+    ]
+    if known:
+        fitted = base.transform_filter(f"basis == '{CALIBRATED}' && datum.estimate != null")
+        encoding = {"x": x, "tooltip": [*about, nominal, *estimates]}
+        layers += [
+            fitted.mark_rule(style="band", clip=True).encode(
+                y=alt.Y("slow:Q"), y2="fast:Q", **encoding
+            ),
+            fitted.mark_point(style="ink-dot", filled=True, clip=True).encode(
+                y=alt.Y("estimate:Q"), **encoding
+            ),
+        ]
     return layers
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import si, significant
+from rooflines.charts.basis import CALIBRATED
 from rooflines.charts.frames import highest, lowest
 from rooflines.charts.kit.place import Plane
 from rooflines.charts.kit.text import chip_label, part_name
@@ -16,9 +17,12 @@ from rooflines.charts.kit.themes import Margins
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["MARGINS", "REGIONS", "Roof", "plane_of", "slope_angle"]
+__all__ = ["ESTIMATES", "MARGINS", "REGIONS", "Roof", "plane_of", "slope_angle"]
 
 MARGINS = Margins(left=4.2, right=1.6, bottom=4.4)
+
+ESTIMATES = ("estimate", "slow", "fast")
+"""Columns of what a point attains calibrated, and of its band, at p90 and at p10."""
 
 REGIONS = ("memory", "compute")
 """The bottleneck left and right of the ridge; styles of the same names write it."""
@@ -90,6 +94,7 @@ class Roof:
                     "y": p["flops_per_s"],
                     "at": p["B"],
                     "shape": p["shape"] or "",
+                    **{name: p[name] for name in ESTIMATES},
                 }
                 for p in self.points
             ],
@@ -126,7 +131,12 @@ class Roof:
             for x, y in ends
         ]
 
-    def finding(self) -> tuple[str, str]:
+    @property
+    def calibrated(self) -> bool:
+        """Whether any point has a calibrated value."""
+        return any(point["estimate"] is not None for point in self.points)
+
+    def finding(self, basis: str) -> tuple[str, str]:
         """Title and subtitle: the ridge, and the numbers that it follows from."""
         name, combination = chip_label(self.key["chip"]), self.key["dtypes"]
         level = part_name(self.main["name"])
@@ -141,5 +151,8 @@ class Roof:
             if self.points
             else ""
         )
+        if basis == CALIBRATED:
+            band = any(point["slow"] is not None for point in self.points)
+            points += f" Pale: nominal; dark: calibrated{', p10 to p90' if band else ''}."
         rates = f"{si(self.peak, 'FLOP/s')}, {level} at {si(self.main['bytes_per_s'], 'B/s')}"
         return title, f"{combination} at {rates}.{points}"

@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import count
+from rooflines.charts.basis import (
+    SIZES,
+    basis_choice,
+    basis_names,
+    basis_text,
+    by_basis,
+    critical_views,
+    with_both,
+)
 from rooflines.charts.chart import Chart, Need
-from rooflines.charts.comparing import EVERY, at_right_edge, highlight
+from rooflines.charts.comparing import EVERY, at_right_edge, beneath, highlight, larger, wider
 from rooflines.charts.frames import (
     SHARES,
     SPLIT,
@@ -25,6 +34,7 @@ from rooflines.charts.kit.drawing import (
     Choice,
     assemble,
     binary_axis,
+    chosen,
     data,
     palette_of,
     placed_text,
@@ -55,6 +65,9 @@ __all__ = ["critical_over_shards", "shards_frame"]
 MARGINS = Margins(left=4.6, right=12.5)
 NAME_ROOM = 11.6
 
+BY_BASIS = ("critical", "y", "never", "near", "limit", "beneath")
+"""Columns of the points that a calibration changes."""
+
 LANE = 0.05
 """Share of the plot's height that one chip's row has in the area of never."""
 
@@ -73,9 +86,9 @@ def shards_frame(of: Selection, axis: str | None = None, shape: str | None = Non
 
     Returns:
         `chip`, `vendor`, `dtypes`, `sharding`, `network`, `shards` [1], `critical` [1] (null:
-        never), `limit`, and `most`: the largest number of chips that is still compute-bound at some
-        size [1], null for none; `setting`: what is held fixed; `near`, `reached` and `share`, from
-        `share_values`.
+        never), `critical_estimate` [1] (null: never, where `calibrated`), `limit`, and
+        `most`: the largest number of chips that is still compute-bound at some size [1], null for
+        none; `setting`: what is held fixed; `near`, `reached` and `share`, from `share_values`.
     """
     need(CHART, of.sweep, axis=axis, shape=shape)
     axis = axis or _solved_axis(of)
@@ -88,7 +101,8 @@ def shards_frame(of: Selection, axis: str | None = None, shape: str | None = Non
         vendor=pl.col("chip").replace_strict(vendors, default="", return_dtype=pl.String)
     )
     frame = with_shares(frame, of, axis, ["shape", *fixed])
-    kept = ("chip", "vendor", "dtypes", *SPLIT, "critical", "limit", "setting", *SHARES)
+    frame = frame.with_columns(calibrated=of.calibrated())
+    kept = ("chip", "vendor", "dtypes", *SPLIT, *SIZES, "limit", "setting", *SHARES)
     frame = frame.select(kept)
     still = (
         frame.filter(pl.col("critical").is_not_null())
@@ -123,36 +137,43 @@ def critical_over_shards(
         palette: Chips with their vendors, if several charts share colours.
 
     Returns:
-        A chart with the parameters `dtypes`, `sharding`, and `chip` for the one to highlight.
+        A chart with the parameters `dtypes`, `sharding`, `chip` for the one to highlight, and
+        `basis` where chips are calibrated.
     """
     chips, combinations, shardings = (
         frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes", "sharding")
     )
     span = lowest(frame, "shards") / 1.12, highest(frame, "shards") * 1.12
-    lines, ends, bands, findings, edges = [], [], [], {}, {}
+    lines, ends, bands, edges = [], [], [], {}
+    findings: dict[str, tuple[str, str]] = {}
     for (combination, split), case in frame.group_by("dtypes", "sharding", maintain_order=True):
-        scale = _Scale(case)
-        lines.append(scale.located(case))
-        ends.append(_ends(lines[-1], scale))
-        choice = {"dtypes": combination, "sharding": split}
-        bands.append({**choice, "left": span[0], "right": span[1], **scale.band()})
-        edges[f"{combination}|{split}"] = {
-            "low": scale.low,
-            "high": scale.high,
-            "ticks": ticks_between(scale.low, scale.never),
-        }
-        for chip in (EVERY, *chips):
-            findings[f"{chip}|{combination}|{split}"] = _finding(
-                lines[-1], str(combination), str(split), size, title
-            )
-    now = "edges[dtypes + '|' + sharding] || {low: 1, high: 10, ticks: []}"
-    color = alt.Color("chip:N", legend=None, scale=palette_of(frame, palette))
-    layers = _layers(pl.concat(lines), pl.DataFrame(bands), pl.concat(ends), (span, size), color)
+        views = critical_views(case)
+        scales = {basis: _Scale(view) for basis, view in views.items()}
+        located = {basis: scales[basis].located(view) for basis, view in views.items()}
+        lines.append(with_both(located, BY_BASIS))
+        for basis, view in located.items():
+            scale = scales[basis]
+            ends.append(_ends(view, scale).with_columns(basis=pl.lit(basis)))
+            choice = {"dtypes": combination, "sharding": split, "basis": basis}
+            bands.append({**choice, "left": span[0], "right": span[1], **scale.band()})
+            key = "|".join([str(combination), str(split), *([basis] if basis_names(frame) else [])])
+            edges[key] = {
+                "low": scale.low,
+                "high": scale.high,
+                "ticks": ticks_between(scale.low, scale.never),
+            }
+            finding = _finding(view, str(combination), str(split), (size, basis), title)
+            findings |= {f"{chip}|{key}": finding for chip in (EVERY, *chips)}
     choices = [
         Choice("chip", [EVERY, *chips]),
         Choice("dtypes", combinations),
         Choice("sharding", shardings, "Split"),
+        *basis_choice(frame),
     ]
+    key = " + '|' + ".join(choice.name for choice in choices[1:])
+    now = f"edges[{key}] || {{low: 1, high: 10, ticks: []}}"
+    color = alt.Color("chip:N", legend=None, scale=palette_of(frame, palette))
+    layers = _layers(pl.concat(lines), pl.DataFrame(bands), pl.concat(ends), (span, size), color)
     parameters = [alt.param(name="edges", value=edges), alt.param(name="span", expr=now)]
     return assemble(layers, findings, starting(choices, first), MARGINS, parameters)
 
@@ -166,7 +187,8 @@ def _layers(
 ) -> list[alt.Chart]:
     """The area of never, lines and points, crosses for never, and names at the ends of lines."""
     span, size = axes
-    now = "datum.dtypes == dtypes && datum.sharding == sharding"
+    now = chosen("dtypes", "sharding")
+    of_basis = chosen("dtypes", "sharding", *basis_names(placed))
     x = alt.X("shards:Q", **binary_axis(*span, "Chips that share the work"))
     axis = alt.Axis(
         values=alt.expr("span.ticks"), labelExpr=SHORT_LABEL, title=f"Smallest compute-bound {size}"
@@ -175,17 +197,11 @@ def _layers(
         type="log", domainMin=alt.expr("span.low"), domainMax=alt.expr("span.high"), nice=False
     )
     y = alt.Y("y:Q", scale=scale, axis=axis)
-    tooltip = [
-        "chip:N",
-        "link:N",
-        alt.Tooltip("shards:Q", title="chips"),
-        alt.Tooltip("critical:Q", title=f"critical {size}", format=",d"),
-        *share_tooltip(placed),
-        "limit:N",
-    ]
+    tooltip = _about(placed, size)
     base = alt.Chart(data(placed.drop("setting", "reached", "share"))).transform_filter(now)
+    base = by_basis(base, placed, BY_BASIS)
     encoding = {"x": x, "y": y, "color": color, "opacity": highlight(), "tooltip": tooltip}
-    ground = alt.Chart(data(bands)).transform_filter(f"{now} && datum.high > datum.never")
+    ground = alt.Chart(data(bands)).transform_filter(f"{of_basis} && datum.high > datum.never")
     layers: list[alt.Chart] = [
         ground.mark_rect(style="never", opacity=0.55).encode(
             x=alt.X("left:Q"), x2="right:Q", y=alt.Y("never:Q"), y2="high:Q"
@@ -196,10 +212,10 @@ def _layers(
     ]
     layers += [
         base.transform_filter("!datum.never")
-        .mark_line(style="curve")
+        .mark_line(style="curve", strokeWidth=wider())
         .encode(**encoding, detail="chip:N"),
         base.transform_filter("!datum.never")
-        .mark_point(style="dot", filled=True)
+        .mark_point(style="dot", filled=True, size=larger())
         .encode(**encoding),
         base.transform_filter("datum.never")
         .mark_point(style="dot", filled=True, shape="cross", size=alt.expr("em * em * 0.62"))
@@ -207,7 +223,7 @@ def _layers(
         *placed_text(
             ends,
             "value",
-            now,
+            of_basis,
             halo=False,
             clip=False,
             x=at_right_edge(),
@@ -217,6 +233,18 @@ def _layers(
         ),
     ]
     return layers
+
+
+def _about(points: pl.DataFrame, size: str) -> list[Any]:
+    """The tooltip of a point."""
+    return [
+        "chip:N",
+        "link:N",
+        alt.Tooltip("shards:Q", title="chips"),
+        alt.Tooltip("critical:Q", title=f"critical {size}", format=",d"),
+        *share_tooltip(points),
+        "limit:N",
+    ]
 
 
 class _Scale:
@@ -238,10 +266,18 @@ class _Scale:
         """With the height `y` of every point, and the interconnect where the chips' differ."""
         lane = pl.col("chip").replace_strict(self.lane, return_dtype=pl.Float64)
         names = case["network"].drop_nulls().unique()
+        heights = {
+            str(chip): {
+                row["shards"]: math.log(row["critical"] / self.low, self.high / self.low)
+                for row in part.drop_nulls("critical").to_dicts()
+            }
+            for (chip,), part in case.group_by("chip", maintain_order=True)
+        }
         links = {name: "" if over_text(names) else part_name(name) for name in names}
         return case.with_columns(
             y=pl.coalesce(pl.col("critical").cast(pl.Float64), lane),
             never=pl.col("critical").is_null(),
+            beneath=pl.col("chip").replace_strict(beneath(heights), return_dtype=pl.Int64),
             link=pl.col("network")
             .replace_strict(links, default="", return_dtype=pl.String)
             .fill_null(""),
@@ -282,12 +318,18 @@ def _ends(case: pl.DataFrame, scale: _Scale) -> pl.DataFrame:
 
 
 def _finding(
-    case: pl.DataFrame, combination: str, split: str, size: str, title: str | None
+    case: pl.DataFrame,
+    combination: str,
+    split: str,
+    axis: tuple[str, str],
+    title: str | None,
 ) -> tuple[str, str]:
     """Title and subtitle: what most chips need, or the chip that is never compute-bound first."""
+    size, basis = axis
     setting = case["setting"][0]
     held = f"{over_text(case['network'])}{', ' + setting if setting else ''}"
     subtitle = f"{combination}, split {split}{held}. Every byte counted.{reached_text(case)}"
+    subtitle += basis_text(case, basis)
     if title:
         return title, subtitle
     if case["never"].all():

@@ -11,13 +11,22 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from rooflines.basics.errors import check_known, placed
 from rooflines.basics.lazy import alt, pl
 from rooflines.charts.kit.text import chip_label, shorten, wrapped
-from rooflines.charts.kit.themes import CHIP_SLOTS, SIZES, SLOTS_OF, Margins, plot_size, sizes_of
+from rooflines.charts.kit.themes import (
+    CHIP_SLOTS,
+    SIZES,
+    SLOTS_OF,
+    Margins,
+    plot_size,
+    sizes_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 __all__ = [
     "SHORT_LABEL",
+    "SLOT_OF_CHIP",
+    "TIME_LABEL",
     "Choice",
     "assemble",
     "binary_axis",
@@ -42,7 +51,7 @@ FEW_TICKS = 2
 LONGEST_TITLE, LONGEST_SUBTITLE = 34.0, 56.0
 """Widths of the title and of a line of the subtitle, in their own size [em]."""
 
-NOTHING = "{title: 'No numbers for this choice', subtitle: ['Choose another chip or data type.']}"
+NOTHING = "{title: 'No numbers for this choice', subtitle: ['Choose another value in a menu.']}"
 """Title and subtitle of a choice without data, as an expression."""
 
 SI_LABEL = "replace(format(datum.value, '~s'), regexp('([kMGTPE])$'), ' $1')"
@@ -51,14 +60,38 @@ BINARY_LABEL = (
     "datum.value >= 1024 && datum.value % 1024 == 0 "
     "? format(datum.value / 1024, ',d') + 'k' : format(datum.value, ',d')"
 )
+TIME_LABEL = (
+    "datum.value == 0 ? '0' : datum.value >= 1 ? format(datum.value, '~r') + ' s'"
+    " : datum.value >= 1e-3 ? format(datum.value * 1e3, '~r') + ' ms'"
+    " : datum.value >= 1e-6 ? format(datum.value * 1e6, '~r') + ' µs'"
+    " : format(datum.value * 1e9, '~r') + ' ns'"
+)
 COUNT_LABEL = "datum.value >= 1000000 ? format(datum.value, '~s') : format(datum.value, ',d')"
+
+
+SLOT_OF_CHIP = {
+    "tpu-v6e": 0,
+    "tpu-v5e": 1,
+    "tpu-v5p": 2,
+    "b200": 3,
+    "h100-sxm": 4,
+    "h200-sxm": 5,
+    "mi300x": 6,
+    "mi355x": 7,
+    "tpu-7x": 8,
+    "a100-sxm-80gb": 9,
+}
+"""Slots that these chips have in the charts of every config."""
+
+NAMES = {"chip": "Chip", "dtypes": "Data types", "basis": "Numbers", "sweep": "Sweep"}
+"""Labels of the selectors that several charts have."""
 
 
 class Choice:
     """A parameter that the reader sets: one of several options, with a selector on the page.
 
     Args:
-        name: The parameter's name; `chip` and `dtypes` mean the same in every chart.
+        name: The parameter's name; those of `NAMES` mean the same in every chart.
         options: Its values; the first is shown first.
         title: The selector's label.
     """
@@ -74,7 +107,7 @@ class Choice:
             else f"{option:,}"
             for option in options
         ]
-        self.title = title or {"chip": "Chip", "dtypes": "Data types"}.get(name, name)
+        self.title = title or NAMES.get(name, name)
 
     def parameter(self) -> alt.Parameter:
         """The Vega parameter, bound to a selector."""
@@ -224,6 +257,8 @@ def si_axis(title: str) -> alt.Axis:
 def palette_of(frame: pl.DataFrame, palette: Mapping[str, str] | None = None) -> alt.Scale:
     """The colour of every chip; chips of a vendor have similar colours.
 
+    The chips of `SLOT_OF_CHIP` have their colours in every chart; others take those left.
+
     Args:
         frame: Rows with `chip` and `vendor`.
         palette: Vendors by chip; charts that share it give a chip the same colour.
@@ -233,9 +268,11 @@ def palette_of(frame: pl.DataFrame, palette: Mapping[str, str] | None = None) ->
     )
     slots: list[str] = [f"\u200b{slot}" for slot in range(CHIP_SLOTS)]
     free = list(range(CHIP_SLOTS))
-    names = sorted(vendors)
+    names = sorted(vendors, key=lambda chip: (chip not in SLOT_OF_CHIP, chip))
     for chip in names:
-        preferred = [slot for slot in SLOTS_OF.get(vendors[chip], SLOTS_OF[""]) if slot in free]
+        of_vendor = SLOTS_OF.get(vendors[chip], SLOTS_OF[""])
+        wanted = (SLOT_OF_CHIP[chip],) if chip in SLOT_OF_CHIP else of_vendor
+        preferred = [slot for slot in wanted if slot in free]
         if not free:
             break
         slot = preferred[0] if preferred else free[-1]
@@ -290,19 +327,18 @@ def assemble(
     )
     web = sizes["web"]
     layout = [alt.param(name="em", value=web["em"]), alt.param(name="narrow", value=False)]
-    chart = (
-        alt.layer(*layers, subtitle)
-        .add_params(*layout, *(choice.parameter() for choice in choices), *titles, *parameters)
-        .properties(
-            title=alt.TitleParams(text=alt.expr("headline")),
-            autosize="none",
-            padding=web["padding"],
-            width=web["width"],
-            height=web["height"],
-            usermeta={
-                "looks": sizes,
-                "choices": {choice.name: choice.labels for choice in choices},
-            },
-        )
-    )
+    # The properties first: setting them on a chart copies it.
+    chart = alt.layer(
+        *layers,
+        subtitle,
+        title=alt.TitleParams(text=alt.expr("headline")),
+        autosize="none",
+        padding=web["padding"],
+        width=web["width"],
+        height=web["height"],
+        usermeta={
+            "looks": sizes,
+            "choices": {choice.name: choice.labels for choice in choices},
+        },
+    ).add_params(*layout, *(choice.parameter() for choice in choices), *titles, *parameters)
     return cast("alt.LayerChart", chart)

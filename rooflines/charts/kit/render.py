@@ -13,6 +13,7 @@ import vl_convert as vlc
 from PIL import Image
 
 from rooflines.basics.errors import RooflinesError
+from rooflines.charts.kit.palette import palettized
 from rooflines.charts.kit.text import FONTS
 from rooflines.charts.kit.themes import SIZES, UNTITLED_TOP, Margins, config, themed
 
@@ -157,8 +158,8 @@ def encoded(picture: Image.Image, colours: int = COLOURS) -> bytes:
         colours: Size of the palette [1].
     """
     written = io.BytesIO()
-    palette = picture.quantize(colours, dither=Image.Dither.NONE)
-    palette.save(written, "PNG", compress_level=COMPRESSION)
+    indexed = palettized(picture, colours)
+    indexed.save(written, "PNG", compress_level=COMPRESSION)
     return written.getvalue()
 
 

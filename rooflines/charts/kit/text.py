@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from PIL import ImageFont
 
@@ -28,6 +28,7 @@ __all__ = [
     "split_on",
     "split_text",
     "width_em",
+    "with_value",
     "wrapped",
 ]
 
@@ -44,12 +45,7 @@ MOST_LINES = 2
 """Lines of a subtitle [1]."""
 
 UPPER = {"tpu", "sxm", "pcie", "nvl", "oam", "hbm", "gpu", "rtx", "ici", "dcn", "vmem", "l1", "l2"}
-PROPER = {
-    "nvlink": "NVLink",
-    "infiniband": "InfiniBand",
-    "gaudi": "Gaudi",
-    "trainium": "Trainium",
-    "inferentia": "Inferentia",
+MODELS = {
     "llama": "Llama",
     "qwen": "Qwen",
     "mixtral": "Mixtral",
@@ -59,6 +55,17 @@ PROPER = {
     "gpt": "GPT",
     "large": "Large",
 }
+PROPER = {
+    "nvlink": "NVLink",
+    "infiniband": "InfiniBand",
+    "gaudi": "Gaudi",
+    "trainium": "Trainium",
+    "inferentia": "Inferentia",
+    **MODELS,
+}
+CHIP_WORD = re.compile("|".join([r"v\d+[a-z]?|\d+x?|\d+gb|(sxm|nvl)\d+|pro|ws|server", *UPPER]))
+"""Words of chips' ids after the first; any other word begins the name of a variant."""
+
 PARTS = {
     "hbm": "HBM",
     "nvlink": "NVLink",
@@ -103,6 +110,12 @@ def shorten(text: str, most: float, *, bold: bool = False, tail: bool = False) -
         else:
             upper = kept - 1
     return _elided(text, fits, tail=tail)
+
+
+def with_value(name: str, value: str, most: float) -> str:
+    """A bold label `name · value` of at most a width [em]; if it does not fit, the name is cut."""
+    tail = f" · {value}"
+    return shorten(name, most - width_em(tail, bold=True), bold=True, tail=True) + tail
 
 
 def _elided(text: str, kept: int, *, tail: bool) -> str:
@@ -174,7 +187,8 @@ def over_text(networks: Iterable[str | None]) -> str:
 def chip_label(name: str) -> str:
     """A chip's or model's id as a name: `tpu-v5e` is `TPU v5e`, `h100-sxm` is `H100 SXM`.
 
-    Ids of any other form are returned unchanged.
+    What the id of a variant adds is in brackets: `h100-sxm-book` is `H100 SXM (book)`. Ids of any
+    other form are returned unchanged.
     """
     words = name.split("-")
     recognized = (
@@ -184,8 +198,18 @@ def chip_label(name: str) -> str:
     )
     if not recognized:
         return name
-    text = " ".join(_word(word, first=not index) for index, word in enumerate(words))
-    return re.sub(r"\b(\d) (\d)(?= )", r"\1.\2", text)
+    own = _own_words(words)
+    text = " ".join(_word(word, first=not index) for index, word in enumerate(words[:own]))
+    text = re.sub(r"\b(\d) (\d)(?= )", r"\1.\2", text)
+    return f"{text} ({' '.join(words[own:])})" if words[own:] else text
+
+
+def _own_words(words: Sequence[str]) -> int:
+    """How many words of an id are of the chip, before those of a variant; all of a model's."""
+    if words[0].rstrip("0123456789") in MODELS:
+        return len(words)
+    others = (index for index, word in enumerate(words) if index and not CHIP_WORD.fullmatch(word))
+    return next(others, len(words))
 
 
 def part_name(name: str) -> str:

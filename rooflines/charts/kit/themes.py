@@ -114,7 +114,7 @@ class Theme:
     axis: str
     context: str
     never: str
-    on_heat: str
+    on_heat: tuple[str, str]
     on_resource: str
     measured: str
     estimate: str
@@ -139,8 +139,8 @@ LIGHT = Theme(
     grid="#E6E9EE",
     axis="#AAB3C0",
     context="#8A94A6",
-    never="#D5D9DF",
-    on_heat="#FFFFFF",
+    never="#DFE3E8",
+    on_heat=("#000000", "#FFFFFF"),
     on_resource="#FFFFFF",
     measured="#B4480F",
     estimate="#0B6FA8",
@@ -156,10 +156,10 @@ LIGHT = Theme(
         "#0B7A5E",
         "#6B7280",
     ),
-    resources=("#2F8F6B", "#D9622B", "#7A5BC0", "#A97B00", "#0E8FB0", "#C04FA8"),
+    resources=("#26785A", "#BF4E1C", "#7A5BC0", "#8C6600", "#0B7A95", "#A9408F"),
     region_words=("#A8441A", "#1C7445"),
     region_opacity=0.14,
-    heat=("#FFF6E0", "#FBD48A", "#F2A048", "#D9622B", "#A32B2B", "#5E1330"),
+    heat=("#FFF6E0", "#FBD48A", "#F2A048", "#C0481A", "#A32B2B", "#5E1330"),
     steps=("#173F6E", "#1B6F93", "#2A9485", "#6E9E3A", "#A97B00", "#B4531B"),
 )
 
@@ -171,7 +171,7 @@ DARK = Theme(
     axis="#4A586C",
     context="#74839A",
     never="#3A4453",
-    on_heat="#17202E",
+    on_heat=("#FFFFFF", "#000000"),
     on_resource="#0F1722",
     measured="#EE8550",
     estimate="#62BFE0",
@@ -190,7 +190,7 @@ DARK = Theme(
     resources=("#43B58B", "#EE8550", "#A58BF0", "#E3C04A", "#35BFD8", "#D878C4"),
     region_words=("#F7A67E", "#6FDBA2"),
     region_opacity=0.17,
-    heat=("#2A1A2E", "#6B1D3F", "#B23A3A", "#E0702E", "#F6B04D", "#FFF0C2"),
+    heat=("#2A1A2E", "#6B1D3F", "#B23A3A", "#B9431F", "#F6B04D", "#FFF0C2"),
     steps=("#A9CBF5", "#62BFE0", "#4FCBB0", "#A5D06A", "#E3C04A", "#F2A06B"),
 )
 
@@ -209,8 +209,8 @@ def config(size: Size, *, dark: bool) -> dict[str, Any]:
 
     Returns:
         A config object: fonts, sizes, styles (`label`, `value`, `note`, `halo`, `curve`, ...) and
-        ranges: `category` for chips, `ordinal` for resources, `heatmap` for a magnitude, `ramp` for
-        steps of a size.
+        ranges: `category` for chips, `ordinal` for resources and what is mixed of them, `heatmap`
+        for a magnitude, `ramp` for steps of a size.
     """
     em, colours = size.em, theme(dark=dark)
     return {
@@ -255,7 +255,7 @@ def config(size: Size, *, dark: bool) -> dict[str, Any]:
         },
         "range": {
             "category": list(colours.chips),
-            "ordinal": list(colours.resources[: len(RESOURCES)]),
+            "ordinal": list(colours.resources[: len(RESOURCES) + 1]),
             "heatmap": list(colours.heat),
             "ramp": list(colours.steps),
         },
@@ -300,9 +300,8 @@ def _styles(em: float, colours: Theme) -> dict[str, Any]:
             "strokeWidth": 0.34 * em,
             "strokeJoin": "round",
         },
-        "cell-low": {**small, "color": LIGHT.ink if colours is LIGHT else "#FFFFFF"},
-        "cell-mid": {**small, "color": "#000000"},
-        "cell-high": {**small, "color": colours.on_heat},
+        "cell-low": {**small, "color": colours.on_heat[0]},
+        "cell-high": {**small, "color": colours.on_heat[1]},
         "on-resource": {**small, "color": colours.on_resource, "fontWeight": BOLD},
         "cell-never": {**small, "color": colours.muted},
         "memory": {**text, "fontWeight": BOLD, "color": colours.region_words[0]},
@@ -318,6 +317,8 @@ def _styles(em: float, colours: Theme) -> dict[str, Any]:
             "color": colours.context,
             "strokeDash": [0.3 * em, 0.25 * em],
         },
+        "band": {"strokeWidth": 0.11 * em, "color": colours.ink, "strokeDash": [1, 0]},
+        "tick": {"strokeWidth": 0.19 * em, "color": colours.ink, "strokeDash": [1, 0]},
         "stem": {"strokeWidth": 0.08 * em, "strokeDash": [0.3 * em, 0.25 * em]},
         "contour": {"strokeWidth": 0.1 * em, "color": colours.ink, "opacity": 0.65},
         "dot": {

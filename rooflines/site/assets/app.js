@@ -80,6 +80,13 @@ const ROOFLINES = (() => {
     else location.replace(`#${next}`);
   }
 
+  /** Say what the address asks for that is not there, such as a link to an older site does. */
+  function tellUnknown(lost) {
+    const box = document.getElementById("unknown");
+    box.hidden = !lost.length;
+    box.replaceChildren(...(lost.length ? [make("p", {}, "This link asks for what is not here:"), make("ul", {}, ...lost.map((text) => make("li", {}, text)))] : []));
+  }
+
   const system = matchMedia("(prefers-color-scheme: dark)");
   const asked = () => (["light", "dark"].includes(state().get("theme")) ? state().get("theme") : null);
   const theme = () => asked() ?? (system.matches ? "dark" : "light");
@@ -97,10 +104,10 @@ const ROOFLINES = (() => {
     }
   }
 
-  /** Links to the other pages take chip, dtypes and theme along. */
+  /** Links to the other pages take chip, dtypes and theme along, but not the choice of all chips. */
   function keepState() {
     const kept = new URLSearchParams();
-    for (const name of ["chip", "dtypes", "theme"]) if (state().has(name)) kept.set(name, state().get(name));
+    for (const name of ["chip", "dtypes", "theme"]) if (state().has(name) && state().get(name) !== "all") kept.set(name, state().get(name));
     for (const link of document.querySelectorAll("a[data-keep]")) link.hash = kept.toString();
   }
 
@@ -133,5 +140,5 @@ const ROOFLINES = (() => {
     });
   });
 
-  return { put, load, unpacked, make, menu, state, go, theme, follow };
+  return { put, load, unpacked, make, menu, state, go, tellUnknown, theme, follow };
 })();

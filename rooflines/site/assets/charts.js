@@ -2,7 +2,7 @@
 /* The page of the charts: a list, one chart large at a time, menus that filter it, and its files. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { load, unpacked, make, menu, state, go, theme, follow } = ROOFLINES;
+  const { load, unpacked, make, menu, state, go, tellUnknown, theme, follow } = ROOFLINES;
   const { charts, themes } = await load("charts", "assets/charts-data.js");
   const $ = (id) => document.getElementById(id);
   const links = [...document.querySelectorAll("#charts a")];
@@ -209,6 +209,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   async function apply() {
     const chart = current();
     const mode = theme();
+    tellUnknown(state().has("chart") && state().get("chart") !== chart.id ? [`chart ${state().get("chart")}: unknown; shown is ${chart.id}`] : []);
     showText(chart);
     if (shown?.chart !== chart || shown.mode !== mode) {
       $("title").textContent = chart.title;

@@ -1,12 +1,14 @@
 "use strict";
-/* The page of the chips: the filter, the order of the summary, and links to one chip or one source. */
+/* The page of the chips: the filter, the order of the summary, two side by side, and links to one chip or one source. */
 
-document.addEventListener("DOMContentLoaded", () => {
-  const { state, go, follow } = ROOFLINES;
+document.addEventListener("DOMContentLoaded", async () => {
+  const { load, make, state, go, tellUnknown, follow } = ROOFLINES;
+  const chips = await load("chips", "data/chips.js");
   const $ = (id) => document.getElementById(id);
   const found = [...document.querySelectorAll("[data-find]")];
   const rows = [...document.querySelectorAll("#summary tbody tr")];
   const heads = [...document.querySelectorAll("#summary th button")];
+  const known = (chip) => Object.hasOwn(chips, chip ?? "");
   let last = "";
 
   function sortBy(place, way) {
@@ -25,7 +27,42 @@ document.addEventListener("DOMContentLoaded", () => {
     go({ sort: by !== String(place) ? `${place}.up` : way === "up" ? `${place}.down` : null });
   }));
 
+  /** The numbers of two chips; what one of them lacks comes last. */
+  function compare() {
+    const [left, right] = ["left", "right"].map((side) => (known(state().get(side)) ? chips[state().get(side)] : null));
+    const both = left !== null && right !== null;
+    $("compared").hidden = $("what-if").hidden = !both;
+    if (!both) return;
+    $("what-if").hash = new URLSearchParams({ chip: state().get("left"), "b.chip": state().get("right") });
+    [left, right].forEach((chip, i) => { $("compared").tHead.rows[0].cells[i + 1].textContent = chip.name; });
+    const all = [...new Set([...Object.keys(left.numbers), ...Object.keys(right.numbers)])];
+    const shared = (path) => path in left.numbers && path in right.numbers;
+    const paths = [...all.filter(shared), ...all.filter((path) => !shared(path))];
+    $("compared").tBodies[0].replaceChildren(...paths.map((path) => {
+      const pair = [left, right].map((chip) => chip.numbers[path] ?? null);
+      const [label] = pair.find((one) => one !== null);
+      const [first, second] = pair.map((one) => one?.[1]);
+      const factor = first && second !== undefined ? (second / first).toLocaleString("en-US", { maximumSignificantDigits: 4 }) : "–";
+      return make("tr", {}, make("th", { scope: "row" }, label),
+        ...pair.map((one) => make("td", { class: "number" }, one ? one[2] : "–")), make("td", { class: "number" }, factor));
+    }));
+  }
+
+  function unknown() {
+    const lost = [];
+    for (const name of ["left", "right"]) if (state().has(name) && !known(state().get(name))) lost.push(`chip ${state().get(name)}: not in the catalogue`);
+    for (const name of ["chip", "source"]) {
+      const there = [...document.querySelectorAll(`[data-${name}]`)].some((one) => one.dataset[name] === state().get(name));
+      const why = name === "chip" && known(state().get(name)) ? "in the catalogue, but not among the chips of this site" : "unknown";
+      if (state().has(name) && !there) lost.push(`${name} ${state().get(name)}: ${why}`);
+    }
+    return lost;
+  }
+
   function apply() {
+    tellUnknown(unknown());
+    compare();
+    for (const side of ["left", "right"]) if (document.activeElement !== $(side)) $(side).value = state().get(side) ?? "";
     const words = (state().get("find") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
     for (const element of found) element.hidden = !words.every((word) => element.dataset.find.includes(word));
     const [place, way] = (state().get("sort") ?? "-1.up").split(".");
@@ -55,5 +92,8 @@ document.addEventListener("DOMContentLoaded", () => {
   });
   const asked = (name, value) => state().get(name) === value;
   $("find").addEventListener("input", () => go({ find: $("find").value || null }));
+  $("chip-list").replaceChildren(...Object.entries(chips).map(([id, { name }]) => make("option", { value: id }, name)));
+  for (const side of ["left", "right"]) $(side).addEventListener("change", () => go({ [side]: $(side).value.trim() || null }));
   follow(apply);
+  document.querySelector(".compare").dataset.ready = "";
 });

@@ -2,7 +2,7 @@
 /* The page of the thresholds: one table at a time, sorted, filtered and cut into pages. Every value comes from the files. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { load, unpacked, make, menu, state, go, follow } = ROOFLINES;
+  const { load, unpacked, make, menu, state, go, tellUnknown, follow } = ROOFLINES;
   const { tables, columns, table: first, chip } = await load("thresholds", "data/thresholds.js");
   const $ = (id) => document.getElementById(id);
   if (!tables.length) return;
@@ -12,8 +12,11 @@ document.addEventListener("DOMContentLoaded", async () => {
   const ANSWERS = ["critical", "critical_exact", "critical_rule", "limit"]; // stay in sight, whatever else is shown
   const FIRST = ["critical", "critical_exact"]; // a size or a number of chips, and the factor on a rate
   const LABELS = { share: "Share of peak", dtypes: "Data types" };
+  const ALL = "all"; // the value of the chip menu that shows all chips
+  const MOST = 20000; // rows of all chips together
+  const NUMBERS = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 6 });
   const ABOUT = new Map(columns.map((column) => [column.name, column]));
-  let open = { file: null, names: [], rows: [] };
+  let open = { key: null, names: [], rows: [] };
   let turn = 0;
 
   const label = (name) => LABELS[name] ?? name[0].toUpperCase() + name.slice(1);
@@ -25,10 +28,15 @@ document.addEventListener("DOMContentLoaded", async () => {
     return parts.find((one) => one.chip === null || one.chip === state().get("chip")) ?? parts.find((one) => one.chip === chip) ?? parts[0];
   }
 
+  /** The files to show: one, or those of all chips. */
+  const parts = () => (state().get("chip") === ALL && table().parts.length > 1 ? table().parts : [part()]);
+  const words = () => (state().get("find") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+  const fits = (row) => words().every((word) => row.text.includes(word));
+
   /** What a value says; an answer that is no number is the outcome. */
   function text(name, value, row) {
     if (value === null || value === undefined) return FIRST.includes(name) ? row.outcome : "–";
-    return typeof value === "number" ? value.toLocaleString("en-US", { maximumSignificantDigits: 6 }) : String(value);
+    return typeof value === "number" ? NUMBERS.format(value) : String(value);
   }
 
   /** The share of peak whose rows are shown; all of it unless another one is chosen. */
@@ -38,19 +46,18 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
 
   function filtered() {
-    const words = (state().get("find") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
     const wanted = [...FACETS, "chip"].filter((name) => name !== "share" && open.names.includes(name) && state().has(name))
       .filter((name) => open.levels.get(name).some((level) => String(level) === state().get(name)))
       .map((name) => [name, state().get(name)]);
     if (open.names.includes("share")) wanted.push(["share", String(share())]);
     const rows = open.rows.filter((row) => wanted.every(([name, value]) => String(row[name]) === value)
-      && words.every((word) => row.text.includes(word)));
+      && fits(row));
     const [by, way] = (state().get("sort") ?? "").split(".");
     if (open.names.includes(by)) {
       const sign = way === "down" ? -1 : 1;
       rows.sort((a, b) => {
         const [x, y] = [a[by], b[by]];
-        if (x === null || y === null) return (x === null) - (y === null); // never comes last, both ways
+        if (x == null || y == null) return (x == null) - (y == null); // never comes last, both ways
         return sign * (typeof x === "number" ? x - y : String(x).localeCompare(String(y), "en", { numeric: true }));
       });
     }
@@ -64,7 +71,8 @@ document.addEventListener("DOMContentLoaded", async () => {
     const menus = [named("table", menu("Table", tables.map((t) => [t.id, `${t.sweep}, ${t.rate ? "factor on" : "critical"} ${t.axis}`]), one.id,
       (value) => go({ table: value, page: null, sort: null, find: null }, true)))];
     const chips = one.parts.map((p) => p.chip).filter((chip) => chip !== null);
-    if (chips.length) menus.push(named("chip", menu("Chip", chips.map((chip) => [chip, chip]), part().chip, (value) => go({ chip: value, page: null }))));
+    const chosen = parts().length > 1 ? ALL : part()?.chip;
+    if (chips.length) menus.push(named("chip", menu("Chip", [[ALL, "all chips"], ...chips.map((chip) => [chip, chip])], chosen, (value) => go({ chip: value, page: null }))));
     for (const name of chips.length ? FACETS : ["chip", ...FACETS]) {
       const levels = open.levels.get(name) ?? [];
       if (levels.length < 2) continue;
@@ -106,10 +114,12 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("fixed").textContent = fixed.length ? `In all rows: ${fixed.join(" · ")}.` : "";
     showHead(names);
     $("body").replaceChildren(...rows.slice((page - 1) * ROWS, page * ROWS).map((row) => make("tr", {}, ...names.map((name) => {
-      const kinds = [open.numeric.has(name) ? "number" : "", row[name] === null ? "none" : "", FIRST.includes(name) ? "answer" : ""];
+      const kinds = [open.numeric.has(name) ? "number" : "", row[name] == null ? "none" : "", FIRST.includes(name) ? "answer" : ""];
       return make("td", { class: kinds.filter(Boolean).join(" ") || null }, text(name, row[name], row));
     }))));
-    const all = part().all > part().rows ? ` The file has the first ${part().rows.toLocaleString("en-US")} of ${part().all.toLocaleString("en-US")}; the downloads have all.` : "";
+    const one = part();
+    const all = open.cut ? " There are more: find a shape or a size to see it on all chips; the downloads have all."
+      : parts().length === 1 && one.all > one.rows ? ` The file has the first ${one.rows.toLocaleString("en-US")} of ${one.all.toLocaleString("en-US")}; the downloads have all.` : "";
     $("count").textContent = `${rows.length.toLocaleString("en-US")} of ${open.rows.length.toLocaleString("en-US")} rows.${all}`;
     $("page").textContent = `Page ${page} of ${pages}`;
     $("first").disabled = $("previous").disabled = page === 1;
@@ -121,32 +131,66 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("empty").hidden = rows.length > 0;
   }
 
+  /** What a search finds a value by: as it is, and as it is printed. */
+  const searched = new Map();
+  function wordsOf(value) {
+    if (!searched.has(value)) searched.set(value, typeof value === "number" ? `${value} ${NUMBERS.format(value)}` : String(value ?? "").toLowerCase());
+    return searched.get(value);
+  }
+
+  /** The rows of files, of all chips at most `MOST` that fit the search, and their columns. */
+  async function read(files) {
+    const names = new Set();
+    let rows = [];
+    for (const file of files) {
+      const packed = await load(file, file);
+      for (const name of Object.keys(packed)) names.add(name);
+      const inSearch = Object.keys(packed).filter((name) => !ANSWERS.includes(name));
+      const own = unpacked(packed);
+      for (const row of own) row.text = inSearch.map((name) => wordsOf(row[name])).join(" ");
+      rows = rows.concat(files.length > 1 ? own.filter(fits) : own);
+      if (files.length > 1 && rows.length > MOST) break;
+    }
+    const cut = files.length > 1 && rows.length > MOST;
+    return { names: [...names], rows: cut ? rows.slice(0, MOST) : rows, cut };
+  }
+
+  /** What the address asks for that this table lacks. */
+  function unknown() {
+    const lost = [];
+    const miss = (name, what) => lost.push(`${name} ${state().get(name)}: not in this ${what}`);
+    if (state().has("table") && table().id !== state().get("table")) miss("table", `site; shown is ${table().id}`);
+    for (const name of ["chip", ...FACETS].filter((one) => state().has(one) && !(one === "chip" && state().get(one) === ALL))) {
+      const levels = open.levels.get(name) ?? [];
+      if (!levels.some((level) => String(level) === state().get(name))) miss(name, `table; shown is ${levels.length === 1 ? levels[0] : "all of it"}`);
+    }
+    return lost;
+  }
+
   async function apply() {
     const mine = ++turn;
-    const one = part();
-    if (!one) {
-      open = { file: null, names: [], rows: [], levels: new Map(), numeric: new Set() };
+    if (!table().parts.length) {
+      open = { key: null, names: [], rows: [], levels: new Map(), numeric: new Set() };
       $("body").replaceChildren();
       $("head").replaceChildren();
       showMenus();
       $("count").textContent = "This table is too large for the page; the downloads have it.";
       return;
     }
-    if (open.file !== one.file) {
-      const packed = await load(one.file, one.file);
+    const files = parts().map((one) => one.file);
+    const key = [...files, ...(files.length > 1 ? words() : [])].join(" ");
+    if (open.key !== key) {
+      const { names, rows, cut } = await read(files);
       if (mine !== turn) return;
-      const names = Object.keys(packed);
-      const rows = unpacked(packed);
-      const searched = names.filter((name) => !ANSWERS.includes(name));
-      for (const row of rows) row.text = searched.map((name) => String(row[name] ?? "")).join(" ").toLowerCase();
-      const levels = new Map(names.map((name) => [name, [...new Set(rows.map((row) => row[name]))]]));
+      const levels = new Map(names.map((name) => [name, [...new Set(rows.map((row) => row[name] ?? null))]]));
       const numeric = new Set(names.filter((name) => levels.get(name).some((value) => typeof value === "number")));
-      open = { file: one.file, names, rows, levels, numeric };
+      open = { key, names, rows, cut, levels, numeric };
     }
+    tellUnknown(unknown());
     showMenus();
     if (document.activeElement !== $("find")) $("find").value = state().get("find") ?? "";
     showRows();
-    $("table").dataset.drawn = one.file;
+    $("table").dataset.drawn = key;
   }
 
   $("find").addEventListener("input", () => go({ find: $("find").value || null, page: null }));

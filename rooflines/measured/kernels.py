@@ -1,0 +1,103 @@
+"""Profiled kernels on the roofline of a chip: their share of it, and what bounds them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.basics.errors import RooflinesError, one_of, placed
+from rooflines.catalogue.entries import MAIN_MEMORY
+from rooflines.catalogue.lacking import no_level, no_peak
+from rooflines.model.measured_columns import KERNELS
+from rooflines.model.operation import MATRIX
+from rooflines.model.resources import MATH, RESOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rooflines.catalogue.entries import Chip
+    from rooflines.model.operation import Unit
+    from rooflines.timings.nsight import Launch
+
+__all__ = ["kernel_frame"]
+
+MEMORY = next(resource for resource in RESOURCES if resource.name == "memory")
+
+KINDS = {"": pl.String, "1": pl.Float64}
+TYPES = {column.name: KINDS.get(column.unit, pl.Float64) for column in KERNELS}
+TYPES["launches"] = pl.Int64
+
+
+def kernel_frame(launches: Iterable[Launch], chip: Chip, dtype: str | None = None) -> pl.DataFrame:
+    """The kernels of launches, those that take most time first.
+
+    Args:
+        launches: From `read_launches`.
+        chip: The chip that ran them.
+        dtype: The dtype that tensor cores compute in; by default that of their counters.
+
+    Returns:
+        A row for each kernel with the columns of `KERNELS`, sums over its launches.
+
+    Raises:
+        RooflinesError: The chip lacks the dtype, or the bandwidth of its main memory.
+    """
+    with placed("chip"):
+        if reason := no_level(chip, MAIN_MEMORY):
+            raise RooflinesError("", f"has {reason}", "use a chip whose bandwidth is published")
+    if dtype is not None:
+        with placed("dtype"):
+            one_of(dtype, chip.units.get(MATRIX, {}), f"no dtype of its {MATRIX} unit")
+    by_name: dict[str, list[Launch]] = {}
+    for launch in launches:
+        by_name.setdefault(launch.kernel, []).append(launch)
+    rows = [_row(name, own, chip, dtype) for name, own in by_name.items()]
+    return pl.DataFrame(rows, schema=TYPES, orient="row").sort(
+        "seconds", descending=True, maintain_order=True
+    )
+
+
+def _row(
+    kernel: str, launches: Sequence[Launch], chip: Chip, dtype: str | None
+) -> dict[str, object]:
+    """The sums over launches, exact, and the lower bound of their time."""
+    flops: dict[tuple[Unit, str], Fraction] = {}
+    for launch in launches:
+        for key, count in launch.flops.items():
+            flops[key] = flops.get(key, Fraction(0)) + count
+    total = sum(flops.values(), Fraction(0))
+    moved = sum((launch.memory_bytes for launch in launches), Fraction(0))
+    seconds = sum((launch.seconds for launch in launches), Fraction(0))
+    unit, computed = max(flops, key=lambda key: flops[key]) if total else (None, None)
+    if unit == MATRIX:
+        computed = dtype or computed
+    times = {
+        MATH: total / _peak(chip, kernel, unit, computed) if unit and computed else Fraction(0),
+        MEMORY: moved / chip.memory[MAIN_MEMORY].exact.bytes_per_s,
+    }
+    bound = max(times, key=lambda resource: times[resource])
+    return {
+        "kernel": kernel,
+        "launches": len(launches),
+        "flops": float(total),
+        "memory_bytes": float(moved),
+        "seconds": float(seconds),
+        "memory_intensity": float(total / moved) if moved else None,
+        "flops_per_s": float(total / seconds),
+        "unit": unit,
+        "compute": computed,
+        "bound": bound.bound,
+        "t_lower_s": float(times[bound]),
+        "roof_share": float(times[bound] / seconds),
+    }
+
+
+def _peak(chip: Chip, kernel: str, unit: Unit, dtype: str) -> Fraction:
+    """The peak that a kernel is compared with [FLOP/s]."""
+    if reason := no_peak(chip, unit, dtype):
+        known = ", ".join(chip.units.get(unit, {}))
+        fix = f"name the dtype of its peak with --dtype: one of {known}"
+        raise RooflinesError(kernel, f"computes in {dtype}, and the chip has {reason}", fix)
+    return chip.units[unit][dtype].exact

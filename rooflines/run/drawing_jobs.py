@@ -1,0 +1,56 @@
+"""The jobs of pictures: the charts and the site.
+
+Each runs once in a run. What they draw with is imported in their own processes: the fork server
+imports this module, and other jobs need nothing of that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+from rooflines.results.records import recording
+from rooflines.run.lock import STATE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["draw_charts", "write_site"]
+
+
+def draw_charts(spec: str, results: str, folder: str, processes: int) -> None:
+    """Draw the charts of all families that have changed.
+
+    Args:
+        spec: What they depend on, from `Plan.charts_spec`.
+        results: The folder that a run writes to.
+        folder: Where the folders of the families go.
+        processes: Processes that draw [1].
+
+    Raises:
+        RooflinesError: A chart that the config lists would hold more than a page can draw.
+    """
+    from rooflines.charts.job import write_charts  # noqa: PLC0415, see above
+
+    # One working directory may have several results: of a workflow that imports this one.
+    place = hashlib.sha256(folder.encode()).hexdigest()[:16]
+    write_charts(spec, results, folder, STATE / "drawn" / place, processes)
+
+
+def write_site(
+    spec: str, folder: str, families: Sequence[str], thresholds: str, models: Sequence[str]
+) -> None:
+    """Write the site, and record what it was made from.
+
+    Args:
+        spec: What it says of itself and the config, from `Plan.bundle_spec`.
+        folder: The folder to write.
+        families: The folders of the families of charts.
+        thresholds: The thresholds, as Parquet.
+        models: Thresholds and tables of whole models, as Parquet.
+    """
+    from rooflines.site.site import write_bundle  # noqa: PLC0415, see above
+
+    with recording(spec=json.loads(spec), inputs=[*families, thresholds, *models]):
+        write_bundle(folder, families, thresholds, models, spec)

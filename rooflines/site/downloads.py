@@ -1,0 +1,66 @@
+"""Tables as downloads of the site: Parquet, and CSV where that is not too large."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from rooflines.results.folders import MODEL_THRESHOLDS
+from rooflines.results.tables import NO_TEXT, csv_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["MOST_CSV_ROWS", "Download", "download_files", "downloads_of"]
+
+MOST_CSV_ROWS = 10_000
+"""Rows up to which a table is offered as CSV, too [1]; as gzip about 1.5 MB."""
+
+
+class Download(NamedTuple):
+    """A table as a file of the site.
+
+    Attributes:
+        text: What it is.
+        stem: Its path without the suffix.
+        path: The table on disk, as Parquet.
+        csv: Whether it is offered as CSV, too.
+    """
+
+    text: str
+    stem: str
+    path: Path
+    csv: bool
+
+
+def downloads_of(thresholds: Path, models: list[Path]) -> list[Download]:
+    """The downloads of thresholds, and of files of whole models: thresholds or parts of tables."""
+    named = [("All", "data/thresholds"), *map(_names, models)]
+    return [
+        Download(text, stem, path, _rows(path) <= MOST_CSV_ROWS)
+        for (text, stem), path in zip(named, [thresholds, *models], strict=True)
+    ]
+
+
+def _rows(path: Path) -> int:
+    return int(pl.scan_parquet(path).select(pl.len()).collect().item())
+
+
+def _names(path: Path) -> tuple[str, str]:
+    """What a file of whole models is, and its path in the site without the suffix."""
+    if path.name in MODEL_THRESHOLDS:
+        return "Thresholds of whole models", "data/model-thresholds"
+    sweep, number = path.parent.name, int(path.stem.rpartition("-")[2])
+    more = f", part {number + 1}" if number else ""
+    return f"Whole models, {sweep}{more}", f"data/models-{sweep}-{path.stem}"
+
+
+def download_files(download: Download) -> Iterator[tuple[str, bytes]]:
+    """The files of a download: name and content."""
+    yield f"{download.stem}.parquet", download.path.read_bytes()
+    if download.csv:
+        text = csv_text(pl.read_parquet(download.path), NO_TEXT)
+        yield f"{download.stem}.csv.gz", gzip.compress(text.encode(), mtime=0)

@@ -1,0 +1,335 @@
+"""The formulas of the page "What if" as data: coefficients that the page evaluates exactly.
+
+No formula is written here, nor in the page: the coefficients are those of `model.costs`, the rates
+those of `model.resources`. N times a work or a time is a polynomial in the number of chips N, on
+each piece of `critical.split_lines`.
+"""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.basics.numbers import LARGEST_COUNT, LARGEST_SIZE
+from rooflines.basics.text import PREFIXES, SMALL
+from rooflines.catalogue.dtypes import combinations_of
+from rooflines.catalogue.entries import MAIN_MEMORY, shares_of
+from rooflines.critical.split_lines import ENDLESS, FAR, NEAR, numbers_of, through
+from rooflines.model.costs import BITS_PER_BYTE, Workload
+from rooflines.model.network import BETWEEN, PAIR, Route
+from rooflines.model.operation import NAMED as OPERATIONS
+from rooflines.model.operation import OPERANDS, operation
+from rooflines.model.resources import RESOURCES, math_rate, memory_rate, network_rates
+from rooflines.model.sharding import NAMED as SHARDINGS
+from rooflines.model.sharding import Sharding, sharding
+from rooflines.model.target import Level, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rooflines.basics.yaml_file import JSON
+    from rooflines.catalogue.dtypes import Combination
+    from rooflines.catalogue.entries import Chip, DtypeFile
+    from rooflines.critical.split_lines import Numbers
+    from rooflines.model.network import Link
+    from rooflines.model.operation import Operation
+
+__all__ = ["formulas", "routes_of"]
+
+WORKS = (*(resource.work for resource in RESOURCES), "footprint_bytes")
+"""The costs that the page shows; `network_bytes` stands for the payload of the collective."""
+
+SAMPLES = (1, 2, 3)
+"""Numbers of chips that determine N times a work, which is at most quadratic in N [1]."""
+
+ANY_RATE = Fraction(1)
+"""A rate that the one in question does not depend on."""
+
+
+class Piece(NamedTuple):
+    """Numbers of chips on which a network has one polynomial each for bytes, time and latency.
+
+    Attributes:
+        least, most: The first and the last of them [1].
+        step, offset: They leave the remainder `offset` when divided by `step` [1].
+        samples: Numbers that determine the polynomials [1].
+    """
+
+    least: int
+    most: int
+    step: int
+    offset: int
+    samples: tuple[int, ...]
+
+
+def formulas(chips: Mapping[str, Chip], dtypes: DtypeFile, operations: Iterable[str] = ()) -> JSON:
+    """All coefficients and rates that the page needs.
+
+    Args:
+        chips: Entries by id.
+        dtypes: The dtype catalogue; the page offers its combinations.
+        operations: Operations besides the named ones, as names or einsums.
+
+    Returns:
+        `resources`, `operations`, `dtypes`, `networks`, `chips` with indices of their networks,
+        and the limits and prefixes of numbers.
+        Numbers are integers, or rationals as text such as `1/8`.
+    """
+    ops = {op.name: op for op in (*OPERATIONS.values(), *map(operation, operations))}
+    schemes = {name: _schemes(op) for name, op in ops.items()}
+    collectives = {
+        _collective(scheme): scheme
+        for by_name in schemes.values()
+        for scheme in by_name.values()
+        if scheme.transfers
+    }
+    by_name = combinations_of(list(dtypes.combinations), dtypes)
+    return {
+        "resources": [{"name": r.name, "work": r.work, "bound": r.bound} for r in RESOURCES],
+        "operations": [_operation(op, schemes[name]) for name, op in ops.items()],
+        "dtypes": [_dtypes(combination) for combination in by_name.values()],
+        **_shared_networks([_chip(chip, entry, collectives) for chip, entry in chips.items()]),
+        "limits": {"size": LARGEST_SIZE, "count": str(LARGEST_COUNT), "shards": ENDLESS},
+        "prefixes": {"large": list(PREFIXES.items()), "small": list(SMALL.items())},
+    }
+
+
+def _schemes(op: Operation) -> dict[str, Sharding]:
+    """The named shardings that an operation has."""
+    schemes = {}
+    for name in SHARDINGS:
+        try:
+            schemes[name] = sharding(name, op)
+        except RooflinesError:
+            continue
+    return schemes
+
+
+def _collective(scheme: Sharding) -> str:
+    """What a sharding sends, as a key; empty for nothing."""
+    return "+".join(collective for _, collective in scheme.transfers)
+
+
+def _operation(op: Operation, schemes: Mapping[str, Sharding]) -> JSON:
+    return {
+        "name": op.name,
+        "dims": list(op.dims),
+        "contracted": list(op.contracted),
+        "unit": op.unit,
+        "exact": op.flops == "exact",
+        "shardings": {
+            name: {
+                "collective": _collective(scheme),
+                "split": scheme.split,
+                "works": {work: _work(op, scheme, work) for work in WORKS},
+            }
+            for name, scheme in schemes.items()
+        },
+    }
+
+
+def _work(op: Operation, scheme: Sharding, work: str) -> list[list[object]]:
+    """N times a work as terms: operand, dimensions, and the coefficients of N^0, N^1, ...
+
+    A term is a polynomial in N, times the bytes per element of its operand (none: 1), times the
+    sizes of its dimensions.
+    """
+    terms: list[list[object]] = []
+    apart = [_costs(op, scheme, n, "")[work] for n in SAMPLES]
+    for operand in ("", *OPERANDS):
+        samples = [_costs(op, scheme, n, operand)[work] for n in SAMPLES]
+        if operand:  # linear in the bytes per element: what is left without any is the first term
+            samples = [
+                {dims: value - without[dims] for dims, value in each.items()}
+                for each, without in zip(samples, apart, strict=True)
+            ]
+        terms.extend(
+            [operand, list(dims), _polynomial(polynomial)]
+            for dims, polynomial in through(SAMPLES, samples).items()
+            if any(polynomial)
+        )
+    return terms
+
+
+def _costs(
+    op: Operation, scheme: Sharding, shards: int, operand: str
+) -> Mapping[str, Mapping[tuple[str, ...], Fraction]]:
+    """The costs where one operand has a byte per element, the others none."""
+    bits = {name: Fraction(BITS_PER_BYTE if name == operand else 0) for name in OPERANDS}
+    return Workload(op, bits, scheme, shards, (Fraction(1),), {}, op.flops).costs
+
+
+def _dtypes(combination: Combination) -> JSON:
+    bits = combination.bits
+    return {
+        "name": combination.name,
+        "compute": combination.compute,
+        "bytes": {operand: _plain(bits[operand] / BITS_PER_BYTE) for operand in OPERANDS},
+    }
+
+
+def _chip(chip: str, entry: Chip, collectives: Mapping[str, Sharding]) -> JSON:
+    level = entry.memory.get(MAIN_MEMORY)
+    return {
+        "id": chip,
+        "name": entry.name or chip,
+        "vendor": entry.vendor,
+        "units": {
+            unit: {dtype: _rates(entry, peak.exact) for dtype, peak in peaks.items()}
+            for unit, peaks in entry.units.items()
+        },
+        "memory": None if level is None or level.bytes_per_s is None else _memory(entry),
+        "networks": [
+            _route(name, links, entry, collectives) for name, links in routes_of(entry).items()
+        ],
+    }
+
+
+def _shared_networks(chips: Sequence[JSON]) -> JSON:
+    """Chips with indices of their networks: many chips have the same ones."""
+    networks: dict[str, tuple[int, JSON]] = {}
+
+    def index(network: JSON) -> int:
+        return networks.setdefault(json.dumps(network), (len(networks), network))[0]
+
+    indexed = [{**chip, "networks": list(map(index, chip["networks"]))} for chip in chips]
+    return {"chips": indexed, "networks": [network for _, network in networks.values()]}
+
+
+def _rates(entry: Chip, peak: Fraction) -> JSON:
+    """The nominal peak, and the rate that formulas read."""
+    rate = math_rate(_target(entry, peak, Level(ANY_RATE)))
+    return {"nominal": _plain(peak), "rate": _plain(rate.per_s)}
+
+
+def _memory(entry: Chip) -> JSON:
+    level = entry.memory[MAIN_MEMORY].exact
+    rate = memory_rate(_target(entry, ANY_RATE, level))
+    return {
+        "nominal": _plain(level.bytes_per_s),
+        "rate": _plain(rate.per_s),
+        "capacity": None if level.capacity_bytes is None else _plain(level.capacity_bytes),
+    }
+
+
+def _target(
+    entry: Chip,
+    peak: Fraction,
+    level: Level,
+    route: Route | None = None,
+    scheme: Sharding | None = None,
+) -> Target:
+    shares = {resource.name: Fraction(1) for resource in RESOURCES} | shares_of(entry.efficiency)
+    return Target(peak, level, route, scheme or Sharding("none"), shares)
+
+
+def routes_of(entry: Chip) -> dict[str, tuple[Link, ...]]:
+    """The routes of a chip that the page offers, by their names in tables.
+
+    Returns:
+        Each interconnect alone, and two of them where the inner joins a published number of chips,
+        the outer joins more, and neither is a torus.
+    """
+    links = {name: network.exact for name, network in entry.networks.items()}
+    routes: dict[str, tuple[Link, ...]] = {name: (link,) for name, link in links.items()}
+    for (inner, near), (outer, far) in combinations(links.items(), 2):
+        group = (near.domain or 0) if near.published else 0
+        joins_more = group >= PAIR and (far.domain is None or far.domain > group)
+        if joins_more and "torus" not in (near.topology, far.topology):
+            routes[f"{inner}{BETWEEN}{outer}"] = (near, far)
+    return routes
+
+
+def _route(
+    name: str, links: tuple[Link, ...], entry: Chip, collectives: Mapping[str, Sharding]
+) -> JSON:
+    """One interconnect along one axis, or two: its limits, and its pieces, the first that fits."""
+    numbers = numbers_of(links)
+    pieces = []
+    for piece in _pieces(numbers):
+        routes = [Route(links, (n,)) for n in piece.samples]
+        pieces.append(
+            {
+                "least": piece.least,
+                "most": piece.most,
+                "step": piece.step,
+                "offset": piece.offset,
+                "collectives": {
+                    key: _transfer(entry, scheme, routes) for key, scheme in collectives.items()
+                },
+            }
+        )
+    return {
+        "name": name,
+        "link": _plain(links[0].bytes_per_s) if len(links) == 1 else None,
+        "most": numbers.most,
+        "group": numbers.group,
+        "published": numbers.published,
+        "pieces": pieces,
+    }
+
+
+def _pieces(numbers: Numbers) -> list[Piece]:
+    """The pieces of a route: rings before lines, groups before one; none has one chip."""
+    near = Piece(2, numbers.near, 1, 0, numbers.samples[NEAR])
+    if not numbers.step:
+        return [near]
+    step, least = numbers.step, numbers.least_far
+    if step % 2 == 0 or numbers.group:
+        return [Piece(least, numbers.most, step, 0, numbers.samples[FAR]), near]
+    # The hops around a ring of an odd number of chips are another polynomial.
+    return [
+        *(
+            Piece(
+                min(n for n in (least, least + step) if n % (2 * step) == offset),
+                numbers.most,
+                2 * step,
+                offset,
+                tuple(offset + 2 * step * k for k in (2, 3, 4)),
+            )
+            for offset in (0, step)
+        ),
+        near,
+    ]
+
+
+def _transfer(entry: Chip, scheme: Sharding, routes: Sequence[Route]) -> JSON:
+    """A collective on a piece, as polynomials.
+
+    Returns:
+        `sent`, N times the bytes sent per byte of payload [1]; for each of the `levels` that send
+        at the same time, N times the `seconds` per byte of payload and the `latency` [s].
+    """
+    values: list[dict[tuple[str, ...], Fraction]] = []
+    for route in routes:
+        rates = network_rates(_target(entry, ANY_RATE, Level(ANY_RATE), route, scheme))
+        amounts = route.sent(scheme.transfers[0][1])
+        own: dict[tuple[str, ...], Fraction] = {("sent",): sum(amounts, Fraction(0))}
+        for level, (sent, rate) in enumerate(zip(amounts, rates, strict=True)):
+            own["seconds", f"{level}"] = sent / rate.per_s
+            own["latency", f"{level}"] = rate.latency_s
+        values.append(own)
+    polynomials = through([route.axes[0] for route in routes], values)
+    return {
+        "sent": _polynomial(polynomials["sent",]),
+        "levels": [
+            {name: _polynomial(polynomials[name, f"{level}"]) for name in ("seconds", "latency")}
+            for level in range(len(routes[0].links))
+        ],
+    }
+
+
+def _polynomial(coefficients: Sequence[Fraction]) -> list[int | str]:
+    """Coefficients of a polynomial, without zeros at the end."""
+    listed = list(coefficients)
+    while len(listed) > 1 and not listed[-1]:
+        listed.pop()
+    return [_plain(coefficient) for coefficient in listed]
+
+
+def _plain(value: Fraction) -> int | str:
+    """A rational as JSON: an integer that JavaScript holds exactly, or text such as `1/8`."""
+    return value.numerator if value.denominator == 1 and abs(value) <= LARGEST_SIZE else str(value)

@@ -1,0 +1,245 @@
+"""The CSV that Nsight Compute prints: FLOPs, bytes and time of every launch of a kernel.
+
+On the page `raw` a row is a launch, and a row below the names has the units. On the page `details`
+a row is one metric of a launch. Values have thousands separators, units have prefixes.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from rooflines.basics.errors import RooflinesError, placed, quote
+from rooflines.basics.numbers import exact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rooflines.model.operation import Unit
+
+__all__ = ["Launch", "read_launches"]
+
+DURATION, BYTES = "gpu__time_duration.sum", "dram__bytes.sum"
+READ_WRITTEN = ("dram__bytes_read.sum", "dram__bytes_write.sum")
+DEVICES = ("device__attribute_display_name", "CC")
+"""Columns that tell devices apart: the name or, else, the compute capability."""
+
+SCALAR = re.compile(r"sm(?:sp)?__sass_thread_inst_executed_op_([hfd])(add|mul|fma)_pred_on\.sum")
+"""Instructions of threads: their format and operation; both names count the same."""
+
+FORMATS = {"h": "fp16", "f": "fp32", "d": "fp64"}
+FLOPS = {"add": 1, "mul": 1, "fma": 2}
+"""Floating-point operations of an instruction [FLOP]."""
+
+TENSOR = re.compile(
+    r"sm__ops_path_tensor_(?:op_(?P<op>[a-z]+)_)?src_(?P<src>\w+?)"
+    r"(?:_dst_(?P<dst>[a-z0-9]+))?(?:_sparsity_(?P<sparsity>on|off))?\.sum"
+)
+"""Operations of tensor cores, a multiply-add counted as two; some counters contain others."""
+
+EXAMPLES = (
+    "sm__ops_path_tensor_src_bf16_dst_fp32.sum",
+    *(f"sm__sass_thread_inst_executed_op_f{op}_pred_on.sum" for op in FLOPS),
+)
+
+LARGE = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+SMALL = {"": Fraction(1), **{p: Fraction(1, 10**n) for p, n in (("m", 3), ("u", 6), ("n", 9))}}
+UNITS: Mapping[str, Mapping[str, int | Fraction]] = {
+    "a time": {f"{p}{unit}": scale for unit in ("second", "s") for p, scale in SMALL.items()},
+    "bytes": {f"{p}byte": scale for p, scale in LARGE.items()},
+    "a count": {f"{p}{unit}": scale for unit in ("inst", "op", "") for p, scale in LARGE.items()},
+}
+"""What a unit is worth, by what is measured [s, byte or 1]."""
+
+NUMBER = re.compile(r"\d+(,\d{3})*(\.\d*)?([eE][+-]?\d+)?")
+NO_VALUE = ("", "n/a", "nan")
+"""Cells of a metric that was not collected."""
+
+EXPORT = "export it: ncu --import report.ncu-rep --csv --page raw > kernels.csv"
+
+
+class Cell(NamedTuple):
+    """A metric as it is printed."""
+
+    value: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A launch of a kernel.
+
+    Attributes:
+        kernel: The name of the function.
+        device: The device that ran it, by name or compute capability; empty if not printed.
+        flops: Operations by unit and dtype: those of the counters, such as bf16, or several joined
+            by `_` where a counter does not tell them apart [FLOP].
+        memory_bytes: Bytes read from and written to the main memory [byte].
+        seconds: Its time [s].
+    """
+
+    kernel: str
+    device: str
+    flops: Mapping[tuple[Unit, str], Fraction]
+    memory_bytes: Fraction
+    seconds: Fraction
+
+
+def read_launches(path: str | Path) -> list[Launch]:
+    """The launches of a CSV file of Nsight Compute, in order.
+
+    Args:
+        path: What `ncu --csv` prints, of the page `raw` or `details`; lines before the names of the
+            columns are skipped.
+
+    Raises:
+        RooflinesError: It is no such file, lacks counters, has unknown units or a time of zero, or
+            is of several kinds of devices.
+
+    Source of the weights of FLOPs: Yang, Kurth and Williams, Hierarchical Roofline analysis for
+        GPUs, section III; counters of tensor cores as NVIDIA defines them.
+    """
+    with placed(file=str(path)):
+        rows = _rows(Path(path))
+        names = rows[0]
+        found = _long(names, rows[1:]) if "Metric Name" in names else _wide(names, rows[1:])
+        launches = [
+            _launch(kernel, device, metrics, f"launch {number} of {quote(kernel)}")
+            for number, (kernel, device, metrics) in enumerate(found, start=1)
+        ]
+        if not launches:
+            raise RooflinesError("", "has no launches of kernels", EXPORT)
+        devices = sorted({launch.device for launch in launches})
+        if len(devices) > 1:
+            problem = f"is of several kinds of devices: {', '.join(devices)}"
+            raise RooflinesError("", problem, "give a file for each, from ncu --devices")
+    return launches
+
+
+def _rows(path: Path) -> list[list[str]]:
+    """The cells of the file from the names of the columns on."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        problem = f"cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}"
+        raise RooflinesError("", problem, "give the path of a CSV file") from None
+    lines = text.splitlines()
+    starts = (n for n, line in enumerate(lines) if line.startswith(('"ID",', "ID,")))
+    start = next(starts, None)
+    if start is None:
+        raise RooflinesError("", "is no CSV of Nsight Compute: no column ID", EXPORT)
+    try:
+        rows = list(csv.reader(line for line in lines[start:] if not line.startswith("==")))
+    except csv.Error as error:
+        raise RooflinesError("", f"is no CSV: {error}", EXPORT) from None
+    if "Kernel Name" not in rows[0]:
+        raise RooflinesError("", "has no column Kernel Name", EXPORT)
+    columns = len(rows[0])
+    for row in rows:
+        if len(row) != columns and row and row[0].isdigit():
+            problem = f"has {columns} columns, and launch {row[0]} has {len(row)}"
+            raise RooflinesError("", problem, EXPORT)
+    return [row for row in rows if len(row) == columns]  # others are text of the program
+
+
+Found = tuple[str, str, "Mapping[str, Cell]"]
+"""The kernel, the device and the metrics of a launch."""
+
+
+def _wide(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[Found]:
+    """The launches of the page `raw`: a row each, below a row of units."""
+    units, *launches = rows or [[""]]
+    if rows and units[0]:
+        raise RooflinesError("", "has no row of units below the names", EXPORT)
+    for row in launches:
+        cells = dict(zip(names, row, strict=True))
+        metrics = {n: Cell(v, u) for n, v, u in zip(names, row, units, strict=True)}
+        yield cells["Kernel Name"], _device(cells), metrics
+
+
+def _long(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[Found]:
+    """The launches of the page `details`: a row for each metric."""
+    launches: dict[tuple[str, str], tuple[str, str, dict[str, Cell]]] = {}
+    for row in rows:
+        cells = dict(zip(names, row, strict=True))
+        key = cells.get("Process ID", ""), cells["ID"]
+        *_, metrics = launches.setdefault(key, (cells["Kernel Name"], _device(cells), {}))
+        metrics[cells["Metric Name"]] = Cell(cells["Metric Value"], cells["Metric Unit"])
+    yield from launches.values()
+
+
+def _device(cells: Mapping[str, str]) -> str:
+    return next((cells[name] for name in DEVICES if cells.get(name)), "")
+
+
+def _launch(kernel: str, device: str, metrics: Mapping[str, Cell], where: str) -> Launch:
+    known = {name: cell for name, cell in metrics.items() if cell.value not in NO_VALUE}
+    of_bytes = [BYTES] if BYTES in known and not set(READ_WRITTEN) <= known.keys() else READ_WRITTEN
+    missing = [name for name in (DURATION, *of_bytes) if name not in known]
+    flops = dict(_flops(known, where))
+    if missing or not flops:
+        what = ", ".join(missing) or "no counter of operations"
+        wanted = ",".join(missing or EXAMPLES)
+        problem = f"lacks {what}" if missing else "has no counter of operations"
+        raise RooflinesError(where, problem, f"collect it: ncu --metrics {wanted}")
+    seconds = _quantity(known, DURATION, "a time", where)
+    if seconds == 0:
+        raise RooflinesError(where, "takes no time", "profile it again, or take it out")
+    moved = sum((_quantity(known, name, "bytes", where) for name in of_bytes), Fraction(0))
+    return Launch(kernel, device, flops, moved, seconds)
+
+
+def _quantity(metrics: Mapping[str, Cell], name: str, kind: str, where: str) -> Fraction:
+    """The value of a metric [s, byte or 1].
+
+    Raises:
+        RooflinesError: It is no number, or its unit is another one.
+    """
+    cell = metrics[name]
+    if not NUMBER.fullmatch(cell.value):
+        fix = "print it with LC_ALL=C, or collect it again"
+        raise RooflinesError(where, f"has {name} {quote(cell.value)}, which is no number", fix)
+    if cell.unit not in UNITS[kind]:
+        problem = f"has {name} in {quote(cell.unit)}, which is no unit of {kind}"
+        known = ", ".join(unit for unit in UNITS[kind] if unit)
+        raise RooflinesError(where, problem, f"print one of {known}: ncu --print-units base")
+    with placed(where):
+        return exact(cell.value.replace(",", "")) * UNITS[kind][cell.unit]
+
+
+# ---------------------------------------------------------------- operations
+
+
+def _flops(metrics: Mapping[str, Cell], where: str) -> Iterator[tuple[tuple[Unit, str], Fraction]]:
+    """Operations by unit and dtype [FLOP]."""
+    totals: dict[tuple[Unit, str], Fraction] = {}
+    scalars = {match.groups(): name for name in metrics if (match := SCALAR.fullmatch(name))}
+    for (form, operation), name in scalars.items():
+        key: tuple[Unit, str] = "vector", FORMATS[form]
+        count = _quantity(metrics, name, "a count", where) * FLOPS[operation]
+        totals[key] = totals.get(key, Fraction(0)) + count
+    for name, source in _tensor_counters(metrics).items():
+        key = "matrix", source
+        count = _quantity(metrics, name, "a count", where)
+        totals[key] = totals.get(key, Fraction(0)) + count
+    yield from totals.items()
+
+
+def _tensor_counters(names: Iterable[str]) -> dict[str, str]:
+    """Counters of tensor cores with their source dtypes, without those that others contain."""
+    parsed = {name: match for name in names if (match := TENSOR.fullmatch(name))}
+    return {
+        name: match["src"]
+        for name, match in parsed.items()
+        if not any(_contains(other, match) for other in parsed.values() if other is not match)
+    }
+
+
+def _contains(one: re.Match[str], other: re.Match[str]) -> bool:
+    """Whether a counter counts all that another one does."""
+    same = all(one[key] in (None, other[key]) for key in ("op", "dst", "sparsity"))
+    return same and set(other["src"].split("_")) <= set(one["src"].split("_"))

@@ -1,0 +1,1 @@
+"""The workbook of results, for a spreadsheet."""

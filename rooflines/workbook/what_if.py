@@ -1,0 +1,208 @@
+"""The sheet What-if: the times of an operation as formulas, for other sizes, peaks and bandwidths.
+
+The formulas are written from the polynomials of `model.costs`, so they are those of the tables.
+Their values are computed by the package, for programs that do not compute formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from xlsxwriter.utility import xl_rowcol_to_cell
+
+from rooflines.critical.thresholds import sweep_thresholds
+from rooflines.model.columns import METRICS, NEVER, SOLUTION
+from rooflines.model.operation import OPERANDS
+from rooflines.model.resources import MATH, RESOURCES
+from rooflines.sweep.recipes import sweep_of
+from rooflines.sweep.rows import sweep_rows
+from rooflines.workbook.cells import Heading
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rooflines.basics.yaml_file import JSON
+    from rooflines.model.costs import Workload
+    from rooflines.sweep.sweep import Sweep
+    from rooflines.workbook.cells import Sheet, Value
+
+__all__ = ["what_if_sheet"]
+
+Terms = Mapping[tuple[str, ...], Fraction]
+"""The coefficient of each product, by the names of its factors."""
+
+MOST_ROWS = 200
+"""Rows of chips and dtypes [1]."""
+
+MEMORY = next(resource for resource in RESOURCES if resource.name == "memory")
+
+SIZES_ROW, UNITS_ROW, FIRST_ROW = 3, 6, 8
+"""Where the sizes stand, the header of the chips, and the first chip."""
+
+ROUNDING = "(1-1E-12)"
+"""A real size this close above an integer is that integer: formulas are computed in Float64."""
+
+INPUTS = {
+    "peak": "FLOP/s",
+    "peak_efficiency": "1",
+    "bytes_per_s": "byte/s",
+    "memory_efficiency": "1",
+    **{f"{operand}_bits": "bit" for operand in OPERANDS},
+}
+"""The numbers of a chip and its dtypes that can be changed, with their units."""
+
+INPUT_STYLES = {"FLOP/s": "rate", "byte/s": "rate", "1": "share", "bit": "bits"}
+"""The formats of these cells by unit."""
+
+STYLES = {
+    "flops": "integer",
+    "memory_bytes": "integer",
+    "memory_intensity": "number",
+    "t_math_s": "scientific",
+    "t_memory_s": "scientific",
+    "t_lower_s": "scientific",
+    "bound": "text",
+    "attained_flops_per_s": "scientific",
+    "utilization": "percent",
+    "critical_exact": "number",
+    "critical": "integer",
+}
+"""The columns with formulas, named as in the tables and thresholds, and their formats."""
+
+
+def what_if_sheet(sheet: Sheet, recipes: Iterable[JSON]) -> None:
+    """Write the sheet for the first sweep without tiles, each chip with each dtypes.
+
+    Args:
+        sheet: The sheet.
+        recipes: The recipes of sweeps of operations.
+    """
+    recipe = next((recipe for recipe in recipes if not recipe["config"]["tile"]), None)
+    if recipe is None:
+        sheet.note(0, "The config has no sweep of operations without tiles.")
+        return
+    sweep = _one_size(recipe)
+    op = sweep.op
+    sheet.note(0, f"{op.x},{op.w}->{op.out} on one chip, as in sweep {sweep.name}", "title")
+    sheet.note(1, "Change the yellow cells: all other numbers are computed from them.")
+    sizes = {}
+    for column, dim in enumerate(op.dims):
+        sheet.put(SIZES_ROW, column, dim, "heading")
+        sheet.put(SIZES_ROW + 1, column, float(sweep.size_columns[dim][0]), "size")
+        sizes[dim] = xl_rowcol_to_cell(SIZES_ROW + 1, column, row_abs=True, col_abs=True)
+    names = ["chip", "dtypes", *INPUTS, *STYLES]
+    units = {column.name: column.unit for column in (*METRICS, *SOLUTION)} | INPUTS
+    sheet.header(UNITS_ROW, [Heading(name, units.get(name, "")) for name in names])
+    for row, (workload, values) in enumerate(_rows(sweep), start=FIRST_ROW):
+        cells = {name: xl_rowcol_to_cell(row, column) for column, name in enumerate(names)}
+        formulas = _formulas(workload, sweep.solved[0], {**sizes, **cells})
+        for column, name in enumerate(names):
+            if name in formulas:
+                style = STYLES[name]
+                sheet.formula(row, column, f"={formulas[name]}", values[name], style)
+            else:
+                sheet.put(row, column, values[name], INPUT_STYLES.get(INPUTS.get(name, ""), ""))
+    sheet.freeze(FIRST_ROW, 1)
+    sheet.fit()
+
+
+def _one_size(recipe: JSON) -> Sweep:
+    """A sweep at one of its sizes, on one chip."""
+    sweep = sweep_of(recipe)
+    sizes = {dim: sweep.size_columns[dim] for dim in sweep.op.dims}
+    config = {
+        **recipe["config"],
+        "grid": {dim: int(values[len(values) // 2]) for dim, values in sizes.items()},
+        "thresholds": [sweep.first_solved or sweep.op.dims[0]],
+        "memory": [sweep.by_chip[0].memory],
+        "calibration": None,
+    }
+    alone = {"shapes": None, "sharding": ["none"], "shards": [1], "network": None, "shares": [1]}
+    return sweep_of({**recipe, "config": {**config, **alone}})
+
+
+def _rows(sweep: Sweep) -> Iterator[tuple[Workload, dict[str, Value]]]:
+    """Each chip with each dtypes: the workload and the values of all columns."""
+    table = sweep_rows(sweep, 0, min(sweep.rows, MOST_ROWS)).collect().to_dicts()
+    solved = {(row["chip"], row["dtypes"]): row for row in sweep_thresholds(sweep).to_dicts()}
+    for (chip_rows, variant), row in zip(sweep.chip_variants, table, strict=False):
+        target, workload = sweep.target(chip_rows, variant), sweep.case(chip_rows, variant)
+        inputs = {
+            "peak": target.peak,
+            "peak_efficiency": target.efficiency[MATH.name],
+            "bytes_per_s": target.level.bytes_per_s,
+            "memory_efficiency": target.efficiency[MEMORY.name],
+            **{f"{operand}_bits": bits for operand, bits in workload.bits.items()},
+        }
+        found = solved[row["chip"], row["dtypes"]]
+        outcome = {
+            name: found["outcome"] if found[name] is None else found[name]
+            for name in ("critical_exact", "critical")
+        }
+        yield workload, {**row, **{name: float(n) for name, n in inputs.items()}, **outcome}
+
+
+# ---------------------------------------------------------------- formulas
+
+
+def _formulas(workload: Workload, axis: str, cells: Mapping[str, str]) -> dict[str, str]:
+    """The formulas of a row.
+
+    Args:
+        workload: The costs; its bits are read from cells.
+        axis: The dimension whose critical size is computed.
+        cells: The cell of each dimension and of each column.
+    """
+    flops, memory = workload.costs[MATH.work], _memory_terms(workload)
+    peak = f"{cells['peak']}*{cells['peak_efficiency']}"
+    bandwidth = f"{cells['bytes_per_s']}*{cells['memory_efficiency']}"
+    (flops_slope, flops_rest), (memory_slope, memory_rest) = (
+        [f"({_sum(part, cells)})" for part in _along(terms, axis)] for terms in (flops, memory)
+    )
+    # Compute-bound where growth * size >= rest.
+    growth = f"{flops_slope}*{bandwidth}-{memory_slope}*{peak}"
+    rest = f"{memory_rest}*{peak}-{flops_rest}*{bandwidth}"
+    never = f'IF(AND({growth}>=0,{rest}<=0),0,"{NEVER}")'
+    exact = cells["critical_exact"]
+    return {
+        "flops": _sum(flops, cells),
+        "memory_bytes": _sum(memory, cells),
+        "memory_intensity": f"{cells['flops']}/{cells['memory_bytes']}",
+        "t_math_s": f"{cells['flops']}/({peak})",
+        "t_memory_s": f"{cells['memory_bytes']}/({bandwidth})",
+        "t_lower_s": f"MAX({cells['t_math_s']},{cells['t_memory_s']})",
+        "bound": f'IF({cells["t_math_s"]}>={cells["t_memory_s"]},"{MATH.bound}","{MEMORY.bound}")',
+        "attained_flops_per_s": f"{cells['flops']}/{cells['t_lower_s']}",
+        "utilization": f"{cells['attained_flops_per_s']}/{cells['peak']}",
+        "critical_exact": f"IF({growth}>0,MAX(0,({rest})/({growth})),{never})",
+        "critical": f'IF(ISNUMBER({exact}),MAX(1,ROUNDUP({exact}*{ROUNDING},0)),"{NEVER}")',
+    }
+
+
+def _memory_terms(workload: Workload) -> dict[tuple[str, ...], Fraction]:
+    """The bytes of the memory, as products of dimensions and of the bits of an operand."""
+    terms = {}
+    for operand in OPERANDS:
+        bits = {other: Fraction(int(other == operand)) for other in OPERANDS}
+        for dims, coefficient in replace(workload, bits=bits).costs[MEMORY.work].items():
+            terms[*dims, f"{operand}_bits"] = coefficient
+    return {names: coefficient for names, coefficient in terms.items() if coefficient}
+
+
+def _along(terms: Terms, axis: str) -> tuple[Terms, Terms]:
+    """A cost as `slope * size + rest` of an axis; costs are linear in every dimension."""
+    slope = {
+        tuple(name for name in names if name != axis): value
+        for names, value in terms.items()
+        if axis in names
+    }
+    return slope, {names: value for names, value in terms.items() if axis not in names}
+
+
+def _sum(terms: Terms, cells: Mapping[str, str]) -> str:
+    """A sum of products as a formula."""
+    products = [[str(value), *map(cells.__getitem__, names)] for names, value in terms.items()]
+    return "+".join(map("*".join, products)) or "0"

@@ -1,0 +1,63 @@
+"""rooflines.xlsx: the results of a run as a workbook, of bounded size."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.results.atomic import atomic_file
+from rooflines.results.model_shapes import read_shapes
+from rooflines.results.records import recording
+from rooflines.results.tables import metadata_of
+from rooflines.sweep.recipes import chips_of
+from rooflines.workbook.cells import Book
+from rooflines.workbook.sheets import (
+    about_sheet,
+    chips_sheet,
+    columns_sheet,
+    models_sheet,
+    summary_sheet,
+    thresholds_sheet,
+)
+from rooflines.workbook.summary import summarize
+from rooflines.workbook.what_if import what_if_sheet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["write_workbook"]
+
+
+def write_workbook(
+    spec: str,
+    thresholds: Sequence[str | Path],
+    model_shapes: str | Path,
+    path: str | Path,
+) -> None:
+    """Write the workbook. Equal results are equal files.
+
+    Args:
+        spec: What it depends on besides its inputs, as JSON, from `Plan.workbook_spec`.
+        thresholds: Thresholds of operations and, if there are any, of whole models, as Parquet;
+            their metadata have the sweeps.
+        model_shapes: The models of the catalogue, as CSV.
+        path: The file to write.
+    """
+    about = [metadata_of(file) for file in thresholds]
+    recipes, of_models = [each["made_from"] for each in (*about, {"made_from": []})][:2]
+    units = {column["name"]: column["unit"] for each in about for column in each["columns"]}
+    every = [*recipes, *of_models]
+    chips = {name: chip for recipe in every for name, chip in chips_of(recipe).items()}
+    made_by = recording(spec=json.loads(spec), recipes=every, inputs=[*thresholds, model_shapes])
+    with made_by, atomic_file(path) as temporary, Book(temporary) as book:
+        summary_sheet(book.sheet("Summary"), summarize(recipes, of_models))
+        files = {Path(file).name: pl.scan_parquet(file) for file in thresholds}
+        thresholds_sheet(book.sheet("Thresholds"), files, units)
+        what_if_sheet(book.sheet("What-if"), recipes)
+        models_sheet(book.sheet("Models"), read_shapes(Path(model_shapes)))
+        chips_sheet(book.sheet("Chips"), chips)
+        columns_sheet(book.sheet("Columns"))
+        about_sheet(book.sheet("About"), every)

@@ -1,0 +1,1 @@
+"""Tests of the wheel, installed in a fresh environment: `make test-wheel`."""

@@ -1,0 +1,67 @@
+"""The cells of a workbook, read from its XML without the library that wrote it."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Cell", "read_workbook", "table_of"]
+
+MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell: its kind (`s` text, `n` number, `str` text of a formula), value and formula."""
+
+    kind: str
+    value: str
+    formula: str | None = None
+
+    @property
+    def plain(self) -> str | float:
+        """The value as text or number."""
+        return float(self.value) if self.kind == "n" else self.value
+
+
+def read_workbook(path: Path) -> dict[str, dict[str, Cell]]:
+    """The cells of every sheet by address, such as `B2`, in the order of the workbook."""
+    with zipfile.ZipFile(path) as file:
+        book = ET.fromstring(file.read("xl/workbook.xml"))  # noqa: S314, our own file
+        shared = ET.fromstring(file.read("xl/sharedStrings.xml"))  # noqa: S314
+        texts = ["".join(part.itertext()) for part in shared.iter(f"{MAIN}si")]
+        names = [sheet.attrib["name"] for sheet in book.iter(f"{MAIN}sheet")]
+        return {
+            name: _cells(file.read(f"xl/worksheets/sheet{number}.xml"), texts)
+            for number, name in enumerate(names, start=1)
+        }
+
+
+def _cells(xml: bytes, texts: list[str]) -> dict[str, Cell]:
+    cells = {}
+    for cell in ET.fromstring(xml).iter(f"{MAIN}c"):  # noqa: S314
+        kind, value, formula = cell.get("t", "n"), cell.find(f"{MAIN}v"), cell.find(f"{MAIN}f")
+        if value is not None and value.text is not None:
+            text = texts[int(value.text)] if kind == "s" else value.text
+            written = None if formula is None else formula.text
+            cells[cell.attrib["r"]] = Cell(kind, text, written)
+    return cells
+
+
+def table_of(cells: dict[str, Cell], header: int) -> list[dict[str, str | float | None]]:
+    """The rows below a row of names, counted from 1; None for an empty cell."""
+    names: dict[str, str] = {}
+    rows: dict[int, dict[str, str | float | None]] = {}
+    for address, cell in cells.items():
+        column, row = re.fullmatch(r"([A-Z]+)(\d+)", address).groups()  # type: ignore[union-attr]
+        if int(row) == header:
+            names[column] = cell.value
+        elif int(row) > header:
+            rows.setdefault(int(row), {})[column] = cell.plain
+    return [{name: row.get(column) for column, name in names.items()} for row in rows.values()]

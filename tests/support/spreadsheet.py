@@ -1,0 +1,197 @@
+"""The sheet What-if: its formulas computed here, and configs with the same numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sheets import table_of
+
+import rooflines
+from rooflines.results.model_shapes import write_model_shapes
+from rooflines.results.records import FOLDER
+from rooflines.run.jobs import write_model_thresholds, write_thresholds
+from rooflines.run.plan import plan
+from rooflines.workbook.workbook import write_workbook
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from sheets import Cell
+
+__all__ = ["METRICS", "QUESTIONS", "Question", "computed", "same", "written"]
+
+METRICS = (
+    "flops",
+    "memory_bytes",
+    "memory_intensity",
+    "t_math_s",
+    "t_memory_s",
+    "t_lower_s",
+    "bound",
+    "attained_flops_per_s",
+    "utilization",
+)
+"""Columns of the sheet that a table has."""
+
+TOLERANCE = 1e-12
+"""Relative error of formulas, in Float64."""
+
+ADDRESS = re.compile(r"\$?([A-Z]+)\$?(\d+)(?!\()")
+
+FUNCTIONS = {
+    "IF": lambda condition, yes, no: yes if condition else no,
+    "AND": lambda *conditions: all(conditions),
+    "MAX": max,
+    "ISNUMBER": lambda value: not isinstance(value, str),
+    "ROUNDUP": lambda value, _: math.ceil(value) if not isinstance(value, str) else value,
+}
+
+
+def computed(cells: Mapping[str, Cell], changed: Mapping[str, float]) -> dict[str, Any]:
+    """The values of all cells with formulas.
+
+    Args:
+        cells: The cells of a sheet.
+        changed: Other numbers for some cells, by address.
+    """
+    values: dict[str, Any] = {}
+
+    def value(address: str) -> Any:  # noqa: ANN401, a number or text
+        if address in changed:
+            return changed[address]
+        if address not in values:
+            cell = cells[address]
+            values[address] = evaluated(cell.formula) if cell.formula else cell.plain
+        return values[address]
+
+    def evaluated(formula: str) -> Any:  # noqa: ANN401
+        code = ADDRESS.sub(lambda match: f'cell("{match[1]}{match[2]}")', formula)
+        if "ISNUMBER" in code:  # both branches are computed below, and text has no product
+            exact = value(ADDRESS.search(formula)[0])  # type: ignore[index]
+            if isinstance(exact, str):
+                return exact
+        return eval(code, {"__builtins__": {}, "cell": value, **FUNCTIONS})  # noqa: S307
+
+    return {address: value(address) for address, cell in cells.items() if cell.formula}
+
+
+def written(folder: Path, config: dict[str, Any]) -> Path:
+    """The workbook of a config, with what it is made from."""
+    (folder / FOLDER).mkdir(parents=True)
+    planned = plan(rooflines.load_config(config))
+    thresholds = [folder / "thresholds.parquet"]
+    write_thresholds(planned.thresholds_spec, thresholds[0], folder / "thresholds.csv")
+    if planned.model_thresholds():
+        thresholds.append(folder / "model-thresholds.parquet")
+        spec = planned.model_thresholds_spec
+        write_model_thresholds(spec, thresholds[1], folder / "model-thresholds.csv")
+    shapes, path = folder / "model-shapes.csv", folder / "rooflines.xlsx"
+    write_model_shapes(planned.model_shapes_spec, shapes)
+    write_workbook(planned.workbook_spec, thresholds, shapes, path)
+    return path
+
+
+@dataclass(frozen=True)
+class Question:
+    """An operation on a chip, at first in bf16 at sizes of 64, and what is changed then.
+
+    Attributes:
+        operation: The operation.
+        dims: Its dimensions, in order.
+        sizes: Other sizes, in order [1].
+        unit: The unit that runs it, and the dtype that it computes in.
+        peak, bytes_per_s: Other rates [FLOP/s, byte/s].
+    """
+
+    operation: str
+    dims: str
+    sizes: tuple[int, ...]
+    unit: str = "matrix"
+    compute: str = "bf16"
+    peak: float = 3e14
+    bytes_per_s: float = 2e12
+
+    def config(self) -> dict[str, Any]:
+        """A config whose workbook asks it."""
+        return self._config("tpu-v5p", "bf16", dict.fromkeys(self.dims, 64), {})
+
+    def changed(self, cells: Mapping[str, Cell]) -> dict[str, float]:
+        """The cells that are changed: every input, to weights of four bits among others."""
+        row = table_of(dict(cells), HEADER)[0]
+        inputs = {
+            "peak": self.peak,
+            "peak_efficiency": 0.75,
+            "bytes_per_s": self.bytes_per_s,
+            "memory_efficiency": 0.5,
+            "w_bits": 4.0,
+        }
+        columns = {name: "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[index] for index, name in enumerate(row)}
+        sizes = zip("ABCDEFG", self.sizes, strict=False)
+        return {
+            **{f"{column}5": float(size) for column, size in sizes},
+            **{f"{columns[name]}{HEADER + 1}": value for name, value in inputs.items()},
+        }
+
+    def differences(self, cells: Mapping[str, Cell], values: Mapping[str, Any]) -> list[str]:
+        """Columns whose values are not those of a config with the changed numbers.
+
+        Args:
+            cells: The cells of the sheet.
+            values: The values of cells with formulas, by address.
+        """
+        chips = {
+            "changed": {
+                "base": "tpu-v5p",
+                f"units.{self.unit}.{self.compute}.flops_per_s": self.peak,
+                "memory.hbm.bytes_per_s": self.bytes_per_s,
+                "source": "a test",
+            }
+        }
+        sizes = dict(zip(self.dims, self.sizes, strict=True))
+        config = self._config("changed", "int4", sizes, chips)
+        config["sweeps"]["asked"]["efficiency"] = {"math": 0.75, "memory": 0.5}
+        loaded = rooflines.load_config(config)
+        expected = rooflines.rows(loaded, "asked").collect().row(0, named=True)
+        (threshold,) = rooflines.thresholds(loaded).to_dicts()
+        for name in ("critical", "critical_exact"):
+            expected[name] = threshold["outcome"] if threshold[name] is None else threshold[name]
+        found = table_of({address: cells[address] for address in cells}, HEADER)[0]
+        names = list(found)
+        shown = {
+            name: values[f"{'ABCDEFGHIJKLMNOPQRSTUVWXYZ'[names.index(name)]}{HEADER + 1}"]
+            for name in (*METRICS, "critical_exact", "critical")
+        }
+        return [
+            f"{name}: {value} instead of {expected[name]}"
+            for name, value in shown.items()
+            if not same(value, expected[name])
+        ]
+
+    def _config(
+        self, chip: str, weights: str, sizes: dict[str, int], chips: dict[str, Any]
+    ) -> dict[str, Any]:
+        dtypes = {"x": "bf16", "w": weights, "out": "bf16", "compute": self.compute}
+        sweep = {"operation": self.operation, "grid": sizes, "dtypes": [dtypes], "chips": [chip]}
+        return {"sweeps": {"asked": sweep}, "chips": chips, "charts": []}
+
+
+HEADER = 8
+"""The row of names of the sheet, counted from 1."""
+
+QUESTIONS = (
+    Question("matmul", "BDF", (512, 4096, 1024)),
+    Question("per-example-matmul", "BDF", (16, 512, 2048)),
+    Question("dot", "D", (4096,), "vector", "fp32", 7e12),
+    Question("NQD,NKD->NQK", "NQDK", (4, 1024, 128, 2048)),
+)
+
+
+def same(value: object, expected: object, tolerance: float = TOLERANCE) -> bool:
+    """Whether two values are the same text, or numbers within the tolerance."""
+    if isinstance(value, int | float) and isinstance(expected, int | float):
+        return math.isclose(value, expected, rel_tol=tolerance)
+    return value == expected

@@ -1,0 +1,259 @@
+"""Profiles of Nsight Compute: what is read, the share of the roofline, and what is refused."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+import rooflines
+from rooflines.cli import main as cli
+from rooflines.model.measured_columns import KERNELS
+from rooflines.tables import metadata_of
+from rooflines.timings.nsight import read_launches
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TIME, READ, WRITTEN = "gpu__time_duration.sum", "dram__bytes_read.sum", "dram__bytes_write.sum"
+BF16 = "sm__ops_path_tensor_src_bf16_dst_fp32.sum"
+FFMA = "sm__sass_thread_inst_executed_op_ffma_pred_on.sum"
+ONE = {TIME: ("usecond", "1"), READ: ("byte", "64"), WRITTEN: ("byte", "0"), BF16: ("", "0")}
+"""The metrics of a launch: unit and value."""
+
+
+def raw(*launches: dict[str, tuple[str, str]], cc: str = "9.0") -> str:
+    """A page `raw`: names, units and a row for each launch of the kernel `k`."""
+    names = list(dict.fromkeys(name for launch in launches for name in launch))
+    units = [next(launch[name][0] for launch in launches if name in launch) for name in names]
+    rows = [["ID", "Kernel Name", "CC", *names], ["", "", "", *units]]
+    for number, launch in enumerate(launches):
+        rows.append([str(number), "k", cc, *(launch.get(name, ("", ""))[1] for name in names)])
+    return "\n".join(",".join(f'"{cell}"' for cell in row) for row in rows) + "\n"
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    """Where a test writes its profile."""
+    return tmp_path / "kernels.csv"
+
+
+@pytest.fixture
+def example(repository: Path) -> Path:
+    """A profile of two kernels, one of them launched twice."""
+    return repository / "tests/cases/nsight/raw.csv"
+
+
+# ---------------------------------------------------------------- what is read
+
+
+def test_values_have_separators_units_and_weights(example: Path) -> None:
+    """By hand: 2^37 operations of tensor cores once, a fused multiply-add counts as two."""
+    gemm, add, again = read_launches(example)
+    assert gemm.flops == {("vector", "fp32"): 2000, ("matrix", "bf16"): 2**37}
+    assert gemm.memory_bytes == 2**27 + 2**25
+    assert gemm.seconds == Fraction(200, 10**6)
+    assert add == again
+    assert add.flops == {("vector", "fp32"): 10**7, ("matrix", "bf16"): 0}
+    assert add.device == "9.0"
+
+
+def test_the_page_details_says_the_same(example: Path, profile: Path) -> None:
+    """A row for each metric of a launch, in other units."""
+    head = "ID,Process ID,Kernel Name,CC,Section Name,Metric Name,Metric Unit,Metric Value"
+    metrics = [
+        (TIME, "ns", "200,000"),
+        (READ, "byte", "134,217,728"),
+        (WRITTEN, "Kbyte", "33554.432"),
+        (BF16, "op", "137,438,953,472"),
+        (FFMA, "Kinst", "1"),
+        ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", "80.5"),
+    ]
+    rows = [f'"0","1","gemm<128, 256>(int)","9.0","x","{n}","{u}","{v}"' for n, u, v in metrics]
+    profile.write_text("\n".join([head, *rows]))
+    assert read_launches(profile)[0] == read_launches(example)[0]
+
+
+@pytest.mark.parametrize(
+    ("counters", "expected"),
+    [
+        (["src_fp16", "src_fp16_dst_fp16", "src_fp16_dst_fp32"], {"fp16": 1}),
+        (["src_fp16_dst_fp16", "src_fp16_dst_fp32"], {"fp16": 2}),
+        (["src_bf16_dst_fp32", "op_hgmma_src_bf16_dst_fp32_sparsity_off"], {"bf16": 1}),
+        (["src_bf16_dst_fp32_sparsity_on", "src_bf16_dst_fp32_sparsity_off"], {"bf16": 2}),
+        (["src_fp16_bf16_tf32_dst_fp32", "src_tf32_dst_fp32"], {"fp16_bf16_tf32": 1}),
+        (["src_fp8", "src_int8", "src_fp64"], {"fp8": 1, "int8": 1, "fp64": 1}),
+    ],
+)
+def test_a_counter_within_another_counts_once(
+    counters: list[str], expected: dict[str, int], profile: Path
+) -> None:
+    """By source, result, sparsity and instruction."""
+    more = {f"sm__ops_path_tensor_{name}.sum": ("", "1") for name in counters}
+    metrics = {name: cell for name, cell in ONE.items() if name != BF16}
+    profile.write_text(raw(metrics | more))
+    (launch,) = read_launches(profile)
+    assert launch.flops == {("matrix", source): count for source, count in expected.items()}
+
+
+def test_one_instruction_counts_once_under_both_names(profile: Path) -> None:
+    """`sm__` and `smsp__` count the same; halves and doubles are dtypes of their own."""
+    of = "__sass_thread_inst_executed_op_"
+    names = (f"sm{of}ffma", f"smsp{of}ffma", f"smsp{of}hadd", f"smsp{of}dmul")
+    profile.write_text(raw(ONE | {f"{name}_pred_on.sum": ("inst", "3") for name in names}))
+    (launch,) = read_launches(profile)
+    vector = {dtype: count for (unit, dtype), count in launch.flops.items() if unit == "vector"}
+    assert vector == {"fp32": 6, "fp16": 3, "fp64": 3}
+
+
+# ---------------------------------------------------------------- the roofline
+
+
+def test_the_share_is_the_least_time_over_the_measured_one(example: Path) -> None:
+    """By hand, with 989 TFLOP/s of bf16, 66.9 of fp32 and 3.35 TB/s."""
+    frame = rooflines.kernels(example, "h100-sxm")
+    assert frame.columns == [column.name for column in KERNELS]
+    gemm, add = frame.to_dicts()
+    flops = 2**37 + 2000
+    assert gemm["kernel"] == "gemm<128, 256>(int)"
+    assert gemm["t_lower_s"] == pytest.approx(flops / 989e12, rel=1e-15)
+    assert gemm["roof_share"] == pytest.approx(flops / 989e12 / 200e-6, rel=1e-15)
+    assert (gemm["bound"], gemm["unit"], gemm["compute"]) == ("compute", "matrix", "bf16")
+    assert gemm["memory_intensity"] == flops / (2**27 + 2**25)
+    assert (add["launches"], add["seconds"], add["flops"]) == (2, 100e-6, 2e7)
+    assert add["roof_share"] == pytest.approx(240e6 / 3.35e12 / 100e-6, rel=1e-15)
+    assert (add["bound"], add["unit"], add["compute"]) == ("memory", "vector", "fp32")
+
+
+def test_the_dtype_of_tensor_cores_can_be_given(example: Path) -> None:
+    """Twice the peak: half the share; kernels of threads keep theirs."""
+    bf16, fp8 = (rooflines.kernels(example, "h100-sxm", dtype) for dtype in (None, "fp8"))
+    assert fp8["compute"].to_list() == ["fp8", "fp32"]
+    assert fp8["roof_share"][0] / bf16["roof_share"][0] == pytest.approx(989 / 1979, rel=1e-15)
+    assert fp8["roof_share"][1] == bf16["roof_share"][1]
+
+
+def test_a_copy_has_a_share_too(profile: Path) -> None:
+    """Without operations the bandwidth is the roof; without traffic there is no intensity."""
+    nothing = ONE | {READ: ("byte", "0")}
+    profile.write_text(raw(ONE | {READ: ("Mbyte", "1.675")}))
+    (copy,) = rooflines.kernels(profile, "h100-sxm").to_dicts()
+    assert copy["roof_share"] == pytest.approx(0.5, rel=1e-15)
+    assert (copy["bound"], copy["unit"], copy["compute"]) == ("memory", None, None)
+    profile.write_text(raw(nothing))
+    (row,) = rooflines.kernels(profile, "h100-sxm").to_dicts()
+    assert (row["memory_intensity"], row["roof_share"]) == (None, 0)
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_the_page_shows_what_the_command_prints(
+    example: Path, repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table and the sum below it."""
+    assert cli.run(["kernels", str(example), "--chip", "h100-sxm"]) == 0
+    assert capsys.readouterr().out in (repository / "docs" / "kernels.md").read_text(
+        encoding="utf-8"
+    )
+
+
+def test_the_frame_is_written_with_its_columns(
+    example: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As Parquet, with the chip in its metadata."""
+    out = tmp_path / "kernels.parquet"
+    assert cli.run(["kernels", str(example), "--chip", "h100-sxm", "--out", str(out)]) == 0
+    assert pl.read_parquet(out).equals(rooflines.kernels(example, "h100-sxm"))
+    assert metadata_of(out)["chip"] == "h100-sxm"
+    assert "above the roof" not in capsys.readouterr().out
+
+
+def test_a_name_writes_nothing_to_the_terminal(
+    profile: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Escape sequences are shown, not obeyed."""
+    profile.write_text(raw(ONE).replace('"k"', '"\x1b[31mk"'))
+    assert cli.run(["kernels", str(profile), "--chip", "h100-sxm"]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_a_kernel_above_the_roof_is_noticed(
+    profile: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A megabyte in a hundred nanoseconds is more than 3.35 TB/s."""
+    profile.write_text(raw(ONE | {READ: ("Mbyte", "1"), TIME: ("nsecond", "100")}))
+    assert cli.run(["kernels", str(profile), "--chip", "h100-sxm"]) == 0
+    assert "1 kernel above the roof: " in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("B,D,F\n1,2,3\n", "is no CSV of Nsight Compute: no column ID"),
+        ("", "is no CSV of Nsight Compute: no column ID"),
+        ('"ID","Name"\n"0","k"\n', "has no column Kernel Name"),
+        (raw(ONE).replace('"","","","usecond"', '"0","k","9.0","1"'), "has no row of units"),
+        (raw(ONE).splitlines()[0] + "\n", "has no launches of kernels"),
+        (raw(ONE, ONE)[:-20], "has 7 columns, and launch 1 has 3"),
+        (
+            raw({name: cell for name, cell in ONE.items() if name != TIME}),
+            "launch 1 of 'k' lacks gpu__time_duration.sum",
+        ),
+        (
+            raw({name: cell for name, cell in ONE.items() if name != READ}),
+            "launch 1 of 'k' lacks dram__bytes_read.sum",
+        ),
+        (
+            raw({name: cell for name, cell in ONE.items() if name != BF16}),
+            "launch 1 of 'k' has no counter of operations",
+        ),
+        (raw(ONE, ONE | {TIME: ("usecond", "0")}), "launch 2 of 'k' takes no time"),
+        (
+            raw(ONE | {TIME: ("cycle", "5")}),
+            "has gpu__time_duration.sum in 'cycle', which is no unit of a time",
+        ),
+        (raw(ONE | {READ: ("usecond", "5")}), "which is no unit of bytes"),
+        (raw(ONE | {TIME: ("usecond", "1.234,5")}), "'1.234,5', which is no number"),
+        (raw(ONE | {TIME: ("usecond", "-1")}), "'-1', which is no number"),
+        (raw(ONE | {READ: ("byte", "1e999999999")}), "'1e999999999', which is no number"),
+        (raw(ONE | {READ: ("byte", "9" * 200_000)}), "is no CSV: field larger than field limit"),
+        (raw(ONE | {BF16: ("", "n/a")}), "has no counter of operations"),
+        (raw(ONE) + raw(ONE, cc="8.0").splitlines()[2], "several kinds of devices: 8.0, 9.0"),
+        (
+            raw(ONE | {"sm__ops_path_tensor_src_fp4_dst_fp32.sum": ("", "1")}),
+            "computes in fp4, and the chip has no fp4 peak of its matrix unit",
+        ),
+    ],
+)
+def test_a_wrong_profile_gives_one_message(
+    text: str, message: str, profile: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where, what, and how to fix it; the exit status is 2."""
+    profile.write_text(text)
+    assert cli.run(["kernels", str(profile), "--chip", "b200"]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "\n  fix: " in error
+    assert error.count("fix: ") == 1
+
+
+def test_a_missing_file_and_chip_give_one_message(
+    tmp_path: Path, example: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The chip, the file, the dtype, and bytes that are no text."""
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    for words, message in (
+        ([str(example), "--chip", "h100"], "chip is 'h100', which is no chip"),
+        ([str(tmp_path / "none.csv"), "--chip", "h100-sxm"], "cannot be read: No such file"),
+        ([str(tmp_path / "binary"), "--chip", "h100-sxm"], "cannot be read: it is no text"),
+        ([str(example), "--chip", "h100-sxm", "--dtype", "fp7"], "dtype is 'fp7'"),
+        ([str(example)], "rooflines kernels needs ID"),
+    ):
+        assert cli.run(["kernels", *words]) == 2
+        assert message in capsys.readouterr().err

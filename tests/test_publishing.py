@@ -1,0 +1,81 @@
+"""Files that services read: the GitHub Pages workflow, and the entry of the workflow catalog."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+import yaml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def schema(repository: Path) -> dict[str, Any]:
+    """The syntax of workflows of GitHub Actions."""
+    text = (repository / "tests/support/actions.schema.json").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+@pytest.fixture
+def pages(repository: Path) -> dict[str, Any]:
+    """The workflow that publishes the bundle."""
+    text = (repository / ".github/workflows/pages.yml").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = yaml.safe_load(text)
+    return loaded
+
+
+def test_the_pages_workflow_follows_its_schema(
+    schema: dict[str, Any], pages: dict[str, Any], repository: Path
+) -> None:
+    """Its jobs run what the Makefile has, and upload the folder that the workflow makes."""
+    jsonschema.validate(pages, schema)
+    jobs = pages["jobs"]
+    assert all(job["needs"] in jobs for job in jobs.values() if "needs" in job)
+    steps = [step for job in jobs.values() for step in job["steps"]]
+    makefile = (repository / "Makefile").read_text(encoding="utf-8")
+    targets = [re.fullmatch(r"make ([a-z-]+)", step["run"]) for step in steps if "run" in step]
+    assert all(target and f"\n{target[1]}:" in makefile for target in targets)
+    (uploaded,) = (step["with"]["path"] for step in steps if "path" in step.get("with", {}))
+    assert uploaded.replace("results/", "<results>/") in (
+        repository / "workflow/rules/bundle.smk"
+    ).read_text(encoding="utf-8")
+    assert {"pages": "write", "id-token": "write"} in [
+        job.get("permissions") for job in jobs.values()
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"on": {}},
+        {"jobs": {"build": {"steps": [{"run": "make"}]}}},
+        {"jobs": {"build": {"runs-on": "ubuntu-latest", "steps": [{"name": "nothing"}]}}},
+        {"permissions": {"contents": "all"}},
+    ],
+)
+def test_a_wrong_workflow_is_refused(
+    schema: dict[str, Any], pages: dict[str, Any], change: dict[str, Any]
+) -> None:
+    """The schema notices a missing trigger, runner, command, and an unknown permission."""
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(pages | change, schema)
+
+
+def test_the_catalog_of_workflows_finds_what_it_needs(repository: Path) -> None:
+    """A workflow at its usual place, a page about the config, and the entry."""
+    assert (repository / "workflow/Snakefile").is_file()
+    assert (repository / "config/README.md").is_file()
+    entry = yaml.safe_load((repository / ".snakemake-workflow-catalog.yml").read_text())
+    assert list(entry) == ["usage"]
+    usage = entry["usage"]
+    assert set(usage) == {"mandatory-flags", "software-stack-deployment", "report"}
+    assert set(usage["mandatory-flags"]) == {"desc", "flags"}
+    rules = "".join(path.read_text() for path in (repository / "workflow/rules").glob("*.smk"))
+    assert usage["software-stack-deployment"] == {"conda": "conda:" in rules}
+    assert usage["report"] == ("report(" in rules)

@@ -1,0 +1,350 @@
+"""rooflines.xlsx says what the tables and thresholds say, and only What-if has formulas."""
+
+from __future__ import annotations
+
+import zipfile
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import polars as pl
+import pytest
+import random_serving
+import random_sweeps
+from hypothesis import given
+from hypothesis.strategies import one_of
+from random_sweeps import check
+from sheets import Cell, read_workbook, table_of
+from spreadsheet import METRICS, QUESTIONS, Question, computed, same, written
+from xlsxwriter.utility import xl_cell_to_rowcol
+
+import rooflines
+from rooflines.catalogue.chips import chip_sources
+from rooflines.workbook import sheets, summary
+from rooflines.workbook.cells import TABLE_ROW, Book
+from rooflines.workbook.summary import BATCHES
+
+Sheets = dict[str, dict[str, Cell]]
+
+HOSTILE = '=HYPERLINK("https://example.com")'
+
+CONFIG: dict[str, Any] = {
+    "sweeps": {
+        "layers": {
+            "operation": "matmul",
+            "grid": {"B": [1, 32, 256, 320]},
+            "shapes": [
+                {"name": "up", "D": 4096, "F": 14336},
+                {"name": "thin", "D": 128, "F": 512},
+            ],
+            "dtypes": ["bf16", "w8a16"],
+            "chips": ["h100-sxm", "tpu-v5e", "mine"],
+            "thresholds": ["B", "D", "peak"],
+        },
+        "split": {
+            "operation": "matmul",
+            "grid": {"B": [1, 32, 256], "D": [8192], "F": [8192]},
+            "dtypes": ["bf16"],
+            "chips": ["tpu-v5e"],
+            "sharding": ["contracting/all-reduce", "batch"],
+            "shards": [1, 4],
+        },
+        "batched": {
+            "operation": "per-example-matmul",
+            "grid": {"B": [1], "D": [64], "F": [64]},
+            "dtypes": ["bf16"],
+            "chips": ["tpu-v5e"],
+        },
+    },
+    "charts": [],
+    "chips": {
+        "mine": {
+            "base": "h100-sxm",
+            "memory.hbm.bytes_per_s": 4e12,
+            "name": HOSTILE,
+            "source": "@SUM(1+1)",
+        }
+    },
+}
+
+MODELS: dict[str, Any] = {
+    "model-sweeps": {
+        "serve": {
+            "models": ["llama-3.1-8b"],
+            "grid": {"B": [1, 32, 256], "S": [1024]},
+            "dtypes": ["bf16", "fp8"],
+            "chips": ["h100-sxm", "b200"],
+            "splits": [{"tp": 2}, {"dp": 64}],
+        }
+    },
+    "charts": [],
+}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The workbook of sweeps of operations."""
+    return written(tmp_path_factory.mktemp("workbook") / "results", CONFIG)
+
+
+@pytest.fixture(scope="module")
+def book(path: Path) -> Sheets:
+    """Its cells."""
+    return read_workbook(path)
+
+
+def test_the_sheets_are_in_order(book: Sheets) -> None:
+    """Answers first, explanations last."""
+    assert list(book) == [
+        "Summary",
+        "Thresholds",
+        "What-if",
+        "Models",
+        "Chips",
+        "Columns",
+        "About",
+    ]
+
+
+# ---------------------------------------------------------------- Summary
+
+
+def lines_of(cells: dict[str, Cell], chips: list[str]) -> dict[tuple[Any, ...], list[Any]]:
+    """Values of each line by its keys: critical sizes by chip, then shares by size and chip."""
+    rows: dict[int, dict[int, str | float]] = {}
+    for address, cell in cells.items():
+        column, row = xl_cell_to_rowcol(address)[::-1]
+        rows.setdefault(row, {})[column] = cell.plain
+    header = [rows[TABLE_ROW - 1][column] for column in range(7, 7 + 4 * len(chips))]
+    assert header == chips * 4
+    return {
+        tuple(row.get(column) for column in range(7)): [row.get(7 + n) for n in range(len(header))]
+        for number, row in rows.items()
+        if number >= TABLE_ROW
+    }
+
+
+def having(rows: list[dict[str, Any]], values: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows with these values."""
+    return [row for row in rows if values.items() <= row.items()]
+
+
+def shown_as(value: object, cell: object) -> bool:
+    """Whether a cell shows a value; a workbook keeps sixteen digits of a number."""
+    return same(cell, value, 1e-15)
+
+
+def test_the_summary_has_the_numbers_of_thresholds_and_tables(book: Sheets) -> None:
+    """A row per shape and dtypes; chips across: critical sizes, then shares of the peak."""
+    config = rooflines.load_config(CONFIG)
+    critical = rooflines.thresholds(config, "layers").filter(axis="B").to_dicts()
+    table = rooflines.rows(config, "layers").collect().to_dicts()
+    chips = ["h100-sxm", "tpu-v5e", "mine"]
+    lines = lines_of(book["Summary"], chips)
+    lines = {key: row for key, row in lines.items() if key[0] == "layers"}
+    assert len(lines) == 4
+    for (_, shape, sizes, dtypes, *others), values in lines.items():
+        own = {"shape": shape, "dtypes": dtypes}
+        found = [row for chip in chips for row in having(critical, own | {"chip": chip})]
+        assert values[:3] == [row["critical"] or row["outcome"] for row in found]
+        cells = product(BATCHES, chips)
+        rows = [row for B, chip in cells for row in having(table, own | {"B": B, "chip": chip})]
+        assert len(rows) == len(values[3:])
+        assert all(map(shown_as, [row["utilization"] for row in rows], values[3:]))
+        assert sizes == {"up": "D=4096 F=14336", "thin": "D=128 F=512"}[str(shape)]
+        assert others == ["one chip", "hbm", "B"]
+    assert "never" in {value for values in lines.values() for value in values}
+
+
+def test_a_split_is_a_line_of_its_own(book: Sheets) -> None:
+    """One chip, and each sharding over four; one chip is listed for each sharding once."""
+    rows = [row for row in table_of(book["Summary"], 3) if row["sweep"] == "split"]
+    assert [row["split"] for row in rows] == [
+        "one chip",
+        "contracting/all-reduce over 4",
+        "batch over 4",
+    ]
+    assert [row["sizes"] for row in rows] == ["D=8192 F=8192"] * 3
+
+
+def test_whole_models_are_lines_too(tmp_path: Path) -> None:
+    """Their critical batches and share of the peak; a batch below the replicas has none."""
+    cells = read_workbook(written(tmp_path / "results", MODELS))
+    config = rooflines.load_config(MODELS)
+    table = rooflines.model_rows(config, "serve").collect().to_dicts()
+    critical = rooflines.model_thresholds(config).filter(axis="B").to_dicts()
+    lines = lines_of(cells["Summary"], ["h100-sxm", "b200"])
+    assert len(lines) == 4
+    for (_, model, sizes, dtypes, split, *_), values in lines.items():
+        own = {"model": model, "dtypes": dtypes, "split": split}
+        assert (model, sizes) == ("llama-3.1-8b", "decode S=1024")
+        found = [row["critical"] or row["outcome"] for row in having(critical, own)]
+        assert values[:2] == found
+        for position, (size, chip) in enumerate(product(BATCHES, ["h100-sxm", "b200"]), start=2):
+            rows = having(table, own | {"B": size, "chip": chip})
+            assert shown_as(rows[0]["mfu"] if rows else None, values[position])
+        assert (values[2] is None) == (split == "tp1-dp64")
+    assert cells["What-if"]["A1"].value == "The config has no sweep of operations without tiles."
+    assert {row["model"] for row in table_of(cells["Thresholds"], 3)} == {"llama-3.1-8b"}
+
+
+def test_large_sweeps_are_shown_in_part_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Above a limit, the first dtypes and split; above that, nothing; the note says which."""
+    monkeypatch.setattr(summary, "MOST_OF_SWEEP", 6)
+    monkeypatch.setattr(sheets, "MOST_THRESHOLDS", 10)
+    first = read_workbook(written(tmp_path / "first", CONFIG))
+    rows = table_of(first["Summary"], 3)
+    assert first["Summary"]["A1"].value == "layers: bf16 on 1 chip only"
+    assert [row["dtypes"] for row in rows if row["sweep"] == "layers"] == ["bf16", "bf16"]
+    frame = pl.read_parquet(tmp_path / "first/thresholds.parquet")
+    note = f"thresholds.parquet has {frame.height} rows and is left out"
+    assert first["Thresholds"]["A1"].value == note
+    monkeypatch.setattr(summary, "MOST_OF_SWEEP", 5)
+    second = read_workbook(written(tmp_path / "second", CONFIG))
+    assert second["Summary"]["A1"].value == "layers is left out (2 rows)"
+    assert {row["sweep"] for row in table_of(second["Summary"], 3)} == {"split", "batched"}
+
+
+# ---------------------------------------------------------------- the other tables
+
+
+def test_the_thresholds_are_those_of_the_file(book: Sheets, path: Path) -> None:
+    """Every value of every row; `critical` is the outcome where there is no size."""
+    frame = pl.read_parquet(path.with_name("thresholds.parquet"))
+    frame = frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+    shown = table_of(book["Thresholds"], 3)
+    assert len(shown) == frame.height
+    for row, expected in zip(shown, frame.iter_rows(named=True), strict=True):
+        if expected["critical"] is None and expected["outcome"] != "found":
+            expected["critical"] = expected["outcome"]
+        for name, value in row.items():
+            assert shown_as(expected[name], value)
+    empty = {name for name in frame.columns if frame[name].null_count() == frame.height}
+    assert {*frame.columns} - empty == {*shown[0]}
+    assert any(row["critical"] == "never" for row in shown)
+    assert any(row["axis"] == "peak" and row["critical"] is None for row in shown)
+
+
+def test_models_and_columns_are_those_of_python(book: Sheets) -> None:
+    """The models of the catalogue, and the column dictionary."""
+    models = rooflines.model_shapes()
+    shown = table_of(book["Models"], 3)
+    assert [row["parameters"] for row in shown] == models["parameters"].to_list()
+    assert [row["source"] for row in shown] == models["source"].to_list()
+    columns = rooflines.columns()
+    meanings = [row["meaning"] for row in table_of(book["Columns"], 3)]
+    assert meanings == columns["meaning"].to_list()
+
+
+def test_a_number_of_a_chip_links_to_its_document(book: Sheets, path: Path) -> None:
+    """The first of its sources that is a document of the catalogue."""
+    rows = table_of(book["Chips"], 3)
+    key = {"chip": "tpu-v5e", "part": "matrix unit, bf16", "meaning": "dense peak"}
+    (peak,) = having(rows, key)
+    assert (peak["value"], peak["unit"]) == (197e12, "FLOP/s")
+    with zipfile.ZipFile(path) as file:
+        links = file.read("xl/worksheets/_rels/sheet5.xml.rels").decode()
+    first = str(peak["source"]).split(", ")[0]
+    assert chip_sources()[first]["url"].replace("&", "&amp;") in links
+
+
+# ---------------------------------------------------------------- safety
+
+
+def test_only_the_sheet_what_if_has_formulas(book: Sheets, path: Path) -> None:
+    """Text that begins like a formula is text; there are no macros and no external links."""
+    for name, cells in book.items():
+        assert any(cell.formula for cell in cells.values()) == (name == "What-if")
+    hostile = [cell for cell in book["Chips"].values() if cell.value.startswith(("=", "@"))]
+    assert {cell.kind for cell in hostile} == {"s"}
+    assert {cell.value for cell in hostile} >= {HOSTILE, "@SUM(1+1)"}
+    with zipfile.ZipFile(path) as file:
+        assert not [name for name in file.namelist() if "vba" in name or "externalLink" in name]
+
+
+def test_equal_results_are_equal_files(path: Path, tmp_path: Path) -> None:
+    """Every byte, in another folder and at another time."""
+    assert written(tmp_path / "again", CONFIG).read_bytes() == path.read_bytes()
+
+
+def test_text_and_large_integers_keep_their_value(tmp_path: Path) -> None:
+    """A spreadsheet keeps fifteen digits of a number, and 32,767 characters of a text."""
+    with Book(tmp_path / "a.xlsx") as book:
+        sheet = book.sheet("Sheet")
+        values: tuple[str | int, ...] = (
+            10**15,
+            10**15 + 1,
+            "=1+1",
+            "x" * 40_000,
+            "https://a.b",
+            True,
+        )
+        for row, value in enumerate(values):
+            sheet.put(row, 0, value)
+        sheet.put(9, 0, None)
+        sheet.link(10, 0, "javascript:alert(1)", "source")
+    cells = read_workbook(tmp_path / "a.xlsx")["Sheet"]
+    assert {address: cell.plain for address, cell in cells.items()} == {
+        "A1": 10**15,
+        "A2": "1000000000000001",
+        "A3": "=1+1",
+        "A4": "x" * 32_767,
+        "A5": "https://a.b",
+        "A6": "yes",
+        "A11": "source",
+    }
+
+
+# ---------------------------------------------------------------- What-if
+
+
+def test_what_if_begins_with_the_numbers_of_the_table(book: Sheets) -> None:
+    """A row per chip and dtypes at sizes of the table; the stored values are the computed ones."""
+    cells = book["What-if"]
+    shown = table_of(cells, 8)
+    table = rooflines.rows(rooflines.load_config(CONFIG), "layers").collect()
+    rows = table.filter(shape="thin", B=256).to_dicts()
+    assert [cells[address].plain for address in ("A5", "B5", "C5")] == [256, 128, 512]
+    assert [row["chip"] for row in shown] == [row["chip"] for row in rows]
+    for row, expected in zip(shown, rows, strict=True):
+        for name in METRICS:
+            assert shown_as(expected[name], row[name])
+    for address, value in computed(cells, {}).items():
+        assert same(value, cells[address].plain)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.operation)
+def test_what_if_computes_other_sizes_and_rates(question: Question, tmp_path: Path) -> None:
+    """The formulas, with every input changed, against a config with the same numbers."""
+    cells = read_workbook(written(tmp_path / "results", question.config()))["What-if"]
+    values = computed(cells, question.changed(cells))
+    assert question.differences(cells, values) == []
+
+
+# ---------------------------------------------------------------- any config
+
+
+@check(12)
+@given(random_sweeps.configs())
+def test_any_config_has_a_workbook(config: dict[str, Any]) -> None:
+    """Its formulas give the stored values, and critical sizes are those of the thresholds."""
+    with TemporaryDirectory() as folder:
+        cells = read_workbook(written(Path(folder) / "results", config))
+    for address, value in computed(cells["What-if"], {}).items():
+        assert same(value, cells["What-if"][address].plain, 1e-9), address
+    loaded = rooflines.load_config(config)
+    shown = {row["sweep"] for row in table_of(cells["Summary"], TABLE_ROW)}
+    assert shown == {name for name, sweep in loaded.sweeps.items() if sweep.rows}
+
+
+@check(6)
+@given(one_of(random_serving.configs(), random_serving.request_configs()))
+def test_any_config_of_models_has_a_workbook(config: dict[str, Any]) -> None:
+    """Each of its sweeps is in the summary."""
+    with TemporaryDirectory() as folder:
+        cells = read_workbook(written(Path(folder) / "results", config))
+    shown = {row["sweep"] for row in table_of(cells["Summary"], TABLE_ROW)}
+    assert shown == set(rooflines.load_config(config).model_sweeps)
