@@ -38,8 +38,9 @@ SLOWER = """\
 The bound counts FLOPs and bytes at the nominal rates of the chip. A kernel also starts, fills its
 pipeline, and reaches a part of each rate. A calibration estimates these: `rooflines explain
 {chip} {question} bf16 --calibration {software}` has a bound of {bound} and an estimate of
-{estimate}, with eight timings in ten between {low} and {high}: {ratio} times the bound. With the
-calibration the layer is compute-bound from B = {calibrated}, at nominal rates from {critical}.
+{estimate}, {ratio} times the bound; of the timings that it was fitted to, eight in ten lie between
+the limits that are {low} and {high} here. With the calibration the layer is compute-bound from
+B = {calibrated}, at nominal rates from {critical}.
 
 If your kernel is slower than the estimate too, check
 
@@ -48,7 +49,8 @@ If your kernel is slower than the estimate too, check
 - the clock: under power limits it is below the one of the peak;
 - the timing: warm-up, synchronization, and what else runs on the chip.
 
-[Calibrate and measure](calibrate.md) puts your timings beside the bound.
+[Profiled kernels](kernels.md) have their share of the roofline from counters of the chip;
+[Calibrate and measure](calibrate.md) puts timings beside the bound.
 """
 
 QUICKER = """\

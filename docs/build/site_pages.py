@@ -99,15 +99,13 @@ def _keys() -> str:
         for form in re.findall(r"#/\$defs/(\w+)", json.dumps(entry))
     }
     forms = {"Top level": schema} | {
-        f"An entry of `{places[name]}`" if name in places else name: form
+        f"`{places[name]}`" if name in places else name: form
         for name, form in sorted(schema["$defs"].items(), key=lambda item: item[0] not in places)
     }
-    parts = [
-        INTRODUCTION,
-    ]
+    parts = [INTRODUCTION]
     for name, form in forms.items():
         if "properties" in form:
-            parts += [f"## {name}", form["description"], _properties(form)]
+            parts += [f"## {name}", form.get("description", ""), _properties(form)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -150,5 +148,5 @@ def _names(module: ModuleType) -> Iterator[str]:
     names: Iterable[str] = module.__all__
     yield f"\n## {module.__name__}\n"
     for name in names:
-        if not name.startswith("_") and name != "models":
+        if not name.startswith("_") and name not in rooflines.SUBPACKAGES:
             yield f"\n::: {module.__name__}.{name}\n"
