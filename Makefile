@@ -9,7 +9,7 @@ RUNTIME := .venv-run
 INSTALL = $(@D)/bin/python -m pip --disable-pip-version-check --quiet --quiet install --no-deps --no-build-isolation
 LOCKED = $(INSTALL) --require-hashes --requirement
 
-.PHONY: help sweep test lint types tests verify mutate bench audit engines test-engines test-wheel slurm lock
+.PHONY: help sweep docs test lint types tests verify mutate bench audit engines test-engines test-wheel slurm lock
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1  /p' Makefile
@@ -36,6 +36,10 @@ tests: .venv/ready-dev
 	@command -v chromium chromium-browser google-chrome > /dev/null || echo "No browser found, browser tests are skipped: apt-get install chromium"
 	@echo "Running the tests"
 	@$(BIN)/pytest --quiet --numprocesses 3 --dist worksteal
+
+docs: .venv/ready-dev  ## the documentation as a site, into site/
+	@echo "Building the documentation into site/"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 verify: .venv/ready-dev  ## long tests: every row against exact arithmetic, a hundred killed runs, full disks (half an hour)
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/pytest --quiet --numprocesses 2 --dist loadfile tests/verify $(RANDOM_SWEEPS)

@@ -1,4 +1,4 @@
-"""Generated documents are current: the JSON Schema, README's pictures, config/README.md's keys."""
+"""Generated documents are current: the JSON Schema, the pictures, config/README.md's keys."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import inspect
 import json
 from typing import TYPE_CHECKING
 
+import gallery
 import jsonschema
 import pytest
-from documents import PICTURES, README, SCHEMA, config_schema
-from gallery import charts_of, digests, with_gallery
+from documents import PICTURES, SCHEMA, config_schema
 from vega import VEGA, vega_script
 
 from rooflines import charts
@@ -49,15 +49,18 @@ def test_the_schema_in_the_repository_is_the_one_of_the_types() -> None:
     assert json.loads(SCHEMA.read_text(encoding="utf-8")) == config_schema()
 
 
-def test_the_pictures_are_those_of_the_snippet(default_results: Path) -> None:
-    """README shows every chart of its snippet as drawn now; `python docs/build` draws them."""
-    readme = README.read_text(encoding="utf-8")
-    specs = charts_of(readme, default_results)
+def test_the_pictures_are_those_of_the_snippets(default_results: Path) -> None:
+    """Pages show every chart of their snippets as drawn now; `python docs/build` draws them."""
+    specs = gallery.charts_of_pages(default_results)
     assert {function for function, _ in specs.values()} == CHART_FUNCTIONS
-    assert json.loads((PICTURES / "digests.json").read_text(encoding="utf-8")) == digests(specs)
+    assert json.loads((PICTURES / "digests.json").read_text(encoding="utf-8")) == gallery.digests(
+        specs
+    )
     assert {path.stem for path in PICTURES.glob("*.png")} == {*specs, "hero-light", "hero-dark"}
     assert sum(path.stat().st_size for path in PICTURES.iterdir()) < MOST_BYTES
-    assert with_gallery(readme) == readme
+    for page in gallery.PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert gallery.with_gallery(text) == text
 
 
 def test_the_script_of_the_site_is_that_of_the_installed_vega() -> None:

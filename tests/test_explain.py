@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 import yaml
+from documents import DOCS, README
+from pages import commands
 
 import rooflines
 from rooflines.catalogue.chips import chip_entries, dtype_entries
@@ -67,20 +69,24 @@ def test_an_explanation_is_the_text_that_was_reviewed(
     assert len(expected.splitlines()) <= most
 
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+TEXT = README.read_text(encoding="utf-8")
 
 
 def test_the_first_screen_of_readme_is_what_the_command_prints(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """To the character, before anything else; the other examples of README work too."""
-    (screen,) = re.findall(r"^```console\n(.*?)^```$", README, flags=re.DOTALL | re.MULTILINE)
-    assert README.index(screen) < README.index("make sweep")
+    """To the character, before anything else."""
+    (screen,) = re.findall(r"^```console\n(.*?)^```$", TEXT, flags=re.DOTALL | re.MULTILINE)
+    assert TEXT.index(screen) < TEXT.index("make sweep")
     assert screen == f"$ rooflines explain {EXAMPLE}\n{said(capsys, *EXAMPLE.split())}"
-    examples = re.findall(r"^    rooflines explain (.*)$", README, flags=re.MULTILINE)
-    assert len(examples) >= 3
+
+
+def test_the_examples_of_the_page_work(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every command of docs/explain.md."""
+    examples = commands(DOCS / "explain.md", "rooflines explain")
+    assert len(examples) >= 5
     for example in examples:
-        said(capsys, *shlex.split(example, comments=True))
+        said(capsys, *shlex.split(example)[2:])
 
 
 def test_the_reviewed_explanations_cover_what_can_be_said() -> None:

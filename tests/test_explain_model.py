@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 from fractions import Fraction
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from documents import README
 from hf_configs import config_of
+from pages import text_of
 
 import rooflines
 from rooflines import models
@@ -236,10 +235,10 @@ def test_collectives_one_after_another_have_one_factor() -> None:
     assert solved(10, 11) == (OTHER, None)
 
 
-SECTION = README.read_text(encoding="utf-8").partition("\n## A model on chips\n")[2]
+SECTION = text_of("models.md").partition("\n## A model on chips\n")[2]
 
 
-def test_readme_shows_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_shows_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
     """To the character, up to `...`; its sentences have the numbers of the answer."""
     shown = SECTION.partition("```text\n")[2].partition("```")[0]
     command, _, lines = shown.removesuffix("...\n").partition("\n")
@@ -254,12 +253,6 @@ def test_readme_shows_what_the_command_prints(capsys: pytest.CaptureFixture[str]
         f"# {row['fits']}, and {row['max_B']} sequences",
     ):
         assert text in SECTION
-
-
-def test_readme_has_the_config_that_new_writes() -> None:
-    """To the character."""
-    written = resources.files("rooflines.cli") / "examples" / "model.yaml"
-    assert f"```yaml\n{written.read_text('utf-8')}```" in SECTION
 
 
 SAME = (

@@ -150,12 +150,14 @@ def test_a_copy_has_a_share_too(profile: Path) -> None:
 # ---------------------------------------------------------------- the command
 
 
-def test_readme_shows_what_the_command_prints(
+def test_the_page_shows_what_the_command_prints(
     example: Path, repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The table and the sum below it."""
     assert cli.run(["kernels", str(example), "--chip", "h100-sxm"]) == 0
-    assert capsys.readouterr().out in (repository / "README.md").read_text(encoding="utf-8")
+    assert capsys.readouterr().out in (repository / "docs" / "kernels.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_frame_is_written_with_its_columns(

@@ -1,4 +1,4 @@
-"""`rooflines models`, model-shapes.csv, and what README says of models."""
+"""`rooflines models`, model-shapes.csv, and what docs/models.md says of them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from documents import README
 from hf_configs import config_of
+from pages import text_of
 
 import rooflines
 from rooflines.catalogue.chips import chip_entries
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-TEXT = README.read_text(encoding="utf-8")
-SECTION = TEXT.partition("\n## A model\n")[2].partition("\n## ")[0]
+SECTION = text_of("models.md").partition("\n## ")[0]
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -37,7 +36,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return capsys.readouterr().out
 
 
-def test_readme_shows_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_shows_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
     """Line by line; `...` stands for lines left out."""
     (block,) = re.findall(
         r"^```text\n\$ rooflines (.*?)\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE
@@ -50,7 +49,7 @@ def test_readme_shows_what_the_command_prints(capsys: pytest.CaptureFixture[str]
     assert len(after.splitlines()) == 1
 
 
-def test_readme_counts_models_and_families_truly() -> None:
+def test_the_page_counts_models_and_families_truly() -> None:
     """The number of models, of exact counts, of families, and a batch."""
     entries = model_entries()
     exact = [entry for entry in entries.values() if entry.published.match == "exact"]

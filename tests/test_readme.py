@@ -1,4 +1,4 @@
-"""The commands and snippets of README run unchanged."""
+"""The commands and snippets of README and docs run unchanged."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from documents import README, with_tables
+from documents import COLUMNS, DOCS, README, with_tables
 from example import example
+from pages import PAGES, blocks, commands, text_of
 
 import rooflines
 from rooflines.run.plan import plan
@@ -21,15 +22,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TEXT = README.read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, flags=re.DOTALL | re.MULTILINE)
 SNIPPETS = [
-    code for language, code in BLOCKS if language == "python" and not code.startswith("module ")
+    code for page in PAGES for code in blocks(page, "python") if not code.startswith("module ")
 ]
-SCALING = re.findall(
-    r"^```python\n(.*?)^```$",
-    (README.parent / "docs/scaling.md").read_text(encoding="utf-8"),
-    flags=re.DOTALL | re.MULTILINE,
-)
+LOADING = blocks(DOCS / "load-tables.md", "python")[:4]
 
 
 @pytest.fixture(scope="session")
@@ -42,28 +38,27 @@ def swept(tmp_path_factory: pytest.TempPathFactory, default_results: Path) -> Pa
 
 
 def test_the_rows_of_the_default_config_are_those_that_are_said() -> None:
-    """In millions to one digit: README of all tables, the config of those of operations."""
+    """In millions to one digit: two pages of all tables, the config of those of operations."""
     loaded = rooflines.load_config()
     config = (README.parent / "config" / "config.yaml").read_text(encoding="utf-8")
     of_operations = sum(sweep.rows for sweep in loaded.sweeps.values())
     of_all = sum(part.rows for part in plan(loaded).parts)
-    for text, rows in ((TEXT, of_all), (config, of_operations)):
-        (said,) = re.findall(r"(?:config\.yaml:|about) ([\d.]+) million rows", text)
+    counted = (TEXT, of_all), (text_of("performance.md"), of_all), (config, of_operations)
+    for text, rows in counted:
+        (said,) = re.findall(r"(?:config\.yaml:|about|config \() ?([\d.]+) million rows", text)
         assert said == f"{rows / 1e6:.1f}"
 
 
-@pytest.mark.parametrize(
-    "code", [*SNIPPETS, *SCALING], ids=lambda code: code.strip().splitlines()[0][:40]
-)
+@pytest.mark.parametrize("code", SNIPPETS, ids=lambda code: code.strip().splitlines()[0][:40])
 def test_a_snippet_runs_on_what_the_workflow_made(code: str, swept: Path) -> None:
-    """Every Python snippet, also of docs/scaling.md, runs unchanged beside the results.
+    """Every Python snippet runs unchanged beside the results.
 
-    Each of the first four, the ways to load a table, gives rows.
+    Each of the four ways to load a table gives rows.
     """
     last = code.strip().splitlines()[-1]
     counted = f"\nraise SystemExit(0 if len({last.partition('  #')[0]}) > 1 else 'no rows')"
     run = subprocess.run(
-        [sys.executable, "-c", code + (counted if code in SNIPPETS[:4] else "")],
+        [sys.executable, "-c", code + (counted if code in LOADING else "")],
         cwd=swept,
         capture_output=True,
         text=True,
@@ -74,7 +69,7 @@ def test_a_snippet_runs_on_what_the_workflow_made(code: str, swept: Path) -> Non
 
 
 def test_the_results_are_those_that_are_listed(swept: Path) -> None:
-    """The default config makes exactly the files in README's table."""
+    """The default config makes exactly the files in the table of docs/outputs.md."""
     made = {path.name for path in (swept / "results").iterdir()}
     assert made == {
         "tables",
@@ -93,19 +88,17 @@ def test_the_results_are_those_that_are_listed(swept: Path) -> None:
         "bundle",
         ".made",
     }
-    assert all(f"`{name}" in TEXT or f", `{name}" in TEXT for name in made)
+    listed = text_of("outputs.md")
+    assert all(f"`{name}" in listed or f", `{name}" in listed for name in made)
 
 
 def test_the_commands_that_say_where_a_file_comes_from_run(swept: Path) -> None:
     """They run on the named files; a chart is copied for the command about a copy."""
-    section = TEXT.partition("## Where a file comes from")[2].partition("\n## ")[0]
-    commands = re.findall(
-        r"^    (python -m rooflines\.provenance [^#\n]+)", section, flags=re.MULTILINE
-    )
-    assert len(commands) == 3
+    named = commands(DOCS / "provenance.md", "python -m rooflines.provenance")
+    assert len(named) == 3
     (swept / "slides").mkdir(exist_ok=True)
     shutil.copy(next((swept / "results/charts").rglob("*.svg")), swept / "slides/figure-1.svg")
-    for command in commands:
+    for command in named:
         run = subprocess.run(
             [sys.executable, *shlex.split(command)[1:]],
             cwd=swept,
@@ -141,9 +134,10 @@ def test_the_example_config_has_charts_and_a_site(
 
 
 def test_the_column_tables_are_those_of_the_dictionary() -> None:
-    """README's column tables equal the dictionary; `python docs/build` writes them."""
-    assert with_tables(TEXT) == TEXT
-    assert "`critical_rule`" in TEXT
+    """The tables of docs/columns.md equal the dictionary; `python docs/build` writes them."""
+    text = COLUMNS.read_text(encoding="utf-8")
+    assert with_tables(text) == text
+    assert "`critical_rule`" in text
 
 
 CHIP_BLOCKS = re.findall(

@@ -1,33 +1,48 @@
 """Generate the documents that are computed: `python docs/build`.
 
-The config's JSON Schema, README's tables and pictures, docs/worked-models.md; docs/served.md where
-its data is; and the script of Vega for the site.
+The config's JSON Schema; README's answers; tables of columns, pictures and their tables, and whole
+pages in docs; docs/served.md where its data is; and the script of Vega for the site.
 """
 
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
-from documents import PICTURES, README, SCHEMA, config_schema, with_tables
-from gallery import draw, with_gallery
+import gallery
+from answers import with_answers
+from documents import COLUMNS, PICTURES, README, SCHEMA, config_schema, with_tables
+from faq_page import FAQ, faq_page
 from served import compared, served_csv
 from served_page import SERVED, served_page
 from vega import VEGA, vega_script
 from worked_page import WORKED, worked_page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 
 def main() -> None:
     """Write every generated document into the repository."""
     schema = json.dumps(config_schema(), indent=2, ensure_ascii=False)
     SCHEMA.write_text(schema + "\n", encoding="utf-8")
-    readme = with_gallery(with_tables(README.read_text(encoding="utf-8")))
-    README.write_text(readme, encoding="utf-8")
-    draw(readme, PICTURES)
+    rewrite(README, with_answers)
+    rewrite(COLUMNS, with_tables)
+    for page in gallery.PAGES:
+        rewrite(page, gallery.with_gallery)
+    gallery.draw(PICTURES)
+    FAQ.write_text(faq_page(), encoding="utf-8")
     WORKED.write_text(worked_page(), encoding="utf-8")
     VEGA.write_bytes(vega_script())
     data = served_csv()
     if data is not None:
         SERVED.write_text(served_page(compared(data)), encoding="utf-8")
+
+
+def rewrite(page: Path, current: Callable[[str], str]) -> None:
+    """Replace the generated blocks of a page."""
+    page.write_text(current(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

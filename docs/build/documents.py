@@ -1,11 +1,11 @@
-"""Text generated from the code: the config's JSON Schema and README's column tables."""
+"""Text generated from the code: the config's JSON Schema and the column tables."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from markdown_tables import table
+from markdown_tables import table, with_block
 
 from rooflines.catalogue.entries import Chip
 from rooflines.charts.registry import charts
@@ -32,7 +32,9 @@ __all__ = ["column_table", "config_schema", "with_tables"]
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-PICTURES = ROOT / "docs" / "pictures"
+DOCS = ROOT / "docs"
+COLUMNS = DOCS / "columns.md"
+PICTURES = DOCS / "pictures"
 SCHEMA = ROOT / "workflow" / "schemas" / "config.schema.json"
 
 
@@ -79,7 +81,7 @@ def column_table(columns: tuple[Column, ...]) -> str:
 
 
 def with_tables(text: str) -> str:
-    """A README with current tables between `<!-- columns: ... -->` and `<!-- end -->`."""
+    """A page with current tables between `<!-- columns: ... -->` and `<!-- end -->`."""
     tables = {
         "table": table_columns(("B", "D", "F")),
         "thresholds": threshold_columns(("B", "D", "F")),
@@ -96,8 +98,5 @@ def with_tables(text: str) -> str:
         "kernels": KERNELS,
     }
     for name, columns in tables.items():
-        start, end = f"<!-- columns: {name} -->\n", "\n<!-- end -->"
-        before, _, rest = text.partition(start)
-        _, _, after = rest.partition(end)
-        text = f"{before}{start}\n{column_table(columns)}\n{end}{after}"
+        text = with_block(text, f"columns: {name}", column_table(columns))
     return text

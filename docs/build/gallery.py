@@ -1,4 +1,4 @@
-"""README's pictures: the charts that its snippet makes, and the table that shows them."""
+"""Pictures of pages: the charts that a page's snippet makes, and the table that shows them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import inspect
 import json
 import re
 from typing import TYPE_CHECKING, Any
+
+from documents import DOCS
+from markdown_tables import with_block
 
 import rooflines
 from rooflines import charts
@@ -17,9 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["charts_of", "digests", "draw", "with_gallery"]
+__all__ = ["PAGES", "charts_of", "charts_of_pages", "digests", "draw", "with_gallery"]
 
-START, END = "<!-- gallery -->\n", "\n<!-- end -->"
+PAGES = (DOCS / "charts.md", DOCS / "book.md")
+"""Pages with a snippet that makes charts, and a table of their pictures."""
+
 HERO, HERO_SIZE, SMALL_SIZE = "roofline", "slide", "paper"
 DIGESTS = "digests.json"
 COLOURS, SCALE = 64, 1.5
@@ -27,27 +32,36 @@ ACROSS = 3
 ON_DISK, COMPUTED = 'charts.on_disk("results")', "charts.of_config(rooflines.load_config())"
 
 
-def charts_of(readme: str, results: Path | None = None) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Charts that README's snippet makes of the default config: function and specification by name.
+def charts_of_pages(results: Path | None = None) -> dict[str, tuple[str, dict[str, Any]]]:
+    """The charts of all pages, as of `charts_of`."""
+    return {
+        name: chart
+        for page in PAGES
+        for name, chart in charts_of(page.read_text(encoding="utf-8"), results).items()
+    }
+
+
+def charts_of(page: str, results: Path | None = None) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Charts that a page's snippet makes of the default config: function and specification by name.
 
     Args:
-        readme: README's text.
+        page: The text of the page.
         results: Results of the default config; computed where there are none.
     """
-    snippet, functions = _snippet(readme)
+    snippet, functions = _snippet(page)
     made: dict[str, Any] = {"rooflines": rooflines}
     source = COMPUTED if results is None else f"charts.on_disk({str(results)!r})"
-    exec(snippet.replace(ON_DISK, source), made)  # noqa: S102, README's own code, which a test runs too
+    exec(snippet.replace(ON_DISK, source), made)  # noqa: S102, the page's own code, which a test runs too
     return {
         name: (function, charts.spec_of(made[name], name)) for name, function in functions.items()
     }
 
 
-def _snippet(readme: str) -> tuple[str, dict[str, str]]:
-    """README's snippet that makes charts, and the function of each chart by its name."""
+def _snippet(page: str) -> tuple[str, dict[str, str]]:
+    """The snippet of a page that makes charts, and the function of each chart by its name."""
     (snippet,) = [
         code
-        for code in re.findall(r"^```python\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
+        for code in re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
         if ON_DISK in code
     ]
     return snippet, dict(
@@ -67,14 +81,13 @@ def digests(specs: Mapping[str, tuple[str, dict[str, Any]]]) -> dict[str, str]:
     }
 
 
-def draw(readme: str, folder: Path) -> None:
-    """Draw the pictures, and write their digests beside them.
+def draw(folder: Path) -> None:
+    """Draw the pictures of all pages, and write their digests beside them.
 
     Args:
-        readme: README's text.
-        folder: Where they are written; pictures of charts no longer in the snippet are removed.
+        folder: Where they are written; pictures of charts no longer in a snippet are removed.
     """
-    specs = charts_of(readme)
+    specs = charts_of_pages()
     for old in folder.glob("*.png"):
         old.unlink()
     for name, (_, spec) in specs.items():
@@ -85,22 +98,17 @@ def draw(readme: str, folder: Path) -> None:
     (folder / DIGESTS).write_text(json.dumps(digests(specs), indent=1) + "\n", encoding="utf-8")
 
 
-def with_gallery(text: str) -> str:
-    """A README with the current table of pictures between its markers."""
-    before, _, rest = text.partition(START)
-    _, _, after = rest.partition(END)
-    cells = [_cell(name, function) for name, function in _snippet(text)[1].items()]
+def with_gallery(page: str) -> str:
+    """A page with the current table of pictures between its markers."""
+    cells = [_cell(name, function) for name, function in _snippet(page)[1].items()]
     cells += [""] * (-len(cells) % ACROSS)
     rows = [
         f"| {' | '.join(cells[start : start + ACROSS])} |" for start in range(0, len(cells), ACROSS)
     ]
-    return (
-        "\n".join([f"{before}{START}", rows[0], "|" + "---|" * ACROSS, *rows[1:]])
-        + f"\n{END}{after}"
-    )
+    return with_block(page, "gallery", "\n".join([rows[0], "|" + "---|" * ACROSS, *rows[1:]]))
 
 
 def _cell(name: str, function: str) -> str:
     """A picture with the summary of its function's docstring."""
     summary = (inspect.getdoc(getattr(charts, function)) or "").splitlines()[0].rstrip(".")
-    return f"![{summary}](docs/pictures/{name}.png)<br>`{name}`: {summary}"
+    return f"![{summary}](pictures/{name}.png)<br>`{name}`: {summary}"

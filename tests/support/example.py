@@ -1,4 +1,4 @@
-"""README's example of an own sweep: its config, and the command below it."""
+"""The example of docs/own-sweep.md: its config, and the command below it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from documents import README
+from pages import text_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,7 @@ def example(folder: Path, repository: Path) -> list[str]:
         folder: Where the command is run.
         repository: The checkout whose workflow it names.
     """
-    text = README.read_text(encoding="utf-8")
+    text = text_of("own-sweep.md")
     (config,) = re.findall(r"^```yaml\n(sweeps:.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
     (folder / "my.yaml").write_text(config, encoding="utf-8")
     (command,) = re.findall(

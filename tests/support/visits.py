@@ -99,7 +99,14 @@ def line(page: Page) -> str:
     return page.locator("#plot .mark-line path").first.get_attribute("d") or ""
 
 
-class Strict(http.server.SimpleHTTPRequestHandler):
+class Plain(http.server.SimpleHTTPRequestHandler):
+    """A file server."""
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
+
+
+class Strict(Plain):
     """A file server with a strict content security policy."""
 
     def end_headers(self) -> None:
@@ -107,18 +114,15 @@ class Strict(http.server.SimpleHTTPRequestHandler):
         self.send_header("Content-Security-Policy", STRICT)
         super().end_headers()
 
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
-
 
 @contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    """Serve a folder on loopback with a strict content security policy; yields its address."""
-    handler = functools.partial(Strict, directory=str(folder))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
+def serving(folder: Path, server: type[Plain] = Strict) -> Iterator[str]:
+    """Serve a folder on loopback, by default with a strict policy; yields its address."""
+    handler = functools.partial(server, directory=str(folder))
+    listening = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=listening.serve_forever)
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
+    yield f"http://127.0.0.1:{listening.server_port}"
+    listening.shutdown()
     thread.join()
-    server.server_close()
+    listening.server_close()

@@ -1,11 +1,14 @@
-"""README's example of an own sweep, with its charts and its site."""
+"""The example of docs/own-sweep.md with its charts and its site; the how-to pages in full."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from example import example
+from how_to import HOW_TO, arguments, prepare
 
+from rooflines.cli import main as cli
 from rooflines.results.provenance import check_results
 
 if TYPE_CHECKING:
@@ -24,3 +27,16 @@ def test_the_example_config_makes_everything(
     assert (results / "bundle" / "index.html").is_file()
     assert len(list((results / "charts").glob("*/*.svg"))) > 5
     assert [(path, fault) for path, fault in check_results(results) if fault] == []
+
+
+@pytest.mark.parametrize("page", HOW_TO)
+def test_the_commands_of_a_page_make_what_they_name(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every command in order, runs of the workflow included, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    prepare(tmp_path)
+    for words in arguments(page):
+        assert cli.run(words) == 0, words
+    if any(words[0] == "run" for words in arguments(page)):
+        assert (tmp_path / "results" / "bundle" / "index.html").is_file()

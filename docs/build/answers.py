@@ -1,0 +1,58 @@
+"""README's answers: the critical batch of a layer on several chips, and a model on chips."""
+
+from __future__ import annotations
+
+from markdown_tables import table, with_block
+
+import rooflines
+from rooflines.basics.text import seconds, significant
+from rooflines.model.columns import FOUND
+
+__all__ = ["answers", "critical_batches", "with_answers"]
+
+CHIPS = ("tpu-v5e", "tpu-v6e", "h100-sxm", "b200", "mi300x")
+DTYPES = ("bf16", "w8a16", "w4a16", "fp8-out-bf16")
+WIDTH = 8192
+CHIP, MODEL, BATCH, CONTEXT, SPLIT = "h100-sxm", "llama-3.1-70b", 64, 8192, 8
+
+
+def critical_batches() -> dict[tuple[str, str], str]:
+    """The smallest compute-bound batch of a square layer, or the outcome, by chip and dtypes."""
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": 1, "D": WIDTH, "F": WIDTH},
+        "dtypes": list(DTYPES),
+        "chips": list(CHIPS),
+    }
+    found = rooflines.thresholds(rooflines.load_config({"sweeps": {"layer": sweep}}))
+    return {
+        (row["chip"], row["dtypes"]): str(
+            row["critical"] if row["outcome"] == FOUND else row["outcome"]
+        )
+        for row in found.iter_rows(named=True)
+    }
+
+
+def answers() -> str:
+    """Both answers, in Markdown."""
+    batches = critical_batches()
+    rows = (
+        (f"`{chip}`", *(batches.get((chip, dtypes), "no peak") for dtypes in DTYPES))
+        for chip in CHIPS
+    )
+    explained = rooflines.explain_model(CHIP, MODEL, B=BATCH, S=CONTEXT, split={"tp": SPLIT})
+    row, context = explained.row, explained.thresholds[1]
+    return f"""\
+**From which batch on is a layer of {WIDTH:,} x {WIDTH:,} compute-bound?**
+
+{table(("chip", *(f"`{dtypes}`" for dtypes in DTYPES)), rows)}
+
+**How fast is `{MODEL}` on {SPLIT} `{CHIP}` at best?** With {BATCH} sequences of {CONTEXT:,} tokens
+in bf16 a step takes at least {seconds(row["t_lower_s"])} and is {row["bound"]}-bound: at most
+{significant(row["tokens_per_s_per_chip"])} tokens a second per chip. {row["max_B"]} sequences fit.
+Up to a context of {context["critical"]:,} tokens, a large batch is compute-bound."""
+
+
+def with_answers(readme: str) -> str:
+    """README with the current answers between its markers."""
+    return with_block(readme, "answers", answers())

@@ -1,0 +1,51 @@
+"""README's answers and docs/faq.md are current, and their numbers are those worked out by hand."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from answers import critical_batches, with_answers
+from documents import README
+from faq_page import FAQ, faq_page
+
+PEAK, RATE, WIDTH = Fraction(989 * 10**12), Fraction(3350 * 10**9), 8192
+"""An H100 SXM: FLOP/s in bf16, bytes/s of memory; the layer's D and F."""
+
+
+def test_the_answers_of_readme_are_current() -> None:
+    """`python docs/build` would change nothing."""
+    text = README.read_text(encoding="utf-8")
+    assert with_answers(text) == text
+
+
+def test_the_faq_is_current() -> None:
+    """`python docs/build` would change nothing."""
+    assert FAQ.read_text(encoding="utf-8") == faq_page()
+
+
+def test_the_critical_batch_is_the_one_by_hand() -> None:
+    """2 B D F / peak = (2 B D + w D F + 2 B F) / rate, solved for B, w bytes a weight."""
+    found = critical_batches()
+    for dtypes, weight in (
+        ("bf16", Fraction(2)),
+        ("w8a16", Fraction(1)),
+        ("w4a16", Fraction(1, 2)),
+    ):
+        ridge = PEAK / RATE
+        batch = ridge * weight / 2 / (1 - 2 * ridge / WIDTH)
+        assert found["h100-sxm", dtypes] == str(-(-batch.numerator // batch.denominator))
+    assert ("tpu-v5e", "fp8-out-bf16") not in found
+
+
+def test_the_faq_has_the_numbers_by_hand() -> None:
+    """Times of the layer at B = 128, the limit of its intensity, and the share that it allows."""
+    text = " ".join(faq_page().split())
+    flops = 2 * 128 * WIDTH**2
+    for weight, dtypes in ((2, "bf16"), (1, "w8a16")):
+        traffic = 2 * 2 * 128 * WIDTH + weight * WIDTH**2
+        microseconds = float(10**6 * max(flops / PEAK, traffic / RATE))
+        assert f"`{dtypes}`: {microseconds:.1f} µs, memory-bound, {traffic / 1e6:.3g} MB" in text
+    limit = Fraction(2 * 128 * WIDTH, 2 * (128 + WIDTH))
+    assert f"at most {float(limit):.0f} FLOP/byte" in text
+    assert f"stays below {float(limit * RATE / PEAK):.1%}" in text
+    assert "with D = F = 128 the outcome is never" in text

@@ -1,0 +1,114 @@
+"""The documentation site: it builds without warnings, has every name, and requests nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+import pytest
+from documents import config_schema
+from visits import Plain, Visit, serving
+
+import rooflines
+from rooflines import charts, models
+from rooflines.cli.main import COMMANDS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conftest import Once
+    from playwright.sync_api import Browser
+
+LOADED = {"script": "src", "img": "src", "source": "srcset", "iframe": "src", "link": "href"}
+"""Elements whose address a browser loads."""
+
+
+@pytest.fixture(scope="module")
+def site(once: Once, repository: Path) -> Path:
+    """The site as `make docs` builds it."""
+
+    def build(folder: Path) -> None:
+        command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+        done = subprocess.run(
+            command,
+            cwd=repository,
+            env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+    return once("documentation", build)
+
+
+class Loaded(HTMLParser):
+    """The addresses that a page loads."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Collect the address of an element."""
+        self.found += [value or "" for name, value in attrs if name == LOADED.get(tag)]
+
+
+def text_of(site: Path, page: str) -> str:
+    """A page of the site."""
+    return (site / page).read_text(encoding="utf-8")
+
+
+def test_every_page_is_built_and_loads_only_files_of_the_site(site: Path, repository: Path) -> None:
+    """Scripts, styles and pictures; those of README included."""
+    names = {path.stem for path in (repository / "docs").glob("*.md")}
+    pages = sorted(site.rglob("*.html"))
+    assert names <= {path.stem for path in pages}
+    for page in pages:
+        loaded = Loaded(page.read_text(encoding="utf-8")).found
+        assert len(loaded) > 3
+        for address in loaded:
+            target = address.partition("?")[0]
+            assert (page.parent / target).resolve().exists() or page.name == "404.html", address
+    assert "pictures/hero-dark.png" in text_of(site, "index.html")
+
+
+def test_the_reference_has_every_key_command_and_name(site: Path) -> None:
+    """From the schema, click and docstrings."""
+    keys, schema = text_of(site, "keys.html"), config_schema()
+    for form in (schema, *schema["$defs"].values()):
+        assert [
+            key for key in form.get("properties", ()) if f"<code>{key}</code>" not in keys
+        ] == []
+    help_texts = text_of(site, "cli.html")
+    assert [name for name in COMMANDS if f"Usage: rooflines {name} " not in help_texts] == []
+    api = text_of(site, "python.html")
+    for module in (rooflines, models, charts):
+        names = [
+            name
+            for name in module.__all__
+            if not name.startswith("_") and name not in rooflines.SUBPACKAGES
+        ]
+        assert len(names) >= 5
+        assert [name for name in names if f'id="{module.__name__}.{name}"' not in api] == []
+
+
+def test_pages_fit_a_phone_and_request_nothing_from_elsewhere(site: Path, browser: Browser) -> None:
+    """No page scrolls sideways, none has an error; the search finds a page."""
+    context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme="dark")
+    with serving(site, Plain) as base:
+        visit = Visit(context, base)
+        for path in sorted(site.rglob("*.html")):
+            visit.page.goto(f"{base}/{path.relative_to(site)}")
+            wide = visit.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert wide <= 0, path
+        visit.page.goto(f"{base}/faq.html?q=quantization")
+        found = visit.page.locator(".md-search-result__item").first
+        assert re.search("quantization", found.inner_text(), re.IGNORECASE)
+        assert visit.faults == []
+    context.close()
