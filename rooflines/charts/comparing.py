@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import significant
+from rooflines.charts.claims import Finding, claim, over
 from rooflines.charts.kit.text import chip_label, shorten
 
 if TYPE_CHECKING:
@@ -58,16 +59,20 @@ def highlight() -> Any:  # noqa: ANN401, Altair does not type its conditions
     )
 
 
-def ridges_compared(part: pl.DataFrame, dtype: str) -> str:
+def ridges_compared(part: pl.DataFrame, dtype: str, subtitle: str) -> Finding:
     """The largest ridge over the smallest, of chips with one row each; or the ridge they share."""
     rows = part.sort("ridge").to_dicts()
     least, most = rows[0], rows[-1]
-    times = significant(most["ridge"] / least["ridge"])
+    ratio = most["ridge"] / least["ridge"]
+    times, shown = significant(ratio), over(part, "chip", "dtypes")
     if times == "1":
         chips = f"{part.height} chips" if part.height > 1 else chip_label(least["chip"])
-        return f"The {dtype} ridge of {chips} is {significant(least['ridge'])} FLOP per byte"
+        title = f"The {dtype} ridge of {chips} is {significant(least['ridge'])} FLOP per byte"
+        return Finding(title, subtitle, claim("value", "ridge", shown, least["ridge"]))
     more, less = chip_label(most["chip"]), chip_label(least["chip"])
-    return f"In {dtype} {more} needs {times} times the intensity of {less}"
+    title = f"In {dtype} {more} needs {times} times the intensity of {less}"
+    value = [ratio, most["chip"], least["chip"]]
+    return Finding(title, subtitle, claim("times", "ridge", shown, value))
 
 
 def beneath(heights: Mapping[str, Mapping[Any, float]]) -> dict[str, int]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import si
 from rooflines.charts.chart import Chart
+from rooflines.charts.claims import Finding, claim, over
 from rooflines.charts.comparing import (
     CHIP_MARGIN,
     EVERY,
@@ -109,14 +110,11 @@ def per_unit(
     rows = _rows(priced.filter(pl.col("chip").is_in(chips)), unit)
     kept = set(rows["dtypes"])
     combinations = [name for name in priced["dtypes"].unique(maintain_order=True) if name in kept]
-    findings: dict[str, tuple[str, str]] = {}
+    findings: dict[str, Finding] = {}
     for combination in combinations:
-        finding, subtitle = _finding(rows.filter(dtypes=combination), combination, unit)
-        for chip in (EVERY, *order):
-            findings[f"{chip}|{combination}"] = (
-                title or finding,
-                subtitle + shown_of(chips, order),
-            )
+        finding = _finding(rows.filter(dtypes=combination), combination, unit)
+        finding = finding.adding(shown_of(chips, order)).titled(title)
+        findings |= {f"{chip}|{combination}": finding for chip in (EVERY, *order)}
     return assemble(
         _layers(rows, combinations, unit, palette_of(frame, palette)),
         findings,
@@ -185,16 +183,19 @@ def _layers(
     ]
 
 
-def _finding(rows: pl.DataFrame, combination: str, unit: str) -> tuple[str, str]:
+def _finding(rows: pl.DataFrame, combination: str, unit: str) -> Finding:
     """Title and subtitle: the chip with the largest quotient, if there is no tie."""
     quotients = rows["value"].round_sig_figs(EQUAL_DIGITS)
     best = rows.filter(quotients == quotients.max())["chip"]
     word = UNITS[unit].word
-    finding = f"Dense {combination} peak per {word}"
-    if len(best) == 1 < rows.height:
-        chip = chip_label(best[0])
-        finding = f"Of {rows.height} chips shown, {chip} gives most {combination} per {word}"
-    return finding, f"{combination} dense peak over {UNITS[unit].caveat}."
+    subtitle = f"{combination} dense peak over {UNITS[unit].caveat}."
+    if len(best) != 1 or rows.height == 1:
+        return Finding(f"Dense {combination} peak per {word}", subtitle)
+    title = (
+        f"Of {rows.height} chips shown, {chip_label(best[0])} gives most {combination} per {word}"
+    )
+    found = claim("largest", UNITS[unit].column, over(rows, "chip", "dtypes"), best[0])
+    return Finding(title, subtitle, found)
 
 
 def _chart(name: str, unit: str, number: str, order: int, caption: str) -> Chart:

@@ -222,8 +222,8 @@ def roofline(
         for style, frame_of_style in labels_of(roof).items():
             labels[style].append(frame_of_style)
         for basis in BASES if roof.calibrated else (NOMINAL,):
-            finding = roof.finding(basis)
-            findings["|".join([*key, *(basis for _ in names)])] = (title or finding[0], finding[1])
+            named = "|".join([*key, *(basis for _ in names)])
+            findings[named] = roof.finding(basis).titled(title)
     x = alt.X(
         "x:Q",
         **log_axis(*plane.x, "Arithmetic intensity (FLOP per byte moved)", SHORT_LABEL),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
@@ -17,6 +18,7 @@ from rooflines.charts.basis import (
     with_both,
 )
 from rooflines.charts.chart import Chart, Need
+from rooflines.charts.claims import Finding, claim, ends, held, over, solved
 from rooflines.charts.comparing import EVERY, at_right_edge, beneath, highlight, larger, wider
 from rooflines.charts.frames import (
     SHARES,
@@ -102,7 +104,18 @@ def shards_frame(of: Selection, axis: str | None = None, shape: str | None = Non
     )
     frame = with_shares(frame, of, axis, ["shape", *fixed])
     frame = frame.with_columns(calibrated=of.calibrated())
-    kept = ("chip", "vendor", "dtypes", *SPLIT, *SIZES, "limit", "setting", *SHARES)
+    kept = (
+        "chip",
+        "vendor",
+        "dtypes",
+        *SPLIT,
+        "shape",
+        *fixed,
+        *SIZES,
+        "limit",
+        "setting",
+        *SHARES,
+    )
     frame = frame.select(kept)
     still = (
         frame.filter(pl.col("critical").is_not_null())
@@ -145,7 +158,7 @@ def critical_over_shards(
     )
     span = lowest(frame, "shards") / 1.12, highest(frame, "shards") * 1.12
     lines, ends, bands, edges = [], [], [], {}
-    findings: dict[str, tuple[str, str]] = {}
+    findings: dict[str, Finding] = {}
     for (combination, split), case in frame.group_by("dtypes", "sharding", maintain_order=True):
         views = critical_views(case)
         scales = {basis: _Scale(view) for basis, view in views.items()}
@@ -323,17 +336,20 @@ def _finding(
     split: str,
     axis: tuple[str, str],
     title: str | None,
-) -> tuple[str, str]:
+) -> Finding:
     """Title and subtitle: what most chips need, or the chip that is never compute-bound first."""
     size, basis = axis
     setting = case["setting"][0]
-    held = f"{over_text(case['network'])}{', ' + setting if setting else ''}"
-    subtitle = f"{combination}, split {split}{held}. Every byte counted.{reached_text(case)}"
+    fixed = f"{over_text(case['network'])}{', ' + setting if setting else ''}"
+    subtitle = f"{combination}, split {split}{fixed}. Every byte counted.{reached_text(case)}"
     subtitle += basis_text(case, basis)
     if title:
-        return title, subtitle
+        return Finding(title, subtitle)
+    shown = over(case, "chip", "dtypes", "sharding", "shards") | solved(size) | held(case)
+    about = partial(claim, of="critical", basis=basis)
     if case["never"].all():
-        return f"Split {split}: no {size} is enough on the chips shown", subtitle
+        title = f"Split {split}: no {size} is enough on the chips shown"
+        return Finding(title, subtitle, about("never", rows=shown, value=None))
     never = (
         case.group_by("chip", "shards", maintain_order=True)
         .agg(pl.col("never").all())
@@ -346,12 +362,17 @@ def _finding(
             .sort(pl.col("shards").list.len(), descending=True, maintain_order=True)
         )
         least = by_chip.row(0, named=True)
-        return f"{split_on(split, least['chip'], least['shards'])}: no {size} is enough", subtitle
-    most = highest(case, "shards")
-    needed = case.filter(pl.col("shards") == most)["critical"]
+        title = f"{split_on(split, least['chip'], least['shards'])}: no {size} is enough"
+        shown |= {"chip": [least["chip"]]}
+        found = about("never", rows=shown, value=sorted(least["shards"]), by="shards")
+        return Finding(title, subtitle, found)
+    last = case.filter(pl.col("shards") == pl.col("shards").max())
+    needed, most = last["critical"], last["shards"][0]
     chips = "1 chip needs" if most == 1 else f"{count(most)} chips need"
     by_type = ", by type" if needed.n_unique() > 1 else ""
-    return f"{chips} {sizes_text(size, needed.drop_nulls())}{by_type}", subtitle
+    found = about("range", rows=shown | over(last, "chip", "shards"), value=ends(needed))
+    at = f" at B = {case['B'][0]:,}" if "B" in case.columns else ""
+    return Finding(f"{chips} {sizes_text(size, needed)}{at}{by_type}", subtitle, found)
 
 
 def _draw(frame: pl.DataFrame, of: Selection, spec: Spec) -> alt.LayerChart:
