@@ -77,7 +77,9 @@ def test_every_claim_holds(config: str) -> None:
 @check(15)
 @given(config=charted())
 def test_every_claim_of_a_random_config_holds(config: dict[str, Any]) -> None:
-    """Whichever charts `auto` chooses."""
+    """Of the charts that `auto` chooses; tables have the core columns, to work claims out from."""
+    for sweep in config["sweeps"].values():
+        sweep.pop("columns", None)
     try:
         loaded = rooflines.load_config({**config, "charts": "auto"})
     except RooflinesError:

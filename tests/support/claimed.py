@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from measured_claims import timings_of
-from titled import known_rows
 
 import rooflines
 
@@ -30,6 +29,17 @@ SILENT = (
 SECONDS_PER_HOUR = 3600
 CLOSE = 1e-9
 
+TEXTS = (
+    "chip",
+    "dtypes",
+    "sharding",
+    "shape",
+    "network",
+    "memory",
+    "bound",
+    "estimate_bound",
+    "axis",
+)
 KNOWN: dict[tuple[int, str], pl.DataFrame] = {}
 
 
@@ -93,9 +103,32 @@ def selected(frame: pl.DataFrame, claim: dict[str, Any]) -> pl.DataFrame:
     return frame
 
 
+def of_first(case: Case, rows: pl.LazyFrame, *more: str) -> pl.DataFrame:
+    """Rows from the first memory level, network and form of each case, texts as such."""
+    levels = case.config.sweeps[case.chart.sweep].config.memory
+    names = rows.collect_schema().names()
+    texts = [name for name in TEXTS if name in names]
+    frame = rows.with_columns(pl.col(texts).cast(pl.String)).collect()
+    order = {level: number for number, level in enumerate(levels)}
+    frame = frame.sort(
+        pl.col("memory").replace_strict(order, return_dtype=pl.Int64), maintain_order=True
+    )
+    keys = ["chip", "dtypes", "sharding", "shards", "shape", *case.dims, *more]
+    return frame.unique(keys, keep="first", maintain_order=True)
+
+
+def rows_of(case: Case) -> pl.DataFrame:
+    """The rows of a case's sweep."""
+    key = (id(case.config), f"rows of {case.chart.sweep}")
+    if key not in KNOWN:
+        names = (*TEXTS[:-1], "shards", *case.dims, "t_estimate_s")
+        KNOWN[key] = of_first(case, case.results.rows(case.chart.sweep).select(names))
+    return KNOWN[key]
+
+
 def fitted(case: Case) -> pl.Expr:
     """Whether chip and dtypes of a row have estimates in the table."""
-    pairs = known_rows(case).filter(pl.col("t_estimate_s").is_not_null())
+    pairs = rows_of(case).filter(pl.col("t_estimate_s").is_not_null())
     keys = pairs.select(pl.format("{}|{}", "chip", "dtypes")).to_series().unique().to_list()
     return pl.format("{}|{}", "chip", "dtypes").is_in(keys)
 
@@ -105,14 +138,9 @@ def thresholds(case: Case) -> pl.DataFrame:
     claim, sweep = case.claim, case.config.sweeps[case.chart.sweep]
     key = (id(case.config), sweep.name)
     if key not in KNOWN:
-        texts = ("chip", "dtypes", "sharding", "shape", "network", "memory", "axis")
-        every = case.results.thresholds(sweep.name).with_columns(pl.col(texts).cast(pl.String))
-        KNOWN[key] = every.filter(memory=sweep.config.memory[0]).collect()
-    frame = KNOWN[key]
-    if case.chart.chart == "critical-map" and "at" in claim:
-        frame = solved_on_map(case)
-    keys = ["chip", "dtypes", "sharding", "shards", "shape", "axis", "share", *case.dims]
-    frame = selected(frame, claim).unique(keys, keep="first", maintain_order=True)
+        KNOWN[key] = of_first(case, case.results.thresholds(sweep.name), "axis", "share")
+    on_map = case.chart.chart == "critical-map" and "at" in claim
+    frame = selected(solved_on_map(case) if on_map else KNOWN[key], claim)
     if claim["basis"] == "calibrated":
         estimate = pl.when(fitted(case)).then("critical_estimate").otherwise("critical")
         return frame.with_columns(found=estimate)
@@ -141,8 +169,7 @@ def solved_on_map(case: Case) -> pl.DataFrame:
 
 def bounds(case: Case) -> pl.DataFrame:
     """Rows that a claim speaks of, with their bottleneck as `found`."""
-    keys = ["chip", "dtypes", "sharding", "shards", "shape", *case.dims]
-    frame = selected(known_rows(case), case.claim).unique(keys, keep="first", maintain_order=True)
+    frame = selected(rows_of(case), case.claim)
     name = "estimate_bound" if case.claim["basis"] == "calibrated" else "bound"
     return frame.with_columns(found=pl.col(name).cast(pl.String))
 
@@ -175,18 +202,31 @@ def entry(case: Case, chip: str) -> Any:  # noqa: ANN401, an entry of the catalo
     return case.config.sweeps[case.chart.sweep].chips[chip]
 
 
+def row_of(case: Case, chip: str) -> dict[str, Any]:
+    """A row of the table with the dtypes of a claim, from the memory level that it names."""
+    over, key = case.claim["over"], (id(case.config), f"one of {case.chart.sweep}")
+    if key not in KNOWN:
+        columns = ("chip", "dtypes", "memory", "flops", "t_math_s", "memory_bytes", "t_memory_s")
+        rows = case.results.rows(case.chart.sweep).select(columns)
+        KNOWN[key] = rows.unique(columns[:3], keep="any").collect()
+    rows = KNOWN[key].filter(pl.col("dtypes").is_in(over["dtypes"]), chip=chip)
+    if "memory" in over:
+        rows = rows.filter(pl.col("memory").is_in(over["memory"]))
+    return rows.row(0, named=True)
+
+
 def peak(case: Case, chip: str) -> float:
-    """The dense peak of a chip in the dtype that is computed in [FLOP/s]."""
-    (dtypes,) = case.claim["over"]["dtypes"]
-    sweep = case.config.sweeps[case.chart.sweep]
-    unit = entry(case, chip).units[sweep.unit]
-    return float(unit[sweep.dtypes.combinations[dtypes].compute].flops_per_s)
+    """The dense peak of a chip, as rows are computed with [FLOP/s]."""
+    row = row_of(case, chip)
+    return float(row["flops"] / row["t_math_s"])
 
 
 def ridge(case: Case, chip: str) -> float:
     """The peak over the bandwidth of a memory level, the main one by default [FLOP/byte]."""
-    (level,) = case.claim["over"].get("memory", ["hbm"])
-    return peak(case, chip) / float(entry(case, chip).memory[level].bytes_per_s)
+    row = row_of(case, chip)
+    if row["memory"] == "hbm" or "memory" in case.claim["over"]:
+        return peak(case, chip) / float(row["memory_bytes"] / row["t_memory_s"])
+    return peak(case, chip) / float(entry(case, chip).memory["hbm"].bytes_per_s)
 
 
 def per_dollar(case: Case, chip: str) -> float:
