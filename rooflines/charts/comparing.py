@@ -18,6 +18,7 @@ __all__ = [
     "EVERY",
     "at_right_edge",
     "beneath",
+    "by_compute",
     "chip_axis",
     "evenly",
     "heading",
@@ -110,20 +111,28 @@ def evenly(chips: Sequence[str], most: int = MOST_ROWS) -> list[str]:
     return [chips[round(i * (len(chips) - 1) / (most - 1))] for i in range(most)]
 
 
+def by_compute(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows of one dtype combination for each dtype that is computed in: others repeat them."""
+    first = frame.unique("compute", keep="first", maintain_order=True)["dtypes"]
+    return frame.filter(pl.col("dtypes").is_in(first.to_list()))
+
+
 def row_of(chips: Sequence[str]) -> pl.Expr:
     """The row of each chip, counted from the top."""
     rows = {chip: row for row, chip in enumerate(chips)}
     return pl.col("chip").replace_strict(rows, return_dtype=pl.Float64)
 
 
-def chip_axis(chips: Sequence[str] | Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Scale and axis with one row per chip; the order may depend on the dtype combination."""
+def chip_axis(
+    chips: Sequence[str] | Mapping[str, Sequence[str]], by: Sequence[str] = ("dtypes",)
+) -> dict[str, Any]:
+    """Scale and axis with one row per chip; the order may depend on parameters, joined by `|`."""
     orders = {"": chips} if not isinstance(chips, dict) else chips
     names = {
         key: [shorten(chip_label(chip), NAME_ROOM, tail=True) for chip in order]
         for key, order in orders.items()
     }
-    chosen = "dtypes" if isinstance(chips, dict) else "''"
+    chosen = " + '|' + ".join(by) if isinstance(chips, dict) else "''"
     rows = max(len(order) for order in orders.values())
     label = f"({json.dumps(names)}[{chosen}] || [])[datum.value] || ''"
     axis = alt.Axis(

@@ -207,12 +207,13 @@ def row_of(case: Case, chip: str) -> dict[str, Any]:
     over, key = case.claim["over"], (id(case.config), f"one of {case.chart.sweep}")
     if key not in KNOWN:
         columns = ("chip", "dtypes", "memory", "flops", "t_math_s", "memory_bytes", "t_memory_s")
-        rows = case.results.rows(case.chart.sweep).select(columns)
-        KNOWN[key] = rows.unique(columns[:3], keep="any").collect()
+        every = case.results.rows(case.chart.sweep).select(columns)
+        KNOWN[key] = every.unique(columns[:3], keep="any").collect()
     rows = KNOWN[key].filter(pl.col("dtypes").is_in(over["dtypes"]), chip=chip)
     if "memory" in over:
         rows = rows.filter(pl.col("memory").is_in(over["memory"]))
-    return rows.row(0, named=True)
+    row: dict[str, Any] = rows.row(0, named=True)
+    return row
 
 
 def peak(case: Case, chip: str) -> float:
@@ -292,7 +293,7 @@ def of_models(case: Case) -> Any:  # noqa: ANN401, any value of JSON
     if claim["of"] == "weights_fit":
         row = found.row(0, named=True)
         chips = case.config.model_sweeps[case.chart.sweep].chips
-        capacity = float(chips[row["chip"]].memory[row["memory"]].capacity_bytes)
+        capacity = float(chips[row["chip"]].memory[row["memory"]].capacity_bytes or 0)
         return bool(row["weights_footprint_bytes"] <= capacity)
     if claim["says"] == "value":
         (value,) = found[claim["of"]].unique()

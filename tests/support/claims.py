@@ -119,7 +119,7 @@ def map_needs(case: Case, match: re.Match[str]) -> bool:
     return (
         on_map(case, match)
         and None not in found
-        and says_span(match, (min(found), max(found)))  # type: ignore[type-var]
+        and says_span(match, span(pl.Series(found)))
         and number(match["shapes"] or "1") == len(found)
     )
 
@@ -218,7 +218,8 @@ def most_per(case: Case, match: re.Match[str]) -> bool:
     worth = bought(case)
     best = worth.pop(shown_chip(case, match["chip"]))
     return (
-        number(match["shown"]) == len(worth) + 1
+        (f"{len(worth) + 1} chips" in (case.subtitle if match["seller"] else case.title))
+        and match["seller"] in (None, case.choice.get("seller"))
         and all(best > other for other in worth.values())
         and match["dtypes"] == case.choice["dtypes"]
     )
@@ -232,7 +233,11 @@ def bought(case: Case) -> dict[str, float]:
     for chip in case.data("value", "about").filter(dtypes=case.choice["dtypes"])["chip"].unique():
         entry = sweep.chips[chip]
         cost = (
-            min(price.usd_per_hour for price in entry.prices or ())
+            min(
+                price.usd_per_hour
+                for price in entry.prices or ()
+                if case.choice["seller"] in ("lowest of all", price.provider)
+            )
             if case.chart.chart == "per-dollar"
             else entry.power.watts  # type: ignore[union-attr]  # only chips with a power are drawn
         )
@@ -321,7 +326,10 @@ COMPARED: list[Claim] = [
 ]
 BOUGHT: list[Claim] = [
     (
-        rf"Of (?P<shown>\d+) chips shown, (?P<chip>.+) gives most (?P<dtypes>\S+) per {UNIT}",
+        (
+            rf"(?:Of (?P<shown>\d+) chips shown|At (?P<seller>.+?)), (?P<chip>.+) gives most"
+            rf" (?P<dtypes>\S+) per {UNIT}"
+        ),
         most_per,
     ),
     (rf"Dense (?P<dtypes>\S+) peak per {UNIT}", no_best),

@@ -12,6 +12,7 @@ from rooflines.charts.comparing import (
     EVERY,
     at_right_edge,
     beneath,
+    by_compute,
     highlight,
     ridges_compared,
     wider,
@@ -60,6 +61,7 @@ def chips_on_one_roofline(
     Returns:
         A chart with the parameters `dtypes`, and `chip` for the one to highlight.
     """
+    frame = by_compute(frame)
     chips, combinations = (
         frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes")
     )

@@ -356,10 +356,9 @@ def _finding(case: pl.DataFrame, basis: str, model: str, size: str, title: str |
         subtitle += f" More than the memory of a chip: {', '.join(unfit)}."
     if title:
         return Finding(title, subtitle)
-    pairs = binding.select("sharding", "shape").to_dicts()
     shown = over(case, "chip", "dtypes", "shards") | {size: [row["B"]]}
-    value = [times, binding.height]
-    counted = claim("count", "bound", shown, value, basis=basis, where=resource, at=pairs)
+    of = {"where": resource, "at": binding.select("sharding", "shape").to_dicts()}
+    counted = claim("count", "bound", shown, [times, binding.height], basis, **of)
     return Finding(f"At {size} = {row['B']:,}, {what}", subtitle, counted)
 
 
