@@ -70,15 +70,17 @@ class ListedChart(TypedDict):
 
 
 class Download(NamedTuple):
-    """A table as a file of the site, as Parquet and as CSV.
+    """A table as a file of the site, as Parquet and perhaps as CSV.
 
     Attributes:
         text: What it is.
         stem: Its path without the suffix.
+        csv: Whether there is a CSV file.
     """
 
     text: str
     stem: str
+    csv: bool
 
 
 NO_CHART = ListedChart(
@@ -129,7 +131,7 @@ def pages(
         thresholds: As on disk.
         about: The metadata of the thresholds: the sweeps with their chips, and the columns.
         of_models: The recipes of sweeps of whole models, with their chips.
-        downloads: Tables of whole models.
+        downloads: The thresholds, and tables of whole models.
 
     Yields:
         File name and HTML of each page.
@@ -156,7 +158,7 @@ def pages(
             "rows": thresholds.height,
             "sweeps": counted(len(counts), "sweep"),
             "columns": about["columns"],
-            "downloads": [Download("All", "data/thresholds"), *downloads],
+            "downloads": downloads,
         },
         "chips.html": {
             "chips": chip_views(chips),

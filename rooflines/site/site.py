@@ -58,6 +58,9 @@ FILES = {
 TEXT_SIZES = {"web": (13, 14, 15, 16), "paper": (8, 9, 10, 11)}
 """Text sizes of a chart by layout [px]; the page takes the largest that fits."""
 
+MOST_WITH_CSV = 500_000
+"""Largest Parquet file whose table is given as CSV too [byte]."""
+
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -122,9 +125,9 @@ def site_files(
     frame = pl.read_parquet(thresholds)
     params = (param for chart in charts for param in chart["params"])
     chip = next((param["value"] for param in params if param["name"] == "chip"), None)
-    yield from _threshold_files(frame, thresholds, about["columns"], chip)
-    downloads = [model_download(path) for path in models]
-    for path, download in zip(models, downloads, strict=True):
+    yield from _threshold_files(frame, about["columns"], chip)
+    downloads = [threshold_download(thresholds), *(model_download(path) for path in models)]
+    for path, download in zip((thresholds, *models), downloads, strict=True):
         yield from _download_files(path, download)
     of_models = [recipe for path in models for recipe in metadata_of(path)["made_from"]]
     for name, text in pages(charts, frame, about, of_models, downloads):
@@ -243,9 +246,9 @@ def _packed(spec: JSON) -> dict[str, JSON]:
 
 
 def _threshold_files(
-    frame: pl.DataFrame, parquet: Path, columns: Sequence[JSON], chip: str | None
+    frame: pl.DataFrame, columns: Sequence[JSON], chip: str | None
 ) -> Iterator[tuple[str, bytes]]:
-    """The thresholds as data of their page and as downloads."""
+    """The thresholds as data of their page."""
     listed = []
     for number, table in enumerate(tables(frame)):
         parts = []
@@ -265,23 +268,35 @@ def _threshold_files(
         )
     data = {"tables": listed, "columns": columns, "table": _first_table(frame), "chip": chip}
     yield "data/thresholds.js", _script("thresholds", data)
-    yield from _download_files(parquet, Download("All", "data/thresholds"))
+
+
+def threshold_download(path: Path) -> Download:
+    """The name of the file of all thresholds."""
+    return Download("All", "data/thresholds", csv=_has_csv(path))
+
+
+def _has_csv(path: Path) -> bool:
+    """Whether a table is small enough to be given as CSV, which is three times as large."""
+    return path.stat().st_size <= MOST_WITH_CSV
 
 
 def model_download(path: Path) -> Download:
     """The name of a file of whole models: of its thresholds, or of a part of a sweep's table."""
     if path.name in MODEL_THRESHOLDS:
-        return Download("Thresholds of whole models", "data/model-thresholds")
+        text, stem = "Thresholds of whole models", "data/model-thresholds"
+        return Download(text, stem, csv=_has_csv(path))
     sweep, number = path.parent.name, int(path.stem.rpartition("-")[2])
     more = f", part {number + 1}" if number else ""
-    return Download(f"Whole models, {sweep}{more}", f"data/models-{sweep}-{path.stem}")
+    stem = f"data/models-{sweep}-{path.stem}"
+    return Download(f"Whole models, {sweep}{more}", stem, csv=_has_csv(path))
 
 
 def _download_files(path: Path, download: Download) -> Iterator[tuple[str, bytes]]:
-    """A table as it is, and as CSV."""
+    """A table as it is, and as CSV if it is small."""
     yield f"{download.stem}.parquet", path.read_bytes()
-    text = csv_text(pl.read_parquet(path), NO_TEXT)
-    yield f"{download.stem}.csv.gz", gzip.compress(text.encode(), mtime=0)
+    if download.csv:
+        text = csv_text(pl.read_parquet(path), NO_TEXT)
+        yield f"{download.stem}.csv.gz", gzip.compress(text.encode(), mtime=0)
 
 
 def _first_table(frame: pl.DataFrame) -> str | None:
