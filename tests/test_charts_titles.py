@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from charted import charted
+from claimed import altered, holds, unclaimed
 from claims import false
-from titled import CONFIGS, Case, default_cases, drawn_cases
+from hypothesis import given
+from random_sweeps import check
+from titled import CONFIGS, Case, cases_of, default_cases, drawn_cases
 
 import rooflines
-from rooflines import charts
+from rooflines import RooflinesError, charts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +40,51 @@ def test_no_title_of_the_default_config_is_false(default_results: Path) -> None:
 def test_no_title_is_false(config: str) -> None:
     """For every chart and every choice of a reader."""
     assert lies(drawn_cases(config)) == []
+
+
+def unfounded(said: Sequence[Case]) -> list[tuple[str, ...]]:
+    """The titles whose claim does not hold, or is missing."""
+    return [
+        (case.chart.id, str(case.choice), case.title, str(case.claim))
+        for case in said
+        if (not holds(case) if case.claim else unclaimed(case))
+    ]
+
+
+def test_every_claim_of_the_default_config_holds(default_results: Path) -> None:
+    """The index of each family has the claims of its charts."""
+    cases = default_cases(default_results)
+    assert unfounded(cases) == []
+    listed = {
+        chart["id"]: chart["claims"]
+        for index in (default_results / "charts").glob("*/index.json")
+        for chart in json.loads(index.read_text(encoding="utf-8"))
+    }
+    assert listed == {case.chart.id: case.spec["usermeta"]["claims"] for case in cases}
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_every_claim_holds(config: str) -> None:
+    """And none would if its value were another."""
+    cases = drawn_cases(config)
+    assert unfounded(cases) == []
+    for case in cases:
+        if case.claim:
+            other = {**case.claim, "value": altered(case.claim["value"])}
+            assert not holds(replace(case, claim=other)), (case.chart.id, case.claim)
+
+
+@check(15)
+@given(config=charted())
+def test_every_claim_of_a_random_config_holds(config: dict[str, Any]) -> None:
+    """Of the charts that `auto` chooses; tables have the core columns, to work claims out from."""
+    for sweep in config["sweeps"].values():
+        sweep.pop("columns", None)
+    try:
+        loaded = rooflines.load_config({**config, "charts": "auto"})
+    except RooflinesError:
+        return
+    assert unfounded(cases_of(loaded)) == []
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from rooflines.charts.kinds.pareto import pareto as pareto
     from rooflines.charts.kinds.pareto import pareto_frame as pareto_frame
     from rooflines.charts.kinds.per_unit import per_unit as per_unit
+    from rooflines.charts.kinds.per_unit import price_frame as price_frame
     from rooflines.charts.kinds.ridges import ridges as ridges
     from rooflines.charts.kinds.roofline import roofline as roofline
     from rooflines.charts.kinds.roofline import roofline_frame as roofline_frame

@@ -198,24 +198,47 @@ def _most_common(names: Sequence[str], counts: Counter[str], most: int) -> tuple
 
 
 def _fitting(sweeps: Mapping[str, Sweep], popular: _Popular) -> Iterator[Spec]:
-    """The charts that fit the sweeps: at most a few of each kind, in the order of the registry."""
-    for chart in (chart for chart in all_charts().values() if isinstance(chart, Chart)):
+    """The charts that fit the sweeps: at most a few of each kind, in the order of the registry.
+
+    A sweep that is in none of them gets the one with the most needs of those that fit it.
+    """
+    kinds = [chart for chart in all_charts().values() if isinstance(chart, Chart)]
+    shown: set[str] = set()
+    for chart in kinds:
         ranked = (
             sorted(sweeps.values(), key=chart.preferred) if chart.preferred else sweeps.values()
         )
-        fitting = (s for s in ranked if not lacking(chart, s, auto=True) and not absent(chart, s))
-        for first, *others in islice(_merged(chart, fitting), chart.most):
-            specs = []
-            for sweep in (first, *others):
-                config = ChartConfig.model_validate({"chart": chart.name, "sweep": sweep.name})
-                specs.append(_spec(chart, sweep, sweeps, popular, config))
-            yield replace(
-                specs[0],
-                auto=True,
-                others=tuple(sweep.name for sweep in others),
-                chips=tuple(dict.fromkeys(chip for spec in specs for chip in spec.chips)),
-                dtypes=tuple(dict.fromkeys(name for spec in specs for name in spec.dtypes)),
-            )
+        fitting = (sweep for sweep in ranked if _fits(chart, sweep))
+        for merged in islice(_merged(chart, fitting), chart.most):
+            shown |= {sweep.name for sweep in merged}
+            yield _automatic(chart, merged, sweeps, popular)
+    for sweep in (sweep for name, sweep in sweeps.items() if name not in shown):
+        suited = [chart for chart in kinds if _fits(chart, sweep)]
+        if suited:
+            chart = max(suited, key=lambda chart: len(chart.needs))
+            yield _automatic(chart, [sweep], sweeps, popular)
+
+
+def _fits(chart: Chart, sweep: Sweep) -> bool:
+    """Whether `auto` may show a sweep in a chart."""
+    return not lacking(chart, sweep, auto=True) and not absent(chart, sweep)
+
+
+def _automatic(
+    chart: Chart, merged: Sequence[Sweep], sweeps: Mapping[str, Sweep], popular: _Popular
+) -> Spec:
+    """A chart of `auto` that shows a sweep, or several with a menu."""
+    specs = []
+    for sweep in merged:
+        config = ChartConfig.model_validate({"chart": chart.name, "sweep": sweep.name})
+        specs.append(_spec(chart, sweep, sweeps, popular, config))
+    return replace(
+        specs[0],
+        auto=True,
+        others=tuple(sweep.name for sweep in merged[1:]),
+        chips=tuple(dict.fromkeys(chip for spec in specs for chip in spec.chips)),
+        dtypes=tuple(dict.fromkeys(name for spec in specs for name in spec.dtypes)),
+    )
 
 
 def _merged(chart: Chart, sweeps: Iterable[Sweep]) -> Iterator[list[Sweep]]:

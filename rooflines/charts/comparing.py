@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import significant
+from rooflines.charts.claims import Finding, claim, over
 from rooflines.charts.kit.text import chip_label, shorten
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ __all__ = [
     "EVERY",
     "at_right_edge",
     "beneath",
+    "by_compute",
     "chip_axis",
     "evenly",
     "heading",
@@ -58,16 +60,20 @@ def highlight() -> Any:  # noqa: ANN401, Altair does not type its conditions
     )
 
 
-def ridges_compared(part: pl.DataFrame, dtype: str) -> str:
+def ridges_compared(part: pl.DataFrame, dtype: str, subtitle: str) -> Finding:
     """The largest ridge over the smallest, of chips with one row each; or the ridge they share."""
     rows = part.sort("ridge").to_dicts()
     least, most = rows[0], rows[-1]
-    times = significant(most["ridge"] / least["ridge"])
+    ratio = most["ridge"] / least["ridge"]
+    times, shown = significant(ratio), over(part, "chip", "dtypes")
     if times == "1":
         chips = f"{part.height} chips" if part.height > 1 else chip_label(least["chip"])
-        return f"The {dtype} ridge of {chips} is {significant(least['ridge'])} FLOP per byte"
+        title = f"The {dtype} ridge of {chips} is {significant(least['ridge'])} FLOP per byte"
+        return Finding(title, subtitle, claim("value", "ridge", shown, least["ridge"]))
     more, less = chip_label(most["chip"]), chip_label(least["chip"])
-    return f"In {dtype} {more} needs {times} times the intensity of {less}"
+    title = f"In {dtype} {more} needs {times} times the intensity of {less}"
+    value = [ratio, most["chip"], least["chip"]]
+    return Finding(title, subtitle, claim("times", "ridge", shown, value))
 
 
 def beneath(heights: Mapping[str, Mapping[Any, float]]) -> dict[str, int]:
@@ -105,20 +111,28 @@ def evenly(chips: Sequence[str], most: int = MOST_ROWS) -> list[str]:
     return [chips[round(i * (len(chips) - 1) / (most - 1))] for i in range(most)]
 
 
+def by_compute(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows of one dtype combination for each dtype that is computed in: others repeat them."""
+    first = frame.unique("compute", keep="first", maintain_order=True)["dtypes"]
+    return frame.filter(pl.col("dtypes").is_in(first.to_list()))
+
+
 def row_of(chips: Sequence[str]) -> pl.Expr:
     """The row of each chip, counted from the top."""
     rows = {chip: row for row, chip in enumerate(chips)}
     return pl.col("chip").replace_strict(rows, return_dtype=pl.Float64)
 
 
-def chip_axis(chips: Sequence[str] | Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Scale and axis with one row per chip; the order may depend on the dtype combination."""
+def chip_axis(
+    chips: Sequence[str] | Mapping[str, Sequence[str]], by: Sequence[str] = ("dtypes",)
+) -> dict[str, Any]:
+    """Scale and axis with one row per chip; the order may depend on parameters, joined by `|`."""
     orders = {"": chips} if not isinstance(chips, dict) else chips
     names = {
         key: [shorten(chip_label(chip), NAME_ROOM, tail=True) for chip in order]
         for key, order in orders.items()
     }
-    chosen = "dtypes" if isinstance(chips, dict) else "''"
+    chosen = " + '|' + ".join(by) if isinstance(chips, dict) else "''"
     rows = max(len(order) for order in orders.values())
     label = f"({json.dumps(names)}[{chosen}] || [])[datum.value] || ''"
     axis = alt.Axis(

@@ -105,6 +105,8 @@ def write_chart(
         "id": name,
         "family": chart.family,
         "chart": chart.chart,
+        "sweep": chart.sweep,
+        "measurements": chart.measurements,
         "caption": charts()[chart.chart].caption,
         "rows": frame.height,
         **_said(spec),
@@ -129,7 +131,7 @@ def _write_pictures(
 
 
 def _said(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Title and subtitle of a chart as first shown, and its parameters."""
+    """Title and subtitle of a chart as first shown, the claims of titles, and its parameters."""
     values = {parameter["name"]: parameter for parameter in spec["params"] if "name" in parameter}
     choices = spec["usermeta"]["choices"]
     key = "|".join(str(values[name]["value"]) for name in choices)
@@ -143,4 +145,9 @@ def _said(spec: Mapping[str, Any]) -> dict[str, Any]:
         }
         for name, labels in choices.items()
     ]
-    return {"title": finding["title"], "subtitle": " ".join(finding["subtitle"]), "params": params}
+    return {
+        "title": finding["title"],
+        "subtitle": " ".join(finding["subtitle"]),
+        "claims": spec["usermeta"]["claims"],
+        "params": params,
+    }

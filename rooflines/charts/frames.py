@@ -227,22 +227,24 @@ def at_largest(frame: pl.DataFrame, dims: Sequence[str]) -> pl.DataFrame:
     return frame.with_columns(setting=pl.lit(", ".join([*names, *sizes])))
 
 
-def ridge_frame(of: Selection) -> pl.DataFrame:
+def ridge_frame(of: Selection, provider: str | None = None) -> pl.DataFrame:
     """Ridge points of chips in dtype combinations, from main memory.
 
     Args:
         of: The chips and combinations, from `Results.of`.
+        provider: Whose prices; None: the lowest of all.
 
     Returns:
         `chip`, `vendor`, `dtypes`, `compute`, `flops_per_s` [FLOP/s], `bytes_per_s` of main memory
         [byte/s], `ridge` [FLOP/byte], `watts` [W], and the lowest listed price: `usd_per_hour`
-        [USD/h], `provider`, `date`; `flops_per_usd` [FLOP/USD] and `flops_per_joule` [FLOP/J]. No
-        row if a chip does not support the combination; null if it has no price or power.
+        [USD/h], `provider`, `sku`, `date`; `flops_per_usd` [FLOP/USD] and `flops_per_joule`
+        [FLOP/J]. No row if a chip does not support the combination; null if it has no price or
+        power.
     """
     records = []
     for chip, combination, target in of.targets():
         entry = of.sweep.chips[chip]
-        price = entry.lowest_price()
+        price = entry.lowest_price(provider)
         if has_bandwidth(entry):
             records.append(
                 {
@@ -257,10 +259,11 @@ def ridge_frame(of: Selection) -> pl.DataFrame:
                     "watts": entry.power and entry.power.watts,
                     "usd_per_hour": price and price.usd_per_hour,
                     "provider": price and price.provider,
+                    "sku": price and price.sku,
                     "date": price and price.date,
                 }
             )
-    texts = ("chip", "vendor", "dtypes", "compute", "provider", "date")
+    texts = ("chip", "vendor", "dtypes", "compute", "provider", "sku", "date")
     order = (
         "chip",
         "vendor",
@@ -271,6 +274,7 @@ def ridge_frame(of: Selection) -> pl.DataFrame:
         "watts",
         "usd_per_hour",
         "provider",
+        "sku",
         "date",
     )
     frame = pl.DataFrame(

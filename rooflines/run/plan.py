@@ -70,6 +70,7 @@ DRAWING = (
     "charts/kit",
     "charts/basis.py",
     "charts/cells.py",
+    "charts/claims.py",
     "charts/comparing.py",
     "charts/families.py",
     "charts/frames.py",

@@ -22,7 +22,7 @@ from titled import (
     on_fewest,
     on_map,
     ridge,
-    said_span,
+    says_span,
     shown_chip,
     span,
 )
@@ -84,7 +84,7 @@ def never_at_all(case: Case, _: re.Match[str]) -> bool:
 
 def from_on(case: Case, match: re.Match[str]) -> bool:
     """One size for every size of the matrices."""
-    return span(case.thresholds()["critical"]) == said_span(match)
+    return says_span(match, span(case.thresholds()["critical"]))
 
 
 def shapes_on_map(case: Case) -> list[int | None]:
@@ -119,7 +119,7 @@ def map_needs(case: Case, match: re.Match[str]) -> bool:
     return (
         on_map(case, match)
         and None not in found
-        and (min(found), max(found)) == said_span(match)  # type: ignore[type-var]
+        and says_span(match, span(pl.Series(found)))
         and number(match["shapes"] or "1") == len(found)
     )
 
@@ -154,8 +154,8 @@ def chips_need(case: Case, match: re.Match[str]) -> bool:
     """The least and the most that the largest number of chips needs."""
     found = split_cases(case)
     found = found.filter(pl.col("shards") == pl.col("shards").max())
-    return number(match["shards"]) == found["shards"][0] and span(found["critical"]) == said_span(
-        match
+    return number(match["shards"]) == found["shards"][0] and says_span(
+        match, span(found["critical"])
     )
 
 
@@ -171,7 +171,7 @@ def last_needs(case: Case, match: re.Match[str]) -> bool:
     return (
         found[up].max() == last[up][0]
         and found["critical"].null_count() == 0
-        and span(last["critical"]) == said_span(match)
+        and says_span(match, span(last["critical"]))
     )
 
 
@@ -218,7 +218,8 @@ def most_per(case: Case, match: re.Match[str]) -> bool:
     worth = bought(case)
     best = worth.pop(shown_chip(case, match["chip"]))
     return (
-        number(match["shown"]) == len(worth) + 1
+        (f"{len(worth) + 1} chips" in (case.subtitle if match["seller"] else case.title))
+        and match["seller"] in (None, case.choice.get("seller"))
         and all(best > other for other in worth.values())
         and match["dtypes"] == case.choice["dtypes"]
     )
@@ -232,7 +233,11 @@ def bought(case: Case) -> dict[str, float]:
     for chip in case.data("value", "about").filter(dtypes=case.choice["dtypes"])["chip"].unique():
         entry = sweep.chips[chip]
         cost = (
-            min(price.usd_per_hour for price in entry.prices or ())
+            min(
+                price.usd_per_hour
+                for price in entry.prices or ()
+                if case.choice["seller"] in ("lowest of all", price.provider)
+            )
             if case.chart.chart == "per-dollar"
             else entry.power.watts  # type: ignore[union-attr]  # only chips with a power are drawn
         )
@@ -286,7 +291,7 @@ def waits(case: Case, match: re.Match[str]) -> bool:
         pl.col("network").is_null() | (pl.col("network") == pl.col("network").drop_nulls().first())
     )
     some = rows.filter(pl.col("bound").cast(pl.String) == bound).height
-    every = int(match["all"] or 1)
+    every = int(match["all"] or (2 if "both" in case.title else 1))
     named = (
         f"{every} matmuls of {chip_label(case.chart.model)}, each once" in case.subtitle
         if case.chart.model
@@ -310,7 +315,7 @@ MULTIPLE = r"(?P<times>[\d.,]+)"
 UNIT = r"(?:dollar|watt)"
 OTHER = r"(?P<other>.+?)(?: no [A-Z] is enough)?"
 LAST = r"(?:On (?P<shards>[\d,]+) chips?|At (?P<up>[A-Z]) = (?P<value>[\d,]+))"
-MATMULS = r"(?:(?P<some>\d+) of|all|the) (?:(?P<all>\d+) )?matmuls?"
+MATMULS = r"(?:(?P<some>\d+) of|all|the|both) (?:(?P<all>\d+) )?matmuls?"
 CASES = r"(?:pairs of chip and layer|layers)"
 COMPARED: list[Claim] = [
     (
@@ -321,7 +326,10 @@ COMPARED: list[Claim] = [
 ]
 BOUGHT: list[Claim] = [
     (
-        rf"Of (?P<shown>\d+) chips shown, (?P<chip>.+) gives most (?P<dtypes>\S+) per {UNIT}",
+        (
+            rf"(?:Of (?P<shown>\d+) chips shown|At (?P<seller>.+?)), (?P<chip>.+) gives most"
+            rf" (?P<dtypes>\S+) per {UNIT}"
+        ),
         most_per,
     ),
     (rf"Dense (?P<dtypes>\S+) peak per {UNIT}", no_best),
@@ -360,11 +368,11 @@ CLAIMS: dict[str, list[Claim]] = {
         ),
         (
             rf"{ON} needs {SPAN}(?:, by size)?",
-            lambda c, m: fewest(c, m) and span(cells(c)["critical"]) == said_span(m),
+            lambda c, m: fewest(c, m) and says_span(m, span(cells(c)["critical"])),
         ),
     ],
     "critical-map": [
-        (rf"(?:The (?P<shapes>\d+) shapes shown need|.+ needs) about {SPAN} on {ON}", map_needs),
+        (rf"(?:The (?P<shapes>\d+) shapes shown need|.+ needs) {SPAN} on {ON}", map_needs),
         (
             rf"(?P<some>\d+) of the (?P<all>\d+) shapes shown are never compute-bound on {ON}",
             lambda c, m: (
@@ -378,7 +386,7 @@ CLAIMS: dict[str, list[Claim]] = {
     "shards": [
         NEVER_ON,
         (r"Split \S+: no [A-Z] is enough on the chips shown", never_at_all),
-        (rf"(?P<shards>\d+) chips? needs? {SPAN}(?:, by type)?", chips_need),
+        (rf"(?P<shards>\d+) chips? needs? {SPAN}(?: at B = [\d,]+)?(?:, by type)?", chips_need),
     ],
     "bounds": [
         NEVER_ON,
@@ -398,7 +406,7 @@ CLAIMS: dict[str, list[Claim]] = {
         ),
         (
             rf".+ needs? {SPAN}(?: on .+?)?(?:, by layer(?: and chip)?)?",
-            lambda c, m: span(layer_thresholds(c)["critical"]) == said_span(m),
+            lambda c, m: says_span(m, span(layer_thresholds(c)["critical"])),
         ),
     ],
     "per-dollar": BOUGHT,

@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from titled import SPAN, known_rows, number, on_fewest, said_span, span
+from titled import SPAN, known_rows, number, on_fewest, says_span, span
 
 import rooflines
 from rooflines.basics.text import significant
@@ -124,9 +124,9 @@ def calibrated_never(case: Case, match: re.Match[str]) -> bool:
 def nominal_never(case: Case, match: re.Match[str]) -> bool:
     """No nominal size, and the calibrated ones."""
     found = calibrated(case)
-    return found["critical"].null_count() == found.height and span(
-        found["critical_estimate"]
-    ) == said_span(match)
+    return found["critical"].null_count() == found.height and says_span(
+        match, span(found["critical_estimate"])
+    )
 
 
 TO = rf"(?P<low>{NUMBER})(?: to (?P<high>{NUMBER}))?"

@@ -259,6 +259,7 @@ class Case:
         choice: The reader's choice by parameter.
         title, subtitle: What is said.
         spec: The chart.
+        claim: What the title claims; empty if it claims nothing.
     """
 
     config: rooflines.Config
@@ -268,6 +269,7 @@ class Case:
     title: str
     subtitle: str
     spec: dict[str, Any]
+    claim: dict[str, Any]
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -340,7 +342,11 @@ class Case:
 @cache
 def drawn_cases(name: str) -> tuple[Case, ...]:
     """Everything that the charts of one of `CONFIGS` say, drawn and computed in this process."""
-    config = rooflines.load_config(CONFIGS[name])
+    return cases_of(rooflines.load_config(CONFIGS[name]))
+
+
+def cases_of(config: rooflines.Config) -> tuple[Case, ...]:
+    """Everything that the charts of a config say, drawn and computed in this process."""
     results = charts.of_config(config)
     specs = {}
     for chart in config.charts:
@@ -370,7 +376,8 @@ def _said(
                 continue
             subtitle = " ".join(said["subtitle"])
             one = replace(chart, sweep=choice.get("sweep", chart.sweep))
-            yield Case(config, results, one, choice, said["title"], subtitle, spec)
+            claim = spec["usermeta"]["claims"].get(key, {})
+            yield Case(config, results, one, choice, said["title"], subtitle, spec, claim)
 
 
 KNOWN: dict[tuple[int, str, str], pl.DataFrame] = {}
@@ -422,12 +429,15 @@ def span(values: pl.Series) -> tuple[int, int]:
     return int(values.min()), int(values.max())  # type: ignore[arg-type]
 
 
-def said_span(match: re.Match[str]) -> tuple[int, int]:
-    """The sizes that a title names."""
-    return number(match["low"]), number(match["high"] or match["low"])
+def says_span(match: re.Match[str], found: tuple[int, int]) -> bool:
+    """Whether a title names these ends of a range: both, or the number that both round to."""
+    if match["about"]:
+        low, high = found
+        return low < high and {f"{low:.2e}", f"{high:.2e}"} == {f"{number(match['low']):.2e}"}
+    return found == (number(match["low"]), number(match["high"] or match["low"]))
 
 
-SPAN = r"(?P<size>[A-Z]) = (?P<low>[\d,]*\d)(?: to (?P<high>[\d,]*\d))?"
+SPAN = r"(?P<about>about )?(?P<size>[A-Z]) = (?P<low>[\d,]*\d)(?: to (?P<high>[\d,]*\d))?"
 ON = r"(?:(?P<shards>[\d, .or]+) × )?(?P<chip>.+)"
 
 

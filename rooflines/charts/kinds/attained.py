@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import si
@@ -16,6 +16,7 @@ from rooflines.charts.basis import (
     with_estimates,
 )
 from rooflines.charts.chart import Chart, Need
+from rooflines.charts.claims import Finding, claim, size_of, solved
 from rooflines.charts.frames import TIMES, first_shown, highest, lowest
 from rooflines.charts.kinds.attained_curves import (
     KEYS,
@@ -43,7 +44,7 @@ from rooflines.charts.offers import shape_names
 from rooflines.model.resources import MATH, math_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Collection, Hashable, Mapping, Sequence
 
     from rooflines.charts.chart import Spec
     from rooflines.charts.results import Selection
@@ -281,7 +282,7 @@ def _texts(labels: pl.DataFrame, series: Sequence[str], by: Sequence[str]) -> li
     return layers + placed_text(labels.filter(style="note").drop("style"), "note", now, **place_of)
 
 
-def _finding(case: pl.DataFrame, size: str, title: str | None) -> tuple[str, str]:
+def _finding(case: pl.DataFrame, size: str, title: str | None) -> Finding:
     """Title and subtitle: the first knee, and the last one or the first series without."""
     chip, combination, basis = case.select("chip", "dtypes", "basis").row(0)
     knees = case.filter(kind="knee").sort("order").to_dicts()
@@ -294,29 +295,42 @@ def _finding(case: pl.DataFrame, size: str, title: str | None) -> tuple[str, str
     if basis != NOMINAL:
         band = " Bands: p10 to p90." if case["slow"].count() else ""
         subtitle += f"{band} Thin: nominal."
-    reached = [knee for knee in knees if knee["size"] is not None]
     if title or not knees:
-        return title or f"What {chip_label(chip)} attains over {size}", subtitle
+        return Finding(title or f"What {chip_label(chip)} attains over {size}", subtitle)
+    finding = _needed(knees, combination, size)
+    rows = {"chip": [chip], "dtypes": [combination], **solved(size)}
+    said = [knee for knee in knees if knee["series"] in finding.of]
+    found = [knee["size"] and round(knee["size"]) for knee in said]
+    at = [size_of(knee) for knee in said]
+    stated = claim("values", "critical", rows, found, basis=basis, at=at)
+    return Finding(finding.title, subtitle, stated)
+
+
+class _Needed(NamedTuple):
+    """A title, and the series whose critical sizes it states."""
+
+    title: str
+    of: Collection[str]
+
+
+def _needed(knees: Sequence[Mapping[str, Any]], combination: str, size: str) -> _Needed:
+    """The first knee, and the last one or the last series without one."""
+    every = [knee["series"] for knee in knees]
+    reached = [knee for knee in knees if knee["size"] is not None]
     never = [knee for knee in knees if knee["size"] is None]
     if not reached:
-        return f"No {size} makes {combination} compute-bound at the sizes shown", subtitle
+        return _Needed(f"No {size} makes {combination} compute-bound at the sizes shown", every)
     first = min(reached, key=lambda knee: knee["size"])
     last = never[-1] if never else max(reached, key=lambda knee: knee["size"])
+    least = sizes_text(size, [first["size"]])
     if not never and first["size"] == last["size"]:
         at = first["series"] if len(reached) == 1 else "every size shown"
-        return (
-            f"{combination} is compute-bound from {sizes_text(size, [first['size']])} on at {at}",
-            subtitle,
-        )
-    start = f"{combination} needs {sizes_text(size, [first['size']])} at {first['series']}"
+        return _Needed(f"{combination} is compute-bound from {least} on at {at}", every)
     sizes, _, value = last["series"].rpartition(" = ")
     other = value if sizes and first["series"].startswith(f"{sizes} = ") else last["series"]
-    return (
-        f"{start}; at {other} no {size} is enough"
-        if never
-        else f"{start}, {round(last['size']):,} at {other}",
-        subtitle,
-    )
+    most = f"; at {other} no {size} is enough" if never else f", {round(last['size']):,} at {other}"
+    title = f"{combination} needs {least} at {first['series']}{most}"
+    return _Needed(title, [first["series"], last["series"]])
 
 
 def _alike(sweep: Sweep) -> Hashable:

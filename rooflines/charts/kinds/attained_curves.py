@@ -49,6 +49,8 @@ def knees_of(of: Selection, sizes: pl.DataFrame, peaks: pl.DataFrame) -> pl.Data
             critical_estimate=pl.col("critical_estimate").cast(pl.Float64),
             flops_per_s="peak",
             peak="peak",
+            shape="shape",
+            **{dim: dim for dim in others},
         )
         .unique(KEYS, keep="first", maintain_order=True)
         .collect()

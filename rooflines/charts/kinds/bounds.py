@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
@@ -21,6 +22,7 @@ from rooflines.charts.basis import (
 )
 from rooflines.charts.cells import middles
 from rooflines.charts.chart import Chart, Need
+from rooflines.charts.claims import Finding, claim, ends, held, over, solved
 from rooflines.charts.frames import (
     CELL_COLUMNS,
     TIMES,
@@ -113,7 +115,7 @@ def bound_frame(of: Selection, up: str = "shards", shape: str | None = None) -> 
         thresholds, on=case, how="left", nulls_equal=True, maintain_order="left"
     ).with_columns(pl.col("solved", "solved_estimate").fill_null(value=False))
     estimates = [f"{name}_estimate" for name in NUMBERS]
-    return frame.select(*case[:5], *CELL_COLUMNS, *NUMBERS, *estimates, "calibrated", "setting")
+    return frame.select(*case, *CELL_COLUMNS, *NUMBERS, *estimates, "calibrated", "setting")
 
 
 def bound_map(
@@ -246,7 +248,7 @@ def _axis(values: Sequence[int], title: str, axis: int) -> alt.Axis:
 
 def _finding(
     case: pl.DataFrame, key: Sequence[object], size: str, up: str, title: str | None
-) -> tuple[str, str]:
+) -> Finding:
     """Title and subtitle: the critical size of the last row, or the rows never compute-bound."""
     chip, combination, basis = str(key[0]), key[1], str(key[-1])
     sharding, shards = str(case["sharding"][0]), case["shards"].unique().to_list()
@@ -258,13 +260,19 @@ def _finding(
         f"{basis_text(case, basis)}"
     )
     if title:
-        return title, subtitle
+        return Finding(title, subtitle)
+    shown = over(case, "chip", "dtypes", "sharding", "shards") | held(case)
     if not case["solved"].all():
         computing = case.filter(bound="compute").height
-        return (
-            f"{computing:,} of {case.height:,} cases shown on {chip_label(chip)} are compute-bound",
-            subtitle,
+        title = (
+            f"{computing:,} of {case.height:,} cases shown on {chip_label(chip)} are compute-bound"
         )
+        shown |= {size: sorted(case["x"].unique())}
+        value = [computing, case.height]
+        counted = claim("count", "bound", shown, value, basis=basis, where="compute")
+        return Finding(title, subtitle, counted)
+    shown |= solved(size)
+    about = partial(claim, of="critical", basis=basis)
     never = case.filter(pl.col("critical").is_null())["y"].unique().to_list()
     if never:
         where = (
@@ -272,7 +280,8 @@ def _finding(
             if up == "shards"
             else f"{chip_label(chip)} at {up} = {listed(never)}"
         )
-        return f"{where}: no {size} is enough", subtitle
+        found = about("never", rows=shown, value=sorted(never), by=up)
+        return Finding(f"{where}: no {size} is enough", subtitle, found)
     most = case.filter(pl.col("y") == pl.col("y").max())
     last = most["y"][0]
     at = (
@@ -282,7 +291,10 @@ def _finding(
         if last > 1
         else "On 1 chip"
     )
-    return f"{at} compute-bound from {sizes_text(size, most['critical'])} on", subtitle
+    found = about("range", rows=shown | {up: [last]}, value=ends(most["critical"]))
+    return Finding(
+        f"{at} compute-bound from {sizes_text(size, most['critical'])} on", subtitle, found
+    )
 
 
 def _draw(frame: pl.DataFrame, of: Selection, spec: Spec) -> alt.LayerChart:

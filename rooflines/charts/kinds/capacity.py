@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import count
 from rooflines.charts.chart import ModelChart, Need
+from rooflines.charts.claims import Finding, claim
 from rooflines.charts.comparing import at_right_edge
 from rooflines.charts.frames import first_shown
 from rooflines.charts.kit.drawing import (
@@ -231,7 +232,7 @@ def _labels(one: alt.Chart, span: tuple[float, float], up: Mapping[str, Any]) ->
     ]
 
 
-def _finding(case: Mapping[str, Any], title: str | None) -> tuple[str, str]:
+def _finding(case: Mapping[str, Any], title: str | None) -> Finding:
     """Title and subtitle: the largest batch that fits."""
     model, context = chip_label(case["model"]), f"S = {case['S']:,}"
     on = on_chips(case["chip"], [case["chips"]])
@@ -240,12 +241,15 @@ def _finding(case: Mapping[str, Any], title: str | None) -> tuple[str, str]:
         " on a chip; grey: does not fit. Activations are left out."
     )
     if title:
-        return title, subtitle
+        return Finding(title, subtitle)
+    rows = {name: [case[name]] for name in CASE}
     if case["weights"] > case["memory"]:
-        return f"The weights do not fit on {on}", subtitle
+        found = claim("value", "weights_fit", rows, value=False)
+        return Finding(f"The weights do not fit on {on}", subtitle, found)
+    found = claim("value", "max_B", rows, case["max_B"])
     if not case["max_B"]:
-        return f"No cache of {context} fits beside the weights on {on}", subtitle
-    return f"Up to B = {count(case['max_B'])} fits on {on} at {context}", subtitle
+        return Finding(f"No cache of {context} fits beside the weights on {on}", subtitle, found)
+    return Finding(f"Up to B = {count(case['max_B'])} fits on {on} at {context}", subtitle, found)
 
 
 def _first(frame: pl.DataFrame, spec: Spec) -> dict[str, Any]:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import si, significant
 from rooflines.charts.chart import Chart
+from rooflines.charts.claims import Finding
 from rooflines.charts.comparing import (
     EVERY,
     at_right_edge,
     beneath,
+    by_compute,
     highlight,
     ridges_compared,
     wider,
@@ -59,6 +61,7 @@ def chips_on_one_roofline(
     Returns:
         A chart with the parameters `dtypes`, and `chip` for the one to highlight.
     """
+    frame = by_compute(frame)
     chips, combinations = (
         frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes")
     )
@@ -183,15 +186,15 @@ def _knees(part: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     ).hstack(placed(MARGINS, places))
 
 
-def _finding(part: pl.DataFrame, combination: str, title: str | None) -> tuple[str, str]:
+def _finding(part: pl.DataFrame, combination: str, title: str | None) -> Finding:
     """Title and subtitle."""
     subtitle = (
         f"{combination}: dense peak over main-memory bandwidth. The dot is the ridge, in FLOP per"
         " byte."
     )
-    if title or not part.height:
-        return title or f"No chip here computes in {combination}", subtitle
-    return ridges_compared(part, combination), subtitle
+    if not part.height:
+        return Finding(title or f"No chip here computes in {combination}", subtitle)
+    return ridges_compared(part, combination, subtitle).titled(title)
 
 
 CHART = Chart(

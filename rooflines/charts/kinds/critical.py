@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import count
-from rooflines.charts.basis import SIZES, basis_choice, basis_names, basis_text
+from rooflines.charts.basis import NOMINAL, SIZES, basis_choice, basis_names, basis_text
 from rooflines.charts.cells import (
     cell_marks,
     cells_by_basis,
@@ -18,13 +18,13 @@ from rooflines.charts.cells import (
     size_axes,
 )
 from rooflines.charts.chart import Chart
+from rooflines.charts.claims import Finding, claim, ends, over, solved
 from rooflines.charts.frames import (
     CELL_COLUMNS,
     SHARES,
     SPLIT,
     apart,
     first_shown,
-    highest,
     reached_text,
     share_tooltip,
     span_of,
@@ -161,7 +161,7 @@ def _finding(
     key: Sequence[object],
     sizes: tuple[Sequence[str], str],
     title: str | None,
-) -> tuple[str, str]:
+) -> Finding:
     """Title and subtitle: what the sizes shown need, or which of them are never compute-bound."""
     (dims, size), (chip, combination, *basis) = sizes, map(str, key)
     rule = case["rule"].drop_nulls()
@@ -175,19 +175,26 @@ def _finding(
     )
     never = case.filter(pl.col("critical").is_null())
     if title:
-        return title, subtitle
+        return Finding(title, subtitle)
+    shown = over(case, *BY, "sharding", "shards") | solved(size)
+    shown |= {dim: sorted(case[axis].unique()) for dim, axis in zip(dims, "xy", strict=True)}
+    about = partial(claim, of="critical", basis=basis[0] if basis else NOMINAL)
     if never.height == case.height:
-        return f"None of these sizes is ever compute-bound on {name}", subtitle
+        title = f"None of these sizes is ever compute-bound on {name}"
+        return Finding(title, subtitle, about("never", rows=shown, value=None))
     if not never.height:
         by_size = ", by size" if case["critical"].n_unique() > 1 else ""
-        return f"{name} needs {sizes_text(size, case['critical'])}{by_size}", subtitle
+        title = f"{name} needs {sizes_text(size, case['critical'])}{by_size}"
+        return Finding(title, subtitle, about("range", rows=shown, value=ends(case["critical"])))
     square = never.filter(pl.col("x") == pl.col("y"))
     if square.height:
-        return (
-            f"{dims[0]} = {dims[1]} = {highest(square, 'x'):,.0f} is never compute-bound on {name}",
-            subtitle,
-        )
-    return f"{never.height:,} of {case.height:,} sizes are never compute-bound on {name}", subtitle
+        largest = max(square["x"])
+        title = f"{dims[0]} = {dims[1]} = {largest:,} is never compute-bound on {name}"
+        shown |= {dim: [largest] for dim in dims}
+        return Finding(title, subtitle, about("never", rows=shown, value=None))
+    title = f"{never.height:,} of {case.height:,} sizes are never compute-bound on {name}"
+    found = about("nulls", rows=shown, value=[never.height, case.height])
+    return Finding(title, subtitle, found)
 
 
 CHART = Chart(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import count, significant
 from rooflines.charts.chart import Chart, Need
+from rooflines.charts.claims import Finding, claim, ends, held, over, solved
 from rooflines.charts.comparing import CHIP_MARGIN, chip_axis, evenly, shown_of
 from rooflines.charts.frames import SPLIT, first_shown, highest, lowest, unsharded
 from rooflines.charts.kit.drawing import (
@@ -91,8 +93,9 @@ def critical_estimate_frame(of: Selection) -> pl.DataFrame:
         frame = equal
     frame = frame.with_columns(sizes=_sizes(frame, others))
     kept = evenly(frame["sizes"].unique(maintain_order=True).to_list(), MOST_SIZES)
-    columns = ("chip", "dtypes", *SPLIT, "sizes", "critical", "critical_estimate")
-    return frame.filter(pl.col("sizes").is_in(kept)).select(*columns)
+    columns = ("chip", "dtypes", *SPLIT, "shape", *others, "sizes")
+    kept_rows = frame.filter(pl.col("sizes").is_in(kept))
+    return kept_rows.select(*columns, "critical", "critical_estimate")
 
 
 def _sizes(frame: pl.DataFrame, dims: Sequence[str]) -> pl.Series:
@@ -136,8 +139,8 @@ def critical_estimate(
         place = pl.col("chip").replace_strict(places, return_dtype=pl.Float64)
         rows.append(part.filter(pl.col("chip").is_in(shown)).with_columns(row=place))
         for (sizes,), case in rows[-1].group_by("sizes", maintain_order=True):
-            finding, subtitle = _finding(case, size, title)
-            findings[f"{dtypes}|{sizes}"] = finding, subtitle + shown_of(shown, chips)
+            finding = _finding(case, size, title).adding(shown_of(shown, chips))
+            findings[f"{dtypes}|{sizes}"] = finding
     names = [Choice(name, frame[name].unique(maintain_order=True).to_list()) for name in BY]
     names[1].title, names[1].value = "Sizes", names[1].options[len(names[1].options) // 2]
     return assemble(
@@ -216,7 +219,7 @@ def _heading() -> list[alt.Chart]:
     ]
 
 
-def _finding(case: pl.DataFrame, size: str, title: str | None) -> tuple[str, str]:
+def _finding(case: pl.DataFrame, size: str, title: str | None) -> Finding:
     """Title and subtitle: how many times the nominal size the calibrated one is."""
     shards = case["shards"].unique().to_list()
     split = split_text(str(case["sharding"][0]), shards, case["network"])
@@ -229,16 +232,22 @@ def _finding(case: pl.DataFrame, size: str, title: str | None) -> tuple[str, str
     both = case.drop_nulls(["critical", "critical_estimate"])
     times = both["critical_estimate"] / both["critical"]
     if title:
-        return title, subtitle
+        return Finding(title, subtitle)
+    shown = over(case, "chip", "dtypes", "sharding", "shards") | solved(size) | held(case)
+    about = partial(claim, of="critical_estimate", rows=shown)
     if never:
         verb = "is" if never == 1 else "are"
         some = f"{never} of {case.height} chips {verb}" if case.height > 1 else "the chip is"
-        return f"Calibrated, {some} never compute-bound", subtitle
+        found = about("nulls", value=[never, case.height])
+        return Finding(f"Calibrated, {some} never compute-bound", subtitle, found)
     if not both.height:
-        found = sizes_text(size, case["critical_estimate"])
-        return f"Calibrated {found}; nominal never", subtitle
-    span = dict.fromkeys(significant(float(value)) for value in (times.min(), times.max()))  # type: ignore[arg-type]
-    return f"Calibrated, the critical {size} is {' to '.join(span)} × the nominal one", subtitle
+        title = f"Calibrated {sizes_text(size, case['critical_estimate'])}; nominal never"
+        return Finding(title, subtitle, about("range", value=ends(case["critical_estimate"])))
+    least, most = ends(times)
+    span = dict.fromkeys((significant(least), significant(most)))
+    title = f"Calibrated, the critical {size} is {' to '.join(span)} × the nominal one"
+    found = about("range", value=[least, most], to="critical")
+    return Finding(title, subtitle, found)
 
 
 CHART = Chart(

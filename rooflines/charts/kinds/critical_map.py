@@ -12,6 +12,7 @@ from rooflines.basics.text import count
 from rooflines.charts.basis import CALIBRATED, NOMINAL, basis_choice, basis_names, basis_text
 from rooflines.charts.cells import size_axes
 from rooflines.charts.chart import Chart, Need
+from rooflines.charts.claims import Finding, claim, ends, over, solved
 from rooflines.charts.frames import (
     SHARES,
     SPLIT,
@@ -277,7 +278,7 @@ def _places(
     return places
 
 
-def _finding(case: pl.DataFrame, title: str | None) -> tuple[str, str]:
+def _finding(case: pl.DataFrame, title: str | None) -> Finding:
     """Title and subtitle: what the shapes need, or how many of them are never compute-bound."""
     chip, combination, basis = case.select("chip", "dtypes", "basis").row(0)
     shapes = case.filter(kind="shape")
@@ -290,17 +291,22 @@ def _finding(case: pl.DataFrame, title: str | None) -> tuple[str, str]:
     )
     levels = shapes.drop_nulls("level")
     if title or not shapes.height:
-        return title or f"Where {name} turns compute-bound", subtitle
+        return Finding(title or f"Where {name} turns compute-bound", subtitle)
+    shown = over(case, "chip", "dtypes", "sharding", "shards") | solved("B")
+    at = shapes.select(pl.col("D", "F").cast(pl.Int64)).to_dicts()
+    about = partial(claim, of="critical", rows=shown, basis=basis, at=at)
     if levels.height < shapes.height:
-        never = f"{shapes.height - levels.height:,} of the {shapes.height:,} shapes shown"
-        return f"{never} are never compute-bound on {name}", subtitle
-    needed = sizes_text("B", [math.ceil(level) for level in levels["level"]])
-    shown = (
+        never = shapes.height - levels.height
+        title = f"{never:,} of the {shapes.height:,} shapes shown are never compute-bound on {name}"
+        return Finding(title, subtitle, about("nulls", value=[never, shapes.height]))
+    needed = [math.ceil(level) for level in levels["level"]]
+    which = (
         f"The {shapes.height:,} shapes shown need"
         if shapes.height > 1
         else f"{chip_label(shapes['name'][0])} needs"
     )
-    return f"{shown} about {needed} on {name}", subtitle
+    found = about("range", value=ends(needed))
+    return Finding(f"{which} {sizes_text('B', needed)} on {name}", subtitle, found)
 
 
 CHART = Chart(

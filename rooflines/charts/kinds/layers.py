@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
-from rooflines.charts.basis import SIZES, basis_choice, basis_names, basis_text
+from rooflines.charts.basis import NOMINAL, SIZES, basis_choice, basis_names, basis_text
 from rooflines.charts.cells import (
     cell_marks,
     cells_by_basis,
@@ -14,6 +15,7 @@ from rooflines.charts.cells import (
     number_marks,
 )
 from rooflines.charts.chart import Chart, Need
+from rooflines.charts.claims import Finding, claim, ends, over, solved
 from rooflines.charts.comparing import (
     CHIP_MARGIN,
     EVERY,
@@ -76,7 +78,7 @@ def layer_frame(of: Selection, shapes: Mapping[str, str]) -> pl.DataFrame:
     rows = rows.with_columns(calibrated=of.calibrated())
     kept = ("chip", "dtypes", *SPLIT, "shape", "layer", *SIZES)
     found = rows.select(*kept, sizes=sizes, exact="critical_exact").collect()
-    return with_shares(found, of, of.dims[0], ("shape",)).drop("shape")
+    return with_shares(found, of, of.dims[0], ("shape",))
 
 
 def critical_of_layers(
@@ -121,15 +123,14 @@ def critical_of_layers(
         right=pl.col("column") + 0.5,
     )
     cells, numbers = cells_by_basis(rows, ["dtypes"])
-    findings: dict[str, tuple[str, str]] = {}
+    findings: dict[str, Finding] = {}
     for key, case in numbers.group_by("dtypes", *basis_names(rows), maintain_order=True):
         for chip in (EVERY, *order):
             shown = case.filter(chip=chip) if chip in chips else case
             if not shown.height:
                 continue
-            finding, subtitle = _finding(shown, key, model, size)
-            subtitle += shown_of(chips, order)
-            findings["|".join(map(str, (chip, *key)))] = (title or finding, subtitle)
+            finding = _finding(shown, key, model, size).adding(shown_of(chips, order))
+            findings["|".join(map(str, (chip, *key)))] = finding.titled(title)
     choices = [Choice("chip", [EVERY, *order]), Choice("dtypes", combinations)]
     return assemble(
         _marks((cells, numbers), chips, _layer_axis(layers, model), size),
@@ -205,7 +206,7 @@ def _marks(
     ]
 
 
-def _finding(case: pl.DataFrame, key: Sequence[object], model: str, size: str) -> tuple[str, str]:
+def _finding(case: pl.DataFrame, key: Sequence[object], model: str, size: str) -> Finding:
     """Title and subtitle: what the layers need, or how many are never compute-bound."""
     combination, *basis = map(str, key)
     never, needed = case["critical"].null_count(), case["critical"].drop_nulls()
@@ -216,14 +217,19 @@ def _finding(case: pl.DataFrame, key: Sequence[object], model: str, size: str) -
         f"{chip_label(model) or 'Layers'} in {combination}: the smallest {size} at which each"
         f" matmul is compute-bound{split}.{reached_text(case)}{basis_text(case, *basis)}"
     )
+    shown = over(case, "chip", "dtypes", "sharding", "shards", "shape") | solved(size)
+    about = partial(claim, of="critical", rows=shown, basis=basis[0] if basis else NOMINAL)
     if never == case.height:
-        return f"No {size} makes these layers compute-bound{on}", subtitle
+        title = f"No {size} makes these layers compute-bound{on}"
+        return Finding(title, subtitle, about("never", value=None))
     if never:
         what = "layers" if on else "pairs of chip and layer"
-        return f"{never:,} of {case.height:,} {what} are never compute-bound{on}", subtitle
+        title = f"{never:,} of {case.height:,} {what} are never compute-bound{on}"
+        return Finding(title, subtitle, about("nulls", value=[never, case.height]))
     by_case = f", by layer{'' if on else ' and chip'}" if needed.n_unique() > 1 else ""
     subject = f"{chip_label(model)} needs" if model else "These layers need"
-    return f"{subject} {sizes_text(size, needed)}{on}{by_case}", subtitle
+    title = f"{subject} {sizes_text(size, needed)}{on}{by_case}"
+    return Finding(title, subtitle, about("range", value=ends(needed)))
 
 
 def layers_of(of: Selection, model: str | None) -> dict[str, str]:

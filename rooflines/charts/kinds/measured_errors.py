@@ -9,7 +9,8 @@ from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import counted, significant
 from rooflines.charts.cells import DARK_FROM
 from rooflines.charts.chart import MeasuredChart
-from rooflines.charts.frames import span_of
+from rooflines.charts.claims import Finding, claim
+from rooflines.charts.frames import highest, span_of
 from rooflines.charts.kit.drawing import BINARY_LABEL, Choice, assemble, chosen, data
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.measured import CASE, case_choices, named
@@ -187,19 +188,20 @@ def _color() -> alt.Color:
     return alt.Color("error:Q", scale=scale, legend=legend)
 
 
-def _finding(part: pl.DataFrame, title: str | None) -> tuple[str, str]:
+def _finding(part: pl.DataFrame, title: str | None) -> Finding:
     """Title and subtitle: the median error of all timings, and the largest of a cell."""
     every = part.filter(kind="all").row(0, named=True)
-    worst = significant(100 * float(part.filter(kind="cell")["error"].max()))  # type: ignore[arg-type]
+    largest = highest(part.filter(kind="cell"), "error")
+    worst = significant(100 * largest)
     error = significant(100 * every["error"])
     subtitle = (
         f"{named(every)}, {every['software']}: median of |{every['of']} / measured - 1| of "
         f"{counted(every['timings'], 'timing')}, and by cell."
     )
-    return (
-        title or f"Median error of the {every['of']}: {error} %, worst cell {worst} %",
-        subtitle,
-    )
+    rows = {name: [every[name]] for name in CASE}
+    found = claim("median", "error", rows, [every["error"], largest], where=every["of"])
+    stated = f"Median error of the {every['of']}: {error} %, worst cell {worst} %"
+    return Finding(stated, subtitle, found).titled(title)
 
 
 CHART = MeasuredChart(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import significant
 from rooflines.charts.chart import MeasuredChart
+from rooflines.charts.claims import Finding, claim
 from rooflines.charts.comparing import at_right_edge
 from rooflines.charts.frames import highest, lowest
 from rooflines.charts.kit.drawing import (
@@ -179,7 +180,7 @@ def _labels(part: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     return ends.with_columns(text=pl.format("over {}", "over")).hstack(places)
 
 
-def _finding(part: pl.DataFrame, title: str | None) -> tuple[str, str]:
+def _finding(part: pl.DataFrame, title: str | None) -> Finding:
     """Title and subtitle: the medians of all timings, and how many are drawn."""
     every = part.filter(kind="all").row(0, named=True)
     times = [
@@ -188,10 +189,11 @@ def _finding(part: pl.DataFrame, title: str | None) -> tuple[str, str]:
         if every[name] is not None
     ]
     dots = dots_text(part.filter(kind="timing").height, every["timings"])
-    return (
-        title or f"The median timing is {', '.join(times)}",
-        f"{named(every)}, {every['software']}. {dots}. Lines: medians of all, by bound.",
-    )
+    ratios = {over: every[name] for name, over in OVER.items() if every[name] is not None}
+    rows = {name: [every[name]] for name in CASE}
+    subtitle = f"{named(every)}, {every['software']}. {dots}. Lines: medians of all, by bound."
+    found = claim("median", "ratio", rows, ratios)
+    return Finding(f"The median timing is {', '.join(times)}", subtitle, found).titled(title)
 
 
 CHART = MeasuredChart(

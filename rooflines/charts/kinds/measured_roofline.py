@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import si, significant
 from rooflines.charts.chart import MeasuredChart
+from rooflines.charts.claims import Finding, claim
 from rooflines.charts.comparing import at_right_edge
 from rooflines.charts.frames import highest, lowest
 from rooflines.charts.kit.drawing import (
@@ -267,7 +268,7 @@ def _labels(part: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     ).hstack(places)
 
 
-def _finding(part: pl.DataFrame, title: str | None) -> tuple[str, str]:
+def _finding(part: pl.DataFrame, title: str | None) -> Finding:
     """Title and subtitle: what the median timing attains, and how many timings are drawn."""
     bound = part.filter(kind="bound").row(0, named=True)
     drawn = part.filter(kind="timing")
@@ -279,10 +280,11 @@ def _finding(part: pl.DataFrame, title: str | None) -> tuple[str, str]:
     estimate = f" Line: envelope of the estimates{band}." if line.height else ""
     dots = dots_text(drawn.height, bound["timings"])
     share = significant(100 * bound["share"])
-    return (
-        title or f"The median {bound['dtypes']} timing attains {share} % of the bound",
-        f"{named(bound)}, {bound['software']}. {dots}{hollow}.{estimate}",
-    )
+    stated = f"The median {bound['dtypes']} timing attains {share} % of the bound"
+    subtitle = f"{named(bound)}, {bound['software']}. {dots}{hollow}.{estimate}"
+    rows = {name: [bound[name]] for name in CASE}
+    found = claim("median", "share", rows, bound["share"])
+    return Finding(stated, subtitle, found).titled(title)
 
 
 CHART = MeasuredChart(

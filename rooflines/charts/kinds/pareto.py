@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import seconds, significant
 from rooflines.charts.chart import ModelChart, Need
+from rooflines.charts.claims import Finding, claim, over
 from rooflines.charts.comparing import EVERY, at_right_edge, highlight
 from rooflines.charts.frames import first_shown, highest, lowest
 from rooflines.charts.kit.drawing import (
@@ -267,7 +269,7 @@ def _ends(case: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     return best.with_columns(text=pl.Series(text, dtype=pl.String)).hstack(placed(MARGINS, places))
 
 
-def _finding(case: pl.DataFrame, title: str | None) -> tuple[str, str]:
+def _finding(case: pl.DataFrame, title: str | None) -> Finding:
     """Title and subtitle: the chips with the largest throughput within the target."""
     row = case.row(0, named=True)
     experts = f" Experts: {row['routing']} routing." if row["routing"] else ""
@@ -276,24 +278,34 @@ def _finding(case: pl.DataFrame, title: str | None) -> tuple[str, str]:
         f" lower bounds (t_lower).{experts} Dots: batches and splits; hollow: too large for the"
         " memory."
     )
-    return title or _headline(case), subtitle
+    return Finding(title, subtitle) if title else _headline(case, subtitle)
 
 
-def _headline(case: pl.DataFrame) -> str:
+def _headline(case: pl.DataFrame, subtitle: str) -> Finding:
+    shown = over(case, "chip", *CASE) | {"phase": [DECODE], "fits": [True]}
+    about = partial(claim, of="tokens_per_s_per_chip")
+    quickly = partial(about, rows=shown, most={"t_lower_s": TARGET_S})
     within = f"within {seconds(TARGET_S)} a token"
     if not case["fits"].any():
-        return "Nothing shown fits the memory"
+        return Finding(
+            "Nothing shown fits the memory", subtitle, about("none", rows=shown, value=None)
+        )
     quick = case.filter("front", pl.col("t_lower_s") <= TARGET_S)
     if not quick.height:
-        return f"Nothing that fits is {within}"
+        found = quickly("none", value=None)
+        return Finding(f"Nothing that fits is {within}", subtitle, found)
     rates = quick["tokens_per_s_per_chip"].round_sig_figs(EQUAL_DIGITS)
     best = quick.filter(rates == rates.max())["chip"].unique(maintain_order=True)
     if len(best) > 1:
-        return f"{len(best)} chips tie for most tokens per chip {within}"
+        found = quickly("tie", value=len(best))
+        title = f"{len(best)} chips tie for most tokens per chip {within}"
+        return Finding(title, subtitle, found)
     if case["chip"].n_unique() == 1:
-        most = significant(highest(quick, "tokens_per_s_per_chip"))
-        return f"{chip_label(best[0])}: {most} tokens/s per chip {within}"
-    return f"{chip_label(best[0])} gives most tokens per chip {within}"
+        most = highest(quick, "tokens_per_s_per_chip")
+        title = f"{chip_label(best[0])}: {significant(most)} tokens/s per chip {within}"
+        return Finding(title, subtitle, quickly("maximum", value=most))
+    title = f"{chip_label(best[0])} gives most tokens per chip {within}"
+    return Finding(title, subtitle, quickly("largest", value=best[0]))
 
 
 CHART = ModelChart(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.lazy import alt, pl
-from rooflines.basics.text import si
+from rooflines.basics.text import counted, si
 from rooflines.charts.chart import Chart
+from rooflines.charts.claims import Finding, claim, over
 from rooflines.charts.comparing import (
     CHIP_MARGIN,
     EVERY,
+    by_compute,
     chip_axis,
     evenly,
     heading,
@@ -17,24 +19,36 @@ from rooflines.charts.comparing import (
     shown_of,
 )
 from rooflines.charts.frames import first_shown, ridge_frame
-from rooflines.charts.kit.drawing import Choice, assemble, data, palette_of, starting
-from rooflines.charts.kit.text import chip_label
+from rooflines.charts.kit.drawing import Choice, assemble, chosen, data, palette_of, starting
+from rooflines.charts.kit.text import chip_label, shorten
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_chips, has_bandwidth, two_chips
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
     from rooflines.charts.chart import Spec
     from rooflines.charts.results import Selection
 
-__all__ = ["per_unit"]
+__all__ = ["per_unit", "price_frame"]
 
-MARGINS = Margins(left=CHIP_MARGIN, right=20.0)
+MARGINS = Margins(left=CHIP_MARGIN, right=24.5)
+
+MOST_DETAILED = 8
+"""Rows that have room for a second line of text each [1]."""
+
+TEXT_ROOM = 23.6
+"""Width of the text of a bar [em]."""
+
+ANY = "lowest of all"
+"""The choice of the lowest price of each chip."""
 
 EQUAL_DIGITS = 12
 """Quotients that agree to this many digits are a tie."""
+
+NAMED = 3
+"""Chips that a subtitle names; of more it gives the number [1]."""
 
 
 class _Unit(NamedTuple):
@@ -64,7 +78,7 @@ UNITS = {
         "FLOP per US dollar",
         "FLOP",
         "price of",
-        "the lowest listed price of each; dates and providers differ",
+        "listed prices",
     ),
     "watt": _Unit(
         "watt",
@@ -77,28 +91,33 @@ UNITS = {
 }
 
 
-def per_unit(
+def per_unit(  # noqa: PLR0913, all but the first have a default
     frame: pl.DataFrame,
     *,
     unit: str = "usd",
     first: Mapping[str, Any] | None = None,
     title: str | None = None,
     palette: Mapping[str, str] | None = None,
+    lacking: str = "",
 ) -> alt.LayerChart:
     """What a dollar or a joule buys, for the chips with a dated price or a power.
 
     Args:
-        frame: From `ridge_frame`: `flops_per_usd` [FLOP/USD], `flops_per_joule` [FLOP/J].
+        frame: From `price_frame`: `flops_per_usd` [FLOP/USD]; or from `ridge_frame`:
+            `flops_per_joule` [FLOP/J].
         unit: `usd` or `watt`.
         first: The initial choices by parameter; the first of the frame by default.
         title: Replaces the finding.
         palette: Chips with their vendors, if several charts share colours.
+        lacking: What the subtitle says of chips without a price or a power.
 
     Returns:
-        A chart with the parameters `dtypes`, and `chip` for the one to highlight.
+        A chart with the parameters `dtypes`, `chip` for the one to highlight, and `seller` of
+        prices.
     """
     column = UNITS[unit].column
-    priced = frame.drop_nulls(column)
+    priced = by_compute(frame.drop_nulls(column))
+    sellers = priced["seller"].unique(maintain_order=True).to_list() if unit == "usd" else []
     order = (
         priced.group_by("chip", maintain_order=True)
         .agg(pl.col(column).max())
@@ -109,18 +128,20 @@ def per_unit(
     rows = _rows(priced.filter(pl.col("chip").is_in(chips)), unit)
     kept = set(rows["dtypes"])
     combinations = [name for name in priced["dtypes"].unique(maintain_order=True) if name in kept]
-    findings: dict[str, tuple[str, str]] = {}
-    for combination in combinations:
-        finding, subtitle = _finding(rows.filter(dtypes=combination), combination, unit)
-        for chip in (EVERY, *order):
-            findings[f"{chip}|{combination}"] = (
-                title or finding,
-                subtitle + shown_of(chips, order),
-            )
+    findings: dict[str, Finding] = {}
+    by = ["dtypes", *(["seller"] if sellers else [])]
+    for key, case in rows.group_by(by, maintain_order=True):
+        finding = _finding(case, key, unit).adding(shown_of(chips, order)).adding(lacking)
+        able = rows.filter(dtypes=key[0])["chip"].unique(maintain_order=True)
+        if without := [chip for chip in able if chip not in set(case["chip"])]:
+            finding = finding.adding(f" None there: {names_of(without)}.")
+        name = "|".join(map(str, key))
+        findings |= {f"{chip}|{name}": finding.titled(title) for chip in (EVERY, *order)}
+    choices = [Choice("chip", [EVERY, *order]), Choice("dtypes", combinations)]
     return assemble(
-        _layers(rows, combinations, unit, palette_of(frame, palette)),
+        _layers(rows, unit, palette_of(frame, palette)),
         findings,
-        starting([Choice("chip", [EVERY, *order]), Choice("dtypes", combinations)], first),
+        starting([*choices, *([Choice("seller", sellers, "Prices")] if sellers else [])], first),
         MARGINS,
     )
 
@@ -128,23 +149,26 @@ def per_unit(
 def _rows(priced: pl.DataFrame, unit: str) -> pl.DataFrame:
     """The bars from the largest down: `value`, `row` and its edges, `about` and `text`."""
     rows = priced.sort(UNITS[unit].column, descending=True, maintain_order=True).with_columns(
-        value=UNITS[unit].column, row=pl.int_range(pl.len()).over("dtypes").cast(pl.Float64)
+        value=UNITS[unit].column,
+        row=pl.int_range(pl.len()).over(_by(unit)).cast(pl.Float64),
     )
     about = (
-        pl.format("{} · {}", "provider", "date")
+        pl.concat_str("provider", "sku", "date", separator=" · ", ignore_nulls=True)
         if unit == "usd"
         else pl.format("{} W", pl.col("watts").cast(pl.Int64))
     )
     rows = rows.with_columns(about=about)
-    texts = [f"{si(row['value'], UNITS[unit].value)} · {row['about']}" for row in rows.to_dicts()]
+    texts = [si(value, UNITS[unit].value) for value in rows["value"]]
+    details = [shorten(about, TEXT_ROOM) for about in rows["about"]]
     return rows.with_columns(
-        text=pl.Series(texts, dtype=pl.String), low=pl.col("row") - 0.3, high=pl.col("row") + 0.3
+        text=pl.Series(texts, dtype=pl.String),
+        detail=pl.Series(details, dtype=pl.String),
+        low=pl.col("row") - 0.3,
+        high=pl.col("row") + 0.3,
     )
 
 
-def _layers(
-    rows: pl.DataFrame, combinations: Sequence[str], unit: str, colors: alt.Scale
-) -> list[alt.Chart]:
+def _layers(rows: pl.DataFrame, unit: str, colors: alt.Scale) -> list[alt.Chart]:
     """Bars with their numbers."""
     name = UNITS[unit].axis
     label = "replace(format(datum.value, '~s'), regexp('([kMGTPE])$'), ' $1')"
@@ -153,11 +177,13 @@ def _layers(
         axis=alt.Axis(title=name, labelExpr=label, tickCount=5),
         scale=alt.Scale(domainMin=0, nice=False),
     )
+    by = _by(unit)
     down = chip_axis(
         {
-            combination: rows.filter(dtypes=combination)["chip"].to_list()
-            for combination in combinations
-        }
+            "|".join(map(str, key)): case["chip"].to_list()
+            for key, case in rows.group_by(by, maintain_order=True)
+        },
+        by,
     )
     color = alt.Color("chip:N", legend=None, scale=colors)
     tooltip = [
@@ -167,7 +193,7 @@ def _layers(
         alt.Tooltip("about:N", title=UNITS[unit].about),
         *([alt.Tooltip("usd_per_hour:Q", title="USD per hour")] if unit == "usd" else []),
     ]
-    base = alt.Chart(data(rows)).transform_filter("datum.dtypes == dtypes")
+    base = alt.Chart(data(rows)).transform_filter(chosen(*by))
     return [
         base.mark_rect(style="bar").encode(
             x=x,
@@ -178,23 +204,80 @@ def _layers(
             opacity=highlight(),
             tooltip=tooltip,
         ),
-        base.mark_text(style="value", align="left", clip=False, dx=alt.expr("em * 0.4")).encode(
-            x=x, y=alt.Y("row:Q", **down), text="text:N", color=color, opacity=highlight()
-        ),
+        *_texts(base, rows["row"].n_unique(), x, down, color),
         heading(f"Dense peak, {name}"),
     ]
 
 
-def _finding(rows: pl.DataFrame, combination: str, unit: str) -> tuple[str, str]:
+def _texts(
+    base: alt.Chart, rows: int, x: alt.X, down: Mapping[str, Any], color: alt.Color
+) -> list[alt.Chart]:
+    """The number of each bar, and below it what it follows from, if there is room."""
+    detailed = rows <= MOST_DETAILED
+    lines = [("value", "text", -0.6 if detailed else 0.0)]
+    lines += [("note", "detail", 0.6)] if detailed else []
+    return [
+        base.mark_text(
+            style=style,
+            align="left",
+            clip=False,
+            dx=alt.expr("em * 0.4"),
+            dy=alt.expr(f"em * {dy}"),
+        ).encode(x=x, y=alt.Y("row:Q", **down), text=f"{text}:N", color=color, opacity=highlight())
+        for style, text, dy in lines
+    ]
+
+
+def _by(unit: str) -> list[str]:
+    """What a reader chooses, beside the chip."""
+    return ["dtypes", *(["seller"] if unit == "usd" else [])]
+
+
+def price_frame(of: Selection) -> pl.DataFrame:
+    """What a dollar buys, at the lowest listed price of each chip and at those of each provider.
+
+    Args:
+        of: The chips and combinations, from `Results.of`.
+
+    Returns:
+        The columns of `ridge_frame`, and `seller`: the provider, or that prices are the lowest.
+    """
+    entries = [of.sweep.chips[chip] for chip in of.by_chip]
+    providers = sorted({price.provider for entry in entries for price in entry.prices or ()})
+    return pl.concat(
+        ridge_frame(of, provider).with_columns(seller=pl.lit(provider or ANY))
+        for provider in (None, *providers)
+    )
+
+
+def lacking_text(of: Selection, compares: Callable[[Chip], bool], what: str) -> str:
+    """What a subtitle says of the chips of a sweep that lack the number compared."""
+    without = [chip for chip in of.sweep.rows_by_chip() if not compares(of.sweep.chips[chip])]
+    return f" No {what}: {names_of(without)}." if without else ""
+
+
+def names_of(chips: Sequence[str]) -> str:
+    """A few chips by name, or how many they are."""
+    return ", ".join(map(chip_label, chips)) if len(chips) <= NAMED else f"{len(chips):,} chips"
+
+
+def _finding(rows: pl.DataFrame, key: Sequence[object], unit: str) -> Finding:
     """Title and subtitle: the chip with the largest quotient, if there is no tie."""
     quotients = rows["value"].round_sig_figs(EQUAL_DIGITS)
     best = rows.filter(quotients == quotients.max())["chip"]
     word = UNITS[unit].word
-    finding = f"Dense {combination} peak per {word}"
-    if len(best) == 1 < rows.height:
-        chip = chip_label(best[0])
-        finding = f"Of {rows.height} chips shown, {chip} gives most {combination} per {word}"
-    return finding, f"{combination} dense peak over {UNITS[unit].caveat}."
+    combination, *sellers = map(str, key)
+    provider = [seller for seller in sellers if seller != ANY]
+    at = f" at {provider[0]}, {counted(rows.height, 'chip')}" if provider else ""
+    whose = ", the lowest of each chip" if sellers and not provider else at
+    subtitle = f"{combination} dense peak over {UNITS[unit].caveat}{whose}."
+    if len(best) != 1 or rows.height == 1:
+        return Finding(f"Dense {combination} peak per {word}", subtitle)
+    among = f"At {provider[0]}" if provider else f"Of {rows.height} chips shown"
+    title = f"{among}, {chip_label(best[0])} gives most {combination} per {word}"
+    shown = over(rows, "chip", "dtypes") | ({"provider": provider} if provider else {})
+    found = claim("largest", UNITS[unit].column, shown, best[0])
+    return Finding(title, subtitle, found)
 
 
 def _chart(name: str, unit: str, number: str, order: int, caption: str) -> Chart:
@@ -203,13 +286,14 @@ def _chart(name: str, unit: str, number: str, order: int, caption: str) -> Chart
     def compares(entry: Chip) -> bool:
         return has_bandwidth(entry) and bool(getattr(entry, number))
 
-    def draw(frame: pl.DataFrame, _: Selection, spec: Spec) -> alt.LayerChart:
+    def draw(frame: pl.DataFrame, of: Selection, spec: Spec) -> alt.LayerChart:
         return per_unit(
             frame,
             unit=unit,
             first=first_shown(frame.drop_nulls(UNITS[unit].column), spec, "dtypes"),
             title=spec.title,
             palette=dict(spec.palette),
+            lacking=lacking_text(of, compares, number.removesuffix("s")),
         )
 
     return Chart(
@@ -221,7 +305,7 @@ def _chart(name: str, unit: str, number: str, order: int, caption: str) -> Chart
         compares=compares,
         preferred=by_chips,
         chip_colours=True,
-        frame=lambda of, _: ridge_frame(of),
+        frame=lambda of, _: price_frame(of) if unit == "usd" else ridge_frame(of),
         draw=draw,
     )
 
@@ -232,8 +316,8 @@ CHARTS = (
         "usd",
         "prices",
         90,
-        "Dense peak FLOP for one US dollar at the lowest listed price of each chip; dates and "
-        "providers differ.",
+        "Dense peak FLOP for one US dollar at listed prices, each with its provider, what is sold "
+        "and the date.",
     ),
     _chart(
         "per-watt",

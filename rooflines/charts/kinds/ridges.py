@@ -77,10 +77,11 @@ def ridges(
         "Dense peak over main-memory bandwidth: the FLOP per byte from which a chip is"
         f" compute-bound.{shown_of(chips, order)}"
     )
-    finding = title or ridges_compared(shown.filter(compute=compute).unique("chip"), compute)
+    compared = shown.filter(compute=compute).unique("chip", keep="first", maintain_order=True)
+    finding = ridges_compared(compared, compute, subtitle).titled(title)
     return assemble(
         _layers(rows, chips, computes, palette_of(frame, palette)),
-        dict.fromkeys((EVERY, *order), (finding, subtitle)),
+        dict.fromkeys((EVERY, *order), finding),
         [Choice("chip", [EVERY, *order])],
         MARGINS,
     )

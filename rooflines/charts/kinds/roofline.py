@@ -39,6 +39,7 @@ from rooflines.charts.kit.drawing import (
     zoom,
 )
 from rooflines.charts.needs import by_chips, need
+from rooflines.charts.offers import sizes_of
 from rooflines.model.network import PAIR, NetworkLevel
 from rooflines.model.resources import MATH, math_rate, memory_rate, network_rate
 
@@ -162,8 +163,10 @@ def _of_split(of: Selection, chip_rows: ChipRows) -> dict[str, float]:
 
 
 def _operating_points(of: Selection, shape: str | None, sizes: Sequence[int]) -> pl.DataFrame:
-    """Rows of one chip and one shape as points, at several sizes of the first dimension."""
-    lead, *others = of.dims
+    """Rows of one chip and one shape as points, over the first dimension that has several sizes."""
+    several = (dim for dim in of.dims if len(sizes_of(of.sweep, dim)) > 1)
+    lead = of.dims[0] if sizes else next(several, of.dims[0])
+    others = [dim for dim in of.dims if dim != lead]
     rows = with_estimates(of.rows(), MATH.work).filter(shards=1)
     largest = [pl.col(dim) == pl.col(dim).max() for dim in others]
     rows = rows.filter(*([pl.col("shape") == shape] if shape is not None else largest))
@@ -222,8 +225,8 @@ def roofline(
         for style, frame_of_style in labels_of(roof).items():
             labels[style].append(frame_of_style)
         for basis in BASES if roof.calibrated else (NOMINAL,):
-            finding = roof.finding(basis)
-            findings["|".join([*key, *(basis for _ in names)])] = (title or finding[0], finding[1])
+            named = "|".join([*key, *(basis for _ in names)])
+            findings[named] = roof.finding(basis).titled(title)
     x = alt.X(
         "x:Q",
         **log_axis(*plane.x, "Arithmetic intensity (FLOP per byte moved)", SHORT_LABEL),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import si, significant
 from rooflines.charts.basis import CALIBRATED
+from rooflines.charts.claims import Finding, claim
 from rooflines.charts.frames import highest, lowest
 from rooflines.charts.kit.place import Plane
 from rooflines.charts.kit.text import chip_label, part_name
@@ -136,7 +137,7 @@ class Roof:
         """Whether any point has a calibrated value."""
         return any(point["estimate"] is not None for point in self.points)
 
-    def finding(self, basis: str) -> tuple[str, str]:
+    def finding(self, basis: str) -> Finding:
         """Title and subtitle: the ridge, and the numbers that it follows from."""
         name, combination = chip_label(self.key["chip"]), self.key["dtypes"]
         level = part_name(self.main["name"])
@@ -155,4 +156,6 @@ class Roof:
             band = any(point["slow"] is not None for point in self.points)
             points += f" Pale: nominal; dark: calibrated{', p10 to p90' if band else ''}."
         rates = f"{si(self.peak, 'FLOP/s')}, {level} at {si(self.main['bytes_per_s'], 'B/s')}"
-        return title, f"{combination} at {rates}.{points}"
+        rows = {"chip": [self.key["chip"]], "dtypes": [combination], "memory": [self.main["name"]]}
+        found = claim("value", "ridge", rows, self.main["intensity"])
+        return Finding(title, f"{combination} at {rates}.{points}", found)

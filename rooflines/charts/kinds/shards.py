@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
@@ -17,7 +17,8 @@ from rooflines.charts.basis import (
     with_both,
 )
 from rooflines.charts.chart import Chart, Need
-from rooflines.charts.comparing import EVERY, at_right_edge, beneath, highlight, larger, wider
+from rooflines.charts.claims import Finding, claim, ends, held, over, solved
+from rooflines.charts.comparing import EVERY, at_right_edge, highlight, larger, wider
 from rooflines.charts.frames import (
     SHARES,
     SPLIT,
@@ -29,6 +30,7 @@ from rooflines.charts.frames import (
     share_tooltip,
     with_shares,
 )
+from rooflines.charts.kinds.shards_scale import Scale
 from rooflines.charts.kit.drawing import (
     SHORT_LABEL,
     Choice,
@@ -45,7 +47,6 @@ from rooflines.charts.kit.place import Place, Plane, end_places, placed
 from rooflines.charts.kit.text import (
     chip_label,
     over_text,
-    part_name,
     shorten,
     sizes_text,
     split_on,
@@ -67,12 +68,6 @@ NAME_ROOM = 11.6
 
 BY_BASIS = ("critical", "y", "never", "near", "limit", "beneath")
 """Columns of the points that a calibration changes."""
-
-LANE = 0.05
-"""Share of the plot's height that one chip's row has in the area of never."""
-
-MOST_LANES = 8
-"""Rows in the area of never; more chips share them."""
 
 
 def shards_frame(of: Selection, axis: str | None = None, shape: str | None = None) -> pl.DataFrame:
@@ -102,7 +97,18 @@ def shards_frame(of: Selection, axis: str | None = None, shape: str | None = Non
     )
     frame = with_shares(frame, of, axis, ["shape", *fixed])
     frame = frame.with_columns(calibrated=of.calibrated())
-    kept = ("chip", "vendor", "dtypes", *SPLIT, *SIZES, "limit", "setting", *SHARES)
+    kept = (
+        "chip",
+        "vendor",
+        "dtypes",
+        *SPLIT,
+        "shape",
+        *fixed,
+        *SIZES,
+        "limit",
+        "setting",
+        *SHARES,
+    )
     frame = frame.select(kept)
     still = (
         frame.filter(pl.col("critical").is_not_null())
@@ -145,10 +151,10 @@ def critical_over_shards(
     )
     span = lowest(frame, "shards") / 1.12, highest(frame, "shards") * 1.12
     lines, ends, bands, edges = [], [], [], {}
-    findings: dict[str, tuple[str, str]] = {}
+    findings: dict[str, Finding] = {}
     for (combination, split), case in frame.group_by("dtypes", "sharding", maintain_order=True):
         views = critical_views(case)
-        scales = {basis: _Scale(view) for basis, view in views.items()}
+        scales = {basis: Scale(view) for basis, view in views.items()}
         located = {basis: scales[basis].located(view) for basis, view in views.items()}
         lines.append(with_both(located, BY_BASIS))
         for basis, view in located.items():
@@ -247,53 +253,7 @@ def _about(points: pl.DataFrame, size: str) -> list[Any]:
     ]
 
 
-class _Scale:
-    """The vertical scale of one choice: critical sizes, and above them the rows of never."""
-
-    def __init__(self, case: pl.DataFrame) -> None:
-        chips = case["chip"].unique(maintain_order=True).to_list()
-        self.low = lowest(case, "critical", 1) / 1.8
-        self.never = max(highest(case, "critical", 10) * 1.8, self.low * 10)
-        share = 1 - LANE * min(len(chips), MOST_LANES) if case["critical"].null_count() else 1.0
-        self.high = self.low * (self.never / self.low) ** (1 / share)
-        lanes = min(len(chips), MOST_LANES)
-        self.lane = {
-            c: self.never * (self.high / self.never) ** ((i % lanes + 0.5) / lanes)
-            for i, c in enumerate(chips)
-        }
-
-    def located(self, case: pl.DataFrame) -> pl.DataFrame:
-        """With the height `y` of every point, and the interconnect where the chips' differ."""
-        lane = pl.col("chip").replace_strict(self.lane, return_dtype=pl.Float64)
-        names = case["network"].drop_nulls().unique()
-        heights = {
-            str(chip): {
-                row["shards"]: math.log(row["critical"] / self.low, self.high / self.low)
-                for row in part.drop_nulls("critical").to_dicts()
-            }
-            for (chip,), part in case.group_by("chip", maintain_order=True)
-        }
-        links = {name: "" if over_text(names) else part_name(name) for name in names}
-        return case.with_columns(
-            y=pl.coalesce(pl.col("critical").cast(pl.Float64), lane),
-            never=pl.col("critical").is_null(),
-            beneath=pl.col("chip").replace_strict(beneath(heights), return_dtype=pl.Int64),
-            link=pl.col("network")
-            .replace_strict(links, default="", return_dtype=pl.String)
-            .fill_null(""),
-        )
-
-    def band(self) -> dict[str, float]:
-        """The edges of the plot and of the area of never."""
-        return {
-            "low": self.low,
-            "never": self.never,
-            "high": self.high,
-            "middle": math.sqrt(self.never * self.high),
-        }
-
-
-def _ends(case: pl.DataFrame, scale: _Scale) -> pl.DataFrame:
+def _ends(case: pl.DataFrame, scale: Scale) -> pl.DataFrame:
     """The chips' names at the ends of their lines."""
     last = (
         case.sort("shards").group_by("chip", maintain_order=True).last().sort("y", descending=True)
@@ -323,17 +283,20 @@ def _finding(
     split: str,
     axis: tuple[str, str],
     title: str | None,
-) -> tuple[str, str]:
+) -> Finding:
     """Title and subtitle: what most chips need, or the chip that is never compute-bound first."""
     size, basis = axis
     setting = case["setting"][0]
-    held = f"{over_text(case['network'])}{', ' + setting if setting else ''}"
-    subtitle = f"{combination}, split {split}{held}. Every byte counted.{reached_text(case)}"
+    fixed = f"{over_text(case['network'])}{', ' + setting if setting else ''}"
+    subtitle = f"{combination}, split {split}{fixed}. Every byte counted.{reached_text(case)}"
     subtitle += basis_text(case, basis)
     if title:
-        return title, subtitle
+        return Finding(title, subtitle)
+    shown = over(case, "chip", "dtypes", "sharding", "shards") | solved(size) | held(case)
+    about = partial(claim, of="critical", basis=basis)
     if case["never"].all():
-        return f"Split {split}: no {size} is enough on the chips shown", subtitle
+        title = f"Split {split}: no {size} is enough on the chips shown"
+        return Finding(title, subtitle, about("never", rows=shown, value=None))
     never = (
         case.group_by("chip", "shards", maintain_order=True)
         .agg(pl.col("never").all())
@@ -346,12 +309,17 @@ def _finding(
             .sort(pl.col("shards").list.len(), descending=True, maintain_order=True)
         )
         least = by_chip.row(0, named=True)
-        return f"{split_on(split, least['chip'], least['shards'])}: no {size} is enough", subtitle
-    most = highest(case, "shards")
-    needed = case.filter(pl.col("shards") == most)["critical"]
+        title = f"{split_on(split, least['chip'], least['shards'])}: no {size} is enough"
+        shown |= {"chip": [least["chip"]]}
+        found = about("never", rows=shown, value=sorted(least["shards"]), by="shards")
+        return Finding(title, subtitle, found)
+    last = case.filter(pl.col("shards") == pl.col("shards").max())
+    needed, most = last["critical"], last["shards"][0]
     chips = "1 chip needs" if most == 1 else f"{count(most)} chips need"
     by_type = ", by type" if needed.n_unique() > 1 else ""
-    return f"{chips} {sizes_text(size, needed.drop_nulls())}{by_type}", subtitle
+    found = about("range", rows=shown | over(last, "chip", "shards"), value=ends(needed))
+    at = f" at B = {case['B'][0]:,}" if "B" in case.columns else ""
+    return Finding(f"{chips} {sizes_text(size, needed)}{at}{by_type}", subtitle, found)
 
 
 def _draw(frame: pl.DataFrame, of: Selection, spec: Spec) -> alt.LayerChart:

@@ -18,6 +18,7 @@ from rooflines.charts.basis import (
     with_estimates,
 )
 from rooflines.charts.chart import Chart
+from rooflines.charts.claims import Finding, claim, over
 from rooflines.charts.frames import TIMES, first_shown
 from rooflines.charts.kinds.time_splits import split_of
 from rooflines.charts.kit.drawing import TIME_LABEL, Choice, assemble, chosen, data, starting
@@ -25,6 +26,7 @@ from rooflines.charts.kit.text import chip_label, on_chips, over_text, shorten, 
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.models import models_of
 from rooflines.charts.needs import BY_SHAPE, by_shards, need
+from rooflines.charts.offers import TWO
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -94,7 +96,7 @@ def time_frame(
     rows = with_estimates(of.rows()).with_columns(calibrated=pl.col("t_estimate_s").is_not_null())
     rows = rows.filter(pl.col("shards").is_in(list(shards)), pl.col(lead).is_in(list(sizes)))
     fits = ["fits"] if "fits" in rows.collect_schema() else []
-    keys = ("chip", "dtypes", "sharding", "link", "B", "shards", "layer")
+    keys = ("chip", "dtypes", "sharding", "link", "B", "shards", "shape", "layer")
     index = [*keys, "bound", "t_lower_s", *fits, *BAND, "estimate_bound", "calibrated"]
     split = pl.coalesce("split", pl.col("sharding").first())
     rows = rows.join(layers.lazy(), on="shape", maintain_order="right")
@@ -314,9 +316,7 @@ VERBS = {
 """What a title says of one matmul with a bottleneck, and of several."""
 
 
-def _finding(
-    case: pl.DataFrame, basis: str, model: str, size: str, title: str | None
-) -> tuple[str, str]:
+def _finding(case: pl.DataFrame, basis: str, model: str, size: str, title: str | None) -> Finding:
     """Title and subtitle: the commonest bottleneck, the total time, and layers that do not fit."""
     row = case.row(0, named=True)
     binding = case.filter("bound")
@@ -332,7 +332,7 @@ def _finding(
     what = (
         f"{times} of {matmuls} {verb}"
         if times < binding.height
-        else f"all {matmuls} {verb}"
+        else f"{'both' if times == TWO else f'all {times}'} matmuls {verb}"
         if times > 1
         else f"the {matmuls} {verb}"
     )
@@ -354,7 +354,12 @@ def _finding(
     unfit = binding.filter(~pl.col("fits"))["layer"].to_list() if "fits" in binding.columns else []
     if unfit:
         subtitle += f" More than the memory of a chip: {', '.join(unfit)}."
-    return title or f"At {size} = {row['B']:,}, {what}", subtitle
+    if title:
+        return Finding(title, subtitle)
+    shown = over(case, "chip", "dtypes", "shards") | {size: [row["B"]]}
+    of = {"where": resource, "at": binding.select("sharding", "shape").to_dicts()}
+    counted = claim("count", "bound", shown, [times, binding.height], basis, **of)
+    return Finding(f"At {size} = {row['B']:,}, {what}", subtitle, counted)
 
 
 def _frame(of: Selection, spec: Spec) -> pl.DataFrame:

@@ -23,6 +23,8 @@ from rooflines.charts.kit.themes import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rooflines.charts.claims import Finding
+
 __all__ = [
     "SHORT_LABEL",
     "SLOT_OF_CHIP",
@@ -285,7 +287,7 @@ def palette_of(frame: pl.DataFrame, palette: Mapping[str, str] | None = None) ->
 
 def assemble(
     layers: Sequence[alt.Chart | alt.LayerChart],
-    findings: Mapping[str, tuple[str, str]],
+    findings: Mapping[str, Finding],
     choices: Sequence[Choice],
     margins: Margins,
     parameters: Sequence[Any] = (),
@@ -294,7 +296,7 @@ def assemble(
 
     Args:
         layers: The chart's marks.
-        findings: Title and subtitle by the chosen values joined by `|`; by "" without choices.
+        findings: What is said, by the chosen values joined by `|`; by "" without choices.
         choices: What the reader can choose.
         margins: Room around the plot.
         parameters: Further parameters.
@@ -302,10 +304,10 @@ def assemble(
     width = plot_size(SIZES["slide"], margins)[0] + margins.right - 1.5
     shown = {
         key: {
-            "title": shorten(title, min(LONGEST_TITLE, width / 1.6), bold=True),
-            "subtitle": wrapped(subtitle, min(LONGEST_SUBTITLE, width)),
+            "title": shorten(finding.title, min(LONGEST_TITLE, width / 1.6), bold=True),
+            "subtitle": wrapped(finding.subtitle, min(LONGEST_SUBTITLE, width)),
         }
-        for key, (title, subtitle) in findings.items()
+        for key, finding in findings.items()
     }
     sizes = sizes_of(margins)
     names = [choice.name for choice in choices]
@@ -339,6 +341,7 @@ def assemble(
         usermeta={
             "looks": sizes,
             "choices": {choice.name: choice.labels for choice in choices},
+            "claims": {key: finding.claim for key, finding in findings.items() if finding.claim},
         },
     ).add_params(*layout, *(choice.parameter() for choice in choices), *titles, *parameters)
     return cast("alt.LayerChart", chart)

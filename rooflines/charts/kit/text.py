@@ -138,10 +138,18 @@ def wrapped(text: str, most: float) -> list[str]:
 
 
 def sizes_text(size: str, values: Iterable[int]) -> str:
-    """A size, or the range of several, with every digit: `B = 246 to 1,250,000`."""
+    """A size, or the range of several, with every digit: `B = 246 to 1,250,000`.
+
+    A range whose ends agree to three digits is one number: `about B = 1,250,000`.
+    """
     numbers = [round(value) for value in values]
     low, high = min(numbers), max(numbers)
-    return f"{size} = {low:,}" if low == high else f"{size} = {low:,} to {high:,}"
+    if low == high:
+        return f"{size} = {low:,}"
+    about = {float(f"{value:.2e}") for value in (low, high)}
+    return (
+        f"about {size} = {about.pop():,.0f}" if len(about) == 1 else f"{size} = {low:,} to {high:,}"
+    )
 
 
 def listed(values: Iterable[int]) -> str:
