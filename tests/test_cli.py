@@ -153,7 +153,7 @@ def test_check_expects_the_bytes_of_the_columns_that_are_stored(
 
 
 def test_the_time_of_the_default_config_is_about_what_is_measured() -> None:
-    """30 to 50 s on two cores, by their load; the estimate must not be off twofold."""
+    """The estimate has the order of the time of a run in README."""
     work = work_of(plan(rooflines.load_config()))
     assert 15 < sum(work.values()) / 2 < 100
 
