@@ -349,6 +349,20 @@ def test_what_a_dollar_and_a_watt_buy_has_a_date_and_a_source_of_power(results: 
     assert set(drawn["chip"]) == {"h100-sxm", "tpu-v5e"}
 
 
+def test_prices_are_those_of_each_provider(results: Results) -> None:
+    """A chip that a provider does not sell has no bar there, and the subtitle names it."""
+    of = results.of("model-shapes", ["h100-sxm", "tpu-v5e"], ["bf16", "w8a16"])
+    frame = charts.price_frame(of).filter(dtypes="bf16").drop_nulls("usd_per_hour")
+    prices = frame.select("seller", "chip", "usd_per_hour").rows()
+    assert ("Nebius", "h100-sxm", 3.85) in prices
+    assert ("Google Cloud", "tpu-v5e", 1.2) in prices
+    assert not [row for row in prices if row[:2] == ("Nebius", "tpu-v5e")]
+    spec = spec_of(charts.per_unit(charts.price_frame(of)), "per-dollar")
+    findings = next(p["value"] for p in spec["params"] if p["name"] == "findings")
+    assert " None there: TPU v5e." in " ".join(findings["all|bf16|Nebius"]["subtitle"])
+    assert not [key for key in findings if "w8a16" in key]  # it computes in bf16
+
+
 def test_every_chart_is_a_function_from_a_frame_to_an_altair_chart(results: Results) -> None:
     """A notebook can draw it as it is, without a look."""
     chart = charts.chips_on_one_roofline(

@@ -103,8 +103,8 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
     """What a dollar or a joule buys, for the chips with a dated price or a power.
 
     Args:
-        frame: From `price_frame`: `flops_per_usd` [FLOP/USD]; or from `ridge_frame`:
-            `flops_per_joule` [FLOP/J].
+        frame: From `ridge_frame`: `flops_per_usd` [FLOP/USD], `flops_per_joule` [FLOP/J]; from
+            `price_frame` with `seller`.
         unit: `usd` or `watt`.
         first: The initial choices by parameter; the first of the frame by default.
         title: Replaces the finding.
@@ -117,7 +117,6 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
     """
     column = UNITS[unit].column
     priced = by_compute(frame.drop_nulls(column))
-    sellers = priced["seller"].unique(maintain_order=True).to_list() if unit == "usd" else []
     order = (
         priced.group_by("chip", maintain_order=True)
         .agg(pl.col(column).max())
@@ -129,8 +128,7 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
     kept = set(rows["dtypes"])
     combinations = [name for name in priced["dtypes"].unique(maintain_order=True) if name in kept]
     findings: dict[str, Finding] = {}
-    by = ["dtypes", *(["seller"] if sellers else [])]
-    for key, case in rows.group_by(by, maintain_order=True):
+    for key, case in rows.group_by(_by(rows), maintain_order=True):
         finding = _finding(case, key, unit).adding(shown_of(chips, order)).adding(lacking)
         able = rows.filter(dtypes=key[0])["chip"].unique(maintain_order=True)
         if without := [chip for chip in able if chip not in set(case["chip"])]:
@@ -138,10 +136,13 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
         name = "|".join(map(str, key))
         findings |= {f"{chip}|{name}": finding.titled(title) for chip in (EVERY, *order)}
     choices = [Choice("chip", [EVERY, *order]), Choice("dtypes", combinations)]
+    if "seller" in priced.columns:
+        sellers = priced["seller"].unique(maintain_order=True).to_list()
+        choices.append(Choice("seller", sellers, "Prices"))
     return assemble(
         _layers(rows, unit, palette_of(frame, palette)),
         findings,
-        starting([*choices, *([Choice("seller", sellers, "Prices")] if sellers else [])], first),
+        starting(choices, first),
         MARGINS,
     )
 
@@ -150,7 +151,7 @@ def _rows(priced: pl.DataFrame, unit: str) -> pl.DataFrame:
     """The bars from the largest down: `value`, `row` and its edges, `about` and `text`."""
     rows = priced.sort(UNITS[unit].column, descending=True, maintain_order=True).with_columns(
         value=UNITS[unit].column,
-        row=pl.int_range(pl.len()).over(_by(unit)).cast(pl.Float64),
+        row=pl.int_range(pl.len()).over(_by(priced)).cast(pl.Float64),
     )
     about = (
         pl.concat_str("provider", "sku", "date", separator=" · ", ignore_nulls=True)
@@ -177,7 +178,7 @@ def _layers(rows: pl.DataFrame, unit: str, colors: alt.Scale) -> list[alt.Chart]
         axis=alt.Axis(title=name, labelExpr=label, tickCount=5),
         scale=alt.Scale(domainMin=0, nice=False),
     )
-    by = _by(unit)
+    by = _by(rows)
     down = chip_axis(
         {
             "|".join(map(str, key)): case["chip"].to_list()
@@ -228,9 +229,9 @@ def _texts(
     ]
 
 
-def _by(unit: str) -> list[str]:
+def _by(frame: pl.DataFrame) -> list[str]:
     """What a reader chooses, beside the chip."""
-    return ["dtypes", *(["seller"] if unit == "usd" else [])]
+    return [name for name in ("dtypes", "seller") if name in frame.columns]
 
 
 def price_frame(of: Selection) -> pl.DataFrame:

@@ -301,23 +301,8 @@ def assemble(
         margins: Room around the plot.
         parameters: Further parameters.
     """
-    width = plot_size(SIZES["slide"], margins)[0] + margins.right - 1.5
-    shown = {
-        key: {
-            "title": shorten(finding.title, min(LONGEST_TITLE, width / 1.6), bold=True),
-            "subtitle": wrapped(finding.subtitle, min(LONGEST_SUBTITLE, width)),
-        }
-        for key, finding in findings.items()
-    }
     sizes = sizes_of(margins)
-    names = [choice.name for choice in choices]
-    key = " + '|' + ".join(names)
-    current = f"(findings[{key}] || {NOTHING})" if names else "findings['']"
-    titles = [
-        alt.param(name="findings", value=shown),
-        alt.param(name="headline", expr=f"{current}.title"),
-        alt.param(name="subline", expr=f"{current}.subtitle"),
-    ]
+    titles = _titles(findings, [choice.name for choice in choices], margins)
     subtitle = alt.Chart(pl.DataFrame({"subtitle": [""]})).mark_text(
         style="subtitle",
         text=alt.expr("narrow ? '' : subline"),
@@ -345,3 +330,24 @@ def assemble(
         },
     ).add_params(*layout, *(choice.parameter() for choice in choices), *titles, *parameters)
     return cast("alt.LayerChart", chart)
+
+
+def _titles(
+    findings: Mapping[str, Finding], names: Sequence[str], margins: Margins
+) -> list[alt.Parameter]:
+    """Title and subtitle of every choice, cut to the width of a slide, and the present ones."""
+    width = plot_size(SIZES["slide"], margins)[0] + margins.right - 1.5
+    shown = {
+        key: {
+            "title": shorten(finding.title, min(LONGEST_TITLE, width / 1.6), bold=True),
+            "subtitle": wrapped(finding.subtitle, min(LONGEST_SUBTITLE, width)),
+        }
+        for key, finding in findings.items()
+    }
+    key = " + '|' + ".join(names)
+    current = f"(findings[{key}] || {NOTHING})" if names else "findings['']"
+    return [
+        alt.param(name="findings", value=shown),
+        alt.param(name="headline", expr=f"{current}.title"),
+        alt.param(name="subline", expr=f"{current}.subtitle"),
+    ]
