@@ -2,6 +2,7 @@
 
 # All visits share one site and one page: long, but one thing.
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -186,13 +187,16 @@ def test_the_rows_behind_a_chart_are_shown_as_a_table(visit: Visits) -> None:
 
 
 def test_the_view_can_be_saved_as_it_is(visit: Visits, tmp_path: Path) -> None:
-    """With the chip that was chosen, as PNG and SVG."""
+    """With the chip that was chosen, as PNG, SVG and specification; the name has the choices."""
     page = visit().open("index.html#chip=h100-sxm")
-    for kind, start in (("png", b"\x89PNG"), ("svg", b"<svg")):
+    for kind, start in (("png", b"\x89PNG"), ("svg", b"<svg"), ("json", b'{"')):
         with page.expect_download() as download:
             page.locator(f"#view-{kind}").click()
+        assert "-h100-sxm-bf16" in download.value.suggested_filename
         download.value.save_as(tmp_path / "file")
         assert (tmp_path / "file").read_bytes().startswith(start)
+    params = json.loads((tmp_path / "file").read_text())["params"]
+    assert {"chip": "h100-sxm"}.items() <= {one["name"]: one.get("value") for one in params}.items()
 
 
 # ---------------------------------------------------------------- the theme

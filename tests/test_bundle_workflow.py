@@ -118,7 +118,7 @@ def test_a_click_highlights_a_chip_and_another_resets_it(browser: Browser, defau
 
 def test_specifications_are_strict_json(default: Path) -> None:
     """No NaN and no infinity, which other programs cannot read."""
-    for path in (default / "charts").glob("*.vl.json"):
+    for path in (default.parent / "charts").rglob("*.json"):
         assert not re.findall(r"[:,\[](?:NaN|-?Infinity)", path.read_text()), path.name
 
 

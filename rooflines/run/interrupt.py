@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rooflines.run import Workflow
 
-__all__ = ["Interruption", "is_interrupt", "quiet_interrupts"]
+__all__ = ["NOTICE_S", "Interruption", "is_interrupt", "noticed", "quiet_interrupts"]
 
 INTERRUPTED = "Interrupted; the same command resumes the run"
 
@@ -34,8 +34,14 @@ IGNORED = "trap '' INT; "
 PATIENCE_S = 2.0
 """Time that jobs have to end by themselves [s]."""
 
+NOTICE_S = 5.0
+"""Time that a run has to show that it was interrupted, after a job ended for that reason [s]."""
+
 STEP_S = 0.2
 """Time between two signals [s]."""
+
+noticed = threading.Event()
+"""Set when the run has shown that it was interrupted."""
 
 
 def is_interrupt(record: logging.LogRecord) -> bool:
@@ -57,6 +63,7 @@ class Interruption(logging.Filter):
         if is_interrupt(record):
             self._interrupted = True
             record.msg, record.args = INTERRUPTED, ()
+            noticed.set()
             threading.Thread(target=_end_jobs, daemon=True).start()
         return True
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rooflines.run import Workflow
 
-__all__ = ["WithoutSteps", "interruptible", "job_log"]
+__all__ = ["INTERRUPTED_STATUS", "WithoutSteps", "interruptible", "job_log"]
 
 INTERRUPTED_STATUS = 130
 """The exit status of an interrupted job, as shells have it: 128 + SIGINT."""

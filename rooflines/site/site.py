@@ -56,11 +56,13 @@ FILES = {
     "SVG": ".svg",
     "PDF": ".pdf",
     "HTML": ".html",
-    "Vega-Lite": ".json",
     "CSV": ".csv",
     "Parquet": ".parquet",
 }
 """Downloads of a chart: text and ending of each file; of pictures, those that were drawn."""
+
+MOST_CSV_BYTES = 300_000
+"""Size up to which the data of a chart are offered as CSV, too [byte]; Parquet has the same."""
 
 TEXT_SIZES = {"web": (13, 14, 15, 16), "paper": (8, 9, 10, 11)}
 """Text sizes of a chart by layout [px]; the page takes the largest that fits."""
@@ -181,17 +183,18 @@ def _charts(folder: Path) -> list[ListedChart]:
             "params": chart["params"],
             "spec": f"charts/{chart['id']}.js",
             "files": [
-                (text, f"charts/{_download(chart['id'], ending)}")
+                (text, f"charts/{chart['id']}{ending}")
                 for text, ending in FILES.items()
-                if (folder / f"{chart['id']}{ending}").exists()
+                if _offered(folder / f"{chart['id']}{ending}")
             ],
         }
         for chart in listed
     ]
 
 
-def _download(chart: str, ending: str) -> str:
-    return f"{chart}.vl.json" if ending == ".json" else f"{chart}{ending}"
+def _offered(file: Path) -> bool:
+    """Whether a file of a chart was made, and is small enough for the site."""
+    return file.exists() and (file.suffix != ".csv" or file.stat().st_size <= MOST_CSV_BYTES)
 
 
 def _check_unique(ids: Sequence[str]) -> None:
@@ -252,8 +255,8 @@ def _chart_files(chart: ListedChart, folder: Path) -> Iterator[tuple[str, bytes]
     yield chart["spec"], _script(f"chart/{name}", _packed(spec))
     for ending in FILES.values():
         file = folder / f"{name}{ending}"
-        if file.exists():
-            yield f"charts/{_download(name, ending)}", file.read_bytes()
+        if _offered(file):
+            yield f"charts/{file.name}", file.read_bytes()
     for picture in (f"{name}-{theme}-small.png" for theme in ("light", "dark")):
         yield f"charts/{picture}", (folder / picture).read_bytes()
 

@@ -106,7 +106,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       make("thead", {}, make("tr", {}, ...columns.map((name) => make("th", { scope: "col", ...kind(rows[0][name]) }, name)))),
       make("tbody", {}, ...rows.slice(0, ROWS_SHOWN).map((row) => make("tr", {}, ...columns.map((name) => make("td", kind(row[name]), text(row[name])))))),
     );
-    const first = rows.length > ROWS_SHOWN ? `, of which here are the first ${ROWS_SHOWN}; the CSV has all` : "";
+    const first = rows.length > ROWS_SHOWN ? `, of which here are the first ${ROWS_SHOWN}; the Parquet file has all` : "";
     $("rows-note").textContent = `${rows.length.toLocaleString("en-US")} rows${first}.`;
     $("behind").hidden = !rows.length;
   }
@@ -190,7 +190,7 @@ document.addEventListener("DOMContentLoaded", async () => {
         tooltip: { disableDefaultStyle: true, theme: "page" },
       });
       if (mine !== turn) return view.finalize();
-      shown = { chart, mode, size, view, spec, available };
+      shown = { chart, mode, size, view, spec, available, values };
       view.addEventListener("click", (_, item) => pick(chart, item?.datum?.chip));
       showMenus(chart, spec, available, values);
       showRows(spec);
@@ -216,7 +216,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       $("setting").textContent = chart.subtitle;
       return draw(chart, mode);
     }
-    const values = valuesOf(chart, shown.available);
+    const values = shown.values = valuesOf(chart, shown.available);
     for (const [name, value] of values) shown.view.signal(name, value);
     await shown.view.runAsync();
     showMenus(chart, shown.spec, shown.available, values);
@@ -226,13 +226,21 @@ document.addEventListener("DOMContentLoaded", async () => {
   /** The chart `by` places further; the list goes round. */
   const step = (by) => go({ chart: charts[(charts.indexOf(current()) + by + charts.length) % charts.length].id }, true);
 
+  /** The specification with the choices of the view as its first ones. */
+  function chosenSpec() {
+    const params = shown.spec.params.map((param) => (shown.values.has(param.name) ? { ...param, value: shown.values.get(param.name) } : param));
+    return JSON.stringify({ ...shown.spec, params });
+  }
+
   async function saveView(kind) {
     if (!shown) return;
-    const url = kind === "svg"
-      ? URL.createObjectURL(new Blob([await shown.view.toSVG()], { type: "image/svg+xml" }))
-      : await shown.view.toImageURL("png", 2);
-    make("a", { href: url, download: `${shown.chart.id}.${kind}` }).click();
-    if (kind === "svg") setTimeout(() => URL.revokeObjectURL(url), 1000);
+    const saved = kind === "svg"
+      ? new Blob([await shown.view.toSVG()], { type: "image/svg+xml" })
+      : kind === "json" && new Blob([chosenSpec()], { type: "application/json" });
+    const url = saved ? URL.createObjectURL(saved) : await shown.view.toImageURL("png", 2);
+    const stem = [shown.chart.id, ...shown.values.values()].join("-").replace(/[^\w.]+/g, "-");
+    make("a", { href: url, download: `${stem}.${kind === "json" ? "vl.json" : kind}` }).click();
+    if (saved) setTimeout(() => URL.revokeObjectURL(url), 1000);
   }
 
   for (const link of links) {
@@ -259,6 +267,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   $("next").addEventListener("click", () => step(1));
   $("view-png").addEventListener("click", () => saveView("png"));
   $("view-svg").addEventListener("click", () => saveView("svg"));
+  $("view-json").addEventListener("click", () => saveView("json"));
   $("copy").addEventListener("click", async () => {
     // A page opened from a folder may be refused the clipboard; the address bar has the same.
     const values = shown ? valuesOf(shown.chart, shown.available) : [];
