@@ -1,5 +1,6 @@
 """The sites of workflow runs, of the default config and with a hostile name, in a browser."""
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -118,8 +119,23 @@ def test_a_click_highlights_a_chip_and_another_resets_it(browser: Browser, defau
 
 def test_specifications_are_strict_json(default: Path) -> None:
     """No NaN and no infinity, which other programs cannot read."""
-    for path in (default / "charts").glob("*.vl.json"):
-        assert not re.findall(r"[:,\[](?:NaN|-?Infinity)", path.read_text()), path.name
+    specs = list((default / "charts").glob("*.vl.json.gz"))
+    assert specs
+    for path in specs:
+        text = gzip.decompress(path.read_bytes()).decode()
+        assert not re.findall(r"[:,\[](?:NaN|-?Infinity)", text), path.name
+
+
+def test_the_bundle_of_the_default_config_is_small(default: Path) -> None:
+    """At most 20 MB, and a page with its scripts at most 3 MB [byte]."""
+    sizes = {path: path.stat().st_size for path in default.rglob("*") if path.is_file()}
+    assert sum(sizes.values()) <= 20e6
+    assets = sum(size for path, size in sizes.items() if path.parent.name == "assets")
+    largest = {
+        kind: max(size for path, size in sizes.items() if path.suffix == kind)
+        for kind in (".html", ".js")
+    }
+    assert assets + largest[".html"] + largest[".js"] <= 3e6
 
 
 def test_the_manifest_lists_every_file(default: Path) -> None:

@@ -49,7 +49,7 @@ FILES = {
     "SVG": ".svg",
     "PDF": ".pdf",
     "HTML": ".html",
-    "Vega-Lite": ".json",
+    "Vega-Lite, gzipped": ".json",
     "CSV": ".csv",
     "Parquet": ".parquet",
 }
@@ -167,7 +167,7 @@ def _charts(folder: Path) -> list[ListedChart]:
 
 
 def _download(chart: str, ending: str) -> str:
-    return f"{chart}.vl.json" if ending == ".json" else f"{chart}{ending}"
+    return f"{chart}.vl.json.gz" if ending == ".json" else f"{chart}{ending}"
 
 
 def _check_unique(ids: Sequence[str]) -> None:
@@ -229,18 +229,20 @@ def _chart_files(chart: ListedChart, folder: Path) -> Iterator[tuple[str, bytes]
     for ending in FILES.values():
         file = folder / f"{name}{ending}"
         if file.exists():
-            yield f"charts/{_download(name, ending)}", file.read_bytes()
+            content = gzip.compress(text, mtime=0) if ending == ".json" else file.read_bytes()
+            yield f"charts/{_download(name, ending)}", content
     for picture in (f"{name}-{theme}-small.png" for theme in ("light", "dark")):
         yield f"charts/{picture}", (folder / picture).read_bytes()
 
 
 def _packed(spec: JSON) -> dict[str, JSON]:
-    """A specification whose rows are packed where possible; the page unpacks them."""
+    """A specification whose rows are packed where possible, without claims, for the page."""
+    usermeta = {name: value for name, value in spec["usermeta"].items() if name != "claims"}
     datasets = spec.get("datasets", {})
     columns = {name: packed_rows(rows) for name, rows in datasets.items()}
     rows = {name: rows for name, rows in datasets.items() if columns[name] is None}
     return {
-        "spec": {**spec, "datasets": rows},
+        "spec": {**spec, "usermeta": usermeta, "datasets": rows},
         "columns": {name: packed for name, packed in columns.items() if packed is not None},
     }
 
