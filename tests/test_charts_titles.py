@@ -92,7 +92,7 @@ def test_every_claim_of_a_random_config_holds(config: dict[str, Any]) -> None:
     [
         (
             "per-dollar-model-shapes",
-            {"dtypes": "bf16"},
+            {"dtypes": "bf16", "seller": "lowest of all"},
             "Of 5 chips shown, TPU v5e gives most bf16 per dollar",
         ),
         (
