@@ -39,7 +39,7 @@ DARK_FROM = 0.6
 Black and white reach a contrast of 4.5 on the colour there, in both themes.
 """
 
-UNDRAWN = (*SPLIT, "limit_intensity", "reached", "share", "style", "middle_x", "middle_y")
+UNDRAWN = (*SPLIT, "shape", "limit_intensity", "reached", "share", "style", "middle_x", "middle_y")
 """Columns of cells that no mark and no tooltip reads."""
 
 STYLES = ("cell-low", "cell-high", "cell-never")

@@ -47,7 +47,7 @@ ESTIMATE_THICK = 0.36
 """Thickness of the bar of a calibrated time."""
 
 UNDRAWN = (
-    *("t_lower_s", "sharding", "link", "fits", "row", "calibrated", "estimate_bound"),
+    *("t_lower_s", "sharding", "link", "shape", "fits", "row", "calibrated", "estimate_bound"),
     *BAND,
 )
 """Columns of resources' times that no mark and no tooltip reads."""
