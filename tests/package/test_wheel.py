@@ -90,7 +90,7 @@ def test_the_wheel_has_types_catalogues_and_the_workflow(wheel: Path) -> None:
         "rooflines/data/dtypes.yaml",
         "rooflines/data/models.yaml",
         "rooflines/workflow/Snakefile",
-        "rooflines/workflow/scripts/workbook.py",
+        "rooflines/workflow/rules/workbook.smk",
         "rooflines/workflow/profiles/default/config.yaml",
         "rooflines/workflow/schemas/config.schema.json",
     }
