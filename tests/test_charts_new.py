@@ -28,6 +28,7 @@ PEAKS = '''
 from __future__ import annotations
 
 from rooflines.charts.chart import Chart
+from rooflines.charts.claims import Finding
 from rooflines.charts.frames import ridge_frame
 from rooflines.charts.kit.drawing import assemble, data
 from rooflines.basics.lazy import alt
@@ -39,7 +40,7 @@ __all__ = ["peaks"]
 def peaks(frame, *, title=None):
     """Peaks of chips."""
     points = alt.Chart(data(frame)).mark_point(style="dot").encode(x="chip:N", y="flops_per_s:Q")
-    return assemble([points], {"": ("Peaks differ", "")}, [], Margins())
+    return assemble([points], {"": Finding("Peaks differ", "")}, [], Margins())
 
 
 CHART = Chart(

@@ -74,7 +74,7 @@ def test_every_claim_holds(config: str) -> None:
             assert not holds(replace(case, claim=other)), (case.chart.id, case.claim)
 
 
-@check(15)
+@check(4)
 @given(config=charted())
 def test_every_claim_of_a_random_config_holds(config: dict[str, Any]) -> None:
     """Of the charts that `auto` chooses; tables have the core columns, to work claims out from."""

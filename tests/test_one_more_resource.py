@@ -128,7 +128,7 @@ def test_contours_and_critical_sizes_are_the_thresholds(made: Path) -> None:
 def test_bars_and_cells_show_the_resource_in_a_colour_of_its_own(made: Path) -> None:
     """Four bars per layer; maps show the table's bound; no two resources share a colour."""
     table = with_cache(pl.read_parquet(made / "split.parquet").drop("t_cache_s"))
-    bars = pl.read_parquet(made / "time-split.parquet").rename({"layer": "shape"})
+    bars = pl.read_parquet(made / "time-split.parquet")
     index = [*KEYS, "B", "shards", "shape", "bound"]
     tall = table.select(*index, **RESOURCES).unpivot(
         list(RESOURCES), index=index, variable_name="resource", value_name="t_s"

@@ -84,6 +84,8 @@ def recomputed(case: Case) -> Any:  # noqa: ANN401, any value of JSON
         return MEDIANS[claim["of"]](case)
     if claim["of"] in CATALOGUE:
         worth = {chip: CATALOGUE[claim["of"]](case, chip) for chip in claim["over"]["chip"]}
+        if claim["says"] == "times":
+            return ratio(worth, claim["value"])
         return OF_CHIPS[claim["says"]](worth)
     if case.chart.sweep in case.config.model_sweeps:
         return of_models(case)
@@ -253,10 +255,14 @@ CATALOGUE: dict[str, Callable[[Case, str], float]] = {
 }
 
 
-def ratio(worth: dict[str, float]) -> list[Any]:
-    """The largest over the smallest, and of what they are."""
-    most, least = max(worth, key=worth.__getitem__), min(worth, key=worth.__getitem__)
-    return [worth[most] / worth[least], most, least]
+def ratio(worth: dict[str, float], claimed: list[Any]) -> list[Any]:
+    """The largest over the smallest, and of what they are: of equal ones those that are claimed."""
+    ends = max(worth, key=worth.__getitem__), min(worth, key=worth.__getitem__)
+    names = [
+        name if math.isclose(worth.get(name, math.nan), worth[end], rel_tol=1e-11) else end
+        for name, end in zip(claimed[1:], ends, strict=True)
+    ]
+    return [worth[ends[0]] / worth[ends[1]], *names]
 
 
 def first_of(worth: dict[str, float]) -> str | None:
@@ -273,7 +279,6 @@ def shared(worth: dict[str, float]) -> float | None:
 
 
 OF_CHIPS: dict[str, Callable[[dict[str, float]], Any]] = {
-    "times": ratio,
     "largest": first_of,
     "value": shared,
 }
