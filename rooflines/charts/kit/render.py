@@ -96,7 +96,7 @@ def spec_of(chart: alt.TopLevelMixin, name: str) -> dict[str, Any]:
         name: [finite(row) for row in rows] for name, rows in spec.get("datasets", {}).items()
     }
     rows = sum(len(values) for values in spec["datasets"].values())
-    size = len(dumps(spec)) - len(dumps(spec["usermeta"].get("claims", {})))
+    size = len(dumps(spec)) - len(dumps(spec.get("usermeta", {}).get("claims", {})))
     problem = (
         f"has {rows:,} rows to draw, more than {MOST_ROWS:,}"
         if rows > MOST_ROWS
