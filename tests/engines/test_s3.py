@@ -62,8 +62,8 @@ def test_a_bucket_gets_the_tables_of_a_local_run(
     assert (results / "charts/attained/first-light.png").exists()
     assert (results / "logs/sweep_table/own/part-00000.log").exists()
     assert {path.name for path in stored.folder.iterdir()} == {"my.yaml", ".snakemake"}
-    found = stored.folder.rglob("*.parquet")  # drawn charts are kept below .snakemake
-    assert not [path for path in found if ".snakemake" not in path.parts]
+    here = stored.folder.rglob("*.parquet")  # drawn charts are kept below .snakemake
+    assert not [path for path in here if ".snakemake" not in path.parts]
 
 
 @pytest.mark.usefixtures("stored")
