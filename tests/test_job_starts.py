@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,6 +18,7 @@ import pytest
 from rooflines.config import load_config
 from rooflines.run.plan import plan
 from rooflines.run.start import JobError, run_job
+from rooflines.run.workflow import end_timers
 
 READ = "basics.yaml_file.read_yaml"
 """A job that waits if its file is a pipe: nobody writes to it."""
@@ -145,3 +147,12 @@ def test_the_jobs_of_a_killed_run_are_terminated(tmp_path: Path) -> None:
         run.kill()
     assert len(below) == 2
     until(lambda: not any(process.is_running() for process in below))
+
+
+def test_the_end_of_a_run_waits_for_no_timer() -> None:
+    """Snakemake's timers are no daemons: its process would end with the last one."""
+    timer = threading.Timer(3600, lambda: None)
+    timer.start()
+    end_timers()
+    timer.join(60)
+    assert not timer.is_alive()

@@ -4,6 +4,7 @@ import argparse
 import gc
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -221,3 +222,13 @@ def say_ending(plan: Plan, workflow: Workflow) -> None:
     quiet = Quietness.ALL in (workflow.output_settings.quiet or ())
     if everything and not quiet and not workflow.storage_settings.default_storage_provider:
         print(ending(plan, workflow.pathvars.apply("<results>")), file=sys.stderr)
+
+
+def end_timers() -> None:
+    """End Snakemake's timers: its process ends with the last one, up to a second after the run.
+
+    It starts one with the jobs of each round, for its limit of jobs per second.
+    """
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.cancel()

@@ -38,6 +38,8 @@ rule model_thresholds:
         csv="<results>/model-thresholds.csv",
     log:
         "<results>/logs/model_thresholds.log",
+    # Long, on one core: it runs beside the tables, so that the charts find all cores free.
+    priority: 2
     threads: 1
     resources:
         mem_mb=1500,

@@ -8,6 +8,8 @@ rule thresholds:
         csv="<results>/thresholds.csv",
     log:
         "<results>/logs/thresholds.log",
+    # Long, on one core: it runs beside the tables, so that the charts find all cores free.
+    priority: 2
     threads: 1
     resources:
         mem_mb=1000,
