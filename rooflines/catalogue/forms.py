@@ -82,7 +82,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
 class Entry(BaseModel):
     """A mapping with known keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     if not TYPE_CHECKING:
 
