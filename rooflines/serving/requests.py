@@ -19,6 +19,7 @@ from rooflines.model.resources import RESOURCES
 from rooflines.models.cache import cache_elements, pairs
 from rooflines.models.shape import PREFILL
 from rooflines.serving.footprints import ELEMENTS
+from rooflines.serving.formulas import REQUEST_TIMES
 from rooflines.serving.kernels import summed
 from rooflines.serving.lines import CaseLines
 from rooflines.serving.stages import (
@@ -193,9 +194,10 @@ class RequestStages(Stages):
 
     def with_request_times(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """Adds the times to the first token and per output token; S is null."""
-        return frame.with_columns(
-            S=pl.lit(None, dtype=pl.Int64), tpot_s=pl.col("t_lower_s"), tpot_ops_s=pl.col("t_ops_s")
-        ).join(self.first_tokens().lazy(), on=[CASE, REQUEST], how="left", maintain_order="left")
+        per_output_token = {name: formula.expr for name, formula in REQUEST_TIMES.items()}
+        return frame.with_columns(S=pl.lit(None, dtype=pl.Int64), **per_output_token).join(
+            self.first_tokens().lazy(), on=[CASE, REQUEST], how="left", maintain_order="left"
+        )
 
     def first_tokens(self) -> pl.DataFrame:
         """The times to the first token of every case and request: of a prompt on every replica."""
