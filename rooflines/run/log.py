@@ -11,7 +11,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import RooflinesError
+from rooflines.basics.errors import INTERRUPTED, RooflinesError
 from rooflines.results.write_errors import unwritable
 
 if TYPE_CHECKING:
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
     from rooflines.run import Workflow
 
-__all__ = ["INTERRUPTED_STATUS", "WithoutSteps", "job_log"]
-
-INTERRUPTED_STATUS = 130
-"""The exit status of an interrupted job, as shells have it: 128 + SIGINT."""
+__all__ = ["WithoutSteps", "job_log"]
 
 
 @contextmanager
@@ -34,7 +31,7 @@ def job_log(path: str | Path) -> Iterator[None]:
 
     Raises:
         SystemExit: The job fails, with the error's message, or is interrupted, with
-            `INTERRUPTED_STATUS`.
+            `INTERRUPTED`.
     """
     try:
         # Closed below: an error of a full disk in `close` must not hide the job's own.
@@ -47,7 +44,7 @@ def job_log(path: str | Path) -> Iterator[None]:
             yield
             print(f"done in {time.monotonic() - started_s:.2f} s")
     except KeyboardInterrupt:
-        raise SystemExit(INTERRUPTED_STATUS) from None
+        raise SystemExit(INTERRUPTED) from None
     except RooflinesError as error:
         raise SystemExit(str(error)) from None
     except Exception as error:  # noqa: BLE001 - every error ends the job and goes to its log

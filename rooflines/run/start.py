@@ -12,9 +12,9 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
+from rooflines.basics.errors import INTERRUPTED
 from rooflines.run.fork_server import receive
 from rooflines.run.interrupt import NOTICE_S, noticed
-from rooflines.run.log import INTERRUPTED_STATUS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +52,7 @@ def run_job(function: str, log: str | Path, threads: int, *arguments: object) ->
         "arguments": arguments,
     }
     status = _server(threads).run(json.dumps(request, default=str).encode())
-    if status == INTERRUPTED_STATUS:  # Ctrl-C reaches a job before the run: its line comes first
+    if status == INTERRUPTED:  # Ctrl-C reaches a job before the run: its line comes first
         noticed.wait(NOTICE_S)
     if status != 0:
         raise JobError(f"{name} {_ending(status)}; its log: {log}")

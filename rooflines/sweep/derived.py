@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.model.columns import Column
-from rooflines.model.resources import MATH, RESOURCES
+from rooflines.model.resources import MATH, OTHERS, RESOURCES
 from rooflines.sweep.metrics import Formula, attained, column, intensity, upper, utilization
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def derived(sweep: Sweep) -> dict[str, str]:
     formulas = {
         **({} if sweep.tile else {"footprint_bytes": column("memory_bytes")}),
         "t_upper_s": upper(RESOURCES),
-        **{f"{r.name}_intensity": intensity(r, always=False) for r in RESOURCES if r is not MATH},
+        **{f"{r.name}_intensity": intensity(r, always=False) for r in OTHERS},
         "attained_flops_per_s": attained(share, peak),
         "utilization": share,
     }
