@@ -29,6 +29,7 @@ from rooflines.serving.stages import (
     TimesOfKernel,
     estimate_terms,
     named,
+    time_terms,
 )
 from rooflines.serving.times import Seconds, seconds_of
 from rooflines.sweep.estimates import slots_of
@@ -106,12 +107,7 @@ class RequestStages(Stages):
             return found
 
         def line(*parts: str) -> Line:
-            terms = [
-                summed((count, named(kernel, getattr(each, part))) for part in parts)
-                if each
-                else {}
-                for kernel, each in zip(kernels, times, strict=True)
-            ]
+            terms = time_terms(kernels, times, count, *parts)
             return self.line(f"{name}_{'_'.join(parts)}", terms)
 
         network = self.total(f"{name}_all_network", [found.network])
