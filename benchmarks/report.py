@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Goal", "Lines", "goals", "million", "table"]
+__all__ = ["Goal", "Lines", "Section", "goals", "million", "table"]
 
 Lines = list[str]
 
@@ -35,6 +35,18 @@ class Goal:
     def reached(self) -> bool:
         """Whether the goal is reached."""
         return self.found <= self.wanted if self.most else self.found >= self.wanted
+
+
+class Section(NamedTuple):
+    """A section of the report.
+
+    Attributes:
+        lines: Its tables, in Markdown.
+        goals: Its goals, in order.
+    """
+
+    lines: Lines
+    goals: Sequence[Goal] = ()
 
 
 def table(

@@ -1,11 +1,9 @@
-"""Calibrations: the form in exact numbers, fits that find known numbers, the shipped file."""
+"""Calibrations: fits that find known numbers, and the shipped file."""
 
 from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +15,6 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.calibration.calibrate import Request, Result, calibrate
 from rooflines.calibration.collective_form import CollectiveNumbers, collective_estimate
 from rooflines.calibration.collectives import fit_collective, joined_collectives
-from rooflines.calibration.critical import critical_estimate
 from rooflines.calibration.entries import (
     CALIBRATIONS_FILE,
     Calibrations,
@@ -26,44 +23,13 @@ from rooflines.calibration.entries import (
     shipped_calibrations,
     text_of,
 )
-from rooflines.calibration.estimate import Estimate, Fit, Piece, Sum, estimate_of
-from rooflines.calibration.form import Numbers, bound, common, estimate, pieces, value
 from rooflines.calibration.prior import prior_of
-from rooflines.calibration.quantities import exact_quantities, expressions, polynomials
 from rooflines.catalogue.chips import chip_entries, dtype_entries
-from rooflines.config import load_config
-from rooflines.model.costs import Workload
-from rooflines.model.operation import NAMED
-from rooflines.model.sharding import sharding
-from rooflines.model.target import Level, Target
 from rooflines.timings.read import read_timings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rooflines.calibration.form import Form
-    from rooflines.calibration.quantities import Polynomial
 
-ALL = Numbers(
-    math=Fraction(1, 2),
-    memory=Fraction(4, 5),
-    overhead_s=Fraction(1, 100),
-    activation_passes=Fraction(3),
-    mixed_math=Fraction(1),
-    mixed_memory=Fraction(1, 2),
-    mixed_activations=Fraction(2),
-    mixed_depth_s=Fraction(1, 1000),
-    sustained=Fraction(1, 4),
-)
-
-QUANTITIES = {
-    "math": Fraction(2),
-    "memory": Fraction(3),
-    "x": Fraction(1, 10),
-    "out": Fraction(1, 5),
-    "depth": Fraction(500),
-}
-"""Nominal seconds, and contracted elements."""
 
 KNOWN: dict[str, float] = {
     "math": 0.72,
@@ -95,82 +61,6 @@ def numbers_of(result: Result) -> dict[str, float]:
     return {
         name: float(number) for name, number in vars(result.entry.numbers).items() if float(number)
     }
-
-
-def test_the_form_by_hand() -> None:
-    """Every piece, what is common, and the sum, in exact numbers."""
-    values = [(piece.bound, value(piece, QUANTITIES)) for piece in pieces(ALL)]
-    assert values == [
-        ("compute", Fraction(4)),
-        ("compute", Fraction(4) + Fraction(1, 4) * (2 - Fraction(1, 1000))),
-        ("memory", Fraction(15, 4)),
-        ("network", Fraction(0)),
-        ("mixed", 2 + Fraction(3, 2) + 2 * Fraction(3, 10) + Fraction(1, 2)),
-    ]
-    assert value(common(ALL), QUANTITIES) == Fraction(1, 100) + Fraction(3, 10)
-    assert estimate(ALL, QUANTITIES, max) == Fraction(31, 100) + Fraction(46, 10)
-
-
-def test_without_its_further_numbers_the_form_is_the_largest_share() -> None:
-    """Form max: overhead + max(math / share, memory / share, network / share)."""
-    plain = Numbers(ALL.math, ALL.memory, ALL.overhead_s, network=Fraction(1, 3))
-    assert (plain.form, ALL.form) == ("max", "pieces")
-    quantities = {**QUANTITIES, "network": Fraction(7)}
-    assert estimate(plain, quantities, max) == Fraction(1, 100) + 21
-    assert estimate(plain, QUANTITIES, max) == Fraction(1, 100) + 4
-
-
-def test_expressions_say_the_same_as_exact_numbers() -> None:
-    """The estimate and its bound at points where each piece is the largest."""
-    points = [
-        QUANTITIES,
-        {**QUANTITIES, "math": Fraction(100)},
-        {**QUANTITIES, "math": Fraction(0), "memory": Fraction(500), "x": Fraction(0)},
-        {**QUANTITIES, "depth": Fraction(10**6)},
-        {**QUANTITIES, "network": Fraction(999)},
-        dict.fromkeys(QUANTITIES, Fraction(1, 10**9)),
-    ]
-    rows = [{"network": 0.0, **{k: float(v) for k, v in point.items()}} for point in points]
-    quantities = {name: pl.col(name) for name in (*QUANTITIES, "network")}
-    frame = pl.DataFrame(rows).select(
-        t=estimate(ALL.floats, quantities, pl.max_horizontal), bound=bound(ALL.floats, quantities)
-    )
-    exact = [estimate(ALL, {"network": Fraction(0), **point}, max) for point in points]
-    assert frame["t"].to_list() == pytest.approx([float(time) for time in exact], rel=1e-14)
-    assert frame["bound"].to_list() == ["mixed", "compute", "memory", "mixed", "network", "mixed"]
-
-
-def test_quantities_are_those_of_a_sweep() -> None:
-    """Nominal times equal the columns of a sweep; rows in whole tiles count as the tile says."""
-    config = load_config(
-        {
-            "sweeps": {
-                "one": {
-                    "operation": "matmul",
-                    "grid": {"B": [100], "D": [4096], "F": [1024]},
-                    "dtypes": ["w8a16"],
-                    "chips": ["h100-sxm"],
-                }
-            }
-        }
-    )
-    sweep = config.sweeps["one"]
-    (chip_rows,) = sweep.by_chip
-    (variant,) = chip_rows.variants
-    of = polynomials(sweep.case(chip_rows, variant), sweep.target(chip_rows, variant))
-    sizes = {"B": 100, "D": 4096, "F": 1024}
-    exact = exact_quantities(of, sizes, "B")
-    assert exact == {
-        "math": Fraction(2 * 100 * 4096 * 1024, 989 * 10**12),
-        "memory": Fraction(2 * 100 * 4096 + 4096 * 1024 + 2 * 100 * 1024, 3350 * 10**9),
-        "x": Fraction(2 * 100 * 4096, 3350 * 10**9),
-        "out": Fraction(2 * 100 * 1024, 3350 * 10**9),
-        "depth": Fraction(4096),
-    }
-    tiled = exact_quantities(of, sizes, "B", 64)
-    assert tiled == {**exact, "math": exact["math"] * Fraction(128, 100)}
-    row = pl.DataFrame([sizes]).select(**expressions(of, "B", 64)).row(0, named=True)
-    assert row == pytest.approx({name: float(number) for name, number in tiled.items()}, rel=1e-15)
 
 
 def test_the_fit_finds_known_numbers(tmp_path: Path) -> None:
@@ -407,81 +297,3 @@ def test_the_oracle_of_these_tests() -> None:
     plain = {"math": 1.0, "memory": 1.0, "overhead_s": 0.0}
     assert seconds(plain, 128, 4096, 4096) == pytest.approx(10.642e-6, rel=1e-3)
     assert seconds(plain, 4096, 4096, 4096) == pytest.approx(138.97e-6, rel=1e-3)
-
-
-MATMUL = NAMED["matmul"]
-BITS = {"x": Fraction(8), "w": Fraction(8), "out": Fraction(16)}
-TARGET = Target(
-    Fraction(10**13),
-    Level(Fraction(10**11)),
-    None,
-    sharding("none", MATMUL),
-    dict.fromkeys(("math", "memory", "network"), Fraction(1)),
-)
-"""10 TFLOP/s and 100 GB/s."""
-
-MOST = 3000
-"""Sizes that are searched [1]."""
-
-
-def searched(numbers: Numbers, of: Mapping[str, Polynomial], dim: str) -> int:
-    """The first size at which a compute piece is the largest, one after another; else `MOST`."""
-    for size in range(1, MOST):
-        sizes = {"B": 300, "D": 512, "F": 1024, dim: size}
-        quantities = exact_quantities(of, sizes, "B", numbers.tile)
-        times = [(piece.bound, value(piece, quantities)) for piece in pieces(numbers)]
-        if max(time for _, time in times) == max(time for name, time in times if name == "compute"):
-            return size
-    return MOST
-
-
-@pytest.mark.parametrize("dim", ["B", "D", "F"])
-@pytest.mark.parametrize("tile", [1, 7, 64])
-@pytest.mark.parametrize("case", range(6))
-def test_critical_sizes_are_those_of_a_search(dim: str, tile: int, case: int) -> None:
-    """Closed form against one size after another, along every dimension."""
-    share = [Fraction(numerator, 10) for numerator in (9, 5, 2, 7, 4, 1)]
-    numbers = Numbers(
-        math=share[case],
-        memory=share[case - 1],
-        overhead_s=Fraction(1, 10**6),
-        mixed_math=share[case - 2] * 2,
-        mixed_memory=share[case - 3],
-        mixed_depth_s=share[case - 4] / 10**9,
-        sustained=share[case - 5],
-        tile=tile,
-    )
-    sizes = {"B": 300, "D": 512, "F": 1024}
-    workload = Workload(MATMUL, BITS, sharding("none", MATMUL), 1, (), {}, "leading")
-    of = polynomials(workload, TARGET)
-    others = {name: size for name, size in sizes.items() if name != dim}
-    found = critical_estimate(estimate_of(Fit(numbers), workload, TARGET), others, dim)
-    assert min(found.size or MOST, MOST) == searched(numbers, of, dim)
-    assert (found.bound is None) == (found.size == 1)
-
-
-def test_a_size_that_never_is_compute_bound() -> None:
-    """A mixed piece that grows faster than the compute pieces: no size, and what stays larger."""
-
-    def line(constant: int, slope: int) -> Sum:
-        return Sum({(): Fraction(constant), ("B",): Fraction(slope)}, {})
-
-    compute, memory = Piece("compute", (line(0, 2),)), Piece("memory", (line(2, 1),))
-    mixed = Piece("mixed", (line(0, 3),))
-    never = Estimate(line(0, 0), (compute, memory, mixed), None, 1, {})
-    found = critical_estimate(never, {}, "B")
-    assert (found.size, found.bound) == (None, "mixed")
-    without = replace(never, pieces=(compute, memory))
-    assert critical_estimate(without, {}, "B").size == 2
-
-
-def test_of_two_protocols_the_faster_counts() -> None:
-    """1 + 4 B and 20 + B against 2 B: network-bound below 20, where the second one is met."""
-
-    def line(constant: int, slope: int) -> Sum:
-        return Sum({(): Fraction(constant), ("B",): Fraction(slope)}, {})
-
-    network = Piece("network", (line(1, 4), line(20, 1)))
-    compute = Piece("compute", (line(0, 2),))
-    found = critical_estimate(Estimate(line(0, 0), (compute, network), None, 1, {}), {}, "B")
-    assert (found.size, found.bound) == (20, "network")

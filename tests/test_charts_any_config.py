@@ -1,6 +1,8 @@
 """No config ends in a traceback: charts of `auto` can be drawn, others are refused if not."""
 
 import json
+import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -204,7 +206,7 @@ def test_prices_are_shown_of_chips_that_have_them() -> None:
 
 
 def test_a_curve_of_tiles_has_as_many_points_as_any_other() -> None:
-    """Of thousands of sizes those that a curve needs, each a row of the table."""
+    """41 of six thousand sizes, evenly on a log axis as far as sizes are whole; rows of the table."""
     tiled = {
         "grid": {"B": {"from": 1, "to": 6000, "step": 1}, "D": 4096, "F": "D"},
         "tile": {"B": 16},
@@ -212,7 +214,11 @@ def test_a_curve_of_tiles_has_as_many_points_as_any_other() -> None:
     }
     config = rooflines.load_config(matmul(**tiled))
     curve = frame_of(matmul(**tiled), "attained").filter(kind="curve")
-    assert 30 < curve.height < 100
+    sizes = curve["size"].sort().to_list()
+    step = 6000 ** (1 / 40)
+    assert len(sizes) <= 41
+    assert (sizes[0], sizes[-1]) == (1, 6000)
+    assert all(larger <= math.ceil(smaller * step) for smaller, larger in pairwise(sizes))
     table = (
         rooflines.rows(config, "mine")
         .select("attained_flops_per_s", size=pl.col("B").cast(pl.Float64))

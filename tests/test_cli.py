@@ -153,6 +153,25 @@ def test_check_expects_the_bytes_of_the_columns_that_are_stored(
     assert f"about {size} of tables" in said(capsys, "check", "large.yaml")
 
 
+@pytest.mark.parametrize(("columns", "size"), [("all", "142 MB"), ("core", "51 MB")])
+def test_check_expects_the_bytes_of_models(
+    columns: str, size: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a million rows in one part."""
+    sweep = {
+        "models": "llama-3.1-70b",
+        "grid": {"B": {"from": 1, "to": 1000, "step": 1}, "S": {"from": 1, "to": 1000, "step": 1}},
+        "dtypes": "fp8",
+        "chips": "h200-sxm",
+        "thresholds": [],
+        "layers": False,
+        "columns": columns,
+    }
+    large = {"model-sweeps": {"large": sweep}, "charts": []}
+    (here / "large.yaml").write_text(json.dumps(large))
+    assert f"about {size} of tables" in said(capsys, "check", "large.yaml")
+
+
 def test_the_time_of_the_default_config_is_about_what_is_measured() -> None:
     """docs/performance.md gives the time of a run; the estimate must not be off twofold."""
     work = work_of(plan(rooflines.load_config()))

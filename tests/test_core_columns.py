@@ -43,6 +43,12 @@ SWEEPS: dict[str, dict[str, Any]] = {
     "split": SPLIT,
     "tiled": {**SPLIT, "tile": {"B": 128, "D": 64, "F": 128}, "chips": ["h100-sxm", "slow"]},
     "reached": {**SPLIT, "efficiency": {"math": 0.7, "memory": 0.9}, "rows_per_part": 10_000},
+    "one-chip": {
+        **SPLIT,
+        "grid": {"B": {"from": 1, "to": 100, "step": 1}, "D": [1000, 4096], "F": 28672},
+        "dtypes": "bf16",
+        "chips": ["slow"],
+    },
     "two-networks": {
         **SPLIT,
         "chips": ["h100-sxm"],

@@ -46,17 +46,20 @@ def workflow(*parts: str, dryrun: bool = False) -> SimpleNamespace:
     )
 
 
+def progress_of(made: SimpleNamespace, stream: io.StringIO, rows: dict[str, int]) -> Progress:
+    """The progress of a workflow whose parts have these rows."""
+    by_path = {f"tables/{name}.parquet": count for name, count in rows.items()}
+    work = {path: part_work(count) for path, count in by_path.items()}
+    return Progress(made, by_path, work, stream)
+
+
 def test_rows_are_counted_of_the_parts_that_this_run_makes() -> None:
     """An existing part counts as neither to make nor done."""
     stream = io.StringIO()
-    progress = Progress(
+    progress = progress_of(
         workflow("a/part-00000", "a/part-00001"),
-        {
-            "tables/a/part-00000.parquet": 10,
-            "tables/a/part-00001.parquet": 30,
-            "tables/b/part-00000.parquet": 7,
-        },
         stream,
+        {"a/part-00000": 10, "a/part-00001": 30, "b/part-00000": 7},
     )
     for event in (
         record("run_info"),
@@ -71,9 +74,7 @@ def test_rows_are_counted_of_the_parts_that_this_run_makes() -> None:
 def test_a_dry_run_has_no_progress() -> None:
     """Nothing is made, so nothing is announced."""
     stream = io.StringIO()
-    progress = Progress(
-        workflow("a/part-00000", dryrun=True), {"tables/a/part-00000.parquet": 10}, stream
-    )
+    progress = progress_of(workflow("a/part-00000", dryrun=True), stream, {"a/part-00000": 10})
     progress.emit(record("run_info"))
     assert not stream.getvalue()
 
@@ -84,14 +85,14 @@ def test_a_dry_run_has_no_progress() -> None:
 )
 def test_progress_never_stops_a_run(event: logging.LogRecord) -> None:
     """Unreadable records and unknown workflow objects are ignored."""
-    Progress(object(), {}).emit(event)
+    Progress(object(), {}, {}).emit(event)
 
 
 def test_a_thousand_parts_do_not_make_a_thousand_lines() -> None:
     """Parts that finish together share a line."""
     names = [f"a/part-{i:05d}" for i in range(1000)]
     stream = io.StringIO()
-    progress = Progress(workflow(*names), {f"tables/{name}.parquet": 5 for name in names}, stream)
+    progress = progress_of(workflow(*names), stream, dict.fromkeys(names, 5))
     progress.emit(record("run_info"))
     for job in range(1, 1001):
         progress.emit(record("job_finished", job_id=job))
@@ -107,7 +108,7 @@ def test_a_file_gets_few_lines_however_long_the_run(monkeypatch: pytest.MonkeyPa
     )
     names = [f"a/part-{i:05d}" for i in range(1000)]
     stream = io.StringIO()
-    progress = Progress(workflow(*names), {f"tables/{name}.parquet": 5 for name in names}, stream)
+    progress = progress_of(workflow(*names), stream, dict.fromkeys(names, 5))
     progress.emit(record("run_info"))
     for job in range(1, 1001):
         progress.emit(record("job_finished", job_id=job))
@@ -120,7 +121,8 @@ def test_a_file_gets_few_lines_however_long_the_run(monkeypatch: pytest.MonkeyPa
 def test_a_terminal_shows_running_parts_with_their_own_time_left(tmp_path: Path) -> None:
     """Rows of a running part are estimated by file size, once bytes per row are known."""
     parts = [
-        RunningJob(f"a/part-{i:05d}", 1000, tmp_path / f"part-{i:05d}.parquet") for i in range(3)
+        RunningJob(f"a/part-{i:05d}", 1000, tmp_path / f"part-{i:05d}.parquet", work_s=1.0)
+        for i in range(3)
     ]
     tally = Tally(dict(enumerate(parts)), total=3000, started_s=time.monotonic() - 20)
     tally.begin(0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import vl_convert as vlc
 
 import rooflines
-from rooflines.charts.kit.render import VEGA_LITE
+from rooflines.charts.kit import VEGA_LITE
 
 __all__ = ["VEGA", "vega_script"]
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 __all__ = [
+    "INTERRUPTED",
     "Mistakes",
     "Partial",
     "PlausibilityWarning",
@@ -30,6 +31,9 @@ __all__ = [
     "quote",
     "shortened",
 ]
+
+INTERRUPTED = 130
+"""The exit status after Ctrl-C, as shells have it: 128 + SIGINT."""
 
 LONGEST_QUOTE = 80
 """Characters of a wrong value that a message repeats."""

@@ -10,7 +10,6 @@ from operator import add, mul
 from typing import TYPE_CHECKING
 
 from rooflines.basics.lazy import pl
-from rooflines.model.costs import evaluate
 from rooflines.model.resources import MATH, RESOURCES, memory_rate
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Polynomial",
-    "exact_quantities",
     "expressions",
     "polynomials",
     "whole_rows",
@@ -77,25 +75,14 @@ def whole_size(dim: str, tile: int) -> pl.Expr:
     return (whole_rows(size, tile) if tile > 1 else size).cast(pl.Float64)
 
 
-def exact_quantities(
-    of: Mapping[str, Polynomial], sizes: Mapping[str, int], row: str, tile: int = 1
-) -> dict[str, Fraction]:
-    """The exact quantities at these sizes.
+def expressions(of: Mapping[str, Polynomial], row: str, tile: int = 1) -> dict[str, pl.Expr]:
+    """The quantities as expressions of the columns of sizes, Float64 [s]; the depth [1].
 
     Args:
         of: The polynomials of a workload without a split.
-        sizes: The sizes [1].
         row: The dimension that the unit computes in whole tiles.
         tile: Its tile [1].
     """
-    rounded = {**sizes, row: whole_tiles(sizes[row], tile)}
-    return {
-        name: evaluate(terms, rounded if name == MATH.name else sizes) for name, terms in of.items()
-    }
-
-
-def expressions(of: Mapping[str, Polynomial], row: str, tile: int = 1) -> dict[str, pl.Expr]:
-    """The same as expressions of the columns of sizes, Float64."""
 
     def size(dim: str, quantity: str) -> pl.Expr:
         return whole_size(dim, tile if (dim, quantity) == (row, MATH.name) else 1)

@@ -2,7 +2,7 @@
 
 A claim has plain values alone, for JSON:
 
-- `says`: how its value follows from the rows, a key of `SAYS`;
+- `says`: how its value follows from the rows, one of `Says`;
 - `of`: the quantity, mostly a column of the table;
 - `over`: the rows it speaks of, by the values that columns have in them. Of several memory levels
   and networks of a chip, the first;
@@ -16,33 +16,61 @@ error is of; `by` is the column whose values are listed; `to` is the column that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     import polars as pl
 
-__all__ = ["SAYS", "Claim", "Finding", "claim", "ends", "held", "over", "size_of", "solved"]
+__all__ = [
+    "Claim",
+    "Finding",
+    "Plain",
+    "Says",
+    "claim",
+    "ends",
+    "held",
+    "over",
+    "size_of",
+    "solved",
+]
 
-Claim = dict[str, Any]
+Plain: TypeAlias = "str | float | bool | Sequence[Plain] | Mapping[str, Plain] | None"
+"""A value of JSON."""
+
+Claim: TypeAlias = "dict[str, Plain]"
 """A claim, as JSON has it."""
 
-SAYS = {
-    "value": "the one value of all rows",
-    "values": "the value of each row of `at`, null for never",
-    "range": "the smallest and the largest value, of which none is null",
-    "never": "all values are null; with `by`, all at these values of that column and at no others",
-    "nulls": "how many values are null, and how many there are",
-    "count": "how many rows have the value `where`, and how many there are",
-    "times": "the largest value over the smallest, and the chips that have them",
-    "largest": "the chip that has the largest value, no other has as much",
-    "tie": "how many chips have the largest value",
-    "maximum": "the largest value",
-    "none": "there is no such row",
-    "median": "the median; of an error also the largest median of a cell, of several times each",
-}
-"""What `says` can be, and how the value follows from the rows."""
+Says = Literal[
+    "value",
+    "values",
+    "range",
+    "never",
+    "nulls",
+    "count",
+    "times",
+    "largest",
+    "tie",
+    "maximum",
+    "none",
+    "median",
+]
+"""What `says` can be, and how the value follows from the rows.
+
+- `value`: the one value of all rows;
+- `values`: the value of each row of `at`, null for never;
+- `range`: the smallest and the largest value, of which none is null;
+- `never`: all values are null; with `by`, all at these values of that column and at no others;
+- `nulls`: how many values are null, and how many there are;
+- `count`: how many rows have the value `where`, and how many there are;
+- `times`: the largest value over the smallest, and the chips that have them;
+- `largest`: the chip that has the largest value; no other has as much;
+- `tie`: how many chips have the largest value;
+- `maximum`: the largest value;
+- `none`: there is no such row;
+- `median`: the median; of an error also the largest median of a cell, of several times each.
+"""
 
 
 class Finding(NamedTuple):
@@ -67,17 +95,17 @@ class Finding(NamedTuple):
 
 
 def claim(
-    says: str,
+    says: Says,
     of: str,
-    rows: Mapping[str, Sequence[Any]],
-    value: Any,  # noqa: ANN401, any value of JSON
+    rows: Mapping[str, Sequence[Plain]],
+    value: Plain,
     basis: str = "nominal",
-    **more: Any,  # noqa: ANN401, as `value`
+    **more: Plain,
 ) -> Claim:
     """A claim.
 
     Args:
-        says: A key of `SAYS`.
+        says: How the value follows from the rows.
         of: The quantity.
         rows: The rows it speaks of, as `over`.
         value: What it says of them.
@@ -87,23 +115,23 @@ def claim(
     return {"says": says, "of": of, "over": dict(rows), "basis": basis, "value": value, **more}
 
 
-def over(frame: pl.DataFrame, *columns: str) -> dict[str, list[Any]]:
+def over(frame: pl.DataFrame, *columns: str) -> dict[str, list[Plain]]:
     """The values that columns have in a frame."""
     return {name: frame[name].unique(maintain_order=True).to_list() for name in columns}
 
 
-def solved(size: str) -> dict[str, list[Any]]:
+def solved(size: str) -> dict[str, list[Plain]]:
     """The thresholds of a size at which rows are compute-bound."""
     return {"axis": [size], "share": [1.0]}
 
 
-def held(frame: pl.DataFrame) -> dict[str, list[Any]]:
+def held(frame: pl.DataFrame) -> dict[str, list[Plain]]:
     """The shapes of a frame's rows, if they have any, and the values of the dimensions."""
     shapes = ["shape"] if frame["shape"].null_count() < frame.height else []
     return over(frame, *shapes, *_dims(frame.columns))
 
 
-def size_of(row: Mapping[str, Any]) -> dict[str, Any]:
+def size_of(row: Mapping[str, Plain]) -> dict[str, Plain]:
     """The shape of a row, if it has one, and its sizes."""
     return {name: row[name] for name in (*(["shape"] if row["shape"] else []), *_dims(row))}
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from rooflines.basics.errors import RooflinesError, close_to, quote
+from rooflines.basics.errors import INTERRUPTED, RooflinesError, close_to, quote
 from rooflines.basics.version import __version__
 
 if TYPE_CHECKING:
@@ -47,9 +47,6 @@ COMPLETE = "_ROOFLINES_COMPLETE"
 
 MISTAKE = 2
 """The exit status after a user's mistake; 1 is a command's own "no", 0 its "yes"."""
-
-INTERRUPTED = 130
-"""The exit status after Ctrl-C, as shells have it: 128 + SIGINT."""
 
 
 class Commands(click.Group):

@@ -38,9 +38,6 @@ LONGEST_S = 0.25
 DRIFT = 0.1
 """Drift of the reference shape's time over a session from which on a warning is printed [1]."""
 
-INTERRUPTED = 130
-"""The exit status after Ctrl-C."""
-
 
 @click.command("measure", epilog=EXAMPLES)
 @click.option(
@@ -59,7 +56,12 @@ def command(budget: int, shapes: str | None, dtypes: str, out: str | None) -> in
     a time is the median of interleaved runs. Ctrl-C keeps what is there, and the same command goes
     on with it. Anything else that runs meanwhile is in the numbers.
     """
-    from rooflines.basics.errors import RooflinesError, check_known, placed  # noqa: PLC0415, help is fast
+    from rooflines.basics.errors import (  # noqa: PLC0415, help is fast
+        INTERRUPTED,
+        RooflinesError,
+        check_known,
+        placed,
+    )
     from rooflines.measuring.blas import DTYPES  # noqa: PLC0415, the same
     from rooflines.measuring.machine import machine_at_hand, require_numpy  # noqa: PLC0415, the same
     from rooflines.measuring.session import Session  # noqa: PLC0415, the same

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.critical.solving import (
-    OTHERS,
     ROUNDING,
     UNSURE,
     WHOLE_PEAK,
@@ -33,7 +32,7 @@ from rooflines.critical.solving import (
     solve_in_slices,
 )
 from rooflines.model.columns import ALWAYS, FOUND, NEVER
-from rooflines.model.resources import MATH, RESOURCES, Resource
+from rooflines.model.resources import MATH, OTHERS, RESOURCES, Resource
 from rooflines.sweep.metrics import quotient, time, work
 from rooflines.sweep.space import VARIANT, ChipVariant, axis_columns, variant_columns
 from rooflines.sweep.ties import exact_parts, exact_time

@@ -16,7 +16,6 @@ import polars as pl
 
 from rooflines.critical.shards_exact import solve_exactly
 from rooflines.critical.solving import (
-    OTHERS,
     PRECISE,
     ROUNDING,
     UNSURE,
@@ -27,7 +26,7 @@ from rooflines.critical.split_lines import ENDLESS, FAR, NEAR, ONE, LineColumns,
 from rooflines.model.columns import ALWAYS, FOUND, NEVER, UNKNOWN
 from rooflines.model.columns import ENDLESS as WITHOUT_END
 from rooflines.model.network import PAIR
-from rooflines.model.resources import MATH, RESOURCES, Resource
+from rooflines.model.resources import MATH, OTHERS, RESOURCES, Resource
 from rooflines.sweep.metrics import quotient, work
 from rooflines.sweep.space import VARIANT, ChipVariant, axis_columns, keys_of
 from rooflines.sweep.sweep import Sweep, Variant

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from rooflines.critical.solving import OTHERS, WHOLE_PEAK, Solution
+from rooflines.critical.solving import WHOLE_PEAK, Solution
 from rooflines.critical.split_lines import (
     ENDLESS,
     FAR,
@@ -21,7 +21,7 @@ from rooflines.model.columns import ALWAYS, FOUND, NEVER, UNKNOWN
 from rooflines.model.columns import ENDLESS as WITHOUT_END
 from rooflines.model.costs import evaluate, extents
 from rooflines.model.network import PAIR
-from rooflines.model.resources import RESOURCES, Resource
+from rooflines.model.resources import OTHERS, RESOURCES, Resource
 from rooflines.sweep.ties import exact_time
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ import polars as pl
 from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.critical.estimates import CriticalEstimates
 from rooflines.critical.solving import (
-    OTHERS,
     PRECISE,
     ROUNDING,
     UNSURE,
@@ -30,7 +29,7 @@ from rooflines.critical.solving import (
 )
 from rooflines.model.columns import ALWAYS, BEYOND, FOUND, NEVER
 from rooflines.model.costs import TILED, evaluate, extents
-from rooflines.model.resources import MATH, RESOURCES, Rate, Resource
+from rooflines.model.resources import MATH, OTHERS, RESOURCES, Rate, Resource
 from rooflines.sweep.metrics import quotient, work
 from rooflines.sweep.space import VARIANT, ChipVariant, Coefficients, axis_columns, variant_columns
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rooflines.model.resources import MATH, RESOURCES
+from rooflines.model.resources import MATH
 from rooflines.sweep.space import decode, length
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rooflines.sweep.space import AxisColumns
 
 __all__ = [
-    "OTHERS",
     "PRECISE",
     "ROUNDING",
     "UNSURE",
@@ -29,9 +28,6 @@ __all__ = [
     "rate_at",
     "solve_in_slices",
 ]
-
-OTHERS = [resource for resource in RESOURCES if resource is not MATH]
-"""The resources that an operation has to outgrow to be compute-bound."""
 
 PRECISE = 1e-10
 """The relative error that a real threshold may have [1]."""

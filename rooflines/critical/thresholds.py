@@ -11,9 +11,9 @@ from rooflines.basics.numbers import exact
 from rooflines.critical.rates import rate_thresholds
 from rooflines.critical.shards import shard_thresholds
 from rooflines.critical.sizes import dimension_thresholds
-from rooflines.critical.solving import OTHERS, WHOLE_PEAK
+from rooflines.critical.solving import WHOLE_PEAK
 from rooflines.model.columns import OUTCOMES, threshold_columns
-from rooflines.model.resources import RATES
+from rooflines.model.resources import OTHERS, RATES
 from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:

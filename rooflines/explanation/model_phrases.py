@@ -8,6 +8,7 @@ from rooflines.basics.text import count, significant
 from rooflines.explanation.sheet import Bar, Line, Section, Sheet
 from rooflines.explanation.wording import (
     DIGITS,
+    MOST_DTYPES,
     crossover,
     origins,
     percent,
@@ -31,9 +32,6 @@ __all__ = ["sheet"]
 
 MOST_GROUPS = 4
 """Groups of kernels named [1]."""
-
-MOST_DTYPES = 3
-"""Formats named [1]."""
 
 CENTS = 0.1
 """Prices from here on have cents [USD]."""
@@ -170,7 +168,7 @@ def _costs(explanation: ModelExplanation) -> Iterator[str]:
 
 
 def _quicker(explanation: ModelExplanation) -> Iterator[str]:
-    """The formats in which a step is quickest, if it is quicker than now."""
+    """The formats in which a step is quickest, if one is quicker than those of the question."""
     row = explanation.row
     for other in explanation.dtypes[:MOST_DTYPES]:
         if other["t_lower_s"] < row["t_lower_s"]:

@@ -10,6 +10,7 @@ from rooflines.basics.text import significant
 from rooflines.explanation.sheet import Bar, Line, Section, Sheet
 from rooflines.explanation.wording import (
     DIGITS,
+    MOST_DTYPES,
     NO_BREAK,
     apart,
     crossover,
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from rooflines.explanation.values import Answer
 
 __all__ = ["sheet"]
-
-MOST_DTYPES = 3
-"""Dtype combinations named [1]."""
 
 
 def sheet(explanation: Answer) -> Sheet:

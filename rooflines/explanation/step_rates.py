@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.critical.rates import RateSolution, factor_of
 from rooflines.model.costs import evaluate
-from rooflines.model.resources import RESOURCES, Resource
+from rooflines.model.resources import NETWORK, RESOURCES, Resource
 
 if TYPE_CHECKING:
     from rooflines.models.groups import Step
@@ -46,7 +46,7 @@ class StepRates:
 
     def parts(self, resource: Resource) -> list[tuple[Fraction, Fraction]]:
         """What a resource's time is the sum of: max(work / rate, latency), as pairs of both [s]."""
-        if resource.name == "network":
+        if resource is NETWORK:
             return self._exchanges
         return [(self.times[resource], Fraction(0))]
 

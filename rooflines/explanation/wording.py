@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DIGITS",
+    "MOST_DTYPES",
     "NO_BREAK",
     "apart",
     "crossover",
@@ -42,6 +43,9 @@ LARGEST = 1e24
 
 SLACK = 1e-12
 """Share by which a number may exceed a rounded one: it has a few roundings itself [1]."""
+
+MOST_DTYPES = 3
+"""Other dtypes that an explanation names [1]."""
 
 NO_BREAK = "\xa0"
 """A space that no line is broken at."""

@@ -12,7 +12,7 @@ from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.lacking import no_level, no_peak
 from rooflines.model.measured_columns import KERNELS
 from rooflines.model.operation import MATRIX
-from rooflines.model.resources import MATH, RESOURCES
+from rooflines.model.resources import MATH, MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from rooflines.timings.nsight import Launch
 
 __all__ = ["kernel_frame"]
-
-MEMORY = next(resource for resource in RESOURCES if resource.name == "memory")
 
 KINDS = {"": pl.String, "1": pl.Float64}
 TYPES = {column.name: KINDS.get(column.unit, pl.Float64) for column in KERNELS}

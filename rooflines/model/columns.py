@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from rooflines.model.resources import MATH, RATES, RESOURCES
+from rooflines.model.resources import OTHERS, RATES, RESOURCES
 
 __all__ = [
     "ALWAYS",
@@ -48,8 +48,6 @@ class Column:
     meaning: str
     null: str = ""
 
-
-OTHERS = [resource for resource in RESOURCES if resource is not MATH]
 
 KEYS = (
     Column("operation", "", "name of the operation, or its einsum"),

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MATH",
+    "MEMORY",
+    "NETWORK",
+    "OTHERS",
     "RATES",
     "RESOURCES",
     "Calibration",
@@ -146,7 +149,10 @@ RESOURCES: tuple[Resource, ...] = (
 )
 """All resources; the others are compared with the first, and the earlier one wins a tie."""
 
-MATH = RESOURCES[0]
+MATH, MEMORY, NETWORK = RESOURCES
+
+OTHERS = RESOURCES[1:]
+"""The resources that an operation has to outgrow to be compute-bound."""
 
 RATES: Mapping[str, Resource] = {
     "peak" if resource is MATH else f"{resource.name}_rate": resource for resource in RESOURCES

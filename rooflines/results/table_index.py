@@ -62,7 +62,7 @@ def write_index(spec: str, path: str | Path) -> None:
     path = Path(path)
     parts = json.loads(spec)
     for stale in stale_files(path.parent, [part["path"] for part in parts]):
-        print(f"removed {stale}, which is no part of any sweep now")
+        print(f"removed {stale}, which is in no sweep")
         _remove(stale)
         if not any(stale.parent.iterdir()):
             stale.parent.rmdir()

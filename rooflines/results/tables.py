@@ -175,7 +175,7 @@ def scan(place: str | Path, sweep: str | None = None, *, layers: bool = False) -
 
 def _with_derived(stored: pl.LazyFrame, columns: Sequence[JSON]) -> pl.LazyFrame:
     """The columns of a table of core columns, in order."""
-    dtype = stored.collect_schema()["t_lower_s"]
+    dtype = stored.collect_schema()["t_math_s"]
     return stored.select(
         pl.sql_expr(column["sql"]).cast(dtype).alias(column["name"])
         if "sql" in column

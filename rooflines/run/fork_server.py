@@ -50,7 +50,7 @@ class ForkServer:
 
     def serve(self) -> None:
         """Fork a process for each job until the run ends; terminate jobs that outlive it."""
-        # Python 3.12 counts the threads of polars' allocator; it prepares them for a fork.
+        # Python 3.12 warns of the threads of polars' allocator, which is safe across forks.
         warnings.filterwarnings("ignore", ".* is multi-threaded", DeprecationWarning)
         gc.disable()  # a collection in a job would copy the memory that it shares with the server
         signal.signal(signal.SIGCHLD, lambda _number, _frame: self._report())
@@ -63,7 +63,7 @@ class ForkServer:
             with suppress(Exception):  # the job reports it
                 import_module(request["module"])
             gc.freeze()
-            # A job that ends at once is reported after it is known.
+            # SIGCHLD waits until `_jobs` has the process.
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
             if (process := os.fork()) == 0:
                 self._become(request)
@@ -75,7 +75,7 @@ class ForkServer:
 
     def _report(self) -> None:
         """Send the exit status of each job that has ended; negative: the signal that killed it."""
-        with suppress(ChildProcessError):  # there are no more
+        with suppress(ChildProcessError):  # no process is left
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 with self._jobs.pop(ended[0]) as job, suppress(OSError):
                     job.sendall(str(os.waitstatus_to_exitcode(ended[1])).encode())
@@ -105,14 +105,14 @@ def _status_of(request: JSON) -> int:
     except SystemExit as end:
         if isinstance(end.code, int):
             return end.code
-        clear = CLEAR if is_screen(sys.stderr) else ""  # in one write: the run may show its line
+        clear = CLEAR if is_screen(sys.stderr) else ""  # in one write: the run may redraw its line
         sys.stderr.write(f"{clear}{end.code}\n")
         return 1
     return 0
 
 
 def receive(end: socket.socket) -> bytes:
-    """The bytes that arrive at an end of a socket, until the other one has sent all."""
+    """All bytes sent to this end of a socket, until the other end shuts down its side."""
     return b"".join(iter(lambda: end.recv(CHUNK_BYTES), b""))
 
 

@@ -1,8 +1,8 @@
 """Ctrl-C: a run ends in one line.
 
-A terminal sends SIGINT to the run and to its jobs. A job ignores it until it can end quietly (see
-`log.job_log`): while Python starts, it would print a traceback. The run repeats the signal to its
-jobs, then terminates those that are left, and hides what Snakemake says of their failure.
+A terminal sends SIGINT to the run and to its jobs. The fork server of the jobs ignores it; a job
+ends quietly (see `log.job_log`). The run repeats the signal to its jobs, then terminates those that
+are left, and hides Snakemake's messages of their failure.
 """
 
 from __future__ import annotations
@@ -19,17 +19,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from rooflines.run import Workflow
-
 __all__ = ["NOTICE_S", "Interruption", "is_interrupt", "noticed", "quiet_interrupts"]
 
 INTERRUPTED = "Interrupted; the same command resumes the run"
 
 TERMINATING = "Terminating processes on user request"
 """How Snakemake's message after Ctrl-C begins."""
-
-IGNORED = "trap '' INT; "
-"""What a shell does before a job: the job begins with SIGINT ignored."""
 
 PATIENCE_S = 2.0
 """Time that jobs have to end by themselves [s]."""
@@ -79,24 +74,14 @@ def _end_jobs() -> None:
     with suppress(psutil.Error):
         while True:
             late = time.monotonic() - began_s > PATIENCE_S
-            # A shell comes before its job, so it prints nothing about the job's end.
             for job in psutil.Process().children(recursive=True):
                 with suppress(psutil.Error):
                     job.send_signal(signal.SIGTERM if late else signal.SIGINT)
             time.sleep(STEP_S)
 
 
-def quiet_interrupts(workflow: Workflow | None = None) -> None:
-    """Let Ctrl-C end this process, and the jobs of a workflow, without a traceback.
-
-    Args:
-        workflow: Snakemake's workflow object, with rules of this package only; None before there is
-            one.
-    """
-    if workflow is not None:
-        from snakemake.shell import shell  # noqa: PLC0415
-
-        shell.prefix(IGNORED)
+def quiet_interrupts() -> None:
+    """Let Ctrl-C end this process without a traceback; the default profile calls this."""
     usual = sys.excepthook
 
     def hook(
@@ -107,5 +92,4 @@ def quiet_interrupts(workflow: Workflow | None = None) -> None:
         else:
             usual(kind, error, trace)
 
-    if workflow is None:
-        sys.excepthook = hook
+    sys.excepthook = hook

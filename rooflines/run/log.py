@@ -5,26 +5,21 @@ from __future__ import annotations
 import logging
 import re
 import signal
-import sys
 import time
 import traceback
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import RooflinesError
+from rooflines.basics.errors import INTERRUPTED, RooflinesError
 from rooflines.results.write_errors import unwritable
-from rooflines.run.screen import clear_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rooflines.run import Workflow
 
-__all__ = ["INTERRUPTED_STATUS", "WithoutSteps", "interruptible", "job_log"]
-
-INTERRUPTED_STATUS = 130
-"""The exit status of an interrupted job, as shells have it: 128 + SIGINT."""
+__all__ = ["WithoutSteps", "job_log"]
 
 
 @contextmanager
@@ -35,7 +30,8 @@ def job_log(path: str | Path) -> Iterator[None]:
         path: The log file; an existing one is overwritten.
 
     Raises:
-        SystemExit: The job fails; the message is the error's.
+        SystemExit: The job fails, with the error's message, or is interrupted, with
+            `INTERRUPTED`.
     """
     try:
         # Closed below: an error of a full disk in `close` must not hide the job's own.
@@ -43,19 +39,17 @@ def job_log(path: str | Path) -> Iterator[None]:
     except OSError as error:
         raise SystemExit(str(unwritable(path, error) or error)) from None
     try:
-        with interruptible(), redirect_stdout(log), redirect_stderr(log):
+        with _interruptible(), redirect_stdout(log), redirect_stderr(log):
             started_s = time.monotonic()
             yield
             print(f"done in {time.monotonic() - started_s:.2f} s")
     except KeyboardInterrupt:
-        raise SystemExit(INTERRUPTED_STATUS) from None
+        raise SystemExit(INTERRUPTED) from None
     except RooflinesError as error:
-        clear_line(sys.__stderr__)
         raise SystemExit(str(error)) from None
     except Exception as error:  # noqa: BLE001 - every error ends the job and goes to its log
         with suppress(OSError):
             traceback.print_exc(file=log)
-        clear_line(sys.__stderr__)
         raise SystemExit(f"{type(error).__name__}: {error}") from None
     finally:
         with suppress(OSError):
@@ -63,16 +57,13 @@ def job_log(path: str | Path) -> Iterator[None]:
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """Let SIGINT raise KeyboardInterrupt in this context, also where a run starts jobs without."""
-    usual = None
-    with suppress(ValueError):  # not the main thread
-        usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+def _interruptible() -> Iterator[None]:
+    """Let SIGINT raise KeyboardInterrupt in this context; a fork server's jobs begin without."""
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
-        if usual is not None:
-            signal.signal(signal.SIGINT, usual)
+        signal.signal(signal.SIGINT, usual)
 
 
 class WithoutSteps(logging.Filter):
@@ -86,7 +77,7 @@ class WithoutSteps(logging.Filter):
     """
 
     EVENTS = frozenset({"job_info", "job_started", "job_finished", "progress", "shellcmd"})
-    MESSAGES = frozenset({"Select jobs to execute...", "Conda environments: ignored"})
+    SELECTION = "Select jobs to execute..."
     ENGINES = re.compile(
         r"Job \d+ has been submitted|(Storing in|Retrieving from) storage: |"
         r"Finished (upload|retrieval)\.$|"
@@ -102,7 +93,7 @@ class WithoutSteps(logging.Filter):
         """Whether a record is shown."""
         step = (
             getattr(record, "event", None) in self.EVENTS
-            or record.msg in self.MESSAGES
+            or record.msg == self.SELECTION
             or self.ENGINES.match(str(record.msg))
         )
         return not step or bool(self._workflow.dryrun)

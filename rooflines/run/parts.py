@@ -199,7 +199,7 @@ def model_parts(sweep: ModelSweep, folder: str) -> Iterator[Part]:
     code, row = code_digest(*MODEL_ROWS, *WRITING), 0
     for number, (start, stop, indices) in enumerate(pieces):
         own, earlier = units[indices.start : indices.stop], units[: indices.start]
-        models, chips = ({getattr(unit, key) for unit in own} for key in ("model", "chip"))
+        models, chips = {unit.model for unit in own}, {unit.chip for unit in own}
         first = sum(unit.rows for unit in earlier)
         recipe = model_recipe(
             sweep,

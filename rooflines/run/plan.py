@@ -250,20 +250,21 @@ def plan(config: Config) -> Plan:
     sources = hashlib.sha256(json.dumps(chip_sources(), default=str).encode()).hexdigest()
     workbook = as_param({"code": code_digest(*SHEETS, *WRITING), "sources": sources[:16]})
     measured, measured_summary = _measured_specs(config)
+    site = as_param({"code": bundle_digest(), "site": config.site, "config": config.plain})
     return Plan(
-        tables,
-        models,
-        layers,
-        thresholds,
-        model_thresholds,
-        skipped,
-        summary,
-        shapes,
-        workbook,
-        measured,
-        measured_summary,
-        _family_specs(config),
-        as_param({"code": bundle_digest(), "site": config.site, "config": config.plain}),
+        tables=tables,
+        models=models,
+        layers=layers,
+        thresholds_spec=thresholds,
+        model_thresholds_spec=model_thresholds,
+        skipped_spec=skipped,
+        summary_spec=summary,
+        model_shapes_spec=shapes,
+        workbook_spec=workbook,
+        measured_specs=measured,
+        measured_summary_spec=measured_summary,
+        family_specs=_family_specs(config),
+        bundle_spec=site,
     )
 
 

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, TextIO
 from rooflines.basics.text import counted
 from rooflines.run.interrupt import is_interrupt
 from rooflines.run.screen import Screen, Ticker
-from rooflines.run.work import part_work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,15 +57,15 @@ class RunningJob:
         name: What it makes, such as `tables/square-matmul/part-00000` or `charts/roofline`.
         rows: The rows that it makes; 0 if it makes no part of a table [1].
         path: Its first output.
-        began_s: When it began, by the monotonic clock; None before that [s].
         work_s: About how long it takes on one core [s].
+        began_s: When it began, by the monotonic clock; None before that [s].
     """
 
     name: str
     rows: int
     path: Path
+    work_s: float
     began_s: float | None = None
-    work_s: float = 1.0
 
     def rows_written(self, bytes_per_row: float) -> int:
         """Rows written so far, an estimate from the size of the temporary file; never all [1]."""
@@ -175,21 +174,20 @@ class Progress(logging.Handler):
     Args:
         workflow: Snakemake's workflow object; its graph has the parts that this run makes.
         rows: Rows of each part, by its path below the results [1].
+        work: About how long each job takes on one core, by its first output below the results [s].
         stream: Where the lines go; standard error by default. A `Screen` gets a status line.
-        work: About how long each job takes on one core, by its output below the results [s].
     """
 
     def __init__(
         self,
         workflow: Workflow,
         rows: Mapping[str, int],
+        work: Mapping[str, float],
         stream: Screen | TextIO | None = None,
-        work: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__()
-        self._work = work or {}
         self._workflow = workflow
-        self._rows = rows
+        self._rows, self._work = rows, work
         self._stream = stream or sys.stderr
         self._tally = Tally()
         self._reported = 0.0
@@ -226,16 +224,11 @@ class Progress(logging.Handler):
             return
         for job in self._workflow.dag.needrun_jobs():
             for path in job.output:
-                if part := worked_at(path, self._rows):
-                    rows = self._rows[part]
-                    folder, name = part.split("/")[0], part.removesuffix(".parquet")
-                    running = RunningJob(name, rows, Path(path), work_s=part_work(rows, folder))
-                elif work := worked_at(path, self._work):
-                    running = RunningJob(work, 0, Path(path), work_s=self._work[work])
-                else:
-                    continue
-                self._tally.waiting[job.jobid] = running
-                break
+                if output := worked_at(path, self._work):
+                    name, rows = output.removesuffix(".parquet"), self._rows.get(output, 0)
+                    running = RunningJob(name, rows, Path(path), self._work[output])
+                    self._tally.waiting[job.jobid] = running
+                    break
         jobs = list(self._tally.waiting.values())
         self._tally.total = sum(job.rows for job in jobs)
         self._tally.started_s = self._reported_s = time.monotonic()

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CLEAR", "Screen", "Ticker", "clear_line", "is_screen"]
+__all__ = ["CLEAR", "Screen", "Ticker", "is_screen"]
 
 CLEAR = "\r\x1b[K"
 """Clears the current line of a terminal."""
@@ -20,13 +19,6 @@ CLEAR = "\r\x1b[K"
 def is_screen(stream: TextIO) -> bool:
     """Whether a stream is a terminal on which a line can be cleared."""
     return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-
-
-def clear_line(stream: TextIO | None) -> None:
-    """Clear the status line another process left, so that a message does not follow it."""
-    with suppress(OSError, ValueError):
-        if stream is not None and is_screen(stream):
-            print(CLEAR, end="", file=stream, flush=True)
 
 
 class Screen:

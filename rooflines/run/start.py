@@ -12,9 +12,9 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
+from rooflines.basics.errors import INTERRUPTED
 from rooflines.run.fork_server import receive
 from rooflines.run.interrupt import NOTICE_S, noticed
-from rooflines.run.log import INTERRUPTED_STATUS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ _lock = threading.Lock()
 
 
 class JobError(Exception):
-    """A job failed; its process has said why, if it could."""
+    """A job failed; its process has printed the reason, unless it was killed."""
 
 
 def run_job(function: str, log: str | Path, threads: int, *arguments: object) -> None:
@@ -52,14 +52,14 @@ def run_job(function: str, log: str | Path, threads: int, *arguments: object) ->
         "arguments": arguments,
     }
     status = _server(threads).run(json.dumps(request, default=str).encode())
-    if status == INTERRUPTED_STATUS:  # Ctrl-C reaches a job before the run: its line comes first
+    if status == INTERRUPTED:  # Ctrl-C reaches a job before the run: its line comes first
         noticed.wait(NOTICE_S)
     if status != 0:
         raise JobError(f"{name} {_ending(status)}; its log: {log}")
 
 
 def _ending(status: int | None) -> str:
-    """How a job ended, in words after its name."""
+    """How a job ended, as a predicate."""
     if status is None:
         return "was left without the process that started it"
     if status < 0:
@@ -69,7 +69,7 @@ def _ending(status: int | None) -> str:
 
 
 def _server(threads: int) -> Server:
-    """The server of jobs with as many threads; another one if it was killed."""
+    """The server of jobs with this number of threads; a new one if it was killed."""
     with _lock:
         if threads not in _servers or not _servers[threads].alive:
             _servers[threads] = Server(threads)
@@ -91,7 +91,7 @@ class Server:
         usual = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             with other:
-                self._process = subprocess.Popen(  # noqa: S603 - no words of others
+                self._process = subprocess.Popen(  # noqa: S603 - arguments of our own
                     [sys.executable, "-P", "-m", "rooflines.run.fork_server", str(other.fileno())],
                     pass_fds=[other.fileno()],
                     env={**os.environ, "POLARS_MAX_THREADS": str(threads)},
@@ -106,7 +106,14 @@ class Server:
         return self._process.poll() is None
 
     def run(self, request: bytes) -> int | None:
-        """Have a job run; its exit status, negative for a signal; None if the server ended."""
+        """Run a job.
+
+        Args:
+            request: The job, as JSON; see `run_job`.
+
+        Returns:
+            Its exit status, negative for a signal; None if the server was killed.
+        """
         here, there = socket.socketpair()
         with here:
             try:
@@ -119,6 +126,6 @@ class Server:
                 return None
 
     def close(self) -> None:
-        """End the server, and count its time and that of its jobs as this run's."""
+        """End the server; waiting for it adds its CPU time and its jobs' to this process."""
         self._control.close()
         self._process.wait()

@@ -48,11 +48,11 @@ def unless_stored(path: str, workflow: Workflow) -> list[str]:
 
 
 def remove_stale(folder: str, parts: Iterable[str], workflow: Workflow) -> list[str]:
-    """Delete from object storage the parts that are in no sweep any more and that we made.
+    """Delete from object storage the parts that this package made and that are in no sweep.
 
     On a disk the job that writes the list of tables does this. In object storage a job sees only
-    its own files, so it is done after the run, and only if the list there is this run's: a run for
-    selected files leaves the other tables alone.
+    its own files, so this is done after the run, and only if the list there is this run's: a run
+    for selected files keeps the other tables.
 
     Args:
         folder: A folder of tables, such as `tables`.

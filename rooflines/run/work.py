@@ -13,7 +13,7 @@ from rooflines.results.folders import CHARTS, LAYERS, MODELS, TABLES, WORKBOOK
 if TYPE_CHECKING:
     from rooflines.run.plan import Plan
 
-__all__ = ["BYTES_PER_ROW", "METRIC_BYTES", "job_work", "part_work", "work_of"]
+__all__ = ["part_work", "work_of"]
 
 START_S = 0.1
 """Start of a forked job [s]."""
@@ -36,29 +36,6 @@ SUMMARY_ROWS_PER_S = 1e7
 CHART_S, CHART_IN_SITE_S = 1.2, 0.25
 """One chart in all its formats; one chart of the site [s]."""
 
-BYTES_PER_ROW = {MODELS: 130, LAYERS: 3}
-"""Bytes of a row of a large table of whole models with all columns, by its folder [byte]."""
-
-METRIC_BYTES = {
-    "flops": 0.3,
-    "memory_bytes": 1.8,
-    "network_bytes": 0.7,
-    "footprint_bytes": 1.8,
-    "t_math_s": 0.8,
-    "t_memory_s": 2.3,
-    "t_network_s": 0.1,
-    "t_lower_s": 1.0,
-    "t_upper_s": 6.7,
-    "memory_intensity": 2.1,
-    "network_intensity": 0.1,
-    "attained_flops_per_s": 0.7,
-    "utilization": 0.8,
-}
-"""Bytes of a metric in a row of a large table of operations [byte]; the others take next to none.
-
-Measured on a million rows of a matmul over B, D and F, with two shardings and four dtypes.
-"""
-
 
 def part_work(rows: int, folder: str = TABLES) -> float:
     """Time of a job that makes a part [s].
@@ -70,25 +47,6 @@ def part_work(rows: int, folder: str = TABLES) -> float:
     return START_S + rows / ROWS_PER_S[folder]
 
 
-def job_work(output: str, rows: int, charts: int) -> float:
-    """Time of a job that makes no part [s].
-
-    Args:
-        output: What it makes, by its path below the results.
-        rows: The rows of the tables that it depends on [1].
-        charts: The charts that it draws or packs [1].
-    """
-    if output == "thresholds.parquet":
-        return START_S + rows / THRESHOLD_ROWS_PER_S
-    if output == "model-thresholds.parquet":
-        return START_S + rows / MODEL_THRESHOLD_ROWS_PER_S
-    if output == "summary.csv":
-        return START_S + rows / SUMMARY_ROWS_PER_S
-    if output == "bundle":
-        return DRAWING_START_S + charts * CHART_IN_SITE_S
-    return DRAWING_START_S + charts * CHART_S if charts else START_S
-
-
 def work_of(plan: Plan) -> dict[str, float]:
     """Time of each job of a run on one core, by its first output below the results [s].
 
@@ -97,20 +55,22 @@ def work_of(plan: Plan) -> dict[str, float]:
     """
     rows = sum(part.rows for part in plan.tables.all)
     model_rows = sum(part.rows for part in plan.models.all)
-    count = len(plan.charted())
-    charts = dict.fromkeys([f"{CHARTS}/{family}" for family in plan.chart_families()[:1]], count)
-    others = {
-        "thresholds.parquet": 0,
-        "summary.csv": 0,
-        "skipped.csv": 0,
-        "model-shapes.csv": 0,
-        WORKBOOK: 0,
-        **charts,
-        **dict.fromkeys((*plan.measured_paths(), *plan.measured_summaries()[:1]), 0),
-        "bundle": count,
-    }
+    charts = len(plan.charted())
+    short = (
+        "skipped.csv",
+        "model-shapes.csv",
+        WORKBOOK,
+        *plan.measured_paths(),
+        *plan.measured_summaries()[:1],
+    )
+    solving_models_s = START_S + model_rows / MODEL_THRESHOLD_ROWS_PER_S
+    drawing_s = DRAWING_START_S + charts * CHART_S
     return {
         **{part.path: part_work(part.rows, part.folder) for part in plan.parts},
-        **{output: job_work(output, rows, count) for output, count in others.items()},
-        **{output: job_work(output, model_rows, 0) for output in plan.model_thresholds()[:1]},
+        **dict.fromkeys(short, START_S),
+        "thresholds.parquet": START_S + rows / THRESHOLD_ROWS_PER_S,
+        **dict.fromkeys(plan.model_thresholds()[:1], solving_models_s),
+        "summary.csv": START_S + rows / SUMMARY_ROWS_PER_S,
+        **{f"{CHARTS}/{family}": drawing_s for family in plan.chart_families()[:1]},
+        "bundle": DRAWING_START_S + charts * CHART_IN_SITE_S,
     }

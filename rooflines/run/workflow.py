@@ -18,7 +18,7 @@ from rooflines.results.folders import WORKBOOK
 from rooflines.run import Workflow
 from rooflines.run.ending import ending
 from rooflines.run.guard import Guard, require_writable
-from rooflines.run.interrupt import Interruption, quiet_interrupts
+from rooflines.run.interrupt import Interruption
 from rooflines.run.lock import STATE
 from rooflines.run.log import WithoutSteps
 from rooflines.run.plan import Plan, plan
@@ -198,12 +198,11 @@ def show_progress(plan: Plan, workflow: Workflow) -> None:
                 if handler.name == "DefaultStreamHandler":
                     handler.addFilter(WithoutSteps(workflow))
                     handler.addFilter(Interruption())
-                    quiet_interrupts(workflow)
                     if is_screen(handler.stream):
                         screen = Screen(handler.stream)
                         handler.setStream(screen)
         rows = {part.path: part.rows for part in plan.parts}
-        logger.addHandler(Progress(workflow, rows, screen, work_of(plan)))
+        logger.addHandler(Progress(workflow, rows, work_of(plan), screen))
 
 
 def say_ending(plan: Plan, workflow: Workflow) -> None:

@@ -12,7 +12,8 @@ from rooflines.calibration.estimate import (
     parts_of,
 )
 from rooflines.model.resources import RESOURCES, collective_rate
-from rooflines.serving.kernels import TOKENS, summed
+from rooflines.models.groups import TOKENS
+from rooflines.serving.kernels import summed
 from rooflines.serving.times import over, rates_of
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import polars as pl
 
 from rooflines.models.cache import cache_elements
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
+from rooflines.serving.formulas import FOOTPRINT
 
 if TYPE_CHECKING:
     from rooflines.serving.support import Block
@@ -54,6 +55,4 @@ def with_footprint(frame: pl.LazyFrame) -> pl.LazyFrame:
         * (elements.cast(pl.Float64) * pl.col("#element_bytes")),
         fits=batch <= pl.col("#room_of_all") // elements,
         max_B=(pl.col("#room") // elements).clip(lower_bound=0) * pl.col("dp"),
-    ).with_columns(
-        footprint_bytes=pl.col("weights_footprint_bytes") + pl.col("cache_footprint_bytes"),
-    )
+    ).with_columns(footprint_bytes=FOOTPRINT.expr)

@@ -15,7 +15,7 @@ from rooflines.model.network import ALL_TO_ALL, Route
 from rooflines.model.operation import operation
 from rooflines.model.sharding import sharding
 from rooflines.models.cache import BY_BATCH, cache_shares
-from rooflines.models.groups import groups_of, touched_experts
+from rooflines.models.groups import TOKENS, groups_of, touched_experts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from rooflines.models.shape import Layout, Phase, Shape
     from rooflines.models.split import Split
 
-__all__ = ["TOKENS", "WORKS", "Collective", "Kernel", "Sharing", "kernels_of", "summed"]
+__all__ = ["WORKS", "Collective", "Kernel", "Sharing", "kernels_of", "summed"]
 
-TOKENS = ("B", "T")
 """The extents of what every token adds."""
 
 WORKS = ("flops", "weight_bytes", "cache_bytes", "activation_bytes")

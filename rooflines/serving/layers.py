@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import add
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.serving.formulas import KERNEL_TIMES, KERNEL_UPPER, MEMORY
 from rooflines.serving.kernels import WORKS
 from rooflines.serving.rows import block_slices, enums, key_columns
 from rooflines.serving.stages import CASE, ESTIMATED, Stages, named
@@ -85,17 +84,13 @@ def layers_frame(
     columns = {**entry_columns(entries), **band_columns(estimates)}
     cast = {name: values.cast(texts.get(name, values.dtype)) for name, values in columns.items()}
     frame = pl.concat(stages.frame(cast, low, high) for low, high in pieces)
-    parts = {
-        "compute": pl.col("t_math_s"),
-        "memory": pl.col("t_memory_s") + pl.col("t_activation_s"),
-        "network": pl.col("t_network_s"),
-    }
+    parts = {bound: formula.expr for bound, formula in KERNEL_TIMES.items()}
     return (
         with_estimates(frame.with_columns(**works, **sums), bounds)
         .with_columns(
-            memory_bytes=pl.col("weight_bytes") + pl.col("cache_bytes"),
+            memory_bytes=MEMORY.expr,
             t_ops_s=pl.max_horizontal(parts.values()),
-            t_upper_s=reduce(add, parts.values()),
+            t_upper_s=KERNEL_UPPER.expr,
         )
         .with_columns(
             bound=likely_bound(parts, pl.col("t_ops_s")),

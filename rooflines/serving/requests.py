@@ -19,6 +19,7 @@ from rooflines.model.resources import RESOURCES
 from rooflines.models.cache import cache_elements, pairs
 from rooflines.models.shape import PREFILL
 from rooflines.serving.footprints import ELEMENTS
+from rooflines.serving.formulas import REQUEST_TIMES
 from rooflines.serving.kernels import summed
 from rooflines.serving.lines import CaseLines
 from rooflines.serving.stages import (
@@ -28,6 +29,7 @@ from rooflines.serving.stages import (
     TimesOfKernel,
     estimate_terms,
     named,
+    time_terms,
 )
 from rooflines.serving.times import Seconds, seconds_of
 from rooflines.sweep.estimates import slots_of
@@ -105,12 +107,7 @@ class RequestStages(Stages):
             return found
 
         def line(*parts: str) -> Line:
-            terms = [
-                summed((count, named(kernel, getattr(each, part))) for part in parts)
-                if each
-                else {}
-                for kernel, each in zip(kernels, times, strict=True)
-            ]
+            terms = time_terms(kernels, times, count, *parts)
             return self.line(f"{name}_{'_'.join(parts)}", terms)
 
         network = self.total(f"{name}_all_network", [found.network])
@@ -193,9 +190,10 @@ class RequestStages(Stages):
 
     def with_request_times(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """Adds the times to the first token and per output token; S is null."""
-        return frame.with_columns(
-            S=pl.lit(None, dtype=pl.Int64), tpot_s=pl.col("t_lower_s"), tpot_ops_s=pl.col("t_ops_s")
-        ).join(self.first_tokens().lazy(), on=[CASE, REQUEST], how="left", maintain_order="left")
+        per_output_token = {name: formula.expr for name, formula in REQUEST_TIMES.items()}
+        return frame.with_columns(S=pl.lit(None, dtype=pl.Int64), **per_output_token).join(
+            self.first_tokens().lazy(), on=[CASE, REQUEST], how="left", maintain_order="left"
+        )
 
     def first_tokens(self) -> pl.DataFrame:
         """The times to the first token of every case and request: of a prompt on every replica."""

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import reduce
-from operator import add
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.model.step_columns import TWIN
 from rooflines.serving.footprints import footprint_columns, with_footprint
+from rooflines.serving.formulas import MEMORY, STEP_UPPER, StepInputs, per_token
 from rooflines.serving.kernels import WORKS, summed
 from rooflines.serving.requests import RequestStages
 from rooflines.serving.stages import ESTIMATED, OF_RESOURCES, Stages, named
-from rooflines.sweep.metrics import quotient
+from rooflines.sweep.metrics import column
 from rooflines.sweep.ties import (
     CONTENDED,
     contended,
@@ -35,14 +33,26 @@ if TYPE_CHECKING:
     from rooflines.serving.support import Block
     from rooflines.serving.sweep import ModelSweep
 
-__all__ = ["block_slices", "enums", "key_columns", "step_rows", "whole_step_rows"]
+__all__ = [
+    "block_slices",
+    "cost_columns",
+    "enums",
+    "key_columns",
+    "reached_columns",
+    "step_rows",
+    "whole_step_rows",
+]
 
 TextTypes = Mapping[str, "pl.DataType"]
 """Types of text columns that are not Categorical."""
 
 
 HOUR_S = 3600
-MILLION = 1e6
+
+INPUTS = StepInputs(
+    *map(column, ("#tokens", "#usd_per_s", "#watts", "#reached_math", "#reached_memory"))
+)
+"""What metrics per token read, as columns of a block."""
 
 
 def block_slices(sweep: ModelSweep, start: int, stop: int) -> Iterator[tuple[Block, int, int]]:
@@ -218,37 +228,17 @@ def with_following(frame: pl.LazyFrame, lower: pl.Expr, longest: pl.Expr) -> pl.
         lower: t_lower_s.
         longest: The longest of the resources' times.
     """
-    times = list(OF_RESOURCES.values())
     frame = frame.with_columns(
-        memory_bytes=pl.col("weight_bytes") + pl.col("cache_bytes"),
+        memory_bytes=MEMORY.expr,
         t_lower_s=lower,
-        t_upper_s=reduce(add, [*times, pl.col("t_activation_s")]),
+        t_upper_s=STEP_UPPER.expr,
         **{"#tokens": pl.col("B").cast(pl.Float64) * pl.col("T").cast(pl.Float64)},
     )
-    following = {
-        f"{name}{twin}": value
-        for twin, seconds in (("", pl.col("t_lower_s")), (TWIN, pl.col("t_ops_s")))
-        for name, value in per_second(seconds).items()
-    }
     return frame.with_columns(
         bound=likely_bound(OF_RESOURCES, longest),
         **{CONTENDED: contended(OF_RESOURCES, longest)},
-        **following,
+        **{name: formula.expr for name, formula in per_token(INPUTS).items()},
     )
-
-
-def per_second(seconds: pl.Expr) -> dict[str, pl.Expr]:
-    """What follows from the time of a step [s]."""
-    tokens = pl.col("#tokens")
-    per_token = quotient(seconds, tokens)
-    return {
-        "tokens_per_s": quotient(tokens, seconds),
-        "tokens_per_s_per_chip": quotient(tokens, seconds * pl.col("chips")),
-        "mfu": quotient(pl.col("t_math_s") * pl.col("#reached_math"), seconds),
-        "mbu": quotient(pl.col("t_memory_s") * pl.col("#reached_memory"), seconds),
-        "usd_per_mtok": pl.col("#usd_per_s") * MILLION * per_token,
-        "j_per_token": pl.col("#watts") * per_token,
-    }
 
 
 def step_rows(sweep: ModelSweep, start: int = 0, stop: int | None = None) -> pl.LazyFrame:

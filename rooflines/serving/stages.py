@@ -46,6 +46,7 @@ __all__ = [
     "TimesOfKernel",
     "estimate_terms",
     "named",
+    "time_terms",
 ]
 
 CASE = "#case"
@@ -83,6 +84,16 @@ def estimate_terms(
     ]
 
 
+def time_terms(
+    kernels: Sequence[Kernel], times: Sequence[KernelTimes | None], count: int, *parts: str
+) -> list[Terms]:
+    """The sum of parts of the times of kernels, times their layers; empty where one has none."""
+    return [
+        summed((count, named(kernel, getattr(each, part))) for part in parts) if each else {}
+        for kernel, each in zip(kernels, times, strict=True)
+    ]
+
+
 class Sum(NamedTuple):
     """A quantity: what is the same for all contexts, and what is not.
 
@@ -101,7 +112,7 @@ class Sum(NamedTuple):
 
 
 class TimesOfKernel(NamedTuple):
-    """Times of a kernel, as many layers of it as asked for [s]."""
+    """Times of a kernel, of all its layers [s]."""
 
     math: Sum
     memory: Sum
@@ -269,11 +280,7 @@ class Stages:
         """
 
         def products(part: str) -> Sum:
-            terms = [
-                summed([(count, named(kernel, getattr(each, part)))]) if each else {}
-                for kernel, each in zip(kernels, times, strict=True)
-            ]
-            return self.products(f"{name}_{part}", terms)
+            return self.products(f"{name}_{part}", time_terms(kernels, times, count, part))
 
         exchanges = max(len(each.network) if each else 0 for each in times)
         network = self.sum_of(

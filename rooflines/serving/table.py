@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.model.step_columns import KERNEL_METRICS, STEP_METRICS
+from rooflines.serving.derived import derived_of_kernels, derived_of_steps
 from rooflines.serving.layers import kernel_rows
 from rooflines.serving.rows import step_rows
-from rooflines.sweep.table import as_stored, chosen
+from rooflines.sweep.table import CORE, as_stored, chosen, without_derived
 
 if TYPE_CHECKING:
     import polars as pl
@@ -16,12 +17,12 @@ if TYPE_CHECKING:
     from rooflines.model.columns import Column
     from rooflines.serving.sweep import ModelSweep
 
-__all__ = ["layer_table", "model_table", "stored_layer_columns", "stored_step_columns"]
+__all__ = ["layer_table", "model_table", "read_layer_columns", "read_step_columns"]
 
 
 def model_table(sweep: ModelSweep) -> pl.LazyFrame:
     """The rows of a sweep's table, not yet computed."""
-    names = [column.name for column in stored_step_columns(sweep)]
+    names = [column.name for column in read_step_columns(sweep)]
     return as_stored(step_rows(sweep).select(names), sweep.config.floats)
 
 
@@ -36,16 +37,19 @@ def layer_table(sweep: ModelSweep) -> pl.LazyFrame:
         raise RooflinesError(
             f"model-sweeps.{sweep.name}", problem, "use a sweep with S in its grid"
         )
-    names = [column.name for column in stored_layer_columns(sweep)]
+    names = [column.name for column in read_layer_columns(sweep)]
     return as_stored(kernel_rows(sweep).select(names), sweep.config.floats)
 
 
-def stored_step_columns(sweep: ModelSweep) -> list[Column]:
-    """The columns that a sweep's table stores: keys always, metrics as its config chooses."""
-    return chosen(sweep.columns, STEP_METRICS, sweep.config.columns)
+def read_step_columns(sweep: ModelSweep) -> list[Column]:
+    """The columns of a sweep's table: keys always, metrics as its config chooses."""
+    names = sweep.config.columns
+    columns = chosen(sweep.columns, STEP_METRICS, names)
+    return without_derived(columns, derived_of_steps(sweep)) if names == CORE else columns
 
 
-def stored_layer_columns(sweep: ModelSweep) -> list[Column]:
+def read_layer_columns(sweep: ModelSweep) -> list[Column]:
     """Those of its table of kernels."""
-    metrics = (*STEP_METRICS, *KERNEL_METRICS)
-    return chosen(sweep.layer_columns, metrics, sweep.config.columns)
+    names = sweep.config.columns
+    columns = chosen(sweep.layer_columns, (*STEP_METRICS, *KERNEL_METRICS), names)
+    return without_derived(columns, derived_of_kernels()) if names == CORE else columns

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from rooflines.basics.errors import Mistakes, RooflinesError, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, check_known, close_to, quote
 from rooflines.basics.numbers import whole
 from rooflines.catalogue.chips import base_chips
 from rooflines.catalogue.entries import Efficiency
 from rooflines.catalogue.forms import Name
-from rooflines.settings.lists import COUNT_SCHEMA, NETWORK_SCHEMA, listed, networks, one_or_many
+from rooflines.settings.lists import (
+    COUNT_SCHEMA,
+    NETWORK_SCHEMA,
+    listed,
+    networks,
+    one_or_many,
+    unique,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 __all__ = [
     "Calibrated",
@@ -23,10 +33,15 @@ __all__ = [
     "Reached",
     "Routes",
     "RowsPerPart",
+    "metrics_in",
+    "metrics_schema",
     "names",
 ]
 
 LARGEST_PART = 2**31
+
+COLUMN_SETS = ("all", "core")
+"""All metrics of a table; those that the others follow from."""
 
 
 def names(value: object) -> object:
@@ -43,6 +58,29 @@ def names(value: object) -> object:
                     RooflinesError(f"[{index}]", f"is {quote(name)}, which is no name", fix)
                 )
     return value
+
+
+def metrics_in(known: Sequence[str]) -> Callable[[object], object]:
+    """A validator of the metrics that a table stores: `all`, `core`, or some of those known."""
+    fix = f"use some of {', '.join(known)}"
+
+    def checked(value: object) -> object:
+        if value in COLUMN_SETS:
+            return value
+        if not isinstance(value, list):
+            close = close_to(value, [*COLUMN_SETS, *known]) if isinstance(value, str) else ()
+            problem = f"is {quote(value)}"
+            raise RooflinesError("", problem, f"write all, core, or a list: {fix}", close=close)
+        check_known(value, known, "no metric of the table", fix)
+        return unique(value)
+
+    return checked
+
+
+def metrics_schema(known: Sequence[str]) -> dict[str, Any]:
+    """The JSON Schema of the metrics that a table stores."""
+    some = {"type": "array", "items": {"enum": list(known)}, "uniqueItems": True}
+    return {"anyOf": [{"enum": list(COLUMN_SETS)}, some]}
 
 
 def _chips(value: object) -> object:

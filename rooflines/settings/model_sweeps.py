@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from rooflines.basics.errors import Mistakes, RooflinesError, check_known, close_to, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, quote
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.forms import Count, Entry, Positive, Text
 from rooflines.model.step_columns import KERNEL_METRICS, STEP_METRICS
@@ -26,6 +26,8 @@ from rooflines.settings.fields import (
     Reached,
     Routes,
     RowsPerPart,
+    metrics_in,
+    metrics_schema,
     names,
 )
 from rooflines.settings.lists import listed, one_or_many, unique
@@ -35,7 +37,6 @@ __all__ = ["AXES", "ModelSweepConfig", "Prices", "Request", "Targets"]
 
 AXES = ("B", "S", "chips")
 """What thresholds of whole models can be solved for."""
-
 
 METRICS = [column.name for column in (*STEP_METRICS, *KERNEL_METRICS)]
 """What `columns:` can name; metrics of kernels are in their table only."""
@@ -87,19 +88,6 @@ def _grid(value: object) -> object:
                     RooflinesError(str(letter), "is no size of a model sweep", fix, close=("B",))
                 )
     return value
-
-
-def _metrics(value: object) -> object:
-    if value == "all":
-        return value
-    if not isinstance(value, list):
-        close = close_to(value, ["all", *METRICS]) if isinstance(value, str) else ()
-        fix = "write all, or a list of metrics of the table"
-        raise RooflinesError("", f"is {quote(value)}", fix, close=close)
-    check_known(
-        value, METRICS, "no metric of a table of models", f"use some of {', '.join(METRICS)}"
-    )
-    return unique(value)
 
 
 MODEL_SCHEMA: Any = {
@@ -199,21 +187,16 @@ class ModelSweepConfig(Entry):
     )
     on_unsupported: OnUnsupported = "skip"
     columns: Annotated[
-        list[str] | Literal["all"],
-        BeforeValidator(_metrics),
-        WithJsonSchema(
-            {
-                "anyOf": [
-                    {"const": "all"},
-                    {
-                        "type": "array",
-                        "items": {"enum": METRICS},
-                        "uniqueItems": True,
-                    },
-                ]
-            }
+        list[str] | Literal["all", "core"],
+        BeforeValidator(metrics_in(METRICS)),
+        WithJsonSchema(metrics_schema(METRICS)),
+    ] = Field(
+        "all",
+        description=(
+            "the metrics that the tables store; core: those that the others follow from; keys are "
+            "always stored"
         ),
-    ] = Field("all", description="the metrics that the table stores; keys are always stored")
+    )
     layers: bool = Field(
         default=True, description="whether to write the table of kernels, ten times as long"
     )

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from rooflines.basics.errors import RooflinesError, check_known, close_to, quote
+from rooflines.basics.errors import RooflinesError, quote
 from rooflines.catalogue.entries import MAIN_MEMORY, NamedCombination
 from rooflines.catalogue.forms import Entry, Share, Text
 from rooflines.model.columns import METRICS
@@ -32,6 +32,8 @@ from rooflines.settings.fields import (
     Reached,
     Routes,
     RowsPerPart,
+    metrics_in,
+    metrics_schema,
     names,
 )
 from rooflines.settings.lists import (
@@ -46,6 +48,9 @@ from rooflines.settings.shapes import Shape  # noqa: TC001, pydantic reads it at
 from rooflines.settings.site import SiteConfig  # noqa: TC001, the same
 
 __all__ = ["ConfigFile", "SweepConfig"]
+
+METRIC_NAMES = [column.name for column in METRICS]
+"""What `columns:` can name."""
 
 
 def _solved(value: object) -> object:
@@ -84,18 +89,6 @@ def _sharding(value: object) -> str | LongSharding:
         fix = f"use one of {', '.join(SHARDINGS)}, or {{split: , first: , then: }}"
         raise RooflinesError("", f"is {quote(value)}, which is no sharding", fix)
     return LongSharding.model_validate(value)
-
-
-def _metrics(value: object) -> object:
-    names = [column.name for column in METRICS]
-    if value in ("all", "core"):
-        return value
-    if not isinstance(value, list):
-        close = close_to(value, ["all", "core", *names]) if isinstance(value, str) else ()
-        fix = f"write all, core, or a list of {', '.join(names)}"
-        raise RooflinesError("", f"is {quote(value)}", fix, close=close)
-    check_known(value, names, "no metric of a table", f"use some of {', '.join(names)}")
-    return unique(value)
 
 
 class Combination(NamedCombination):
@@ -228,19 +221,8 @@ class SweepConfig(Entry):
     )
     columns: Annotated[
         list[str] | Literal["all", "core"],
-        BeforeValidator(_metrics),
-        WithJsonSchema(
-            {
-                "anyOf": [
-                    {"enum": ["all", "core"]},
-                    {
-                        "type": "array",
-                        "items": {"enum": [column.name for column in METRICS]},
-                        "uniqueItems": True,
-                    },
-                ]
-            }
-        ),
+        BeforeValidator(metrics_in(METRIC_NAMES)),
+        WithJsonSchema(metrics_schema(METRIC_NAMES)),
     ] = Field(
         "all",
         description=(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from rooflines.results.folders import MODEL_THRESHOLDS
-from rooflines.results.tables import NO_TEXT, csv_text
+from rooflines.results.tables import NO_TEXT, csv_text, scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,5 +62,5 @@ def download_files(download: Download) -> Iterator[tuple[str, bytes]]:
     """The files of a download: name and content."""
     yield f"{download.stem}.parquet", download.path.read_bytes()
     if download.csv:
-        text = csv_text(pl.read_parquet(download.path), NO_TEXT)
+        text = csv_text(scan(download.path).collect(), NO_TEXT)
         yield f"{download.stem}.csv.gz", gzip.compress(text.encode(), mtime=0)

@@ -23,6 +23,7 @@ import yaml
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.version import __version__
 from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.charts.kit import VEGA_LITE
 from rooflines.charts.kit.themes import SIZES, config
 from rooflines.charts.registry import headings
 from rooflines.model.resources import RATES
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
 __all__ = ["site_files", "write_bundle"]
 
 HERE = Path(__file__).parent
-
-VEGA_LITE = "6.4"
 
 FILES = {
     "PNG, light": "-light.png",

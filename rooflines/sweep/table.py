@@ -12,18 +12,20 @@ from rooflines.sweep.derived import DerivedColumn, derived
 from rooflines.sweep.rows import sweep_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.sweep.sweep import Sweep
 
 __all__ = [
+    "CORE",
     "as_stored",
     "chosen",
     "read_columns",
     "skipped_frame",
-    "stored_columns",
+    "stored",
     "table",
+    "without_derived",
 ]
 
 CORE = "core"
@@ -48,32 +50,42 @@ def skipped_frame(records: Sequence[JSON]) -> pl.DataFrame:
 
 def read_columns(sweep: Sweep) -> list[Column]:
     """The columns of a sweep's table: keys always, metrics as its config chooses."""
-    if sweep.config.columns != CORE:
-        return chosen(sweep.columns, METRICS, sweep.config.columns)
-    sql = derived(sweep)
-    return [
-        DerivedColumn(**asdict(column), sql=sql[column.name]) if column.name in sql else column
-        for column in sweep.columns
-    ]
-
-
-def stored_columns(sweep: Sweep) -> list[Column]:
-    """Those that its files store."""
-    return [column for column in read_columns(sweep) if not isinstance(column, DerivedColumn)]
+    names = sweep.config.columns
+    columns = chosen(sweep.columns, METRICS, names)
+    return without_derived(columns, derived(sweep)) if names == CORE else columns
 
 
 def chosen(
     columns: Iterable[Column], metrics: Iterable[Column], names: Collection[str]
 ) -> list[Column]:
-    """The columns of a table that are stored.
+    """The columns of a table as it is read.
 
     Args:
-        columns: All of them, in order.
+        columns: All columns, in order.
         metrics: Those that can be left out.
-        names: The metrics to store, or `all`.
+        names: The metrics of the table, `all` or `CORE`.
     """
-    left_out = set() if names == "all" else {metric.name for metric in metrics}.difference(names)
+    every = names in ("all", CORE)
+    left_out = set() if every else {metric.name for metric in metrics}.difference(names)
     return [column for column in columns if column.name not in left_out]
+
+
+def without_derived(columns: Iterable[Column], sql: Mapping[str, str]) -> list[Column]:
+    """The columns of a table whose files leave some of them out.
+
+    Args:
+        columns: All columns, in order.
+        sql: The columns that follow from others, as SQL by name.
+    """
+    return [
+        DerivedColumn(**asdict(column), sql=sql[column.name]) if column.name in sql else column
+        for column in columns
+    ]
+
+
+def stored(columns: Iterable[Column]) -> list[Column]:
+    """Those of a table's columns that its files store."""
+    return [column for column in columns if not isinstance(column, DerivedColumn)]
 
 
 def as_stored(rows: pl.LazyFrame, floats: str) -> pl.LazyFrame:

@@ -16,7 +16,7 @@ from xlsxwriter.utility import xl_rowcol_to_cell
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.model.columns import METRICS, NEVER, SOLUTION
 from rooflines.model.operation import OPERANDS
-from rooflines.model.resources import MATH, RESOURCES
+from rooflines.model.resources import MATH, MEMORY
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.rows import sweep_rows
 from rooflines.workbook.cells import Heading
@@ -36,8 +36,6 @@ Terms = Mapping[tuple[str, ...], Fraction]
 
 MOST_ROWS = 200
 """Rows of chips and dtypes [1]."""
-
-MEMORY = next(resource for resource in RESOURCES if resource.name == "memory")
 
 SIZES_ROW, UNITS_ROW, FIRST_ROW = 3, 6, 8
 """Where the sizes stand, the header of the chips, and the first chip."""

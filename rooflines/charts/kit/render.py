@@ -13,6 +13,7 @@ import vl_convert as vlc
 from PIL import Image
 
 from rooflines.basics.errors import RooflinesError
+from rooflines.charts.kit import VEGA_LITE
 from rooflines.charts.kit.palette import palettized
 from rooflines.charts.kit.text import FONTS
 from rooflines.charts.kit.themes import SIZES, UNTITLED_TOP, Margins, config, themed
@@ -44,7 +45,6 @@ MOST_ROWS = 5_000
 MOST_BYTES = 500_000
 """Size of a chart's specification with its data, without its claims [byte]."""
 
-VEGA_LITE = "6.4"
 PNG_SCALE = 1.5
 COLOURS, FEW_COLOURS = 256, 64
 """Colours of a picture, and of a thumbnail [1]."""

@@ -1,0 +1,110 @@
+"""The form of calibrated times in exact numbers, and as expressions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import polars as pl
+import pytest
+from exact_quantities import exact_quantities
+
+from rooflines.calibration.form import Numbers, bound, common, estimate, pieces, value
+from rooflines.calibration.quantities import expressions, polynomials
+from rooflines.config import load_config
+
+ALL = Numbers(
+    math=Fraction(1, 2),
+    memory=Fraction(4, 5),
+    overhead_s=Fraction(1, 100),
+    activation_passes=Fraction(3),
+    mixed_math=Fraction(1),
+    mixed_memory=Fraction(1, 2),
+    mixed_activations=Fraction(2),
+    mixed_depth_s=Fraction(1, 1000),
+    sustained=Fraction(1, 4),
+)
+
+QUANTITIES = {
+    "math": Fraction(2),
+    "memory": Fraction(3),
+    "x": Fraction(1, 10),
+    "out": Fraction(1, 5),
+    "depth": Fraction(500),
+}
+"""Nominal seconds, and contracted elements."""
+
+
+def test_the_form_by_hand() -> None:
+    """Every piece, what is common, and the sum, in exact numbers."""
+    values = [(piece.bound, value(piece, QUANTITIES)) for piece in pieces(ALL)]
+    assert values == [
+        ("compute", Fraction(4)),
+        ("compute", Fraction(4) + Fraction(1, 4) * (2 - Fraction(1, 1000))),
+        ("memory", Fraction(15, 4)),
+        ("network", Fraction(0)),
+        ("mixed", 2 + Fraction(3, 2) + 2 * Fraction(3, 10) + Fraction(1, 2)),
+    ]
+    assert value(common(ALL), QUANTITIES) == Fraction(1, 100) + Fraction(3, 10)
+    assert estimate(ALL, QUANTITIES, max) == Fraction(31, 100) + Fraction(46, 10)
+
+
+def test_without_its_further_numbers_the_form_is_the_largest_share() -> None:
+    """Form max: overhead + max(math / share, memory / share, network / share)."""
+    plain = Numbers(ALL.math, ALL.memory, ALL.overhead_s, network=Fraction(1, 3))
+    assert (plain.form, ALL.form) == ("max", "pieces")
+    quantities = {**QUANTITIES, "network": Fraction(7)}
+    assert estimate(plain, quantities, max) == Fraction(1, 100) + 21
+    assert estimate(plain, QUANTITIES, max) == Fraction(1, 100) + 4
+
+
+def test_expressions_say_the_same_as_exact_numbers() -> None:
+    """The estimate and its bound at points where each piece is the largest."""
+    points = [
+        QUANTITIES,
+        {**QUANTITIES, "math": Fraction(100)},
+        {**QUANTITIES, "math": Fraction(0), "memory": Fraction(500), "x": Fraction(0)},
+        {**QUANTITIES, "depth": Fraction(10**6)},
+        {**QUANTITIES, "network": Fraction(999)},
+        dict.fromkeys(QUANTITIES, Fraction(1, 10**9)),
+    ]
+    rows = [{"network": 0.0, **{k: float(v) for k, v in point.items()}} for point in points]
+    quantities = {name: pl.col(name) for name in (*QUANTITIES, "network")}
+    frame = pl.DataFrame(rows).select(
+        t=estimate(ALL.floats, quantities, pl.max_horizontal), bound=bound(ALL.floats, quantities)
+    )
+    exact = [estimate(ALL, {"network": Fraction(0), **point}, max) for point in points]
+    assert frame["t"].to_list() == pytest.approx([float(time) for time in exact], rel=1e-14)
+    assert frame["bound"].to_list() == ["mixed", "compute", "memory", "mixed", "network", "mixed"]
+
+
+def test_quantities_are_those_of_a_sweep() -> None:
+    """Nominal times equal the columns of a sweep; rows in whole tiles count as the tile says."""
+    config = load_config(
+        {
+            "sweeps": {
+                "one": {
+                    "operation": "matmul",
+                    "grid": {"B": [100], "D": [4096], "F": [1024]},
+                    "dtypes": ["w8a16"],
+                    "chips": ["h100-sxm"],
+                }
+            }
+        }
+    )
+    sweep = config.sweeps["one"]
+    (chip_rows,) = sweep.by_chip
+    (variant,) = chip_rows.variants
+    of = polynomials(sweep.case(chip_rows, variant), sweep.target(chip_rows, variant))
+    sizes = {"B": 100, "D": 4096, "F": 1024}
+    exact = exact_quantities(of, sizes, "B")
+    assert exact == {
+        "math": Fraction(2 * 100 * 4096 * 1024, 989 * 10**12),
+        "memory": Fraction(2 * 100 * 4096 + 4096 * 1024 + 2 * 100 * 1024, 3350 * 10**9),
+        "x": Fraction(2 * 100 * 4096, 3350 * 10**9),
+        "out": Fraction(2 * 100 * 1024, 3350 * 10**9),
+        "depth": Fraction(4096),
+    }
+    tiled = exact_quantities(of, sizes, "B", 64)
+    assert tiled == {**exact, "math": exact["math"] * Fraction(128, 100)}
+    row = pl.DataFrame([sizes]).select(**expressions(of, "B", 64)).row(0, named=True)
+    assert row == pytest.approx({name: float(number) for name, number in tiled.items()}, rel=1e-15)
