@@ -50,6 +50,23 @@ CONFIGS: dict[str, dict[str, Any]] = {
             },
         }
     },
+    "calibrated whole models": {
+        "model-sweeps": {
+            "s": {
+                **MODELS,
+                "models": ["llama-3.1-70b", "deepseek-v3"],
+                "chips": ["h100-sxm", "b200", "mi300x"],
+                "calibration": ["trtllm", "nccl"],
+            },
+            "one": {
+                **MODELS,
+                "models": "llama-3.1-8b",
+                "chips": ["h100-sxm", "mi300x"],
+                "calibration": ["trtllm", "nccl"],
+            },
+        },
+        "charts": [{"chart": "pareto", "sweep": s} for s in ("s", "one")],
+    },
     "one chip of whole models": {
         "model-sweeps": {
             "s": {**MODELS, "models": ["llama-3.1-8b", "llama-3.1-70b"], "chips": ["mi300x"]},
