@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 __all__ = [
+    "ALONG",
     "CHIP_MARGIN",
     "EVERY",
     "at_right_edge",

@@ -20,7 +20,7 @@ from rooflines.charts.kit.drawing import (
     starting,
     ticks_between,
 )
-from rooflines.charts.kit.text import sizes_text, split_text, width_em
+from rooflines.charts.kit.text import named_sizes, sizes_text, split_text, width_em
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import OTHER_DIMS, SOLVED_LEAD, check_shown, need
 from rooflines.sweep.fits import fit_of
@@ -91,21 +91,15 @@ def critical_estimate_frame(of: Selection) -> pl.DataFrame:
     equal = frame.filter(pl.all_horizontal(pl.col(dim) == pl.col(others[0]) for dim in others))
     if frame["shape"].is_null().all() and equal.height:
         frame = equal
-    frame = frame.with_columns(sizes=_sizes(frame, others))
+    names = [
+        row["shape"] or named_sizes({dim: row[dim] for dim in others})
+        for row in frame.select("shape", *others).to_dicts()
+    ]
+    frame = frame.with_columns(sizes=pl.Series(names, dtype=pl.String))
     kept = evenly(frame["sizes"].unique(maintain_order=True).to_list(), MOST_SIZES)
     columns = ("chip", "dtypes", *SPLIT, "shape", *others, "sizes")
     kept_rows = frame.filter(pl.col("sizes").is_in(kept))
     return kept_rows.select(*columns, "critical", "critical_estimate")
-
-
-def _sizes(frame: pl.DataFrame, dims: Sequence[str]) -> pl.Series:
-    """The shape of each row, or its sizes: `D = F = 4,096`, `D = 1,024, F = 4,096`."""
-    texts = []
-    for shape, *sizes in frame.select("shape", *dims).iter_rows():
-        named = [f"{dim} = {size:,}" for dim, size in zip(dims, sizes, strict=True)]
-        same = f"{' = '.join(dims)} = {sizes[0]:,}"
-        texts.append(shape or (same if len(set(sizes)) == 1 else ", ".join(named)))
-    return pl.Series(texts, dtype=pl.String)
 
 
 def critical_estimate(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from PIL import ImageFont
 
@@ -20,6 +20,7 @@ __all__ = [
     "FONTS",
     "chip_label",
     "listed",
+    "named_sizes",
     "on_chips",
     "over_text",
     "part_name",
@@ -150,6 +151,13 @@ def sizes_text(size: str, values: Iterable[int]) -> str:
     return (
         f"about {size} = {about.pop():,.0f}" if len(about) == 1 else f"{size} = {low:,} to {high:,}"
     )
+
+
+def named_sizes(sizes: Mapping[str, int]) -> str:
+    """Sizes by dimension: `D = 1,024, F = 4,096`, and `D = F = 4,096` if all are equal."""
+    if len(set(sizes.values())) == 1:
+        return f"{' = '.join(sizes)} = {next(iter(sizes.values())):,}"
+    return ", ".join(f"{dim} = {size:,}" for dim, size in sizes.items())
 
 
 def listed(values: Iterable[int]) -> str:

@@ -327,6 +327,12 @@ def _styles(em: float, colours: Theme) -> dict[str, Any]:
             "strokeWidth": 0.14 * em,
             "opacity": 1,
         },
+        "hollow": {
+            "size": (0.5 * em) ** 2,
+            "color": colours.background,
+            "strokeWidth": 0.11 * em,
+            "opacity": 1,
+        },
         "ink-dot": {
             "size": (0.62 * em) ** 2,
             "color": colours.ink,
