@@ -333,6 +333,7 @@ def _styles(em: float, colours: Theme) -> dict[str, Any]:
             "strokeWidth": 0.11 * em,
             "opacity": 1,
         },
+        "hollow-ink": {"stroke": colours.ink},
         "ink-dot": {
             "size": (0.62 * em) ** 2,
             "color": colours.ink,
