@@ -191,10 +191,11 @@ def _layers(rows: pl.DataFrame, orders: Mapping[str, Sequence[str]], size: str) 
     ends = {"x": alt.X("critical:Q", **x), "x2": "critical_estimate:Q"}
     layers = [
         base.transform_filter(found).mark_rule(style="rule").encode(**ends, y=y),
-        base.transform_filter("datum.reached != null")
-        .mark_point(style=["hollow", "hollow-ink"], filled=True)
-        .encode(x=alt.X("reached:Q", **x), y=y, tooltip=tooltip),
     ]
+    if rows["reached"].count():
+        hollow = base.transform_filter("datum.reached != null")
+        hollow = hollow.mark_point(style=["hollow", "hollow-ink"], filled=True)
+        layers.append(hollow.encode(x=alt.X("reached:Q", **x), y=y, tooltip=tooltip))
     less = "(datum.critical_estimate < datum.critical)"
     at_dot = f"{less} ? datum.critical : datum.least"
     for column, beside, text, dot, style, left in (
