@@ -162,10 +162,17 @@ def shown_of(shown: Sequence[str], chips: Sequence[str]) -> str:
     return "" if len(shown) == len(chips) else f" {len(shown)} of {len(chips)} chips."
 
 
-def heading(text: str) -> alt.Chart:
-    """The name of the values, where other charts have the title of their y axis."""
+def heading(text: str, style: str = "strong", after: float = 0.0) -> alt.Chart:
+    """The name of the values, where other charts have the title of their y axis.
+
+    Args:
+        text: The name.
+        style: Its style.
+        after: Room left before it [em].
+    """
     base = alt.Chart(pl.DataFrame({"text": [text]}))
+    x = alt.expr(f"em * {after:.2f}") if after else 0
     drawn: alt.Chart = base.mark_text(
-        style="strong", align="left", clip=False, x=0, y=alt.expr("em * -1.35")
+        style=style, align="left", clip=False, x=x, y=alt.expr("em * -1.35")
     ).encode(text="text:N")
     return drawn

@@ -9,7 +9,7 @@ from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import count, significant
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.claims import Finding, claim, ends, held, over, solved
-from rooflines.charts.comparing import CHIP_MARGIN, chip_axis, evenly, shown_of
+from rooflines.charts.comparing import CHIP_MARGIN, chip_axis, evenly, heading, shown_of
 from rooflines.charts.frames import (
     SHARES,
     SPLIT,
@@ -232,20 +232,8 @@ def _heading(frame: pl.DataFrame) -> list[alt.Chart]:
     share = frame.drop_nulls("reached")["share"]
     hollow = f"   ○ at {100 * share[0]:g} %" if len(share) else ""
     nominal = f"● nominal{hollow}"
-    offsets = {"strong": (0.0, nominal)}
-    offsets["estimate-text"] = (width_em(nominal, bold=True) + 1.0, "● calibrated")
-    return [
-        alt.Chart(pl.DataFrame({"text": [text]}))
-        .mark_text(
-            style=style,
-            align="left",
-            clip=False,
-            x=alt.expr(f"em * {across:.2f}"),
-            y=alt.expr("em * -1.35"),
-        )
-        .encode(text="text:N")
-        for style, (across, text) in offsets.items()
-    ]
+    after = width_em(nominal, bold=True) + 1.0
+    return [heading(nominal), heading("● calibrated", "estimate-text", after)]
 
 
 def _finding(case: pl.DataFrame, size: str, title: str | None) -> Finding:
