@@ -88,6 +88,22 @@ def test_sizes_and_lists() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "most", "short"),
+    [
+        ("RTX pro 6000 server", 9.5, "RTX pro 6000…rver"),
+        ("A100 SXM 80GB (book)", 9.5, "A100…80GB (book)"),
+        ("TPU v5p (at 95 percent)", 9.5, "TPU v5p (at 95…nt)"),
+        ("H100 SXM", 9.5, "H100 SXM"),
+    ],
+)
+def test_a_shortened_name_keeps_its_numbers(name: str, most: float, short: str) -> None:
+    """Letters go, of words without digits; where nothing else is left digits do."""
+    assert shorten(name, most, tail=True) == short
+    assert width_em(short) <= most
+    assert "…" in shorten("1234567890 1234567890", 9.5, tail=True)
+
+
 @given(
     text=st.text("abcdefgh -", min_size=1, max_size=60),
     most=st.floats(1.0, 30.0),

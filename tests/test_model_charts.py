@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 import random_serving
 from charted import drawn
@@ -88,6 +89,50 @@ def test_a_front_has_what_no_other_case_that_fits_beats() -> None:
         points = front.select("t_lower_s", "tokens_per_s_per_chip").rows()
         assert set(points) == ahead
         assert len(points) == len(ahead)
+
+
+def test_calibrated_points_are_the_estimates() -> None:
+    """The rows' own, with a front of their own; a chip without a calibration has none."""
+    calibrated = {"calibration": ["trtllm", "nccl"], "phase": "decode"}
+    loaded = rooflines.load_config(config(**calibrated))
+    rows = rooflines.model_rows(loaded, "mine").with_columns(
+        pl.selectors.categorical().cast(pl.String)
+    )
+    frame = charts.pareto_frame(selected(**calibrated))
+    both = frame.join(rows.collect(), on=["model", "chip", "dtypes", "split", "B", "S"])
+    assert both.height == frame.height
+    assert both["t_estimate_s"].to_list() == both["t_estimate_s_right"].to_list()
+    known = both.drop_nulls("t_estimate_s")
+    rates = known["B"] / known["t_estimate_s"] / known["chips"]
+    assert known["tokens_per_s_per_chip_estimate"].to_list() == pytest.approx(rates.to_list())
+    assert set(frame.filter("calibrated")["chip"]) == {"h100-sxm", "b200"}
+    assert not frame.filter(chip="tpu-v6e")["front_estimate"].any()
+    for _, case in frame.filter("fits", "calibrated").group_by("model", "chip", "dtypes", "S"):
+        front = case.filter("front_estimate").sort("t_estimate_s")
+        assert front["tokens_per_s_per_chip_estimate"].is_sorted()
+        assert front["t_estimate_s"][0] == case["t_estimate_s"].min()
+
+
+def test_the_menu_of_calibrated_numbers_shows_chips_that_have_them() -> None:
+    """The subtitle names the others; a chip without a calibration has no finding there."""
+    calibrated = {"calibration": ["trtllm", "nccl"], "phase": "decode"}
+    _, spec = specs(config(**calibrated))["pareto"]
+    findings = next(p["value"] for p in spec["params"] if p["name"] == "findings")
+    said = findings["all|llama-3.1-70b|bf16|8192|calibrated"]
+    assert "No calibration: TPU v6e." in " ".join(said["subtitle"])
+    assert "all|llama-3.1-70b|bf16|8192|nominal" in findings
+    assert not [key for key in findings if key.startswith("tpu") and key.endswith("calibrated")]
+
+
+def test_a_front_under_another_is_wider() -> None:
+    """That of two equal chips which is drawn first; a chip with a front of its own is not."""
+    twin = {"twin": {"base": "h100-sxm", "source": "a test"}}
+    changes = {"models": "llama-3.1-8b", "splits": [{"tp": 1}], "dtypes": ["bf16"]}
+    source = config(**changes, chips=["h100-sxm", "twin", "b200"]) | {"chips": twin}
+    _, spec = specs(source)["pareto"]
+    rows = next(rows for rows in spec["datasets"].values() if "beneath" in rows[0])
+    counts = {row["chip"]: row["beneath"] for row in rows}
+    assert counts == {"h100-sxm": 1, "twin": 0, "b200": 0}
 
 
 def test_of_equal_points_the_first_is_on_the_front() -> None:

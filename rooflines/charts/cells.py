@@ -16,9 +16,10 @@ from rooflines.charts.basis import (
 )
 from rooflines.charts.frames import SPLIT
 from rooflines.charts.kit.drawing import BINARY_LABEL, data
+from rooflines.charts.kit.text import width_em
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = [
     "cell_marks",
@@ -28,6 +29,7 @@ __all__ = [
     "number_marks",
     "numbered",
     "size_axes",
+    "with_room",
 ]
 
 SPREAD = 16.0
@@ -41,6 +43,12 @@ Black and white reach a contrast of 4.5 on the colour there, in both themes.
 
 UNDRAWN = (*SPLIT, "shape", "limit_intensity", "reached", "share", "style", "middle_x", "middle_y")
 """Columns of cells that no mark and no tooltip reads."""
+
+BELOW = 0.75
+"""Size of the text below a number, as a share of other text [1]."""
+
+TWO_LINES = 2.1
+"""Least height of a cell that has such text [em]."""
 
 STYLES = ("cell-low", "cell-high", "cell-never")
 """Styles of numbers: on a pale cell, on a dark one, and where there is no number."""
@@ -101,22 +109,43 @@ def cells_by_basis(frame: pl.DataFrame, by: Sequence[str]) -> tuple[pl.DataFrame
 def numbered(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """Cells with the `text` of their numbers and its `style`, by the colour of the cell.
 
+    `below` is the number for a smaller share of the peak, null without one.
+
     Args:
-        frame: With `critical`, null for never.
+        frame: With `critical`, null for never, and the columns of `share_values`.
         by: The columns of what a reader chooses: colours begin at the smallest number of a choice.
     """
     least = pl.col("critical").min().over(by).cast(pl.Float64)
     low = least.map_elements(rounded_down, pl.Float64)
     share = (pl.col("critical").cast(pl.Float64) / low).log() / math.log(SPREAD)
     texts = [count(value) if value is not None else "never" for value in frame["critical"]]
+    below = [
+        None if reached is None else f"{100 * share:g} %: {count(reached)}"
+        for reached, share in frame.select("reached", "share").iter_rows()
+    ]
     return frame.with_columns(
         text=pl.Series(texts, dtype=pl.String),
+        below=pl.Series(below, dtype=pl.String),
         style=pl.when(pl.col("critical").is_null())
         .then(pl.lit("cell-never"))
         .when(share > DARK_FROM)
         .then(pl.lit("cell-high"))
         .otherwise(pl.lit("cell-low")),
     )
+
+
+def with_room(numbers: pl.DataFrame, rooms: Iterable[tuple[float, float]]) -> pl.DataFrame:
+    """Numbers without `below` where cells of the wide layout have no room for a second line.
+
+    Args:
+        numbers: From `cells_by_basis`.
+        rooms: Width and height of the cell of each number [em].
+    """
+    below = [
+        text if text and tall >= TWO_LINES and width_em(text) * BELOW < wide else None
+        for text, (wide, tall) in zip(numbers["below"], rooms, strict=True)
+    ]
+    return numbers.with_columns(below=pl.Series(below, dtype=pl.String))
 
 
 def lowest_sizes(numbers: pl.DataFrame, by: Sequence[str]) -> list[alt.Parameter]:
@@ -194,10 +223,10 @@ def cell_marks(
 def number_marks(
     cells: pl.DataFrame, now: str, columns: Sequence[str], x: alt.X, y: alt.Y
 ) -> list[alt.Chart]:
-    """The numbers of cells at their places.
+    """The numbers of cells at their places; in the wide layout with those for a smaller share.
 
     Args:
-        cells: With `text`, `style`, and `on` and `on_narrow`: whether there is room.
+        cells: With `text`, `below`, `style`, and `on` and `on_narrow`: whether there is room.
         now: A filter on what the reader chose.
         columns: Those that the filter and the places need.
         x: The middles of the cells.
@@ -205,9 +234,20 @@ def number_marks(
     """
     layers: list[alt.Chart] = []
     for style in STYLES:
-        part = cells.filter(style=style).select(*columns, "text", "on", "on_narrow")
-        if part.height:
-            shown = f"(narrow ? datum.on_narrow : datum.on) && {now}"
-            base = alt.Chart(data(part)).transform_filter(shown)
+        part = cells.filter(style=style).select(*columns, "text", "below", "on", "on_narrow")
+        alone, pairs = part.filter(pl.col("below").is_null()), part.drop_nulls("below")
+        shown = f"(narrow ? datum.on_narrow : datum.on) && {now}"
+        if alone.height:
+            base = alt.Chart(data(alone.drop("below"))).transform_filter(shown)
             layers.append(base.mark_text(style=style).encode(text="text:N", x=x, y=y))
+        if pairs.height:
+            base = alt.Chart(data(pairs)).transform_filter(shown).encode(x=x, y=y)
+            up, down = alt.expr("narrow ? 0 : em * -0.5"), alt.expr("em * 0.6")
+            small = alt.expr(f"em * {BELOW}")
+            layers += [
+                base.mark_text(style=style, dy=up).encode(text="text:N"),
+                base.transform_filter("!narrow")
+                .mark_text(style=style, dy=down, fontSize=small)
+                .encode(text="below:N"),
+            ]
     return layers

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 __all__ = [
+    "ALONG",
     "CHIP_MARGIN",
     "EVERY",
     "at_right_edge",
@@ -24,6 +25,7 @@ __all__ = [
     "heading",
     "highlight",
     "larger",
+    "names_of",
     "ridges_compared",
     "row_of",
     "shown_of",
@@ -41,6 +43,9 @@ ALONG = 0.008
 
 MOST_BENEATH = 3
 """Lines on a line for which it gets wider [1]."""
+
+NAMED = 3
+"""Chips that a subtitle names; of more it gives the number [1]."""
 
 CHIP_MARGIN, NAME_ROOM = 10.4, 9.5
 """Room left of the plot for the names of chips, and the width that a name may have [em]."""
@@ -76,20 +81,26 @@ def ridges_compared(part: pl.DataFrame, dtype: str, subtitle: str) -> Finding:
     return Finding(title, subtitle, claim("times", "ridge", shown, value))
 
 
-def beneath(heights: Mapping[str, Mapping[Any, float]]) -> dict[str, int]:
+def beneath(
+    heights: Mapping[str, Mapping[Any, float]], closer_than: float = ALONG, along: float = 0.0
+) -> dict[str, int]:
     """How many lines drawn later run along each line.
 
     Args:
         heights: Of every line in the order of drawing, its heights by position, as shares of the
             plot's.
+        closer_than: The distance below which lines hide each other, as such a share [1].
+        along: They do at more than this share of their common positions [1].
     """
     names = list(heights)
+
+    def hides(later: str, name: str) -> bool:
+        shared = heights[name].keys() & heights[later].keys()
+        near = (abs(heights[name][at] - heights[later][at]) < closer_than for at in shared)
+        return sum(near) > along * len(shared)
+
     return {
-        name: sum(
-            any(abs(heights[name][at] - heights[later][at]) < ALONG for at in shared)
-            for later in names[index + 1 :]
-            if (shared := heights[name].keys() & heights[later].keys())
-        )
+        name: sum(hides(later, name) for later in names[index + 1 :])
         for index, name in enumerate(names)
     }
 
@@ -115,6 +126,11 @@ def by_compute(frame: pl.DataFrame) -> pl.DataFrame:
     """The rows of one dtype combination for each dtype that is computed in: others repeat them."""
     first = frame.unique("compute", keep="first", maintain_order=True)["dtypes"]
     return frame.filter(pl.col("dtypes").is_in(first.to_list()))
+
+
+def names_of(chips: Sequence[str]) -> str:
+    """A few chips by name, or how many they are."""
+    return ", ".join(map(chip_label, chips)) if len(chips) <= NAMED else f"{len(chips):,} chips"
 
 
 def row_of(chips: Sequence[str]) -> pl.Expr:
@@ -146,10 +162,17 @@ def shown_of(shown: Sequence[str], chips: Sequence[str]) -> str:
     return "" if len(shown) == len(chips) else f" {len(shown)} of {len(chips)} chips."
 
 
-def heading(text: str) -> alt.Chart:
-    """The name of the values, where other charts have the title of their y axis."""
+def heading(text: str, style: str = "strong", after: float = 0.0) -> alt.Chart:
+    """The name of the values, where other charts have the title of their y axis.
+
+    Args:
+        text: The name.
+        style: Its style.
+        after: Room left before it [em].
+    """
     base = alt.Chart(pl.DataFrame({"text": [text]}))
+    x = alt.expr(f"em * {after:.2f}") if after else 0
     drawn: alt.Chart = base.mark_text(
-        style="strong", align="left", clip=False, x=0, y=alt.expr("em * -1.35")
+        style=style, align="left", clip=False, x=x, y=alt.expr("em * -1.35")
     ).encode(text="text:N")
     return drawn

@@ -14,6 +14,7 @@ from rooflines.charts.offers import (
     check_asked,
     dtypes_by_chip,
     has_axis,
+    lead_of,
     sizes_of,
 )
 
@@ -34,7 +35,7 @@ __all__ = [
     "MATMULS",
     "NO_REQUESTS",
     "OTHER_DIMS",
-    "OWN_LEAD",
+    "SOLVED_AXIS",
     "SOLVED_LEAD",
     "TWO_OTHERS",
     "absent",
@@ -86,16 +87,17 @@ def _by_shape(sweep: Sweep) -> bool:
     )
 
 
-OWN_LEAD: Need[Sweep] = Need(
-    "an axis of its own for the first dimension", lambda s: has_axis(s, s.op.dims[0])
+SOLVED_AXIS: Need[Sweep] = Need(
+    "a dimension with an axis of its own and `thresholds`, with 1 among its `shares`",
+    lambda s: has_axis(s, lead_of(s)) and lead_of(s) in s.solved and 1 in s.config.shares,
 )
 SOLVED_LEAD: Need[Sweep] = Need(
     "`thresholds` of the first dimension, with 1 among its `shares`",
     lambda s: s.op.dims[0] in s.solved and 1 in s.config.shares,
 )
 LONG_LEAD: Need[Sweep] = Need(
-    f"{LONG_AXIS} sizes of the first dimension",
-    lambda s: len(sizes_of(s, s.op.dims[0])) >= LONG_AXIS,
+    f"{LONG_AXIS} sizes of a dimension",
+    lambda s: len(sizes_of(s, lead_of(s))) >= LONG_AXIS,
     auto=True,
 )
 OTHER_DIMS: Need[Sweep] = Need("an operation of several dimensions", lambda s: len(s.op.dims) > 1)

@@ -22,6 +22,7 @@ __all__ = [
     "check_asked_of_models",
     "dtypes_by_chip",
     "has_axis",
+    "lead_of",
     "map_dims",
     "shape_names",
     "sizes_of",
@@ -47,6 +48,20 @@ def has_axis(sweep: Sweep, dim: str) -> bool:
     return any(set(axis.columns) == {dim} for axis in (*sweep.leading, *sweep.inner))
 
 
+def lead_of(sweep: Sweep) -> str:
+    """The dimension that curves and maps run over.
+
+    The first one that has an axis of its own, a long one, and thresholds; where none has, of these
+    the one with most of the three, in this order.
+    """
+
+    def suits(dim: str) -> tuple[bool, ...]:
+        long = len(sizes_of(sweep, dim)) >= LONG_AXIS
+        return has_axis(sweep, dim), long, dim in sweep.solved
+
+    return max(sweep.op.dims, key=suits)
+
+
 def tall(sweep: Sweep, up: str) -> bool:
     """Whether a bound map with this vertical axis has more than a few rows."""
     return len(sweep.counts) >= SHORT_AXIS if up == SHARDS else len(sizes_of(sweep, up)) >= MAP_AXIS
@@ -54,9 +69,9 @@ def tall(sweep: Sweep, up: str) -> bool:
 
 def map_dims(sweep: Sweep) -> list[str]:
     """What can be the vertical axis of a bound map of a sweep, those with most rows first."""
-    shards = [SHARDS] if len(sweep.counts) > 1 else []
+    shards, lead = [SHARDS] if len(sweep.counts) > 1 else [], lead_of(sweep)
     return sorted(
-        [*shards, *(dim for dim in sweep.op.dims[1:] if has_axis(sweep, dim))],
+        [*shards, *(dim for dim in sweep.op.dims if dim != lead and has_axis(sweep, dim))],
         key=lambda up: not tall(sweep, up),
     )
 

@@ -293,6 +293,9 @@ def of_models(case: Case) -> Any:  # noqa: ANN401, any value of JSON
         *(pl.col(name).is_in(values) for name, values in claim["over"].items()),
         *(pl.col(name) <= most for name, most in claim.get("most", {}).items()),
     )
+    if claim["basis"] == "calibrated":
+        rate = pl.col("B") / (pl.col("t_estimate_s") * pl.col("chips"))
+        found = found.with_columns(tokens_per_s_per_chip=rate).drop_nulls("t_estimate_s")
     if claim["says"] == "none":
         return None if found.height == 0 else "some"
     if claim["of"] == "weights_fit":

@@ -24,11 +24,16 @@ WITHIN = "within 20 ms a token"
 
 
 def rows_of(case: Case) -> pl.DataFrame:
-    """The rows of what a reader chose, of the chips shown."""
+    """The rows of what a reader chose, of the chips shown; calibrated, those with estimates."""
     kept = {name: case.choice[name] for name in ("model", "dtypes", "split") if name in case.choice}
     rows = case.results.rows(case.chart.sweep).filter(
         pl.col("chip").is_in(case.chart.chips), S=int(case.choice["S"]), **kept
     )
+    if case.calibrated:
+        rows = rows.filter(pl.col("t_estimate_s").is_not_null()).with_columns(
+            t_lower_s="t_estimate_s",
+            tokens_per_s_per_chip=pl.col("B") / (pl.col("t_estimate_s") * pl.col("chips")),
+        )
     return rows.collect()
 
 

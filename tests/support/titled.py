@@ -50,6 +50,23 @@ CONFIGS: dict[str, dict[str, Any]] = {
             },
         }
     },
+    "calibrated whole models": {
+        "model-sweeps": {
+            "s": {
+                **MODELS,
+                "models": ["llama-3.1-70b", "deepseek-v3"],
+                "chips": ["h100-sxm", "b200", "mi300x"],
+                "calibration": ["trtllm", "nccl"],
+            },
+            "one": {
+                **MODELS,
+                "models": "llama-3.1-8b",
+                "chips": ["h100-sxm", "mi300x"],
+                "calibration": ["trtllm", "nccl"],
+            },
+        },
+        "charts": [{"chart": "pareto", "sweep": s} for s in ("s", "one")],
+    },
     "one chip of whole models": {
         "model-sweeps": {
             "s": {**MODELS, "models": ["llama-3.1-8b", "llama-3.1-70b"], "chips": ["mi300x"]},
@@ -165,6 +182,37 @@ CONFIGS: dict[str, dict[str, Any]] = {
             },
         },
     },
+    "other letters": {
+        "sweeps": {
+            "depth": {
+                **MATMUL,
+                "grid": {"B": [64, 512, 1024, 4096], "D": LONG, "F": 8192},
+                "thresholds": ["D"],
+                "shares": [1, 0.9],
+            },
+            "width": {**MATMUL, "grid": {"B": [8, 512], "D": [64, 8192], "F": LONG}},
+            "keys": {
+                **MATMUL,
+                "operation": "NQD,NKD->NQK",
+                "grid": {"N": 8, "Q": [1, 4096], "D": 512, "K": LONG},
+                "thresholds": ["K"],
+                "shares": [1, 0.5],
+            },
+            "many": {
+                **MATMUL,
+                "operation": "NQD,NKD->NQK",
+                "grid": {"N": LONG, "Q": 4096, "D": [256, 8192], "K": 8192},
+                "thresholds": ["N"],
+            },
+        },
+        "charts": [
+            {"chart": "attained", "sweep": "depth"},
+            {"chart": "bounds", "sweep": "depth"},
+            {"chart": "bounds", "sweep": "width"},
+            {"chart": "attained", "sweep": "keys"},
+            {"chart": "attained", "sweep": "many"},
+        ],
+    },
     "no thresholds": {
         "sweeps": {
             "s": {
@@ -276,6 +324,14 @@ class Case:
         """The dimensions of the sweep's operation."""
         return tuple(self.config.sweeps[self.chart.sweep].op.dims)
 
+    @property
+    def across(self) -> str:
+        """The dimension that the horizontal axis is named after."""
+        encodings = (layer.get("encoding", {}).get("x", {}) for layer in self.spec["layer"])
+        titles = [x["axis"]["title"] for x in encodings if x.get("axis", {}).get("title")]
+        (letter,) = re.findall(r"\b[A-Z]\b", titles[0])
+        return str(letter)
+
     def data(self, *columns: str) -> pl.DataFrame:
         """The chart's rows that have these columns, of the reader's choice."""
         rows: list[dict[str, Any]] = next(
@@ -307,7 +363,7 @@ class Case:
         return rows.filter(pl.col("t_estimate_s").is_not_null()).select("chip", "dtypes").unique()
 
     def thresholds(self) -> pl.DataFrame:
-        """Of the first dimension, or of the one that the sweep solves for; as the reader chose."""
+        """Of the first dimension, that across, or the one solved for; as the reader chose."""
         found = self._chosen(known_thresholds(self))
         if self.calibrated:
             found = found.join(
@@ -315,11 +371,11 @@ class Case:
             ).with_columns(
                 critical=pl.when("fitted").then("critical_estimate").otherwise("critical")
             )
-        axis = (
-            self.dims[0]
-            if self.chart.chart != "shards"
-            else next(a for a in found["axis"].unique(maintain_order=True) if a in self.dims)
-        )
+        axis = self.dims[0]
+        if self.chart.chart in ("attained", "bounds"):
+            axis = self.across
+        elif self.chart.chart == "shards":
+            axis = next(a for a in found["axis"].unique(maintain_order=True) if a in self.dims)
         return found.filter(pl.col("axis") == axis)
 
     def rows(self) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from rooflines.charts.basis import (
 )
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.claims import Finding, claim, size_of, solved
-from rooflines.charts.frames import TIMES, first_shown, highest, lowest
+from rooflines.charts.frames import TIMES, first_shown, highest, lowest, shares_below_peak
 from rooflines.charts.kinds.attained_curves import (
     KEYS,
     densified,
@@ -25,22 +25,18 @@ from rooflines.charts.kinds.attained_curves import (
     knees_of,
     series_of,
     thinned,
+    turns_of,
 )
 from rooflines.charts.kinds.attained_labels import HEADROOM, MARGINS, labels_of
+from rooflines.charts.kinds.attained_marks import marks_of, percent_of, texts_of
 from rooflines.charts.kit.drawing import (
     Choice,
     assemble,
-    binary_axis,
-    chosen,
-    data,
-    placed_text,
-    si_axis,
     starting,
-    zoom,
 )
 from rooflines.charts.kit.text import chip_label, sizes_text
-from rooflines.charts.needs import LONG_LEAD, OTHER_DIMS, OWN_LEAD, SOLVED_LEAD, need
-from rooflines.charts.offers import shape_names
+from rooflines.charts.needs import LONG_LEAD, OTHER_DIMS, SOLVED_AXIS, need
+from rooflines.charts.offers import lead_of, shape_names
 from rooflines.model.resources import MATH, math_rate
 
 if TYPE_CHECKING:
@@ -58,7 +54,9 @@ BY = ("chip", "dtypes", "sweep")
 
 
 def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6) -> pl.DataFrame:
-    """What an operation attains over its batch, for several of its other sizes.
+    """What an operation attains over a size, such as its batch, for several of its other sizes.
+
+    The size is that of `lead_of`: the first dimension, or another that the sweep solves for.
 
     Args:
         of: The chips and combinations of a sweep, from `Results.of`.
@@ -70,12 +68,14 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
         and numbers: for `curve` a size and what it attains, `flops_per_s` [FLOP/s]; for `estimate`
         a size of the table and what it attains calibrated, with the band, `slow` at p90 and `fast`
         at p10 of the time [FLOP/s]; for `knee` the critical size, whole and `exact`, null for
-        never, and `critical_estimate`; `peak` [FLOP/s]; `calibrated`: whether chip and dtypes have
-        estimates and critical sizes of these.
+        never, and `critical_estimate`; for `share` the critical size for a smaller share of the
+        peak; `peak` [FLOP/s]; `setting`: the sizes that all curves have; `calibrated`: whether
+        chip and dtypes have estimates and critical sizes of these.
     """
     begins = shape is not None and any(name.startswith(shape) for name in shape_names(of.sweep))
     need(CHART, of.sweep, shape=None if begins else shape)
-    lead, *others = of.dims
+    lead = lead_of(of.sweep)
+    others = [dim for dim in of.dims if dim != lead]
     rows = with_estimates(of.rows()).filter(of.on_fewest())
     sizes = series_of(rows, others, shape, most_series)
     size = pl.col(lead).cast(pl.Float64).alias("size")
@@ -102,9 +102,11 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
     bends = bends.filter(
         pl.col("size").is_between(lowest(table, "size", 1), highest(table, "size", 1))
     )
-    parts = [knees, curve, bends, estimates_of(table)]
+    near = [knees_of(of, sizes, peaks, share) for share in shares_below_peak(of)[:1]]
+    parts = [knees, *near, curve, bends, estimates_of(table)]
     return (
         pl.concat(parts, how="diagonal_relaxed")
+        .with_columns(pl.col("setting").fill_null(sizes["setting"][0]))
         .with_columns(calibrated=of.calibrated() & (pl.col("kind") == "estimate").any().over(KEYS))
         .sort("chip", "dtypes", "order", "size", nulls_last=True)
     )
@@ -137,6 +139,7 @@ def attained(
     high = high if high > low else low * 2
     series = frame.sort("order")["series"].unique(maintain_order=True).to_list()
     labels, findings, roofs = [], {}, []
+    turns: dict[str, tuple[int, int]] = {}
     views = _views(frame)
     by = [*_names(frame), *basis_names(frame)]
     for key, case in views.group_by(by, maintain_order=True):
@@ -147,17 +150,23 @@ def attained(
                 pl.lit(value).alias(name) for name, value in chosen_by.items()
             )
         )
-        findings["|".join(chosen_by.values())] = _finding(case, size, title)
+        name = "|".join(chosen_by.values())
+        findings[name] = _finding(case, size, title)
+        turns |= {f"{name}|{line}": turn for line, turn in turns_of(case).items()}
     for (chip_id, combination), case in frame.group_by("chip", "dtypes", maintain_order=True):
         peak = highest(case, "peak")
         roofs.append({"chip": chip_id, "dtypes": combination, "peak": peak})
-    shown = views.filter((pl.col("kind") == "curve") | pl.col("size").is_between(low, high))
+    at = pl.when(kind="share").then("exact").otherwise("size")
+    shown = views.filter((pl.col("kind") == "curve") | at.is_between(low, high))
     choices = [Choice("chip", chips), Choice("dtypes", combinations)]
     if "sweep" in frame.columns:
         choices.append(Choice("sweep", frame["sweep"].unique(maintain_order=True).to_list()))
     choices += basis_choice(frame)
     return assemble(
-        [*_marks(shown, pl.DataFrame(roofs), size), *_texts(pl.concat(labels), series, by)],
+        [
+            *marks_of(shown, pl.DataFrame(roofs), size, by),
+            *texts_of(pl.concat(labels), series, by),
+        ],
         findings,
         starting(choices, first),
         MARGINS,
@@ -167,6 +176,7 @@ def attained(
                 value={f"{r['chip']}|{r['dtypes']}": r["peak"] * HEADROOM for r in roofs},
             ),
             alt.param(name="top", expr="tops[chip + '|' + dtypes] || 1"),
+            alt.param(name="turns", value=turns),
         ],
     )
 
@@ -179,7 +189,7 @@ def _names(frame: pl.DataFrame) -> list[str]:
 def _views(frame: pl.DataFrame) -> pl.DataFrame:
     """Curves and knees by `basis`; those of estimates where chip and dtypes are calibrated."""
     nominal = frame.filter(pl.col("kind") != "estimate").with_columns(basis=pl.lit(NOMINAL))
-    estimates = frame.filter(pl.col("calibrated"), pl.col("kind") != "curve").with_columns(
+    estimates = frame.filter("calibrated", pl.col("kind").is_in(["estimate", "knee"])).with_columns(
         basis=pl.lit(CALIBRATED),
         kind=pl.col("kind").replace("estimate", "curve"),
         size=pl.when(kind="knee").then("critical_estimate").otherwise("size"),
@@ -189,108 +199,18 @@ def _views(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([nominal, estimates], how="vertical_relaxed")
 
 
-def _color(series: Sequence[str]) -> alt.Color:
-    """The colours of the curves: steps of a ramp."""
-    return alt.Color("series:N", legend=None, scale=alt.Scale(domain=list(series), range="ramp"))
-
-
-def _marks(frame: pl.DataFrame, roofs: pl.DataFrame, size: str) -> list[alt.Chart]:
-    """The peak, stems from the knees down, curves and knees."""
-    names, case = basis_names(frame), _names(frame)
-    now = chosen(*case, *names)
-    sizes = frame.filter(kind="curve")["size"]
-    low, high = float(sizes.min()), float(sizes.max())  # type: ignore[arg-type]
-    x = alt.X(
-        "size:Q",
-        **binary_axis(
-            low, max(high, low * 2), "Batch size B (tokens)" if size == "B" else f"Size of {size}"
-        ),
-    )
-    y = alt.Y(
-        "flops_per_s:Q",
-        axis=si_axis("Attained FLOP/s"),
-        scale=alt.Scale(domainMin=0, domainMax=alt.expr("top"), nice=False),
-    )
-    color = _color(frame.sort("order")["series"].unique(maintain_order=True).to_list())
-    exactly = alt.Tooltip("exact:Q", title="exactly", format=",.4f")
-    at_knee = [
-        "series:N",
-        alt.Tooltip("size:Q", title=f"critical {size}", format=",.0f"),
-        exactly,
-        "limit:N",
-    ]
-    common = (*case, *names, "series", "size", "flops_per_s")
-    knees = alt.Chart(data(frame.filter(kind="knee").select(*common, "exact", "limit")))
-    curves = alt.Chart(data(frame.filter(kind="curve", basis=NOMINAL).select(common)))
-    encoding = {"x": x, "y": y, "color": color, "tooltip": _about(size)}
-    dots = knees.transform_filter(now + (f" && basis == '{NOMINAL}'" if names else ""))
-    bands = frame.filter(kind="curve", basis=CALIBRATED).select(*common, "fast", "slow")
-    return [
-        alt.Chart(data(roofs))
-        .transform_filter(chosen("chip", "dtypes"))
-        .mark_rule(style="rule")
-        .encode(y=alt.Y("peak:Q")),
-        knees.transform_filter(now)
-        .mark_rule(style="stem")
-        .encode(x=x, y=y, y2=alt.datum(0), color=color, detail="series:N"),
-        *(_bands(bands, size, encoding) if names else []),
-        *([_pale(curves, chosen(*case), encoding)] if names else []),
-        curves.transform_filter(now)
-        .mark_line(style="curve")
-        .encode(**encoding)
-        .add_params(zoom("x")),
-        dots.mark_point(style="dot", filled=True).encode(x=x, y=y, color=color, tooltip=at_knee),
-    ]
-
-
-def _about(size: str) -> list[Any]:
-    """The tooltip of a curve."""
-    attains = alt.Tooltip("flops_per_s:Q", title="attained FLOP/s", format=".4~s")
-    return ["series:N", alt.Tooltip("size:Q", title=size, format=",.0f"), attains]
-
-
-def _pale(curves: alt.Chart, now: str, encoding: Mapping[str, Any]) -> alt.Chart:
-    """The nominal curves behind the calibrated ones."""
-    behind = curves.transform_filter(f"{now} && basis == '{CALIBRATED}'")
-    drawn: alt.Chart = behind.mark_line(style="thin-curve", opacity=0.5).encode(**encoding)
-    return drawn
-
-
-def _bands(bands: pl.DataFrame, size: str, encoding: Mapping[str, Any]) -> list[alt.Chart]:
-    """Calibrated curves, with their bands from p10 to p90 of the time."""
-    base = alt.Chart(data(bands)).transform_filter(chosen(*_names(bands), "basis"))
-    ends = [
-        alt.Tooltip("slow:Q", title="at p90 of the time", format=".4~s"),
-        alt.Tooltip("fast:Q", title="at p10 of the time", format=".4~s"),
-    ]
-    curve = {**encoding, "tooltip": [*_about(size), *ends]}
-    return [
-        base.transform_filter("datum.slow != null")
-        .mark_area(style="region")
-        .encode(x=encoding["x"], y=alt.Y("slow:Q"), y2="fast:Q", color=encoding["color"]),
-        base.mark_line(style="curve").encode(**curve),
-    ]
-
-
-def _texts(labels: pl.DataFrame, series: Sequence[str], by: Sequence[str]) -> list[alt.Chart]:
-    """Numbers and names in the colours of their curves, the peak in grey."""
-    now = chosen(*by)
-    place_of: dict[str, Any] = {"x": alt.X("size:Q"), "y": alt.Y("flops_per_s:Q")}
-    layers = placed_text(
-        labels.filter(style="value").drop("style"), "value", now, color=_color(series), **place_of
-    )
-    return layers + placed_text(labels.filter(style="note").drop("style"), "note", now, **place_of)
-
-
 def _finding(case: pl.DataFrame, size: str, title: str | None) -> Finding:
     """Title and subtitle: the first knee, and the last one or the first series without."""
     chip, combination, basis = case.select("chip", "dtypes", "basis").row(0)
     knees = case.filter(kind="knee").sort("order").to_dicts()
     peak = highest(case, "peak")
     knee = "Dots" if basis == NOMINAL else "Stems"
+    percent = percent_of(case.filter(kind="share").drop_nulls("exact"))
+    hollow = f", hollow for {percent} of the peak" if percent else ""
+    setting = f", {case['setting'][0]}" if case["setting"][0] else ""
     subtitle = (
-        f"{combination} on {chip_label(chip)}, every byte counted. {knee}: the first compute-bound"
-        f" {size}; roof {si(peak, 'FLOP/s')}.{basis_text(case, basis)}"
+        f"{combination} on {chip_label(chip)}{setting}, every byte counted. {knee}: the first"
+        f" compute-bound {size}{hollow}; roof {si(peak, 'FLOP/s')}.{basis_text(case, basis)}"
     )
     if basis != NOMINAL:
         band = " Bands: p10 to p90." if case["slow"].count() else ""
@@ -336,7 +256,9 @@ def _needed(knees: Sequence[Mapping[str, Any]], combination: str, size: str) -> 
 def _alike(sweep: Sweep) -> Hashable:
     """What sweeps have in common that are one chart: the operation, and variants of one chip."""
     chips = {sweep.chips[chip].base or chip for chip in sweep.rows_by_chip()}
-    return (sweep.op.name, sweep.unit, chips.pop()) if len(chips) == 1 else sweep.name
+    return (
+        (sweep.op.name, lead_of(sweep), sweep.unit, chips.pop()) if len(chips) == 1 else sweep.name
+    )
 
 
 def _frame(of: Selection, spec: Spec) -> pl.DataFrame:
@@ -355,14 +277,13 @@ CHART = Chart(
     family="attained",
     heading="Attained FLOP/s",
     caption=(
-        "What the operation attains over its first dimension, every byte counted. A dot is the "
+        "What the operation attains over one of its sizes, every byte counted. A dot is the "
         "first compute-bound size; a curve without one never reaches the roof."
     ),
     order=30,
     needs=(
         OTHER_DIMS,
-        OWN_LEAD,
-        SOLVED_LEAD,
+        SOLVED_AXIS,
         LONG_LEAD,
         Need("no shapes", lambda s: not s.config.shapes, auto=True),
         Need("rows of one chip alone", lambda s: min(s.counts) == 1),
@@ -376,7 +297,7 @@ CHART = Chart(
     frame=_frame,
     draw=lambda frame, of, spec: attained(
         frame,
-        size=of.dims[0],
+        size=lead_of(of.sweep),
         first=first_shown(frame, spec, *_names(frame)),
         title=spec.title,
     ),

@@ -37,7 +37,7 @@ from rooflines.charts.kit.place import LAYOUTS
 from rooflines.charts.kit.text import chip_label, listed, on_chips, sizes_text, split_on, split_text
 from rooflines.charts.kit.themes import Margins, plot_size
 from rooflines.charts.needs import LONG_LEAD, by_shards, need
-from rooflines.charts.offers import MAP_AXIS, SHORT_AXIS, map_dims, tall
+from rooflines.charts.offers import MAP_AXIS, SHORT_AXIS, lead_of, map_dims, tall
 from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
@@ -62,7 +62,10 @@ Span = tuple[float, float, float, float]
 
 
 def bound_frame(of: Selection, up: str = "shards", shape: str | None = None) -> pl.DataFrame:
-    """The bottleneck over the first dimension and the shards, or another dimension.
+    """The bottleneck over a dimension and the shards, or another dimension.
+
+    The dimension is that of `lead_of`. Cells have their shares of the peak, so there are no marks
+    for the thresholds of smaller shares.
 
     Args:
         of: The chips and combinations, from `Results.of`, of the sweep.
@@ -72,21 +75,22 @@ def bound_frame(of: Selection, up: str = "shards", shape: str | None = None) -> 
     Returns:
         `chip`, `dtypes`, `sharding`, `network`, `shards`, the sizes `x` and `y` with the edges of
         their cells, `bound`, `utilization` [1], `setting`: what is held fixed, `solved`: whether
-        the sweep has thresholds of the first dimension, and from these `critical` [1] (null:
+        the sweep has thresholds of the dimension, and from these `critical` [1] (null:
         never). Where `calibrated`, all but the setting again in columns `<name>_estimate`.
     """
     need(CHART, of.sweep, up=up, shape=shape)
-    dims = of.dims
+    lead = lead_of(of.sweep)
+    fixed = [dim for dim in of.dims if dim != lead]
     rows = with_estimates(of.rows(), "t_lower_s")
     rows = rows.filter(shape=shape) if shape else rows
-    others = [dim for dim in dims[1:] if dim != up]
+    others = [dim for dim in fixed if dim != up]
     if up != "shards":
         rows = rows.filter(of.on_fewest())
-    case = ["chip", "dtypes", "sharding", "network", "shards", "shape", *dims[1:]]
+    case = ["chip", "dtypes", "sharding", "network", "shards", "shape", *fixed]
     attained = pl.col("utilization") * pl.col("t_lower_s") / pl.col(BAND[0])
     frame = rows.select(
         *case,
-        dims[0],
+        lead,
         "bound",
         "utilization",
         bound_estimate="estimate_bound",
@@ -95,13 +99,13 @@ def bound_frame(of: Selection, up: str = "shards", shape: str | None = None) -> 
     ).collect()
     frame = at_largest(frame, others)
     frame = frame.filter(pl.col(up).is_in(apart(sorted(frame[up].unique().to_list()))))
-    frame = frame.filter(pl.col(dims[0]).is_in(apart(sorted(frame[dims[0]].unique().to_list()))))
-    frame = with_edges(frame, x=dims[0], y=up).unique(
+    frame = frame.filter(pl.col(lead).is_in(apart(sorted(frame[lead].unique().to_list()))))
+    frame = with_edges(frame, x=lead, y=up).unique(
         ["chip", "dtypes", "sharding", "x", "y"], keep="first", maintain_order=True
     )
     thresholds = (
         of.thresholds()
-        .filter(axis=dims[0])
+        .filter(axis=lead)
         .select(
             *case,
             "critical",
@@ -126,7 +130,7 @@ def bound_map(
     first: Mapping[str, Any] | None = None,
     title: str | None = None,
 ) -> alt.LayerChart:
-    """The bottleneck over the first dimension and the number of chips, or another dimension.
+    """The bottleneck over a dimension and the number of chips, or another dimension.
 
     Args:
         frame: From `bound_frame`: `bound` and `utilization` [1] for every pair of sizes, and the
@@ -302,7 +306,7 @@ def _draw(frame: pl.DataFrame, of: Selection, spec: Spec) -> alt.LayerChart:
     names = ["chip", "dtypes", *(["sharding"] if spec.up == SHARDS else [])]
     return bound_map(
         frame,
-        size=of.dims[0],
+        size=lead_of(of.sweep),
         up=spec.up or SHARDS,
         first=first_shown(frame, spec, *names),
         title=spec.title,

@@ -1,4 +1,8 @@
-"""What fits: weights and caches on a chip against its memory, a bar for each batch."""
+"""What fits: weights and caches on a chip against its memory, a bar for each batch.
+
+All numbers are bytes and counts of sequences. None is a time or depends on a rate, so a calibration
+changes none of them.
+"""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from rooflines.charts.cells import (
     middles,
     number_marks,
     size_axes,
+    with_room,
 )
 from rooflines.charts.chart import Chart
 from rooflines.charts.claims import Finding, claim, ends, over, solved
@@ -33,9 +34,9 @@ from rooflines.charts.frames import (
     with_shares,
 )
 from rooflines.charts.kit.drawing import Choice, assemble, chosen, starting
-from rooflines.charts.kit.place import Place, Plane, in_cell, placed
+from rooflines.charts.kit.place import LAYOUTS, Place, Plane, in_cell, placed
 from rooflines.charts.kit.text import on_chips, sizes_text, split_text
-from rooflines.charts.kit.themes import Margins
+from rooflines.charts.kit.themes import Margins, plot_size
 from rooflines.charts.needs import BOTH_FREE, SOLVED_LEAD, TWO_OTHERS, need
 
 if TYPE_CHECKING:
@@ -114,7 +115,9 @@ def critical(
         "y2": "y_high:Q",
         "tooltip": _about(cells, dims, size),
     }
-    places = placed(MARGINS, partial(_in_cells, numbers, Plane(span[:2], span[2:])))
+    plane = Plane(span[:2], span[2:])
+    places = placed(MARGINS, partial(_in_cells, numbers, plane))
+    numbers = with_room(numbers, _rooms(numbers, plane, plot_size(LAYOUTS["wide"], MARGINS)))
     texts = number_marks(
         numbers.with_columns(places, **middles()),
         chosen(*names),
@@ -148,12 +151,20 @@ def _about(cells: pl.DataFrame, dims: Sequence[str], size: str) -> list[Any]:
 
 def _in_cells(cells: pl.DataFrame, plane: Plane, plot: tuple[float, float]) -> list[Place | None]:
     """Places in the middle of the cells that have room for their numbers."""
-    places = []
+    rooms = _rooms(cells, plane, plot)
+    return [in_cell(text, *room) for text, room in zip(cells["text"], rooms, strict=True)]
+
+
+def _rooms(
+    cells: pl.DataFrame, plane: Plane, plot: tuple[float, float]
+) -> list[tuple[float, float]]:
+    """Width and height that the text of each cell may have [em]."""
+    rooms = []
     for row in cells.to_dicts():
         left, bottom = plane.at(plot, row["x_low"], row["y_low"])
         right, top = plane.at(plot, row["x_high"], row["y_high"])
-        places.append(in_cell(row["text"], right - left - 0.25, bottom - top))
-    return places
+        rooms.append((right - left - 0.25, bottom - top))
+    return rooms
 
 
 def _finding(
@@ -203,7 +214,7 @@ CHART = Chart(
     heading="Critical batch size",
     caption=(
         "The smallest compute-bound size for every pair of the other two, exact to the last "
-        "integer. Grey is never."
+        "integer; the smaller number is for a smaller share of the peak. Grey is never."
     ),
     order=40,
     needs=(TWO_OTHERS, SOLVED_LEAD, BOTH_FREE),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["lines_of", "shares_of_shape", "solvers"]
+__all__ = ["lines_of", "nearly", "shares_of_shape", "solvers"]
 
 CONTOUR_POINTS = 32
 """Points of a contour along each of its two axes; it bends once."""
@@ -48,21 +48,42 @@ def solvers(sweep: Sweep, chip_variant: ChipVariant) -> dict[str, Solve]:
     )
 
 
-def lines_of(solve: Solve, span: tuple[int, int, int, int]) -> Iterator[dict[str, Any]]:
-    """The points of the lines of a case, with `kind`, `level`, `D` and `F`.
+def nearly(of: Selection, chip_variant: ChipVariant) -> dict[float, Solve]:
+    """What solves for sizes of a case for the largest share of the peak below 1, if any."""
+    return {
+        share: partial(solved, of.sweep, chip_variant, share=exact(share))
+        for share in shares_below_peak(of)[:1]
+    }
+
+
+def lines_of(
+    solve: Solve, near: Mapping[float, Solve], span: tuple[int, int, int, int]
+) -> Iterator[dict[str, Any]]:
+    """The points of the lines of a case, with `kind`, `level`, `share`, `D` and `F`.
 
     Args:
         solve: Gives its sizes.
+        near: Gives those for smaller shares of the peak; their lines are of the kind `share`.
         span: The map's edges: D from and to, F from and to.
     """
     edge = [(float(span[0]), float(span[3])), (float(span[1]), float(span[3]))]
     least = solve("B", D=HUGE, F=HUGE)
     levels = nice_levels(max(least, 1.0)) if least is not None else []
-    lines = [("level", level, contour(solve, Fraction(level), span)) for level in levels]
-    lines.append(("never", math.inf, contour(solve, HUGE, span) or edge))
-    for kind, level, line in lines:
+    lines = [("level", level, 1.0, contour(solve, Fraction(level), span)) for level in levels]
+    lines.append(("never", math.inf, 1.0, contour(solve, HUGE, span) or edge))
+    for share, nearer in near.items():
+        lines += [
+            (
+                "share",
+                level,
+                share,
+                contour(nearer, HUGE if math.isinf(level) else Fraction(level), span),
+            )
+            for level in (*levels, math.inf)
+        ]
+    for kind, level, share, line in lines:
         for d, f in line:
-            yield {"kind": kind, "level": level, "D": d, "F": f}
+            yield {"kind": kind, "level": level, "share": share, "D": d, "F": f}
 
 
 def contour(
@@ -106,12 +127,16 @@ def shares_of_shape(
 
 
 def solved(
-    sweep: Sweep, chip_variant: ChipVariant, axis: str, **sizes: int | Fraction
+    sweep: Sweep,
+    chip_variant: ChipVariant,
+    axis: str,
+    share: Fraction = Fraction(1),
+    **sizes: int | Fraction,
 ) -> float | None:
     """The exact size along an axis from which on a case is compute-bound [1]; None for never."""
     from rooflines.critical.sizes import solve_exactly  # noqa: PLC0415, it imports polars
 
-    return solve_exactly(sweep, chip_variant, axis, sizes).critical_exact
+    return solve_exactly(sweep, chip_variant, axis, sizes, share).critical_exact
 
 
 def solved_calibrated(estimate: Estimate, axis: str, **sizes: int | Fraction) -> float | None:

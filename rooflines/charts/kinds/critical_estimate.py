@@ -9,8 +9,17 @@ from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import count, significant
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.claims import Finding, claim, ends, held, over, solved
-from rooflines.charts.comparing import CHIP_MARGIN, chip_axis, evenly, shown_of
-from rooflines.charts.frames import SPLIT, first_shown, highest, lowest, unsharded
+from rooflines.charts.comparing import CHIP_MARGIN, chip_axis, evenly, heading, shown_of
+from rooflines.charts.frames import (
+    SHARES,
+    SPLIT,
+    first_shown,
+    highest,
+    lowest,
+    share_tooltip,
+    unsharded,
+    with_shares,
+)
 from rooflines.charts.kit.drawing import (
     Choice,
     assemble,
@@ -20,7 +29,7 @@ from rooflines.charts.kit.drawing import (
     starting,
     ticks_between,
 )
-from rooflines.charts.kit.text import sizes_text, split_text, width_em
+from rooflines.charts.kit.text import named_sizes, sizes_text, split_text, width_em
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import OTHER_DIMS, SOLVED_LEAD, check_shown, need
 from rooflines.sweep.fits import fit_of
@@ -76,7 +85,7 @@ def critical_estimate_frame(of: Selection) -> pl.DataFrame:
     Returns:
         `chip`, `dtypes`, `sharding`, `network` and `shards`, `sizes` (the shape, or the sizes of
         the other dimensions; equal ones where the sweep has such), `critical` and
-        `critical_estimate` [1] (null: never).
+        `critical_estimate` [1] (null: never); `near`, `reached` and `share`, from `share_values`.
 
     Raises:
         RooflinesError: The sweep lacks something, or none of the chips has a calibration in one of
@@ -88,24 +97,19 @@ def critical_estimate_frame(of: Selection) -> pl.DataFrame:
     known = pl.DataFrame(pairs, schema={"chip": pl.String, "dtypes": pl.String}, orient="row")
     others = of.dims[1:]
     frame = unsharded(of).collect().join(known, on=["chip", "dtypes"], maintain_order="left")
+    frame = with_shares(frame, of, of.dims[0], ("shape", *others))
     equal = frame.filter(pl.all_horizontal(pl.col(dim) == pl.col(others[0]) for dim in others))
     if frame["shape"].is_null().all() and equal.height:
         frame = equal
-    frame = frame.with_columns(sizes=_sizes(frame, others))
+    names = [
+        row["shape"] or named_sizes({dim: row[dim] for dim in others})
+        for row in frame.select("shape", *others).to_dicts()
+    ]
+    frame = frame.with_columns(sizes=pl.Series(names, dtype=pl.String))
     kept = evenly(frame["sizes"].unique(maintain_order=True).to_list(), MOST_SIZES)
     columns = ("chip", "dtypes", *SPLIT, "shape", *others, "sizes")
     kept_rows = frame.filter(pl.col("sizes").is_in(kept))
-    return kept_rows.select(*columns, "critical", "critical_estimate")
-
-
-def _sizes(frame: pl.DataFrame, dims: Sequence[str]) -> pl.Series:
-    """The shape of each row, or its sizes: `D = F = 4,096`, `D = 1,024, F = 4,096`."""
-    texts = []
-    for shape, *sizes in frame.select("shape", *dims).iter_rows():
-        named = [f"{dim} = {size:,}" for dim, size in zip(dims, sizes, strict=True)]
-        same = f"{' = '.join(dims)} = {sizes[0]:,}"
-        texts.append(shape or (same if len(set(sizes)) == 1 else ", ".join(named)))
-    return pl.Series(texts, dtype=pl.String)
+    return kept_rows.select(*columns, "critical", "critical_estimate", *SHARES)
 
 
 def critical_estimate(
@@ -144,7 +148,7 @@ def critical_estimate(
     names = [Choice(name, frame[name].unique(maintain_order=True).to_list()) for name in BY]
     names[1].title, names[1].value = "Sizes", names[1].options[len(names[1].options) // 2]
     return assemble(
-        [*_layers(pl.concat(rows), orders, size), *_heading()],
+        [*_layers(pl.concat(rows), orders, size), *_heading(frame)],
         findings,
         starting(names, first),
         MARGINS,
@@ -153,7 +157,8 @@ def critical_estimate(
 
 def _layers(rows: pl.DataFrame, orders: Mapping[str, Sequence[str]], size: str) -> list[alt.Chart]:
     """The two points of every chip with their numbers, and what is never compute-bound."""
-    both = pl.DataFrame({"size": pl.concat([rows["critical"], rows["critical_estimate"]])})
+    every = [rows[name] for name in ("critical", "critical_estimate", "reached")]
+    both = pl.DataFrame({"size": pl.concat(every)})
     low, high = lowest(both, "size"), highest(both, "size")
     room = max((high / low) ** NUMBER_ROOM, 2.0)
     low, high = low / room, high * room
@@ -167,32 +172,54 @@ def _layers(rows: pl.DataFrame, orders: Mapping[str, Sequence[str]], size: str) 
         }
         for nominal, calibrated in rows.select("critical", "critical_estimate").iter_rows()
     ]
-    shown = rows.select("chip", *BY, "row", "critical", "critical_estimate").hstack(
+    shown = rows.select(
+        "chip", *BY, "row", "critical", "critical_estimate", "reached", "near"
+    ).hstack(
         pl.DataFrame(texts, schema=dict.fromkeys(("nominal", "calibrated", "never"), pl.String))
     )
     base = alt.Chart(data(shown)).transform_filter(chosen(*BY))
+    base = base.transform_calculate(
+        least="datum.reached == null ? datum.critical : min(datum.critical, datum.reached)"
+    )
     found = "datum.critical != null && datum.critical_estimate != null"
     tooltip = [
         "chip:N",
         alt.Tooltip("critical:Q", title=f"nominal {size}", format=",d"),
         alt.Tooltip("critical_estimate:Q", title=f"calibrated {size}", format=",d"),
+        *share_tooltip(rows),
     ]
     ends = {"x": alt.X("critical:Q", **x), "x2": "critical_estimate:Q"}
-    layers = [base.transform_filter(found).mark_rule(style="rule").encode(**ends, y=y)]
+    layers = [
+        base.transform_filter(found).mark_rule(style="rule").encode(**ends, y=y),
+    ]
+    if rows["reached"].count():
+        hollow = base.transform_filter("datum.reached != null")
+        hollow = hollow.mark_point(style=["hollow", "hollow-ink"], filled=True)
+        layers.append(hollow.encode(x=alt.X("reached:Q", **x), y=y, tooltip=tooltip))
     less = "(datum.critical_estimate < datum.critical)"
-    for column, text, dot, style, left in (
-        ("critical", "nominal", "ink-dot", "strong", f"!{less}"),
-        ("critical_estimate", "calibrated", "estimate-dot", "estimate-text", less),
+    at_dot = f"{less} ? datum.critical : datum.least"
+    for column, beside, text, dot, style, left in (
+        ("critical", at_dot, "nominal", "ink-dot", "strong", f"!{less}"),
+        (
+            "critical_estimate",
+            "datum.critical_estimate",
+            "calibrated",
+            "estimate-dot",
+            "estimate-text",
+            less,
+        ),
     ):
         points = base.transform_filter(f"datum.{column} != null")
         at = alt.X(f"{column}:Q", **x)
         layers += [
             points.mark_point(style=dot, filled=True).encode(x=at, y=y, tooltip=tooltip),
-            points.mark_text(
+            points.transform_calculate(beside=beside)
+            .mark_text(
                 style=style,
                 align=alt.expr(f"{left} ? 'right' : 'left'"),
                 dx=alt.expr(f"em * ({left} ? -0.6 : 0.6)"),
-            ).encode(x=at, y=y, text=f"{text}:N"),
+            )
+            .encode(x=alt.X("beside:Q", **x), y=y, text=f"{text}:N"),
         ]
     never = base.transform_filter("datum.never != null").mark_text(
         style="note", align="left", clip=False, dx=alt.expr("em * 0.6")
@@ -200,23 +227,13 @@ def _layers(rows: pl.DataFrame, orders: Mapping[str, Sequence[str]], size: str) 
     return [*layers, never.encode(x=alt.value(alt.expr("width")), y=y, text="never:N")]
 
 
-def _heading() -> list[alt.Chart]:
-    """The names of the two kinds of points, where other charts have the title of their y axis."""
-    nominal = "● nominal"
-    offsets = {"strong": (0.0, nominal)}
-    offsets["estimate-text"] = (width_em(nominal, bold=True) + 1.0, "● calibrated")
-    return [
-        alt.Chart(pl.DataFrame({"text": [text]}))
-        .mark_text(
-            style=style,
-            align="left",
-            clip=False,
-            x=alt.expr(f"em * {across:.2f}"),
-            y=alt.expr("em * -1.35"),
-        )
-        .encode(text="text:N")
-        for style, (across, text) in offsets.items()
-    ]
+def _heading(frame: pl.DataFrame) -> list[alt.Chart]:
+    """The names of the kinds of points, where other charts have the title of their y axis."""
+    share = frame.drop_nulls("reached")["share"]
+    hollow = f"   ○ at {100 * share[0]:g} %" if len(share) else ""
+    nominal = f"● nominal{hollow}"
+    after = width_em(nominal, bold=True) + 1.0
+    return [heading(nominal), heading("● calibrated", "estimate-text", after)]
 
 
 def _finding(case: pl.DataFrame, size: str, title: str | None) -> Finding:
@@ -255,7 +272,8 @@ CHART = Chart(
     family="critical",
     caption=(
         "The smallest compute-bound size of every chip with a calibration: at the nominal rates, "
-        "and by the calibration, whose times have overheads and parts that overlap imperfectly."
+        "hollow for a smaller share of the peak, and by the calibration, whose times have "
+        "overheads and parts that overlap imperfectly."
     ),
     order=45,
     needs=(

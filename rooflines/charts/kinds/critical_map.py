@@ -23,7 +23,7 @@ from rooflines.charts.frames import (
     route_name,
     share_tooltip,
 )
-from rooflines.charts.kinds.critical_contours import lines_of, shares_of_shape, solvers
+from rooflines.charts.kinds.critical_contours import lines_of, nearly, shares_of_shape, solvers
 from rooflines.charts.kit.drawing import Choice, assemble, chosen, data, placed_text, starting, zoom
 from rooflines.charts.kit.place import ANYWHERE, Place, Plane, Room, Spot, placed
 from rooflines.charts.kit.text import chip_label, on_chips, shorten, sizes_text, split_text
@@ -60,10 +60,11 @@ def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl
 
     Returns:
         `chip`, `dtypes`, `basis` (`nominal` or `calibrated`), `sharding`, `network` and `shards`,
-        `kind` (`level`, `never` or `shape`), `level` [1] (the critical batch of the line or the
-        shape; null: never), `D`, `F` [1], `name`, of a shape `near`, `reached` and `share` from
-        `share_values`, `calibrated`: whether `basis` is, and the map's edges: `left` and `right`
-        (D), `bottom` and `top` (F) [1].
+        `kind` (`level`, `never`, `share` for lines of a smaller share of the peak, or `shape`),
+        `level` [1] (the critical batch of the line or the shape; null: never), `D`, `F` [1],
+        `name`, of lines and shapes the `share` [1], of a shape also `near` and `reached`, as
+        `share_values` has them, `calibrated`: whether `basis` is, and the map's edges: `left` and
+        `right` (D), `bottom` and `top` (F) [1].
     """
     need(CHART, of.sweep)
     sizes = {dim: sizes_of(of.sweep, dim) for dim in of.dims}
@@ -84,13 +85,14 @@ def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl
             "shards": variant.shards,
         }
         for basis, solve in solvers(of.sweep, chip_variant).items():
-            lines = lines_of(solve, span)
+            near = nearly(of, chip_variant) if basis == NOMINAL else {}
+            lines = lines_of(solve, near, span)
             records += [{**key, "basis": basis, **point} for point in lines]
             for shape in inside:
                 level = solve("B", D=shape["D"], F=shape["F"])
-                near = shares_of_shape(of, chip_variant, shape) if basis == NOMINAL else {}
+                reached = shares_of_shape(of, chip_variant, shape) if basis == NOMINAL else {}
                 at = {**key, "basis": basis, "kind": "shape", "level": level}
-                records.append({**at, **shape, **near})
+                records.append({**at, **shape, **reached})
     floats = dict.fromkeys(("level", "D", "F", "share"), pl.Float64)
     numbers = {"shards": pl.Int64, "reached": pl.Int64} | floats
     schema = {name: numbers.get(name, pl.String) for name in SCHEMA}
@@ -152,9 +154,11 @@ def _marks(frame: pl.DataFrame, span: Span, names: Sequence[str]) -> list[alt.Ch
     color = alt.Color(
         "rank:Q", legend=None, scale=alt.Scale(domain=[most + 1.2, 1], range="heatmap", nice=False)
     )
-    bands = alt.Chart(
-        data(ranked.select(*names, "kind", "level", "rank", "D", "F", "top"))
-    ).transform_filter(now)
+    lines = ranked.group_by(*names, "kind", "level", "share", "rank", maintain_order=True).agg(
+        "D", "F"
+    )
+    points = alt.Chart(data(lines)).transform_filter(now).transform_flatten(["D", "F"])
+    bands = points.transform_filter("datum.kind != 'share'")
     shapes = alt.Chart(
         data(frame.filter(kind="shape").select(*names, "name", "level", "D", "F", "near"))
     ).transform_filter(now)
@@ -163,9 +167,10 @@ def _marks(frame: pl.DataFrame, span: Span, names: Sequence[str]) -> list[alt.Ch
         alt.Tooltip("D:Q", format=",d"),
         alt.Tooltip("F:Q", format=",d"),
         alt.Tooltip("level:Q", title="critical B", format=",.1f"),
-        *share_tooltip(frame),
+        *share_tooltip(frame.filter(kind="shape")),
     ]
     at_level = alt.Tooltip("level:Q", title="critical B", format=",d")
+    at_share = alt.Tooltip("share:Q", title="for this share of the peak", format=".4~%")
     ground = alt.Chart(
         pl.DataFrame({"D": [span[0]], "F": [span[2]], "right": [span[1]], "top": [span[3]]})
     )
@@ -174,13 +179,16 @@ def _marks(frame: pl.DataFrame, span: Span, names: Sequence[str]) -> list[alt.Ch
         *(
             bands.transform_filter(f"datum.rank == {rank}")
             .mark_area()
-            .encode(x=x, y=y, y2="top:Q", color=color)
+            .encode(x=x, y=y, y2=alt.datum(span[3]), color=color)
             for rank in range(1, most + 1)
         ),
         bands.transform_filter("datum.kind == 'level'")
         .mark_line(style="contour")
         .encode(x=x, y=y, detail="level:N", tooltip=[at_level])
         .add_params(zoom("x", "y")),
+        points.transform_filter("datum.kind == 'share'")
+        .mark_line(style=["contour", "near"])
+        .encode(x=x, y=y, detail="level:N", tooltip=[at_level, at_share]),
         shapes.mark_point(style="ink-dot", filled=True).encode(x=x, y=y, tooltip=tooltip),
     ]
 
@@ -285,9 +293,11 @@ def _finding(case: pl.DataFrame, title: str | None) -> Finding:
     shards = case["shards"].unique().to_list()
     name = on_chips(chip, shards)
     split = split_text(str(case["sharding"][0]), shards, case["network"])
+    share = case.filter(kind="share")["share"]
+    dashed = f" Dashed: for {100 * share[0]:g} % of the peak." if len(share) else ""
     subtitle = (
         f"Critical B of {combination} matmuls on {name} over D and F{split}, every byte counted."
-        f"{reached_text(shapes.rename({'level': 'critical'}))}{basis_text(case, basis)}"
+        f"{reached_text(shapes.rename({'level': 'critical'}))}{dashed}{basis_text(case, basis)}"
     )
     levels = shapes.drop_nulls("level")
     if title or not shapes.height:
@@ -313,8 +323,8 @@ CHART = Chart(
     name="critical-map",
     family="critical",
     caption=(
-        "Lines of equal critical batch, exact; named shapes stand at their true sizes. Grey is "
-        "never compute-bound."
+        "Lines of equal critical batch, exact; dashed ones have the same batches, for a smaller "
+        "share of the peak. Named shapes stand at their true sizes. Grey is never compute-bound."
     ),
     order=50,
     needs=(

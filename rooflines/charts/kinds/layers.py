@@ -13,6 +13,7 @@ from rooflines.charts.cells import (
     cells_by_basis,
     lowest_sizes,
     number_marks,
+    with_room,
 )
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.claims import Finding, claim, ends, over, solved
@@ -188,10 +189,14 @@ def _marks(
         ],
     }
 
-    def in_cells(plot: tuple[float, float]) -> list[Place | None]:
-        room = _text_room(plot, numbers["layer"].n_unique())
-        return [in_cell(text, room, plot[1] / len(chips)) for text in numbers["text"]]
+    def room(plot: tuple[float, float]) -> tuple[float, float]:
+        return _text_room(plot, numbers["layer"].n_unique()), plot[1] / len(chips)
 
+    def in_cells(plot: tuple[float, float]) -> list[Place | None]:
+        return [in_cell(text, *room(plot)) for text in numbers["text"]]
+
+    wide = room(plot_size(LAYOUTS["wide"], MARGINS))
+    numbers = with_room(numbers, [wide] * numbers.height)
     places, names = placed(MARGINS, in_cells), ("dtypes", *basis_names(cells))
     return [
         *cell_marks(cells, chosen("dtypes"), size, position, opacity=highlight()),
@@ -242,7 +247,10 @@ def layers_of(of: Selection, model: str | None) -> dict[str, str]:
 CHART = Chart(
     name="layers",
     family="compared",
-    caption="The smallest compute-bound size of each layer's matmul on each chip. Grey is never.",
+    caption=(
+        "The smallest compute-bound size of each layer's matmul on each chip; the smaller number "
+        "is for a smaller share of the peak. Grey is never."
+    ),
     order=80,
     needs=(
         OTHER_DIMS,

@@ -7,10 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import seconds, significant
+from rooflines.charts.basis import BAND, NOMINAL, basis_choice, basis_names
 from rooflines.charts.chart import ModelChart, Need
 from rooflines.charts.claims import Finding, claim, over
-from rooflines.charts.comparing import EVERY, at_right_edge, highlight
+from rooflines.charts.comparing import (
+    EVERY,
+    at_right_edge,
+    highlight,
+    larger,
+    names_of,
+    wider,
+)
 from rooflines.charts.frames import first_shown, highest, lowest
+from rooflines.charts.kinds.pareto_fronts import (
+    CASE,
+    ESTIMATES,
+    MS,
+    RATE,
+    TIME,
+    hidden,
+    views_of,
+    with_front,
+)
 from rooflines.charts.kit.drawing import (
     SHORT_LABEL,
     Choice,
@@ -42,30 +60,22 @@ NAME_ROOM = 11.6
 TARGET_S = 0.02
 """The time per token that titles compare chips at: 50 tokens per second for every user [s]."""
 
-MS = 1e3
-"""Milliseconds of a second."""
-
 ROOM = 1.3
 """The factor by which axes go beyond the values [1]."""
 
 BEYOND = 3.0
 """The factor by which times of what does not fit may exceed those of what fits [1]."""
 
-DIGITS = 4
-"""Significant digits of the points [1]."""
-
 EQUAL_DIGITS = 12
 """Throughputs that agree to this many digits are a tie."""
 
-CASE = ("model", "dtypes", "S")
-"""What a reader chooses, besides the chip."""
-
 KEYS = ("model", "routing", "chip", "vendor", "dtypes", "S", "split", "chips")
 
-READ = ("t_lower_s", "tokens_per_s_per_chip", "fits", "max_B")
+READ = (TIME, RATE, "fits", "max_B")
 
 POINT = ("B", "ms", "rate", "state")
 """Columns of a point; the others are those of a chip and split."""
+
 
 OUTSIDE, INSIDE, FRONT = 0, 1, 2
 """States of a point: it does not fit, it fits, it is on the front."""
@@ -85,7 +95,8 @@ def pareto_frame(
         `model`, `routing` (null for a dense model), `chip`, `vendor`, `dtypes`, `S` [1], `split`,
         `chips` [1], `B` [1], `t_lower_s` [s], `tokens_per_s_per_chip` [1/s], `fits`, `max_B`
         [1], and `front`: whether it fits, and no other case of the chip that fits is at
-        least as fast with at least as much throughput; the first of equal ones.
+        least as fast with at least as much throughput; the first of equal ones. Where `calibrated`,
+        `t_estimate_s` [s], `tokens_per_s_per_chip_estimate` [1/s] and `front_estimate`.
     """
     check_needs(CHART, of.sweep, "model-sweeps")
     routing = {
@@ -93,18 +104,17 @@ def pareto_frame(
         for name, model in of.sweep.models.items()
     }
     rows = of.rows(models, contexts).filter(phase=DECODE)
+    estimate = BAND[0]
+    if estimate not in rows.collect_schema():
+        rows = rows.with_columns(pl.lit(None, dtype=pl.Float64).alias(estimate))
     rows = rows.with_columns(
-        routing=pl.col("model").replace_strict(routing, return_dtype=pl.String)
+        (pl.col(RATE) * pl.col(TIME) / pl.col(estimate)).alias(ESTIMATES[RATE]),
+        calibrated=pl.col(estimate).is_not_null(),
+        routing=pl.col("model").replace_strict(routing, return_dtype=pl.String),
     )
-    frame = rows.select(*KEYS, "B", *READ).collect().with_row_index("order")
-    rate = pl.col("tokens_per_s_per_chip")
-    faster = pl.when("fits").then(rate).cum_max().forward_fill().shift().over("chip", *CASE)
-    return (
-        frame.sort("t_lower_s", rate, descending=[False, True], maintain_order=True)
-        .with_columns(front=pl.col("fits") & (faster.is_null() | (rate > faster)))
-        .sort("order")
-        .drop("order")
-    )
+    frame = rows.select(*KEYS, "B", *READ, estimate, ESTIMATES[RATE], "calibrated").collect()
+    frame = with_front(frame, TIME, RATE, "front")
+    return with_front(frame, estimate, ESTIMATES[RATE], ESTIMATES["front"])
 
 
 def pareto(
@@ -123,38 +133,44 @@ def pareto(
         palette: Chips with their vendors, if several charts share colours.
 
     Returns:
-        A chart with the parameters `model`, `dtypes`, `S`, and `chip` for the one to highlight.
+        A chart with the parameters `model`, `dtypes`, `S`, `chip` for the one to highlight, and
+        `basis` where chips are calibrated; then it has only these.
     """
-    points = frame.with_columns(
-        ms=(pl.col("t_lower_s") * MS).round_sig_figs(DIGITS),
-        rate=pl.col("tokens_per_s_per_chip").round_sig_figs(DIGITS),
-        state=pl.col("fits").cast(pl.Int64) + pl.col("front").cast(pl.Int64),
-    )
+    views = views_of(frame)
+    by = (*CASE, *basis_names(frame))
     chips, models, combinations, contexts = (
         frame[name].unique(maintain_order=True).to_list() for name in ("chip", *CASE)
     )
-    ends, spans, findings = [], {}, {}
-    for key, case in points.group_by(CASE, maintain_order=True):
+    points, ends, spans = [], [], {}
+    findings: dict[str, Finding] = {}
+    for key, case in views.group_by(by, maintain_order=True):
         plane = _plane(case)
+        points.append(case.join(hidden(case, plane), on="chip", how="left"))
         ends.append(_ends(case, plane))
         name = "|".join(map(str, key))
         spans[name] = _span(plane)
-        for chip in (EVERY, *chips):
-            findings[f"{chip}|{name}"] = _finding(case, title)
-    now = "spans[model + '|' + dtypes + '|' + S]"
+        shown = frame.filter(**dict(zip(CASE, key[: len(CASE)], strict=True)))["chip"].unique()
+        without = [chip for chip in chips if chip in shown and chip not in case["chip"]]
+        finding = _finding(case, title, without)
+        findings |= {f"{chip}|{name}": finding for chip in (EVERY, *chips) if chip not in without}
+    now = " + '|' + ".join(by)
     empty = "{x: [1, 10], y: [1, 10], across: [], up: [], target: null, late: false}"
     choices = [
         Choice("chip", [EVERY, *chips]),
         Choice("model", models, "Model"),
         Choice("dtypes", combinations),
         Choice("S", contexts, "Context"),
+        *basis_choice(frame),
     ]
     return assemble(
-        _layers(points, pl.concat(ends), palette_of(frame, palette)),
+        _layers(pl.concat(points), pl.concat(ends), by, palette_of(frame, palette)),
         findings,
         starting(choices, first),
         MARGINS,
-        [alt.param(name="spans", value=spans), alt.param(name="span", expr=f"{now} || {empty}")],
+        [
+            alt.param(name="spans", value=spans),
+            alt.param(name="span", expr=f"spans[{now}] || {empty}"),
+        ],
     )
 
 
@@ -181,15 +197,17 @@ def _span(plane: Plane) -> dict[str, Any]:
     }
 
 
-def _grouped(points: pl.DataFrame) -> pl.DataFrame:
+def _grouped(points: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """A row for each chip and split, with its points as lists: a tenth of the bytes."""
-    keys = ("model", "chip", "dtypes", "S", "split", "chips", "max_B")
+    keys = (*by, "chip", "split", "chips", "max_B", "beneath")
     return points.group_by(keys, maintain_order=True).agg(POINT)
 
 
-def _layers(points: pl.DataFrame, ends: pl.DataFrame, colors: alt.Scale) -> list[alt.Chart]:
+def _layers(
+    points: pl.DataFrame, ends: pl.DataFrame, by: Sequence[str], colors: alt.Scale
+) -> list[alt.Chart]:
     """Points, fronts, the target, and names at the right edge."""
-    now = chosen(*CASE)
+    now = chosen(*by)
     across = alt.Axis(
         values=alt.expr("span.across"),
         labelExpr="format(datum.value, ',~g')",
@@ -211,7 +229,7 @@ def _layers(points: pl.DataFrame, ends: pl.DataFrame, colors: alt.Scale) -> list
     ]
     color = alt.Color("chip:N", legend=None, scale=colors)
     base = (
-        alt.Chart(data(_grouped(points)))
+        alt.Chart(data(_grouped(points, by)))
         .transform_filter(now)
         .transform_flatten(list(POINT))
         .transform_calculate(fits=f"datum.state != {OUTSIDE}")
@@ -230,8 +248,8 @@ def _layers(points: pl.DataFrame, ends: pl.DataFrame, colors: alt.Scale) -> list
         base.transform_filter(f"datum.state == {INSIDE}")
         .mark_point(style="dot", filled=True, size=small, strokeWidth=0)
         .encode(**shown),
-        front.mark_line(style="curve").encode(order="ms:Q"),
-        front.mark_point(style="dot", filled=True),
+        front.mark_line(style="curve", strokeWidth=wider()).encode(order="ms:Q"),
+        front.mark_point(style="dot", filled=True, size=larger()),
         *haloed(
             target.encode(x=x, text="text:N"),
             "note",
@@ -253,8 +271,8 @@ def _ends(case: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     """Names of the chips, with the largest throughput of each that fits."""
     best = (
         case.filter("front")
-        .group_by("chip", *CASE, maintain_order=True)
-        .agg(pl.col("rate", "tokens_per_s_per_chip").max())
+        .group_by("chip", *CASE, "basis", maintain_order=True)
+        .agg(pl.col("rate", RATE).max())
         .sort("rate", descending=True, maintain_order=True)
     )
 
@@ -264,44 +282,53 @@ def _ends(case: pl.DataFrame, plane: Plane) -> pl.DataFrame:
 
     text = [
         with_value(chip_label(chip), f"{significant(rate)}/s", NAME_ROOM)
-        for chip, rate in best.select("chip", "tokens_per_s_per_chip").iter_rows()
+        for chip, rate in best.select("chip", RATE).iter_rows()
     ]
     return best.with_columns(text=pl.Series(text, dtype=pl.String)).hstack(placed(MARGINS, places))
 
 
-def _finding(case: pl.DataFrame, title: str | None) -> Finding:
-    """Title and subtitle: the chips with the largest throughput within the target."""
+def _finding(case: pl.DataFrame, title: str | None, without: Sequence[str]) -> Finding:
+    """Title and subtitle: the chips with the largest throughput within the target.
+
+    Args:
+        case: The points of one choice.
+        title: Replaces the finding.
+        without: The chips that are not shown, as they have no calibration.
+    """
     row = case.row(0, named=True)
+    times = "lower bounds (t_lower)" if row["basis"] == NOMINAL else "calibrated"
     experts = f" Experts: {row['routing']} routing." if row["routing"] else ""
+    lacking = f" No calibration: {names_of(without)}." if without else ""
     subtitle = (
         f"{chip_label(row['model'])} in {row['dtypes']}, decode at S = {row['S']:,}. Times are"
-        f" lower bounds (t_lower).{experts} Dots: batches and splits; hollow: too large for the"
-        " memory."
+        f" {times}.{experts} Dots: batches and splits; hollow: too large for the memory.{lacking}"
     )
     return Finding(title, subtitle) if title else _headline(case, subtitle)
 
 
 def _headline(case: pl.DataFrame, subtitle: str) -> Finding:
+    basis = case["basis"][0]
     shown = over(case, "chip", *CASE) | {"phase": [DECODE], "fits": [True]}
-    about = partial(claim, of="tokens_per_s_per_chip")
-    quickly = partial(about, rows=shown, most={"t_lower_s": TARGET_S})
+    about = partial(claim, of=RATE, basis=basis)
+    time = TIME if basis == NOMINAL else ESTIMATES[TIME]
+    quickly = partial(about, rows=shown, most={time: TARGET_S})
     within = f"within {seconds(TARGET_S)} a token"
     if not case["fits"].any():
         return Finding(
             "Nothing shown fits the memory", subtitle, about("none", rows=shown, value=None)
         )
-    quick = case.filter("front", pl.col("t_lower_s") <= TARGET_S)
+    quick = case.filter("front", pl.col(TIME) <= TARGET_S)
     if not quick.height:
         found = quickly("none", value=None)
         return Finding(f"Nothing that fits is {within}", subtitle, found)
-    rates = quick["tokens_per_s_per_chip"].round_sig_figs(EQUAL_DIGITS)
+    rates = quick[RATE].round_sig_figs(EQUAL_DIGITS)
     best = quick.filter(rates == rates.max())["chip"].unique(maintain_order=True)
     if len(best) > 1:
         found = quickly("tie", value=len(best))
         title = f"{len(best)} chips tie for most tokens per chip {within}"
         return Finding(title, subtitle, found)
     if case["chip"].n_unique() == 1:
-        most = highest(quick, "tokens_per_s_per_chip")
+        most = highest(quick, RATE)
         title = f"{chip_label(best[0])}: {significant(most)} tokens/s per chip {within}"
         return Finding(title, subtitle, quickly("maximum", value=most))
     title = f"{chip_label(best[0])} gives most tokens per chip {within}"
@@ -314,7 +341,8 @@ CHART = ModelChart(
     heading="Whole models",
     caption=(
         "Tokens per second and chip over the time per output token, for every batch and split; "
-        "lines join the best of each chip. Times are lower bounds."
+        "lines join the best of each chip. Nominal times are lower bounds; calibrated ones have no "
+        "band, as a step is many kernels."
     ),
     order=130,
     needs=(

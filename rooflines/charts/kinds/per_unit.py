@@ -16,6 +16,7 @@ from rooflines.charts.comparing import (
     evenly,
     heading,
     highlight,
+    names_of,
     shown_of,
 )
 from rooflines.charts.frames import first_shown, ridge_frame
@@ -46,9 +47,6 @@ ANY = "lowest of all"
 
 EQUAL_DIGITS = 12
 """Quotients that agree to this many digits are a tie."""
-
-NAMED = 3
-"""Chips that a subtitle names; of more it gives the number [1]."""
 
 
 class _Unit(NamedTuple):
@@ -255,11 +253,6 @@ def lacking_text(of: Selection, compares: Callable[[Chip], bool], what: str) -> 
     """What a subtitle says of the chips of a sweep that lack the number compared."""
     without = [chip for chip in of.sweep.rows_by_chip() if not compares(of.sweep.chips[chip])]
     return f" No {what}: {names_of(without)}." if without else ""
-
-
-def names_of(chips: Sequence[str]) -> str:
-    """A few chips by name, or how many they are."""
-    return ", ".join(map(chip_label, chips)) if len(chips) <= NAMED else f"{len(chips):,} chips"
 
 
 def _finding(rows: pl.DataFrame, key: Sequence[object], unit: str) -> Finding:

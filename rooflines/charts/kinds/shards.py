@@ -25,8 +25,8 @@ from rooflines.charts.frames import (
     at_largest,
     first_shown,
     highest,
+    hollow_text,
     lowest,
-    reached_text,
     share_tooltip,
     with_shares,
 )
@@ -66,7 +66,7 @@ __all__ = ["critical_over_shards", "shards_frame"]
 MARGINS = Margins(left=4.6, right=12.5)
 NAME_ROOM = 11.6
 
-BY_BASIS = ("critical", "y", "never", "near", "limit", "beneath")
+BY_BASIS = ("critical", "y", "never", "near", "reached", "limit", "beneath")
 """Columns of the points that a calibration changes."""
 
 
@@ -178,8 +178,8 @@ def critical_over_shards(
     ]
     key = " + '|' + ".join(choice.name for choice in choices[1:])
     now = f"edges[{key}] || {{low: 1, high: 10, ticks: []}}"
-    color = alt.Color("chip:N", legend=None, scale=palette_of(frame, palette))
-    layers = _layers(pl.concat(lines), pl.DataFrame(bands), pl.concat(ends), (span, size), color)
+    colors = palette_of(frame, palette)
+    layers = _layers(pl.concat(lines), pl.DataFrame(bands), pl.concat(ends), (span, size), colors)
     parameters = [alt.param(name="edges", value=edges), alt.param(name="span", expr=now)]
     return assemble(layers, findings, starting(choices, first), MARGINS, parameters)
 
@@ -189,7 +189,7 @@ def _layers(
     bands: pl.DataFrame,
     ends: pl.DataFrame,
     axes: tuple[tuple[float, float], str],
-    color: alt.Color,
+    colors: alt.Scale,
 ) -> list[alt.Chart]:
     """The area of never, lines and points, crosses for never, and names at the ends of lines."""
     span, size = axes
@@ -203,8 +203,8 @@ def _layers(
         type="log", domainMin=alt.expr("span.low"), domainMax=alt.expr("span.high"), nice=False
     )
     y = alt.Y("y:Q", scale=scale, axis=axis)
-    tooltip = _about(placed, size)
-    base = alt.Chart(data(placed.drop("setting", "reached", "share"))).transform_filter(now)
+    tooltip, color = _about(placed, size), alt.Color("chip:N", legend=None, scale=colors)
+    base = alt.Chart(data(placed.drop("setting", "share"))).transform_filter(now)
     base = by_basis(base, placed, BY_BASIS)
     encoding = {"x": x, "y": y, "color": color, "opacity": highlight(), "tooltip": tooltip}
     ground = alt.Chart(data(bands)).transform_filter(f"{of_basis} && datum.high > datum.never")
@@ -220,6 +220,7 @@ def _layers(
         base.transform_filter("!datum.never")
         .mark_line(style="curve", strokeWidth=wider())
         .encode(**encoding, detail="chip:N"),
+        *([_hollow(base, colors, encoding)] if placed["reached"].count() else []),
         base.transform_filter("!datum.never")
         .mark_point(style="dot", filled=True, size=larger())
         .encode(**encoding),
@@ -239,6 +240,18 @@ def _layers(
         ),
     ]
     return layers
+
+
+def _hollow(base: alt.Chart, colors: alt.Scale, encoding: Mapping[str, Any]) -> alt.Chart:
+    """Hollow dots at the critical sizes for a smaller share of the peak."""
+    others = {name: encoding[name] for name in ("x", "opacity", "tooltip")}
+    stroke = alt.Stroke("chip:N", legend=None, scale=colors)
+    drawn: alt.Chart = (
+        base.transform_filter("datum.reached != null")
+        .mark_point(style="hollow", filled=True)
+        .encode(**others, y=alt.Y("reached:Q"), stroke=stroke)
+    )
+    return drawn
 
 
 def _about(points: pl.DataFrame, size: str) -> list[Any]:
@@ -288,7 +301,7 @@ def _finding(
     size, basis = axis
     setting = case["setting"][0]
     fixed = f"{over_text(case['network'])}{', ' + setting if setting else ''}"
-    subtitle = f"{combination}, split {split}{fixed}. Every byte counted.{reached_text(case)}"
+    subtitle = f"{combination}, split {split}{fixed}. Every byte counted.{hollow_text(case)}"
     subtitle += basis_text(case, basis)
     if title:
         return Finding(title, subtitle)
@@ -339,7 +352,7 @@ CHART = Chart(
     heading="Splitting over chips",
     caption=(
         "The smallest compute-bound size over the number of chips, against memory and network. "
-        "Crosses are never compute-bound."
+        "Crosses are never compute-bound, hollow dots are for a smaller share of the peak."
     ),
     order=60,
     needs=(

@@ -24,7 +24,8 @@ class Scale:
     def __init__(self, case: pl.DataFrame) -> None:
         chips = case["chip"].unique(maintain_order=True).to_list()
         self.low = lowest(case, "critical", 1) / 1.8
-        self.never = max(highest(case, "critical", 10) * 1.8, self.low * 10)
+        most = max(highest(case, name, 10) for name in ("critical", "reached"))
+        self.never = max(most * 1.8, self.low * 10)
         share = 1 - LANE * min(len(chips), MOST_LANES) if case["critical"].null_count() else 1.0
         self.high = self.low * (self.never / self.low) ** (1 / share)
         lanes = min(len(chips), MOST_LANES)

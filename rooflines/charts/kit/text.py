@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from PIL import ImageFont
 
@@ -20,6 +20,7 @@ __all__ = [
     "FONTS",
     "chip_label",
     "listed",
+    "named_sizes",
     "on_chips",
     "over_text",
     "part_name",
@@ -95,13 +96,16 @@ def shorten(text: str, most: float, *, bold: bool = False, tail: bool = False) -
         text: One line.
         most: The width available [em].
         bold: Whether it is set in the heavier weight.
-        tail: Whether its end is kept too, where names often differ.
+        tail: Whether its end is kept too, where names often differ, and its words with digits if
+            what is left fits.
 
     Returns:
         The text itself if it fits.
     """
     if width_em(text, bold=bold) <= most:
         return text
+    if tail and (named := _numbers_kept(text, most, bold=bold)):
+        return named
     fits, upper = 0, len(text) - 1
     while fits < upper:
         kept = (fits + upper + 1) // 2
@@ -116,6 +120,24 @@ def with_value(name: str, value: str, most: float) -> str:
     """A bold label `name · value` of at most a width [em]; if it does not fit, the name is cut."""
     tail = f" · {value}"
     return shorten(name, most - width_em(tail, bold=True), bold=True, tail=True) + tail
+
+
+def _numbers_kept(text: str, most: float, *, bold: bool) -> str | None:
+    """A name without some letters in one place; None if it is still too long.
+
+    Its first word and words with digits are whole.
+    """
+    fixed = {at for word in re.finditer(r"\S*\d\S*", text) for at in range(*word.span())}
+    fixed.update(range(text.find(" ")))
+    for gone in range(1, len(text) - 1):
+        kept = len(text) - gone
+        usual = kept - kept // 3
+        for start in sorted(range(1, kept), key=lambda start: abs(start - usual)):
+            if fixed.isdisjoint(range(start, start + gone)):
+                short = f"{text[:start].rstrip()}…{text[start + gone :].lstrip()}"
+                if width_em(short, bold=bold) <= most:
+                    return short
+    return None
 
 
 def _elided(text: str, kept: int, *, tail: bool) -> str:
@@ -150,6 +172,13 @@ def sizes_text(size: str, values: Iterable[int]) -> str:
     return (
         f"about {size} = {about.pop():,.0f}" if len(about) == 1 else f"{size} = {low:,} to {high:,}"
     )
+
+
+def named_sizes(sizes: Mapping[str, int]) -> str:
+    """Sizes by dimension: `D = 1,024, F = 4,096`, and `D = F = 4,096` if all are equal."""
+    if len(set(sizes.values())) == 1:
+        return f"{' = '.join(sizes)} = {next(iter(sizes.values())):,}"
+    return ", ".join(f"{dim} = {size:,}" for dim, size in sizes.items())
 
 
 def listed(values: Iterable[int]) -> str:

@@ -321,12 +321,20 @@ def _styles(em: float, colours: Theme) -> dict[str, Any]:
         "tick": {"strokeWidth": 0.19 * em, "color": colours.ink, "strokeDash": [1, 0]},
         "stem": {"strokeWidth": 0.08 * em, "strokeDash": [0.3 * em, 0.25 * em]},
         "contour": {"strokeWidth": 0.1 * em, "color": colours.ink, "opacity": 0.65},
+        "near": {"strokeDash": [0.4 * em, 0.3 * em], "opacity": 0.8},
         "dot": {
             "size": (0.62 * em) ** 2,
             "stroke": colours.background,
             "strokeWidth": 0.14 * em,
             "opacity": 1,
         },
+        "hollow": {
+            "size": (0.5 * em) ** 2,
+            "color": colours.background,
+            "strokeWidth": 0.11 * em,
+            "opacity": 1,
+        },
+        "hollow-ink": {"stroke": colours.ink},
         "ink-dot": {
             "size": (0.62 * em) ** 2,
             "color": colours.ink,

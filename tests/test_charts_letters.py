@@ -1,0 +1,83 @@
+"""Charts of sweeps over any letter: curves and maps run over the one that a sweep is about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+from titled import CONFIGS, drawn_cases
+
+import rooflines
+from rooflines import charts
+from rooflines.charts.offers import lead_of
+
+LETTERS = CONFIGS["other letters"]
+LONG = {"from": 1, "to": 4096, "factor": 2}
+SCORES = {"operation": "NQD,NKD->NQK", "dtypes": ["bf16"], "chips": ["tpu-v5e", "h100-sxm"]}
+
+
+def config(**sweep: Any) -> rooflines.Config:  # noqa: ANN401, any value of a config
+    """A config of one sweep."""
+    return rooflines.load_config({"sweeps": {"s": {**SCORES, **sweep}}})
+
+
+def test_a_chart_runs_over_the_letter_that_its_sweep_is_about() -> None:
+    """D, F, K and N: the axis is named after it, and titles speak of it.
+
+    By hand: Q K D / (Q D + K D + Q K) is the ridge, 1.97e14 / 8.19e11, at K = 510.2.
+    """
+    across = {case.chart.id: case.across for case in drawn_cases("other letters")}
+    assert across == {
+        "attained-depth": "D",
+        "bounds-depth": "D",
+        "bounds-width": "F",
+        "attained-keys": "K",
+        "attained-many": "N",
+    }
+    said = [case.title for case in drawn_cases("other letters") if case.across == "K"]
+    assert "bf16 needs K = 511 at Q = 4,096; at 1 no K is enough" in said
+
+
+@pytest.mark.parametrize(
+    ("grid", "thresholds", "lead"),
+    [
+        ({"N": LONG, "Q": LONG, "D": 128, "K": LONG}, ["N", "K"], "N"),
+        ({"N": LONG, "Q": LONG, "D": 128, "K": LONG}, ["K"], "K"),
+        ({"N": LONG, "Q": [1, 64], "D": 128, "K": 8}, ["Q"], "N"),
+        ({"N": [1, 2], "Q": [1, 64], "D": 128, "K": 8}, ["Q"], "Q"),
+        ({"N": 4, "Q": LONG, "D": 128, "K": "Q"}, ["N"], "N"),
+    ],
+)
+def test_a_long_axis_with_thresholds_leads(
+    grid: dict[str, Any], thresholds: list[str], lead: str
+) -> None:
+    """The first of those; else a long one, else one with thresholds, each with its own axis."""
+    sweep = config(grid=grid, thresholds=thresholds).sweeps["s"]
+    assert lead_of(sweep) == lead
+
+
+def test_a_curve_over_another_letter_is_the_roofline() -> None:
+    """Of 2 N Q K D FLOP and 2 N (Q D + K D + Q K) bytes; it bends at the thresholds."""
+    grid = {"N": 8, "Q": [64, 4096], "D": 512, "K": LONG}
+    loaded = config(grid=grid, thresholds=["K"])
+    assert "attained" in {spec.chart for spec in loaded.charts}
+    frame = charts.attained_frame(charts.of_config(loaded).of("s", ["tpu-v5e"], ["bf16"]))
+    assert frame["series"].unique(maintain_order=True).to_list() == ["Q = 4,096", "Q = 64"]
+    assert set(frame["setting"]) == {"N = 8, D = 512"}
+    for row in frame.filter(kind="curve").to_dicts():
+        queries, keys = {"Q = 4,096": 4096, "Q = 64": 64}[row["series"]], row["size"]
+        moved = 2 * 8 * (queries * 512 + keys * 512 + queries * keys)
+        seconds = max(2 * 8 * queries * keys * 512 / 1.97e14, moved / 8.19e11)
+        attained = 2 * 8 * queries * keys * 512 / seconds
+        assert row["flops_per_s"] == pytest.approx(attained, rel=1e-9)
+    knees = frame.filter(kind="knee").sort("order")
+    known = rooflines.thresholds(loaded, "s").filter(pl.col("chip") == "tpu-v5e").sort("Q")
+    assert knees["size"].to_list() == known["critical"].reverse().to_list()
+
+
+def test_what_all_curves_share_is_in_the_subtitle() -> None:
+    """Sizes that do not vary are no part of their names."""
+    case = next(case for case in drawn_cases("other letters") if case.chart.id == "attained-keys")
+    assert ", N = 8, D = 512, every byte counted" in case.subtitle
+    assert LETTERS["sweeps"]["keys"]["grid"]["N"] == 8
