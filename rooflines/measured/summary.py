@@ -9,7 +9,7 @@ from rooflines.calibration.judge import BAND, REGIONS, with_errors
 from rooflines.calibration.solving import FOLD, held_out, with_folds
 from rooflines.measured.join import IN_CACHE, PARTLY
 
-__all__ = ["KEYS", "summary"]
+__all__ = ["KEYS", "SPREAD", "spread", "summary"]
 
 KEYS = ("chip", "software", "dtypes", "collective", "calibration", "split")
 """What tells the rows of a set, before the region."""
@@ -19,6 +19,15 @@ FIT, SITES, HELD_OUT = "fit", "sites", "held_out"
 set that is never fitted."""
 
 PERCENT = 100
+
+SPREAD = {"p10": BAND[0], "median": 0.5, "p90": BAND[1]}
+"""The quantiles of a ratio by the ends of their columns' names [1]."""
+
+
+def spread(ratio: str) -> dict[str, pl.Expr]:
+    """The quantiles of a ratio, by the names of their columns."""
+    values = pl.col(ratio)
+    return {f"{ratio}_{name}": values.quantile(share, "linear") for name, share in SPREAD.items()}
 
 
 def summary(frame: pl.DataFrame, *, never_fitted: bool = False) -> pl.DataFrame:
@@ -31,10 +40,11 @@ def summary(frame: pl.DataFrame, *, never_fitted: bool = False) -> pl.DataFrame:
     Returns:
         A row for each of `KEYS` and each region that has timings: n [1]; `below_percent`, timings
         below the bound, and `below_in_cache_percent`, those of them that are at least partly in
-        cache, both of n [%]; errors |time / measured - 1| of the bound (`bare_median`,
-        `bare_mean`) and of the estimate (`estimate_median`, `estimate_mean`, `estimate_p90`) [1];
-        `band_coverage`, the share of timings between p10 and p90 of the estimate [1]. Null without
-        an estimate or band.
+        cache, both of n [%]; quantiles of measured time over the bound and over the estimate
+        (`ratio_lower_p10`, `_median`, `_p90`, and of `ratio_estimate`) [1]; errors
+        |time / measured - 1| of the bound (`bare_median`, `bare_mean`) and of the estimate
+        (`estimate_median`, `estimate_mean`, `estimate_p90`) [1]; `band_coverage`, the share of
+        timings between p10 and p90 of the estimate [1]. Null without an estimate or band.
     """
     for name in ("dtypes", "collective"):
         if name not in frame.columns:
@@ -71,4 +81,6 @@ def _columns() -> dict[str, pl.Expr]:
         "estimate_mean": error.mean(),
         "estimate_p90": error.quantile(BAND[1], "linear"),
         "band_coverage": inside.mean(),
+        **spread("ratio_lower"),
+        **spread("ratio_estimate"),
     }

@@ -131,6 +131,14 @@ MEASURED_SUMMARY = (
         "share of the timings between t_estimate_p10_s and t_estimate_p90_s",
         null=f"{NO_ESTIMATE}'s band",
     ),
+    Column("ratio_lower_p10", "1", "10th percentile of seconds / t_lower_s"),
+    Column("ratio_lower_median", "1", "median of the same"),
+    Column("ratio_lower_p90", "1", "90th percentile of the same"),
+    Column(
+        "ratio_estimate_p10", "1", "10th percentile of seconds / t_estimate_s", null=NO_ESTIMATE
+    ),
+    Column("ratio_estimate_median", "1", "median of the same", null=NO_ESTIMATE),
+    Column("ratio_estimate_p90", "1", "90th percentile of the same", null=NO_ESTIMATE),
 )
 """Errors of the bound and of the estimate, in `measured.csv`."""
 
