@@ -39,6 +39,7 @@ SAYS = {
     "largest": "the chip that has the largest value, no other has as much",
     "tie": "how many chips have the largest value",
     "maximum": "the largest value",
+    "sums": "the sum of `of` over the sum of `to`",
     "none": "there is no such row",
     "median": "the median; of an error also the largest median of a cell, of several times each",
 }
