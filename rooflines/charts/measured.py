@@ -10,9 +10,7 @@ from rooflines.charts.kit.drawing import Choice, starting
 from rooflines.charts.kit.text import chip_label
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from rooflines.charts.measured_results import MeasuredSelection
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 __all__ = [
     "CASE",
@@ -82,25 +80,25 @@ def dots_each(cases: int) -> int:
 
 
 def frame_of_cases(
-    of: MeasuredSelection,
+    cases: Iterable[tuple[Mapping[str, str], pl.DataFrame]],
     schema: Mapping[str, type],
     rows: Callable[[Mapping[str, str], pl.DataFrame, int], Mapping[str, pl.DataFrame]],
 ) -> pl.DataFrame:
     """A frame with the rows of every case.
 
     Args:
-        of: The chips and combinations.
+        cases: Chip, software and dtypes, and their timings.
         schema: Its columns, those of `CASE` and `kind` first.
         rows: Gives the rows of a case by their kind, from the case, its timings, and the number of
             timings to draw as dots [1].
     """
-    cases = list(of.cases())
-    most = dots_each(len(cases))
+    every = list(cases)
+    most = dots_each(len(every))
     frames = [
         part.with_columns(
             **{name: pl.lit(value) for name, value in case.items()}, kind=pl.lit(kind)
         )
-        for case, timings in cases
+        for case, timings in every
         for kind, part in rows(case, timings, most).items()
     ]
     empty = pl.DataFrame(schema=schema)

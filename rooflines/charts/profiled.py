@@ -38,9 +38,9 @@ from rooflines.charts.kit.text import chip_label, part_name, with_value
 from rooflines.charts.kit.themes import Margins
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.config import Config
+    from rooflines.catalogue.entries import Chip
 
 __all__ = ["kernels_frame", "kernels_on_roofline"]
 
@@ -78,13 +78,15 @@ SCHEMA = {
 """The columns of `kernels_frame`."""
 
 
-def kernels_frame(kernels: pl.DataFrame, chip: str, config: Config | None = None) -> pl.DataFrame:
+def kernels_frame(
+    kernels: pl.DataFrame, chip: str, chips: Mapping[str, Chip] | None = None
+) -> pl.DataFrame:
     """Kernels of a profile, and the roofs that they are compared with.
 
     Args:
         kernels: From `rooflines.kernels`.
         chip: The chip that ran them.
-        config: Adds the config's own chips to those of the catalogue.
+        chips: The chips by id, such as `Config.chips`; by default those of the catalogue.
 
     Returns:
         Rows of three kinds. `all`: the `launches` of all kernels [1], the sums of their `seconds`
@@ -94,7 +96,7 @@ def kernels_frame(kernels: pl.DataFrame, chip: str, config: Config | None = None
         [FLOP/byte]. `kernel`: a kernel with its intensity, what it attains, its `time_share` of
         all [1], its `bound` and `roof_share` [1]; `intensity` is null without memory traffic.
     """
-    entry = (chip_entries() if config is None else config.chips)[chip]
+    entry = (chip_entries() if chips is None else chips)[chip]
     rate = float(entry.memory[MAIN_MEMORY].exact.bytes_per_s)
     seconds = pl.col("seconds")
     every = kernels.select(

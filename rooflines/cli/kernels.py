@@ -85,7 +85,8 @@ def command(  # noqa: PLR0913, the options
         from rooflines.settings.charts import FORMATS  # noqa: PLC0415, the same
 
         with placed(file=file):
-            drawn = charts.kernels_on_roofline(charts.kernels_frame(frame, chip, loaded))
+            chips = loaded.chips if loaded else None
+            drawn = charts.kernels_on_roofline(charts.kernels_frame(frame, chip, chips))
         spec = charts.spec_of(drawn, "kernels")
         write_bytes(out, picture(spec, form, size or FORMATS[form], dark=dark))
     print_frame(frame, _text(frame, chip), csv=csv, json_=json_)

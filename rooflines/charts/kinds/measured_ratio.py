@@ -76,7 +76,7 @@ def measured_ratio_frame(of: MeasuredSelection) -> pl.DataFrame:
         `t_lower_s`, their median bound [s]. `timing`: a timing with its bound, `B`, `D`, `F` [1]
         and `seconds` [s].
     """
-    return frame_of_cases(of, SCHEMA, _rows)
+    return frame_of_cases(of.cases(), SCHEMA, _rows)
 
 
 def _rows(_: Mapping[str, str], part: pl.DataFrame, most: int) -> Mapping[str, pl.DataFrame]:

@@ -83,7 +83,7 @@ def measured_roofline_frame(of: MeasuredSelection) -> pl.DataFrame:
             "timing": _timings(attained, most),
         }
 
-    return frame_of_cases(of, SCHEMA, rows)
+    return frame_of_cases(of.cases(), SCHEMA, rows)
 
 
 def _bound(target: Target, part: pl.DataFrame) -> pl.DataFrame:
