@@ -11,7 +11,7 @@ from rooflines.measured.join import IN_CACHE, PARTLY
 
 __all__ = ["KEYS", "SPREAD", "spread", "summary"]
 
-KEYS = ("chip", "software", "dtypes", "collective", "calibration", "split")
+KEYS = ("model", "chip", "software", "dtypes", "collective", "calibration", "split")
 """What tells the rows of a set, before the region."""
 
 FIT, SITES, HELD_OUT = "fit", "sites", "held_out"
@@ -46,14 +46,17 @@ def summary(frame: pl.DataFrame, *, never_fitted: bool = False) -> pl.DataFrame:
         (`estimate_median`, `estimate_mean`, `estimate_p90`) [1]; `band_coverage`, the share of
         timings between p10 and p90 of the estimate [1]. Null without an estimate or band.
     """
-    for name in ("dtypes", "collective"):
+    for name in ("model", "dtypes", "collective"):
         if name not in frame.columns:
             frame = frame.with_columns(pl.lit(None, pl.String).alias(name))
-    matmuls = "B" in frame.columns
-    frame = with_folds(frame) if matmuls else frame.with_columns(PAYLOAD_FOLD.alias(FOLD))
+    if "D" in frame.columns:
+        frame = with_folds(frame)
+    elif "bytes" in frame.columns:
+        frame = frame.with_columns(PAYLOAD_FOLD.alias(FOLD))
+    never = never_fitted or FOLD not in frame.columns  # no fit is to served models
     fitted = pl.when(held_out()).then(pl.lit(SITES)).otherwise(pl.lit(FIT))
-    frame = with_errors(frame).with_columns(split=pl.lit(HELD_OUT) if never_fitted else fitted)
-    regions = REGIONS if matmuls else {"all": REGIONS["all"]}
+    frame = with_errors(frame).with_columns(split=pl.lit(HELD_OUT) if never else fitted)
+    regions = REGIONS if "B" in frame.columns else {"all": REGIONS["all"]}
     parts = [
         frame.filter(inside)
         .group_by(KEYS, maintain_order=True)
