@@ -111,6 +111,10 @@ def made_bundle(folder: Path) -> Path:
     return folder / "bundle"
 
 
+RUNS = 40
+"""Runs of a served model [1]."""
+
+
 def matmul_timings() -> pl.DataFrame:
     """Timings of matmuls on two chips, by three libraries, some below the bound, some in int4."""
     peaks = {"h100-sxm": (989e12, 3.35e12), "b200": (2.25e15, 8e12)}
@@ -130,11 +134,15 @@ def matmul_timings() -> pl.DataFrame:
 
 
 def write_errors(folder: Path) -> list[Path]:
-    """Write the errors at timings of matmuls and of collectives, and the timings without a row."""
+    """Write the errors at timings, collectives and runs, and the timings without a row."""
     matmul_timings().write_csv(folder / "timings.csv")
     head = "chip,software,collective,shards,bytes,seconds"
     (folder / "collectives.csv").write_text(f"{head}\nh100-sxm,nccl,all-gather,8,1073741824,5e-3\n")
-    files = {"grid": "timings.csv", "nccl": "collectives.csv"}
+    head = "model,chip,software,linear,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
+    same = "llama-3.1-8b,h200-sxm,vllm,fp8,1024,1024"
+    runs = (f"{same},{n},0.1,{0.004 + n / 5e3}" for n in range(1, RUNS + 1))
+    (folder / "served.csv").write_text("\n".join([head, *runs]) + "\n")
+    files = {"grid": "timings.csv", "nccl": "collectives.csv", "served": "served.csv"}
     config = {"measurements": {name: {"file": str(folder / file)} for name, file in files.items()}}
     planned = plan(load_config(config))
     tables = [str(folder / path) for path in planned.measured_paths()]
