@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bundles import HOSTILE
 from conftest import Once
 from hostile import KINDS, MEASURED_KINDS, run_hostile
 from playwright.sync_api import Browser, Page
@@ -101,6 +102,19 @@ def test_a_hostile_name_is_drawn_as_text(
     """In each chart that has it, for every choice."""
     assert len(charts(hostile)) == len(KINDS) + len(MEASURED_KINDS) + 1
     check_every_chart(browser, hostile, theme, width, chosen=True)
+
+
+def test_a_run_with_timings_has_their_page(browser: Browser, hostile: Path) -> None:
+    """With the hostile name of the software as text, and the files of the results."""
+    visit = Visit(browser.new_context(), hostile.as_uri())
+    page = visit.open("how-far-off.html#region=every")
+    assert HOSTILE in page.locator("#fixed").inner_text()
+    assert page.locator("#spread .strip").count() > 0
+    assert visit.faults == []
+    page.context.close()
+    for name in ("measured.csv", "measured-skipped.csv"):
+        published, made = hostile / "data" / name, hostile.parent / name
+        assert published.read_bytes() == made.read_bytes()
 
 
 def test_a_click_highlights_a_chip_and_another_resets_it(browser: Browser, default: Path) -> None:

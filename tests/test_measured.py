@@ -314,6 +314,8 @@ def test_the_summary_counts_and_judges() -> None:
     assert by_region["compute-bound"]["bare_median"] == pytest.approx(0.75)
     assert by_region["memory-bound"]["bare_median"] == pytest.approx(0.5)
     assert by_region["memory-bound"]["bare_mean"] == pytest.approx((6 * 0.5 + 2 * 1.0) / 8)
+    ratios = [by_region["memory-bound"][f"ratio_lower_{of}"] for of in ("p10", "median", "p90")]
+    assert ratios == pytest.approx([0.5, 2, 2])
     for name in ("estimate_median", "estimate_p90", "band_coverage", "calibration"):
         assert by_region["all"][name] is None
 
@@ -344,6 +346,8 @@ def test_the_summary_knows_bands() -> None:
     assert row["estimate_median"] == pytest.approx(0)
     assert row["estimate_mean"] == pytest.approx(0.125)
     assert row["estimate_p90"] == pytest.approx(0.35)  # 0.7 of the way from 0 to 0.5
+    ratios = [row[f"ratio_estimate_{of}"] for of in ("p10", "median", "p90")]
+    assert ratios == pytest.approx([1, 1, 1.7])
 
 
 def test_the_summary_of_collectives_has_no_regions() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from documents import COLUMNS, DOCS, README, with_tables
 from example import example
+from gallery import PROFILE
 from pages import PAGES, blocks, commands, text_of
 
 import rooflines
@@ -34,6 +35,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory, default_results: Path) -> Pa
     assert re.search(r"plain `snakemake (--cores 4)`", TEXT)
     folder = tmp_path_factory.mktemp("swept")
     (folder / "results").symlink_to(default_results)
+    (folder / "kernels.csv").symlink_to(PROFILE)
     return folder
 
 

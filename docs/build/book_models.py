@@ -12,11 +12,10 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING
 
-from one_chip import case_on
-
 from rooflines.basics.numbers import exact
 from rooflines.models import Step, load, work
 from rooflines.models.resolve import models_of
+from rooflines.serving.one_chip import case_on
 from rooflines.serving.times import Seconds, seconds_of
 
 if TYPE_CHECKING:

@@ -22,13 +22,19 @@ if TYPE_CHECKING:
 
 __all__ = ["PAGES", "charts_of", "charts_of_pages", "digests", "draw", "with_gallery"]
 
-PAGES = (DOCS / "charts.md", DOCS / "book.md")
+PAGES = (DOCS / "charts.md", DOCS / "book.md", DOCS / "kernels.md")
 """Pages with a snippet that makes charts, and a table of their pictures."""
 
 HERO, HERO_SIZE, SMALL_SIZE = "roofline", "slide", "paper"
 DIGESTS = "digests.json"
 COLOURS, SCALE = 64, 1.5
 ACROSS = 3
+PROFILE = DOCS.parent / "tests" / "cases" / "nsight" / "raw.csv"
+"""The profile that pages call `kernels.csv`."""
+
+DRAWN = re.compile(r"^(\w+) = charts\.(\w+)\(charts\.\w+_frame", re.MULTILINE)
+"""A line of a snippet that makes a chart: its name and its function."""
+
 ON_DISK, COMPUTED = 'charts.on_disk("results")', "charts.of_config(rooflines.load_config())"
 
 
@@ -51,7 +57,8 @@ def charts_of(page: str, results: Path | None = None) -> dict[str, tuple[str, di
     snippet, functions = _snippet(page)
     made: dict[str, Any] = {"rooflines": rooflines}
     source = COMPUTED if results is None else f"charts.on_disk({str(results)!r})"
-    exec(snippet.replace(ON_DISK, source), made)  # noqa: S102, the page's own code, which a test runs too
+    code = snippet.replace(ON_DISK, source).replace('"kernels.csv"', repr(str(PROFILE)))
+    exec(code, made)  # noqa: S102, the page's own code, which a test runs too
     return {
         name: (function, charts.spec_of(made[name], name)) for name, function in functions.items()
     }
@@ -62,11 +69,9 @@ def _snippet(page: str) -> tuple[str, dict[str, str]]:
     (snippet,) = [
         code
         for code in re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-        if ON_DISK in code
+        if DRAWN.search(code)
     ]
-    return snippet, dict(
-        re.findall(r"^(\w+) = charts\.(\w+)\(charts\.\w+_frame", snippet, re.MULTILINE)
-    )
+    return snippet, dict(DRAWN.findall(snippet))
 
 
 def digests(specs: Mapping[str, tuple[str, dict[str, Any]]]) -> dict[str, str]:
@@ -101,11 +106,12 @@ def draw(folder: Path) -> None:
 def with_gallery(page: str) -> str:
     """A page with the current table of pictures between its markers."""
     cells = [_cell(name, function) for name, function in _snippet(page)[1].items()]
-    cells += [""] * (-len(cells) % ACROSS)
+    across = min(ACROSS, len(cells))
+    cells += [""] * (-len(cells) % across)
     rows = [
-        f"| {' | '.join(cells[start : start + ACROSS])} |" for start in range(0, len(cells), ACROSS)
+        f"| {' | '.join(cells[start : start + across])} |" for start in range(0, len(cells), across)
     ]
-    return with_block(page, "gallery", "\n".join([rows[0], "|" + "---|" * ACROSS, *rows[1:]]))
+    return with_block(page, "gallery", "\n".join([rows[0], "|" + "---|" * across, *rows[1:]]))
 
 
 def _cell(name: str, function: str) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
-from one_chip import sweep_on
-from served import FORMATS
 
 from rooflines.calibration.form import Numbers, estimate
 from rooflines.calibration.solving import Problem, rounded
+from rooflines.measured.served import FORMATS
 from rooflines.models.library import model_entries
 from rooflines.serving.layers import kernel_rows
+from rooflines.serving.one_chip import sweep_on
 from rooflines.serving.rows import step_rows
 
 if TYPE_CHECKING:

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 from markdown_tables import table
-from served import DATA, FORMATS, RECORDED_CHIPS, SAME_RUN, SHORTEST
+from served import DATA
 from served_estimates_page import estimates
+
+from rooflines.measured.served import SHORTEST, UNQUANTIZED
+from rooflines.timings.served import RECORDED_CHIPS, SAME_RUN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,7 +96,7 @@ def explained(frame: pl.DataFrame) -> pl.DataFrame:
     fixed = (by_batch >= LASTING * pl.col("rest_s")) & (pl.col("B").min().over(DEPLOYMENT) <= SMALL)
     largest = pl.max_horizontal("experts_s", "prompts_s", "rest_s")
     return frame.with_columns(
-        weights=pl.col("linear").fill_null(FORMATS[None]),
+        weights=pl.col("linear").fill_null(UNQUANTIZED),
         reason=pl.when(pl.col("experts_s") == largest)
         .then(pl.lit(EXPERTS))
         .when(pl.col("prompts_s") == largest)

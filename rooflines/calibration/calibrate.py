@@ -86,6 +86,9 @@ def calibrate(request: Request, dtype: str | None = None) -> list[Result]:
             another unit of time, or unlikely for the chip.
     """
     timings = request.timings
+    if timings.served:
+        problem, fix = "has runs of served models, which are not fitted", "give timings of kernels"
+        raise RooflinesError("", problem, fix, file=timings.file)
     column = "collective" if timings.collectives else "compute"
     names = timings.frame[column].unique().sort().to_list() if dtype is None else [dtype]
     results: list[Result] = []

@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     from rooflines.charts.kit.render import png as png
     from rooflines.charts.kit.render import spec_of as spec_of
     from rooflines.charts.kit.render import svg as svg
+    from rooflines.charts.profiled import kernels_frame as kernels_frame
+    from rooflines.charts.profiled import kernels_on_roofline as kernels_on_roofline
     from rooflines.charts.results import Results as Results
     from rooflines.charts.results import of_config as of_config
     from rooflines.charts.results import on_disk as on_disk
@@ -74,6 +76,7 @@ HOMES = {
     "families": ("draw",),
     "frames": ("ridge_frame",),
     "kit.render": ("enable_theme", "html", "pdf", "png", "spec_of", "svg"),
+    "profiled": ("kernels_frame", "kernels_on_roofline"),
     "results": ("Results", "of_config", "on_disk"),
 }
 """Names of other modules than the charts' own, which are loaded when they are first used."""

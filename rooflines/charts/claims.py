@@ -53,6 +53,7 @@ Says = Literal[
     "largest",
     "tie",
     "maximum",
+    "sums",
     "none",
     "median",
 ]
@@ -68,6 +69,7 @@ Says = Literal[
 - `largest`: the chip that has the largest value; no other has as much;
 - `tie`: how many chips have the largest value;
 - `maximum`: the largest value;
+- `sums`: the sum of `of` over the sum of `to`;
 - `none`: there is no such row;
 - `median`: the median; of an error also the largest median of a cell, of several times each.
 """

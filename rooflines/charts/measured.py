@@ -10,14 +10,14 @@ from rooflines.charts.kit.drawing import Choice, starting
 from rooflines.charts.kit.text import chip_label
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 __all__ = [
     "CASE",
     "NO_SOFTWARE",
     "case_choices",
-    "dots_each",
     "dots_text",
+    "frame_of_cases",
     "in_bins",
     "medians",
     "named",
@@ -77,6 +77,32 @@ def _share(column: str) -> pl.Expr:
 def dots_each(cases: int) -> int:
     """Timings drawn as dots in each of a number of cases [1]."""
     return max(MOST_DOTS // cases, FEWEST_DOTS)
+
+
+def frame_of_cases(
+    cases: Iterable[tuple[Mapping[str, str], pl.DataFrame]],
+    schema: Mapping[str, type],
+    rows: Callable[[Mapping[str, str], pl.DataFrame, int], Mapping[str, pl.DataFrame]],
+) -> pl.DataFrame:
+    """A frame with the rows of every case.
+
+    Args:
+        cases: Chip, software and dtypes, and their timings.
+        schema: Its columns, those of `CASE` and `kind` first.
+        rows: Gives the rows of a case by their kind, from the case, its timings, and the number of
+            timings to draw as dots [1].
+    """
+    every = list(cases)
+    most = dots_each(len(every))
+    frames = [
+        part.with_columns(
+            **{name: pl.lit(value) for name, value in case.items()}, kind=pl.lit(kind)
+        )
+        for case, timings in every
+        for kind, part in rows(case, timings, most).items()
+    ]
+    empty = pl.DataFrame(schema=schema)
+    return pl.concat([empty, *frames], how="diagonal_relaxed").select(*schema)
 
 
 def in_bins(x: str) -> pl.Expr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -19,7 +20,10 @@ Examples:
   ncu --import report.ncu-rep --csv --page raw > kernels.csv
   rooflines kernels kernels.csv --chip h100-sxm
   rooflines kernels kernels.csv --chip b200 --dtype nvfp4 --out kernels.parquet
+  rooflines kernels kernels.csv --chip h100-sxm --out kernels.html
 """
+
+TABLE = "parquet"
 
 NAMES = ("kernel", "launches", "time", "FLOP", "bytes", "FLOP/B", "FLOP/s", "peak of", "bound")
 
@@ -29,7 +33,19 @@ NAMES = ("kernel", "launches", "time", "FLOP", "bytes", "FLOP/B", "FLOP/s", "pea
 @click.option("--chip", required=True, metavar="ID", help="The chip that ran the kernels.")
 @click.option("--dtype", metavar="DTYPE", help="That tensor cores compute in; default: counted.")
 @click.option("--config", metavar="CONFIG", help="A config with the chip under `chips:`.")
-@click.option("-o", "--out", metavar="FILE", help="Write all columns as Parquet.")
+@click.option(
+    "-o",
+    "--out",
+    metavar="FILE",
+    help="Write the kernels on the roofline as .png, .svg, .pdf or .html, or a table as .parquet.",
+)
+@click.option(
+    "--size",
+    metavar="SIZE",
+    help="Of the picture: slide, web or paper; default slide for png and svg, paper for pdf, web "
+    "for html.",
+)
+@click.option("--dark", is_flag=True, help="A dark background of the picture.")
 @frame_options
 def command(  # noqa: PLR0913, the options
     *,
@@ -38,6 +54,8 @@ def command(  # noqa: PLR0913, the options
     dtype: str | None,
     config: str | None,
     out: str | None,
+    size: str | None,
+    dark: bool,
     csv: bool,
     json_: bool,
 ) -> None:
@@ -54,10 +72,50 @@ def command(  # noqa: PLR0913, the options
     from rooflines.results.tables import write_parquet  # noqa: PLC0415, the same
     from rooflines.run.jobs import about  # noqa: PLC0415, the same
 
-    frame = api.kernels(file, chip, dtype, load_config(config) if config else None)
-    if out is not None:
+    form = _form(out, size, dark=dark)
+    loaded = load_config(config) if config else None
+    frame = api.kernels(file, chip, dtype, loaded)
+    if out is not None and form == TABLE:
         write_parquet(frame.lazy(), out, about([], KERNELS, chip=chip))
+    elif out is not None:
+        from rooflines import charts  # noqa: PLC0415, only a picture needs them
+        from rooflines.basics.errors import placed  # noqa: PLC0415, as above
+        from rooflines.charts.kit.render import picture  # noqa: PLC0415, the same
+        from rooflines.results.atomic import write_bytes  # noqa: PLC0415, as above
+        from rooflines.settings.charts import FORMATS  # noqa: PLC0415, the same
+
+        with placed(file=file):
+            chips = loaded.chips if loaded else None
+            drawn = charts.kernels_on_roofline(charts.kernels_frame(frame, chip, chips))
+        spec = charts.spec_of(drawn, "kernels")
+        write_bytes(out, picture(spec, form, size or FORMATS[form], dark=dark))
     print_frame(frame, _text(frame, chip), csv=csv, json_=json_)
+
+
+def _form(out: str | None, size: str | None, *, dark: bool) -> str:
+    """The format of a file by its suffix.
+
+    Raises:
+        RooflinesError: It has another suffix, or a size or theme is given without a picture.
+    """
+    from rooflines.basics.errors import Mistakes, RooflinesError, one_of  # noqa: PLC0415, as above
+    from rooflines.charts.kit.themes import SIZES  # noqa: PLC0415, the same
+    from rooflines.settings.charts import FORMATS  # noqa: PLC0415, the same
+
+    form = TABLE if out is None else Path(out).suffix.removeprefix(".")
+    with Mistakes() as mistakes:
+        with mistakes.at("--out"):
+            suffixes = ", ".join(f".{name}" for name in (*FORMATS, TABLE))
+            one_of(form, (*FORMATS, TABLE), "no format", f"end the name in one of {suffixes}")
+        for option, given in (("--size", size), ("--dark", dark)):
+            with mistakes.at(option):
+                if given and form == TABLE:
+                    problem = "is given without a picture"
+                    raise RooflinesError("", problem, "leave it out, or write --out kernels.png")
+        with mistakes.at("--size"):
+            if size is not None and form in FORMATS:
+                one_of(size, SIZES, "no size")
+    return form
 
 
 def _text(frame: pl.DataFrame, chip: str) -> str:

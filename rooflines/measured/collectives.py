@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
     from rooflines.measured.catalogues import Catalogues
 
-__all__ = ["collective_rows", "unjoined"]
+__all__ = ["NO_ESTIMATE", "collective_rows", "unjoined"]
 
 ESTIMATES = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s", "calibration")
 """The columns of an estimate: its time, the band of eight timings in ten, what it is by."""
@@ -28,6 +28,7 @@ ESTIMATES = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s", "calibratio
 NO_ESTIMATE = {
     name: pl.lit(None, pl.String if name == "calibration" else pl.Float64) for name in ESTIMATES
 }
+"""Those of timings without an estimate."""
 
 
 def unjoined(chip: Chip, shards: int) -> str | None:

@@ -10,8 +10,9 @@ import polars as pl
 from rooflines.basics.errors import RooflinesError, placed
 from rooflines.calibration.judge import BINS
 from rooflines.measured.catalogues import check_known_values
-from rooflines.measured.collectives import collective_rows, unjoined
+from rooflines.measured.collectives import NO_ESTIMATE, collective_rows, unjoined
 from rooflines.measured.matmuls import lacking, matmul_rows, with_dtypes
+from rooflines.measured.served import NO_ROOM, served_rows, unserved, with_formats
 from rooflines.timings.timings import OPTIONAL
 from rooflines.timings.units import check_units
 
@@ -66,7 +67,7 @@ def joined(timings: Timings, catalogues: Catalogues) -> Joined:
 
     Returns:
         Each timing with `flops` [FLOP], `memory_bytes` [byte] and `memory_intensity` [FLOP/byte],
-        or `network_bytes` [byte]; `t_lower_s`, `t_estimate_s`,
+        or `network_bytes` [byte], or the columns of `served_rows`; `t_lower_s`, `t_estimate_s`,
         `t_estimate_p10_s` and `t_estimate_p90_s` [s]; `calibration`; `ratio_lower` and
         `ratio_estimate`, measured over these [1]; `bound`; of matmuls `dtypes`, `region` (the bin
         of B) and `fits_cache` (whether the operands fit the last-level cache); `reason`, why it is
@@ -84,6 +85,8 @@ def joined(timings: Timings, catalogues: Catalogues) -> Joined:
         check_known_values(frame, "chip", chips, "is no chip", DESCRIBE)
         if timings.collectives:
             rows, skipped = _collectives(frame, catalogues)
+        elif timings.served:
+            rows, skipped = _served(frame, catalogues)
         else:
             rows, skipped = _matmuls(frame, catalogues)
         for (chip,), part in rows.group_by("chip", maintain_order=True):
@@ -116,6 +119,17 @@ def _collectives(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFr
     kept, skipped = _parted(frame, keys, lambda chip, shards: unjoined(chips[chip], shards))
     rows = pl.concat(collective_rows(kept, catalogues)).sort(INDEX)
     return rows.with_columns(fits_cache=pl.lit(None, pl.Boolean), **{LEAST: None}), skipped
+
+
+def _served(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Runs of served models with their bound, and those skipped."""
+    chips, keys = catalogues.chips, ("chip", "dtypes")
+    frame = with_formats(frame)
+    kept, without = _parted(frame, keys, lambda chip, weights: unserved(chips[chip], weights))
+    rows = served_rows(kept, chips)
+    rows, beyond = _parted(rows, ("fits",), lambda fits: None if fits else NO_ROOM)
+    unknown = {"fits_cache": pl.lit(None, pl.Boolean), LEAST: None, **NO_ESTIMATE}
+    return rows.with_columns(**unknown), pl.concat([without, beyond])
 
 
 def _parted(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from rooflines.model.operation import MATRIX
 from rooflines.model.resources import MATH, MEMORY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from rooflines.catalogue.entries import Chip
     from rooflines.model.operation import Unit
@@ -48,26 +49,44 @@ def kernel_frame(launches: Iterable[Launch], chip: Chip, dtype: str | None = Non
     if dtype is not None:
         with placed("dtype"):
             one_of(dtype, chip.units.get(MATRIX, {}), f"no dtype of its {MATRIX} unit")
-    by_name: dict[str, list[Launch]] = {}
+    sums: dict[str, _Sums] = {}
     for launch in launches:
-        by_name.setdefault(launch.kernel, []).append(launch)
-    rows = [_row(name, own, chip, dtype) for name, own in by_name.items()]
+        sums.setdefault(launch.kernel, _Sums()).add(launch)
+    rows = [_row(name, own, chip, dtype) for name, own in sums.items()]
     return pl.DataFrame(rows, schema=TYPES, orient="row").sort(
         "seconds", descending=True, maintain_order=True
     )
 
 
-def _row(
-    kernel: str, launches: Sequence[Launch], chip: Chip, dtype: str | None
-) -> dict[str, object]:
-    """The sums over launches, exact, and the lower bound of their time."""
-    flops: dict[tuple[Unit, str], Fraction] = {}
-    for launch in launches:
+@dataclass
+class _Sums:
+    """The exact sums over the launches of a kernel.
+
+    Attributes:
+        launches: Their number [1].
+        flops: Operations by unit and dtype [FLOP].
+        memory_bytes: Bytes read from and written to the main memory [byte].
+        seconds: Their time [s].
+    """
+
+    launches: int = 0
+    flops: dict[tuple[Unit, str], Fraction] = field(default_factory=dict)
+    memory_bytes: Fraction = Fraction(0)
+    seconds: Fraction = Fraction(0)
+
+    def add(self, launch: Launch) -> None:
+        """Add a launch."""
+        self.launches += 1
+        self.memory_bytes += launch.memory_bytes
+        self.seconds += launch.seconds
         for key, count in launch.flops.items():
-            flops[key] = flops.get(key, Fraction(0)) + count
+            self.flops[key] = self.flops.get(key, Fraction(0)) + count
+
+
+def _row(kernel: str, sums: _Sums, chip: Chip, dtype: str | None) -> dict[str, object]:
+    """The sums over launches, and the lower bound of their time."""
+    flops, moved, seconds = sums.flops, sums.memory_bytes, sums.seconds
     total = sum(flops.values(), Fraction(0))
-    moved = sum((launch.memory_bytes for launch in launches), Fraction(0))
-    seconds = sum((launch.seconds for launch in launches), Fraction(0))
     unit, computed = max(flops, key=lambda key: flops[key]) if total else (None, None)
     if unit == MATRIX:
         computed = dtype or computed
@@ -78,7 +97,7 @@ def _row(
     bound = max(times, key=lambda resource: times[resource])
     return {
         "kernel": kernel,
-        "launches": len(launches),
+        "launches": sums.launches,
         "flops": float(total),
         "memory_bytes": float(moved),
         "seconds": float(seconds),

@@ -17,10 +17,13 @@ from rooflines.catalogue.entries import DtypeFile
 from rooflines.measured.catalogues import Catalogues, check_known_values
 from rooflines.measured.join import DESCRIBE, UNEXPLAINED, joined
 from rooflines.measured.matmuls import lacking, with_dtypes
+from rooflines.measured.served import with_formats
 from rooflines.model.operation import OPERANDS
+from rooflines.models.library import model_entries
 from rooflines.models.shape import checked
 from rooflines.results.records import digest_of
 from rooflines.results.tables import metadata_of
+from rooflines.serving.recipes import shape_recipe
 from rooflines.settings.measurements import AboutTimings, MeasurementConfig
 from rooflines.sweep.recipes import chips_of, entries_of
 from rooflines.timings.read import read_timings
@@ -71,8 +74,8 @@ class MeasuredSet:
 
     @cached_property
     def cases(self) -> list[Case]:
-        """The chips and dtypes of matmuls that have rows of the model; none of collectives."""
-        if self.timings.collectives:
+        """The chips and dtypes of matmuls that have rows of the model; none of other timings."""
+        if not self.timings.matmuls:
             return []
         known = pl.all_horizontal(pl.col(DTYPES).is_in(list(self.catalogues.dtypes.formats)))
         counts = self.timings.frame.filter(known).group_by("chip", *DTYPES, maintain_order=True)
@@ -133,6 +136,8 @@ def checked_set(
     timings = read_timings(path, config.where)
     with placed(file=timings.file):
         check_known_values(timings.frame, "chip", catalogues.chips, "is no chip", DESCRIBE)
+        if timings.served:
+            with_formats(timings.frame)
     about = _about(path).model_dump(exclude_none=True)
     return MeasuredSet(name, config, path, digest_of(path), about, timings, catalogues)
 
@@ -171,14 +176,20 @@ def measured_recipe(found: MeasuredSet) -> dict[str, Any]:
     """A set as JSON: its config and digest, and the entries of its chips and dtypes."""
     frame, given = found.timings.frame, found.catalogues
     chips = frame["chip"].unique().sort().to_list()
-    stored = [] if found.timings.collectives else DTYPES
+    stored = DTYPES if found.timings.matmuls else []
     formats = {str(dtype) for column in stored for dtype in frame[column].unique()}
     combinations = [
         name
         for name, entry in given.dtypes.combinations.items()
         if formats.issuperset(getattr(entry, key) for key in (*OPERANDS, "compute"))
     ]
-    return {
+    recipe: dict[str, Any] = {}
+    if found.timings.served:
+        entries = {name: model_entries()[name] for name in frame["model"].unique().sort()}
+        recipe["models"] = {
+            name: shape_recipe(entry, entry.source) for name, entry in entries.items()
+        }
+    return recipe | {
         "measurement": found.name,
         "path": str(found.path),
         "sha256": found.sha256,
@@ -195,7 +206,7 @@ def _used(found: MeasuredSet) -> Calibrations:
     if "software" not in frame.columns:
         return Calibrations()
     pairs = frame.select("chip", "software").drop_nulls().unique().sort("chip", "software")
-    compute = [] if found.timings.collectives else frame["compute"].unique().to_list()
+    compute = frame["compute"].unique().to_list() if found.timings.matmuls else []
     keys = [f"{chip}/{software}" for chip, software in pairs.iter_rows()]
     return given.fits.used(keys, compute)
 

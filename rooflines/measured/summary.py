@@ -9,9 +9,9 @@ from rooflines.calibration.judge import BAND, REGIONS, with_errors
 from rooflines.calibration.solving import FOLD, held_out, with_folds
 from rooflines.measured.join import IN_CACHE, PARTLY
 
-__all__ = ["KEYS", "summary"]
+__all__ = ["KEYS", "SPREAD", "spread", "summary"]
 
-KEYS = ("chip", "software", "dtypes", "collective", "calibration", "split")
+KEYS = ("model", "chip", "software", "dtypes", "collective", "calibration", "split")
 """What tells the rows of a set, before the region."""
 
 FIT, SITES, HELD_OUT = "fit", "sites", "held_out"
@@ -19,6 +19,15 @@ FIT, SITES, HELD_OUT = "fit", "sites", "held_out"
 set that is never fitted."""
 
 PERCENT = 100
+
+SPREAD = {"p10": BAND[0], "median": 0.5, "p90": BAND[1]}
+"""The quantiles of a ratio by the ends of their columns' names [1]."""
+
+
+def spread(ratio: str) -> dict[str, pl.Expr]:
+    """The quantiles of a ratio, by the names of their columns."""
+    values = pl.col(ratio)
+    return {f"{ratio}_{name}": values.quantile(share, "linear") for name, share in SPREAD.items()}
 
 
 def summary(frame: pl.DataFrame, *, never_fitted: bool = False) -> pl.DataFrame:
@@ -31,19 +40,23 @@ def summary(frame: pl.DataFrame, *, never_fitted: bool = False) -> pl.DataFrame:
     Returns:
         A row for each of `KEYS` and each region that has timings: n [1]; `below_percent`, timings
         below the bound, and `below_in_cache_percent`, those of them that are at least partly in
-        cache, both of n [%]; errors |time / measured - 1| of the bound (`bare_median`,
-        `bare_mean`) and of the estimate (`estimate_median`, `estimate_mean`, `estimate_p90`) [1];
-        `band_coverage`, the share of timings between p10 and p90 of the estimate [1]. Null without
-        an estimate or band.
+        cache, both of n [%]; quantiles of measured time over the bound and over the estimate
+        (`ratio_lower_p10`, `_median`, `_p90`, and of `ratio_estimate`) [1]; errors
+        |time / measured - 1| of the bound (`bare_median`, `bare_mean`) and of the estimate
+        (`estimate_median`, `estimate_mean`, `estimate_p90`) [1]; `band_coverage`, the share of
+        timings between p10 and p90 of the estimate [1]. Null without an estimate or band.
     """
-    for name in ("dtypes", "collective"):
+    for name in ("model", "dtypes", "collective"):
         if name not in frame.columns:
             frame = frame.with_columns(pl.lit(None, pl.String).alias(name))
-    matmuls = "B" in frame.columns
-    frame = with_folds(frame) if matmuls else frame.with_columns(PAYLOAD_FOLD.alias(FOLD))
+    if "D" in frame.columns:
+        frame = with_folds(frame)
+    elif "bytes" in frame.columns:
+        frame = frame.with_columns(PAYLOAD_FOLD.alias(FOLD))
+    never = never_fitted or FOLD not in frame.columns  # no fit is to served models
     fitted = pl.when(held_out()).then(pl.lit(SITES)).otherwise(pl.lit(FIT))
-    frame = with_errors(frame).with_columns(split=pl.lit(HELD_OUT) if never_fitted else fitted)
-    regions = REGIONS if matmuls else {"all": REGIONS["all"]}
+    frame = with_errors(frame).with_columns(split=pl.lit(HELD_OUT) if never else fitted)
+    regions = REGIONS if "B" in frame.columns else {"all": REGIONS["all"]}
     parts = [
         frame.filter(inside)
         .group_by(KEYS, maintain_order=True)
@@ -71,4 +84,6 @@ def _columns() -> dict[str, pl.Expr]:
         "estimate_mean": error.mean(),
         "estimate_p90": error.quantile(BAND[1], "linear"),
         "band_coverage": inside.mean(),
+        **spread("ratio_lower"),
+        **spread("ratio_estimate"),
     }

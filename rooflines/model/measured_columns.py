@@ -16,12 +16,16 @@ OF_COLLECTIVES = "a collective"
 NOT_GIVEN = "the timings do not say it"
 NO_ESTIMATE = "no calibration"
 
+OF_OPERATIONS = "an operation"
+
+MODEL = Column("model", "", "id of a served model", null=OF_OPERATIONS)
 CHIP = Column("chip", "", "id of the chip in the catalogue or the config")
 SOFTWARE = Column("software", "", "library of the kernels", null=NOT_GIVEN)
 DTYPES = Column(
     "dtypes",
     "",
-    "dtype combination: storage dtypes of x, w and out, and compute dtype",
+    "dtype combination: storage dtypes of x, w and out, and compute dtype; of a served model the "
+    "format of the weights",
     null=OF_COLLECTIVES,
 )
 COLLECTIVE = Column("collective", "", "collective", null="a matmul")
@@ -52,12 +56,28 @@ BY_NAME = {column.name: column for column in METRICS}
 MODELLED = ("flops", "memory_bytes", "memory_intensity", "footprint_bytes", "network_bytes")
 """Metrics of a sweep's table, the last one of collectives, the others of matmuls."""
 
+SERVED = (
+    Column("S", "1", "tokens of context of the mean step, at 0.8 of the nominal lengths"),
+    Column("input_tokens", "1", "nominal tokens of a prompt"),
+    Column("output_tokens", "1", "nominal tokens of an answer"),
+    Column("concurrency", "1", "requests at the same time"),
+    Column("ttft_s", "s", "measured time to the first token"),
+    Column("ttft_lower_s", "s", "least time to read a prompt, at the nominal rates"),
+    Column("experts_s", "s", "what a step takes more if tokens choose experts at random"),
+    Column("prompts_s", "s", "least time in which the prompts that arrive during a step are read"),
+    Column("tokens_per_s_per_chip", "1/s", "output tokens per second and chip"),
+)
+"""Of served models; B is the sequences in decode, by Little's law, and `seconds` the time per
+output token."""
+
 MEASURED = (
     Column("source", "", "who measured", null=NOT_GIVEN),
+    replace(MODEL, null=""),
     CHIP,
     SOFTWARE,
     *(Column(name, "", meaning) for name, meaning in STORED),
     *(dimension(size) for size in "BDF"),
+    *SERVED,
     replace(COLLECTIVE, null=""),
     Column("batch", "1", "matmuls at once; always 1", null=NOT_GIVEN),
     Column("shards", "1", "number of chips N", null=NOT_GIVEN),
@@ -105,6 +125,7 @@ SET = Column("set", "", "name of the set in the config")
 
 MEASURED_SUMMARY = (
     SET,
+    MODEL,
     CHIP,
     SOFTWARE,
     DTYPES,
@@ -131,6 +152,14 @@ MEASURED_SUMMARY = (
         "share of the timings between t_estimate_p10_s and t_estimate_p90_s",
         null=f"{NO_ESTIMATE}'s band",
     ),
+    Column("ratio_lower_p10", "1", "10th percentile of seconds / t_lower_s"),
+    Column("ratio_lower_median", "1", "median of the same"),
+    Column("ratio_lower_p90", "1", "90th percentile of the same"),
+    Column(
+        "ratio_estimate_p10", "1", "10th percentile of seconds / t_estimate_s", null=NO_ESTIMATE
+    ),
+    Column("ratio_estimate_median", "1", "median of the same", null=NO_ESTIMATE),
+    Column("ratio_estimate_p90", "1", "90th percentile of the same", null=NO_ESTIMATE),
 )
 """Errors of the bound and of the estimate, in `measured.csv`."""
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from rooflines.results.records import recording
 from rooflines.run.lock import STATE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["draw_charts", "write_site"]
 
@@ -39,7 +40,11 @@ def draw_charts(spec: str, results: str, folder: str, processes: int) -> None:
 
 
 def write_site(
-    spec: str, folder: str, families: Sequence[str], thresholds: str, models: Sequence[str]
+    spec: str,
+    folder: str,
+    families: Sequence[str],
+    thresholds: str,
+    others: Mapping[str, Sequence[str]],
 ) -> None:
     """Write the site, and record what it was made from.
 
@@ -48,9 +53,17 @@ def write_site(
         folder: The folder to write.
         families: The folders of the families of charts.
         thresholds: The thresholds, as Parquet.
-        models: Thresholds and tables of whole models, as Parquet.
+        others: Files that not every run has: `models`, thresholds and tables of whole models, as
+            Parquet, and `measured`, the errors at timings, as CSV.
     """
     from rooflines.site.site import write_bundle  # noqa: PLC0415, see above
 
-    with recording(spec=json.loads(spec), inputs=[*families, thresholds, *models]):
-        write_bundle(folder, families, thresholds, models, spec)
+    with recording(spec=json.loads(spec), inputs=[*families, thresholds, *chain(*others.values())]):
+        write_bundle(
+            folder,
+            families,
+            thresholds,
+            others["models"],
+            spec,
+            measured=others["measured"],
+        )

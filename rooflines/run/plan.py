@@ -63,7 +63,7 @@ SHEETS = (
 )
 """What the sheets of the workbook depend on."""
 
-MEASURED_ROWS = (*ROWS, "timings", "calibration", "measured", "run/measured_jobs.py")
+MEASURED_ROWS = (*MODEL_ROWS, "timings", "calibration", "measured", "run/measured_jobs.py")
 """What timings joined with the model depend on."""
 
 DRAWING = (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
     from rooflines.serving.sweep import ModelSweep
 
-__all__ = ["model_recipe", "model_sweep_of", "skipped_step_records"]
+__all__ = ["model_recipe", "model_sweep_of", "shape_recipe", "skipped_step_records"]
 
 IN_CONFIG = "the config"
 """The source of a shape that a config writes out."""
@@ -43,6 +43,12 @@ def model_recipe(sweep: ModelSweep, models: Iterable[str], chips: Sequence[str])
         **entries_of(sweep.chips, chips, sweep.dtypes, used),
         **calibrations_of(sweep.calibrations, chips, sweep.config.calibration, compute),
     }
+
+
+def shape_recipe(shape: Shape, source: str) -> dict[str, Any]:
+    """A shape as JSON, and the document that it is from."""
+    plain = shape.model_dump(include=set(Shape.model_fields), exclude_none=True)
+    return {"shape": plain, "source": source}
 
 
 def model_sweep_of(recipe: JSON) -> ModelSweep:
@@ -71,9 +77,7 @@ def skipped_step_records(sweeps: Iterable[ModelSweep]) -> list[dict[str, Any]]:
 
 def _model(sweep: ModelSweep, name: str) -> dict[str, Any]:
     """The shape of a model as JSON, and where it is from."""
-    shape = sweep.models[name].shape
-    plain = shape.model_dump(include=set(Shape.model_fields), exclude_none=True)
-    return {"shape": plain, "source": _source(sweep, name)}
+    return shape_recipe(sweep.models[name].shape, _source(sweep, name))
 
 
 def _source(sweep: ModelSweep, name: str) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.site.downloads import Download
+    from rooflines.site.far_page import FarView
 
 __all__ = [
     "PAGES",
@@ -48,8 +49,15 @@ POLICY = (
 )
 """The content security policy of every page: no requests to other hosts, no inline scripts."""
 
-PAGES = ("index.html", "what-if.html", "thresholds.html", "chips.html", "model.html")
-"""The pages: names of their templates and of their files."""
+PAGES = (
+    "index.html",
+    "what-if.html",
+    "how-far-off.html",
+    "thresholds.html",
+    "chips.html",
+    "model.html",
+)
+"""The pages: names of their templates and of their files; not every site has all of them."""
 
 
 class ListedChart(TypedDict):
@@ -85,11 +93,13 @@ class Published(NamedTuple):
         site: `title`, `author`, `url` and `date`, those that are given.
         config: Whether it has the config as a file.
         downloads: Thresholds and tables of whole models.
+        far: What the page of timings says; None without timings.
     """
 
     site: Mapping[str, str]
     config: bool
     downloads: Sequence[Download]
+    far: FarView | None = None
 
 
 NO_CHART = ListedChart(
@@ -150,7 +160,7 @@ def pages(
     counts = dict(
         thresholds.group_by("sweep").len().with_columns(pl.col("sweep").cast(pl.String)).iter_rows()
     )
-    values = {
+    values: dict[str, dict[str, object]] = {
         "index.html": {
             "families": [
                 (heading, list(group))
@@ -174,14 +184,11 @@ def pages(
             "config": published.config,
         },
     }
-    for page in PAGES:
-        template = TEMPLATES.get_template(page)
-        yield (
-            page,
-            template.render(
-                policy=POLICY, version=__version__, site=published.site, **values[page]
-            ),
-        )
+    if published.far:
+        values["how-far-off.html"] = {"far": published.far}
+    shared = {"policy": POLICY, "version": __version__, "site": published.site, "pages": values}
+    for page in filter(values.__contains__, PAGES):
+        yield page, TEMPLATES.get_template(page).render(**shared, **values[page])
 
 
 def used_chips(recipes: Iterable[JSON]) -> dict[str, Chip]:

@@ -34,6 +34,7 @@ from rooflines.results.records import recording
 from rooflines.results.tables import NO_TEXT, csv_text, metadata_of
 from rooflines.site.chip_page import MAIN_DTYPE, compared_numbers
 from rooflines.site.downloads import download_files, downloads_of
+from rooflines.site.far_page import far_data, far_view, measured_table
 from rooflines.site.formulas import formulas
 from rooflines.site.packing import packed_rows
 from rooflines.site.pages import ListedChart, Published, pages, used_chips
@@ -69,12 +70,14 @@ TEXT_SIZES = {"web": (13, 14, 15, 16), "paper": (8, 9, 10, 11)}
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def write_bundle(
+def write_bundle(  # noqa: PLR0913, all but the first three have a default
     folder: str | Path,
     families: Iterable[str | Path],
     thresholds: str | Path,
     models: Iterable[str | Path] = (),
     spec: str = "{}",
+    *,
+    measured: Iterable[str | Path] = (),
 ) -> None:
     """Write the site; a folder of that name is replaced.
 
@@ -85,6 +88,7 @@ def write_bundle(
         thresholds: The thresholds, as Parquet; their metadata have the chips.
         models: Thresholds and tables of whole models, as Parquet, for download.
         spec: What the site says of itself and the config, from `Plan.bundle_spec`.
+        measured: Errors at timings, and timings without a row, as CSV; none without timings.
     """
     whole_models = [Path(path) for path in models]
     recipes = [
@@ -97,6 +101,7 @@ def write_bundle(
         whole_models,
         of_config.get("site"),
         of_config.get("config"),
+        measured=[Path(path) for path in measured],
     )
     with recording(recipes=recipes), atomic_folder(folder) as temporary:
         digests: dict[str, str] = {}
@@ -115,12 +120,14 @@ def write_bundle(
         (temporary / "manifest.json").write_text(text, encoding="utf-8")
 
 
-def site_files(
+def site_files(  # noqa: PLR0913, all but the first two have a default
     families: Sequence[Path],
     thresholds: Path,
     models: Sequence[Path] = (),
     site: Mapping[str, str] | None = None,
     written: JSON | None = None,
+    *,
+    measured: Sequence[Path] = (),
 ) -> Iterator[tuple[str, bytes]]:
     """All files of the site except its manifest.
 
@@ -130,6 +137,7 @@ def site_files(
         models: Thresholds and tables of whole models, as Parquet.
         site: Its title, author, address and date, those that are given.
         written: The config as it was written, for download; None: there is none.
+        measured: The files of `MEASURED_SUMMARIES`; none without timings.
 
     Yields:
         Path and content of each file.
@@ -154,7 +162,14 @@ def site_files(
     if written is not None:
         text = yaml.safe_dump(written, sort_keys=False, allow_unicode=True)
         yield "data/config.yaml", text.encode()
-    published = Published(site or {}, written is not None, downloads)
+    far = None
+    if measured:
+        errors = measured_table(measured[0])
+        far = far_view(errors, measured[1])
+        yield "data/how-far-off.js", _script("how-far-off", far_data([errors]))
+        for path in measured:
+            yield f"data/{path.name}", path.read_bytes()
+    published = Published(site or {}, written is not None, downloads, far)
     for name, page in pages(charts, frame, about, of_models, published):
         yield name, page.encode()
 

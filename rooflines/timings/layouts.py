@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from rooflines.timings.served import SAME_RUN, inferencex
+from rooflines.timings.timings import PARALLEL
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -129,6 +132,7 @@ class Layout(NamedTuple):
 
 
 LAYOUTS = (
+    Layout(frozenset({*SAME_RUN, *PARALLEL, "concurrency", "batch"}), inferencex),
     Layout(frozenset({"gemm_dtype", "m", "n", "k", "latency"}), aiconfigurator),
     Layout(
         frozenset(

@@ -10,6 +10,7 @@ import csv
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import dropwhile, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -89,12 +90,15 @@ class Launch:
     seconds: Fraction
 
 
-def read_launches(path: str | Path) -> list[Launch]:
-    """The launches of a CSV file of Nsight Compute, in order.
+def read_launches(path: str | Path) -> Iterator[Launch]:
+    """The launches of a CSV file of Nsight Compute, in order, read one by one.
 
     Args:
         path: What `ncu --csv` prints, of the page `raw` or `details`; lines before the names of the
             columns are skipped.
+
+    Yields:
+        The launches.
 
     Raises:
         RooflinesError: It is no such file, lacks counters, has unknown units or a time of zero, or
@@ -103,73 +107,68 @@ def read_launches(path: str | Path) -> list[Launch]:
     Source of the weights of FLOPs: Yang, Kurth and Williams, Hierarchical Roofline analysis for
         GPUs, section III; counters of tensor cores as NVIDIA defines them.
     """
+    devices = set()
     with placed(file=str(path)):
         rows = _rows(Path(path))
-        names = rows[0]
-        found = _long(names, rows[1:]) if "Metric Name" in names else _wide(names, rows[1:])
-        launches = [
-            _launch(kernel, device, metrics, f"launch {number} of {quote(kernel)}")
-            for number, (kernel, device, metrics) in enumerate(found, start=1)
-        ]
-        if not launches:
+        names = next(rows)
+        found = _long(names, rows) if "Metric Name" in names else _wide(names, rows)
+        for number, (kernel, device, metrics) in enumerate(found, start=1):
+            devices.add(device)
+            yield _launch(kernel, device, metrics, f"launch {number} of {quote(kernel)}")
+        if not devices:
             raise RooflinesError("", "has no launches of kernels", EXPORT)
-        devices = sorted({launch.device for launch in launches})
         if len(devices) > 1:
-            problem = f"is of several kinds of devices: {', '.join(devices)}"
+            problem = f"is of several kinds of devices: {', '.join(sorted(devices))}"
             raise RooflinesError("", problem, "give a file for each, from ncu --devices")
-    return launches
 
 
-def _rows(path: Path) -> list[list[str]]:
-    """The cells of the file from the names of the columns on."""
+def _rows(path: Path) -> Iterator[list[str]]:
+    """The names of the columns, then the cells of the rows."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8", newline="") as file:
+            lines = dropwhile(lambda line: not line.startswith(('"ID",', "ID,")), file)
+            rows = csv.reader(line for line in lines if not line.startswith("=="))
+            names = next(rows, None)
+            if names is None:
+                raise RooflinesError("", "is no CSV of Nsight Compute: no column ID", EXPORT)
+            if "Kernel Name" not in names:
+                raise RooflinesError("", "has no column Kernel Name", EXPORT)
+            yield names
+            for row in rows:
+                if len(row) == len(names):  # others are text of the program
+                    yield row
+                elif row and row[0].isdigit():
+                    problem = f"has {len(names)} columns, and launch {row[0]} has {len(row)}"
+                    raise RooflinesError("", problem, EXPORT)
     except (OSError, UnicodeDecodeError) as error:
         problem = f"cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}"
         raise RooflinesError("", problem, "give the path of a CSV file") from None
-    lines = text.splitlines()
-    starts = (n for n, line in enumerate(lines) if line.startswith(('"ID",', "ID,")))
-    start = next(starts, None)
-    if start is None:
-        raise RooflinesError("", "is no CSV of Nsight Compute: no column ID", EXPORT)
-    try:
-        rows = list(csv.reader(line for line in lines[start:] if not line.startswith("==")))
     except csv.Error as error:
         raise RooflinesError("", f"is no CSV: {error}", EXPORT) from None
-    if "Kernel Name" not in rows[0]:
-        raise RooflinesError("", "has no column Kernel Name", EXPORT)
-    columns = len(rows[0])
-    for row in rows:
-        if len(row) != columns and row and row[0].isdigit():
-            problem = f"has {columns} columns, and launch {row[0]} has {len(row)}"
-            raise RooflinesError("", problem, EXPORT)
-    return [row for row in rows if len(row) == columns]  # others are text of the program
 
 
 Found = tuple[str, str, "Mapping[str, Cell]"]
 """The kernel, the device and the metrics of a launch."""
 
 
-def _wide(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[Found]:
+def _wide(names: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[Found]:
     """The launches of the page `raw`: a row each, below a row of units."""
-    units, *launches = rows or [[""]]
-    if rows and units[0]:
+    units = next(rows, None)
+    if units and units[0]:
         raise RooflinesError("", "has no row of units below the names", EXPORT)
-    for row in launches:
+    for row in rows:
         cells = dict(zip(names, row, strict=True))
-        metrics = {n: Cell(v, u) for n, v, u in zip(names, row, units, strict=True)}
+        metrics = {n: Cell(v, u) for n, v, u in zip(names, row, units or (), strict=True)}
         yield cells["Kernel Name"], _device(cells), metrics
 
 
 def _long(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[Found]:
-    """The launches of the page `details`: a row for each metric."""
-    launches: dict[tuple[str, str], tuple[str, str, dict[str, Cell]]] = {}
-    for row in rows:
-        cells = dict(zip(names, row, strict=True))
-        key = cells.get("Process ID", ""), cells["ID"]
-        *_, metrics = launches.setdefault(key, (cells["Kernel Name"], _device(cells), {}))
-        metrics[cells["Metric Name"]] = Cell(cells["Metric Value"], cells["Metric Unit"])
-    yield from launches.values()
+    """The launches of the page `details`: a row for each metric, those of a launch together."""
+    every = (dict(zip(names, row, strict=True)) for row in rows)
+    for _, own in groupby(every, lambda cells: (cells.get("Process ID", ""), cells["ID"])):
+        launch = list(own)
+        metrics = {c["Metric Name"]: Cell(c["Metric Value"], c["Metric Unit"]) for c in launch}
+        yield launch[0]["Kernel Name"], _device(launch[0]), metrics
 
 
 def _device(cells: Mapping[str, str]) -> str:

@@ -14,10 +14,19 @@ from rooflines.basics.text import counted
 from rooflines.model.network import PASSES
 from rooflines.timings.layouts import tidy
 from rooflines.timings.nccl_tests import is_nccl_tests, read_nccl_tests
-from rooflines.timings.timings import COLLECTIVE, MATMUL, OPTIONAL, Timings
+from rooflines.timings.timings import (
+    COLLECTIVE,
+    MATMUL,
+    OPTIONAL,
+    SERVED,
+    SERVED_OPTIONAL,
+    Timings,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
+
+    Types = Mapping[str, pl.DataType]
 
 __all__ = ["read_timings"]
 
@@ -35,9 +44,9 @@ LEFT_OUT: Mapping[str, tuple[pl.Expr, str]] = {
 def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Timings:
     """Timings of a table: Parquet, the text of nccl-tests or, else, CSV.
 
-    A table in the tidy form has the columns of `MATMUL` or `COLLECTIVE`. Of public layouts,
-    aiconfigurator's `gemm_perf.parquet`, vidur's `mlp.csv` and the text of nccl-tests are known by
-    their columns.
+    A table in the tidy form has the columns of `MATMUL`, `COLLECTIVE` or `SERVED`. Of public
+    layouts, aiconfigurator's `gemm_perf.parquet` and runs of InferenceX, vidur's `mlp.csv` and the
+    text of nccl-tests are known by their columns.
 
     Args:
         path: The file.
@@ -56,8 +65,8 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
         frame, left_out = tidy(frame)
         added = {name: value for name, value in wanted.items() if name not in frame.columns}
         frame = frame.with_columns(**{name: pl.lit(value) for name, value in added.items()})
-        schema = COLLECTIVE if "collective" in frame.columns else MATMUL
-        frame = _typed(frame, schema)
+        schema, optional = _form(frame.columns)
+        frame = _typed(frame, schema, optional)
         if schema is MATMUL:
             frame, unusable = _usable(frame)
             left_out = {**left_out, **unusable}
@@ -66,7 +75,7 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
     timings = Timings(str(path), frame, _notes(left_out), left_out)
     for column, value in wanted.items():
         with placed("where"):
-            one_of(column, (*schema, *OPTIONAL), "no column of timings")
+            one_of(column, (*schema, *optional), "no column of timings")
         if column not in added:
             timings = timings.where(column, value)
     with placed(file=str(path)):
@@ -96,7 +105,14 @@ def _read(path: Path) -> pl.DataFrame:
         raise RooflinesError("", problem, fix) from None
 
 
-def _typed(frame: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+def _form(columns: Sequence[str]) -> tuple[Types, Types]:
+    """The columns that a table has to have, and those that it may have."""
+    if "tpot_s" in columns:
+        return SERVED, SERVED_OPTIONAL
+    return COLLECTIVE if "collective" in columns else MATMUL, OPTIONAL
+
+
+def _typed(frame: pl.DataFrame, schema: Types, optional: Types) -> pl.DataFrame:
     """The known columns with their types; a value of another type is null."""
     missing = [name for name in schema if name not in frame.columns]
     if missing:
@@ -106,7 +122,7 @@ def _typed(frame: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.DataFra
             f"add them, or say their one value for all rows; timings have {', '.join(schema)}",
             close=[near for name in missing for near in close_to(name, frame.columns)],
         )
-    known = {**{n: t for n, t in OPTIONAL.items() if n in frame.columns}, **schema}
+    known = {**{n: t for n, t in optional.items() if n in frame.columns}, **schema}
     return frame.select(ROW, *(_cast(frame, name, kind) for name, kind in known.items()))
 
 

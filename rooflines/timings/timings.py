@@ -1,7 +1,7 @@
 """Timings: the tidy form of measured times, a row each, in SI units.
 
-Matmuls have the columns of `MATMUL`, collectives those of `COLLECTIVE`; `OPTIONAL` ones may be left
-out.
+Matmuls have the columns of `MATMUL`, collectives those of `COLLECTIVE`, served models those of
+`SERVED`; `OPTIONAL` ones, of served models `SERVED_OPTIONAL`, may be left out.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ __all__ = [
     "FEWEST",
     "MATMUL",
     "OPTIONAL",
+    "PARALLEL",
+    "SERVED",
+    "SERVED_OPTIONAL",
     "SIZES",
     "Timings",
     "medians",
@@ -51,6 +54,25 @@ COLLECTIVE: Mapping[str, pl.DataType] = {
 }
 """The columns of timings of collectives; `bytes` is the whole tensor, over all chips."""
 
+SERVED: Mapping[str, pl.DataType] = {
+    "model": pl.String(),
+    "chip": pl.String(),
+    **dict.fromkeys(("input_tokens", "output_tokens", "concurrency"), pl.Int64()),
+    **dict.fromkeys(("ttft_s", "tpot_s"), pl.Float64()),
+}
+"""The columns of served models, a row for each run: tokens of a prompt and of an answer, requests
+at the same time [1], times to the first token and per output token [s]."""
+
+PARALLEL = ("tp", "attention_dp", "moe_tp", "moe_ep")
+"""Chips that share layers, replicas of attention, and chips that share experts by width and by
+expert, of a served model [1]."""
+
+SERVED_OPTIONAL: Mapping[str, pl.DataType] = {
+    **dict.fromkeys(("software", "source", "linear", "experts", "note"), pl.String()),
+    **dict.fromkeys(PARALLEL, pl.Int64()),
+}
+"""Columns of served models that may be left out: formats of weights, bf16; one chip."""
+
 OPTIONAL: Mapping[str, pl.DataType] = {
     "software": pl.String(),
     "source": pl.String(),
@@ -75,7 +97,7 @@ class Timings:
 
     Attributes:
         file: Where they come from.
-        frame: The columns of `MATMUL` or `COLLECTIVE`, and `OPTIONAL` ones.
+        frame: The columns of `MATMUL`, `COLLECTIVE` or `SERVED`, and optional ones.
         notes: What was left out or merged, a sentence each.
         left_out: The numbers of timings that were left out, by reason [1].
     """
@@ -89,6 +111,16 @@ class Timings:
     def collectives(self) -> bool:
         """Whether the rows are collectives instead of matmuls."""
         return "collective" in self.frame.columns
+
+    @property
+    def matmuls(self) -> bool:
+        """Whether the rows are matmuls."""
+        return "D" in self.frame.columns
+
+    @property
+    def served(self) -> bool:
+        """Whether the rows are runs of served models."""
+        return "tpot_s" in self.frame.columns
 
     @property
     def sources(self) -> list[str]:

@@ -12,6 +12,7 @@ from PIL import Image
 
 from rooflines import load_config
 from rooflines.run.jobs import write_thresholds
+from rooflines.run.measured_jobs import write_measured, write_measured_summary
 from rooflines.run.plan import plan
 from rooflines.site.site import write_bundle
 
@@ -105,8 +106,52 @@ def made_bundle(folder: Path) -> Path:
         [folder / "charts" / family for family in ("roofline", "compared")],
         parquet,
         spec=planned.bundle_spec,
+        measured=write_errors(folder),
     )
     return folder / "bundle"
+
+
+RUNS = 40
+"""Runs of a served model [1]."""
+
+
+def matmul_timings() -> pl.DataFrame:
+    """Timings of matmuls on two chips, by three libraries, some below the bound, some in int4."""
+    peaks = {"h100-sxm": (989e12, 3.35e12), "b200": (2.25e15, 8e12)}
+    rows = []
+    for software, factor in (("trtllm", 1.0), ("sglang", 1.3), (HOSTILE, 0.98)):
+        for chip, (peak, rate) in peaks.items():
+            for dtype, width in (("bf16", 2), ("fp8", 1), ("int4", 0.5)):
+                for n, B in enumerate(2**power for power in range(14)):  # noqa: N806, the letter
+                    D, F = 4096, 4096 * (1 + n % 3)  # noqa: N806, the letters
+                    math = 2 * B * D * F * width / 2 / peak
+                    memory = width * (B * D + D * F + B * F) / rate
+                    seconds = factor * (1.0 + 0.02 * n) * max(math, memory) + 2e-6 * (n % 4)
+                    stored = dict.fromkeys(("dtype_x", "dtype_w", "compute"), dtype)
+                    about = {"chip": chip, "software": software, **stored, "dtype_out": "bf16"}
+                    rows.append({**about, "B": B, "D": D, "F": F, "seconds": seconds})
+    return pl.DataFrame(rows)
+
+
+def write_errors(folder: Path) -> list[Path]:
+    """Write the errors at timings, collectives and runs, and the timings without a row."""
+    matmul_timings().write_csv(folder / "timings.csv")
+    head = "chip,software,collective,shards,bytes,seconds"
+    (folder / "collectives.csv").write_text(f"{head}\nh100-sxm,nccl,all-gather,8,1073741824,5e-3\n")
+    head = "model,chip,software,linear,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
+    same = "llama-3.1-8b,h200-sxm,vllm,fp8,1024,1024"
+    runs = (f"{same},{n},0.1,{0.004 + n / 5e3}" for n in range(1, RUNS + 1))
+    (folder / "served.csv").write_text("\n".join([head, *runs]) + "\n")
+    files = {"grid": "timings.csv", "nccl": "collectives.csv", "served": "served.csv"}
+    config = {"measurements": {name: {"file": str(folder / file)} for name, file in files.items()}}
+    planned = plan(load_config(config))
+    tables = [str(folder / path) for path in planned.measured_paths()]
+    (folder / "measured").mkdir(exist_ok=True)
+    for name, table in zip(files, tables, strict=True):
+        write_measured(planned.measured_specs[name], table)
+    written = [folder / name for name in planned.measured_summaries()]
+    write_measured_summary(planned.measured_summary_spec, tables, *written)
+    return written
 
 
 def write_family(folder: Path) -> None:

@@ -7,6 +7,7 @@ rule bundle:
         charts=expand("<results>/charts/{family}", family=plan.chart_families()),
         thresholds="<results>/thresholds.parquet",
         models=expand("<results>/{file}", file=plan.published_models()),
+        measured=expand("<results>/{file}", file=plan.measured_summaries()),
     output:
         site=report(
             directory("<results>/bundle"),
@@ -31,5 +32,5 @@ rule bundle:
             output.site,
             input.charts,
             input.thresholds,
-            input.models,
+            {"models": list(input.models), "measured": list(input.measured)},
         )

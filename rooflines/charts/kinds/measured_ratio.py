@@ -19,13 +19,13 @@ from rooflines.charts.kit.drawing import (
     ticks_between,
     zoom,
 )
-from rooflines.charts.kit.place import Plane, end_places, placed
+from rooflines.charts.kit.place import Plane, at_ends
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.measured import (
     CASE,
     case_choices,
-    dots_each,
     dots_text,
+    frame_of_cases,
     medians,
     named,
     sampled,
@@ -76,21 +76,19 @@ def measured_ratio_frame(of: MeasuredSelection) -> pl.DataFrame:
         `t_lower_s`, their median bound [s]. `timing`: a timing with its bound, `B`, `D`, `F` [1]
         and `seconds` [s].
     """
-    cases = list(of.cases())
-    frames = []
-    for case, part in cases:
-        ratios = {name: pl.col(name) for name in OVER}
-        parts = {
-            "all": part.select(*(ratio.median() for ratio in ratios.values()), timings=pl.len()),
-            "median": medians(part, "t_lower_s", **ratios),
-            "timing": sampled(part, "t_lower_s", "ratio_lower", dots_each(len(cases))).select(
-                "t_lower_s", *OVER, "B", "D", "F", "seconds"
-            ),
-        }
-        keys = {name: pl.lit(value) for name, value in case.items()}
-        frames += [each.with_columns(**keys, kind=pl.lit(kind)) for kind, each in parts.items()]
-    empty = pl.DataFrame(schema=SCHEMA)
-    return pl.concat([empty, *frames], how="diagonal_relaxed").select(*SCHEMA)
+    return frame_of_cases(of.cases(), SCHEMA, _rows)
+
+
+def _rows(_: Mapping[str, str], part: pl.DataFrame, most: int) -> Mapping[str, pl.DataFrame]:
+    """The rows of a case by their kind."""
+    ratios = {name: pl.col(name) for name in OVER}
+    return {
+        "all": part.select(*(ratio.median() for ratio in ratios.values()), timings=pl.len()),
+        "median": medians(part, "t_lower_s", **ratios),
+        "timing": sampled(part, "t_lower_s", "ratio_lower", most).select(
+            "t_lower_s", *OVER, "B", "D", "F", "seconds"
+        ),
+    }
 
 
 def measured_ratio(
@@ -173,10 +171,7 @@ def _labels(part: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     ends = last.unpivot(
         list(OVER.values()), index=CASE, variable_name="over", value_name="ratio"
     ).drop_nulls("ratio")
-    places = placed(
-        MARGINS,
-        lambda plot: end_places([plane.at(plot, plane.x[1], y)[1] for y in ends["ratio"]], plot[1]),
-    )
+    places = at_ends(MARGINS, plane, ends["ratio"].to_list())
     return ends.with_columns(text=pl.format("over {}", "over")).hstack(places)
 
 

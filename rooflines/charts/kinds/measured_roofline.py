@@ -10,6 +10,7 @@ from rooflines.charts.chart import MeasuredChart
 from rooflines.charts.claims import Finding, claim
 from rooflines.charts.comparing import at_right_edge
 from rooflines.charts.frames import highest, lowest
+from rooflines.charts.kinds.roofline_roof import corners
 from rooflines.charts.kit.drawing import (
     SHORT_LABEL,
     assemble,
@@ -19,13 +20,13 @@ from rooflines.charts.kit.drawing import (
     placed_text,
     zoom,
 )
-from rooflines.charts.kit.place import Plane, end_places, placed
+from rooflines.charts.kit.place import Plane, at_ends
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.measured import (
     CASE,
     case_choices,
-    dots_each,
     dots_text,
+    frame_of_cases,
     in_bins,
     named,
     sampled,
@@ -69,33 +70,26 @@ def measured_roofline_frame(of: MeasuredSelection) -> pl.DataFrame:
         timing with its `intensity` and what it attains, `B`, `D`, `F` [1], `seconds` [s], and
         `in_cache`, whether its operands fit the last-level cache (null: the capacity is unknown).
     """
-    cases = list(of.cases())
-    frames = []
-    for case, part in cases:
-        target = of.target(case["chip"], part["compute"][0])
+
+    def rows(case: Mapping[str, str], part: pl.DataFrame, most: int) -> Mapping[str, pl.DataFrame]:
         attained = part.with_columns(
             flops_per_s=pl.col("flops") / pl.col("seconds"),
             intensity="memory_intensity",
             in_cache="fits_cache",
         )
-        parts = [
-            _bound(target, part),
-            _estimate(attained),
-            _timings(attained, dots_each(len(cases))),
-        ]
-        frames += [
-            each.with_columns(**{name: pl.lit(value) for name, value in case.items()})
-            for each in parts
-        ]
-    empty = pl.DataFrame(schema=SCHEMA)
-    return pl.concat([empty, *frames], how="diagonal_relaxed").select(*SCHEMA)
+        return {
+            "bound": _bound(of.target(case["chip"], part["compute"][0]), part),
+            "estimate": _estimate(attained),
+            "timing": _timings(attained, most),
+        }
+
+    return frame_of_cases(of.cases(), SCHEMA, rows)
 
 
 def _bound(target: Target, part: pl.DataFrame) -> pl.DataFrame:
     """The row of the bound."""
     peak, rate = float(math_rate(target).per_s), float(memory_rate(target).per_s)
     return part.select(
-        kind=pl.lit("bound"),
         flops_per_s=pl.lit(peak),
         bytes_per_s=pl.lit(rate),
         intensity=pl.lit(peak / rate),
@@ -112,7 +106,6 @@ def _estimate(attained: pl.DataFrame) -> pl.DataFrame:
         flops_per_s=flops / pl.col("t_estimate_s"),
         low=flops / pl.col("t_estimate_p90_s"),
         high=flops / pl.col("t_estimate_p10_s"),
-        kind=pl.lit("estimate"),
     )
     largest = pl.col("flops_per_s").max().over(in_bins("intensity"))
     found = rates.filter(pl.col("flops_per_s") == largest)
@@ -136,9 +129,7 @@ def _hull(points: Sequence[tuple[float, float]]) -> list[int]:
 def _timings(attained: pl.DataFrame, most: int) -> pl.DataFrame:
     """The rows of the timings."""
     kept = sampled(attained, "intensity", "flops_per_s", most, apart=["in_cache"])
-    return kept.select(
-        "intensity", "flops_per_s", "B", "D", "F", "seconds", "in_cache", kind=pl.lit("timing")
-    )
+    return kept.select("intensity", "flops_per_s", "B", "D", "F", "seconds", "in_cache")
 
 
 def measured_roofline(
@@ -180,13 +171,8 @@ def _layers(frame: pl.DataFrame, plane: Plane, labels: pl.DataFrame) -> list[alt
     )
     y = alt.Y("flops_per_s:Q", **log_axis(bottom, top, "Attained FLOP/s"))
     now = chosen(*CASE)
-    start = pl.max_horizontal(pl.lit(left), bottom / pl.col("bytes_per_s"))
     bound = frame.filter(kind="bound").select(
-        *CASE,
-        peak="flops_per_s",
-        rate="bytes_per_s",
-        intensity=pl.concat_list(start, "intensity", pl.lit(right)),
-        flops_per_s=pl.concat_list(start * pl.col("bytes_per_s"), "flops_per_s", "flops_per_s"),
+        *CASE, peak="flops_per_s", rate="bytes_per_s", **corners(plane)
     )
     estimate = frame.filter(kind="estimate").select(
         *CASE, "intensity", "flops_per_s", "low", "high"
@@ -254,10 +240,6 @@ def _labels(part: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     if estimate.height:
         ends.append((estimate["flops_per_s"][-1], "estimate", "estimate-text"))
     heights, texts, styles = zip(*ends, strict=True)
-    places = placed(
-        MARGINS,
-        lambda plot: end_places([plane.at(plot, plane.x[1], y)[1] for y in heights], plot[1]),
-    )
     return pl.DataFrame(
         {
             **{name: [part[name][0]] * len(ends) for name in CASE},
@@ -265,7 +247,7 @@ def _labels(part: pl.DataFrame, plane: Plane) -> pl.DataFrame:
             "text": texts,
             "style": styles,
         }
-    ).hstack(places)
+    ).hstack(at_ends(MARGINS, plane, heights))
 
 
 def _finding(part: pl.DataFrame, title: str | None) -> Finding:

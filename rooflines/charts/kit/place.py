@@ -25,6 +25,7 @@ __all__ = [
     "Room",
     "Segment",
     "Spot",
+    "at_ends",
     "dodge",
     "end_places",
     "in_cell",
@@ -326,6 +327,14 @@ def end_places(ends: Sequence[float], down: float, gap: float = END_GAP) -> list
         Place(END_DISTANCE, heights[i] - end, "left") if i in heights else None
         for i, end in enumerate(ends)
     ]
+
+
+def at_ends(margins: Margins, plane: Plane, heights: Sequence[float]) -> pl.DataFrame:
+    """Places right of the plot for labels at lines that end at these heights, as of `placed`."""
+    return placed(
+        margins,
+        lambda plot: end_places([plane.at(plot, plane.x[1], y)[1] for y in heights], plot[1]),
+    )
 
 
 def in_cell(text: str, wide: float, tall: float) -> Place | None:

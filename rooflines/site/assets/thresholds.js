@@ -3,6 +3,7 @@
 
 document.addEventListener("DOMContentLoaded", async () => {
   const { load, unpacked, make, menu, state, go, tellUnknown, follow } = ROOFLINES;
+  const { sorted, showHead, paged } = TABLE;
   const { tables, columns, table: first, chip } = await load("thresholds", "data/thresholds.js");
   const $ = (id) => document.getElementById(id);
   if (!tables.length) return;
@@ -52,16 +53,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     if (open.names.includes("share")) wanted.push(["share", String(share())]);
     const rows = open.rows.filter((row) => wanted.every(([name, value]) => String(row[name]) === value)
       && fits(row));
-    const [by, way] = (state().get("sort") ?? "").split(".");
-    if (open.names.includes(by)) {
-      const sign = way === "down" ? -1 : 1;
-      rows.sort((a, b) => {
-        const [x, y] = [a[by], b[by]];
-        if (x == null || y == null) return (x == null) - (y == null); // never comes last, both ways
-        return sign * (typeof x === "number" ? x - y : String(x).localeCompare(String(y), "en", { numeric: true }));
-      });
-    }
-    return rows;
+    return sorted(rows, open.names);
   }
 
   function showMenus() {
@@ -90,30 +82,20 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("controls").querySelector(`[data-param="${focused}"] select`)?.focus();
   }
 
-  function showHead(names) {
-    const [by, way] = (state().get("sort") ?? "").split(".");
-    const focused = document.activeElement?.dataset?.sort;
-    $("head").replaceChildren(...names.map((name) => {
-      const { unit, meaning } = ABOUT.get(name);
-      const turned = by === name ? (way === "down" ? "descending" : "ascending") : "none";
-      const next = by !== name ? `${name}.up` : way === "up" ? `${name}.down` : null;
-      const numeric = open.numeric.has(name);
-      const button = make("button", { type: "button", "data-sort": name, title: unit && unit !== "1" ? `${meaning} [${unit}]` : meaning,
-        onclick: () => go({ sort: next, page: null }) }, name);
-      return make("th", { scope: "col", "aria-sort": turned, class: [numeric ? "number" : "", FIRST.includes(name) ? "answer" : ""].join(" ").trim() || null }, button);
-    }));
-    if (focused) $("head").querySelector(`[data-sort="${focused}"]`)?.focus();
+  /** A column as its name in the table shows it. */
+  function titled(name) {
+    const { unit, meaning } = ABOUT.get(name);
+    const kinds = [open.numeric.has(name) ? "number" : "", FIRST.includes(name) ? "answer" : ""];
+    return { name, text: name, title: unit && unit !== "1" ? `${meaning} [${unit}]` : meaning, kind: kinds.join(" ").trim() };
   }
 
   function showRows() {
     const rows = filtered();
-    const pages = Math.max(1, Math.ceil(rows.length / ROWS));
-    const page = Math.min(Math.max(Number.parseInt(state().get("page"), 10) || 1, 1), pages);
     const names = open.names.filter((name) => ANSWERS.includes(name) || (name !== "share" && open.levels.get(name).length > 1));
     const fixed = open.names.filter((name) => !names.includes(name) && open.levels.get(name).length === 1).map((name) => `${name} ${open.levels.get(name)[0]}`);
     $("fixed").textContent = fixed.length ? `In all rows: ${fixed.join(" · ")}.` : "";
-    showHead(names);
-    $("body").replaceChildren(...rows.slice((page - 1) * ROWS, page * ROWS).map((row) => make("tr", {}, ...names.map((name) => {
+    showHead(names.map(titled));
+    $("body").replaceChildren(...paged(rows, ROWS).map((row) => make("tr", {}, ...names.map((name) => {
       const kinds = [open.numeric.has(name) ? "number" : "", row[name] == null ? "none" : "", FIRST.includes(name) ? "answer" : ""];
       return make("td", { class: kinds.filter(Boolean).join(" ") || null }, text(name, row[name], row));
     }))));
@@ -121,13 +103,6 @@ document.addEventListener("DOMContentLoaded", async () => {
     const all = open.cut ? " There are more: find a shape or a size to see it on all chips; the downloads have all."
       : parts().length === 1 && one.all > one.rows ? ` The file has the first ${one.rows.toLocaleString("en-US")} of ${one.all.toLocaleString("en-US")}; the downloads have all.` : "";
     $("count").textContent = `${rows.length.toLocaleString("en-US")} of ${open.rows.length.toLocaleString("en-US")} rows.${all}`;
-    $("page").textContent = `Page ${page} of ${pages}`;
-    $("first").disabled = $("previous").disabled = page === 1;
-    $("last").disabled = $("next").disabled = page === pages;
-    $("first").onclick = () => go({ page: null });
-    $("previous").onclick = () => go({ page: page - 1 });
-    $("next").onclick = () => go({ page: page + 1 });
-    $("last").onclick = () => go({ page: pages });
     $("empty").hidden = rows.length > 0;
   }
 

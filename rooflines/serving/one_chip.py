@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
+    from rooflines.catalogue.entries import Chip
     from rooflines.serving.case import Case
     from rooflines.serving.sweep import ModelSweep
 
@@ -24,30 +25,37 @@ def sweep_on(
     model: str | Mapping[str, object],
     chip: str,
     dtypes: str | Mapping[str, str],
+    *,
+    entries: Mapping[str, Chip] | None = None,
     **more: object,
 ) -> ModelSweep:
-    """The sweep of a model on a chip of the catalogue; a step of one sequence of one token.
+    """The sweep of a model on a chip; a step of one sequence of one token.
 
     Args:
         model: An id, or `{name: , layers: , ...}` as in a config.
         chip: An id.
         dtypes: As in a config.
+        entries: The chips by id; by default those of the catalogue.
         more: Other keys of a sweep of models, or these.
     """
     form = {"models": [model], "chips": [chip], "dtypes": [dtypes], "grid": {"B": 1, "S": 1}}
     config = ModelSweepConfig.model_validate({**form, **more})
-    catalogues = chip_entries(), dtype_entries(), shipped_calibrations()
-    return checked_model_sweep("one", config, models_of(config.models), *catalogues)
+    chips = chip_entries() if entries is None else entries
+    return checked_model_sweep(
+        "one", config, models_of(config.models), chips, dtype_entries(), shipped_calibrations()
+    )
 
 
 def case_on(
     model: str | Mapping[str, object],
     chip: str,
     dtypes: str | Mapping[str, str],
+    *,
+    entries: Mapping[str, Chip] | None = None,
     **more: object,
 ) -> Case:
     """The case of `sweep_on`, unsplit unless `splits` says otherwise."""
-    return sweep_on(model, chip, dtypes, **more).blocks[0].cases[0]
+    return sweep_on(model, chip, dtypes, entries=entries, **more).blocks[0].cases[0]
 
 
 def least_seconds(case: Case, batch: int, context: int, chips: int = 1) -> Fraction:

@@ -1,0 +1,218 @@
+"""Profiled kernels as points on the roofline of a chip: numbers, labels, files, and messages."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from bundles import HOSTILE
+from scenes import invalid, misfits, texts
+from test_kernels import BF16, ONE, READ, TIME, raw
+
+import rooflines
+from rooflines import RooflinesError, charts
+from rooflines.catalogue.chips import chip_entries
+from rooflines.charts.profiled import MOST_DOTS
+from rooflines.cli import main as cli
+from rooflines.measured.kernels import kernel_frame
+from rooflines.timings.nsight import Launch, read_launches
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rooflines.model.operation import Unit
+
+PEAKS: dict[tuple[Unit, str], float] = {("matrix", "bf16"): 989e12, ("vector", "fp32"): 67e12}
+RATE = 3.35e12
+FLOPS = 2**37 + 2000
+"""The operations of the example's first kernel."""
+
+
+@pytest.fixture
+def example(repository: Path) -> Path:
+    """A profile of two kernels, one of them launched twice."""
+    return repository / "tests/cases/nsight/raw.csv"
+
+
+def drawn(kernels: pl.DataFrame, chip: str = "h100-sxm") -> dict[str, Any]:
+    """The specification of the chart of kernels."""
+    chart = charts.kernels_on_roofline(charts.kernels_frame(kernels, chip))
+    return charts.spec_of(chart, "kernels")
+
+
+def profile(number: int, seed: int) -> pl.DataFrame:
+    """Random kernels of both units, a few of them with a long or hostile name."""
+    drawn = random.Random(seed)  # noqa: S311, not for secrets
+    names = [HOSTILE, "void at::native::vectorized_elementwise_kernel<4, at::Functor<float>>"]
+    launches = []
+    for index in range(number):
+        key = drawn.choice(list(PEAKS))
+        moved = Fraction(round(10 ** drawn.uniform(5, 9.5)))
+        flops = Fraction(round(10 ** drawn.uniform(-1.5, 3.5) * moved))
+        least = max(float(flops) / PEAKS[key], float(moved) / RATE)
+        seconds = Fraction(least / drawn.uniform(0.05, 1)).limit_denominator(10**15)
+        name = names[index] if index < len(names) else f"kernel_{index}"
+        launches.append(Launch(name, "9.0", {key: flops}, moved, seconds))
+    return kernel_frame(launches, chip_entries()["h100-sxm"])
+
+
+def dots(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of the dots."""
+    (rows,) = [rows for rows in spec["datasets"].values() if "attainable" in rows[0]]
+    return list(rows)
+
+
+def finding(spec: dict[str, Any]) -> tuple[str, str]:
+    """Title and subtitle."""
+    (findings,) = [p["value"] for p in spec["params"] if p["name"] == "findings"]
+    return findings[""]["title"], " ".join(findings[""]["subtitle"])
+
+
+# ---------------------------------------------------------------- numbers by hand
+
+
+def test_the_frame_has_kernels_roofs_and_their_sum(example: Path) -> None:
+    """989 TFLOP/s of bf16, 67 of fp32, 3.35 TB/s; 200 and 100 us of 300."""
+    frame = charts.kernels_frame(rooflines.kernels(example, "h100-sxm"), "h100-sxm")
+    roofs = frame.filter(kind="roof")
+    assert roofs.select("unit", "compute", "flops_per_s").rows() == [
+        (*key, peak) for key, peak in PEAKS.items()
+    ]
+    assert roofs["bytes_per_s"].to_list() == [RATE, RATE]
+    assert roofs["intensity"].to_list() == pytest.approx([989e12 / RATE, 67e12 / RATE])
+    gemm, add = frame.filter(kind="kernel").to_dicts()
+    assert gemm["intensity"] == FLOPS / (2**27 + 2**25)
+    assert gemm["flops_per_s"] == pytest.approx(FLOPS / 200e-6)
+    assert (gemm["time_share"], add["time_share"]) == pytest.approx((2 / 3, 1 / 3))
+    every = frame.filter(kind="all").row(0, named=True)
+    least = FLOPS / 989e12 + 240e6 / RATE
+    assert (every["launches"], every["seconds"]) == (3, pytest.approx(300e-6))
+    assert every["t_lower_s"] == pytest.approx(least)
+    assert every["roof_share"] == pytest.approx(least / 300e-6)
+
+
+def test_the_title_is_the_share_of_all_kernels(example: Path) -> None:
+    """As a claim too: the sum of the least times over that of the measured ones."""
+    spec = drawn(rooflines.kernels(example, "h100-sxm"))
+    share = (FLOPS / 989e12 + 240e6 / RATE) / 300e-6
+    claimed = spec["usermeta"]["claims"][""]
+    assert claimed["says"] == "sums"
+    assert (claimed["of"], claimed["to"]) == ("t_lower_s", "seconds")
+    assert claimed["value"] == pytest.approx(share)
+    assert finding(spec)[0] == f"2 kernels at {100 * share:.3g} % of the roofline of H100 SXM"
+
+
+def test_a_dot_is_as_far_below_its_roof_as_its_share_says(example: Path) -> None:
+    """The dashed line ends at min(peak, intensity * rate); areas are as times."""
+    gemm, add = dots(drawn(rooflines.kernels(example, "h100-sxm")))
+    assert gemm["attainable"] == pytest.approx(989e12, rel=1e-6)
+    assert add["attainable"] == pytest.approx(2e7 / 240e6 * RATE, rel=1e-6)
+    assert gemm["area"] / add["area"] == pytest.approx(2)
+    for row in (gemm, add):
+        assert row["flops_per_s"] / row["attainable"] == pytest.approx(row["roof_share"], rel=1e-6)
+
+
+def test_what_is_not_drawn_is_said(example: Path) -> None:
+    """A copy has no place on the axis; of many kernels those with most time are drawn."""
+    kernels = rooflines.kernels(example, "h100-sxm")
+    copy = kernels.tail(1).with_columns(
+        kernel=pl.lit("copy"), memory_intensity=0.0, flops=0.0, flops_per_s=0.0
+    )
+    spec = drawn(pl.concat([kernels, copy]))
+    assert [row["kernel"] for row in dots(spec)] == kernels["kernel"].to_list()
+    assert finding(spec)[1].endswith(" Not drawn: 1 kernel, 25 % of the time.")
+    many = drawn(profile(MOST_DOTS + 7, 1))
+    assert len(dots(many)) == MOST_DOTS
+    assert " Not drawn: 7 kernels, " in finding(many)[1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_label_overlaps_another(seed: int) -> None:
+    """In all sizes; the kernel with most time has its name and its share."""
+    kernels = profile((2, 7, 40, 300)[seed], seed)
+    spec = drawn(kernels)
+    assert invalid({"kernels": spec}) == {}
+    for size in ("slide", "web", "paper"):
+        assert misfits({"kernels": spec}, size) == {}
+    shown = {text.text for text in texts(spec, "slide")}
+    assert "HBM · 3.35 TB/s" in shown
+    assert {"bf16, matrix · 989 TFLOP/s", "fp32, vector · 67 TFLOP/s"} & shown
+    shares = kernels["seconds"] / kernels["seconds"].sum()
+    assert any(text.endswith(f" · {100 * shares[0]:.3g} %") for text in shown)
+
+
+def test_a_kernel_above_the_roof_is_in_the_picture(tmp_path: Path) -> None:
+    """Its dashed line goes down."""
+    path = tmp_path / "kernels.csv"
+    above = ONE | {READ: ("Mbyte", "1"), TIME: ("nsecond", "100"), BF16: ("", "1,000,000")}
+    path.write_text(raw(above))
+    (dot,) = dots(drawn(rooflines.kernels(path, "h100-sxm")))
+    assert dot["flops_per_s"] > dot["attainable"]
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_the_command_writes_a_picture_by_the_suffix(
+    example: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And prints the table as without."""
+    starts = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF", "html": b"<!DOCTYPE html>"}
+    for form, start in starts.items():
+        out = tmp_path / f"kernels.{form}"
+        words = ["kernels", str(example), "--chip", "h100-sxm", "--out", str(out)]
+        assert cli.run([*words, "--size", "paper", "--dark"]) == 0
+        assert out.read_bytes().startswith(start)
+        assert "70.2% of it" in capsys.readouterr().out
+
+
+def test_a_name_does_not_run_in_a_page(tmp_path: Path) -> None:
+    """A kernel's name is text."""
+    path, page = tmp_path / "kernels.csv", tmp_path / "kernels.html"
+    cell = HOSTILE.replace('"', '""')
+    path.write_text(raw(ONE | {BF16: ("", "999")}).replace('"k"', f'"{cell}"'))
+    assert cli.run(["kernels", str(path), "--chip", "h100-sxm", "--out", str(page)]) == 0
+    assert "document.title" in page.read_text()
+    assert "<script>document" not in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--out", "k.pgn"], "--out is 'pgn', which is no format."),
+        (["--out", "k"], "--out is '', which is no format."),
+        (["--out", "k.png", "--size", "huge"], "--size is 'huge', which is no size."),
+        (["--size", "web"], "--size is given without a picture."),
+        (["--out", "k.parquet", "--dark"], "--dark is given without a picture."),
+        (["--out", "k.svg"], "has no kernel with both operations and memory traffic."),
+    ],
+)
+def test_a_wrong_picture_gives_one_message(
+    words: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Where, what, and how to fix it; nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "copy.csv").write_text(raw(ONE))
+    assert cli.run(["kernels", "copy.csv", "--chip", "h100-sxm", *words]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("fix: ") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["copy.csv"]
+
+
+def test_launches_are_read_one_by_one(example: Path, tmp_path: Path) -> None:
+    """The first ones are there before a mistake further down."""
+    path = tmp_path / "kernels.csv"
+    path.write_text(example.read_text() + '"7","1"\n')
+    launches = read_launches(path)
+    kernels = [next(launches).kernel for _ in range(3)]
+    assert kernels == ["gemm<128, 256>(int)", "add(float*)", "add(float*)"]
+    with pytest.raises(RooflinesError, match="launch 7 has 2"):
+        next(launches)

@@ -1,0 +1,170 @@
+"""Runs of served models under `measurements:`: bounds by hand, errors, and what is refused."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+import rooflines
+from rooflines import RooflinesError
+from rooflines.cli import main as cli
+from rooflines.measured.sets import measured_recipe
+from rooflines.timings.read import read_timings
+from rooflines.timings.served import SAME_RUN
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = "model,chip,software,linear,experts,tp,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
+LLAMA = "llama-3.1-70b,h200-sxm,vllm,fp8,fp8"
+HALF = 0.5 * 819 * 0.02
+"""A time to the first token that is half of the time of an answer of 819 tokens [s]."""
+
+RUNS = (
+    f"{LLAMA},1,1024,1024,8,{HALF},0.02",
+    f"{LLAMA},4,1024,1024,1,99,0.02",
+    f"{LLAMA},1,1024,1024,500,0.01,0.02",
+    "llama-3.1-70b,a100-sxm-80gb,vllm,fp8,fp8,4,1024,1024,8,0.1,0.02",
+    "llama-3.1-8b,h200-sxm,sglang,,,1,1024,1024,1,99,0.01",
+)
+"""Five of eight requests in decode; one on four chips; caches beyond the memory; a chip without the
+dtype; bf16."""
+
+READ, READ_8B = 69_501_714_432, 7_504_658_432
+"""Weights that a step of Llama 3.1 70B and 8B reads [1]."""
+
+CACHED, CACHED_8B = 163_840, 65_536
+"""Their cache elements per token of context [1]."""
+
+RATE = Fraction("4.8e12")
+"""The bandwidth of an H200 [byte/s]."""
+
+
+def config(folder: Path, *runs: str, head: str = HEAD) -> rooflines.Config:
+    """A config with a set of runs."""
+    (folder / "runs.csv").write_text("\n".join([head, *runs]) + "\n", encoding="utf-8")
+    return rooflines.load_config({"measurements": {"runs": {"file": str(folder / "runs.csv")}}})
+
+
+def test_runs_have_the_bound_of_their_step(tmp_path: Path) -> None:
+    """Worked by hand, at 819 + 410 tokens; four chips take a quarter of the time."""
+    found = rooflines.measurements(config(tmp_path, *RUNS), "runs")
+    assert found.select("B", "S", "shards", "dtypes").rows() == [
+        (5, 1229, 1, "fp8"),
+        (1, 1229, 4, "fp8"),
+        (1, 1229, 1, "bf16"),
+    ]
+    one = Fraction(READ + 5 * CACHED * 1229) / RATE
+    four = Fraction(READ + CACHED * 1229) / RATE / 4
+    small = Fraction(2 * READ_8B + CACHED_8B * 1229) / RATE
+    bounds = [float(one), float(four), float(small)]
+    assert found["t_lower_s"].to_list() == pytest.approx(bounds, rel=1e-12)
+    assert found["ratio_lower"][0] == pytest.approx(0.02 / float(one), rel=1e-12)
+    assert found["tokens_per_s_per_chip"][0] == pytest.approx(8 / 1.5 / 0.02)
+    assert set(found["bound"]) == {"memory"}
+    assert found["region"].to_list() == ["B 1 to 16"] * 3
+    for name in ("t_estimate_s", "calibration", "reason"):
+        assert found[name].null_count() == found.height
+
+
+def test_runs_without_a_row_have_a_reason(tmp_path: Path) -> None:
+    """What the chip lacks, and what does not fit it."""
+    one = config(tmp_path, *RUNS).measurement("runs")
+    reasons = {row["chip"]: row["reason"] for row in one.skipped(one.joined())}
+    assert reasons == {
+        "a100-sxm-80gb": "no fp8 peak of its matrix unit",
+        "h200-sxm": "weights and caches that do not fit its chips",
+    }
+
+
+def test_the_summary_has_a_row_for_each_model_and_format(tmp_path: Path) -> None:
+    """The split is `held_out`: no fit is to served models."""
+    found = rooflines.measured_summary(config(tmp_path, *RUNS)).filter(region="all")
+    assert found.select("model", "software", "dtypes", "split", "n").rows() == [
+        ("llama-3.1-70b", "vllm", "fp8", "held_out", 2),
+        ("llama-3.1-8b", "sglang", "bf16", "held_out", 1),
+    ]
+    ratios = rooflines.measurements(config(tmp_path, *RUNS), "runs")["ratio_lower"].to_list()[:2]
+    assert found["ratio_lower_median"][0] == pytest.approx(sum(ratios) / 2)
+
+
+def test_a_run_below_the_bound_is_unexplained(tmp_path: Path) -> None:
+    """70 GB at 4.8 TB/s take 14.5 ms."""
+    found = rooflines.measurements(config(tmp_path, f"{LLAMA},1,1024,1024,1,1,0.012"), "runs")
+    assert found["reason"].to_list() == ["unexplained"]
+
+
+def test_columns_that_are_missing_are_one_chip_and_bf16(tmp_path: Path) -> None:
+    """Formats, engine and split are optional."""
+    head = "model,chip,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
+    runs = config(tmp_path, "llama-3.1-8b,h200-sxm,1024,1024,1,99,0.01", head=head)
+    (row,) = rooflines.measurements(runs, "runs").to_dicts()
+    assert (row["shards"], row["dtypes"], row["software"]) == (1, "bf16", None)
+
+
+def test_the_recipe_has_the_shapes_of_the_models(tmp_path: Path) -> None:
+    """With their sources, so that a change of one remakes the table."""
+    recipe = measured_recipe(config(tmp_path, *RUNS).measurement("runs"))
+    assert list(recipe["models"]) == ["llama-3.1-70b", "llama-3.1-8b"]
+    assert recipe["models"]["llama-3.1-8b"]["shape"]["layers"] == 32
+    assert "Llama-3.1-8B" in recipe["models"]["llama-3.1-8b"]["source"]
+
+
+def test_a_public_layout_is_read_without_copies(tmp_path: Path) -> None:
+    """A measurement counts once; of many chips the split is not recorded; requests are filled."""
+    names = "linear,experts,tp,attention_dp,moe_tp,moe_ep,concurrency,batch"
+    path = tmp_path / "sample.csv"
+    same = "llama-3.1-70b,h200-sxm,trtllm,1024,1024,0.1,0.02"
+    lines = (f"{same},,,2,2,1,1,,8", f"{same},,,1,0,1,1,8,8", f"{same}1,,,16,0,1,1,8,8")
+    path.write_text("\n".join([",".join(SAME_RUN) + "," + names, *lines]) + "\n")
+    timings = read_timings(path)
+    assert timings.frame.select("software", "tp", "concurrency").rows() == [("trtllm", 1, 8)]
+    assert list(timings.left_out.values()) == [1, 1]
+    path.write_text("\n".join([",".join(SAME_RUN) + "," + names, lines[0]]) + "\n")
+    assert read_timings(path).frame["concurrency"].to_list() == [16]
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        ("llama-3.1-70,h200-sxm,vllm,fp8,fp8,1,1024,1024,8,1,0.02", "which is no model"),
+        ("llama-3.1-70b,h200,vllm,fp8,fp8,1,1024,1024,8,1,0.02", "which is no chip"),
+        ("llama-3.1-70b,h200-sxm,vllm,int3,fp8,1,1024,1024,8,1,0.02", "no format of weights"),
+        (f"{LLAMA},1,1024,1024,8,1,0", "tpot_s has 1 value that should be a number above zero"),
+        (f"{LLAMA},1,1024,1024,,1,1", "concurrency has 1 value that should be a whole number"),
+        (f"{LLAMA},1,1024,1024,500,0.01,0.02", "has no timing that the model has a row for"),
+    ],
+)
+def test_wrong_runs_are_refused(run: str, message: str, tmp_path: Path) -> None:
+    """Before a run, with the place and a fix."""
+    with pytest.raises(RooflinesError) as refusal:
+        rooflines.measurements(config(tmp_path, run), "runs")
+    assert message in str(refusal.value)
+    assert str(refusal.value).count("fix: ") == 1
+
+
+def test_a_table_that_lacks_columns_is_refused(tmp_path: Path) -> None:
+    """The message names those of runs."""
+    with pytest.raises(RooflinesError, match="lacks the columns chip, concurrency"):
+        config(tmp_path, "a,1,1,1,1", head="model,input_tokens,output_tokens,ttft_s,tpot_s")
+
+
+def test_runs_are_not_calibrated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A fit is of matmuls or collectives."""
+    config(tmp_path, *RUNS)
+    words = ["calibrate", str(tmp_path / "runs.csv"), "--chip", "h200-sxm", "--software", "vllm"]
+    assert cli.run(words) == 2
+    assert "has runs of served models, which are not fitted" in capsys.readouterr().err
+
+
+def test_a_run_has_its_columns_in_the_dictionary(tmp_path: Path) -> None:
+    """With nulls only where it allows them."""
+    table = rooflines.measurements(config(tmp_path, *RUNS), "runs")
+    columns = rooflines.columns().filter(file="measured")
+    known = columns.filter(pl.col("column").is_in(table.columns))
+    assert known["column"].to_list() == table.columns
+    required = known.filter(null="")["column"]
+    assert [name for name in required if table[name].has_nulls()] == []
