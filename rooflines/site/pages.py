@@ -48,8 +48,15 @@ POLICY = (
 )
 """The content security policy of every page: no requests to other hosts, no inline scripts."""
 
-PAGES = ("index.html", "what-if.html", "thresholds.html", "chips.html", "model.html")
-"""The pages: names of their templates and of their files."""
+PAGES = (
+    "index.html",
+    "what-if.html",
+    "models.html",
+    "thresholds.html",
+    "chips.html",
+    "model.html",
+)
+"""The pages: names of their templates and of their files. Without models there is no page of them."""
 
 
 class ListedChart(TypedDict):
@@ -159,6 +166,7 @@ def pages(
             "first": charts[0] if charts else NO_CHART,
         },
         "what-if.html": {},
+        "models.html": {},
         "thresholds.html": {
             "rows": thresholds.height,
             "sweeps": counted(len(counts), "sweep"),
@@ -175,11 +183,17 @@ def pages(
         },
     }
     for page in PAGES:
+        if page == "models.html" and not of_models:
+            continue
         template = TEMPLATES.get_template(page)
         yield (
             page,
             template.render(
-                policy=POLICY, version=__version__, site=published.site, **values[page]
+                policy=POLICY,
+                version=__version__,
+                site=published.site,
+                has_models=bool(of_models),
+                **values[page],
             ),
         )
 

@@ -77,6 +77,8 @@ class Visit:
             self.page.wait_for_selector(".compare[data-ready]", state="attached")
         if address.startswith("what-if"):
             self.page.wait_for_selector(".what-if[data-drawn]")
+        if address.startswith("models"):
+            self.page.wait_for_selector(".models[data-drawn]")
         return self.page
 
 

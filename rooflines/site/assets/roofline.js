@@ -58,5 +58,5 @@ const ROOFLINE = (() => {
     into.replaceChildren(picture);
   }
 
-  return { draw };
+  return { draw, svg, ticks };
 })();
