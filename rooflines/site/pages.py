@@ -56,7 +56,7 @@ PAGES = (
     "chips.html",
     "model.html",
 )
-"""The pages: names of their templates and of their files. Without models there is no page of them."""
+"""The pages, by the names of their templates and files; without models there is no models.html."""
 
 
 class ListedChart(TypedDict):
@@ -152,12 +152,37 @@ def pages(
     Yields:
         File name and HTML of each page.
     """
+    values = _values(charts, thresholds, about, of_models, published)
+    for page in PAGES:
+        if page == "models.html" and not of_models:
+            continue
+        template = TEMPLATES.get_template(page)
+        yield (
+            page,
+            template.render(
+                policy=POLICY,
+                version=__version__,
+                site=published.site,
+                has_models=bool(of_models),
+                **values.get(page, {}),
+            ),
+        )
+
+
+def _values(
+    charts: Sequence[ListedChart],
+    thresholds: pl.DataFrame,
+    about: JSON,
+    of_models: Sequence[JSON],
+    published: Published,
+) -> dict[str, dict[str, object]]:
+    """What each page shows; arguments as of `pages`."""
     recipes = about["made_from"]
     chips = used_chips((*recipes, *of_models))
     counts = dict(
         thresholds.group_by("sweep").len().with_columns(pl.col("sweep").cast(pl.String)).iter_rows()
     )
-    values = {
+    return {
         "index.html": {
             "families": [
                 (heading, list(group))
@@ -165,8 +190,6 @@ def pages(
             ],
             "first": charts[0] if charts else NO_CHART,
         },
-        "what-if.html": {},
-        "models.html": {},
         "thresholds.html": {
             "rows": thresholds.height,
             "sweeps": counted(len(counts), "sweep"),
@@ -182,20 +205,6 @@ def pages(
             "config": published.config,
         },
     }
-    for page in PAGES:
-        if page == "models.html" and not of_models:
-            continue
-        template = TEMPLATES.get_template(page)
-        yield (
-            page,
-            template.render(
-                policy=POLICY,
-                version=__version__,
-                site=published.site,
-                has_models=bool(of_models),
-                **values[page],
-            ),
-        )
 
 
 def used_chips(recipes: Iterable[JSON]) -> dict[str, Chip]:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_CASES", "step_files"]
 
 MOST_CASES = 4_000
-"""Limit of cases of all sweeps [1]. Models beyond it are only in the tables, and the page says so."""
+"""Limit of cases of all sweeps [1]. Further models are only in the tables, and the page says so."""
 
 SAMPLES = 3
 """Values that determine a polynomial of degree 2 [1]."""
@@ -326,8 +326,9 @@ def _estimates(case: Case, pool: Pool) -> list[int] | None:
 
 
 def _estimate(kernel: Kernel, estimate: Estimate) -> JSON:
-    """A calibrated time: what is common, and pieces of which the largest counts, each of sums of
-    which the least counts; sums by extents.
+    """A calibrated time: what is common, and pieces of which the largest counts.
+
+    A piece is the least of a few sums, by extents.
     """
 
     def rounded(terms: Terms) -> dict[str, float]:

@@ -112,7 +112,7 @@ CONFIG: dict[str, Any] = {
             "grid": {"B": [1, 64, 4096]},
             "requests": [{"input": 1000, "output": 200}, {"input": 200, "output": 1000}],
             "dtypes": ["bf16"],
-            "chips": ["h100-sxm", "h200-sxm"],
+            "chips": ["h100-sxm", "tpu-v5e"],
             "splits": [{"tp": 1}, {"tp": 2}],
         },
     },

@@ -14,6 +14,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const COLOURS = 6; // of splits
   const PER_OCTAVE = 6; // contexts of the line of critical batches
   const LONGEST = 2 ** 20; // its last context [1]
+  const ALIKE = 1 + 1e-12; // throughputs that differ by less are a tie
   const SLOWEST = 3; // how much longer than what fits the times of what does not may be
   const ROUTINGS = {
     uniform: "Routing: every token chooses its experts at random, each equally likely.",
@@ -64,7 +65,8 @@ document.addEventListener("DOMContentLoaded", async () => {
   /** What the address asks for that is not there. */
   function unknown(now) {
     const lost = [];
-    const used = { sweep: now.sweep.name, model: now.model.name, chip: now.machine.chip, memory: now.machine.memory, network: String(now.machine.network), dtypes: now.dtypes, split: now.split.name, phase: now.phase, T: String(now.T ?? now.S) };
+    const used = { sweep: now.sweep.name, model: now.model.name, chip: now.machine.chip, memory: now.machine.memory, network: String(now.machine.network), dtypes: now.dtypes, split: now.split.name, phase: now.phase };
+    if (now.T !== null) used.T = String(now.T);
     for (const [name, value] of state()) {
       if (name === "theme") continue;
       if (name === "S" || name === "B") {
@@ -193,7 +195,7 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   const legend = (id, ...entries) => $(id).replaceChildren(...entries.map(([name, text]) => make("li", {}, make("span", { class: `swatch ${name}`, "aria-hidden": "true" }), text)));
 
-  function showTime(row, estimate, now) {
+  function showTime(row, estimates, estimate, now) {
     const stack = row.kernels.map((kernel) => {
       const part = make("span", { class: `bar ${kernel.bound}`, title: `${kernel.name}: ${seconds(kernel.ops)}, ${kernel.bound}-bound` });
       part.style.inlineSize = `${100 * kernel.ops / row.ops}%`;
@@ -202,13 +204,14 @@ document.addEventListener("DOMContentLoaded", async () => {
     });
     $("stack").replaceChildren(...stack);
     legend("time-legend", ...bounds.map((bound) => [`bar ${bound}`, `${bound}-bound`]));
-    const head = ["Kernel", "Time", "Share", "Bound", "Compute", "Memory", "Network"];
-    const rows = [...row.kernels].sort((a, b) => b.ops - a.ops).map((kernel) => make("tr", { "data-kernel": kernel.name },
+    const head = ["Kernel", "Time", "Share", "Bound", "Compute", "Memory", "Network", ...(estimates ? ["Estimate"] : [])];
+    const rows = row.kernels.map((kernel, i) => ({ ...kernel, estimate: estimates?.[i] })).sort((a, b) => b.ops - a.ops).map((kernel) => make("tr", { "data-kernel": kernel.name },
       make("th", { scope: "row" }, kernel.name, kernel.count > 1 ? make("small", {}, ` × ${kernel.count}`) : ""),
       make("td", { class: "number" }, seconds(kernel.ops)),
       make("td", { class: "number" }, `${significant(100 * kernel.ops / row.ops)}%`),
       make("td", {}, kernel.bound),
-      ...kernel.parts.map((part, i) => make("td", { class: part ? `number${bounds[i] === kernel.bound ? " answer" : ""}` : "number none" }, part ? seconds(part) : "–"))));
+      ...kernel.parts.map((part, i) => make("td", { class: part ? `number${bounds[i] === kernel.bound ? " answer" : ""}` : "number none" }, part ? seconds(part) : "–")),
+      ...(estimates ? [make("td", { class: "number" }, seconds(kernel.estimate))] : [])));
     $("time").replaceChildren(make("thead", {}, make("tr", {}, ...head.map((text, i) => make("th", { scope: "col", class: i && i !== 3 ? "number" : null }, text)))), make("tbody", {}, ...rows));
     $("time-note").replaceChildren("Kernels one after another, over all layers: ", shown("sum", seconds(row.ops)), ". Memory is of weights, caches and what kernels pass on; network is of the collectives that follow a kernel.",
       ...(estimate === null ? [] : [` The estimate, ${seconds(estimate)}, is calibrated to timings of ${list(now.sweep.calibration)}.`]));
@@ -240,10 +243,10 @@ document.addEventListener("DOMContentLoaded", async () => {
       }
       const text = make("small", {}, shown(`weights.${split.name}`, si(row.weights, "B")), " + ", shown(`caches.${split.name}`, si(row.caches, "B")), row.capacity ? ` of ${si(row.capacity, "B")}` : "");
       const fits = row.fits === null ? "–" : row.fits ? "yes" : "no";
-      return make("tr", { "data-split": split.name }, name, make("td", { class: "bars" }, bar, text), make("td", { class: row.fits === false ? "none" : null }, shown(`fits.${split.name}`, fits)),
-        make("td", { class: "number answer" }, shown(`max_B.${split.name}`, row.most === null ? "–" : count(row.most))));
+      return make("tr", { "data-split": split.name }, name, make("td", { class: "number answer" }, shown(`max_B.${split.name}`, row.most === null ? "–" : count(row.most))),
+        make("td", { class: row.fits === false ? "none" : null }, shown(`fits.${split.name}`, fits)), make("td", { class: "bars" }, bar, text));
     });
-    $("fits").replaceChildren(make("thead", {}, make("tr", {}, ...["Split", "On each chip", "Fits", "Largest B"].map((text, i) => make("th", { scope: "col", class: i === 3 ? "number" : null }, text)))), make("tbody", {}, ...rows));
+    $("fits").replaceChildren(make("thead", {}, make("tr", {}, ...["Split", "Largest B", "Fits", "On each chip"].map((text, i) => make("th", { scope: "col", class: i === 1 ? "number" : null }, text)))), make("tbody", {}, ...rows));
     showMost(now, file);
   }
 
@@ -278,7 +281,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   function frontOf(points) {
     const sorted = points.filter((point) => point.fits).sort((a, b) => a.lower - b.lower || b.perChip - a.perChip);
     let best = 0;
-    return sorted.filter((point) => point.perChip > best && (best = point.perChip));
+    return sorted.filter((point) => point.perChip > best * ALIKE && (best = point.perChip));
   }
 
   function showFront(now, file, row) {
@@ -365,9 +368,9 @@ document.addEventListener("DOMContentLoaded", async () => {
     });
     legend("critical-legend", ["least", "compute-bound from here up"], ["fitting", "largest batch that fits"], ["never", "never compute-bound"]);
     const ceiling = turns.findLast((turn) => !turn.never);
-    const parts = [`At S = ${count(now.S)}: `, answer.outcome === STEPS.NEVER ? `no batch is compute-bound, ${WHY[answer.limit]}.` : answer.outcome === STEPS.BEYOND ? `only from a batch beyond 2^62 on, ${answer.limit}-bound below.` : `compute-bound from ${counted(answer.size)} on${row.most !== null && answer.size > row.most ? `, and ${count(row.most)} fit` : ""}.`];
-    if (now.phase === DECODE && ceiling) parts.push(" Some batch is, up to S = ", shown("ceiling", count(ceiling.last)), ".");
-    else if (now.phase === DECODE && points.at(-1).outcome === STEPS.NEVER) parts.push(" At no context is one.");
+    const parts = [`At S = ${count(now.S)}: `, answer.outcome === STEPS.NEVER ? `no batch is compute-bound; ${WHY[answer.limit]}.` : answer.outcome === STEPS.BEYOND ? `only from a batch beyond 2^62 on, ${answer.limit}-bound below.` : `compute-bound from ${counted(answer.size)} on${row.most !== null && answer.size > row.most ? `, and ${count(row.most)} fit` : ""}.`];
+    if (now.phase === DECODE && ceiling) parts.push(" The longest context with a compute-bound batch is ", shown("ceiling", count(ceiling.last)), ".");
+    else if (now.phase === DECODE && points.at(-1).outcome === STEPS.NEVER) parts.push(" ", shown("ceiling", "No context"), " has a compute-bound batch.");
     $("critical-note").replaceChildren(...parts);
     $("critical").setAttribute("aria-label", $("critical-note").textContent);
   }
@@ -408,11 +411,12 @@ document.addEventListener("DOMContentLoaded", async () => {
     else {
       const of = linesOf(now, one, now.S);
       const row = rowOf(now, one, now.B, of);
-      const estimate = STEPS.estimate(file, one.step, one.place, piecesOf(now, file), now.S, now.B);
+      const estimates = STEPS.estimate(file, one.step, one.place, piecesOf(now, file), now.S, now.B);
+      const estimate = estimates?.reduce((total, time) => total + time, 0) ?? null;
       const answer = STEPS.critical(of, now.split.dp, BEYOND, bounds);
       showVerdict(now, row, estimate);
       showKey(now, row, estimate, answer);
-      showTime(row, estimate, now);
+      showTime(row, estimates, estimate, now);
       showFits(now, file);
       showFront(now, file, row);
       showCritical(now, one, answer, row);

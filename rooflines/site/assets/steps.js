@@ -167,7 +167,7 @@ const STEPS = (() => {
     };
   }
 
-  /** The calibrated time of a step [s]; null without a calibration. */
+  /** The calibrated times of all kernels of a step [s]; null without a calibration. */
   function estimate(model, step, place, pieces, S, B) {
     const own = step.on[place];
     if (!own) return null;
@@ -182,7 +182,7 @@ const STEPS = (() => {
     };
     const value = (terms) => Object.entries(terms).reduce((total, [dims, per]) => total + dims.split(" ").filter(Boolean).reduce((product, dim) => product * extent(dim), per), 0);
     const of = ({ common: all, pieces: parts }) => value(all) + Math.max(0, ...parts.map((least) => Math.min(...least.map(value))));
-    return own.reduce((total, index, i) => total + model.kernels[step.kernels[i]].count * of(model.estimates[index]), 0);
+    return own.map((index, i) => model.kernels[step.kernels[i]].count * of(model.estimates[index]));
   }
 
   return { FOUND, ALWAYS, NEVER, BEYOND, prepared, lines, answer, critical, footprint, estimate };
