@@ -125,7 +125,17 @@ def test_a_bundle_without_charts_has_its_other_pages(tmp_path: Path) -> None:
     made_bundle(tmp_path)
     write_bundle(tmp_path / "none", [], tmp_path / "thresholds.parquet")
     left_out = {page for page in PAGES if not (tmp_path / "none" / page).is_file()}
-    assert left_out == {"how-far-off.html"}  # there are no timings
+    assert left_out == {"how-far-off.html", "models.html"}
+
+
+def test_a_bundle_without_models_has_no_page_of_them(tmp_path: Path) -> None:
+    """No link to it, and no data."""
+    made_bundle(tmp_path)
+    write_bundle(tmp_path / "none", [], tmp_path / "thresholds.parquet")
+    assert not (tmp_path / "none" / "models.html").exists()
+    assert list((tmp_path / "none" / "data").glob("models*")) == []
+    for page in (tmp_path / "none").glob("*.html"):
+        assert "models.html" not in page.read_text()
 
 
 def test_it_has_all_numbers_of_all_chips(site: Path) -> None:

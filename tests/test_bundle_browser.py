@@ -216,7 +216,7 @@ def test_the_theme_follows_the_system_until_one_is_chosen(visit: Visits) -> None
     page.get_by_role("button", name="Use the dark theme").click()
     drawn(page, CHARTS[0], "dark")
     assert "theme=dark" in page.url
-    page.get_by_role("link", name="Model").click()
+    page.get_by_role("link", name="Method").click()
     page.wait_for_url(re.compile("model.html#theme=dark"))
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground
 
@@ -239,6 +239,7 @@ STATES = [
     f"index.html#chart={CHARTS[2]}",
     "chips.html#chip=h100-sxm",
     "what-if.html#sharding=batch&shards=4&b.dtypes=fp8&unknown=1",
+    "models.html#sweep=asked",
 ]
 
 
@@ -505,6 +506,7 @@ def test_names_of_a_config_run_nowhere(visit: Visits) -> None:
         "thresholds.html#table=shapes.B",
         "chips.html#chip=mine",
         "what-if.html#chip=mine",
+        "models.html#chip=mine&split=tp1",
         "model.html",
     ]:
         page = one.open(address)

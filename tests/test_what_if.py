@@ -1,8 +1,6 @@
 """The page "What if" against Python: every number that it shows, over random states."""
 
-import math
 import random
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,10 +10,10 @@ import pytest
 from bundles import made_bundle
 from conftest import Once
 from playwright.sync_api import Browser, Page, expect
+from shown import rounds_to
 from visits import Visit, serving
 
 from rooflines import RooflinesError, explain
-from rooflines.basics.text import PREFIXES, SMALL
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.entries import MAIN_MEMORY, Chip
 from rooflines.explanation.answer import Explanation
@@ -152,28 +150,9 @@ def explained(op: Operation, sizes: Mapping[str, int], side: State) -> Explanati
 # ---------------------------------------------------------------- shown numbers
 
 
-def number_of(text: str) -> tuple[float, float]:
-    """The number that a text shows, and half of its last digit."""
-    match = re.fullmatch(r"([\d,]+)(?:\.(\d+))?(?: (\D*)|(%))?", text)
-    assert match, text
-    whole, decimals, unit, share = match.groups()
-    scale = {**PREFIXES, **SMALL}.get((unit or "")[:1], 1.0) if unit not in ("B", "s", "") else 1.0
-    scale = 0.01 if share else scale
-    digits = len(decimals or "")
-    value = float(whole.replace(",", "") + "." + (decimals or "0"))
-    return value * scale, 0.5 * 10.0**-digits * scale
-
-
-def rounds_to(name: str, text: str, value: float) -> bool:
-    """Whether a text is this number, rounded to its digits: integers are whole."""
-    seen, half = number_of(text)
-    if value == 0:
-        return seen == 0
-    if 0.9995 <= value < 1 and text.endswith("%"):  # cut, not rounded: 100% is all of it
-        return 0 <= value - seen < 1e-5
-    digits = 4 if name in FOUR_DIGITS or name.startswith("rate_") else 3
-    last = 0.5 * 10.0 ** (math.floor(math.log10(value)) - digits + 1)
-    return abs(seen - value) <= min(half, last) * (1 + 1e-9)
+def digits_of(name: str) -> int:
+    """Significant digits that the page shows of a number [1]."""
+    return 4 if name in FOUR_DIGITS or name.startswith("rate_") else 3
 
 
 def answer_of(axis: str, threshold: Mapping[str, Any]) -> str:
@@ -278,7 +257,7 @@ def test_every_shown_number_is_that_of_python(visit: Visit) -> None:
             wrong = {
                 name: (seen[name], value)
                 for name, value in numbers.items()
-                if not rounds_to(name, seen[name], value)
+                if not rounds_to(seen[name], value, digits_of(name))
             }
             assert wrong == {}, state
     assert answered > STATES

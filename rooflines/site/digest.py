@@ -14,8 +14,10 @@ __all__ = ["bundle_digest"]
 
 HERE = Path(__file__).parent
 THEMES = HERE.parent / "charts" / "kit" / "themes.py"
-FORMULAS = (HERE.parent / "model", HERE.parent / "critical")
-"""What the page "What if" has its coefficients from."""
+FORMULAS = tuple(
+    HERE.parent / name for name in ("model", "critical", "models", "serving", "calibration")
+)
+"""What the pages "What if" and "Models" have their coefficients from."""
 
 
 @cache

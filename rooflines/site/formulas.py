@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rooflines.model.network import Link
     from rooflines.model.operation import Operation
 
-__all__ = ["formulas", "routes_of"]
+__all__ = ["coefficients", "formulas", "plain", "routes_of"]
 
 WORKS = (*(resource.work for resource in RESOURCES), "footprint_bytes")
 """The costs that the page shows; `network_bytes` stands for the payload of the collective."""
@@ -147,7 +147,7 @@ def _work(op: Operation, scheme: Sharding, work: str) -> list[list[object]]:
                 for each, without in zip(samples, apart, strict=True)
             ]
         terms.extend(
-            [operand, list(dims), _polynomial(polynomial)]
+            [operand, list(dims), coefficients(polynomial)]
             for dims, polynomial in through(SAMPLES, samples).items()
             if any(polynomial)
         )
@@ -167,7 +167,7 @@ def _dtypes(combination: Combination) -> JSON:
     return {
         "name": combination.name,
         "compute": combination.compute,
-        "bytes": {operand: _plain(bits[operand] / BITS_PER_BYTE) for operand in OPERANDS},
+        "bytes": {operand: plain(bits[operand] / BITS_PER_BYTE) for operand in OPERANDS},
     }
 
 
@@ -202,16 +202,16 @@ def _shared_networks(chips: Sequence[JSON]) -> JSON:
 def _rates(entry: Chip, peak: Fraction) -> JSON:
     """The nominal peak, and the rate that formulas read."""
     rate = math_rate(_target(entry, peak, Level(ANY_RATE)))
-    return {"nominal": _plain(peak), "rate": _plain(rate.per_s)}
+    return {"nominal": plain(peak), "rate": plain(rate.per_s)}
 
 
 def _memory(entry: Chip) -> JSON:
     level = entry.memory[MAIN_MEMORY].exact
     rate = memory_rate(_target(entry, ANY_RATE, level))
     return {
-        "nominal": _plain(level.bytes_per_s),
-        "rate": _plain(rate.per_s),
-        "capacity": None if level.capacity_bytes is None else _plain(level.capacity_bytes),
+        "nominal": plain(level.bytes_per_s),
+        "rate": plain(rate.per_s),
+        "capacity": None if level.capacity_bytes is None else plain(level.capacity_bytes),
     }
 
 
@@ -264,7 +264,7 @@ def _route(
         )
     return {
         "name": name,
-        "link": _plain(links[0].bytes_per_s) if len(links) == 1 else None,
+        "link": plain(links[0].bytes_per_s) if len(links) == 1 else None,
         "most": numbers.most,
         "group": numbers.group,
         "published": numbers.published,
@@ -314,22 +314,22 @@ def _transfer(entry: Chip, scheme: Sharding, routes: Sequence[Route]) -> JSON:
         values.append(own)
     polynomials = through([route.axes[0] for route in routes], values)
     return {
-        "sent": _polynomial(polynomials["sent",]),
+        "sent": coefficients(polynomials["sent",]),
         "levels": [
-            {name: _polynomial(polynomials[name, f"{level}"]) for name in ("seconds", "latency")}
+            {name: coefficients(polynomials[name, f"{level}"]) for name in ("seconds", "latency")}
             for level in range(len(routes[0].links))
         ],
     }
 
 
-def _polynomial(coefficients: Sequence[Fraction]) -> list[int | str]:
+def coefficients(values: Sequence[Fraction]) -> list[int | str]:
     """Coefficients of a polynomial, without zeros at the end."""
-    listed = list(coefficients)
+    listed = list(values)
     while len(listed) > 1 and not listed[-1]:
         listed.pop()
-    return [_plain(coefficient) for coefficient in listed]
+    return [plain(coefficient) for coefficient in listed]
 
 
-def _plain(value: Fraction) -> int | str:
+def plain(value: Fraction) -> int | str:
     """A rational as JSON: an integer that JavaScript holds exactly, or text such as `1/8`."""
     return value.numerator if value.denominator == 1 and abs(value) <= LARGEST_SIZE else str(value)

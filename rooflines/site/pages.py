@@ -52,6 +52,7 @@ POLICY = (
 PAGES = (
     "index.html",
     "what-if.html",
+    "models.html",
     "how-far-off.html",
     "thresholds.html",
     "chips.html",
@@ -155,12 +156,27 @@ def pages(
     Yields:
         File name and HTML of each page.
     """
+    values = _values(charts, thresholds, about, of_models, published)
+    shared = {"policy": POLICY, "version": __version__, "site": published.site, "pages": values}
+    for page in filter(values.__contains__, PAGES):
+        yield page, TEMPLATES.get_template(page).render(**shared, **values[page])
+
+
+def _values(
+    charts: Sequence[ListedChart],
+    thresholds: pl.DataFrame,
+    about: JSON,
+    of_models: Sequence[JSON],
+    published: Published,
+) -> dict[str, dict[str, object]]:
+    """What each page shows; arguments as of `pages`."""
     recipes = about["made_from"]
     chips = used_chips((*recipes, *of_models))
     counts = dict(
         thresholds.group_by("sweep").len().with_columns(pl.col("sweep").cast(pl.String)).iter_rows()
     )
     values: dict[str, dict[str, object]] = {
+        "what-if.html": {},
         "index.html": {
             "families": [
                 (heading, list(group))
@@ -168,7 +184,6 @@ def pages(
             ],
             "first": charts[0] if charts else NO_CHART,
         },
-        "what-if.html": {},
         "thresholds.html": {
             "rows": thresholds.height,
             "sweeps": counted(len(counts), "sweep"),
@@ -184,11 +199,11 @@ def pages(
             "config": published.config,
         },
     }
+    if of_models:
+        values["models.html"] = {}
     if published.far:
         values["how-far-off.html"] = {"far": published.far}
-    shared = {"policy": POLICY, "version": __version__, "site": published.site, "pages": values}
-    for page in filter(values.__contains__, PAGES):
-        yield page, TEMPLATES.get_template(page).render(**shared, **values[page])
+    return values
 
 
 def used_chips(recipes: Iterable[JSON]) -> dict[str, Chip]:

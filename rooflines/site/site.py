@@ -1,8 +1,8 @@
 """The site: a folder of pages, data and downloads, from charts, thresholds and the catalogue.
 
-No result is computed here: all numbers come from files, and the page "What if" evaluates the
-coefficients of `formulas`. The pages need no server and no network, and run under a content
-security policy that allows only the scripts of the folder.
+No result is computed here: all numbers come from files, and the pages "What if" and "Models"
+evaluate the coefficients of `formulas` and `steps`. The pages need no server and no network, and
+run under a content security policy that allows only the scripts of the folder.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ from rooflines.site.far_page import far_data, far_view, measured_table
 from rooflines.site.formulas import formulas
 from rooflines.site.packing import packed_rows
 from rooflines.site.pages import ListedChart, Published, pages, used_chips
+from rooflines.site.request_data import request_rows
+from rooflines.site.steps import step_files
 from rooflines.site.text import as_json
 from rooflines.site.threshold_data import tables
 
@@ -159,6 +161,8 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
         yield from download_files(download)
     of_models = [recipe for path in models for recipe in metadata_of(path)["made_from"]]
     yield from _catalogue_files([*about["made_from"], *of_models], chip)
+    if models:
+        yield from _model_files(models)
     if written is not None:
         text = yaml.safe_dump(written, sort_keys=False, allow_unicode=True)
         yield "data/config.yaml", text.encode()
@@ -323,6 +327,18 @@ def _catalogue_files(recipes: Sequence[JSON], chip: str | None) -> Iterator[tupl
     yield "data/formulas.js", _script("formulas", data)
     yield "data/chips.js", _script("chips", compared_numbers(chips))
     yield "data/chips.csv", csv_text(chip_numbers(chips), NO_TEXT).encode()
+
+
+def _model_files(models: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
+    """Whole models: what their page evaluates, and the tables of requests.
+
+    Args:
+        models: Their thresholds, whose metadata have all sweeps, and tables.
+    """
+    thresholds, *tables = models
+    recipes = metadata_of(thresholds)["made_from"]
+    for name, data in step_files(recipes, request_rows(tables)):
+        yield f"{name}.js", _script(name, data)
 
 
 def _first_table(frame: pl.DataFrame) -> str | None:

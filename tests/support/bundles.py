@@ -11,7 +11,8 @@ import polars as pl
 from PIL import Image
 
 from rooflines import load_config
-from rooflines.run.jobs import write_thresholds
+from rooflines.results.folders import MODEL_THRESHOLDS
+from rooflines.run.jobs import write_model_part, write_model_thresholds, write_thresholds
 from rooflines.run.measured_jobs import write_measured, write_measured_summary
 from rooflines.run.plan import plan
 from rooflines.site.site import write_bundle
@@ -31,6 +32,15 @@ CHIPS = {
 }
 DTYPES = ["bf16", "int8", "fp8"]
 CHARTS = [f"{family}-{number}" for family in ("roofline", "compared") for number in range(2)]
+
+SMALL_MODEL = {
+    "name": "small-model",
+    "layers": 4,
+    "D": 512,
+    "V": 1000,
+    "attention": {"N": 8, "K": 8, "H": 64},
+    "mlp": {"F": 2048},
+}
 
 CONFIG: dict[str, Any] = {
     "sweeps": {
@@ -67,6 +77,46 @@ CONFIG: dict[str, Any] = {
             "thresholds": ["shards"],
         },
     },
+    "model-sweeps": {
+        "steps": {
+            "models": [SMALL_MODEL, "gemma-3-27b", "gpt-oss-120b", "deepseek-v3"],
+            "phase": ["decode", "prefill"],
+            "grid": {"B": [1, 8, 64, 512], "S": [1024, 8192]},
+            "dtypes": [
+                "bf16",
+                {
+                    "name": HOSTILE,
+                    "weights": "fp8",
+                    "cache": "fp8",
+                    "activations": "bf16",
+                    "compute": "bf16",
+                },
+            ],
+            "chips": ["h100-sxm", "tpu-v5e", "mine"],
+            "splits": [{"tp": 8}, {"tp": "2x2"}, {"tp": 1}, {"dp": 8, "ep": 8}],
+            "calibration": ["trtllm", "nccl"],
+            "thresholds": ["B", "S"],
+        },
+        "drafts": {
+            "models": [SMALL_MODEL, "gemma-3-27b", "gpt-oss-120b"],
+            "grid": {"B": [1, 64], "S": [2000], "T": [1, 5]},
+            "dtypes": ["bf16"],
+            "chips": ["h100-sxm"],
+            "splits": [{"tp": 4, "dp": 2}],
+            "network": ["nvlink", ["nvlink", "infiniband"]],
+            "cache_split": "batch",
+            "routing": "same",
+            "efficiency": {"math": 0.8, "network": 0.9},
+        },
+        "asked": {
+            "models": ["llama-3.1-8b"],
+            "grid": {"B": [1, 64, 4096]},
+            "requests": [{"input": 1000, "output": 200}, {"input": 200, "output": 1000}],
+            "dtypes": ["bf16"],
+            "chips": ["h100-sxm", "tpu-v5e"],
+            "splits": [{"tp": 1}, {"tp": 2}],
+        },
+    },
     "site": {
         "title": HOSTILE,
         "author": "Jane Doe",
@@ -101,10 +151,17 @@ def made_bundle(folder: Path) -> Path:
     parquet = folder / "thresholds.parquet"
     planned = plan(load_config(CONFIG))
     write_thresholds(planned.thresholds_spec, parquet, folder / "thresholds.csv")
+    models = [folder / name for name in MODEL_THRESHOLDS]
+    write_model_thresholds(planned.model_thresholds_spec, *models)
+    tables = [folder / part.path for part in planned.models.all]
+    for part, table in zip(planned.models.all, tables, strict=True):
+        table.parent.mkdir(parents=True, exist_ok=True)
+        write_model_part(part.spec, table)
     write_bundle(
         folder / "bundle",
         [folder / "charts" / family for family in ("roofline", "compared")],
         parquet,
+        [*(path for path in models if path.suffix == ".parquet"), *tables],
         spec=planned.bundle_spec,
         measured=write_errors(folder),
     )

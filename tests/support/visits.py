@@ -79,6 +79,8 @@ class Visit:
             self.page.wait_for_selector(".what-if[data-drawn]")
         if address.startswith("how-far-off"):
             self.page.wait_for_selector(".far[data-drawn]")
+        if address.startswith("models"):
+            self.page.wait_for_selector(".models[data-drawn]")
         return self.page
 
 

@@ -6,6 +6,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const { ratio, rational, decimal, times, over, number, compare, ONE } = EXACT;
   const formulas = await load("formulas", "data/formulas.js");
   const { resources, operations, dtypes, chips, limits, prefixes, first } = formulas;
+  const { significant, prefixed, si, seconds, percent, count } = FORMAT(prefixes);
   for (const chip of chips) chip.networks = chip.networks.map((index) => formulas.networks[index]);
   const $ = (id) => document.getElementById(id);
 
@@ -17,26 +18,6 @@ document.addEventListener("DOMContentLoaded", async () => {
   const [BATCH, WIDTH] = [128, 8192]; // sizes that are not chosen: of the first dimension, and of the others
   const [LEAST_OWN, MOST_OWN] = [ratio(1n, 10n ** 6n), ratio(10n ** 9n)]; // own numbers, in their units
   const POWERS = 24; // a slider goes up to this power of two
-
-  // ---------------------------------------------------------------- numbers as text
-
-  function significant(value, digits = 3) {
-    const decimals = value ? Math.min(20, Math.max(digits - 1 - Math.floor(Math.log10(Math.abs(value))), 0)) : 0;
-    return value.toLocaleString("en-US", { maximumFractionDigits: decimals });
-  }
-  function prefixed(value, unit, scales, digits = 3) {
-    const rounding = 1 - 0.5 * 10 ** -digits;
-    const [prefix, scale] = scales.find(([, one]) => value >= one * rounding) ?? scales.at(-1);
-    return `${significant(value / scale, digits)} ${prefix}${unit}`;
-  }
-  const si = (value, unit, digits) => prefixed(number(value), unit, [...prefixes.large, ["", 1]], digits);
-  const seconds = (value) => prefixed(number(value), "s", prefixes.small);
-  /** A share in percent; less than all is never 100%. */
-  function percent(value) {
-    const text = significant(100 * number(value));
-    return `${text === "100" && compare(value, ONE) < 0 ? Math.min(Math.floor(1e5 * number(value)) / 1e3, 99.999) : text}%`;
-  }
-  const count = (value) => value.toLocaleString("en-US");
 
   // ---------------------------------------------------------------- the choices
 
