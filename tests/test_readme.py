@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TEXT = README.read_text(encoding="utf-8")
-SNIPPETS = [
-    code for page in PAGES for code in blocks(page, "python") if not code.startswith("module ")
-]
+SNIPPETS = [code for page in PAGES for code in blocks(page, "python")]
 LOADING = blocks(DOCS / "load-tables.md", "python")[:4]
 
 
