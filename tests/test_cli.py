@@ -20,6 +20,7 @@ from measured import WHOLE, number, results
 
 import rooflines
 from rooflines.cli import main as cli
+from rooflines.cli.main import COMMANDS
 from rooflines.cli.new import QUESTIONS
 from rooflines.cli.output import as_table
 from rooflines.cli.run import snakemake_command
@@ -174,6 +175,15 @@ def test_a_new_config_is_valid_and_answers_its_question(
     thresholds = rooflines.model_thresholds if question == "model" else rooflines.thresholds
     frame = thresholds(config)
     assert frame["critical"].drop_nulls().len() > 3
+
+
+def test_the_help_has_a_whole_line_for_each_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without an ellipsis, at 80 columns."""
+    listed = said(capsys, "--help").partition("Commands:\n")[2].splitlines()
+    for name, line in zip(COMMANDS, listed, strict=False):
+        assert line.split()[0] == name
+        assert line.endswith(".")
+        assert not line.endswith("...")
 
 
 def test_the_catalogue_is_printed_whole(capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,7 +42,11 @@ INTERRUPTED = 130
 """The exit status after Ctrl-C."""
 
 
-@click.command("measure", epilog=EXAMPLES)
+@click.command(
+    "measure",
+    epilog=EXAMPLES,
+    short_help="Time matmuls on this machine, and describe it as a chip.",
+)
 @click.option(
     "--budget", type=click.IntRange(1), default=100, help="Shapes in every dtype; default 100."
 )

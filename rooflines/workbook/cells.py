@@ -1,6 +1,6 @@
 """Sheets of the workbook: values with their formats, tables with headers that stay in view.
 
-Text is written as text, whatever it begins with; only `Sheet.formula` writes a formula.
+Text is written as text, also where it begins like a formula; only `Sheet.formula` writes a formula.
 """
 
 from __future__ import annotations
