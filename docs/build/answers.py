@@ -38,6 +38,7 @@ def answers() -> str:
     """The three answers, in Markdown."""
     one = rooflines.explain(CHIP, f"{TOKENS}x{WIDTH}x{WIDTH}", DTYPE)
     critical = next(row["critical"] for row in one.thresholds if row["axis"] == "B")
+    share = f"{one.row['utilization']:.0%}"
     batches = critical_batches()
     rows = (
         (f"`{chip}`", *(batches.get((chip, dtypes), "no peak") for dtypes in DTYPES))
@@ -47,7 +48,7 @@ def answers() -> str:
     row, context = explained.row, explained.thresholds[1]
     return f"""\
 **Is one layer compute-bound, and what would change that?** A layer of {WIDTH:,} x {WIDTH:,} with
-{TOKENS} tokens in {DTYPE} is {one.row["bound"]}-bound on `{CHIP}`: at most {one.row["utilization"]:.0%}
+{TOKENS} tokens in {DTYPE} is {one.row["bound"]}-bound on `{CHIP}`: at most {share}
 of peak. From {critical} tokens on it is compute-bound. The screen above has the rest.
 
 **From which batch on is a layer of {WIDTH:,} x {WIDTH:,} compute-bound?**
