@@ -35,6 +35,8 @@ def test_the_critical_batch_is_the_one_by_hand() -> None:
         batch = ridge * weight / 2 / (1 - 2 * ridge / WIDTH)
         assert found["h100-sxm", dtypes] == str(-(-batch.numerator // batch.denominator))
     assert ("tpu-v5e", "fp8-out-bf16") not in found
+    text = README.read_text(encoding="utf-8")
+    assert f"From {found['h100-sxm', 'bf16']} tokens on it is compute-bound." in text
 
 
 def test_the_faq_has_the_numbers_by_hand() -> None:

@@ -1,32 +1,108 @@
-"""The commands of the how-to pages run, in the order of the page."""
+"""The commands of all pages run, in the order of the page; those that cannot are listed here."""
 
 from __future__ import annotations
 
+import json
+import re
 from importlib import resources
 from typing import TYPE_CHECKING
 
 import pytest
-from documents import DOCS
-from how_to import HOW_TO, arguments, prepare
-from pages import blocks
+import yaml
+from documents import DOCS, ROOT
+from how_to import HOW_TO, LONG, TIMINGS, arguments, prepare
+from pages import PAGES, blocks, code, every_command
 
 from rooflines.cli.main import run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+IN_TEST_README = ("python -m rooflines.provenance ", "snakemake --cores 4 --configfile my.yaml ")
+"""Commands that tests/test_readme.py runs begin with one of these."""
 
-@pytest.mark.parametrize("page", HOW_TO)
+NEEDS_MORE = {
+    LONG: "minutes: tests/verify/test_measure.py",
+    "ncu": "a GPU and Nsight Compute",
+    "snakemake --profile profiles/": "a cluster: tests/engines run these profiles",
+    "snakemake --cores 4 --profile profiles/s3 ": "object storage: tests/engines run this profile",
+    ". .venv-engines/bin/activate": "what `make engines` makes",
+    "export SNAKEMAKE_STORAGE_S3_": "addresses and keys of the reader",
+}
+"""Beginnings of the commands that no test runs as they are, and why."""
+
+LANGUAGES = {"python", "yaml", "shell", "console", "text", "dockerfile", "snakemake"}
+"""Python runs in tests/test_readme.py; the other ones here."""
+
+
+@pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.stem)
 def test_the_commands_of_a_page_run(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, default_results: Path
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, default_results: Path
 ) -> None:
     """Runs of the workflow are dry runs, beside other results; `make verify` has them in full."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results").symlink_to(default_results)
     prepare(tmp_path)
-    assert len(arguments(page)) >= 2
     for words in arguments(page):
         assert run([*words, *(["--dry-run"] if words[0] == "run" else [])]) == 0, words
+
+
+def test_no_command_is_left_out() -> None:
+    """`rooflines` and `make` in full; others are run elsewhere, or the list says what they need."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    reasons = set()
+    for page in PAGES:
+        for command in every_command(page):
+            target = re.fullmatch(r"make ([a-z-]+)", command)
+            found = [start for start in NEEDS_MORE if command.startswith(start)]
+            reasons |= {*found}
+            assert (
+                found
+                or command.startswith(("rooflines ", *IN_TEST_README))
+                or (target and re.search(rf"^{target[1]}:.*##", makefile, re.MULTILINE))
+            ), f"{page}: {command}"
+    assert reasons == {*NEEDS_MORE}
+
+
+def test_every_block_has_a_language_that_is_tested() -> None:
+    """A fence says what it has; text has no command without `$`."""
+    for page in PAGES:
+        for block in code(page):
+            assert block.language in LANGUAGES, f"{page}: {block}"
+            if block.language == "text":
+                first = block.text.split()[0]
+                assert first not in ("rooflines", "make", "snakemake", "python", "pip"), page
+
+
+def test_every_config_of_the_reference_is_valid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The examples of config/README.md as one config, with the files that they name."""
+    monkeypatch.chdir(tmp_path)
+    prepare(tmp_path)
+    (tmp_path / "models/mine").mkdir(parents=True)
+    (tmp_path / "measured").mkdir()
+    (tmp_path / "path/to/config.json").rename(tmp_path / "models/mine/config.json")
+    TIMINGS.write_csv(tmp_path / "measured/theirs.csv")
+    TIMINGS.with_columns(software=TIMINGS["software"].replace("mine", "trtllm")).write_parquet(
+        tmp_path / "measured/grid.parquet"
+    )
+    config: dict[str, object] = {}
+    for block in blocks(ROOT / "config/README.md", "yaml"):
+        for key, value in yaml.safe_load(block).items():
+            known = config.get(key)
+            config[key] = known | value if isinstance(known, dict) else value
+    assert {*config} == {"sweeps", "model-sweeps", "charts", "chips", "measurements"}
+    (tmp_path / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
+    assert run(["check", "config.yaml"]) == 0
+
+
+def test_the_module_of_another_workflow_is_that_of_the_tests() -> None:
+    """tests/test_workflow.py imports the workflow by the statements of the page."""
+    (snippet,) = (text for page in PAGES for text in blocks(page, "snakemake"))
+    tested = (ROOT / "tests/test_workflow.py").read_text(encoding="utf-8")
+    statements = ("module rooflines:", "snakefile:", "config:", "use rule * from rooflines as")
+    assert all(statement in snippet and statement in tested for statement in statements)
 
 
 @pytest.mark.parametrize(("page", "example"), [("own-chip", "own-chip"), ("models", "model")])

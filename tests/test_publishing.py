@@ -1,9 +1,10 @@
-"""Files that services read: the GitHub Pages workflow, and the entry of the workflow catalog."""
+"""Files that services read: the GitHub Pages workflow, the workflow catalog, the citation."""
 
 from __future__ import annotations
 
 import json
 import re
+import tomllib
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -79,3 +80,14 @@ def test_the_catalog_of_workflows_finds_what_it_needs(repository: Path) -> None:
     rules = "".join(path.read_text() for path in (repository / "workflow/rules").glob("*.smk"))
     assert usage["software-stack-deployment"] == {"conda": "conda:" in rules}
     assert usage["report"] == ("report(" in rules)
+
+
+def test_the_citation_has_the_metadata_of_the_package(repository: Path) -> None:
+    """Name, version, license, abstract, authors and keywords of pyproject.toml."""
+    cited = yaml.safe_load((repository / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert (cited["cff-version"], cited["type"]) == ("1.2.0", "software")
+    assert (cited["title"], cited["version"]) == (project["name"], project["version"])
+    assert (cited["license"], cited["abstract"]) == (project["license"], project["description"])
+    assert cited["authors"] == project["authors"]
+    assert cited["keywords"] == project["keywords"]

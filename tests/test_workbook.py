@@ -21,7 +21,7 @@ from xlsxwriter.utility import xl_cell_to_rowcol
 
 import rooflines
 from rooflines.catalogue.chips import chip_sources
-from rooflines.workbook import sheets, summary
+from rooflines.workbook import sheets, summary, what_if
 from rooflines.workbook.cells import TABLE_ROW, Book
 from rooflines.workbook.summary import BATCHES
 
@@ -194,14 +194,19 @@ def test_large_sweeps_are_shown_in_part_and_named(
 ) -> None:
     """Above a limit, the first dtypes and split; above that, nothing; the note says which."""
     monkeypatch.setattr(summary, "MOST_OF_SWEEP", 6)
-    monkeypatch.setattr(sheets, "MOST_THRESHOLDS", 10)
+    frame = rooflines.thresholds(rooflines.load_config(CONFIG))
+    rows_of = dict(frame["sweep"].cast(pl.String).value_counts().iter_rows())
+    monkeypatch.setattr(sheets, "MOST_THRESHOLDS", rows_of["batched"] + rows_of["split"])
     first = read_workbook(written(tmp_path / "first", CONFIG))
     rows = table_of(first["Summary"], 3)
     assert first["Summary"]["A1"].value == "layers: bf16 on 1 chip only"
     assert [row["dtypes"] for row in rows if row["sweep"] == "layers"] == ["bf16", "bf16"]
-    frame = pl.read_parquet(tmp_path / "first/thresholds.parquet")
-    note = f"thresholds.parquet has {frame.height} rows and is left out"
+    note = f"Left out: layers ({rows_of['layers']} rows of thresholds.parquet)"
     assert first["Thresholds"]["A1"].value == note
+    found = [row["sweep"] for row in table_of(first["Thresholds"], 3)]
+    assert {name: found.count(name) for name in {*found}} == {
+        name: rows for name, rows in rows_of.items() if name != "layers"
+    }
     monkeypatch.setattr(summary, "MOST_OF_SWEEP", 5)
     second = read_workbook(written(tmp_path / "second", CONFIG))
     assert second["Summary"]["A1"].value == "layers is left out (2 rows)"
@@ -312,6 +317,19 @@ def test_what_if_begins_with_the_numbers_of_the_table(book: Sheets) -> None:
     for row, expected in zip(shown, rows, strict=True):
         for name in METRICS:
             assert shown_as(expected[name], row[name])
+    for address, value in computed(cells, {}).items():
+        assert same(value, cells[address].plain)
+
+
+def test_what_if_has_every_chip_where_it_has_not_every_dtypes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the sweep with most chips; each chip with its first dtypes, which the note says."""
+    monkeypatch.setattr(what_if, "MOST_ROWS", 5)
+    cells = read_workbook(written(tmp_path / "results", CONFIG))["What-if"]
+    shown = [(row["chip"], row["dtypes"]) for row in table_of(cells, 8)]
+    assert shown == [("h100-sxm", "bf16"), ("tpu-v5e", "bf16"), ("mine", "bf16")]
+    assert cells["A2"].value.endswith("Shown are 3 of 6 rows: the first dtypes of a chip.")
     for address, value in computed(cells, {}).items():
         assert same(value, cells[address].plain)
 

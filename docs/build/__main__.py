@@ -1,7 +1,8 @@
 """Generate the documents that are computed: `python docs/build`.
 
 The config's JSON Schema; README's answers; tables of columns, pictures and their tables, and whole
-pages in docs; docs/served.md where its data is; and the script of Vega for the site.
+pages in docs; docs/served.md where its data is; pages with figures of benchmarks/RESULTS.md; and
+the script of Vega for the site.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import gallery
 from answers import with_answers
 from documents import COLUMNS, PICTURES, README, SCHEMA, config_schema, with_tables
 from faq_page import FAQ, faq_page
+from measured import PERFORMANCE, SCALING, performance_page, with_measured, with_run_time
+from outputs import OUTPUTS, with_outputs
 from served import compared, served_csv
 from served_page import SERVED, served_page
 from vega import VEGA, vega_script
@@ -28,6 +31,10 @@ def main() -> None:
     schema = json.dumps(config_schema(), indent=2, ensure_ascii=False)
     SCHEMA.write_text(schema + "\n", encoding="utf-8")
     rewrite(README, with_answers)
+    rewrite(README, with_run_time)
+    rewrite(SCALING, with_measured)
+    rewrite(OUTPUTS, with_outputs)
+    PERFORMANCE.write_text(performance_page(), encoding="utf-8")
     rewrite(COLUMNS, with_tables)
     for page in gallery.PAGES:
         rewrite(page, gallery.with_gallery)

@@ -1,4 +1,4 @@
-"""README's answers: the critical batch of a layer on several chips, and a model on chips."""
+"""README's answers: one layer, its critical batch on several chips, and a model on chips."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ __all__ = ["answers", "critical_batches", "with_answers"]
 CHIPS = ("tpu-v5e", "tpu-v6e", "h100-sxm", "b200", "mi300x")
 DTYPES = ("bf16", "w8a16", "w4a16", "fp8-out-bf16")
 WIDTH = 8192
+TOKENS, DTYPE = 128, "bf16"
 CHIP, MODEL, BATCH, CONTEXT, SPLIT = "h100-sxm", "llama-3.1-70b", 64, 8192, 8
 
 
@@ -34,7 +35,10 @@ def critical_batches() -> dict[tuple[str, str], str]:
 
 
 def answers() -> str:
-    """Both answers, in Markdown."""
+    """The three answers, in Markdown."""
+    one = rooflines.explain(CHIP, f"{TOKENS}x{WIDTH}x{WIDTH}", DTYPE)
+    critical = next(row["critical"] for row in one.thresholds if row["axis"] == "B")
+    share = f"{one.row['utilization']:.0%}"
     batches = critical_batches()
     rows = (
         (f"`{chip}`", *(batches.get((chip, dtypes), "no peak") for dtypes in DTYPES))
@@ -43,6 +47,10 @@ def answers() -> str:
     explained = rooflines.explain_model(CHIP, MODEL, B=BATCH, S=CONTEXT, split={"tp": SPLIT})
     row, context = explained.row, explained.thresholds[1]
     return f"""\
+**Is one layer compute-bound, and what would change that?** A layer of {WIDTH:,} x {WIDTH:,} with
+{TOKENS} tokens in {DTYPE} is {one.row["bound"]}-bound on `{CHIP}`: at most {share}
+of peak. From {critical} tokens on it is compute-bound. The screen above has the rest.
+
 **From which batch on is a layer of {WIDTH:,} x {WIDTH:,} compute-bound?**
 
 {table(("chip", *(f"`{dtypes}`" for dtypes in DTYPES)), rows)}

@@ -1,4 +1,4 @@
-"""What a chip of the catalogue lacks of what is asked of it: the reasons in skipped.csv."""
+"""What a chip lacks for a combination: the reasons in skipped.csv."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def check_shown(chart: Chart, sweep: Sweep, chips: Sequence[str], dtypes: Sequen
 
 
 def need(chart: Chart, sweep: Sweep, **asked: str | Sequence[Any] | None) -> None:
-    """Refuse a chart of a sweep that lacks what it needs, or does not offer what is asked for.
+    """Refuse a chart of a sweep that lacks what it needs, or has no such choice.
 
     Args:
         chart: The chart.

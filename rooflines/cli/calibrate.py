@@ -30,7 +30,7 @@ FOLDER = "calibrations"
 """Where a file is written by default."""
 
 
-@click.command("calibrate", epilog=EXAMPLES)
+@click.command("calibrate", epilog=EXAMPLES, short_help="Fit a chip and a library to timings.")
 @click.argument("file")
 @click.option("--chip", required=True, metavar="ID", help="The chip that was measured.")
 @click.option("--software", required=True, metavar="NAME", help="The library that was measured.")

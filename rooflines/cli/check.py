@@ -83,7 +83,9 @@ BYTES_PER_PART = 20_000
 """Bytes of a part beside its rows: the catalogue entries that it was made from [byte]."""
 
 
-@click.command("check", epilog=EXAMPLES)
+@click.command(
+    "check", epilog=EXAMPLES, short_help="Find all mistakes of a config, or say what a run makes."
+)
 @click.argument("config", required=False, metavar="[CONFIG]")
 @click.option("--cores", type=click.IntRange(1), metavar="N", help="Cores of the run to expect.")
 def command(config: str | None, cores: int | None) -> None:

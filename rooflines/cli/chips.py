@@ -25,7 +25,9 @@ PEAK, BANDWIDTH = "units.matrix.bf16.flops_per_s", "memory.hbm.bytes_per_s"
 """The numbers of the list."""
 
 
-@click.command("chips", epilog=EXAMPLES)
+@click.command(
+    "chips", epilog=EXAMPLES, short_help="List the chips, or all numbers of one with their sources."
+)
 @click.argument("chip", required=False, metavar="[ID]")
 @click.option("--config", metavar="FILE", help="A config whose own chips are listed too.")
 @frame_options

@@ -27,7 +27,7 @@ MOST_SHOWN = 40
 """Differences that are shown [1]; CSV has all."""
 
 
-@click.command("compare", epilog=EXAMPLES)
+@click.command("compare", epilog=EXAMPLES, short_help="Compare two chips or two configs.")
 @click.argument("one", metavar="CHIP|CONFIG")
 @click.argument("other", metavar="CHIP|CONFIG")
 @click.option("--csv", "csv", is_flag=True, help="All differences as CSV.")

@@ -25,7 +25,9 @@ MOST_SCALE = 8
 """Limit of the scale [1]: a slide then has 59 million pixels."""
 
 
-@click.command("draw", epilog=EXAMPLES)
+@click.command(
+    "draw", epilog=EXAMPLES, short_help="Draw charts of finished results in another format or size."
+)
 @click.argument("charts", nargs=-1, metavar="[CHART...]")
 @click.option(
     "--format",

@@ -16,7 +16,9 @@ Examples:
 """
 
 
-@click.command("dtypes", epilog=EXAMPLES)
+@click.command(
+    "dtypes", epilog=EXAMPLES, short_help="List the dtype combinations and their formats."
+)
 @frame_options
 def command(*, csv: bool, json_: bool) -> None:
     """List the dtype combinations: formats of x, w and out, and what computes.

@@ -28,7 +28,9 @@ TABLE = "parquet"
 NAMES = ("kernel", "launches", "time", "FLOP", "bytes", "FLOP/B", "FLOP/s", "peak of", "bound")
 
 
-@click.command("kernels", epilog=EXAMPLES)
+@click.command(
+    "kernels", epilog=EXAMPLES, short_help="Put profiled kernels on the roofline of a chip."
+)
 @click.argument("file")
 @click.option("--chip", required=True, metavar="ID", help="The chip that ran the kernels.")
 @click.option("--dtype", metavar="DTYPE", help="That tensor cores compute in; default: counted.")

@@ -39,7 +39,11 @@ DRIFT = 0.1
 """Drift of the reference shape's time over a session from which on a warning is printed [1]."""
 
 
-@click.command("measure", epilog=EXAMPLES)
+@click.command(
+    "measure",
+    epilog=EXAMPLES,
+    short_help="Time matmuls on this machine, and describe it as a chip.",
+)
 @click.option(
     "--budget", type=click.IntRange(1), default=100, help="Shapes in every dtype; default 100."
 )

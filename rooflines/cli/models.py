@@ -35,7 +35,9 @@ def known_models(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     return [name for name in model_entries() if name.startswith(incomplete)]
 
 
-@click.command("models", epilog=EXAMPLES)
+@click.command(
+    "models", epilog=EXAMPLES, short_help="List the models, or what follows from the shape of one."
+)
 @click.argument("model", required=False, metavar="[ID]", shell_complete=known_models)
 @frame_options
 def command(model: str | None, *, csv: bool, json_: bool) -> None:

@@ -29,7 +29,7 @@ Questions:
 """ + "\n".join(f"  {name}: {meaning}" for name, meaning in QUESTIONS.items())
 
 
-@click.command("new", epilog=EXAMPLES)
+@click.command("new", epilog=EXAMPLES, short_help="Write a commented config to start from.")
 @click.argument("question")
 @click.option("-o", "--output", metavar="FILE", help="Where to write it; default QUESTION.yaml.")
 def command(question: str, output: str | None) -> None:

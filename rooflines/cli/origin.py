@@ -15,7 +15,9 @@ Examples:
 """
 
 
-@click.command("origin", epilog=EXAMPLES)
+@click.command(
+    "origin", epilog=EXAMPLES, short_help="Print what made a file, and whether it is unchanged."
+)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--results", metavar="FOLDER", help="Where the originals of copied files are.")
 @click.option("--check", is_flag=True, help="Say only whether they are as they were written.")

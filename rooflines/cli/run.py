@@ -43,7 +43,13 @@ class WithRest(click.Command):
         return super().parse_args(ctx, words)
 
 
-@click.command("run", cls=WithRest, epilog=EXAMPLES, options_metavar="[OPTIONS]")
+@click.command(
+    "run",
+    cls=WithRest,
+    epilog=EXAMPLES,
+    short_help="Run a config: tables, thresholds, charts and a site.",
+    options_metavar="[OPTIONS]",
+)
 @click.argument("config", required=False, metavar="[CONFIG] [-- SNAKEMAKE...]")
 @click.option("--cores", type=click.IntRange(1), metavar="N", help="Cores to use; default all.")
 @click.option("--dry-run", is_flag=True, help="Show what would be made, and make nothing.")

@@ -160,19 +160,14 @@ RowsPerPart = Annotated[
 ]
 Compression = Annotated[
     Literal["zstd", "lz4"],
-    Field(
-        description=(
-            "of the table's files; lz4 takes a quarter less time to write and a fifth "
-            "to a half more bytes"
-        )
-    ),
+    Field(description=("of the table's files; lz4 takes less time to write and more bytes")),
 ]
 Floats = Annotated[
     Literal["float64", "float32"],
     Field(
         description=(
-            "how the table stores metrics; float32 keeps 7 digits and takes a third "
-            "less time and bytes; bounds stay exact"
+            "how the table stores metrics; float32 keeps 7 digits and takes less "
+            "time and fewer bytes; bounds stay exact"
         )
     ),
 ]

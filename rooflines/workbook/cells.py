@@ -1,11 +1,12 @@
 """Sheets of the workbook: values with their formats, tables with headers that stay in view.
 
-Text is written as text, whatever it begins with; only `Sheet.formula` writes a formula.
+Text is written as text, also where it begins like a formula; only `Sheet.formula` writes a formula.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import math
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import xlsxwriter
@@ -28,8 +29,23 @@ LARGEST_EXACT = 10**15
 LONGEST_TEXT = 32_767
 """Characters that a cell can hold [1]."""
 
-WIDEST = 48
-"""Characters of the widest column [1]."""
+NARROWEST, WIDEST = 9, 60
+"""Characters of the narrowest and of the widest column [1]."""
+
+PAGE = 220
+"""Characters across a printed page, at most; a wider sheet takes several pages [1]."""
+
+A4 = 9
+"""The number of this paper in the file format."""
+
+LINE, MOST_LINES = 15, 27
+"""Height of a line of text [pt], and lines of the highest row [1]."""
+
+WRAPPED = 1.15
+"""Room for the ends of wrapped lines [1]."""
+
+POINTS = 6
+"""Height of a character of text that is turned [pt]."""
 
 TABLE_ROW = 3
 """The first row of a table: below a note, units and names."""
@@ -40,12 +56,17 @@ INPUT = {"bg_color": "#FEF9C3", "border": 1}
 STYLES: Mapping[str, Mapping[str, object]] = {
     "text": {},
     "title": {"bold": True, "font_size": 14},
-    "heading": {"bold": True, "bottom": 1},
-    "chip": {"bold": True, "bottom": 1, "align": "right"},
+    "heading": {"bold": True, "bottom": 1, "valign": "bottom"},
+    "number heading": {"bold": True, "bottom": 1, "valign": "bottom", "align": "right"},
+    "turned": {"bold": True, "bottom": 1, "align": "right", "valign": "bottom", "rotation": 90},
+    "wrapped": {"text_wrap": True},
+    "block": {"bold": True},
     "unit": {"italic": True, "font_color": "#6B7280"},
+    "number unit": {"italic": True, "font_color": "#6B7280", "align": "right"},
     "link": {"font_color": "#1D4ED8", "underline": 1},
     "integer": {"num_format": "#,##0"},
-    "number": {"num_format": "#,##0.####"},
+    "number": {"num_format": "[=0]0;[<0.01]0.000E+00;#,##0.00"},
+    "quantity": {"num_format": "[>=1000000]0.000E+00;[<0.01]0.000E+00;General"},
     "scientific": {"num_format": "0.000E+00"},
     "percent": {"num_format": "0.0%"},
     "rate": {"num_format": "0.000E+00", **INPUT},
@@ -56,6 +77,9 @@ STYLES: Mapping[str, Mapping[str, object]] = {
 }
 """The formats of cells by name."""
 
+DIGITS = {"scientific": 9, "quantity": 9, "rate": 9, "percent": 6, "share": 6, "bits": 6}
+"""Characters of a number in these formats [1]."""
+
 BY_UNIT = {"s": "scientific", "FLOP/s": "scientific", "byte/s": "scientific"}
 """Formats of real numbers by their unit."""
 
@@ -64,10 +88,11 @@ UNSHOWN = ("", "1")
 
 
 class Heading(NamedTuple):
-    """The header of a column: its name and its unit."""
+    """The header of a column: its name and its unit, above text or above numbers."""
 
     name: str
     unit: str = ""
+    above_numbers: bool = False
 
 
 class Book:
@@ -81,7 +106,9 @@ class Book:
         # Files in memory: nothing is written outside the folder of results.
         self._book = xlsxwriter.Workbook(str(path), {"in_memory": True})
         self._book.set_properties({"created": CREATED})
-        self.styles = {name: self._book.add_format(dict(form)) for name, form in STYLES.items()}
+        self.styles = {
+            name: self._book.add_format({"valign": "top", **form}) for name, form in STYLES.items()
+        }
 
     def __enter__(self) -> Self:
         """The book itself."""
@@ -108,6 +135,11 @@ class Sheet:
     def __init__(self, book: Book, sheet: xlsxwriter.worksheet.Worksheet) -> None:
         self._styles, self._sheet = book.styles, sheet
         self._widths: dict[int, int] = {}
+        self._lines: dict[int, int] = {}
+        self._frozen = 0
+        sheet.set_landscape()
+        sheet.set_paper(A4)
+        sheet.set_footer("&L&A&R&P of &N")
 
     def put(self, row: int, column: int, value: Value, style: str = "") -> None:
         """Write a value; nothing for None. Without a style, a number has that of its type."""
@@ -117,13 +149,17 @@ class Sheet:
             value = "yes" if value else "no"
         if isinstance(value, int) and abs(value) > LARGEST_EXACT:
             value = str(value)
-        self._widen(column, len(value) if isinstance(value, str) else 0)
         if isinstance(value, str):
-            shown = value[:LONGEST_TEXT]
-            self._sheet.write_string(row, column, shown, self._styles[style or "text"])
+            style = style or "text"
+            self._widen(column, 0 if style == "turned" else len(value))
+            if style == "wrapped":
+                lines = math.ceil(WRAPPED * len(value) / WIDEST)
+                self._lines[row] = min(max(self._lines.get(row, 1), lines), MOST_LINES)
+            self._sheet.write_string(row, column, value[:LONGEST_TEXT], self._styles[style])
         else:
-            plain = "integer" if isinstance(value, int) else "number"
-            self._sheet.write_number(row, column, value, self._styles[style or plain])
+            style = style or ("integer" if isinstance(value, int) else "number")
+            self._widen(column, DIGITS[style] if style in DIGITS else len(f"{value:,.0f}"))
+            self._sheet.write_number(row, column, value, self._styles[style])
 
     def note(self, row: int, text: str, style: str = "text", column: int = 0) -> None:
         """Write text that may be wider than its column, if there is any."""
@@ -140,18 +176,29 @@ class Sheet:
 
     def formula(self, row: int, column: int, formula: str, value: Value, style: str) -> None:
         """Write a formula with its value, for programs that do not compute it."""
+        if isinstance(value, int | float):
+            self._widen(column, DIGITS.get(style, len(f"{value:,.0f}")))
         self._sheet.write_formula(row, column, formula, self._styles[style], value)
 
     def header(self, row: int, headings: Sequence[Heading]) -> None:
         """Write the units in a row and the names in the next one, which stay in view."""
         for column, heading in enumerate(headings):
+            kind = "number " if heading.above_numbers else ""
             if heading.unit not in UNSHOWN:
-                self.put(row, column, f"[{heading.unit}]", "unit")
-            self.put(row + 1, column, heading.name, "heading")
+                self.put(row, column, f"[{heading.unit}]", f"{kind}unit")
+            self.put(row + 1, column, heading.name, f"{kind}heading")
+
+    def turned(self, row: int, first: int, names: Sequence[str]) -> None:
+        """Write names from the bottom to the top, so that columns can be narrow."""
+        for column, name in enumerate(names, first):
+            self.put(row, column, name, "turned")
+        self._sheet.set_row(row, POINTS * max(map(len, names), default=0) + POINTS)
 
     def freeze(self, rows: int, columns: int = 0) -> None:
-        """Keep the first rows and columns in view."""
+        """Keep the first rows and columns in view, and on every printed page."""
         self._sheet.freeze_panes(rows, columns)
+        self._sheet.repeat_rows(max(rows - 2, 0), rows - 1)
+        self._frozen = columns
 
     def filter(self, row: int, last_row: int, columns: int) -> None:
         """Offer filters in a row of names, for the rows down to the last one."""
@@ -169,12 +216,30 @@ class Sheet:
         self._sheet.conditional_format(*first, *last, {**scale, **ends})
 
     def fit(self) -> None:
-        """Make columns as wide as their text."""
-        for column, width in self._widths.items():
-            self._sheet.set_column(column, column, min(max(width + 2, 9), WIDEST))
+        """Make columns as wide as their text; a sheet that is not too wide fits a printed page."""
+        widths = {
+            column: min(max(width + 2, NARROWEST), WIDEST) for column, width in self._widths.items()
+        }
+        for column, width in widths.items():
+            self._sheet.set_column(column, column, width)
+        for row, lines in self._lines.items():
+            self._sheet.set_row(row, LINE * lines)
+        if sum(widths.values()) <= PAGE:
+            self._sheet.fit_to_pages(1, 0)
+        elif self._frozen:
+            self._sheet.repeat_columns(0, self._frozen - 1)
+
+    def sheet_link(self, row: int, column: int, name: str) -> None:
+        """Write the name of another sheet, which opens it."""
+        self._widen(column, len(name))
+        self._sheet.write_url(row, column, f"internal:'{name}'!A1", self._styles["link"], name)
 
     def table(
-        self, columns: Mapping[str, Sequence[Value]], units: Mapping[str, str], note: str = ""
+        self,
+        columns: Mapping[str, Sequence[Value]],
+        units: Mapping[str, str],
+        note: str = "",
+        styles: Mapping[str, str] | None = None,
     ) -> None:
         """Fill the sheet with a table that can be filtered.
 
@@ -182,14 +247,22 @@ class Sheet:
             columns: The values of each column, by its name.
             units: The unit of each column, by its name.
             note: What the reader must know, above the table.
+            styles: The format of a column, by its name; that of its unit or type by default.
         """
         self.note(0, note)
-        self.header(1, [Heading(name, units.get(name, "")) for name in columns])
+        headings = [
+            Heading(
+                name, units.get(name, ""), any(isinstance(value, int | float) for value in values)
+            )
+            for name, values in columns.items()
+        ]
+        self.header(1, headings)
         rows = 0
         for column, (name, values) in enumerate(columns.items()):
             real = BY_UNIT.get(units.get(name, ""), "")
+            own = (styles or {}).get(name, "")
             for row, value in enumerate(values, start=TABLE_ROW):
-                self.put(row, column, value, real if isinstance(value, float) else "")
+                self.put(row, column, value, own or (real if isinstance(value, float) else ""))
             rows = len(values)
         if columns:
             self.freeze(TABLE_ROW, 1)

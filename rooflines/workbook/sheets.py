@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.text import counted
 from rooflines.basics.version import __version__
 from rooflines.catalogue.chips import chip_sources
 from rooflines.model.columns import FOUND, MODEL_SHAPES, NEVER
@@ -33,8 +34,8 @@ __all__ = [
     "thresholds_sheet",
 ]
 
-MOST_THRESHOLDS = 5_000
-"""Rows of the sheet Thresholds; a file with more is not repeated [1]."""
+MOST_THRESHOLDS = 12_000
+"""Rows of the sheet Thresholds [1]."""
 
 LINE_HEADINGS = ("sweep", "shape or model", "sizes", "dtypes", "split", "memory", "axis")
 """The fields of `Line` in the sheet."""
@@ -59,9 +60,8 @@ def summary_sheet(sheet: Sheet, summary: Summary) -> None:
     titles = ["critical size", *(f"share of peak at {size}" for size in BATCHES)]
     starts = [keys + block * len(chips) for block in range(len(titles))]
     for start, title in zip(starts, titles, strict=True):
-        sheet.note(TABLE_ROW - 2, title, "unit", start)
-        for column, chip in enumerate(chips, start):
-            sheet.put(TABLE_ROW - 1, column, chip, "chip")
+        sheet.note(TABLE_ROW - 2, title, "block", start)
+        sheet.turned(TABLE_ROW - 1, start, chips)
     last = TABLE_ROW
     for row, (line, critical) in enumerate(summary.critical.items(), TABLE_ROW):
         for column, text in enumerate(line):
@@ -86,20 +86,27 @@ def thresholds_sheet(
 ) -> None:
     """Write the thresholds of operations and of whole models, as one table.
 
+    Whole sweeps are shown, the smallest first, up to `MOST_THRESHOLDS` rows.
+
     Args:
         sheet: The sheet.
         files: Thresholds by the name of their file.
         units: The unit of each column.
     """
-    heights = {name: frame.select(pl.len()).collect().item() for name, frame in files.items()}
-    left_out = [
-        f"{name} has {counted(height, 'row')} and is left out"
-        for name, height in heights.items()
-        if height > MOST_THRESHOLDS
+    sweep = pl.col("sweep").cast(pl.String)
+    heights = sorted(
+        (height, name, file)
+        for file, frame in files.items()
+        for name, height in frame.group_by(sweep).len().collect().iter_rows()
+    )
+    room = bisect_right(list(accumulate(height for height, _, _ in heights)), MOST_THRESHOLDS)
+    left_out = [f"{name} ({height:,} rows of {file})" for height, name, file in heights[room:]]
+    shown = [
+        frame.filter(sweep.is_in([name for _, name, of in heights[:room] if of == file]))
+        for file, frame in files.items()
     ]
     texts = pl.col(pl.Categorical, pl.Enum).cast(pl.String)
-    shown = [files[name] for name, height in heights.items() if height <= MOST_THRESHOLDS]
-    frames = [frame.with_columns(texts).collect() for frame in shown]
+    frames = [frame for lazy in shown if (frame := lazy.with_columns(texts).collect()).height]
     table = pl.concat(frames, how="diagonal") if frames else pl.DataFrame()
     columns: dict[str, list[Value]] = {
         name: table[name].to_list()
@@ -113,7 +120,7 @@ def thresholds_sheet(
         ]
         column, last = list(columns).index("critical"), TABLE_ROW + max(table.height - 1, 0)
         sheet.colour_never((TABLE_ROW, column), (last, column), NEVER)
-    sheet.table(columns, units, "; ".join(left_out))
+    sheet.table(columns, units, f"Left out: {', '.join(left_out)}" if left_out else "")
 
 
 def models_sheet(sheet: Sheet, shapes: pl.DataFrame) -> None:
@@ -138,7 +145,8 @@ def chips_sheet(sheet: Sheet, chips: Mapping[str, Chip]) -> None:
         "note": [number.note for _, number in numbers],
         "source": [", ".join(number.sources) for _, number in numbers],
     }
-    sheet.table(columns, {}, "A source links to the first document that it names")
+    note = "A source links to the first document that it names"
+    sheet.table(columns, {}, note, styles={"value": "quantity"})
     for row, (_, number) in enumerate(numbers, TABLE_ROW):
         found = (documents[name].url for name in number.sources if name in documents)
         if url := next((url for url in found if url), None):
@@ -148,7 +156,8 @@ def chips_sheet(sheet: Sheet, chips: Mapping[str, Chip]) -> None:
 def columns_sheet(sheet: Sheet) -> None:
     """Write the column dictionary."""
     records = column_records()
-    sheet.table({name: [record[name] for record in records] for name in records[0]}, {})
+    columns = {name: [record[name] for record in records] for name in records[0]}
+    sheet.table(columns, {}, styles={"meaning": "wrapped", "null": "wrapped"})
 
 
 def about_sheet(sheet: Sheet, recipes: Sequence[JSON]) -> None:
@@ -160,8 +169,8 @@ def about_sheet(sheet: Sheet, recipes: Sequence[JSON]) -> None:
     """
     sheet.note(0, f"rooflines {__version__}", "title")
     for row, (name, meaning) in enumerate(SHEETS.items(), start=2):
-        sheet.put(row, 0, name)
-        sheet.put(row, 1, meaning)
+        sheet.sheet_link(row, 0, name)
+        sheet.note(row, meaning, column=1)
     start = 3 + len(SHEETS)
     for column, name in enumerate(("sweep", "key", "value, defaults filled in")):
         sheet.put(start, column, name, "heading")
@@ -170,4 +179,5 @@ def about_sheet(sheet: Sheet, recipes: Sequence[JSON]) -> None:
         sheet.put(row, 0, sweep)
         sheet.put(row, 1, key)
         sheet.put(row, 2, value if isinstance(value, str) else json.dumps(value))
+    sheet.filter(start, start + len(keys), 3)
     sheet.fit()

@@ -22,7 +22,7 @@ from rooflines.sweep.rows import sweep_rows
 from rooflines.workbook.cells import Heading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.model.costs import Workload
@@ -35,7 +35,7 @@ Terms = Mapping[tuple[str, ...], Fraction]
 """The coefficient of each product, by the names of its factors."""
 
 MOST_ROWS = 200
-"""Rows of chips and dtypes [1]."""
+"""Rows of chips and dtypes; where there are more, each chip has its first dtypes only [1]."""
 
 SIZES_ROW, UNITS_ROW, FIRST_ROW = 3, 6, 8
 """Where the sizes stand, the header of the chips, and the first chip."""
@@ -70,22 +70,29 @@ STYLES = {
 }
 """The columns with formulas, named as in the tables and thresholds, and their formats."""
 
+TEXTS = ("chip", "dtypes", "bound")
+"""The columns of text."""
+
 
 def what_if_sheet(sheet: Sheet, recipes: Iterable[JSON]) -> None:
-    """Write the sheet for the first sweep without tiles, each chip with each dtypes.
+    """Write the sheet for the sweep with most chips, of those without tiles.
 
     Args:
         sheet: The sheet.
         recipes: The recipes of sweeps of operations.
     """
-    recipe = next((recipe for recipe in recipes if not recipe["config"]["tile"]), None)
-    if recipe is None:
+    untiled = [recipe for recipe in recipes if not recipe["config"]["tile"]]
+    if not untiled:
         sheet.note(0, "The config has no sweep of operations without tiles.")
         return
-    sweep = _one_size(recipe)
+    sweep = _one_size(max(untiled, key=lambda recipe: len(recipe["config"]["chips"])))
     op = sweep.op
     sheet.note(0, f"{op.x},{op.w}->{op.out} on one chip, as in sweep {sweep.name}", "title")
-    sheet.note(1, "Change the yellow cells: all other numbers are computed from them.")
+    notes = ["Change the yellow cells: all other numbers are computed from them."]
+    shown = _shown(sweep)
+    if len(shown) < sweep.rows:
+        notes += [f"Shown are {len(shown)} of {sweep.rows:,} rows: the first dtypes of a chip."]
+    sheet.note(1, " ".join(notes))
     sizes = {}
     for column, dim in enumerate(op.dims):
         sheet.put(SIZES_ROW, column, dim, "heading")
@@ -93,8 +100,9 @@ def what_if_sheet(sheet: Sheet, recipes: Iterable[JSON]) -> None:
         sizes[dim] = xl_rowcol_to_cell(SIZES_ROW + 1, column, row_abs=True, col_abs=True)
     names = ["chip", "dtypes", *INPUTS, *STYLES]
     units = {column.name: column.unit for column in (*METRICS, *SOLUTION)} | INPUTS
-    sheet.header(UNITS_ROW, [Heading(name, units.get(name, "")) for name in names])
-    for row, (workload, values) in enumerate(_rows(sweep), start=FIRST_ROW):
+    headings = [Heading(name, units.get(name, ""), name not in TEXTS) for name in names]
+    sheet.header(UNITS_ROW, headings)
+    for row, (workload, values) in enumerate(_rows(sweep, shown), start=FIRST_ROW):
         cells = {name: xl_rowcol_to_cell(row, column) for column, name in enumerate(names)}
         formulas = _formulas(workload, sweep.solved[0], {**sizes, **cells})
         for column, name in enumerate(names):
@@ -103,7 +111,11 @@ def what_if_sheet(sheet: Sheet, recipes: Iterable[JSON]) -> None:
                 sheet.formula(row, column, f"={formulas[name]}", values[name], style)
             else:
                 sheet.put(row, column, values[name], INPUT_STYLES.get(INPUTS.get(name, ""), ""))
-    sheet.freeze(FIRST_ROW, 1)
+    last = FIRST_ROW + len(shown) - 1
+    share, critical = names.index("utilization"), names.index("critical")
+    sheet.colour_shares((FIRST_ROW, share), (last, share))
+    sheet.colour_never((FIRST_ROW, critical), (last, critical), NEVER)
+    sheet.freeze(FIRST_ROW, 2)
     sheet.fit()
 
 
@@ -122,11 +134,20 @@ def _one_size(recipe: JSON) -> Sweep:
     return sweep_of({**recipe, "config": {**config, **alone}})
 
 
-def _rows(sweep: Sweep) -> Iterator[tuple[Workload, dict[str, Value]]]:
-    """Each chip with each dtypes: the workload and the values of all columns."""
-    table = sweep_rows(sweep, 0, min(sweep.rows, MOST_ROWS)).collect().to_dicts()
+def _shown(sweep: Sweep) -> list[int]:
+    """The rows of a sweep of one size that are shown: `MOST_ROWS` at most."""
+    if sweep.rows <= MOST_ROWS:
+        return list(range(sweep.rows))
+    chips = [chip_rows.chip for chip_rows, _ in sweep.chip_variants]
+    return sorted(chips.index(chip) for chip in dict.fromkeys(chips))[:MOST_ROWS]
+
+
+def _rows(sweep: Sweep, shown: Sequence[int]) -> Iterator[tuple[Workload, dict[str, Value]]]:
+    """The workload and the values of all columns, of rows of a sweep of one size."""
+    table = sweep_rows(sweep, 0, sweep.rows).collect()
     solved = {(row["chip"], row["dtypes"]): row for row in sweep_thresholds(sweep).to_dicts()}
-    for (chip_rows, variant), row in zip(sweep.chip_variants, table, strict=False):
+    for index in shown:
+        (chip_rows, variant), row = sweep.chip_variants[index], table.row(index, named=True)
         target, workload = sweep.target(chip_rows, variant), sweep.case(chip_rows, variant)
         inputs = {
             "peak": target.peak,

@@ -1,14 +1,15 @@
-"""The how-to pages: their commands, and the files that they name."""
+"""Pages with commands of `rooflines`, and the files that they name."""
 
 from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from typing import TYPE_CHECKING
 
-from documents import DOCS
+from documents import DOCS, ROOT
 from hf_configs import config_of
-from pages import blocks, commands
+from pages import PAGES, blocks, commands
 from timed import timings
 
 from rooflines.models.library import model_entries
@@ -16,27 +17,29 @@ from rooflines.models.library import model_entries
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["HOW_TO", "arguments", "prepare"]
-
-HOW_TO = ("own-chip", "own-model", "publish", "calibrate")
+__all__ = ["HOW_TO", "LONG", "TIMINGS", "arguments", "prepare"]
 
 TIMINGS = timings({"math": 0.72, "memory": 0.86, "overhead_s": 4e-6})
 
+LONG = "rooflines measure"
+"""A command of minutes, left to tests/verify/test_measure.py."""
+
 
 def prepare(folder: Path) -> None:
-    """Write the files that the pages take as given: a model, its config.json, timings."""
+    """Write the files that pages name: a model, its config.json, timings, a profile."""
     TIMINGS.write_csv(folder / "timings.csv")
     (model,) = blocks(DOCS / "own-model.md", "yaml")
     (folder / "own-model.yaml").write_text(model, encoding="utf-8")
     (folder / "path/to").mkdir(parents=True)
     entry = model_entries()["llama-3.1-8b"].model_dump(exclude_none=True)
     (folder / "path/to/config.json").write_text(json.dumps(config_of(entry)), encoding="utf-8")
+    shutil.copy(ROOT / "tests/cases/nsight/raw.csv", folder / "kernels.csv")
 
 
-def arguments(page: str) -> list[list[str]]:
-    """The commands of a page, in order: the words after `rooflines`.
+def arguments(page: Path) -> list[list[str]]:
+    """The commands of a page, in order: the words after `rooflines`."""
+    return [shlex.split(command)[1:] for command in commands(page, "rooflines") if command != LONG]
 
-    `rooflines measure` takes minutes and is left to tests/verify/test_measure.py.
-    """
-    named = [shlex.split(command)[1:] for command in commands(DOCS / f"{page}.md", "rooflines")]
-    return [words for words in named if words != ["measure"]]
+
+HOW_TO = [page for page in PAGES if arguments(page)]
+"""The pages with commands of `rooflines`."""

@@ -1,19 +1,42 @@
-"""The pages for users: README and docs, and the blocks of code in them."""
+"""The pages for users: README, docs and others, and the blocks of code in them."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from documents import DOCS, README
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["NOTEBOOKS", "PAGES", "blocks", "commands", "text_of"]
+__all__ = [
+    "NOTEBOOKS",
+    "PAGES",
+    "Block",
+    "blocks",
+    "code",
+    "commands",
+    "every_command",
+    "text_of",
+]
 
-PAGES = (README, *sorted(DOCS.glob("*.md")))
-NOTEBOOKS = sorted((README.parent / "notebooks").glob("*.ipynb"))
+ROOT = README.parent
+PAGES = (
+    *(README, ROOT / "CONTRIBUTING.md", ROOT / "config" / "README.md"),
+    *sorted(DOCS.glob("*.md")),
+)
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+INDENTED = re.compile(r"(?:^    .*\n)+", re.MULTILINE)
+
+
+class Block(NamedTuple):
+    """A block of code: its language, `shell` where it is indented, and its text."""
+
+    language: str
+    text: str
 
 
 def text_of(name: str) -> str:
@@ -21,13 +44,33 @@ def text_of(name: str) -> str:
     return (DOCS / name).read_text(encoding="utf-8")
 
 
+def code(page: Path) -> list[Block]:
+    """Every block of code of a page, fenced or indented."""
+    text = page.read_text(encoding="utf-8")
+    fenced = [Block(*found) for found in FENCED.findall(text)]
+    indented = [
+        Block("shell", re.sub(r"^    ", "", found, flags=re.MULTILINE))
+        for found in INDENTED.findall(FENCED.sub("", text))
+    ]
+    return fenced + indented
+
+
 def blocks(page: Path, language: str) -> list[str]:
     """The blocks of code of a page in a language, without their fences."""
-    text = page.read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+    return [block.text for block in code(page) if block.language == language]
+
+
+def every_command(page: Path) -> list[str]:
+    """Every command of a page without its comment: indented lines, and those after `$`."""
+    lines = [
+        line if block.language == "shell" else line.removeprefix("$ ")
+        for block in code(page)
+        for line in block.text.splitlines()
+        if block.language == "shell" or line.startswith("$ ")
+    ]
+    return [re.sub(r"\s+# .*", "", line) for line in lines]
 
 
 def commands(page: Path, program: str) -> list[str]:
-    """The indented commands of a page that start a program, without their comments."""
-    text = page.read_text(encoding="utf-8")
-    return re.findall(rf"^    ({re.escape(program)}(?: [^#\n]*)?)", text, flags=re.MULTILINE)
+    """The commands of a page that start a program."""
+    return [command for command in every_command(page) if f"{command} ".startswith(f"{program} ")]

@@ -29,9 +29,9 @@ def test_the_example_config_makes_everything(
     assert [(path, fault) for path, fault in check_results(results) if fault] == []
 
 
-@pytest.mark.parametrize("page", HOW_TO)
+@pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.stem)
 def test_the_commands_of_a_page_make_what_they_name(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every command in order, runs of the workflow included, in an empty folder."""
     monkeypatch.chdir(tmp_path)

@@ -2,7 +2,9 @@
 
 
 rule bundle:
-    """A static site of charts, thresholds, models and chips; index.html opens without a server."""
+    """A static site of charts, thresholds, models, chips and, with `measurements`, errors at timings;
+    a page compares two chips, dtypes or splits. `index.html` opens without a server.
+    """
     input:
         charts=expand("<results>/charts/{family}", family=plan.chart_families()),
         thresholds="<results>/thresholds.parquet",

@@ -22,7 +22,11 @@ rule charts_digest:
 
 
 rule charts:
-    """The charts of all families; a table that is remade unchanged does not redraw them."""
+    """Charts by family: PNG light and dark, SVG, the Vega-Lite specification, and the data as CSV and
+    Parquet; other formats with `formats:` or `rooflines draw`.
+
+    A table that is remade unchanged does not redraw them.
+    """
     input:
         digest="<results>/.made/charts.sha256",
         index=ancient("<results>/tables/index.csv"),

@@ -2,7 +2,10 @@
 
 
 rule measured:
-    """The timings of a set with their row of the model; the spec has the digest of their file."""
+    """Timings, and runs of served models, beside their bound and estimate. Only with `measurements`.
+
+    The spec has the digest of their file.
+    """
     output:
         table="<results>/measured/{measurement}.parquet",
     log:
@@ -17,7 +20,9 @@ rule measured:
 
 
 rule measured_summary:
-    """Errors by set, chip, software, dtypes, split and region, and the timings without a row."""
+    """Errors by set, model, chip, software, dtypes and region; timings without a row, counted. Only with
+    `measurements`.
+    """
     input:
         tables=expand("<results>/{file}", file=plan.measured_paths()),
     output:

@@ -2,7 +2,9 @@
 
 
 rule model_table:
-    """One part of the table of a sweep of whole models."""
+    """One row per combination of model, phase, chip, dtypes, split and sizes: work, footprint, times,
+    tokens per second, cost. Only with `model-sweeps`.
+    """
     output:
         table="<results>/models/{sweep}/part-{part}.parquet",
     log:
@@ -17,7 +19,7 @@ rule model_table:
 
 
 rule layer_table:
-    """One part of the table of kernels of a sweep of whole models."""
+    """The kernels of these rows, one row each. Only with `model-sweeps`."""
     output:
         table="<results>/layers/{sweep}/part-{part}.parquet",
     log:
@@ -32,7 +34,11 @@ rule layer_table:
 
 
 rule model_thresholds:
-    """Critical batches and contexts of whole models, and the fewest chips; no table is read."""
+    """Of whole models: the smallest compute-bound batch, the longest context that has one, the fewest
+    chips, the largest batch within a latency. Only with `model-sweeps`.
+
+    No table is read.
+    """
     output:
         parquet="<results>/model-thresholds.parquet",
         csv="<results>/model-thresholds.csv",
@@ -57,7 +63,9 @@ rule model_thresholds:
 
 
 rule model_shapes:
-    """Parameters by every convention and caches of the models of the catalogue, with sources."""
+    """The models of the catalogue: parameters by every convention beside the published ones, cache per
+    token, source.
+    """
     output:
         csv="<results>/model-shapes.csv",
     log:

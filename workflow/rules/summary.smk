@@ -2,7 +2,9 @@
 
 
 rule summary:
-    """Shares, critical sizes and bottlenecks, counted from the tables and the thresholds."""
+    """For a first look: a row per sweep, chip, dtypes and sharding, with the share of compute-bound rows
+    and the least, median and largest critical size.
+    """
     input:
         tables=expand("<results>/tables/{part}.parquet", part=plan.tables.names()),
         thresholds="<results>/thresholds.parquet",

@@ -2,7 +2,7 @@
 
 
 rule sweep_table:
-    """One part of the table of a sweep of operations."""
+    """One row per combination of sizes, dtypes, chips and shards: work, times, bottleneck, intensities."""
     output:
         table="<results>/tables/{sweep}/part-{part}.parquet",
     log:
@@ -17,7 +17,10 @@ rule sweep_table:
 
 
 rule table_index:
-    """The lists of all parts with their rows; its job also deletes parts that are in no sweep."""
+    """All parts with their row counts.
+
+    Its job also deletes parts that are in no sweep.
+    """
     input:
         tables=left_in_place(expand("<results>/{part}", part=plan.part_paths()), workflow),
     output:
@@ -45,7 +48,7 @@ rule table_index:
 
 
 rule skipped:
-    """Combinations that no chip supports, with the reason."""
+    """Requested combinations that no chip supports, with the reason; a missing rate is never guessed."""
     output:
         csv="<results>/skipped.csv",
     log:

@@ -2,7 +2,11 @@
 
 
 rule thresholds:
-    """The critical sizes of every sweep, in closed form; no table is read."""
+    """The smallest size and the largest number of chips at which an operation is compute-bound: exact
+    integers, "never" included.
+
+    In closed form; no table is read.
+    """
     output:
         parquet="<results>/thresholds.parquet",
         csv="<results>/thresholds.csv",

@@ -2,7 +2,12 @@
 
 
 rule workbook:
-    """Critical sizes, thresholds, formulas, models, chips and columns as sheets; no table is read."""
+    """A workbook for a spreadsheet: critical sizes and shares of peak with chips across, thresholds with
+    filters, an operation as formulas of sizes and rates (sheet What-if), models, chips with links to
+    sources, the meaning of every column. Sheets name the sweeps that are too large for them.
+
+    No table is read.
+    """
     input:
         thresholds="<results>/thresholds.parquet",
         model_thresholds=expand("<results>/{file}", file=plan.model_thresholds()[:1]),
