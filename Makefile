@@ -33,7 +33,8 @@ types: .venv/ready-dev
 # worksteal: files differ a hundredfold in time, so whole files per worker would leave one worker idle.
 # Three workers on two cores: one of them often waits, for a browser or for a run that another one makes.
 tests: .venv/ready-dev
-	@command -v chromium chromium-browser google-chrome > /dev/null || echo "No browser found, browser tests are skipped: apt-get install chromium"
+	@command -v chromium chromium-browser google-chrome > /dev/null || echo "No Chromium found, its tests are skipped: apt-get install chromium"
+	@command -v firefox-esr firefox > /dev/null || echo "No Firefox found, its tests are skipped: apt-get install firefox-esr"
 	@echo "Running the tests"
 	@$(BIN)/pytest --quiet --numprocesses 3 --dist worksteal
 
