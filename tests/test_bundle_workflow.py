@@ -115,6 +115,9 @@ def test_every_page_of_the_default_config_is_shown(
             assert page.locator("main h1").count() == 1, path.name
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path.name
             assert page.evaluate("document.documentElement.dataset.theme") == theme, path.name
+            here = page.locator(".top nav a[aria-current]").bounding_box()
+            assert here, path.name
+            assert here["x"] + here["width"] <= width - 40, path.name  # beside the button
         assert visit.faults == []
 
 
