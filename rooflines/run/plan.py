@@ -35,6 +35,7 @@ from rooflines.run.parts import (
 from rooflines.serving.recipes import model_recipe, skipped_step_records
 from rooflines.site.digest import bundle_digest
 from rooflines.sweep.recipes import recipe_of, skipped_records
+from rooflines.sweep.table import stored_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -263,8 +264,31 @@ def plan(config: Config) -> Plan:
         measured,
         measured_summary,
         _family_specs(config),
-        as_param({"code": bundle_digest(), "site": config.site, "config": config.plain}),
+        as_param(
+            {
+                "code": bundle_digest(),
+                "site": config.site,
+                "config": config.plain,
+                "tables": _listed_tables(sweeps, tables.all) if "tables" in config.site else [],
+            }
+        ),
     )
+
+
+def _listed_tables(sweeps: Iterable[Sweep], parts: Sequence[Part]) -> list[JSON]:
+    """The tables of sweeps of operations, as the site lists them."""
+    listed: list[JSON] = []
+    for sweep in sweeps:
+        own = [part for part in parts if part.sweep == sweep.name]
+        listed.append(
+            {
+                "sweep": sweep.name,
+                "rows": sum(part.rows for part in own),
+                "columns": len(stored_columns(sweep)),
+                "files": [f"{part.name}.parquet" for part in own],
+            }
+        )
+    return listed
 
 
 def _measured_specs(config: Config) -> tuple[dict[str, str], str]:

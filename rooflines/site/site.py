@@ -35,9 +35,9 @@ from rooflines.site.chip_page import MAIN_DTYPE, compared_numbers
 from rooflines.site.downloads import download_files, downloads_of
 from rooflines.site.formulas import formulas
 from rooflines.site.packing import packed_rows
-from rooflines.site.pages import ListedChart, Published, pages, used_chips
+from rooflines.site.pages import ListedChart, ListedTable, Published, pages, used_chips
 from rooflines.site.text import as_json
-from rooflines.site.threshold_data import tables
+from rooflines.site.threshold_data import tables as threshold_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -98,6 +98,7 @@ def write_bundle(
         whole_models,
         of_config.get("site"),
         of_config.get("config"),
+        tables=of_config.get("tables", ()),
     )
     with recording(recipes=recipes), atomic_folder(folder) as temporary:
         digests: dict[str, str] = {}
@@ -116,12 +117,14 @@ def write_bundle(
         (temporary / "manifest.json").write_text(text, encoding="utf-8")
 
 
-def site_files(
+def site_files(  # noqa: PLR0913, all but the first two have a default
     families: Sequence[Path],
     thresholds: Path,
     models: Sequence[Path] = (),
     site: Mapping[str, str] | None = None,
     written: JSON | None = None,
+    *,
+    tables: Sequence[ListedTable] = (),
 ) -> Iterator[tuple[str, bytes]]:
     """All files of the site except its manifest.
 
@@ -129,8 +132,9 @@ def site_files(
         families: The folders of the families of charts.
         thresholds: The thresholds, as Parquet.
         models: Thresholds and tables of whole models, as Parquet.
-        site: Its title, author, address and date, those that are given.
+        site: Its title, author, addresses and date, those that are given.
         written: The config as it was written, for download; None: there is none.
+        tables: The tables that are published elsewhere.
 
     Yields:
         Path and content of each file.
@@ -155,7 +159,7 @@ def site_files(
     if written is not None:
         text = yaml.safe_dump(written, sort_keys=False, allow_unicode=True)
         yield "data/config.yaml", text.encode()
-    published = Published(site or {}, written is not None, downloads)
+    published = Published(site or {}, written is not None, downloads, tables)
     for name, page in pages(charts, frame, about, of_models, published):
         yield name, page.encode()
 
@@ -277,7 +281,7 @@ def _threshold_files(
 ) -> Iterator[tuple[str, bytes]]:
     """The thresholds as data of their page."""
     listed = []
-    for number, table in enumerate(tables(frame)):
+    for number, table in enumerate(threshold_tables(frame)):
         parts = []
         for index, part in enumerate(table.parts):
             file = f"data/thresholds-{number:02d}-{index:03d}.js"
