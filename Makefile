@@ -9,10 +9,12 @@ RUNTIME := .venv-run
 INSTALL = $(@D)/bin/python -m pip --disable-pip-version-check --quiet --quiet install --no-deps --no-build-isolation
 LOCKED = $(INSTALL) --require-hashes --requirement
 
-.PHONY: help sweep docs test lint types tests verify mutate bench audit engines test-engines test-wheel slurm lock
+.PHONY: help setup sweep docs test lint types tests verify mutate bench audit engines test-engines test-wheel slurm lock
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1  /p' Makefile
+
+setup: .venv/ready  ## .venv alone, for `rooflines` and `snakemake`
 
 sweep: .venv/ready  ## run config/config.yaml into results/ (CORES=4)
 	@echo "Running config/config.yaml into results/"

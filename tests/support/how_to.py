@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HOW_TO", "arguments", "prepare"]
 
-HOW_TO = ("own-chip", "own-model", "publish", "calibrate")
+HOW_TO = ("first-steps", "own-chip", "own-model", "publish", "calibrate")
 
 TIMINGS = timings({"math": 0.72, "memory": 0.86, "overhead_s": 4e-6})
 
