@@ -9,10 +9,12 @@ RUNTIME := .venv-run
 INSTALL = $(@D)/bin/python -m pip --disable-pip-version-check --quiet --quiet install --no-deps --no-build-isolation
 LOCKED = $(INSTALL) --require-hashes --requirement
 
-.PHONY: help sweep docs test lint types tests verify mutate bench audit engines test-engines test-wheel slurm lock
+.PHONY: help setup sweep docs test lint types tests verify mutate bench audit engines test-engines test-wheel slurm lock
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1  /p' Makefile
+
+setup: .venv/ready  ## .venv alone, for `rooflines` and `snakemake`
 
 sweep: .venv/ready  ## run config/config.yaml into results/ (CORES=4)
 	@echo "Running config/config.yaml into results/"
@@ -33,7 +35,8 @@ types: .venv/ready-dev
 # worksteal: files differ a hundredfold in time, so whole files per worker would leave one worker idle.
 # Three workers on two cores: one of them often waits, for a browser or for a run that another one makes.
 tests: .venv/ready-dev
-	@command -v chromium chromium-browser google-chrome > /dev/null || echo "No browser found, browser tests are skipped: apt-get install chromium"
+	@command -v chromium chromium-browser google-chrome > /dev/null || echo "No Chromium found, its tests are skipped: apt-get install chromium"
+	@command -v firefox-esr firefox > /dev/null || echo "No Firefox found, its tests are skipped: apt-get install firefox-esr"
 	@echo "Running the tests"
 	@$(BIN)/pytest --quiet --numprocesses 3 --dist worksteal
 

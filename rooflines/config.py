@@ -78,7 +78,7 @@ class Config:
         calibrations: Those of the package and of the config's files, which win.
         charts: The charts to draw, all choices made.
         formats: The formats of their pictures.
-        site: Title, author, address and date of the site, without what is not given.
+        site: What the site says of itself and links to, without what is not given.
         plain: The config as JSON, as it was written.
     """
 

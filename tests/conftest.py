@@ -23,6 +23,9 @@ if "HYPOTHESIS_PROFILE" not in os.environ:  # `make verify` draws new examples i
 Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
 Once = Callable[[str, Callable[[Path], object]], Path]
 
+IN_BOTH = pytest.mark.parametrize("browser", ["chromium", "firefox"], indirect=True)
+"""The mark of a test in Chromium and in Firefox."""
+
 
 @pytest.fixture(scope="session")
 def repository() -> Path:
@@ -52,14 +55,15 @@ def snakemake() -> Snakemake:
 
 
 @pytest.fixture(scope="session")
-def browser() -> "Iterator[Browser]":
-    """Debian's Chromium, one per worker; tests that use it are skipped without."""
-    from visits import CHROMIUM, chromium  # noqa: PLC0415, most tests need no browser
+def browser(request: pytest.FixtureRequest) -> "Iterator[Browser]":
+    """Chromium, or Firefox in tests of both; one per worker. Without it, tests are skipped."""
+    from visits import installed, started  # noqa: PLC0415, most tests need no browser
 
-    if CHROMIUM is None:
-        pytest.skip("no browser: apt-get install chromium")
-    with chromium() as started:
-        yield started
+    name: str = getattr(request, "param", "chromium")
+    if installed(name) is None:
+        pytest.skip(f"no {name}: apt-get install chromium firefox-esr")
+    with started(name) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,8 @@ from polars.testing import assert_frame_equal
 
 import rooflines
 from rooflines import RooflinesError, load_config, thresholds
+from rooflines.run.jobs import write_part
+from rooflines.run.plan import plan
 from rooflines.site.downloads import MOST_CSV_ROWS, download_files, downloads_of
 from rooflines.site.pages import PAGES, POLICY
 from rooflines.site.site import FILES, write_bundle
@@ -157,6 +159,27 @@ def test_it_says_what_the_config_says_of_it(site: Path) -> None:
             assert text in page.text
         assert ("meta", {"name": "author", "content": "Jane Doe"}) in page.elements
         assert all("onclick" not in attributes for _, attributes in page.elements)
+
+
+def test_it_lists_the_tables_that_are_published(site: Path, tmp_path: Path) -> None:
+    """With rows, columns and files as the workflow writes them; the snippet reads one."""
+    page = Page(site / "model.html")
+    config = load_config(CONFIG)
+    parts = plan(config).tables.all
+    assert [part.sweep for part in parts] == list(config.sweeps)
+    for part in parts:
+        path = tmp_path / f"{part.name}.parquet"
+        path.parent.mkdir()
+        write_part(part.spec, path)
+        height, width = pl.read_parquet(path).shape
+        address = f"https://example.org/tables/{part.name}.parquet"
+        assert ("a", {"href": address, "rel": "noopener noreferrer"}) in page.elements
+        cells = rf"{part.sweep}\s*{height:,}\s*{width}\s*{Path(part.name).name}\.parquet\s"
+        assert re.search(cells, page.text)
+    snippet = re.search(r"import polars as pl\s+(pl\.scan_parquet.*)", page.text)
+    assert snippet
+    read = eval(snippet[1].replace("https://example.org/tables", str(tmp_path)), {"pl": pl})  # noqa: S307, the page's own
+    assert_frame_equal(read, rooflines.rows(config, parts[0].sweep).head(5).collect())
 
 
 def test_it_has_the_config(site: Path) -> None:

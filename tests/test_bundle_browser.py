@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from bundles import CHARTS, CHIPS, CONFIG, HOSTILE, made_bundle
-from conftest import Once
+from conftest import IN_BOTH, Once
 from playwright.sync_api import Browser, expect
-from visits import Visit, drawn, line, serving
+from visits import Visit, drawn, line, point_at, serving
 
 from rooflines import load_config, thresholds
 from rooflines.site.pages import PAGES
@@ -53,9 +53,26 @@ def visit(page_of_all: Visit) -> Iterator[Visits]:
     assert page_of_all.faults == []
 
 
+@IN_BOTH
+def test_a_visit_notices_errors_and_requests(browser: Browser, tmp_path: Path) -> None:
+    """Of a page that has them: a message of the console, an exception, a picture from elsewhere."""
+    (tmp_path / "faulty.html").write_text(
+        "<script>console.error('said')</script><script>throw new Error('thrown')</script>"
+        "<img src='https://example.invalid/picture.png'>"
+    )
+    with browser.new_context() as context:
+        one = Visit(context, tmp_path.as_uri())
+        one.open("faulty.html")
+    faults = " ".join(one.faults)
+    assert "said" in faults
+    assert "thrown" in faults
+    assert "request to https://example.invalid/picture.png" in faults
+
+
 # ---------------------------------------------------------------- charts
 
 
+@IN_BOTH
 def test_every_chart_is_drawn(visit: Visits) -> None:
     """Each with marks and text, its finding as title and its setting below, and all its files."""
     one = visit()
@@ -80,6 +97,7 @@ def test_the_first_chart_is_shown_without_a_state(visit: Visits) -> None:
     )
 
 
+@IN_BOTH
 def test_the_menus_filter_the_chart(visit: Visits) -> None:
     """Another chip draws another line, and the finding says so."""
     page = visit().open(f"index.html#chart={CHARTS[0]}")
@@ -116,6 +134,7 @@ def test_the_choice_goes_along_to_the_next_chart(visit: Visits) -> None:
     assert "chip=h100-sxm" in page.url
 
 
+@IN_BOTH
 def test_a_link_brings_the_state_back(visit: Visits) -> None:
     """Chart, chip, format and theme; and the history goes back to the chart before."""
     page = visit().open(f"index.html#chart={CHARTS[1]}&chip=h100-sxm&dtypes=fp8&theme=dark")
@@ -143,27 +162,28 @@ def test_a_state_that_makes_no_sense_shows_the_first_chart(visit: Visits, state:
     drawn(visit().open(f"index.html#{state}"), CHARTS[0])
 
 
+@IN_BOTH
 def test_tooltips_have_text_and_no_markup(visit: Visits) -> None:
     """A hostile name is shown as text."""
     page = visit().open("index.html")
-    page.locator("#plot .mark-symbol path").nth(1).hover()
-    page.wait_for_selector("#vg-tooltip-element.visible")
+    point_at(page, 1)
     assert "FLOP/s" in page.locator("#vg-tooltip-element").inner_text()
     assert HOSTILE[:30] in page.locator("#vg-tooltip-element").inner_text()
     assert page.locator("#vg-tooltip-element img, #vg-tooltip-element script").count() == 0
 
 
+@IN_BOTH
 def test_a_tooltip_stays_in_a_narrow_window(visit: Visits) -> None:
     """Wherever the pointer is."""
     page = visit(PHONE).open("index.html")
-    for point in page.locator("#plot .mark-symbol path").all():
-        point.hover(force=True)
-        page.wait_for_selector("#vg-tooltip-element.visible")
+    for number in range(page.locator("#plot .mark-symbol path").count()):
+        point_at(page, number)
         box = page.locator("#vg-tooltip-element").bounding_box()
         assert box
         assert 0 <= box["x"] <= box["x"] + box["width"] <= PHONE["width"]
 
 
+@IN_BOTH
 def test_the_chart_fills_the_room_it_has(visit: Visits) -> None:
     """A wide window draws it larger, a narrow one in its narrow layout."""
     one = visit()
@@ -186,6 +206,7 @@ def test_the_rows_behind_a_chart_are_shown_as_a_table(visit: Visits) -> None:
     assert HOSTILE in page.locator("#rows").inner_text()
 
 
+@IN_BOTH
 def test_the_view_can_be_saved_as_it_is(visit: Visits, tmp_path: Path) -> None:
     """With the chip that was chosen, as PNG, SVG and specification; the name has the choices."""
     page = visit().open("index.html#chip=h100-sxm")
@@ -266,6 +287,7 @@ def test_axe_finds_nothing_serious(visit: Visits, address: str, theme: str) -> N
 # ---------------------------------------------------------------- the keyboard
 
 
+@IN_BOTH
 def test_the_skip_link_comes_first_and_leads_to_the_content(visit: Visits) -> None:
     """And leaves the state alone."""
     page = visit().open(f"index.html#chart={CHARTS[1]}")
@@ -276,6 +298,7 @@ def test_the_skip_link_comes_first_and_leads_to_the_content(visit: Visits) -> No
     assert f"chart={CHARTS[1]}" in page.url
 
 
+@IN_BOTH
 def test_arrow_keys_go_through_the_charts(visit: Visits) -> None:
     """Right and left anywhere, up and down in the list; in a menu they are the menu's."""
     page = visit().open("index.html")
@@ -299,14 +322,15 @@ def test_arrow_keys_go_through_the_charts(visit: Visits) -> None:
     assert page.evaluate("document.activeElement.closest('[data-param]').dataset.param") == "chip"
 
 
+@IN_BOTH
 def test_the_focus_goes_through_the_page_in_reading_order(visit: Visits) -> None:
     """Top, list, pager, menus, chart, files."""
     page = visit().open("index.html")
     areas = ".skip, .top, #charts, .pager, #controls, #plot, .files, .behind, footer"
     area = f"document.activeElement.closest('{areas}') ?? document.body"
     name = f"(({{ id, classList, localName }}) => id || classList[0] || localName)({area})"
-    order = []
-    for _ in range(40):
+    order: list[str] = []
+    while len(order) < 40 and "footer" not in order:  # after the page comes the browser itself
         page.keyboard.press("Tab")
         order.append(page.evaluate(name))
     seen = list(dict.fromkeys(area for area in order if area != "body"))
@@ -316,6 +340,7 @@ def test_the_focus_goes_through_the_page_in_reading_order(visit: Visits) -> None
 # ---------------------------------------------------------------- thresholds and chips
 
 
+@IN_BOTH
 def test_the_table_is_sorted_filtered_and_paged(visit: Visits) -> None:
     """Fifty rows a page; a click sorts a column ascending, a second one descending."""
     page = visit().open("thresholds.html#table=long.B")
@@ -347,6 +372,7 @@ def test_the_table_is_sorted_filtered_and_paged(visit: Visits) -> None:
     page.wait_for_selector("#empty:visible")
 
 
+@IN_BOTH
 def test_one_shape_is_shown_on_all_chips(visit: Visits) -> None:
     """A table with a file for each chip: sorted over all, and found as sizes are printed."""
     page = visit().open("thresholds.html#table=long.B&find=1,050 1,030&sort=critical.down")
@@ -388,6 +414,7 @@ def test_a_link_to_what_is_not_there_says_so(visit: Visits, address: str, lost: 
     assert one.open(address.partition("#")[0]).locator("#unknown").is_hidden()
 
 
+@IN_BOTH
 def test_two_chips_are_side_by_side(visit: Visits) -> None:
     """Any two of the catalogue: shared numbers with their ratio first, capacities as printed."""
     page = visit().open("chips.html")
@@ -455,6 +482,7 @@ def test_the_chip_of_the_charts_is_the_chip_of_the_table(visit: Visits) -> None:
     assert page.get_by_label("Chip").input_value() == "h100-sxm"
 
 
+@IN_BOTH
 def test_chips_are_found_sorted_and_opened(visit: Visits) -> None:
     """A link leads to the chip's numbers, a source's to the document."""
     page = visit().open("chips.html")
@@ -483,6 +511,7 @@ def served(browser: Browser, site: Path) -> Iterator[Visit]:
         yield Visit(context, address)
 
 
+@IN_BOTH
 def test_a_strict_policy_of_a_web_server_holds(served: Visit) -> None:
     """Everything is drawn, filtered and sorted without eval, inline scripts or inline styles."""
     for chart in CHARTS:
@@ -490,14 +519,14 @@ def test_a_strict_policy_of_a_web_server_holds(served: Visit) -> None:
     page = served.open("index.html")
     page.get_by_label("Chip").select_option("h100-sxm")
     expect(page.locator("#title")).to_have_text(re.compile("^h100-sxm"))
-    page.locator("#plot .mark-symbol path").nth(1).hover()
-    page.wait_for_selector("#vg-tooltip-element.visible")
+    point_at(page, 1)
     assert served.open("thresholds.html").locator("#body tr").count()
     served.open("chips.html")
     served.open("model.html")
     assert served.faults == []
 
 
+@IN_BOTH
 def test_names_of_a_config_run_nowhere(visit: Visits) -> None:
     """Not in a page, a chart, a table or a title."""
     one = visit()

@@ -10,7 +10,7 @@ from bundles import HOSTILE
 from conftest import Once
 from hostile import KINDS, MEASURED_KINDS, run_hostile
 from playwright.sync_api import Browser, Page
-from visits import Visit
+from visits import Visit, serving
 
 from rooflines.charts.chart import MeasuredChart
 from rooflines.charts.registry import charts as all_charts
@@ -56,9 +56,9 @@ def check_every_chart(
 
     Marks, text, a title; no error, request or executed name; no page wider than its window.
     """
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)  # type: ignore[arg-type]
+    context = browser.new_context(viewport={"width": width, "height": 900})
     visit = Visit(context, site.as_uri())
-    page = visit.open("index.html")
+    page = visit.open(f"index.html#theme={theme}")
     for chart in charts(site):
         drawn = f"#stage[data-drawn='{chart['id']} {theme}']:not([aria-busy])"
         page.evaluate("(chart) => ROOFLINES.go({ chart })", chart["id"])
@@ -78,9 +78,16 @@ def check_every_chart(
 
 
 LOOKS = pytest.mark.parametrize(
-    ("theme", "width"),
-    [("light", 1360), ("dark", 1360), ("light", 390)],
-    ids=["light", "dark", "phone"],
+    ("browser", "theme", "width"),
+    [
+        ("chromium", "light", 1400),
+        ("chromium", "dark", 1400),
+        ("chromium", "light", 390),
+        ("chromium", "dark", 390),
+        ("firefox", "light", 1400),
+        ("firefox", "dark", 390),
+    ],
+    indirect=["browser"],
 )
 
 
@@ -88,11 +95,31 @@ LOOKS = pytest.mark.parametrize(
 def test_every_chart_of_the_default_config_is_drawn(
     browser: Browser, default: Path, theme: str, width: int
 ) -> None:
-    """All kinds of charts of sweeps; in the light theme for every choice of a reader."""
+    """All kinds of charts of sweeps; in Chromium and a wide window for every choice of a reader."""
     kinds = all_charts().values()
     families = {chart.family for chart in kinds if not isinstance(chart, MeasuredChart)}
     assert {chart["family"] for chart in charts(default)} == families
-    check_every_chart(browser, default, theme, width, chosen=theme == "light" and width > 390)
+    every = (browser.browser_type.name, theme, width) == ("chromium", "light", 1400)
+    check_every_chart(browser, default, theme, width, chosen=every)
+
+
+@LOOKS
+def test_every_page_of_the_default_config_is_shown(
+    browser: Browser, default: Path, theme: str, width: int
+) -> None:
+    """Under a strict policy: no error, no request to another host, no page too wide."""
+    viewport = {"width": width, "height": 900}
+    with serving(default) as base, browser.new_context(viewport=viewport) as context:  # type: ignore[arg-type]
+        visit = Visit(context, base)
+        for path in sorted(default.glob("*.html")):
+            page = visit.open(f"{path.name}#theme={theme}")
+            assert page.locator("main h1").count() == 1, path.name
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, path.name
+            assert page.evaluate("document.documentElement.dataset.theme") == theme, path.name
+            here = page.locator(".top nav a[aria-current]").bounding_box()
+            assert here, path.name
+            assert here["x"] + here["width"] <= width - 40, path.name  # beside the button
+        assert visit.faults == []
 
 
 @LOOKS

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 from bundles import made_bundle
-from conftest import Once
+from conftest import IN_BOTH, Once
 from playwright.sync_api import Browser, Page, expect
 from shown import rounds_to
 from visits import Visit, serving
@@ -237,6 +237,7 @@ CHOSEN = (
 """Rings and lines of several lengths, groups of chips, and a chip without a network."""
 
 
+@IN_BOTH
 def test_every_shown_number_is_that_of_python(visit: Visit) -> None:
     """Both sides of random states: exact thresholds, and times, works, rates and shares."""
     drawn = random.Random(SEED)  # noqa: S311, not for secrets
@@ -263,6 +264,7 @@ def test_every_shown_number_is_that_of_python(visit: Visit) -> None:
     assert answered > STATES
 
 
+@IN_BOTH
 def test_ties_and_ends_of_exact_arithmetic(visit: Visit) -> None:
     """Equal slopes, equal values, decimals, and searches that find nothing, one, or all."""
     code = """() => {
@@ -317,6 +319,7 @@ def test_a_link_to_what_is_not_there_says_so(visit: Visit) -> None:
     assert page.locator("#unknown").is_hidden()
 
 
+@IN_BOTH
 def test_the_controls_change_the_address_and_the_answers(visit: Visit) -> None:
     """By keyboard: a chip and a size are typed, a slider is moved, a number is one's own."""
     page = visit.open("what-if.html#chip=h100-sxm&D=4096&F=4096")
@@ -363,6 +366,7 @@ def test_a_side_without_an_answer_says_why(visit: Visit) -> None:
         assert shown(visit.page, "a") == {}
 
 
+@IN_BOTH
 def test_the_page_works_under_a_strict_policy(browser: Browser, site: Path) -> None:
     """Served by a web server, with bars as long as their times."""
     with serving(site) as address, browser.new_context(reduced_motion="reduce") as context:

@@ -35,6 +35,7 @@ from rooflines.run.parts import (
 from rooflines.serving.recipes import model_recipe, skipped_step_records
 from rooflines.site.digest import bundle_digest
 from rooflines.sweep.recipes import recipe_of, skipped_records
+from rooflines.sweep.table import stored_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -250,7 +251,12 @@ def plan(config: Config) -> Plan:
     sources = hashlib.sha256(json.dumps(chip_sources(), default=str).encode()).hexdigest()
     workbook = as_param({"code": code_digest(*SHEETS, *WRITING), "sources": sources[:16]})
     measured, measured_summary = _measured_specs(config)
-    site = as_param({"code": bundle_digest(), "site": config.site, "config": config.plain})
+    site = {
+        "code": bundle_digest(),
+        "site": config.site,
+        "config": config.plain,
+        "tables": _listed_tables(sweeps, tables.all) if "tables" in config.site else [],
+    }
     return Plan(
         tables=tables,
         models=models,
@@ -264,8 +270,24 @@ def plan(config: Config) -> Plan:
         measured_specs=measured,
         measured_summary_spec=measured_summary,
         family_specs=_family_specs(config),
-        bundle_spec=site,
+        bundle_spec=as_param(site),
     )
+
+
+def _listed_tables(sweeps: Iterable[Sweep], parts: Sequence[Part]) -> list[JSON]:
+    """The tables of sweeps of operations, as the site lists them."""
+    listed: list[JSON] = []
+    for sweep in sweeps:
+        own = [part for part in parts if part.sweep == sweep.name]
+        listed.append(
+            {
+                "sweep": sweep.name,
+                "rows": sum(part.rows for part in own),
+                "columns": len(stored_columns(sweep)),
+                "files": [f"{part.name}.parquet" for part in own],
+            }
+        )
+    return listed
 
 
 def _measured_specs(config: Config) -> tuple[dict[str, str], str]:

@@ -284,7 +284,8 @@ class ConfigFile(Entry):
         ),
     )
     site: SiteConfig | None = Field(
-        None, description="title, author, address and date that the site shows"
+        None,
+        description="title, author, address, date and address of the tables that the site shows",
     )
     pathvars: dict[str, str] = Field(
         {}, description="where Snakemake puts files: `results` is the folder of what is made"

@@ -35,7 +35,7 @@ Address = Annotated[
 
 
 class SiteConfig(Entry):
-    """Title, author, address and date of the site; what is left out is not shown."""
+    """What the site says of itself and links to; what is left out is not shown."""
 
     title: Text | None = Field(None, description="its title, at the top of every page")
     author: Text | None = Field(None, description="who made it, at the end of every page")
@@ -44,4 +44,7 @@ class SiteConfig(Entry):
     )
     date: Annotated[Text | None, BeforeValidator(_date)] = Field(
         None, description="when it was made, at the end of every page"
+    )
+    tables: Address | None = Field(
+        None, description="where a copy of results/tables is published; the site lists its files"
     )

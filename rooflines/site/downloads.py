@@ -38,7 +38,7 @@ class Download(NamedTuple):
 
 def downloads_of(thresholds: Path, models: list[Path]) -> list[Download]:
     """The downloads of thresholds, and of files of whole models: thresholds or parts of tables."""
-    named = [("All", "data/thresholds"), *map(_names, models)]
+    named = [("All thresholds", "data/thresholds"), *map(_names, models)]
     return [
         Download(text, stem, path, _rows(path) <= MOST_CSV_ROWS)
         for (text, stem), path in zip(named, [thresholds, *models], strict=True)

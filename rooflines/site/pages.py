@@ -28,6 +28,7 @@ __all__ = [
     "POLICY",
     "TEMPLATES",
     "ListedChart",
+    "ListedTable",
     "Published",
     "pages",
     "used_chips",
@@ -87,19 +88,37 @@ class ListedChart(TypedDict):
     files: list[tuple[str, str]]
 
 
+class ListedTable(TypedDict):
+    """A table of the page `model.html`, which is published elsewhere; `Plan.bundle_spec` has them.
+
+    Attributes:
+        sweep: The sweep that it is of.
+        rows: Its rows [1].
+        columns: Its columns [1].
+        files: Its files below the folder of the tables.
+    """
+
+    sweep: str
+    rows: int
+    columns: int
+    files: list[str]
+
+
 class Published(NamedTuple):
     """What the site says of itself, and what it offers.
 
     Attributes:
-        site: `title`, `author`, `url` and `date`, those that are given.
+        site: `title`, `author`, `url`, `date` and `tables`, those that are given.
         config: Whether it has the config as a file.
         downloads: Thresholds and tables of whole models.
+        tables: The tables at the address `tables`.
         far: What the page of timings says; None without timings.
     """
 
     site: Mapping[str, str]
     config: bool
     downloads: Sequence[Download]
+    tables: Sequence[ListedTable]
     far: FarView | None = None
 
 
@@ -197,6 +216,8 @@ def _values(
         "model.html": {
             "sweeps": [_sweep(recipe, counts.get(recipe["sweep"], 0)) for recipe in recipes],
             "config": published.config,
+            "tables": published.tables,
+            "address": published.site.get("tables", "").rstrip("/"),
         },
     }
     if of_models:

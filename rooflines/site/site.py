@@ -37,11 +37,11 @@ from rooflines.site.downloads import download_files, downloads_of
 from rooflines.site.far_page import far_data, far_view, measured_table
 from rooflines.site.formulas import formulas
 from rooflines.site.packing import packed_rows
-from rooflines.site.pages import ListedChart, Published, pages, used_chips
+from rooflines.site.pages import ListedChart, ListedTable, Published, pages, used_chips
 from rooflines.site.request_data import request_rows
 from rooflines.site.steps import step_files
 from rooflines.site.text import as_json
-from rooflines.site.threshold_data import tables
+from rooflines.site.threshold_data import tables as threshold_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -104,6 +104,7 @@ def write_bundle(  # noqa: PLR0913, all but the first three have a default
         of_config.get("site"),
         of_config.get("config"),
         measured=[Path(path) for path in measured],
+        tables=of_config.get("tables", ()),
     )
     with recording(recipes=recipes), atomic_folder(folder) as temporary:
         digests: dict[str, str] = {}
@@ -130,6 +131,7 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
     written: JSON | None = None,
     *,
     measured: Sequence[Path] = (),
+    tables: Sequence[ListedTable] = (),
 ) -> Iterator[tuple[str, bytes]]:
     """All files of the site except its manifest.
 
@@ -137,9 +139,10 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
         families: The folders of the families of charts.
         thresholds: The thresholds, as Parquet.
         models: Thresholds and tables of whole models, as Parquet.
-        site: Its title, author, address and date, those that are given.
+        site: Its title, author, addresses and date, those that are given.
         written: The config as it was written, for download; None: there is none.
         measured: The files of `MEASURED_SUMMARIES`; none without timings.
+        tables: The tables that are published elsewhere.
 
     Yields:
         Path and content of each file.
@@ -173,7 +176,7 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
         yield "data/how-far-off.js", _script("how-far-off", far_data([errors]))
         for path in measured:
             yield f"data/{path.name}", path.read_bytes()
-    published = Published(site or {}, written is not None, downloads, far)
+    published = Published(site or {}, written is not None, downloads, tables, far)
     for name, page in pages(charts, frame, about, of_models, published):
         yield name, page.encode()
 
@@ -295,7 +298,7 @@ def _threshold_files(
 ) -> Iterator[tuple[str, bytes]]:
     """The thresholds as data of their page."""
     listed = []
-    for number, table in enumerate(tables(frame)):
+    for number, table in enumerate(threshold_tables(frame)):
         parts = []
         for index, part in enumerate(table.parts):
             file = f"data/thresholds-{number:02d}-{index:03d}.js"

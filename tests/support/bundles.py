@@ -122,6 +122,7 @@ CONFIG: dict[str, Any] = {
         "author": "Jane Doe",
         "url": 'https://example.org/"onclick="x',
         "date": date(2026, 11, 22),
+        "tables": "https://example.org/tables/",
     },
     "chips": {
         "mine": {

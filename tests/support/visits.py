@@ -20,18 +20,17 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, BrowserContext, Page, Route
 
-CHROMIUM = next(
-    (
-        path
-        for name in ("chromium", "chromium-browser", "google-chrome")
-        if (path := shutil.which(name))
-    ),
-    None,
-)
-"""The installed browser, if any."""
+NAMES = {
+    "chromium": ("chromium", "chromium-browser", "google-chrome"),
+    "firefox": ("firefox-esr", "firefox"),
+}
+"""Names of the browsers' programs."""
 
 LAUNCH = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
-"""Its options: for root, without a screen, without requests of its own."""
+"""Options of Chromium: for root, without a screen, without requests of its own."""
+
+PREFS: dict[str, str | float | bool] = {"browser.download.alwaysOpenPanel": False}
+"""Preferences of Firefox: its list of downloads does not take the focus from the page."""
 
 STRICT = POLICY + "; connect-src 'none'; frame-ancestors 'none'"
 """The content security policy of a careful web server."""
@@ -84,11 +83,22 @@ class Visit:
         return self.page
 
 
+def installed(name: str) -> str | None:
+    """The path of a browser's program, if there is one."""
+    return next((path for each in NAMES[name] if (path := shutil.which(each))), None)
+
+
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """Start Debian's Chromium."""
+def started(name: str) -> Iterator[Browser]:
+    """Start an installed browser; Firefox, no build of Playwright's own, by WebDriver BiDi."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(LAUNCH))
+        browser = (
+            playwright.firefox.launch(
+                executable_path=installed(name), channel="moz-firefox", firefox_user_prefs=PREFS
+            )
+            if name == "firefox"
+            else playwright.chromium.launch(executable_path=installed(name), args=list(LAUNCH))
+        )
         yield browser
         browser.close()
 
@@ -96,6 +106,16 @@ def chromium() -> Iterator[Browser]:
 def drawn(page: Page, chart: str, theme: str = "light") -> None:
     """Wait until a chart is drawn in a theme."""
     page.wait_for_selector(f"#stage[data-drawn='{chart} {theme}']:not([aria-busy])")
+
+
+def point_at(page: Page, number: int) -> None:
+    """Move the pointer onto a symbol of the chart, as a hand does: in more than one step."""
+    mark = page.locator("#plot .mark-symbol path").nth(number)
+    mark.hover(force=True)
+    box = mark.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] / 2 + 1, box["y"] + box["height"] / 2)
+    page.wait_for_selector("#vg-tooltip-element.visible")
 
 
 def line(page: Page) -> str:

@@ -66,6 +66,14 @@ const ROOFLINES = (() => {
     return make("label", { class: "control" }, make("span", {}, label), select);
   }
 
+  /** Call `take` with what was typed into or chosen for an input. Firefox reports no change when Enter closes a list. */
+  function onEntered(input, take) {
+    const entered = () => take(input.value.trim());
+    input.addEventListener("change", entered);
+    input.addEventListener("keydown", (event) => { if (event.key === "Enter") entered(); });
+    input.addEventListener("input", (event) => { if (event.inputType === "insertReplacementText") entered(); });
+  }
+
   /** The state in the address: what comes after #, as name=value. */
   const state = () => new URLSearchParams(location.hash.slice(1));
 
@@ -140,5 +148,5 @@ const ROOFLINES = (() => {
     });
   });
 
-  return { put, load, unpacked, make, menu, state, go, tellUnknown, theme, follow };
+  return { put, load, unpacked, make, menu, onEntered, state, go, tellUnknown, theme, follow };
 })();

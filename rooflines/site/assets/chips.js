@@ -2,7 +2,7 @@
 /* The page of the chips: the filter, the order of the summary, two side by side, and links to one chip or one source. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { load, make, state, go, tellUnknown, follow } = ROOFLINES;
+  const { load, make, onEntered, state, go, tellUnknown, follow } = ROOFLINES;
   const chips = await load("chips", "data/chips.js");
   const $ = (id) => document.getElementById(id);
   const found = [...document.querySelectorAll("[data-find]")];
@@ -93,7 +93,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const asked = (name, value) => state().get(name) === value;
   $("find").addEventListener("input", () => go({ find: $("find").value || null }));
   $("chip-list").replaceChildren(...Object.entries(chips).map(([id, { name }]) => make("option", { value: id }, name)));
-  for (const side of ["left", "right"]) $(side).addEventListener("change", () => go({ [side]: $(side).value.trim() || null }));
+  for (const side of ["left", "right"]) onEntered($(side), (text) => go({ [side]: text || null }));
   follow(apply);
   document.querySelector(".compare").dataset.ready = "";
 });

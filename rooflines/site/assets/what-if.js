@@ -2,7 +2,7 @@
 /* The page "What if": the choices in the address, and the answers to them. answers.js computes every number. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { load, make, menu, state, go, tellUnknown, follow } = ROOFLINES;
+  const { load, make, menu, onEntered, state, go, tellUnknown, follow } = ROOFLINES;
   const { ratio, rational, decimal, times, over, number, compare, ONE } = EXACT;
   const formulas = await load("formulas", "data/formulas.js");
   const { resources, operations, dtypes, chips, limits, prefixes, first } = formulas;
@@ -209,7 +209,8 @@ document.addEventListener("DOMContentLoaded", async () => {
   // ---------------------------------------------------------------- the controls
 
   const field = (label, attributes, change) => {
-    const input = make("input", { autocomplete: "off", spellcheck: "false", ...attributes, onchange: () => change(input.value.trim().replaceAll(",", "")), onfocus: () => input.select() });
+    const input = make("input", { autocomplete: "off", spellcheck: "false", ...attributes, onfocus: () => input.select() });
+    onEntered(input, (text) => change(text.replaceAll(",", "")));
     return make("label", { class: "control" }, make("span", {}, label), input);
   };
   /** Set a value unless it is being typed. */
