@@ -21,6 +21,7 @@ import polars as pl
 import yaml
 
 from rooflines.basics.errors import RooflinesError
+from rooflines.basics.spreadsheet import FORMULA
 from rooflines.basics.version import __version__
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.charts.every_chip import EVERY_CHIP, columns_text, packed_text
@@ -136,7 +137,8 @@ def site_files(
     charts = [chart for family in families for chart in _charts(family)]
     _check_unique([chart["id"] for chart in charts])
     yield from _assets()
-    yield "assets/charts-data.js", _script("charts", {"charts": charts, "themes": _themes()})
+    data = {"charts": charts, "themes": _themes(), "formula": FORMULA}
+    yield "assets/charts-data.js", _script("charts", data)
     for chart in charts:
         yield from _chart_files(chart, folders[chart["family"]])
     about = metadata_of(thresholds)

@@ -79,7 +79,7 @@ const ROOFLINES = (() => {
     if (options.length <= MOST_OPTIONS) return menu(label, options, value, onchange);
     const able = options.filter(([, , disabled]) => !disabled);
     const textOf = (wanted) => (options.find(([option]) => option === wanted) ?? [wanted, wanted])[1];
-    const list = make("datalist", { id: `options-${++lists}` }, ...able.map(([, text]) => make("option", { value: text })));
+    const list = make("datalist", { id: `options-${++lists}` }, ...able.map(([option, text]) => make("option", { value: text, "data-value": option })));
     const input = make("input", { type: "text", list: list.id, autocomplete: "off", spellcheck: "false" });
     const show = () => { input.value = textOf(value); };
     // While it has the focus the field is empty, so that its list has all options; the present one stays in sight.

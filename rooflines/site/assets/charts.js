@@ -3,7 +3,7 @@
 
 document.addEventListener("DOMContentLoaded", async () => {
   const { load, unpacked, make, menu, picker, state, go, tellUnknown, theme, follow } = ROOFLINES;
-  const { charts, themes } = await load("charts", "assets/charts-data.js");
+  const { charts, themes, formula } = await load("charts", "assets/charts-data.js");
   const $ = (id) => document.getElementById(id);
   const links = [...document.querySelectorAll("#charts a")];
   if (!charts.length) return;
@@ -143,7 +143,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       return;
     }
     if (view !== shown) return;
-    const columns = rows.length ? Object.keys(rows[0]) : [];
+    const columns = Object.keys(rows[0] ?? {}).filter((name) => rows.some((row) => row[name] != null));
     const text = (value) => (typeof value === "number" ? value.toLocaleString("en-US", { maximumSignificantDigits: 6 }) : String(value ?? ""));
     const kind = (value) => ({ class: typeof value === "number" ? "number" : null });
     $("rows").replaceChildren(
@@ -278,7 +278,8 @@ document.addEventListener("DOMContentLoaded", async () => {
       const place = chart.params.findIndex(({ name }) => name === param.name);
       if (place < 0) return param;
       const has = new Set(keys.map((key) => key.split("|")[place]));
-      const kept = chart.params[place].options.map((option, i) => [option, param.bind.labels[i]]).filter(([option]) => has.has(String(option)));
+      const { options, labels } = chart.params[place];
+      const kept = options.map((option, i) => [option, labels[i]]).filter(([option]) => has.has(String(option)));
       return { ...param, value: values.get(param.name), bind: { ...param.bind, options: kept.map(([option]) => option), labels: kept.map(([, label]) => label) } };
     });
     return JSON.stringify({ ...spec, params });
@@ -295,10 +296,13 @@ document.addEventListener("DOMContentLoaded", async () => {
     return drawn;
   }
 
-  /** Rows as comma-separated values, quoted where that is needed. */
+  /** Rows as comma-separated values. Text that a spreadsheet would run as a formula is quoted by an apostrophe. */
   function csv(rows) {
     const columns = Object.keys(rows[0] ?? {});
-    const text = (value) => (/[",\n]/.test(String(value ?? "")) ? `"${value.replaceAll('"', '""')}"` : String(value ?? ""));
+    const text = (value) => {
+      const plain = typeof value === "string" ? value.replace(new RegExp(formula, "g"), "$1'$2") : String(value ?? "");
+      return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
+    };
     return [columns, ...rows.map((row) => columns.map((name) => row[name]))].map((line) => `${line.map(text).join(",")}\n`).join("");
   }
 
