@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from bundles import CHARTS, CHIPS, CONFIG, HOSTILE, filtered_chart, made_bundle
+from bundles import CHARTS, CONFIG, HOSTILE, filtered_chart, made_bundle
 from conftest import Once
 from playwright.sync_api import Browser, expect
 from polars.testing import assert_frame_equal

@@ -98,7 +98,7 @@ def alone(results: Path, chart: Spec, chip: str, dtypes: str) -> Alone:
 
 def asked(results: Path, chart: Spec) -> Iterator[tuple[str, Alone]]:
     """Random choices, mostly of chips or dtypes that the picture lacks, and the chart alone."""
-    generator = random.Random(f"{SEED} {chart.id}")
+    generator = random.Random(f"{SEED} {chart.id}")  # noqa: S311, no secret
     keys = sorted(keys_of(parts_of(results, chart)))
     for key in generator.sample(keys, STATES):
         chip, dtypes, *_ = key.split("|")
@@ -161,7 +161,9 @@ def test_the_page_shows_the_numbers_of_python(visit: Visit, default_results: Pat
         names = [menu["name"] for menu in parts_of(default_results, chart)["params"]]
         for key, one in asked(default_results, chart):
             choice = dict(zip(names, key.split("|"), strict=True))
-            page.evaluate("(text) => { location.hash = text; }", urlencode({"chart": chart.id, **choice}))
+            page.evaluate(
+                "(text) => { location.hash = text; }", urlencode({"chart": chart.id, **choice})
+            )
             case = one.cases[own_key(key, one)]
             expect(page.locator("#setting")).to_have_text(case.subtitle)
             drawn(page, chart.id)

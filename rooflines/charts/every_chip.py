@@ -36,13 +36,12 @@ def in_parts(frame: pl.DataFrame, chart: alt.LayerChart, spec: Spec) -> dict[str
     Returns:
         `spec`, the specification with the rows and findings of its own chips and dtypes; `cases`,
         the choices that have a finding, as lists of chips and of the rest of their keys; `claims`
-        of all titles; `parts`, by chip as `packed_text`: the other `findings`, and as `columns_text`
-        the other rows of the frame, `rows`, and of each dataset.
+        of all titles; `parts`, by chip as `packed_text`: the other `findings`, the other rows of
+        the frame, `rows`, and those of each dataset, as `columns_text`.
     """
     frames: dict[str, pl.DataFrame] = {}
+    findings, claims = _taken(chart)
     whole = _spec_with(chart, frames)
-    findings = next(each for each in whole["params"] if each["name"] == "findings")
-    meta = whole["usermeta"]
     texts: dict[str, dict[str, str]] = {}
     whole["datasets"] = {
         name: json.loads(each.filter(_own(each, spec)).write_json())
@@ -53,19 +52,19 @@ def in_parts(frame: pl.DataFrame, chart: alt.LayerChart, spec: Spec) -> dict[str
             others_of = each.filter(~_own(each, spec))
             for (chip,), rows in others_of.group_by(CHIP, maintain_order=True):
                 texts.setdefault(str(chip), {})[name] = columns_text(rows)
-    first, others = _first(findings["value"], list(meta["choices"]), spec)
-    cases, claims = _cases(findings["value"]), meta.pop("claims")
-    findings["value"] = first
+    first, others = _first(findings, list(whole["usermeta"]["choices"]), spec)
+    next(each for each in whole["params"] if each["name"] == "findings")["value"] = first
     parts = {
         chip: packed_text(
-            '{"findings":' + json.dumps(others.get(chip, {}), ensure_ascii=False)
+            '{"findings":'
+            + json.dumps(others.get(chip, {}), ensure_ascii=False)
             # the rows are JSON already
             + "".join(f",{json.dumps(name)}:{text}" for name, text in texts.get(chip, {}).items())
             + "}"
         )
         for chip in dict.fromkeys([*others, *texts])
     }
-    return {"spec": whole, "cases": cases, "claims": claims, "parts": parts}
+    return {"spec": whole, "cases": _cases(findings), "claims": claims, "parts": parts}
 
 
 def columns_text(frame: pl.DataFrame) -> str:
@@ -78,11 +77,19 @@ def packed_text(text: str) -> str:
     return base64.b64encode(zlib.compress(text.encode(), LEVEL)).decode()
 
 
+def _taken(chart: alt.LayerChart) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Take findings and claims out of a chart: its specification is made ten times faster."""
+    parameters: Any = chart.params
+    parameter = next(each for each in parameters if each.name == "findings")
+    findings, parameter.value = parameter.value, {}
+    return findings, chart.usermeta.pop("claims")
+
+
 def _spec_with(chart: alt.LayerChart, frames: dict[str, pl.DataFrame]) -> dict[str, Any]:
     """The specification, its data by name only; the frames go into a dictionary."""
     names: dict[int, str] = {}
 
-    def named(frame: pl.DataFrame) -> dict[str, str]:
+    def named(frame: Any, *_: object, **__: object) -> dict[str, str]:  # noqa: ANN401, any data
         name = names.setdefault(id(frame), f"data-{len(names)}")
         frames[name] = frame
         return {"name": name}

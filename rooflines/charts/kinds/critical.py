@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
@@ -148,12 +148,15 @@ def _about(cells: pl.DataFrame, dims: Sequence[str], size: str) -> list[Any]:
 
 def _in_cells(cells: pl.DataFrame, plane: Plane, plot: tuple[float, float]) -> list[Place | None]:
     """Places in the middle of the cells that have room for their numbers."""
-    places = []
-    for row in cells.to_dicts():
-        left, bottom = plane.at(plot, row["x_low"], row["y_low"])
-        right, top = plane.at(plot, row["x_high"], row["y_high"])
-        places.append(in_cell(row["text"], right - left - 0.25, bottom - top))
-    return places
+
+    @cache
+    def place(text: str, *edges: float) -> Place | None:
+        left, bottom = plane.at(plot, *edges[:2])
+        right, top = plane.at(plot, *edges[2:])
+        return in_cell(text, right - left - 0.25, bottom - top)
+
+    edges = ("x_low", "y_low", "x_high", "y_high")
+    return [place(*row) for row in cells.select("text", *edges).iter_rows()]
 
 
 def _finding(
