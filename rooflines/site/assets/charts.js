@@ -111,7 +111,11 @@ document.addEventListener("DOMContentLoaded", async () => {
 
     const missing = chart.params.filter((param) => state().has(param.name) && String(values.get(param.name)) !== state().get(param.name));
     const what = missing.map((param) => `${state().get(param.name)} is not in this chart; it shows ${values.get(param.name)}.`);
-    $("note").textContent = what.join(" ");
+    $("note").replaceChildren(what.join(" "));
+    if (missing.some(({ name }) => name in LABELS)) {
+      const wanted = new URLSearchParams(Object.keys(LABELS).filter((name) => state().has(name)).map((name) => [name, state().get(name)]));
+      $("note").append(" ", make("a", { href: `what-if.html#${wanted}` }, "What if has every chip and data type of the catalogue."));
+    }
   }
 
   function showText(chart) {
