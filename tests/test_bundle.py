@@ -1,9 +1,11 @@
 """The files of the site: their content, and that they are reproducible."""
 
+import base64
 import gzip
 import hashlib
 import json
 import re
+import zlib
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -40,10 +42,10 @@ def site(once: Once) -> Path:
 
 def put(path: Path) -> tuple[str, Any]:
     """The name and the data of a data file."""
-    text = re.fullmatch(r"ROOFLINES\.put\((.*)\);\n", path.read_text(), re.DOTALL)
+    text = re.fullmatch(r"ROOFLINES\.put(Packed)?\((.*)\);\n", path.read_text(), re.DOTALL)
     assert text
-    name, data = json.loads(f"[{text[1]}]")
-    return name, data
+    name, data = json.loads(f"[{text[2]}]")
+    return name, json.loads(zlib.decompress(base64.b64decode(data))) if text[1] else data
 
 
 class Page(HTMLParser):
@@ -85,6 +87,8 @@ def test_a_chart_has_all_its_files_under_the_names_that_its_page_links(site: Pat
         rows = {data: pl.DataFrame(lists).to_dicts() for data, lists in columns.items()}
         shown = {**spec["spec"], "datasets": {**spec["spec"]["datasets"], **rows}}
         assert shown == {"datasets": {}, **json.loads((source / f"{chart['id']}.json").read_text())}
+        behind = pl.DataFrame(put(site / chart["rows"])[1])
+        assert_frame_equal(behind, pl.read_parquet(source / f"{chart['id']}.parquet"))
 
 
 def test_every_file_that_a_page_names_is_there(site: Path) -> None:

@@ -2,6 +2,7 @@
 
 # All visits share one site and one page: long, but one thing.
 
+import html
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -10,9 +11,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from bundles import CHARTS, CHIPS, CONFIG, HOSTILE, made_bundle
+from bundles import CHARTS, CONFIG, HOSTILE, filtered_chart, made_bundle
 from conftest import IN_BOTH, Once
 from playwright.sync_api import Browser, expect
+from polars.testing import assert_frame_equal
 from visits import Visit, drawn, line, point_at, serving
 
 from rooflines import load_config, thresholds
@@ -83,7 +85,7 @@ def test_every_chart_is_drawn(visit: Visits) -> None:
         assert page.locator("#plot svg text").count() > 3
         assert page.locator("#title").inner_text()
         assert page.locator("#setting").inner_text()
-        assert page.locator("#files a").count() == 7
+        assert page.locator("#files a").count() == 6
         assert page.locator(f"#charts a[data-chart={chart}][aria-current=true]").count() == 1
 
 
@@ -202,22 +204,33 @@ def test_the_rows_behind_a_chart_are_shown_as_a_table(visit: Visits) -> None:
     """For readers who cannot see the picture."""
     page = visit().open("index.html")
     page.locator("#behind summary").click()
-    assert page.locator("#rows tbody tr").count() == 3 * sum(len(peaks) for peaks in CHIPS.values())
+    rows = page.locator("#rows tbody tr")
+    expect(rows).to_have_count(3)
     assert HOSTILE in page.locator("#rows").inner_text()
+    page.get_by_label("Chip").select_option("h100-sxm")
+    expect(rows.nth(2)).to_contain_text("h100-sxm")
+    assert rows.count() == 3
 
 
 @IN_BOTH
 def test_the_view_can_be_saved_as_it_is(visit: Visits, tmp_path: Path) -> None:
-    """With the chip that was chosen, as PNG, SVG and specification; the name has the choices."""
+    """With its title and setting, as PNG, SVG, CSV and specification; the name has the choices."""
     page = visit().open("index.html#chip=h100-sxm")
-    for kind, start in (("png", b"\x89PNG"), ("svg", b"<svg"), ("json", b'{"')):
+    saved = {}
+    for kind, start in (("png", b"\x89PNG"), ("svg", b"<svg"), ("csv", b"chip,"), ("json", b'{"')):
         with page.expect_download() as download:
             page.locator(f"#view-{kind}").click()
-        assert "-h100-sxm-bf16" in download.value.suggested_filename
-        download.value.save_as(tmp_path / "file")
-        assert (tmp_path / "file").read_bytes().startswith(start)
-    params = json.loads((tmp_path / "file").read_text())["params"]
+        assert download.value.suggested_filename.startswith(f"{CHARTS[0]}-h100-sxm-bf16.")
+        download.value.save_as(tmp_path / kind)
+        saved[kind] = (tmp_path / kind).read_bytes()
+        assert saved[kind].startswith(start)
+    params = json.loads(saved["json"])["params"]
     assert {"chip": "h100-sxm"}.items() <= {one["name"]: one.get("value") for one in params}.items()
+    drawn_text = html.unescape(saved["svg"].decode())
+    assert page.locator("#title").inner_text() in drawn_text
+    assert HOSTILE in drawn_text
+    frame = pl.read_csv(saved["csv"])
+    assert_frame_equal(frame, filtered_chart()[1].filter(chip="h100-sxm", dtypes="bf16"))
 
 
 # ---------------------------------------------------------------- the theme

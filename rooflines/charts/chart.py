@@ -46,6 +46,7 @@ class Spec:
         chart, id, family: Which chart, the name of its files, and their folder.
         sweep: The sweep that it shows; "" for a chart of timings.
         chips, dtypes: What it shows of the sweep or the timings.
+        more_chips, more_dtypes: What a reader of the site can choose beside these.
         others: Further sweeps, which the reader can choose; they have some of the chips and dtypes.
         title: Replaces the finding.
         shape, model, sharding, up, sizes, shards: Choices that only some charts have.
@@ -63,6 +64,8 @@ class Spec:
     sweep: str
     chips: tuple[str, ...]
     dtypes: tuple[str, ...]
+    more_chips: tuple[str, ...] = ()
+    more_dtypes: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     title: str | None = None
     shape: str | None = None
@@ -81,6 +84,16 @@ class Spec:
         """The spec as plain data, for JSON."""
         return asdict(self)
 
+    @property
+    def all_chips(self) -> tuple[str, ...]:
+        """The chips that it shows, then those that a reader of the site can choose."""
+        return self.chips + self.more_chips
+
+    @property
+    def all_dtypes(self) -> tuple[str, ...]:
+        """The dtype combinations, as `all_chips`."""
+        return self.dtypes + self.more_dtypes
+
 
 @dataclass(frozen=True, kw_only=True)
 class AnyChart(ABC, Generic[SweepType]):
@@ -98,6 +111,8 @@ class AnyChart(ABC, Generic[SweepType]):
         most: Charts of this kind that `auto` draws.
         most_chips, most_dtypes: Chips and dtype combinations shown of a sweep with more.
         chip_colours: Whether colour is the chip.
+        every_chip: Whether the site has it for every chip and dtype combination of a sweep; it then
+            shows one at a time.
     """
 
     name: str
@@ -111,6 +126,7 @@ class AnyChart(ABC, Generic[SweepType]):
     most_chips: int = 7
     most_dtypes: int = 3
     chip_colours: bool = False
+    every_chip: bool = False
 
     @abstractmethod
     def of(self, results: Results, spec: Spec) -> tuple[pl.DataFrame, alt.LayerChart]:

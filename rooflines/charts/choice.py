@@ -19,8 +19,15 @@ from rooflines.basics.numbers import whole
 from rooflines.charts.chart import Chart, MeasuredChart, ModelChart, Spec
 from rooflines.charts.measured_choice import fitting_measured, listed_of_measured
 from rooflines.charts.model_choice import fitting_models, listed_of_models
-from rooflines.charts.models import models_of
-from rooflines.charts.needs import absent, check_shown, check_suits, chips_for, lacking
+from rooflines.charts.models import models_of, typical_layer
+from rooflines.charts.needs import (
+    absent,
+    check_shown,
+    check_suits,
+    chips_for,
+    further,
+    lacking,
+)
 from rooflines.charts.offers import (
     TWO,
     check_asked,
@@ -339,12 +346,13 @@ def _spec(
     fills = chart.fills
     chips = tuple(config.chips or popular.chips_of(chart, sweep))
     dtypes = tuple(config.dtypes or popular.dtypes_of(chart, sweep, chips))
+    more_chips, more_dtypes = further(chart, sweep, config, chips, dtypes)
     variants = _variants(sweep, chips, dtypes)
     sharding = config.sharding or _first_split(sweep, variants)
     splits = {variant.shards for variant in variants if sharding in (None, variant.sharding)}
     model = config.model if config.model is not None else popular.model_of(sweep)
     layers = models_of(_shapes(sweep)).get(model, {})
-    shape = config.shape or (_typical(layers) if layers and "shape" in fills else None)
+    shape = config.shape or (typical_layer(layers) if layers and "shape" in fills else None)
     sizes, shards = config.sizes or [], config.shards or []
     if "sizes" in fills:
         sizes = sizes or _some(sizes_of(sweep, sweep.op.dims[0]))
@@ -357,6 +365,8 @@ def _spec(
         sweep=sweep.name,
         chips=chips,
         dtypes=dtypes,
+        more_chips=more_chips,
+        more_dtypes=more_dtypes,
         title=config.title,
         shape=shape,
         model=model if layers and "model" in fills else None,
@@ -365,14 +375,6 @@ def _spec(
         sizes=tuple(sizes),
         shards=tuple(shards) if "shards" in fills else (),
         shapes=tuple(_published(sweeps)) if "shapes" in fills else (),
-    )
-
-
-def _typical(layers: Mapping[str, str]) -> str:
-    """The layer shown of a model: the way down in its MLP, else the last."""
-    return next(
-        (layers[name] for name in ("down", "expert-down") if name in layers),
-        list(layers.values())[-1],
     )
 
 

@@ -119,7 +119,7 @@ def claim(
 
 def over(frame: pl.DataFrame, *columns: str) -> dict[str, list[Plain]]:
     """The values that columns have in a frame."""
-    return {name: frame[name].unique(maintain_order=True).to_list() for name in columns}
+    return {name: list(dict.fromkeys(frame[name])) for name in columns}
 
 
 def solved(size: str) -> dict[str, list[Plain]]:

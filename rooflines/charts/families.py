@@ -9,6 +9,7 @@ from altair.utils import schemapi
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.version import __version__
+from rooflines.charts.every_chip import EVERY_CHIP, in_parts
 from rooflines.charts.kit.render import (
     dumps,
     encoded,
@@ -96,6 +97,8 @@ def write_chart(
         return {"left_out": f"{error.where} {error.problem}"}
     name = chart.id
     write_bytes(folder / f"{name}.json", dumps(spec))
+    if chart.more_chips or chart.more_dtypes:
+        write_bytes(folder / f"{name}{EVERY_CHIP}", dumps(_of_every_chip(results, chart)))
     _write_pictures(name, spec, formats, folder)
     write_csv(frame, folder / f"{name}.csv")
     write_parquet(
@@ -111,6 +114,17 @@ def write_chart(
         "rows": frame.height,
         **_said(spec),
     }
+
+
+def _of_every_chip(results: Results, chart: Spec) -> dict[str, Any]:
+    """The chart of all chips and dtypes of its sweep, in parts, with its menus."""
+    every = replace(
+        chart, chips=chart.all_chips, dtypes=chart.all_dtypes, more_chips=(), more_dtypes=()
+    )
+    with unchecked():
+        frame, drawn = draw(results, every)
+        parts = in_parts(frame, drawn, chart)
+    return {**parts, "params": _menus(parts["spec"])}
 
 
 def _write_pictures(
@@ -132,22 +146,31 @@ def _write_pictures(
 
 def _said(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Title and subtitle of a chart as first shown, the claims of titles, and its parameters."""
-    values = {parameter["name"]: parameter for parameter in spec["params"] if "name" in parameter}
-    choices = spec["usermeta"]["choices"]
-    key = "|".join(str(values[name]["value"]) for name in choices)
-    finding = values["findings"]["value"].get(key, {"title": "", "subtitle": []})
-    params = [
+    menus = _menus(spec)
+    key = "|".join(str(menu["value"]) for menu in menus)
+    finding = _parameters(spec)["findings"]["value"].get(key, {"title": "", "subtitle": []})
+    return {
+        "title": finding["title"],
+        "subtitle": " ".join(finding["subtitle"]),
+        "claims": spec["usermeta"]["claims"],
+        "params": menus,
+    }
+
+
+def _menus(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a reader can choose: name, options with their labels, and the first value."""
+    values = _parameters(spec)
+    return [
         {
             "name": name,
             "options": values[name]["bind"]["options"],
             "labels": labels,
             "value": values[name]["value"],
         }
-        for name, labels in choices.items()
+        for name, labels in spec["usermeta"]["choices"].items()
     ]
-    return {
-        "title": finding["title"],
-        "subtitle": " ".join(finding["subtitle"]),
-        "claims": spec["usermeta"]["claims"],
-        "params": params,
-    }
+
+
+def _parameters(spec: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The parameters of a specification by name."""
+    return {parameter["name"]: parameter for parameter in spec["params"] if "name" in parameter}

@@ -155,7 +155,9 @@ def _recipes(specs: Sequence[JSON], results: str | Path, recipes: Mapping[str, J
     shown: dict[tuple[str, str | None], set[str]] = {}
     for spec in specs:
         for sweep in (spec["sweep"], *spec["others"]):
-            shown.setdefault((sweep, spec["measurements"]), set()).update(spec["chips"])
+            shown.setdefault((sweep, spec["measurements"]), set()).update(
+                [*spec["chips"], *spec["more_chips"]]
+            )
     found = [
         (chips, measured_recipe_on_disk(results, timings) if timings else recipes[sweep])
         for (sweep, timings), chips in shown.items()

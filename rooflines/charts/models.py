@@ -6,11 +6,11 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rooflines.settings.shapes import Shape
 
-__all__ = ["models_of"]
+__all__ = ["models_of", "typical_layer"]
 
 
 def models_of(shapes: Sequence[Shape]) -> dict[str, dict[str, str]]:
@@ -35,6 +35,14 @@ def models_of(shapes: Sequence[Shape]) -> dict[str, dict[str, str]]:
         layer = shape.layer or name.removeprefix(f"{model}-")
         models.setdefault(model, {})[layer] = name
     return models
+
+
+def typical_layer(layers: Mapping[str, str]) -> str:
+    """The shape shown of a model's layers: the way down in its MLP, else the last."""
+    return next(
+        (layers[name] for name in ("down", "expert-down") if name in layers),
+        list(layers.values())[-1],
+    )
 
 
 def _guessed(names: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rooflines.charts.chart import AnyChart, Chart
     from rooflines.measured.sets import MeasuredSet
     from rooflines.serving.sweep import ModelSweep
+    from rooflines.settings.charts import ChartConfig
     from rooflines.sweep.sweep import Sweep
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "check_shown",
     "check_suits",
     "chips_for",
+    "further",
     "has_bandwidth",
     "lacking",
     "need",
@@ -76,6 +78,27 @@ def chips_for(chart: Chart, sweep: Sweep) -> list[str]:
         return chips
     shown = {chip for chip, _ in chart.only(sweep)}
     return [chip for chip in chips if chip in shown]
+
+
+def further(
+    chart: Chart,
+    sweep: Sweep,
+    config: ChartConfig,
+    chips: Sequence[str],
+    dtypes: Sequence[str],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The chips and dtype combinations of a sweep that the site offers beside those shown.
+
+    None of those that the config names, and none if the chart shows several chips at once.
+    """
+    if not chart.every_chip:
+        return (), ()
+    more_chips = [] if config.chips else chips_for(chart, sweep)
+    more_dtypes = [] if config.dtypes else sweep.combinations
+    return (
+        tuple(chip for chip in more_chips if chip not in chips),
+        tuple(name for name in more_dtypes if name not in dtypes),
+    )
 
 
 def _by_shape(sweep: Sweep) -> bool:

@@ -389,4 +389,4 @@ def _shown(config: Config, chart: Spec) -> Iterator[Mapping[str, object]]:
         return
     for sweep in map(config.sweep, (chart.sweep, *chart.others)):
         chips = sweep.rows_by_chip()
-        yield recipe_of(sweep, [chip for chip in chart.chips if chip in chips])
+        yield recipe_of(sweep, [chip for chip in chart.all_chips if chip in chips])

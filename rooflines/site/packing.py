@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
+from operator import ne
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,9 +34,10 @@ def packed(column: Sequence[Any]) -> Packed:
         `{"levels": [...], "runs": [code, length, ...]}`, or
         `{"levels": [...], "cycle": [code, ...], "rows": n}`, whose codes repeat up to n rows.
     """
-    runs = [(value, len(list(run))) for value, run in groupby(column)]
+    changes = sum(map(ne, column, column[1:]))
     period = _period(column)
-    if PAIR * len(runs) <= period:
+    if PAIR * min(changes + 1, len(column)) <= period:
+        runs = [(value, len(list(run))) for value, run in groupby(column)]
         levels, codes = _coded([value for value, _ in runs])
         return {
             "levels": levels,

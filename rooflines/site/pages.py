@@ -74,6 +74,7 @@ class ListedChart(TypedDict):
         caption: How to read it.
         params: Its menus.
         spec: The path of its specification.
+        rows: The path of the data behind it.
         files: Texts and paths of its downloads.
     """
 
@@ -85,6 +86,7 @@ class ListedChart(TypedDict):
     caption: str
     params: list[JSON]
     spec: str
+    rows: str
     files: list[tuple[str, str]]
 
 
@@ -131,6 +133,7 @@ NO_CHART = ListedChart(
     caption="",
     params=[],
     spec="",
+    rows="",
     files=[],
 )
 

@@ -21,8 +21,10 @@ import polars as pl
 import yaml
 
 from rooflines.basics.errors import RooflinesError
+from rooflines.basics.spreadsheet import FORMULA
 from rooflines.basics.version import __version__
 from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.charts.every_chip import EVERY_CHIP, columns_text, packed_text
 from rooflines.charts.kit import VEGA_LITE
 from rooflines.charts.kit.themes import SIZES, config
 from rooflines.charts.registry import headings
@@ -58,13 +60,9 @@ FILES = {
     "SVG": ".svg",
     "PDF": ".pdf",
     "HTML": ".html",
-    "CSV": ".csv",
     "Parquet": ".parquet",
 }
 """Downloads of a chart: text and ending of each file; of pictures, those that were drawn."""
-
-MOST_CSV_BYTES = 300_000
-"""Size up to which the data of a chart are offered as CSV, too [byte]; Parquet has the same."""
 
 TEXT_SIZES = {"web": (13, 14, 15, 16), "paper": (8, 9, 10, 11)}
 """Text sizes of a chart by layout [px]; the page takes the largest that fits."""
@@ -151,7 +149,8 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
     charts = [chart for family in families for chart in _charts(family)]
     _check_unique([chart["id"] for chart in charts])
     yield from _assets()
-    yield "assets/charts-data.js", _script("charts", {"charts": charts, "themes": _themes()})
+    data = {"charts": charts, "themes": _themes(), "formula": FORMULA}
+    yield "assets/charts-data.js", _script("charts", data)
     for chart in charts:
         yield from _chart_files(chart, folders[chart["family"]])
     about = metadata_of(thresholds)
@@ -201,21 +200,23 @@ def _charts(folder: Path) -> list[ListedChart]:
             "title": chart["title"],
             "subtitle": chart["subtitle"],
             "caption": chart["caption"],
-            "params": chart["params"],
+            "params": (_of_every_chip(folder, chart["id"]) or chart)["params"],
             "spec": f"charts/{chart['id']}.js",
+            "rows": f"charts/{chart['id']}-rows.js",
             "files": [
                 (text, f"charts/{chart['id']}{ending}")
                 for text, ending in FILES.items()
-                if _offered(folder / f"{chart['id']}{ending}")
+                if (folder / f"{chart['id']}{ending}").exists()
             ],
         }
         for chart in listed
     ]
 
 
-def _offered(file: Path) -> bool:
-    """Whether a file of a chart was made, and is small enough for the site."""
-    return file.exists() and (file.suffix != ".csv" or file.stat().st_size <= MOST_CSV_BYTES)
+def _of_every_chip(folder: Path, chart: str) -> JSON | None:
+    """The chart of all chips and dtypes of its sweep, if there is one."""
+    path = folder / f"{chart}{EVERY_CHIP}"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def _check_unique(ids: Sequence[str]) -> None:
@@ -230,6 +231,16 @@ def _check_unique(ids: Sequence[str]) -> None:
 def _script(name: str, data: object) -> bytes:
     """Data as a script, which a page opened from a folder can load; it cannot load JSON."""
     return f"ROOFLINES.put({as_json(name)},{as_json(data)});\n".encode()
+
+
+def _part_script(name: str, packed: str) -> bytes:
+    """As `_script`, of data that `packed_text` has packed."""
+    return f"ROOFLINES.putPacked({as_json(name)},{as_json(packed)});\n".encode()
+
+
+def _packed_script(name: str, text: str) -> bytes:
+    """As `_script`, of JSON that it packs."""
+    return _part_script(name, packed_text(text))
 
 
 def _assets() -> Iterator[tuple[str, bytes]]:
@@ -269,15 +280,25 @@ def _themes() -> dict[str, dict[str, dict[str, JSON]]]:
 
 
 def _chart_files(chart: ListedChart, folder: Path) -> Iterator[tuple[str, bytes]]:
-    """A chart's specification as a script, its downloads, and its small pictures for the list."""
+    """A chart's specification and data as scripts, its downloads, and its small pictures."""
     name = chart["id"]
-    text = (folder / f"{name}.json").read_bytes()
-    spec = json.loads(text, parse_constant=lambda _: None)  # as_json refuses infinite numbers
-    yield chart["spec"], _script(f"chart/{name}", _packed(spec))
+    every = _of_every_chip(folder, name)
+    if every is None:
+        text = (folder / f"{name}.json").read_bytes()
+        spec = json.loads(text, parse_constant=lambda _: None)  # as_json refuses infinite numbers
+        yield chart["spec"], _script(f"chart/{name}", _packed(spec))
+    else:
+        parts = {chip: f"charts/{name}-{n:03d}.js" for n, chip in enumerate(every["parts"])}
+        of_chips = {"cases": every["cases"], "parts": parts}
+        yield chart["spec"], _script(f"chart/{name}", _packed(every["spec"]) | of_chips)
+        for chip, file in parts.items():
+            yield file, _part_script(file, every["parts"][chip])
+    rows = columns_text(pl.read_parquet(folder / f"{name}.parquet"))
+    yield chart["rows"], _packed_script(chart["rows"], rows)
     for ending in FILES.values():
-        file = folder / f"{name}{ending}"
-        if _offered(file):
-            yield f"charts/{file.name}", file.read_bytes()
+        path = folder / f"{name}{ending}"
+        if path.exists():
+            yield f"charts/{path.name}", path.read_bytes()
     for picture in (f"{name}-{theme}-small.png" for theme in ("light", "dark")):
         yield f"charts/{picture}", (folder / picture).read_bytes()
 
@@ -303,7 +324,7 @@ def _threshold_files(
         for index, part in enumerate(table.parts):
             file = f"data/thresholds-{number:02d}-{index:03d}.js"
             parts.append({"chip": part.chip, "rows": part.rows, "all": part.all_rows, "file": file})
-            yield file, _script(file, part.columns)
+            yield file, _packed_script(file, as_json(part.columns))
         listed.append(
             {
                 "id": f"{table.sweep}.{table.axis}",

@@ -84,9 +84,8 @@ def tables(thresholds: pl.DataFrame) -> Iterator[Table]:
     Args:
         thresholds: As on disk.
     """
-    frame = thresholds.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
     files = 0
-    for (sweep, axis), rows in frame.group_by("sweep", "axis", maintain_order=True):
+    for (sweep, axis), rows in thresholds.group_by("sweep", "axis", maintain_order=True):
         pieces = (
             [(None, rows)]
             if rows.height <= MOST_ROWS
@@ -110,10 +109,13 @@ def tables(thresholds: pl.DataFrame) -> Iterator[Table]:
 def _columns(rows: pl.DataFrame, answer: str) -> dict[str, Packed]:
     """The columns of a file, packed; without those that are null throughout, except the answer."""
     left_out = {*LEFT_OUT, FACTOR, SIZE} - {answer}
+    shown = rows.drop(left_out, strict=False)
+    # Text is made last: names are compared and copied faster as they are on disk.
+    shown = shown.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
     return {
         column.name: packed(
             (column.round_sig_figs(DIGITS) if column.dtype.is_float() else column).to_list()
         )
-        for column in rows.drop(left_out, strict=False)
+        for column in shown
         if column.name == answer or column.null_count() < column.len()
     }

@@ -20,6 +20,8 @@ from rooflines.charts.kit.text import chip_label
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from rooflines.charts.chart import Spec
+
 B = {"from": 1, "to": 65536, "factor": 8}
 LONG = {"from": 1, "to": 4096, "factor": 2}
 MATMUL = {"operation": "matmul", "dtypes": ["bf16"], "chips": ["tpu-v5e", "h100-sxm", "b200"]}
@@ -421,19 +423,26 @@ def _said(
     config: rooflines.Config, results: charts.Results, specs: Mapping[str, dict[str, Any]]
 ) -> Iterator[Case]:
     for chart in config.charts:
-        spec = specs[chart.id]
-        findings = next(p["value"] for p in spec["params"] if p["name"] == "findings")
-        names = [p["name"] for p in spec["params"] if p["name"] in spec["usermeta"]["choices"]]
-        for key, said in findings.items():
-            choice = dict(zip(names, key.split("|"), strict=True))
-            if EVERY in key.split("|"):
-                del choice["chip"]  # all are shown; any other choice highlights one of them
-            elif any(other.startswith(EVERY) for other in findings) and chart.chart != "layers":
-                continue
-            subtitle = " ".join(said["subtitle"])
-            one = replace(chart, sweep=choice.get("sweep", chart.sweep))
-            claim = spec["usermeta"]["claims"].get(key, {})
-            yield Case(config, results, one, choice, said["title"], subtitle, spec, claim)
+        for _, case in said_by(config, results, chart, specs[chart.id]):
+            yield case
+
+
+def said_by(
+    config: rooflines.Config, results: charts.Results, chart: Spec, spec: dict[str, Any]
+) -> Iterator[tuple[str, Case]]:
+    """What a chart says, by the keys of the reader's choices."""
+    findings = next(p["value"] for p in spec["params"] if p["name"] == "findings")
+    names = [p["name"] for p in spec["params"] if p["name"] in spec["usermeta"]["choices"]]
+    for key, said in findings.items():
+        choice = dict(zip(names, key.split("|"), strict=True))
+        if EVERY in key.split("|"):
+            del choice["chip"]  # all are shown; any other choice highlights one of them
+        elif any(other.startswith(EVERY) for other in findings) and chart.chart != "layers":
+            continue
+        subtitle = " ".join(said["subtitle"])
+        one = replace(chart, sweep=choice.get("sweep", chart.sweep))
+        claim = spec["usermeta"]["claims"].get(key, {})
+        yield key, Case(config, results, one, choice, said["title"], subtitle, spec, claim)
 
 
 KNOWN: dict[tuple[int, str, str], pl.DataFrame] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
@@ -152,7 +152,8 @@ def _about(cells: pl.DataFrame, dims: Sequence[str], size: str) -> list[Any]:
 def _in_cells(cells: pl.DataFrame, plane: Plane, plot: tuple[float, float]) -> list[Place | None]:
     """Places in the middle of the cells that have room for their numbers."""
     rooms = _rooms(cells, plane, plot)
-    return [in_cell(text, *room) for text, room in zip(cells["text"], rooms, strict=True)]
+    place = cache(in_cell)
+    return [place(text, *room) for text, room in zip(cells["text"], rooms, strict=True)]
 
 
 def _rooms(
@@ -219,6 +220,7 @@ CHART = Chart(
     order=40,
     needs=(TWO_OTHERS, SOLVED_LEAD, BOTH_FREE),
     most_chips=4,
+    every_chip=True,
     frame=lambda of, _: critical_frame(of),
     draw=lambda frame, of, spec: critical(
         frame,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, product
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
@@ -213,17 +213,14 @@ def roofline(
     pieces: dict[str, list[dict[str, Any]]] = {
         name: [] for name in ("roof", "slope", "ceiling", "region", "ridge", "point", "word")
     }
-    labels: dict[str, list[pl.DataFrame]] = {
-        style: [] for style in ("strong", "label", "note", *REGIONS)
-    }
+    labels: list[pl.DataFrame] = []
     findings = {}
     names = basis_names(frame)
     for key, of_chip in _cases(frame, chips, combinations):
         roof = Roof(plane, of_chip, *key)
         for name, rows in roof.pieces().items():
             pieces[name] += rows
-        for style, frame_of_style in labels_of(roof).items():
-            labels[style].append(frame_of_style)
+        labels.append(labels_of(roof))
         for basis in BASES if roof.calibrated else (NOMINAL,):
             named = "|".join([*key, *(basis for _ in names)])
             findings[named] = roof.finding(basis).titled(title)
@@ -233,7 +230,7 @@ def roofline(
     )
     y = alt.Y("y:Q", **log_axis(*plane.y, "Attainable FLOP/s"))
     choices = [Choice("chip", chips), Choice("dtypes", combinations), *basis_choice(frame)]
-    layers = [*_marks(pieces, x, y), *_texts(labels, x, y, slope_angle(plane))]
+    layers = [*_marks(pieces, x, y), *_texts(pl.concat(labels), x, y, slope_angle(plane))]
     return assemble(
         layers,
         findings,
@@ -246,15 +243,13 @@ def _cases(
     frame: pl.DataFrame, chips: Sequence[str], combinations: Sequence[str]
 ) -> list[tuple[tuple[str, str], pl.DataFrame]]:
     """Chip, combination and their rows, for all combinations that a chip supports."""
+    parts = frame.partition_by("chip", "dtypes", as_dict=True, maintain_order=True)
     cases = []
-    for chip in chips:
-        for combination in combinations:
-            rows = frame.filter(
-                (pl.col("chip") == chip)
-                & ((pl.col("dtypes") == combination) | pl.col("dtypes").is_null())
-            )
-            if rows.filter(kind="memory").height:
-                cases.append(((chip, combination), rows))
+    for key in product(chips, combinations):
+        rows = parts.get(key)
+        if rows is not None and "memory" in rows["kind"]:
+            of_all = parts.get((key[0], None))
+            cases.append((key, rows if of_all is None else pl.concat([of_all, rows])))
     return cases
 
 
@@ -343,18 +338,15 @@ def _points(points: pl.DataFrame, x: alt.X, y: alt.Y) -> list[alt.Chart]:
     return layers
 
 
-def _texts(
-    labels: Mapping[str, list[pl.DataFrame]], x: alt.X, y: alt.Y, turn: str
-) -> list[alt.Chart]:
+def _texts(labels: pl.DataFrame, x: alt.X, y: alt.Y, turn: str) -> list[alt.Chart]:
     """Every label; those of slopes are turned by the slopes' angle."""
     layers = []
-    for style, frames in labels.items():
-        frame = pl.concat(frames, how="diagonal")
-        slopes = pl.col("role") == "slope"
-        for part, angle in ((frame.filter(slopes), turn), (frame.filter(~slopes), "0")):
+    now, slopes = chosen("chip", "dtypes"), pl.col("role") == "slope"
+    for style in ("strong", "label", "note", *REGIONS):
+        of_style = labels.filter(style=style).drop("style")
+        for part, angle in ((of_style.filter(slopes), turn), (of_style.filter(~slopes), "0")):
             if part.height:
-                plain = part.drop("role", "span", "end", strict=False)
-                layers += placed_text(plain, style, chosen("chip", "dtypes"), angle=angle, x=x, y=y)
+                layers += placed_text(part.drop("role"), style, now, angle=angle, x=x, y=y)
     return layers
 
 
@@ -378,6 +370,7 @@ CHART = Chart(
     reads=("memory_intensity", "attained_flops_per_s"),
     preferred=by_chips,
     fills=frozenset({"shape"}),
+    every_chip=True,
     frame=lambda of, spec: roofline_frame(of, spec.shape, spec.sizes),
     draw=lambda frame, _, spec: roofline(
         frame, first=first_shown(frame, spec, "chip", "dtypes"), title=spec.title

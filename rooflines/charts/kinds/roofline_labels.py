@@ -39,16 +39,14 @@ LIFTED = 0.9
 """How far a ceiling's label may be from its place above the line [em]."""
 
 
-def labels_of(roof: Roof) -> dict[str, pl.DataFrame]:
-    """Every label of a roof with its places in both layouts, by style."""
+def labels_of(roof: Roof) -> pl.DataFrame:
+    """Every label of a roof with its `style`, and its places in both layouts."""
     labels = _Labels(roof)
     texts = labels.texts()
     places = placed(MARGINS, lambda plot: labels.places(plot, texts))
-    frame = pl.DataFrame([{**roof.key, **text} for text in texts]).hstack(places)
-    return {
-        style: frame.filter(pl.col("style") == style).drop("style")
-        for style in ("strong", "label", "note", *REGIONS)
-    }
+    shown = ("role", "style", "text", "x", "y")
+    rows = [{**roof.key, **{name: text[name] for name in shown}} for text in texts]
+    return pl.DataFrame(rows).hstack(places)
 
 
 class _Labels:

@@ -76,20 +76,17 @@ class Roof:
     def __init__(self, plane: Plane, frame: pl.DataFrame, chip: str, dtypes: str) -> None:
         self.plane, self.key = plane, {"chip": chip, "dtypes": dtypes}
         (self.low, self.high), self.bottom = plane.x, plane.y[0]
-        self.slopes = (
-            frame.filter(pl.col("kind").is_in(["memory", "network"]))
-            .sort("bytes_per_s", descending=True)
-            .to_dicts()
-        )
-        self.points = frame.filter(kind="point").sort("B").to_dicts()
-        main = frame.filter(kind="memory")["name"][0]
-        self.main = next(
-            slope for slope in self.slopes if slope["kind"] == "memory" and slope["name"] == main
-        )
+        rows = frame.to_dicts()
+        slopes = [row for row in rows if row["kind"] in ("memory", "network")]
+        self.slopes = sorted(slopes, key=lambda row: row["bytes_per_s"], reverse=True)
+        points = [row for row in rows if row["kind"] == "point"]
+        self.points = sorted(points, key=lambda row: row["B"])
+        self.main = next(row for row in rows if row["kind"] == "memory")
         self.peak = self.main["flops_per_s"]
         grouped: dict[float, list[str]] = {}
-        for row in frame.filter(kind="ceiling").to_dicts():
-            grouped.setdefault(row["flops_per_s"], []).append(row["name"])
+        for row in rows:
+            if row["kind"] == "ceiling":
+                grouped.setdefault(row["flops_per_s"], []).append(row["name"])
         self.ceilings = dict(sorted(grouped.items(), reverse=True))
         self.highest = max(self.ceilings, default=self.peak)
 

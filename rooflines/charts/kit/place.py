@@ -56,6 +56,9 @@ CELL_TEXT = 0.9
 CELL_HEIGHT = 1.05
 """Least height of a cell that holds a number [em]."""
 
+WIDEST = str.maketrans("0123456789", "4444444444")
+"""Every digit as the widest one."""
+
 PARALLEL = 1e-9
 
 Segment = tuple[float, float, float, float]
@@ -339,7 +342,10 @@ def at_ends(margins: Margins, plane: Plane, heights: Sequence[float]) -> pl.Data
 
 def in_cell(text: str, wide: float, tall: float) -> Place | None:
     """The place of a number in the middle of a cell, if a cell this wide and tall holds it [em]."""
-    fits = width_em(text) * CELL_TEXT < wide and tall > CELL_HEIGHT
+    if tall <= CELL_HEIGHT:
+        return None
+    # Few texts are left to measure if all digits are one.
+    fits = any(width_em(each) * CELL_TEXT < wide for each in (text.translate(WIDEST), text))
     return Place(0.0, 0.0, "center") if fits else None
 
 

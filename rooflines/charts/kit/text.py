@@ -6,6 +6,7 @@ Widths are measured in the font that the pictures are drawn in.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -41,9 +42,6 @@ MEASURED_AT = 100
 
 FULLY_LISTED = 3
 """Numbers of a list that are all written, even if they double [1]."""
-
-MOST_LINES = 2
-"""Lines of a subtitle [1]."""
 
 UPPER = {"tpu", "sxm", "pcie", "nvl", "oam", "hbm", "gpu", "rtx", "ici", "dcn", "vmem", "l1", "l2"}
 MODELS = {
@@ -148,14 +146,13 @@ def _elided(text: str, kept: int, *, tail: bool) -> str:
 
 def wrapped(text: str, most: float) -> list[str]:
     """A subtitle broken into at most two lines of a width [em]."""
-    lines = [""]
-    for word in text.split(" "):
-        longer = f"{lines[-1]} {word}".strip()
-        if shorten(longer, most) != longer and lines[-1]:
-            lines.append(word)
-        else:
-            lines[-1] = longer
-    lines = lines if len(lines) <= MOST_LINES else [lines[0], " ".join(lines[1:])]
+    words = [word for word in text.split(" ") if word]
+
+    def width(count: int) -> float:
+        return width_em(" ".join(words[:count]))
+
+    first = max(bisect_right(range(1, len(words) + 1), most, key=width), 1)
+    lines = [" ".join(words[:first]), *([" ".join(words[first:])] if words[first:] else [])]
     return [shorten(line, most) for line in lines]
 
 

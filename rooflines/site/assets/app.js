@@ -2,14 +2,22 @@
 /* What all pages share: data files, the state in the address, the theme, and links that keep that state.
 
    A page opened from a folder may not fetch anything, but it may load scripts: every data file is a script that calls
-   ROOFLINES.put(name, data). Text from data only ever becomes text, never markup. */
+   ROOFLINES.put(name, data), or putPacked(name, text). Text from data only ever becomes text, never markup. */
 
 const ROOFLINES = (() => {
+  const MOST_OPTIONS = 12; // of a menu without a search
   const data = new Map();
   const loading = new Map();
+  let lists = 0;
 
   /** Called by data files. */
   const put = (name, value) => data.set(name, value);
+
+  /** The same of data that are JSON, compressed with zlib, in Base64; they are unpacked by promise. */
+  function putPacked(name, text) {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    data.set(name, new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json());
+  }
 
   /** The data called `name`, from the script `file`, which is loaded once. */
   function load(name, file) {
@@ -72,6 +80,28 @@ const ROOFLINES = (() => {
     input.addEventListener("change", entered);
     input.addEventListener("keydown", (event) => { if (event.key === "Enter") entered(); });
     input.addEventListener("input", (event) => { if (event.inputType === "insertReplacementText") entered(); });
+  }
+
+  /** A menu; one of many options is a field in which they are searched. */
+  function picker(label, options, value, onchange) {
+    if (options.length <= MOST_OPTIONS) return menu(label, options, value, onchange);
+    const able = options.filter(([, , disabled]) => !disabled);
+    const textOf = (wanted) => (options.find(([option]) => option === wanted) ?? [wanted, wanted])[1];
+    const list = make("datalist", { id: `options-${++lists}` }, ...able.map(([option, text]) => make("option", { value: text, "data-value": option })));
+    const input = make("input", { type: "text", list: list.id, autocomplete: "off", spellcheck: "false" });
+    const show = () => { input.value = textOf(value); };
+    // While it has the focus the field is empty, so that its list has all options; the present one stays in sight.
+    input.addEventListener("focus", () => { input.placeholder = textOf(value); input.value = ""; });
+    input.addEventListener("blur", show);
+    onEntered(input, (text) => {
+      const typed = text.toLowerCase();
+      const equal = able.find((option) => option.slice(0, 2).some((text) => text.toLowerCase() === typed));
+      const found = equal ?? able.find((option) => typed && option.slice(0, 2).some((text) => text.toLowerCase().includes(typed)));
+      if (found && found[0] !== value) onchange(found[0]);
+      else input.value = "";
+    });
+    show();
+    return make("label", { class: "control" }, make("span", {}, label), input, list);
   }
 
   /** The state in the address: what comes after #, as name=value. */
@@ -148,5 +178,5 @@ const ROOFLINES = (() => {
     });
   });
 
-  return { put, load, unpacked, make, menu, onEntered, state, go, tellUnknown, theme, follow };
+  return { put, putPacked, load, unpacked, make, menu, onEntered, picker, state, go, tellUnknown, theme, follow };
 })();

@@ -2,16 +2,25 @@
 /* The page of the charts: a list, one chart large at a time, menus that filter it, and its files. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { load, unpacked, make, menu, state, go, tellUnknown, theme, follow } = ROOFLINES;
-  const { charts, themes } = await load("charts", "assets/charts-data.js");
+  const { load, unpacked, make, menu, picker, state, go, tellUnknown, theme, follow } = ROOFLINES;
+  const { charts, themes, formula } = await load("charts", "assets/charts-data.js");
   const $ = (id) => document.getElementById(id);
   const links = [...document.querySelectorAll("#charts a")];
   if (!charts.length) return;
 
   const LABELS = { chip: "Chip", dtypes: "Data types" };
   const EVERY = "all"; // the value of the chip menu that shows all chips
+  const COLUMNS = { size: "B" }; // the columns of choices that have other names
   const ROWS_SHOWN = 200;
   const NARROW = 620; // pixels below which a chart takes its narrow layout
+  const EMBED = {
+    ast: true, // interpreted: no eval, so a strict Content-Security-Policy holds
+    actions: false, // its editor would send the chart to another site
+    logLevel: 1, // errors alone: a filter that leaves nothing for one layer is none
+    renderer: "svg",
+    defaultStyle: false,
+    tooltip: { disableDefaultStyle: true, theme: "page" },
+  };
   let shown = null; // the chart, theme and view on the stage
   let turn = 0; // a chart that took long to load must not replace one asked for later
 
@@ -23,20 +32,45 @@ document.addEventListener("DOMContentLoaded", async () => {
     return param.options.find((option) => String(option) === asked) ?? param.value;
   }
 
+  const findingsOf = (spec) => spec.params?.find((param) => param.name === "findings")?.value;
+
   /** The keys of the choices that a chart has a finding for; null if it lists no findings. */
-  function choicesOf(chart, spec) {
-    const findings = spec.params?.find((param) => param.name === "findings")?.value;
-    const available = findings && new Set(Object.keys(findings));
-    return available?.has(keyOf(chart, new Map(chart.params.map((param) => [param.name, param.value])))) ? available : null;
+  function choicesOf(chart, { spec, cases }) {
+    const findings = findingsOf(spec);
+    const keys = cases ? cases.flatMap(([chips, rests]) => chips.flatMap((chip) => rests.map((rest) => `${chip}|${rest}`))) : Object.keys(findings ?? {});
+    const available = new Set(keys);
+    return available.has(keyOf(chart, new Map(chart.params.map((param) => [param.name, param.value])))) ? available : null;
   }
   const keyOf = (chart, values) => chart.params.map((param) => values.get(param.name)).join("|");
 
-  /** The longest list of rows in a spec whose rows satisfy `has`. */
-  function rowsOf(spec, has = () => true) {
-    const lists = Object.values(spec.datasets ?? {});
-    if (Array.isArray(spec.data?.values)) lists.push(spec.data.values);
-    const fitting = lists.filter((rows) => Array.isArray(rows) && rows.length && typeof rows[0] === "object" && has(rows[0]));
-    return fitting.sort((a, b) => b.length - a.length)[0] ?? [];
+  /** The file with the chip of a choice that a chart does not have yet; undefined: it has it. */
+  function fileOf({ spec, parts, read = new Set() }, key, chip) {
+    return key in (findingsOf(spec) ?? {}) || read.has(chip) ? undefined : parts?.[chip];
+  }
+
+  /** Columns as rows. */
+  const listed = (columns) => unpacked(Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, { values }])));
+
+  /** Add the rows and findings of a chip to a chart. */
+  async function add(one, chip, file) {
+    const { findings, rows, ...datasets } = await load(file, file);
+    one.read ??= new Set();
+    if (one.read.has(chip)) return;
+    one.read.add(chip);
+    one.rows = (one.rows ?? []).concat(listed(rows));
+    Object.assign(findingsOf(one.spec), findings);
+    for (const [name, more] of Object.entries(datasets)) one.spec.datasets[name] = one.spec.datasets[name].concat(listed(more));
+  }
+
+  /** The rows behind the view: of the chart's data those of the present choices. A chip that is highlighted leaves others out. */
+  async function rowsOf({ chart, one, values }) {
+    const rows = listed(await load(chart.rows, chart.rows)).concat(one.rows ?? []);
+    return chart.params.reduce((kept, { name, options }) => {
+      const column = COLUMNS[name] ?? name;
+      const fits = (row) => row[column] == null || row[column] === values.get(name);
+      const chooses = options[0] !== EVERY && kept.some((row) => row[column] === values.get(name));
+      return chooses ? kept.filter(fits) : kept;
+    }, rows);
   }
 
   /** The values of all menus; the nearest available ones if the chart has no finding for them. */
@@ -58,7 +92,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       const words = param.labels ?? param.options.map(String);
       const lacks = (option) => param.name !== "chip" && available && !available.has(keyOf(chart, new Map(values).set(param.name, option)));
       const options = param.options.map((option, i) => [String(option), words[i], lacks(option)]);
-      const control = menu(named(param.name), options, String(values.get(param.name)), (value) => go({ [param.name]: value }));
+      const control = picker(named(param.name), options, String(values.get(param.name)), (value) => go({ [param.name]: value }));
       control.dataset.param = param.name;
       return control;
     });
@@ -73,11 +107,15 @@ document.addEventListener("DOMContentLoaded", async () => {
     const asked = chart.params.some((param) => state().has(param.name));
     const reset = make("button", { type: "button", class: "quiet", hidden: !asked, onclick: () => go(Object.fromEntries(chart.params.map((p) => [p.name, null]))) }, "Reset");
     $("controls").replaceChildren(...menus.sort((a, b) => rank(a) - rank(b)), reset);
-    $("controls").querySelector(`[data-param="${focused}"] select`)?.focus();
+    $("controls").querySelector(`[data-param="${focused}"] :is(select, input)`)?.focus();
 
     const missing = chart.params.filter((param) => state().has(param.name) && String(values.get(param.name)) !== state().get(param.name));
     const what = missing.map((param) => `${state().get(param.name)} is not in this chart; it shows ${values.get(param.name)}.`);
-    $("note").textContent = what.join(" ");
+    $("note").replaceChildren(what.join(" "));
+    if (missing.some(({ name }) => name in LABELS)) {
+      const wanted = new URLSearchParams(Object.keys(LABELS).filter((name) => state().has(name)).map((name) => [name, state().get(name)]));
+      $("note").append(" ", make("a", { href: `what-if.html#${wanted}` }, "What if has every chip and data type of the catalogue."));
+    }
   }
 
   function showText(chart) {
@@ -97,18 +135,28 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("files").replaceChildren(...chart.files.map(([text, file]) => make("a", { href: file, download: true }, text)));
   }
 
-  function showRows(spec) {
-    const rows = rowsOf(spec);
-    const columns = rows.length ? Object.keys(rows[0]) : [];
+  /** Show the data behind the view, once they are asked for. */
+  async function showRows() {
+    const view = shown;
+    if (!$("behind").open || !view) return;
+    let rows = [];
+    try {
+      rows = await rowsOf(view);
+    } catch (error) {
+      $("rows-note").textContent = `The data could not be read: ${error.message}.`;
+      return;
+    }
+    if (view !== shown) return;
+    const columns = Object.keys(rows[0] ?? {}).filter((name) => rows.some((row) => row[name] != null));
     const text = (value) => (typeof value === "number" ? value.toLocaleString("en-US", { maximumSignificantDigits: 6 }) : String(value ?? ""));
     const kind = (value) => ({ class: typeof value === "number" ? "number" : null });
     $("rows").replaceChildren(
       make("thead", {}, make("tr", {}, ...columns.map((name) => make("th", { scope: "col", ...kind(rows[0][name]) }, name)))),
       make("tbody", {}, ...rows.slice(0, ROWS_SHOWN).map((row) => make("tr", {}, ...columns.map((name) => make("td", kind(row[name]), text(row[name])))))),
     );
-    const first = rows.length > ROWS_SHOWN ? `, of which here are the first ${ROWS_SHOWN}; the Parquet file has all` : "";
-    $("rows-note").textContent = `${rows.length.toLocaleString("en-US")} rows${first}.`;
-    $("behind").hidden = !rows.length;
+    const first = rows.length > ROWS_SHOWN ? `, of which here are the first ${ROWS_SHOWN}; CSV has all` : "";
+    $("rows-note").textContent = `${rows.length.toLocaleString("en-US")} rows of this view${first}.`;
+    $("rows").dataset.drawn = location.hash;
   }
 
   /** The layout and text size that fill the width; all lengths in a chart are multiples of its text size. */
@@ -121,19 +169,22 @@ document.addEventListener("DOMContentLoaded", async () => {
     return { layout, em: ems.findLast((em) => em * across <= room) ?? ems[0] };
   }
 
-  /** A spec for this page: in the size that fits, without title and menus, which the page has. */
-  function forPage(spec, chart, { layout, em }, values) {
+  /** A spec in a size, at the choices of a view, without menus; `titled`: with the title, which the page has itself. */
+  function inSize(spec, chart, { layout, em }, values, titled) {
     const own = structuredClone(spec);
     const drawn = own.usermeta?.looks?.[layout];
     if (drawn) {
       const scale = em / drawn.em;
-      const padding = { ...drawn.padding, top: own.usermeta.looks.paper.padding.top / own.usermeta.looks.paper.em * drawn.em };
+      const padding = { ...drawn.padding };
+      if (!titled) padding.top = own.usermeta.looks.paper.padding.top / own.usermeta.looks.paper.em * drawn.em;
       own.width = drawn.width * scale;
       own.height = drawn.height * scale;
       own.padding = Object.fromEntries(Object.entries(padding).map(([side, pixels]) => [side, pixels * scale]));
     }
-    delete own.title;
-    own.layer = own.layer?.filter((each) => each.mark?.style !== "subtitle");
+    if (!titled) {
+      delete own.title;
+      own.layer = own.layer?.filter((each) => each.mark?.style !== "subtitle");
+    }
     for (const param of own.params ?? []) {
       if (chart.params.some((one) => one.name === param.name)) delete param.bind;
       if (values.has(param.name)) param.value = values.get(param.name);
@@ -165,36 +216,30 @@ document.addEventListener("DOMContentLoaded", async () => {
     const mine = ++turn;
     $("stage").setAttribute("aria-busy", "true");
     try {
-      const { spec, columns } = await load(`chart/${chart.id}`, chart.spec);
+      const one = await load(`chart/${chart.id}`, chart.spec);
+      const { spec, columns } = one;
       for (const [name, packed] of Object.entries(columns)) spec.datasets[name] ??= unpacked(packed);
+      const available = choicesOf(chart, one);
+      const values = valuesOf(chart, available);
+      const file = fileOf(one, keyOf(chart, values), values.get("chip"));
+      if (file) await add(one, values.get("chip"), file);
       await document.fonts.load("500 13px Inter"); // labels are measured when they are drawn
       if (mine !== turn) return;
-      const available = choicesOf(chart, spec);
-      const values = valuesOf(chart, available);
       const size = sizeFor(spec);
-      const own = forPage(spec, chart, size, values);
+      const own = inSize(spec, chart, size, values, false);
       const config = themes[mode][size.layout][size.em];
       const plot = make("div");
       shown?.view.finalize();
       $("bindings").replaceChildren();
       $("plot").replaceChildren(plot);
       $("card").style.setProperty("--plot", config.background ?? "");
-      const { view } = await vegaEmbed(plot, own, {
-        ast: true, // interpreted: no eval, so a strict Content-Security-Policy holds
-        actions: false, // its editor would send the chart to another site
-        config,
-        logLevel: 1, // errors alone: a filter that leaves nothing for one layer is none
-        renderer: "svg",
-        bind: $("bindings"),
-        defaultStyle: false,
-        tooltip: { disableDefaultStyle: true, theme: "page" },
-      });
+      const { view } = await vegaEmbed(plot, own, { ...EMBED, config, bind: $("bindings") });
       if (mine !== turn) return view.finalize();
-      shown = { chart, mode, size, view, spec, available, values };
+      shown = { chart, mode, size, view, one, spec, available, values };
       view.addEventListener("click", (_, item) => pick(chart, item?.datum?.chip));
       showMenus(chart, spec, available, values);
-      showRows(spec);
       showFinding(chart, view);
+      showRows();
       $("stage").dataset.drawn = `${chart.id} ${mode}`;
     } catch (error) {
       if (mine !== turn) return;
@@ -216,31 +261,71 @@ document.addEventListener("DOMContentLoaded", async () => {
       $("setting").textContent = chart.subtitle;
       return draw(chart, mode);
     }
-    const values = shown.values = valuesOf(chart, shown.available);
+    const values = valuesOf(chart, shown.available);
+    if (fileOf(shown.one, keyOf(chart, values), values.get("chip"))) return draw(chart, mode);
+    shown.values = values;
     for (const [name, value] of values) shown.view.signal(name, value);
     await shown.view.runAsync();
     showMenus(chart, shown.spec, shown.available, values);
     showFinding(chart, shown.view);
+    showRows();
   }
 
   /** The chart `by` places further; the list goes round. */
   const step = (by) => go({ chart: charts[(charts.indexOf(current()) + by + charts.length) % charts.length].id }, true);
 
-  /** The specification with the choices of the view as its first ones. */
+  /** The specification with the choices of the view as its first ones, and with those menus that it has the data of. */
   function chosenSpec() {
-    const params = shown.spec.params.map((param) => (shown.values.has(param.name) ? { ...param, value: shown.values.get(param.name) } : param));
-    return JSON.stringify({ ...shown.spec, params });
+    const { chart, spec, values } = shown;
+    const keys = Object.keys(findingsOf(spec) ?? {});
+    const params = spec.params.map((param) => {
+      const place = chart.params.findIndex(({ name }) => name === param.name);
+      if (place < 0) return param;
+      const has = new Set(keys.map((key) => key.split("|")[place]));
+      const { options, labels } = chart.params[place];
+      const kept = options.map((option, i) => [option, labels[i]]).filter(([option]) => has.has(String(option)));
+      return { ...param, value: values.get(param.name), bind: { ...param.bind, options: kept.map(([option]) => option), labels: kept.map(([, label]) => label) } };
+    });
+    return JSON.stringify({ ...spec, params });
   }
 
+  /** The picture of the view with its title and subtitle, in the size of the web. */
+  async function picture(kind) {
+    const { chart, mode, spec, values } = shown;
+    const { em } = spec.usermeta?.looks?.web ?? {};
+    const size = { layout: "web", em: themes[mode].web[em] ? em : Math.max(...Object.keys(themes[mode].web)) };
+    const { view } = await vegaEmbed(make("div"), inSize(spec, chart, size, values, true), { ...EMBED, config: themes[mode].web[size.em] });
+    const drawn = kind === "svg" ? await view.toSVG() : await view.toImageURL("png", 2);
+    view.finalize();
+    return drawn;
+  }
+
+  /** Rows as comma-separated values. Text that a spreadsheet would run as a formula is quoted by an apostrophe. */
+  function csv(rows) {
+    const columns = Object.keys(rows[0] ?? {});
+    const text = (value) => {
+      const plain = typeof value === "string" ? value.replace(new RegExp(formula, "g"), "$1'$2") : String(value ?? "");
+      return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
+    };
+    return [columns, ...rows.map((row) => columns.map((name) => row[name]))].map((line) => `${line.map(text).join(",")}\n`).join("");
+  }
+
+  const SAVED = {
+    png: { ending: "png", of: () => picture("png") },
+    svg: { ending: "svg", type: "image/svg+xml", of: () => picture("svg") },
+    csv: { ending: "csv", type: "text/csv", of: async () => csv(await rowsOf(shown)) },
+    json: { ending: "vl.json", type: "application/json", of: async () => chosenSpec() },
+  };
+
+  /** Save the view; the file's name has the chart and its choices. */
   async function saveView(kind) {
     if (!shown) return;
-    const saved = kind === "svg"
-      ? new Blob([await shown.view.toSVG()], { type: "image/svg+xml" })
-      : kind === "json" && new Blob([chosenSpec()], { type: "application/json" });
-    const url = saved ? URL.createObjectURL(saved) : await shown.view.toImageURL("png", 2);
+    const { ending, type, of } = SAVED[kind];
     const stem = [shown.chart.id, ...shown.values.values()].join("-").replace(/[^\w.]+/g, "-");
-    make("a", { href: url, download: `${stem}.${kind === "json" ? "vl.json" : kind}` }).click();
-    if (saved) setTimeout(() => URL.revokeObjectURL(url), 1000);
+    const saved = await of();
+    const url = type ? URL.createObjectURL(new Blob([saved], { type })) : saved;
+    make("a", { href: url, download: `${stem}.${ending}` }).click();
+    if (type) setTimeout(() => URL.revokeObjectURL(url), 1000);
   }
 
   for (const link of links) {
@@ -265,9 +350,8 @@ document.addEventListener("DOMContentLoaded", async () => {
   });
   $("previous").addEventListener("click", () => step(-1));
   $("next").addEventListener("click", () => step(1));
-  $("view-png").addEventListener("click", () => saveView("png"));
-  $("view-svg").addEventListener("click", () => saveView("svg"));
-  $("view-json").addEventListener("click", () => saveView("json"));
+  for (const kind of Object.keys(SAVED)) $(`view-${kind}`).addEventListener("click", () => saveView(kind));
+  $("behind").addEventListener("toggle", showRows);
   $("copy").addEventListener("click", async () => {
     // A page opened from a folder may be refused the clipboard; the address bar has the same.
     const values = shown ? valuesOf(shown.chart, shown.available) : [];

@@ -1,0 +1,207 @@
+"""Charts of every chip and dtypes of a sweep, in the site: over random states, against Python."""
+
+import base64
+import html
+import json
+import random
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import polars as pl
+import pytest
+from claimed import holds, unclaimed
+from claims import false
+from playwright.sync_api import Browser, Page, expect
+from polars.testing import assert_frame_equal
+from titled import Case, said_by
+from visits import Visit, drawn
+
+import rooflines
+from rooflines import charts
+from rooflines.charts.chart import Spec
+from rooflines.charts.every_chip import EVERY_CHIP
+from rooflines.charts.families import draw, unchecked
+from rooflines.charts.kit.render import spec_of
+from rooflines.charts.registry import charts as all_charts
+
+SEED = 18
+STATES = 6
+"""Random states of each chart."""
+
+EMPTY = base64.b64encode(zlib.compress(b'{"findings": {}}')).decode()
+"""The part of a chip that has no more findings."""
+
+IN_FRAME = {"size": "B"}
+"""Choices whose column in the frame has another name."""
+
+
+class Alone(NamedTuple):
+    """A chart of one chip in one dtype combination, drawn alone.
+
+    Attributes:
+        chart: Which chart; it shows that chip and combination.
+        frame: What it shows.
+        cases: What it says, for each of the reader's choices.
+    """
+
+    chart: Spec
+    frame: pl.DataFrame
+    cases: dict[str, Case]
+
+
+@cache
+def loaded() -> rooflines.Config:
+    """The default config."""
+    return rooflines.load_config()
+
+
+def listed() -> list[Spec]:
+    """The charts of the default config with more chips or dtypes than their pictures."""
+    return [chart for chart in loaded().charts if chart.more_chips or chart.more_dtypes]
+
+
+def parts_of(results: Path, chart: Spec) -> dict[str, Any]:
+    """The chart of all chips, as it was written for the site."""
+    path = results / "charts" / chart.family / f"{chart.id}{EVERY_CHIP}"
+    parts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return parts
+
+
+def keys_of(parts: dict[str, Any]) -> list[str]:
+    """All choices that have a finding."""
+    return [f"{chip}|{rest}" for chips, rests in parts["cases"] for chip in chips for rest in rests]
+
+
+@cache
+def alone(results: Path, chart: Spec, chip: str, dtypes: str) -> Alone:
+    """The chart of a chip and combination, drawn from the tables and thresholds of a run."""
+    one = replace(
+        chart,
+        id=f"{chart.id} {chip} {dtypes}",
+        chips=(chip,),
+        dtypes=(dtypes,),
+        more_chips=(),
+        more_dtypes=(),
+    )
+    on_disk = charts.on_disk(results)
+    with unchecked():
+        frame, picture = draw(on_disk, one)
+        spec = spec_of(picture, one.id)
+    return Alone(one, frame, dict(said_by(loaded(), on_disk, one, spec)))
+
+
+def asked(results: Path, chart: Spec) -> Iterator[tuple[str, Alone]]:
+    """Random choices, mostly of chips or dtypes that the picture lacks, and the chart alone."""
+    generator = random.Random(f"{SEED} {chart.id}")  # noqa: S311, no secret
+    keys = sorted(keys_of(parts_of(results, chart)))
+    for key in generator.sample(keys, STATES):
+        chip, dtypes, *_ = key.split("|")
+        yield key, alone(results, chart, chip, dtypes)
+
+
+def own_key(key: str, one: Alone) -> str:
+    """The key of a choice in the chart alone, which has no menu where only one value is."""
+    return key if key in one.cases else key.rpartition("|")[0]
+
+
+def test_charts_of_one_chip_have_every_chip_and_dtypes_of_their_sweep() -> None:
+    """Unless the config names them."""
+    for chart in listed():
+        sweep = loaded().sweeps[chart.sweep]
+        assert {*chart.all_chips} == {*sweep.rows_by_chip()}
+        assert {*chart.all_dtypes} == {*sweep.combinations}
+    assert {chart.chart for chart in listed()} == {
+        name for name, chart in all_charts().items() if chart.every_chip
+    }
+
+
+def test_titles_of_every_chip_are_true(default_results: Path) -> None:
+    """They are those of the chart of that chip alone; claims are worked out from the tables."""
+    for chart in listed():
+        parts = parts_of(default_results, chart)
+        findings = next(p["value"] for p in parts["spec"]["params"] if p["name"] == "findings")
+        for key, one in asked(default_results, chart):
+            chip = key.partition("|")[0]
+            of_chip = json.loads(zlib.decompress(base64.b64decode(parts["parts"].get(chip, EMPTY))))
+            said = (findings | of_chip["findings"])[key]
+            case = one.cases[own_key(key, one)]
+            assert (said["title"], " ".join(said["subtitle"])) == (case.title, case.subtitle), key
+            assert parts["claims"].get(key, {}) == case.claim
+            assert not false(case), (key, case.title)
+            assert holds(case) if case.claim else not unclaimed(case), (key, case.claim)
+
+
+@pytest.fixture(scope="module")
+def visit(browser: Browser, default_results: Path) -> Iterator[Visit]:
+    """The site of the default config, without errors or requests to other hosts."""
+    with browser.new_context(accept_downloads=True, reduced_motion="reduce") as context:
+        one = Visit(context, (default_results / "bundle").as_uri())
+        one.open("index.html")
+        yield one
+        assert one.faults == []
+
+
+def saved(page: Page, kind: str) -> tuple[str, bytes]:
+    """The name and the content of a file of the view."""
+    with page.expect_download() as download:
+        page.locator(f"#view-{kind}").click()
+    return download.value.suggested_filename, Path(download.value.path()).read_bytes()
+
+
+def test_the_page_shows_the_numbers_of_python(visit: Visit, default_results: Path) -> None:
+    """Over random states: title, setting, picture, and the data behind the view."""
+    page = visit.page
+    for chart in listed():
+        names = [menu["name"] for menu in parts_of(default_results, chart)["params"]]
+        for key, one in asked(default_results, chart):
+            choice = dict(zip(names, key.split("|"), strict=True))
+            page.evaluate(
+                "(text) => { location.hash = text; }", urlencode({"chart": chart.id, **choice})
+            )
+            case = one.cases[own_key(key, one)]
+            expect(page.locator("#setting")).to_have_text(case.subtitle)
+            drawn(page, chart.id)
+            assert page.locator("#title").inner_text() == case.title
+            stem = re.sub(r"[^\w.]+", "-", f"{chart.id}-{key}")
+            name, picture = saved(page, "svg")
+            assert name == f"{stem}.svg"
+            assert case.title in html.unescape(picture.decode())
+            name, text = saved(page, "csv")
+            assert name == f"{stem}.csv"
+            kept = {IN_FRAME.get(name, name): value for name, value in choice.items()}
+            behind = one.frame.filter(
+                pl.col(name).is_null() | (pl.col(name).cast(pl.String) == value)
+                for name, value in kept.items()
+                if name in one.frame.columns
+            )
+            shown = pl.read_csv(text, schema=behind.schema)
+            assert_frame_equal(shown, behind, rel_tol=1e-12)
+
+
+def test_a_chip_is_searched_and_a_link_brings_it_back(visit: Visit) -> None:
+    """By a part of its name or id; the keyboard is enough."""
+    page = visit.open("index.html#chart=roofline-model-shapes")
+    field = page.get_by_label("Chip")
+    assert field.input_value() == "TPU v5e"
+    field.focus()
+    page.keyboard.type("mi355")
+    page.keyboard.press("Enter")
+    expect(page.locator("#title")).to_have_text("The HBM ridge of MI355X is 312 FLOP per byte")
+    assert "chip=mi355x" in page.url
+    field = page.get_by_label("Chip")
+    expect(field).to_be_focused()
+    page.keyboard.type("no such chip")
+    page.keyboard.press("Tab")
+    assert field.input_value() == "MI355X"
+    expect(page.get_by_label("Data types")).to_be_focused()
+    page.keyboard.type("mxfp4")
+    page.keyboard.press("Enter")
+    expect(page.locator("#title")).to_have_text("The HBM ridge of MI355X is 1,250 FLOP per byte")
+    visit.open(page.url.rpartition("/")[2])
+    assert page.locator("#title").inner_text() == "The HBM ridge of MI355X is 1,250 FLOP per byte"
