@@ -35,7 +35,7 @@ from rooflines.run.parts import (
 from rooflines.serving.recipes import model_recipe, skipped_step_records
 from rooflines.site.digest import bundle_digest
 from rooflines.sweep.recipes import recipe_of, skipped_records
-from rooflines.sweep.table import stored_columns
+from rooflines.sweep.table import read_columns, stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -283,7 +283,7 @@ def _listed_tables(sweeps: Iterable[Sweep], parts: Sequence[Part]) -> list[JSON]
             {
                 "sweep": sweep.name,
                 "rows": sum(part.rows for part in own),
-                "columns": len(stored_columns(sweep)),
+                "columns": len(stored(read_columns(sweep))),
                 "files": [f"{part.name}.parquet" for part in own],
             }
         )
