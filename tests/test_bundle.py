@@ -18,6 +18,7 @@ from polars.testing import assert_frame_equal
 
 import rooflines
 from rooflines import RooflinesError, load_config, thresholds
+from rooflines.results.tables import write_parquet
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 from rooflines.site.downloads import MOST_CSV_ROWS, download_files, downloads_of
@@ -370,7 +371,7 @@ def test_a_large_table_is_offered_as_parquet_alone(tmp_path: Path) -> None:
     """As CSV it would be most of the site."""
     path = tmp_path / "thresholds.parquet"
     for rows, csv in ((MOST_CSV_ROWS, True), (MOST_CSV_ROWS + 1, False)):
-        pl.DataFrame({"n": range(rows)}).write_parquet(path)
+        write_parquet(pl.LazyFrame({"n": range(rows)}), path, {"columns": [{"name": "n"}]})
         (download,) = downloads_of(path, [])
         assert download.csv == csv
         names = [name for name, _ in download_files(download)]

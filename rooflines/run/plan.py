@@ -35,7 +35,6 @@ from rooflines.run.parts import (
 from rooflines.serving.recipes import model_recipe, skipped_step_records
 from rooflines.site.digest import bundle_digest
 from rooflines.sweep.recipes import recipe_of, skipped_records
-from rooflines.sweep.table import read_columns, stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -276,6 +275,8 @@ def plan(config: Config) -> Plan:
 
 def _listed_tables(sweeps: Iterable[Sweep], parts: Sequence[Part]) -> list[JSON]:
     """The tables of sweeps of operations, as the site lists them."""
+    from rooflines.sweep.table import read_columns, stored  # noqa: PLC0415, polars is slow to import
+
     listed: list[JSON] = []
     for sweep in sweeps:
         own = [part for part in parts if part.sweep == sweep.name]
