@@ -75,7 +75,7 @@ def parts_of(results: Path, chart: Spec) -> dict[str, Any]:
 
 def keys_of(parts: dict[str, Any]) -> list[str]:
     """All choices that have a finding."""
-    return [f"{chip}|{rest}" for chips, rests in parts["cases"] for chip in chips for rest in rests]
+    return [f"{chip}{rest}" for chips, rests in parts["cases"] for chip in chips for rest in rests]
 
 
 @cache
