@@ -100,7 +100,7 @@ def chips_on_one_roofline(
         beside = frame.filter(pl.col("chip").is_in(added))
         beside = beside.with_columns(beneath=pl.lit(0, pl.Int64), added=pl.lit(value=True))
         lines = pl.concat([lines.with_columns(added=pl.lit(value=False)), beside])
-    color = alt.Color("chip:N", legend=None, scale=palette_of(compared, palette))
+    color = alt.Color("chip:N", legend=None, scale=palette_of(compared, palette, added))
     labels = pl.concat(ends), pl.concat(knees, how="diagonal")
     choices = [Choice("chip", [EVERY, *chips, *added]), Choice("dtypes", combinations)]
     return assemble(

@@ -150,7 +150,7 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
         sellers = priced["seller"].unique(maintain_order=True).to_list()
         choices.append(Choice("seller", sellers, "Prices"))
     return assemble(
-        _layers(rows, below, unit, palette_of(priced, palette)),
+        _layers(rows, below, unit, palette_of(priced, palette, added)),
         findings,
         starting(choices, first),
         MARGINS,

@@ -100,7 +100,7 @@ def ridges(
     findings = dict.fromkeys((EVERY, *order), finding())
     findings |= {chip: finding(chip) for chip in added}
     return assemble(
-        _layers(rows, chips, computes, palette_of(compared, palette)),
+        _layers(rows, chips, computes, palette_of(compared, palette, added)),
         findings,
         [Choice("chip", [EVERY, *order, *added])],
         MARGINS,
