@@ -113,9 +113,10 @@ def numbered(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
     Args:
         frame: With `critical`, null for never, and the columns of `share_values`.
-        by: The columns of what a reader chooses: colours begin at the smallest number of a choice.
+        by: The columns of what a reader chooses: colours begin at the smallest number of a choice,
+            without those of `added` rows.
     """
-    least = pl.col("critical").min().over(by).cast(pl.Float64)
+    least = _colours_from(frame).min().over(by).cast(pl.Float64)
     low = least.map_elements(rounded_down, pl.Float64)
     share = (pl.col("critical").cast(pl.Float64) / low).log() / math.log(SPREAD)
     texts = [count(value) if value is not None else "never" for value in frame["critical"]]
@@ -148,6 +149,12 @@ def with_room(numbers: pl.DataFrame, rooms: Iterable[tuple[float, float]]) -> pl
     return numbers.with_columns(below=pl.Series(below, dtype=pl.String))
 
 
+def _colours_from(frame: pl.DataFrame) -> pl.Expr:
+    """The numbers that colours begin at the smallest of."""
+    critical = pl.col("critical")
+    return pl.when(~pl.col("added")).then(critical) if "added" in frame.columns else critical
+
+
 def lowest_sizes(numbers: pl.DataFrame, by: Sequence[str]) -> list[alt.Parameter]:
     """Parameters of the colour scale: its lower end for every choice, and for the present one.
 
@@ -156,7 +163,7 @@ def lowest_sizes(numbers: pl.DataFrame, by: Sequence[str]) -> list[alt.Parameter
         by: As there.
     """
     by = [*by, *basis_names(numbers)]
-    lows = numbers.group_by(by, maintain_order=True).agg(pl.col("critical").min())
+    lows = numbers.group_by(by, maintain_order=True).agg(_colours_from(numbers).min())
     values = {"|".join(key): rounded_down(low) for *key, low in lows.iter_rows() if low}
     key = " + '|' + ".join(by)
     return [

@@ -52,6 +52,7 @@ class Spec:
         shape, model, sharding, up, sizes, shards: Choices that only some charts have.
         models: Whole models; `sizes` are then contexts.
         measurements: The set of timings that it shows.
+        added: Of its chips, those that are only shown where a reader chooses them.
         shapes: Named shapes with their D and F, for the map.
         palette: The chips that have colours in any chart of the config, with their vendors: a chip
             has the same colour in all of them.
@@ -76,6 +77,7 @@ class Spec:
     shards: tuple[int, ...] = ()
     models: tuple[str, ...] = ()
     measurements: str | None = None
+    added: tuple[str, ...] = ()
     shapes: tuple[tuple[str, int, int], ...] = ()
     palette: tuple[tuple[str, str], ...] = ()
     auto: bool = False
@@ -111,8 +113,8 @@ class AnyChart(ABC, Generic[SweepType]):
         most: Charts of this kind that `auto` draws.
         most_chips, most_dtypes: Chips and dtype combinations shown of a sweep with more.
         chip_colours: Whether colour is the chip.
-        every_chip: Whether the site has it for every chip and dtype combination of a sweep; it then
-            shows one at a time.
+        every_chip: Whether the site has it for every chip and dtype combination of a sweep: it
+            shows one chip at a time, or `added` chips beside others.
     """
 
     name: str

@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import significant
 from rooflines.charts.claims import Finding, claim, over
+from rooflines.charts.kit.drawing import data
 from rooflines.charts.kit.text import chip_label, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 __all__ = [
+    "ADDED",
     "ALONG",
     "CHIP_MARGIN",
     "EVERY",
+    "added_parameters",
     "at_right_edge",
     "beneath",
     "by_compute",
     "chip_axis",
+    "compared_rows",
     "evenly",
     "heading",
     "highlight",
@@ -49,6 +53,30 @@ NAMED = 3
 
 CHIP_MARGIN, NAME_ROOM = 10.4, 9.5
 """Room left of the plot for the names of chips, and the width that a name may have [em]."""
+
+
+ADDED = "(!datum.added || datum.chip == chip)"
+"""A filter: rows of the chips compared, and of the one that the reader adds to them."""
+
+
+def compared_rows(frame: pl.DataFrame) -> alt.Chart:
+    """The rows of the chips compared; if the frame has `added`, with those of the added one."""
+    base = alt.Chart(data(frame))
+    return base.transform_filter(ADDED) if "added" in frame.columns else base
+
+
+def added_parameters(added: Sequence[str]) -> list[alt.Parameter]:
+    """Parameters of the chips that a reader can add: their names, and how many are added, 0 or 1.
+
+    Args:
+        added: The chips; none for a chart without that choice.
+    """
+    names = {chip: shorten(chip_label(chip), NAME_ROOM, tail=True) for chip in added}
+    parameters = [
+        alt.param(name="addable", value=names),
+        alt.param(name="added", expr="addable[chip] ? 1 : 0"),
+    ]
+    return parameters if added else []
 
 
 def at_right_edge() -> Any:  # noqa: ANN401, Altair does not type its values
@@ -140,9 +168,18 @@ def row_of(chips: Sequence[str]) -> pl.Expr:
 
 
 def chip_axis(
-    chips: Sequence[str] | Mapping[str, Sequence[str]], by: Sequence[str] = ("dtypes",)
+    chips: Sequence[str] | Mapping[str, Sequence[str]],
+    by: Sequence[str] = ("dtypes",),
+    *,
+    added: bool = False,
 ) -> dict[str, Any]:
-    """Scale and axis with one row per chip; the order may depend on parameters, joined by `|`."""
+    """Scale and axis with one row per chip.
+
+    Args:
+        chips: Their order; it may depend on parameters, and is then by their values joined by `|`.
+        by: These parameters.
+        added: Whether there is a last row for the chip that the reader adds.
+    """
     orders = {"": chips} if not isinstance(chips, dict) else chips
     names = {
         key: [shorten(chip_label(chip), NAME_ROOM, tail=True) for chip in order]
@@ -150,11 +187,18 @@ def chip_axis(
     }
     chosen = " + '|' + ".join(by) if isinstance(chips, dict) else "''"
     rows = max(len(order) for order in orders.values())
-    label = f"({json.dumps(names)}[{chosen}] || [])[datum.value] || ''"
+    label = f"({json.dumps(names)}[{chosen}] || [])[datum.value] || "
+    label += f"(datum.value == {rows} && addable[chip]) || ''" if added else "''"
     axis = alt.Axis(
-        values=list(range(rows)), labelExpr=label, title=None, grid=False, ticks=False, domain=False
+        values=list(range(rows + added)),
+        labelExpr=label,
+        title=None,
+        grid=False,
+        ticks=False,
+        domain=False,
     )
-    return {"scale": alt.Scale(domain=[rows - 0.5, -0.5], nice=False, zero=False), "axis": axis}
+    lowest: Any = alt.expr(f"{rows} - 0.5 + added") if added else rows - 0.5
+    return {"scale": alt.Scale(domain=[lowest, -0.5], nice=False, zero=False), "axis": axis}
 
 
 def shown_of(shown: Sequence[str], chips: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
+from rooflines.charts.comparing import EVERY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,28 +32,33 @@ def in_parts(frame: pl.DataFrame, chart: alt.LayerChart, spec: Spec) -> dict[str
     Args:
         frame: What the chart shows.
         chart: What is drawn of `spec.all_chips` in `spec.all_dtypes`; its menu of chips is first.
-        spec: The chart; its own chips and dtypes are in no part.
+        spec: The chart; its own chips and dtypes are in no part. Where it shows chips together, all
+            dtypes are its own.
 
     Returns:
-        `spec`, the specification with the rows and findings of its own chips and dtypes; `cases`,
-        the choices that have a finding, as lists of chips and of the rest of their keys; `claims`
-        of all titles; `parts`, by chip as `packed_text`: the other `findings`, the other rows of
-        the frame, `rows`, and those of each dataset, as `columns_text`.
+        `spec`, the specification with the rows and findings of its own chips and dtypes; `rows`,
+        those of the frame as `packed_text`; `cases`, the choices that have a finding, as lists of
+        chips and of the rest of their keys; `claims` of all titles; `parts`, by chip as
+        `packed_text`: the other `findings`, the other `rows`, and those of each dataset.
     """
     frames: dict[str, pl.DataFrame] = {}
     findings, claims = _taken(chart)
     whole = _spec_with(chart, frames)
     texts: dict[str, dict[str, str]] = {}
+    own = {CHIP: spec.chips, DTYPES: spec.dtypes}
+    if any(key.startswith(f"{EVERY}|") or key == EVERY for key in findings):
+        own = {CHIP: (EVERY, *spec.chips), DTYPES: spec.all_dtypes}  # chips are shown together
     whole["datasets"] = {
-        name: json.loads(each.filter(_own(each, spec)).write_json())
+        name: json.loads(each.filter(_is_own(each, own)).write_json())
         for name, each in frames.items()
     }
+    rows = frame.filter(_is_own(frame, own))
     for name, each in {"rows": frame, **frames}.items():
         if CHIP in each.columns:
-            others_of = each.filter(~_own(each, spec))
-            for (chip,), rows in others_of.group_by(CHIP, maintain_order=True):
-                texts.setdefault(str(chip), {})[name] = columns_text(rows)
-    first, others = _first(findings, list(whole["usermeta"]["choices"]), spec)
+            others_of = each.filter(~_is_own(each, own))
+            for (chip,), of_chip in others_of.group_by(CHIP, maintain_order=True):
+                texts.setdefault(str(chip), {})[name] = columns_text(of_chip)
+    first, others = _first(findings, list(whole["usermeta"]["choices"]), own)
     next(each for each in whole["params"] if each["name"] == "findings")["value"] = first
     parts = {
         chip: packed_text(
@@ -64,7 +70,13 @@ def in_parts(frame: pl.DataFrame, chart: alt.LayerChart, spec: Spec) -> dict[str
         )
         for chip in dict.fromkeys([*others, *texts])
     }
-    return {"spec": whole, "cases": _cases(findings), "claims": claims, "parts": parts}
+    return {
+        "spec": whole,
+        "rows": packed_text(columns_text(rows)),
+        "cases": _cases(findings),
+        "claims": claims,
+        "parts": parts,
+    }
 
 
 def columns_text(frame: pl.DataFrame) -> str:
@@ -73,7 +85,7 @@ def columns_text(frame: pl.DataFrame) -> str:
 
 
 def packed_text(text: str) -> str:
-    """A text as a page loads it: compressed with zlib, in Base64."""
+    """JSON as a page loads it: compressed with zlib, in Base64."""
     return base64.b64encode(zlib.compress(text.encode(), LEVEL)).decode()
 
 
@@ -104,26 +116,25 @@ def _spec_with(chart: alt.LayerChart, frames: dict[str, pl.DataFrame]) -> dict[s
     return spec
 
 
-def _own(frame: pl.DataFrame, spec: Spec) -> pl.Expr:
+def _is_own(frame: pl.DataFrame, own: Mapping[str, Sequence[str]]) -> pl.Expr:
     """Whether a row is of the chart's own chips and dtypes, or of none."""
-    wanted = {CHIP: spec.chips, DTYPES: spec.dtypes}
     conditions = [
         pl.col(name).is_null() | pl.col(name).is_in(values)
-        for name, values in wanted.items()
+        for name, values in own.items()
         if name in frame.columns
     ]
     return pl.all_horizontal(pl.lit(value=True), *conditions)
 
 
 def _first(
-    findings: Mapping[str, Any], names: Sequence[str], spec: Spec
+    findings: Mapping[str, Any], names: Sequence[str], own: Mapping[str, Sequence[str]]
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """The findings of the chart's own chips and dtypes, and by chip all others."""
     first: dict[str, Any] = {}
     others: dict[str, dict[str, Any]] = {}
     for key, finding in findings.items():
         values = dict(zip(names, key.split("|"), strict=True))
-        if values[CHIP] in spec.chips and values[DTYPES] in spec.dtypes:
+        if all(values[name] in own[name] for name in own if name in values):
             first[key] = finding
         else:
             others.setdefault(values[CHIP], {})[key] = finding
@@ -134,8 +145,8 @@ def _cases(keys: Iterable[str]) -> list[tuple[list[str], list[str]]]:
     """Keys by their chips, which come first in them: chips with equal rests are one entry."""
     rests: dict[str, list[str]] = {}
     for key in keys:
-        chip, _, rest = key.partition("|")
-        rests.setdefault(chip, []).append(rest)
+        chip, bar, rest = key.partition("|")
+        rests.setdefault(chip, []).append(bar + rest)
     cases: dict[tuple[str, ...], list[str]] = {}
     for chip, of_chip in rests.items():
         cases.setdefault(tuple(of_chip), []).append(chip)

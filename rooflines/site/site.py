@@ -233,14 +233,9 @@ def _script(name: str, data: object) -> bytes:
     return f"ROOFLINES.put({as_json(name)},{as_json(data)});\n".encode()
 
 
-def _part_script(name: str, packed: str) -> bytes:
+def _packed_script(name: str, packed: str) -> bytes:
     """As `_script`, of data that `packed_text` has packed."""
     return f"ROOFLINES.putPacked({as_json(name)},{as_json(packed)});\n".encode()
-
-
-def _packed_script(name: str, text: str) -> bytes:
-    """As `_script`, of JSON that it packs."""
-    return _part_script(name, packed_text(text))
 
 
 def _assets() -> Iterator[tuple[str, bytes]]:
@@ -292,8 +287,8 @@ def _chart_files(chart: ListedChart, folder: Path) -> Iterator[tuple[str, bytes]
         of_chips = {"cases": every["cases"], "parts": parts}
         yield chart["spec"], _script(f"chart/{name}", _packed(every["spec"]) | of_chips)
         for chip, file in parts.items():
-            yield file, _part_script(file, every["parts"][chip])
-    rows = columns_text(pl.read_parquet(folder / f"{name}.parquet"))
+            yield file, _packed_script(file, every["parts"][chip])
+    rows = every["rows"] if every else _packed_rows(folder / f"{name}.parquet")
     yield chart["rows"], _packed_script(chart["rows"], rows)
     for ending in FILES.values():
         path = folder / f"{name}{ending}"
@@ -301,6 +296,11 @@ def _chart_files(chart: ListedChart, folder: Path) -> Iterator[tuple[str, bytes]
             yield f"charts/{path.name}", path.read_bytes()
     for picture in (f"{name}-{theme}-small.png" for theme in ("light", "dark")):
         yield f"charts/{picture}", (folder / picture).read_bytes()
+
+
+def _packed_rows(path: Path) -> str:
+    """The data of a chart, as a page loads them."""
+    return packed_text(columns_text(pl.read_parquet(path)))
 
 
 def _packed(spec: JSON) -> dict[str, JSON]:
@@ -324,7 +324,7 @@ def _threshold_files(
         for index, part in enumerate(table.parts):
             file = f"data/thresholds-{number:02d}-{index:03d}.js"
             parts.append({"chip": part.chip, "rows": part.rows, "all": part.all_rows, "file": file})
-            yield file, _packed_script(file, as_json(part.columns))
+            yield file, _packed_script(file, packed_text(as_json(part.columns)))
         listed.append(
             {
                 "id": f"{table.sweep}.{table.axis}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
@@ -9,10 +10,13 @@ from rooflines.basics.text import si, significant
 from rooflines.charts.chart import Chart
 from rooflines.charts.claims import Finding
 from rooflines.charts.comparing import (
+    ADDED,
     EVERY,
+    added_parameters,
     at_right_edge,
     beneath,
     by_compute,
+    compared_rows,
     highlight,
     ridges_compared,
     wider,
@@ -22,20 +26,19 @@ from rooflines.charts.kit.drawing import (
     SHORT_LABEL,
     Choice,
     assemble,
-    data,
     log_axis,
     palette_of,
     placed_text,
     starting,
     zoom,
 )
-from rooflines.charts.kit.place import Place, Plane, Room, Spot, end_places, placed
+from rooflines.charts.kit.place import Place, Plane, Room, Segment, Spot, end_places, placed
 from rooflines.charts.kit.text import chip_label, with_value
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_chips, has_bandwidth, two_chips
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["chips_on_one_roofline"]
 
@@ -49,6 +52,7 @@ def chips_on_one_roofline(
     first: Mapping[str, Any] | None = None,
     title: str | None = None,
     palette: Mapping[str, str] | None = None,
+    added: Sequence[str] = (),
 ) -> alt.LayerChart:
     """The roofs of several chips in one plot.
 
@@ -57,14 +61,17 @@ def chips_on_one_roofline(
         first: The initial choices by parameter; the first of the frame by default.
         title: Replaces the finding.
         palette: Chips with their vendors, if several charts share colours.
+        added: Chips that are only shown where the reader chooses them.
 
     Returns:
         A chart with the parameters `dtypes`, and `chip` for the one to highlight.
     """
     frame = by_compute(frame)
+    compared = frame.filter(~pl.col("chip").is_in(added))
     chips, combinations = (
-        frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes")
+        compared[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes")
     )
+    frame = frame.filter(pl.col("dtypes").is_in(combinations))
     low = lowest(frame, "ridge") / 12
     high = highest(frame, "ridge") * 6
     bottom = low * lowest(frame, "bytes_per_s") * 0.8
@@ -72,24 +79,36 @@ def chips_on_one_roofline(
     plane = Plane((low, high), (bottom, top))
     ends, knees, findings = [], [], {}
     for combination in combinations:
-        part = frame.filter(dtypes=combination).sort(
+        part = compared.filter(dtypes=combination).sort(
             "flops_per_s", "ridge", descending=[True, False]
         )
         ends.append(_ends(part, plane))
         knees.append(_knees(part, plane))
         for chip in (EVERY, *chips):
             findings[f"{chip}|{combination}"] = _finding(part, combination, title)
-    frame = pl.concat(
+        beside = frame.filter(pl.col("chip").is_in(added), dtypes=combination)
+        for one in beside.iter_slices(1):
+            shown = pl.concat([part, one])
+            findings[f"{one['chip'][0]}|{combination}"] = _finding(shown, combination, title)
+        if beside.height:
+            knees.append(_knees_beside(part, beside, plane))
+    lines = pl.concat(
         part.with_columns(beneath=_beneath(part, plane))
-        for part in frame.partition_by("dtypes", maintain_order=True)
+        for part in compared.partition_by("dtypes", maintain_order=True)
     )
-    color = alt.Color("chip:N", legend=None, scale=palette_of(frame, palette))
-    labels = pl.concat(ends), pl.concat(knees)
+    if added:
+        beside = frame.filter(pl.col("chip").is_in(added))
+        beside = beside.with_columns(beneath=pl.lit(0, pl.Int64), added=pl.lit(value=True))
+        lines = pl.concat([lines.with_columns(added=pl.lit(value=False)), beside])
+    color = alt.Color("chip:N", legend=None, scale=palette_of(compared, palette, added))
+    labels = pl.concat(ends), pl.concat(knees, how="diagonal")
+    choices = [Choice("chip", [EVERY, *chips, *added]), Choice("dtypes", combinations)]
     return assemble(
-        _layers(frame, plane, color, labels),
+        _layers(lines, plane, color, labels),
         findings,
-        starting([Choice("chip", [EVERY, *chips]), Choice("dtypes", combinations)], first),
+        starting(choices, first),
         MARGINS,
+        added_parameters(added),
     )
 
 
@@ -102,11 +121,14 @@ def _layers(
     """Roofs, ridges, names at the ends of the roofs, and the numbers of the ridges."""
     (low, high), (bottom, top) = plane.x, plane.y
     ends, knees = labels
+    now = "datum.dtypes == dtypes"
+    of_added = ["added"] if "added" in frame.columns else []
     lines = frame.select(
         "chip",
         "dtypes",
         "ridge",
         "beneath",
+        *of_added,
         peak="flops_per_s",
         rate="bytes_per_s",
         x=pl.concat_list(pl.lit(low), "ridge", pl.lit(high)),
@@ -115,7 +137,6 @@ def _layers(
     across = "Arithmetic intensity (FLOP per byte of main memory)"
     x = alt.X("x:Q", **log_axis(low, high, across, SHORT_LABEL))
     y = alt.Y("y:Q", **log_axis(bottom, top, "Attainable FLOP/s"))
-    now = "datum.dtypes == dtypes"
     shown = {"color": color, "opacity": highlight()}
     tooltip = [
         "chip:N",
@@ -123,7 +144,8 @@ def _layers(
         alt.Tooltip("rate:Q", title="byte/s", format=".4~s"),
         alt.Tooltip("ridge:Q", title="ridge, FLOP/byte", format=".4~s"),
     ]
-    base = alt.Chart(data(lines)).transform_filter(now)
+    base = compared_rows(lines).transform_filter(now)
+    of_knees = f"{now} && {ADDED}" if of_added else now
     return [
         base.mark_line(style="curve", strokeWidth=wider())
         .encode(x=x, y=y, tooltip=tooltip, order="x:Q", **shown)
@@ -132,7 +154,7 @@ def _layers(
         .mark_point(style="dot", filled=True)
         .encode(x=x, y=y, tooltip=tooltip, **shown),
         *placed_text(ends, "value", now, halo=False, clip=False, y=y, x=at_right_edge(), **shown),
-        *placed_text(knees, "value", now, x=x, y=y, **shown),
+        *placed_text(knees, "value", of_knees, x=x, y=y, **shown),
     ]
 
 
@@ -168,22 +190,62 @@ def _ends(part: pl.DataFrame, plane: Plane) -> pl.DataFrame:
 
 def _knees(part: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     """The numbers of the ridge points."""
-    texts = [significant(ridge) for ridge in part["ridge"]]
 
     def places(plot: tuple[float, float]) -> list[Place | None]:
-        segments, spots = [], []
-        for row, text in zip(part.to_dicts(), texts, strict=True):
-            start, knee, end = (
-                plane.at(plot, x, min(x * row["bytes_per_s"], row["flops_per_s"]))
-                for x in (plane.x[0], row["ridge"], plane.x[1])
-            )
-            segments += [(*start, *knee), (*knee, *end)]
-            spots.append(Spot(*knee, text, bold=True, sides=("br", "tl", "b", "t", "tr", "bl")))
-        return Room(plot).place(spots, segments)
+        return Room(plot).place(_spots(part, plane, plot), _segments(part, plane, plot))
 
-    return part.select(
-        "chip", "dtypes", x="ridge", y="flops_per_s", text=pl.Series(texts, dtype=pl.String)
-    ).hstack(placed(MARGINS, places))
+    texts = [significant(ridge) for ridge in part["ridge"]]
+    return _at_ridges(part, texts).hstack(placed(MARGINS, places))
+
+
+def _knees_beside(part: pl.DataFrame, beside: pl.DataFrame, plane: Plane) -> pl.DataFrame:
+    """Names and ridges of chips that are shown one at a time beside others."""
+    texts = [
+        f"{chip_label(chip)} · {significant(ridge)}"
+        for chip, ridge in beside.select("chip", "ridge").iter_rows()
+    ]
+
+    def places(plot: tuple[float, float]) -> list[Place | None]:
+        room, segments = Room(plot), _segments(part, plane, plot)
+        room.place(_spots(part, plane, plot), segments)
+        dots = [spot.dot for spot in _spots(part, plane, plot)]
+        own = _segments(beside, plane, plot)
+        return [
+            room.best(replace(spot, text=text), avoid=dots, segments=[*segments, *lines])
+            for spot, text, *lines in zip(
+                _spots(beside, plane, plot), texts, own[::2], own[1::2], strict=True
+            )
+        ]
+
+    rows = _at_ridges(beside, texts).with_columns(added=pl.lit(value=True))
+    return rows.hstack(placed(MARGINS, places))
+
+
+def _at_ridges(part: pl.DataFrame, texts: Sequence[str]) -> pl.DataFrame:
+    """Labels of the ridge points."""
+    text = pl.Series(texts, dtype=pl.String)
+    return part.select("chip", "dtypes", x="ridge", y="flops_per_s", text=text)
+
+
+def _spots(part: pl.DataFrame, plane: Plane, plot: tuple[float, float]) -> list[Spot]:
+    """The ridge points, with their numbers."""
+    sides = ("br", "tl", "b", "t", "tr", "bl")
+    return [
+        Spot(*plane.at(plot, ridge, peak), significant(ridge), bold=True, sides=sides)
+        for ridge, peak in part.select("ridge", "flops_per_s").iter_rows()
+    ]
+
+
+def _segments(part: pl.DataFrame, plane: Plane, plot: tuple[float, float]) -> list[Segment]:
+    """The slope and the peak of every roof."""
+    segments: list[Segment] = []
+    for row in part.to_dicts():
+        start, knee, end = (
+            plane.at(plot, x, min(x * row["bytes_per_s"], row["flops_per_s"]))
+            for x in (plane.x[0], row["ridge"], plane.x[1])
+        )
+        segments += [(*start, *knee), (*knee, *end)]
+    return segments
 
 
 def _finding(part: pl.DataFrame, combination: str, title: str | None) -> Finding:
@@ -207,11 +269,13 @@ CHART = Chart(
     compares=has_bandwidth,
     preferred=by_chips,
     chip_colours=True,
+    every_chip=True,
     frame=lambda of, _: ridge_frame(of),
     draw=lambda frame, _, spec: chips_on_one_roofline(
         frame,
         first=first_shown(frame, spec, "dtypes"),
         title=spec.title,
         palette=dict(spec.palette),
+        added=spec.added,
     ),
 )

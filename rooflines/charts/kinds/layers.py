@@ -18,8 +18,10 @@ from rooflines.charts.cells import (
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.claims import Finding, claim, ends, over, solved
 from rooflines.charts.comparing import (
+    ADDED,
     CHIP_MARGIN,
     EVERY,
+    added_parameters,
     chip_axis,
     evenly,
     heading,
@@ -82,13 +84,14 @@ def layer_frame(of: Selection, shapes: Mapping[str, str]) -> pl.DataFrame:
     return with_shares(found, of, of.dims[0], ("shape",))
 
 
-def critical_of_layers(
+def critical_of_layers(  # noqa: PLR0913, all but the first have a default
     frame: pl.DataFrame,
     *,
     model: str = "",
     size: str = "B",
     first: Mapping[str, Any] | None = None,
     title: str | None = None,
+    added: Sequence[str] = (),
 ) -> alt.LayerChart:
     """The critical batch of a model's layers, a row for each chip.
 
@@ -98,15 +101,17 @@ def critical_of_layers(
         size: What is solved for.
         first: The initial choices by parameter; the first of the frame by default.
         title: Replaces the finding.
+        added: Chips that are shown below the others only where the reader chooses them.
 
     Returns:
         A chart with the parameters `dtypes`, `chip` for the one to highlight, and `basis` where
         chips are calibrated.
     """
-    order = frame["chip"].unique(maintain_order=True).to_list()
+    compared = frame.filter(~pl.col("chip").is_in(added))
+    order = compared["chip"].unique(maintain_order=True).to_list()
     layers = frame["layer"].unique(maintain_order=True).to_list()
     by_rank = (
-        frame.group_by("chip", maintain_order=True)
+        compared.group_by("chip", maintain_order=True)
         .agg(pl.col("critical").mean())
         .sort("critical", nulls_last=True)["chip"]
         .to_list()
@@ -115,7 +120,12 @@ def critical_of_layers(
     column = pl.col("layer").replace_strict(
         {layer: column for column, layer in enumerate(layers)}, return_dtype=pl.Float64
     )
-    rows = frame.filter(pl.col("chip").is_in(chips)).with_columns(row=row_of(chips), column=column)
+    rows = compared.filter(pl.col("chip").is_in(chips)).with_columns(row=row_of(chips))
+    if added:
+        below = frame.filter(pl.col("chip").is_in(added), pl.col("dtypes").is_in(rows["dtypes"]))
+        below = below.with_columns(row=float(len(chips)))
+        rows = pl.concat([rows, below]).with_columns(added=pl.col("row") == len(chips))
+    rows = rows.with_columns(column=column)
     combinations = rows["dtypes"].unique(maintain_order=True).to_list()
     rows = rows.with_columns(
         low=pl.col("row") - 0.5,
@@ -126,19 +136,20 @@ def critical_of_layers(
     cells, numbers = cells_by_basis(rows, ["dtypes"])
     findings: dict[str, Finding] = {}
     for key, case in numbers.group_by("dtypes", *basis_names(rows), maintain_order=True):
-        for chip in (EVERY, *order):
-            shown = case.filter(chip=chip) if chip in chips else case
+        for chip in (EVERY, *order, *added):
+            one = chip in chips or chip in added
+            shown = case.filter(chip=chip) if one else case.filter(~pl.col("chip").is_in(added))
             if not shown.height:
                 continue
             finding = _finding(shown, key, model, size).adding(shown_of(chips, order))
             findings["|".join(map(str, (chip, *key)))] = finding.titled(title)
-    choices = [Choice("chip", [EVERY, *order]), Choice("dtypes", combinations)]
+    choices = [Choice("chip", [EVERY, *order, *added]), Choice("dtypes", combinations)]
     return assemble(
         _marks((cells, numbers), chips, _layer_axis(layers, model), size),
         findings,
         starting([*choices, *basis_choice(rows)], first),
         MARGINS,
-        lowest_sizes(numbers, ["dtypes"]),
+        [*lowest_sizes(numbers, ["dtypes"]), *added_parameters(added)],
     )
 
 
@@ -173,7 +184,10 @@ def _marks(
     size: str,
 ) -> list[alt.Chart]:
     """Cells, and the numbers of those that have room."""
-    (cells, numbers), down = drawn, chip_axis(chips)
+    cells, numbers = drawn
+    of_added = ["added"] if "added" in cells.columns else []
+    down = chip_axis(chips, added=bool(of_added))
+    now = " && ".join([chosen("dtypes"), *([ADDED] if of_added else [])])
     position = {
         "x": alt.X("left:Q", **across),
         "x2": "right:Q",
@@ -190,21 +204,21 @@ def _marks(
     }
 
     def room(plot: tuple[float, float]) -> tuple[float, float]:
-        return _text_room(plot, numbers["layer"].n_unique()), plot[1] / len(chips)
+        return _text_room(plot, numbers["layer"].n_unique()), plot[1] / (len(chips) + len(of_added))
 
     def in_cells(plot: tuple[float, float]) -> list[Place | None]:
         return [in_cell(text, *room(plot)) for text in numbers["text"]]
 
     wide = room(plot_size(LAYOUTS["wide"], MARGINS))
     numbers = with_room(numbers, [wide] * numbers.height)
-    places, names = placed(MARGINS, in_cells), ("dtypes", *basis_names(cells))
+    places, names = placed(MARGINS, in_cells), basis_names(cells)
     return [
-        *cell_marks(cells, chosen("dtypes"), size, position, opacity=highlight()),
+        *cell_marks(cells, now, size, position, opacity=highlight()),
         heading(f"Smallest compute-bound {size}"),
         *number_marks(
             numbers.hstack(places),
-            chosen(*names),
-            ("chip", *names, "row", "column"),
+            " && ".join([now, *map(chosen, names)]),
+            ("chip", "dtypes", *names, *of_added, "row", "column"),
             alt.X("column:Q", **across),
             alt.Y("row:Q", **down),
         ),
@@ -259,6 +273,7 @@ CHART = Chart(
         Need("several shapes", lambda s: len(s.config.shapes or ()) > 1, auto=True),
     ),
     fills=frozenset({"model"}),
+    every_chip=True,
     frame=lambda of, spec: layer_frame(of, layers_of(of, spec.model)),
     draw=lambda frame, of, spec: critical_of_layers(
         frame,
@@ -266,5 +281,6 @@ CHART = Chart(
         size=of.dims[0],
         first=first_shown(frame, spec, "dtypes"),
         title=spec.title,
+        added=spec.added,
     ),
 )

@@ -11,8 +11,10 @@ from rooflines.charts.claims import Finding, claim, over
 from rooflines.charts.comparing import (
     CHIP_MARGIN,
     EVERY,
+    added_parameters,
     by_compute,
     chip_axis,
+    compared_rows,
     evenly,
     heading,
     highlight,
@@ -20,7 +22,7 @@ from rooflines.charts.comparing import (
     shown_of,
 )
 from rooflines.charts.frames import first_shown, ridge_frame
-from rooflines.charts.kit.drawing import Choice, assemble, chosen, data, palette_of, starting
+from rooflines.charts.kit.drawing import Choice, assemble, chosen, palette_of, starting
 from rooflines.charts.kit.text import chip_label, shorten
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_chips, has_bandwidth, two_chips
@@ -97,6 +99,7 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
     title: str | None = None,
     palette: Mapping[str, str] | None = None,
     lacking: str = "",
+    added: Sequence[str] = (),
 ) -> alt.LayerChart:
     """What a dollar or a joule buys, for the chips with a dated price or a power.
 
@@ -108,13 +111,15 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
         title: Replaces the finding.
         palette: Chips with their vendors, if several charts share colours.
         lacking: What the subtitle says of chips without a price or a power.
+        added: Chips that are shown below the others only where the reader chooses them.
 
     Returns:
         A chart with the parameters `dtypes`, `chip` for the one to highlight, and `seller` of
         prices.
     """
     column = UNITS[unit].column
-    priced = by_compute(frame.drop_nulls(column))
+    every = by_compute(frame.drop_nulls(column))
+    priced = every.filter(~pl.col("chip").is_in(added))
     order = (
         priced.group_by("chip", maintain_order=True)
         .agg(pl.col(column).max())
@@ -125,23 +130,29 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
     rows = _rows(priced.filter(pl.col("chip").is_in(chips)), unit)
     kept = set(rows["dtypes"])
     combinations = [name for name in priced["dtypes"].unique(maintain_order=True) if name in kept]
+    below = _rows(every.filter(pl.col("chip").is_in(added)), unit)
     findings: dict[str, Finding] = {}
     for key, case in rows.group_by(_by(rows), maintain_order=True):
-        finding = _finding(case, key, unit).adding(shown_of(chips, order)).adding(lacking)
         able = rows.filter(dtypes=key[0])["chip"].unique(maintain_order=True)
-        if without := [chip for chip in able if chip not in set(case["chip"])]:
-            finding = finding.adding(f" None there: {names_of(without)}.")
+        without = [chip for chip in able if chip not in set(case["chip"])]
+        more = shown_of(chips, order) + lacking
+        more += f" None there: {names_of(without)}." if without else ""
         name = "|".join(map(str, key))
-        findings |= {f"{chip}|{name}": finding.titled(title) for chip in (EVERY, *order)}
-    choices = [Choice("chip", [EVERY, *order]), Choice("dtypes", combinations)]
+        finding = _finding(case, key, unit).adding(more).titled(title)
+        findings |= {f"{chip}|{name}": finding for chip in (EVERY, *order)}
+        for one in below.filter(**dict(zip(_by(rows), key, strict=True))).iter_slices(1):
+            beside = _finding(pl.concat([case, one]), key, unit).adding(more)
+            findings[f"{one['chip'][0]}|{name}"] = beside.titled(title)
+    choices = [Choice("chip", [EVERY, *order, *added]), Choice("dtypes", combinations)]
     if "seller" in priced.columns:
         sellers = priced["seller"].unique(maintain_order=True).to_list()
         choices.append(Choice("seller", sellers, "Prices"))
     return assemble(
-        _layers(rows, unit, palette_of(frame, palette)),
+        _layers(rows, below, unit, palette_of(priced, palette, added)),
         findings,
         starting(choices, first),
         MARGINS,
+        added_parameters(added),
     )
 
 
@@ -167,8 +178,10 @@ def _rows(priced: pl.DataFrame, unit: str) -> pl.DataFrame:
     )
 
 
-def _layers(rows: pl.DataFrame, unit: str, colors: alt.Scale) -> list[alt.Chart]:
-    """Bars with their numbers."""
+def _layers(
+    rows: pl.DataFrame, below: pl.DataFrame, unit: str, colors: alt.Scale
+) -> list[alt.Chart]:
+    """Bars with their numbers, and those `below` that the reader adds."""
     name = UNITS[unit].axis
     label = "replace(format(datum.value, '~s'), regexp('([kMGTPE])$'), ' $1')"
     x = alt.X(
@@ -183,6 +196,7 @@ def _layers(rows: pl.DataFrame, unit: str, colors: alt.Scale) -> list[alt.Chart]
             for key, case in rows.group_by(by, maintain_order=True)
         },
         by,
+        added=below.height > 0,
     )
     color = alt.Color("chip:N", legend=None, scale=colors)
     tooltip = [
@@ -192,7 +206,11 @@ def _layers(rows: pl.DataFrame, unit: str, colors: alt.Scale) -> list[alt.Chart]
         alt.Tooltip("about:N", title=UNITS[unit].about),
         *([alt.Tooltip("usd_per_hour:Q", title="USD per hour")] if unit == "usd" else []),
     ]
-    base = alt.Chart(data(rows)).transform_filter(chosen(*by))
+    bars = rows["row"].n_unique()
+    if below.height:
+        last = below.with_columns(row=pl.lit(float(bars)), low=bars - 0.3, high=bars + 0.3)
+        shown = pl.concat([each.with_columns(added=pl.col("row") == bars) for each in (rows, last)])
+    base = compared_rows(shown if below.height else rows).transform_filter(chosen(*by))
     return [
         base.mark_rect(style="bar").encode(
             x=x,
@@ -203,7 +221,7 @@ def _layers(rows: pl.DataFrame, unit: str, colors: alt.Scale) -> list[alt.Chart]
             opacity=highlight(),
             tooltip=tooltip,
         ),
-        *_texts(base, rows["row"].n_unique(), x, down, color),
+        *_texts(base, bars, x, down, color),
         heading(f"Dense peak, {name}"),
     ]
 
@@ -288,6 +306,7 @@ def _chart(name: str, unit: str, number: str, order: int, caption: str) -> Chart
             title=spec.title,
             palette=dict(spec.palette),
             lacking=lacking_text(of, compares, number.removesuffix("s")),
+            added=spec.added,
         )
 
     return Chart(
@@ -299,6 +318,7 @@ def _chart(name: str, unit: str, number: str, order: int, caption: str) -> Chart
         compares=compares,
         preferred=by_chips,
         chip_colours=True,
+        every_chip=True,
         frame=lambda of, _: price_frame(of) if unit == "usd" else ridge_frame(of),
         draw=draw,
     )

@@ -8,9 +8,12 @@ from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import significant
 from rooflines.charts.chart import Chart
 from rooflines.charts.comparing import (
+    ADDED,
     CHIP_MARGIN,
     EVERY,
+    added_parameters,
     chip_axis,
+    compared_rows,
     evenly,
     heading,
     highlight,
@@ -23,7 +26,6 @@ from rooflines.charts.kit.drawing import (
     SHORT_LABEL,
     Choice,
     assemble,
-    data,
     log_axis,
     palette_of,
     placed_text,
@@ -36,6 +38,8 @@ from rooflines.charts.needs import by_chips, has_bandwidth, two_chips
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rooflines.charts.claims import Finding
+
 __all__ = ["ridges"]
 
 MARGINS = Margins(left=CHIP_MARGIN, right=3.0)
@@ -46,7 +50,11 @@ TALL_ROW = 2.1
 
 
 def ridges(
-    frame: pl.DataFrame, *, title: str | None = None, palette: Mapping[str, str] | None = None
+    frame: pl.DataFrame,
+    *,
+    title: str | None = None,
+    palette: Mapping[str, str] | None = None,
+    added: Sequence[str] = (),
 ) -> alt.LayerChart:
     """Ridge points of chips by the dtype they compute in.
 
@@ -54,36 +62,49 @@ def ridges(
         frame: From `ridge_frame`: `ridge` [FLOP/byte].
         title: Replaces the finding.
         palette: Chips with their vendors, if several charts share colours.
+        added: Chips that are shown below the others only where the reader chooses them.
 
     Returns:
         A chart with the parameter `chip` for the one to highlight.
     """
+    compared = frame.filter(~pl.col("chip").is_in(added))
     points = frame.unique(["chip", "compute"], keep="first", maintain_order=True)
     points = points.group_by(
         "chip", "vendor", "ridge", "flops_per_s", "bytes_per_s", maintain_order=True
     ).agg(compute=pl.col("compute").str.join(", "), first=pl.col("compute").first())
     computes = points["first"].unique(maintain_order=True).to_list()
     order = (
-        points.group_by("chip", maintain_order=True)
+        points.filter(~pl.col("chip").is_in(added))
+        .group_by("chip", maintain_order=True)
         .agg(pl.col("ridge").min())
         .sort("ridge")["chip"]
         .to_list()
     )
     chips = evenly(order)
     rows = points.filter(pl.col("chip").is_in(chips)).with_columns(row=row_of(chips))
-    shown = frame.filter(pl.col("chip").is_in(chips))
+    if added:
+        below = points.filter(pl.col("chip").is_in(added)).with_columns(row=float(len(chips)))
+        rows = pl.concat([rows, below]).with_columns(added=pl.col("row") == len(chips))
+    shown = compared.filter(pl.col("chip").is_in(chips))
     compute = shown["compute"][0]
     subtitle = (
         "Dense peak over main-memory bandwidth: the FLOP per byte from which a chip is"
         f" compute-bound.{shown_of(chips, order)}"
     )
-    compared = shown.filter(compute=compute).unique("chip", keep="first", maintain_order=True)
-    finding = ridges_compared(compared, compute, subtitle).titled(title)
+
+    def finding(*more: str) -> Finding:
+        of_chips = frame.filter(pl.col("chip").is_in([*chips, *more]), compute=compute)
+        once = of_chips.unique("chip", keep="first", maintain_order=True)
+        return ridges_compared(once, compute, subtitle).titled(title)
+
+    findings = dict.fromkeys((EVERY, *order), finding())
+    findings |= {chip: finding(chip) for chip in added}
     return assemble(
-        _layers(rows, chips, computes, palette_of(frame, palette)),
-        dict.fromkeys((EVERY, *order), finding),
-        [Choice("chip", [EVERY, *order])],
+        _layers(rows, chips, computes, palette_of(compared, palette, added)),
+        findings,
+        [Choice("chip", [EVERY, *order, *added])],
         MARGINS,
+        added_parameters(added),
     )
 
 
@@ -102,7 +123,8 @@ def _layers(
             values=ticks_between(low, high),
         ),
     )
-    y = alt.Y("row:Q", **chip_axis(chips))
+    added = "added" in rows.columns
+    y = alt.Y("row:Q", **chip_axis(chips, added=added))
     color = alt.Color("chip:N", legend=None, scale=colors)
     shapes = [SHAPES[index % len(SHAPES)] for index in range(len(computes))]
     shape = alt.Shape("first:N", legend=None, scale=alt.Scale(domain=list(computes), range=shapes))
@@ -113,21 +135,29 @@ def _layers(
         alt.Tooltip("flops_per_s:Q", title="peak FLOP/s", format=".4~s"),
         alt.Tooltip("bytes_per_s:Q", title="byte/s", format=".4~s"),
     ]
-    spans = rows.group_by("chip", "row", maintain_order=True).agg(
+    by = ["chip", "row", *(["added"] if added else [])]
+    spans = rows.group_by(by, maintain_order=True).agg(
         low=pl.col("ridge").min(), high=pl.col("ridge").max()
     )
-    labels = _labels(rows, (low, high), len(chips))
+    labels = pl.concat(
+        _labels(case, (low, high), len(chips) + added, by)
+        for case in (rows.partition_by("chip", maintain_order=True) if added else [rows])
+    )
     return [
-        alt.Chart(data(spans)).mark_rule(style="rule").encode(x=alt.X("low:Q"), x2="high:Q", y=y),
-        alt.Chart(data(rows))
+        compared_rows(spans).mark_rule(style="rule").encode(x=alt.X("low:Q"), x2="high:Q", y=y),
+        compared_rows(rows)
         .mark_point(style="dot", filled=True)
         .encode(x=x, y=y, color=color, shape=shape, opacity=highlight(), tooltip=tooltip),
-        *placed_text(labels, "value", halo=True, x=x, y=y, color=color, opacity=highlight()),
+        *placed_text(
+            labels, "value", ADDED if added else "", x=x, y=y, color=color, opacity=highlight()
+        ),
         heading("Ridge point by compute dtype"),
     ]
 
 
-def _labels(rows: pl.DataFrame, span: tuple[float, float], height: int) -> pl.DataFrame:
+def _labels(
+    rows: pl.DataFrame, span: tuple[float, float], height: int, by: Sequence[str]
+) -> pl.DataFrame:
     """Dtype and number beside each point."""
     plane = Plane(span, (height - 0.5, -0.5), linear=True)
     records = rows.to_dicts()
@@ -147,7 +177,7 @@ def _labels(rows: pl.DataFrame, span: tuple[float, float], height: int) -> pl.Da
         ]
         return Room(plot).place(spots)
 
-    return rows.select("chip", "row", "ridge", text=pl.Series(texts, dtype=pl.String)).hstack(
+    return rows.select(*by, "ridge", text=pl.Series(texts, dtype=pl.String)).hstack(
         placed(MARGINS, places)
     )
 
@@ -163,6 +193,9 @@ CHART = Chart(
     preferred=by_chips,
     most_dtypes=8,
     chip_colours=True,
+    every_chip=True,
     frame=lambda of, _: ridge_frame(of),
-    draw=lambda frame, _, spec: ridges(frame, title=spec.title, palette=dict(spec.palette)),
+    draw=lambda frame, _, spec: ridges(
+        frame, title=spec.title, palette=dict(spec.palette), added=spec.added
+    ),
 )

@@ -256,7 +256,9 @@ def si_axis(title: str) -> alt.Axis:
     return alt.Axis(labelExpr=SI_LABEL, title=title, tickCount=5)
 
 
-def palette_of(frame: pl.DataFrame, palette: Mapping[str, str] | None = None) -> alt.Scale:
+def palette_of(
+    frame: pl.DataFrame, palette: Mapping[str, str] | None = None, added: Sequence[str] = ()
+) -> alt.Scale:
     """The colour of every chip; chips of a vendor have similar colours.
 
     The chips of `SLOT_OF_CHIP` have their colours in every chart; others take those left.
@@ -264,6 +266,7 @@ def palette_of(frame: pl.DataFrame, palette: Mapping[str, str] | None = None) ->
     Args:
         frame: Rows with `chip` and `vendor`.
         palette: Vendors by chip; charts that share it give a chip the same colour.
+        added: Chips that are shown one at a time, beside paler ones; they share colours with these.
     """
     vendors = dict(frame.select("chip", "vendor").unique(maintain_order=True).iter_rows()) | dict(
         palette or {}
@@ -280,9 +283,8 @@ def palette_of(frame: pl.DataFrame, palette: Mapping[str, str] | None = None) ->
         slot = preferred[0] if preferred else free[-1]
         slots[slot] = chip
         free.remove(slot)
-    return alt.Scale(
-        domain=[*slots, *(chip for chip in names if chip not in slots)], range="category"
-    )
+    others = (chip for chip in (*names, *added) if chip not in slots)
+    return alt.Scale(domain=[*slots, *dict.fromkeys(others)], range="category")
 
 
 def assemble(

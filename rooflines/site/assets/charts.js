@@ -37,7 +37,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   /** The keys of the choices that a chart has a finding for; null if it lists no findings. */
   function choicesOf(chart, { spec, cases }) {
     const findings = findingsOf(spec);
-    const keys = cases ? cases.flatMap(([chips, rests]) => chips.flatMap((chip) => rests.map((rest) => `${chip}|${rest}`))) : Object.keys(findings ?? {});
+    const keys = cases ? cases.flatMap(([chips, rests]) => chips.flatMap((chip) => rests.map((rest) => chip + rest))) : Object.keys(findings ?? {});
     const available = new Set(keys);
     return available.has(keyOf(chart, new Map(chart.params.map((param) => [param.name, param.value])))) ? available : null;
   }
@@ -64,7 +64,7 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   /** The rows behind the view: of the chart's data those of the present choices. A chip that is highlighted leaves others out. */
   async function rowsOf({ chart, one, values }) {
-    const rows = listed(await load(chart.rows, chart.rows)).concat(one.rows ?? []);
+    const rows = listed(await load(chart.rows, chart.rows)).concat((one.rows ?? []).filter((row) => row.chip === values.get("chip")));
     return chart.params.reduce((kept, { name, options }) => {
       const column = COLUMNS[name] ?? name;
       const fits = (row) => row[column] == null || row[column] === values.get(name);
