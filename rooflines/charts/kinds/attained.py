@@ -139,7 +139,7 @@ def attained(
     low, high = lowest(curves, "size"), highest(curves, "size")
     high = high if high > low else low * 2
     series = frame.sort("order")["series"].unique(maintain_order=True).to_list()
-    labels, findings, roofs = [], {}, []
+    labels, findings = [], {}
     turns: dict[str, tuple[int, int]] = {}
     on_axis = pl.col("exact").is_between(low, high)
     views = _views(frame).filter((pl.col("kind") != "share") | on_axis)
@@ -155,27 +155,20 @@ def attained(
         name = "|".join(chosen_by.values())
         findings[name] = _finding(case, size, title)
         turns |= {f"{name}|{line}": turn for line, turn in turns_of(case).items()}
-    for (chip_id, combination), case in frame.group_by("chip", "dtypes", maintain_order=True):
-        peak = highest(case, "peak")
-        roofs.append({"chip": chip_id, "dtypes": combination, "peak": peak})
+    roofs = frame.group_by("chip", "dtypes", maintain_order=True).agg(pl.col("peak").max())
+    tops = {f"{chip}|{dtypes}": peak * HEADROOM for chip, dtypes, peak in roofs.iter_rows()}
     shown = views.filter((pl.col("kind") != "knee") | pl.col("size").is_between(low, high))
     choices = [Choice("chip", chips), Choice("dtypes", combinations)]
     if "sweep" in frame.columns:
         choices.append(Choice("sweep", frame["sweep"].unique(maintain_order=True).to_list()))
     choices += basis_choice(frame)
     return assemble(
-        [
-            *marks_of(shown, pl.DataFrame(roofs), size, by),
-            *texts_of(pl.concat(labels), series, by),
-        ],
+        [*marks_of(shown, roofs, size, by), *texts_of(pl.concat(labels), series, by)],
         findings,
         starting(choices, first),
         MARGINS,
         [
-            alt.param(
-                name="tops",
-                value={f"{r['chip']}|{r['dtypes']}": r["peak"] * HEADROOM for r in roofs},
-            ),
+            alt.param(name="tops", value=tops),
             alt.param(name="top", expr="tops[chip + '|' + dtypes] || 1"),
             alt.param(name="turns", value=turns),
         ],
