@@ -69,8 +69,8 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
         a size of the table and what it attains calibrated, with the band, `slow` at p90 and `fast`
         at p10 of the time [FLOP/s]; for `knee` the critical size, whole and `exact`, null for
         never, and `critical_estimate`; for `share` the critical size for a smaller share of the
-        peak; `peak` [FLOP/s]; `setting`: the sizes that all curves have; `calibrated`: whether
-        chip and dtypes have estimates and critical sizes of these.
+        peak, where sizes have no tiles; `peak` [FLOP/s]; `setting`: the sizes that all curves
+        have; `calibrated`: whether chip and dtypes have estimates and critical sizes of these.
     """
     begins = shape is not None and any(name.startswith(shape) for name in shape_names(of.sweep))
     need(CHART, of.sweep, shape=None if begins else shape)
@@ -102,7 +102,8 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
     bends = bends.filter(
         pl.col("size").is_between(lowest(table, "size", 1), highest(table, "size", 1))
     )
-    near = [knees_of(of, sizes, peaks, share) for share in shares_below_peak(of)[:1]]
+    shares = [] if of.sweep.tile else shares_below_peak(of)[:1]
+    near = [knees_of(of, sizes, peaks, share) for share in shares]
     parts = [knees, *near, curve, bends, estimates_of(table)]
     return (
         pl.concat(parts, how="diagonal_relaxed")
@@ -138,9 +139,10 @@ def attained(
     low, high = lowest(curves, "size"), highest(curves, "size")
     high = high if high > low else low * 2
     series = frame.sort("order")["series"].unique(maintain_order=True).to_list()
-    labels, findings, roofs = [], {}, []
+    labels, findings = [], {}
     turns: dict[str, tuple[int, int]] = {}
-    views = _views(frame)
+    on_axis = pl.col("exact").is_between(low, high)
+    views = _views(frame).filter((pl.col("kind") != "share") | on_axis)
     by = [*_names(frame), *basis_names(frame)]
     for key, case in views.group_by(by, maintain_order=True):
         peak = highest(case, "peak")
@@ -153,28 +155,20 @@ def attained(
         name = "|".join(chosen_by.values())
         findings[name] = _finding(case, size, title)
         turns |= {f"{name}|{line}": turn for line, turn in turns_of(case).items()}
-    for (chip_id, combination), case in frame.group_by("chip", "dtypes", maintain_order=True):
-        peak = highest(case, "peak")
-        roofs.append({"chip": chip_id, "dtypes": combination, "peak": peak})
-    at = pl.when(kind="share").then("exact").otherwise("size")
-    shown = views.filter((pl.col("kind") == "curve") | at.is_between(low, high))
+    roofs = frame.group_by("chip", "dtypes", maintain_order=True).agg(pl.col("peak").max())
+    tops = {f"{chip}|{dtypes}": peak * HEADROOM for chip, dtypes, peak in roofs.iter_rows()}
+    shown = views.filter((pl.col("kind") != "knee") | pl.col("size").is_between(low, high))
     choices = [Choice("chip", chips), Choice("dtypes", combinations)]
     if "sweep" in frame.columns:
         choices.append(Choice("sweep", frame["sweep"].unique(maintain_order=True).to_list()))
     choices += basis_choice(frame)
     return assemble(
-        [
-            *marks_of(shown, pl.DataFrame(roofs), size, by),
-            *texts_of(pl.concat(labels), series, by),
-        ],
+        [*marks_of(shown, roofs, size, by), *texts_of(pl.concat(labels), series, by)],
         findings,
         starting(choices, first),
         MARGINS,
         [
-            alt.param(
-                name="tops",
-                value={f"{r['chip']}|{r['dtypes']}": r["peak"] * HEADROOM for r in roofs},
-            ),
+            alt.param(name="tops", value=tops),
             alt.param(name="top", expr="tops[chip + '|' + dtypes] || 1"),
             alt.param(name="turns", value=turns),
         ],
@@ -205,7 +199,7 @@ def _finding(case: pl.DataFrame, size: str, title: str | None) -> Finding:
     knees = case.filter(kind="knee").sort("order").to_dicts()
     peak = highest(case, "peak")
     knee = "Dots" if basis == NOMINAL else "Stems"
-    percent = percent_of(case.filter(kind="share").drop_nulls("exact"))
+    percent = percent_of(case.filter(kind="share"))
     hollow = f", hollow for {percent} of the peak" if percent else ""
     setting = f", {case['setting'][0]}" if case["setting"][0] else ""
     subtitle = (

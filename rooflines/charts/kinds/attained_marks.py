@@ -58,7 +58,7 @@ def marks_of(
     knees = alt.Chart(data(frame.filter(kind="knee").select(*common, "exact", "limit")))
     curves = alt.Chart(data(frame.filter(kind="curve", basis=NOMINAL).select(common)))
     encoding = {"x": x, "y": y, "color": color, "tooltip": _about(size)}
-    both, near = "basis" in by, frame.filter(kind="share").drop_nulls("exact")
+    both, near = "basis" in by, frame.filter(kind="share")
     dots = knees.transform_filter(now + (f" && basis == '{NOMINAL}'" if both else ""))
     bands = frame.filter(kind="curve", basis=CALIBRATED).select(*common, "fast", "slow")
     return [

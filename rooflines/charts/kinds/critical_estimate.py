@@ -155,15 +155,8 @@ def critical_estimate(
     )
 
 
-def _layers(rows: pl.DataFrame, orders: Mapping[str, Sequence[str]], size: str) -> list[alt.Chart]:
-    """The two points of every chip with their numbers, and what is never compute-bound."""
-    every = [rows[name] for name in ("critical", "critical_estimate", "reached")]
-    both = pl.DataFrame({"size": pl.concat(every)})
-    low, high = lowest(both, "size"), highest(both, "size")
-    room = max((high / low) ** NUMBER_ROOM, 2.0)
-    low, high = low / room, high * room
-    x = log_axis(low, high, f"Smallest compute-bound {size}", values=ticks_between(low, high))
-    y = alt.Y("row:Q", **chip_axis(orders))
+def _base(rows: pl.DataFrame) -> alt.Chart:
+    """The rows of one choice, with their texts and the dots that texts on the left stand beside."""
     texts = [
         {
             "nominal": None if nominal is None else count(nominal),
@@ -178,9 +171,23 @@ def _layers(rows: pl.DataFrame, orders: Mapping[str, Sequence[str]], size: str) 
         pl.DataFrame(texts, schema=dict.fromkeys(("nominal", "calibrated", "never"), pl.String))
     )
     base = alt.Chart(data(shown)).transform_filter(chosen(*BY))
-    base = base.transform_calculate(
-        least="datum.reached == null ? datum.critical : min(datum.critical, datum.reached)"
+    with_hollow = "datum.reached == null ? datum.critical : min(datum.critical, datum.reached)"
+    drawn: alt.Chart = base.transform_calculate(
+        left_of_nominal=with_hollow, left_of_calibrated="datum.critical_estimate"
     )
+    return drawn
+
+
+def _layers(rows: pl.DataFrame, orders: Mapping[str, Sequence[str]], size: str) -> list[alt.Chart]:
+    """The two points of every chip with their numbers, and what is never compute-bound."""
+    every = [rows[name] for name in ("critical", "critical_estimate", "reached")]
+    both = pl.DataFrame({"size": pl.concat(every)})
+    low, high = lowest(both, "size"), highest(both, "size")
+    room = max((high / low) ** NUMBER_ROOM, 2.0)
+    low, high = low / room, high * room
+    x = log_axis(low, high, f"Smallest compute-bound {size}", values=ticks_between(low, high))
+    y = alt.Y("row:Q", **chip_axis(orders))
+    base = _base(rows)
     found = "datum.critical != null && datum.critical_estimate != null"
     tooltip = [
         "chip:N",
@@ -189,31 +196,21 @@ def _layers(rows: pl.DataFrame, orders: Mapping[str, Sequence[str]], size: str) 
         *share_tooltip(rows),
     ]
     ends = {"x": alt.X("critical:Q", **x), "x2": "critical_estimate:Q"}
-    layers = [
-        base.transform_filter(found).mark_rule(style="rule").encode(**ends, y=y),
-    ]
+    layers = [base.transform_filter(found).mark_rule(style="rule").encode(**ends, y=y)]
     if rows["reached"].count():
         hollow = base.transform_filter("datum.reached != null")
         hollow = hollow.mark_point(style=["hollow", "hollow-ink"], filled=True)
         layers.append(hollow.encode(x=alt.X("reached:Q", **x), y=y, tooltip=tooltip))
     less = "(datum.critical_estimate < datum.critical)"
-    at_dot = f"{less} ? datum.critical : datum.least"
-    for column, beside, text, dot, style, left in (
-        ("critical", at_dot, "nominal", "ink-dot", "strong", f"!{less}"),
-        (
-            "critical_estimate",
-            "datum.critical_estimate",
-            "calibrated",
-            "estimate-dot",
-            "estimate-text",
-            less,
-        ),
+    for column, text, dot, style, left in (
+        ("critical", "nominal", "ink-dot", "strong", f"!{less}"),
+        ("critical_estimate", "calibrated", "estimate-dot", "estimate-text", less),
     ):
         points = base.transform_filter(f"datum.{column} != null")
         at = alt.X(f"{column}:Q", **x)
         layers += [
             points.mark_point(style=dot, filled=True).encode(x=at, y=y, tooltip=tooltip),
-            points.transform_calculate(beside=beside)
+            points.transform_calculate(beside=f"{left} ? datum.left_of_{text} : datum.{column}")
             .mark_text(
                 style=style,
                 align=alt.expr(f"{left} ? 'right' : 'left'"),

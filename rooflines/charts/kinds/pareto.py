@@ -76,7 +76,6 @@ READ = (TIME, RATE, "fits", "max_B")
 POINT = ("B", "ms", "rate", "state")
 """Columns of a point; the others are those of a chip and split."""
 
-
 OUTSIDE, INSIDE, FRONT = 0, 1, 2
 """States of a point: it does not fit, it fits, it is on the front."""
 
@@ -145,7 +144,8 @@ def pareto(
     findings: dict[str, Finding] = {}
     for key, case in views.group_by(by, maintain_order=True):
         plane = _plane(case)
-        points.append(case.join(hidden(case, plane), on="chip", how="left"))
+        under = hidden(case, plane)
+        points.append(case.join(under, on="chip", how="left", maintain_order="left"))
         ends.append(_ends(case, plane))
         name = "|".join(map(str, key))
         spans[name] = _span(plane)

@@ -31,7 +31,7 @@ DIGITS = 4
 STEPS = 64
 """Times at which fronts are compared, over the plot's width [1]."""
 
-DOT, ALONG = 0.015, 0.25
+DOT, PART = 0.015, 0.25
 """A front is hidden if another's dots are as close as this, as a share of the plot's height, along
 this share of the two [1]."""
 
@@ -79,6 +79,6 @@ def hidden(case: pl.DataFrame, plane: Plane) -> pl.DataFrame:
             for (x, y), after in pairwise(points)
             for step in range(math.ceil(x * STEPS), math.ceil(after[0] * STEPS))
         }
-    lines, dots = beneath(heights, along=ALONG), beneath(heights, DOT, ALONG)
+    lines, dots = beneath(heights, along=PART), beneath(heights, DOT, PART)
     counts = [max(count, min(dots[chip], 1)) for chip, count in lines.items()]
     return pl.DataFrame({"chip": list(lines), "beneath": counts})

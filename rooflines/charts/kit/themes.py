@@ -287,6 +287,8 @@ def _styles(em: float, colours: Theme) -> dict[str, Any]:
     """Named styles. They set `color`: a mark's default colour overrides `fill` and `stroke`."""
     text = {"fontSize": em, "font": FONT, "baseline": "middle"}
     small = {**text, "fontSize": 0.9 * em}
+    dot = {"size": (0.62 * em) ** 2, "stroke": colours.background, "strokeWidth": 0.14 * em}
+    dot["opacity"] = 1
     return {
         "label": {**text, "color": colours.ink},
         "strong": {**text, "color": colours.ink, "fontWeight": BOLD},
@@ -322,12 +324,7 @@ def _styles(em: float, colours: Theme) -> dict[str, Any]:
         "stem": {"strokeWidth": 0.08 * em, "strokeDash": [0.3 * em, 0.25 * em]},
         "contour": {"strokeWidth": 0.1 * em, "color": colours.ink, "opacity": 0.65},
         "near": {"strokeDash": [0.4 * em, 0.3 * em], "opacity": 0.8},
-        "dot": {
-            "size": (0.62 * em) ** 2,
-            "stroke": colours.background,
-            "strokeWidth": 0.14 * em,
-            "opacity": 1,
-        },
+        "dot": dot,
         "hollow": {
             "size": (0.5 * em) ** 2,
             "color": colours.background,
@@ -335,13 +332,7 @@ def _styles(em: float, colours: Theme) -> dict[str, Any]:
             "opacity": 1,
         },
         "hollow-ink": {"stroke": colours.ink},
-        "ink-dot": {
-            "size": (0.62 * em) ** 2,
-            "color": colours.ink,
-            "stroke": colours.background,
-            "strokeWidth": 0.14 * em,
-            "opacity": 1,
-        },
+        "ink-dot": {**dot, "color": colours.ink},
         **_styles_of_times(em, colours),
         "cell": {"stroke": colours.background, "strokeWidth": 0.08 * em},
         "bar": {"cornerRadius": 0.12 * em},
