@@ -1,4 +1,4 @@
-"""What a chip of the catalogue lacks of what is asked of it: the reasons in skipped.csv."""
+"""Why a chip of the catalogue does not support a combination: the reasons in skipped.csv."""
 
 from __future__ import annotations
 

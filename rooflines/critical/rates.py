@@ -128,7 +128,7 @@ def factor_of(
 
 
 def _slowed(parts: Sequence[tuple[Fraction, Fraction]], most_s: Fraction) -> Fraction:
-    """The smallest factor on a rate with which parts take at most a time, which is less than now.
+    """The smallest factor on a rate at which parts take at most a time, shorter than at factor 1.
 
     The time is convex and piecewise linear in the inverse of the factor: Newton's method from above
     ends at the solution, after a step for each part at most.

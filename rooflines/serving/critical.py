@@ -66,7 +66,7 @@ class Row(NamedTuple):
 
 
 def step_thresholds(sweep: ModelSweep) -> pl.DataFrame:
-    """The thresholds of a sweep of models, along every axis that its config asks for.
+    """The thresholds of a sweep of models, along every axis of its config.
 
     Returns:
         The columns of `step_threshold_columns`, in their order.
@@ -125,7 +125,7 @@ def contexts(sweep: ModelSweep) -> Iterator[Row]:
 
 
 def chips(sweep: ModelSweep) -> Iterator[Row]:
-    """The fewest chips that hold a model and its caches, at every B and S, whatever the splits."""
+    """The fewest chips that hold a model and its caches, at every B and S, for any split."""
     alike: dict[tuple[str | None, ...], Case] = {}
     for case in cases_of(sweep):
         keys = (case.name, case.phase, case.chip, case.memory, case.network, case.dtypes.label)

@@ -214,7 +214,7 @@ class CaseLines:
             if moe is None:
                 continue
             fewest = touched_experts(moe.E, moe.k, 0, step.routing)
-            if fewest:  # whatever the tokens
+            if fewest:  # for any number of tokens
                 line = lines[index]
                 weights = line.weights + int(line.expert * fewest)
                 lines[index] = line._replace(weights=weights, expert=0)

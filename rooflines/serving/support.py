@@ -51,7 +51,7 @@ class Block:
 
 @dataclass(frozen=True)
 class SkippedSteps:
-    """Rows that a sweep asks for but that cannot be; None in a field means all values."""
+    """Rows of a sweep that are not supported; None in a field means all values."""
 
     reason: str
     rows: int = 0
@@ -63,7 +63,7 @@ class SkippedSteps:
     split: str | None = None
 
     def asked(self) -> str:
-        """What is asked for, for a message."""
+        """The combination, for a message."""
         parts = (self.model, self.split, self.chip, self.dtypes, self.memory)
         return ", ".join(part for part in parts if part)
 
@@ -154,7 +154,7 @@ def supported(asked: Asked) -> tuple[tuple[Block, ...], tuple[SkippedSteps, ...]
 
 
 def _places(asked: Asked, split: Split) -> Iterator[Place]:
-    """Every chip, memory level, route and dtypes that is asked for, in order."""
+    """Every chip, memory level, route and dtypes of the sweep, in order."""
     config = asked.config
     routes: Sequence[list[str] | None] = config.network or [None]
     alone = set()  # chips whose rows without a network are there

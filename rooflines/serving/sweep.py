@@ -118,7 +118,7 @@ class ModelSweep:
 
     @property
     def skipped(self) -> tuple[SkippedSteps, ...]:
-        """The rows that it asks for but that cannot be."""
+        """The rows that are not supported."""
         return self.served[1]
 
     @property

@@ -61,7 +61,7 @@ class ChipRows:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Rows that a sweep asks for but a chip does not support; None in a field means all values."""
+    """Rows of a sweep that a chip does not support; None in a field means all values."""
 
     chip: str
     memory: str

@@ -1,4 +1,4 @@
-"""The unit of time of timings, told by the lower bound."""
+"""The unit of time of timings, deduced from the lower bound."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FASTEST, USUAL = 0.03, 0.3
 takes from the second to a thousand times the second [1]."""
 
 LAUNCH_S = 1e-4
-"""A time up to this may be overhead alone, whatever the bound [s]."""
+"""A time up to this may be overhead alone, for any bound [s]."""
 
 
 def check_units(frame: pl.DataFrame) -> None:
