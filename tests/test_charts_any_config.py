@@ -206,7 +206,7 @@ def test_prices_are_shown_of_chips_that_have_them() -> None:
 
 
 def test_a_curve_of_tiles_has_as_many_points_as_any_other() -> None:
-    """41 of six thousand, evenly on a log axis as far as sizes are whole; all in the table."""
+    """41 of six thousand sizes, even on a log axis where sizes are whole; rows of the table."""
     tiled = {
         "grid": {"B": {"from": 1, "to": 6000, "step": 1}, "D": 4096, "F": "D"},
         "tile": {"B": 16},

@@ -1,4 +1,4 @@
-"""Why a chip of the catalogue does not support a combination: the reasons in skipped.csv."""
+"""What a chip lacks for a combination: the reasons in skipped.csv."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ DTYPES = ("bf16", "fp8", "int4")
 """Dtypes of weights on the sheet."""
 
 CACHE_DTYPES = ("bf16", "fp8")
-"""Dtypes of caches on the sheet; of weights and caches for the largest batch on one chip."""
+"""Dtypes of caches on the sheet, and of both where the sheet has the batch on one chip."""
 
 CONTEXTS = (8192, 32768, 131072)
 """Contexts of caches on the sheet [1]."""

@@ -125,7 +125,7 @@ def contexts(sweep: ModelSweep) -> Iterator[Row]:
 
 
 def chips(sweep: ModelSweep) -> Iterator[Row]:
-    """The fewest chips that hold a model and its caches, at every B and S, for any split."""
+    """The fewest chips that hold a model and its caches, at every B and S, of all splits."""
     alike: dict[tuple[str | None, ...], Case] = {}
     for case in cases_of(sweep):
         keys = (case.name, case.phase, case.chip, case.memory, case.network, case.dtypes.label)

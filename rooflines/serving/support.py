@@ -63,7 +63,7 @@ class SkippedSteps:
     split: str | None = None
 
     def asked(self) -> str:
-        """The combination, for a message."""
+        """The request, for a message."""
         parts = (self.model, self.split, self.chip, self.dtypes, self.memory)
         return ", ".join(part for part in parts if part)
 
@@ -154,7 +154,7 @@ def supported(asked: Asked) -> tuple[tuple[Block, ...], tuple[SkippedSteps, ...]
 
 
 def _places(asked: Asked, split: Split) -> Iterator[Place]:
-    """Every chip, memory level, route and dtypes of the sweep, in order."""
+    """Every chip, memory level, route and dtypes of the request, in order."""
     config = asked.config
     routes: Sequence[list[str] | None] = config.network or [None]
     alone = set()  # chips whose rows without a network are there

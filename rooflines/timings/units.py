@@ -1,4 +1,4 @@
-"""The unit of time of timings, deduced from the lower bound."""
+"""The unit of time of timings, found by comparing them with the lower bound."""
 
 from __future__ import annotations
 
