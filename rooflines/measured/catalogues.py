@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError, close_to, placed, quote
-from rooflines.calibration.entries import shipped_calibrations
-from rooflines.catalogue.chips import chip_entries, dtype_entries
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip, DtypeFile
 
-__all__ = ["Catalogues", "check_known_values", "shipped"]
+__all__ = ["Catalogues", "check_known_values"]
 
 
 @dataclass(frozen=True)
@@ -33,11 +31,6 @@ class Catalogues:
     chips: Mapping[str, Chip]
     dtypes: DtypeFile
     fits: Calibrations
-
-
-def shipped() -> Catalogues:
-    """The catalogues that come with the package."""
-    return Catalogues(chip_entries(), dtype_entries(), shipped_calibrations())
 
 
 def check_known_values(

@@ -33,7 +33,7 @@ __all__ = [
     "picture",
     "png",
     "rastered",
-    "scenegraph",
+    "register_fonts",
     "spec_of",
     "svg",
     "thumbnail",
@@ -219,12 +219,3 @@ def html(spec: Mapping[str, Any], size: str = "web", *, dark: bool = False) -> s
     # In a script no text may end the script.
     text = dumps(themed(spec, SIZES[size], dark=dark)).replace("<", "\\u003c")
     return page.replace(json.dumps({"name": MARK}, separators=(",", ":")), text)
-
-
-def scenegraph(spec: Mapping[str, Any], size: str = "web", *, dark: bool = False) -> dict[str, Any]:
-    """All marks with their positions, for tests."""
-    register_fonts()
-    graph: dict[str, Any] = vlc.vegalite_to_scenegraph(
-        themed(spec, SIZES[size], dark=dark), vl_version=VEGA_LITE, allowed_base_urls=[]
-    )
-    return graph
