@@ -232,7 +232,16 @@ def exactly(
 def rate_thresholds(
     sweep: Sweep, resource: Resource, share: Fraction = WHOLE_PEAK
 ) -> Iterator[pl.DataFrame]:
-    """The factors on a resource's rate at which rows attain a share of the peak, in slices."""
+    """The factors on a resource's rate at which rows attain a share of the peak, in slices.
+
+    Args:
+        sweep: The sweep.
+        resource: The resource whose rate is solved for.
+        share: Share of the attainable peak [1].
+
+    Yields:
+        The columns of thresholds along the rate.
+    """
     variants = sweep.chip_variants
     coefficients, constants = variant_columns(sweep, variants)
     whole: dict[str, pl.Expr] = {

@@ -44,6 +44,9 @@ def check_known_values(
         known: The valid values.
         what: Ends the message "has 'h100', which ...": "is no chip".
         fix: What to do about it.
+
+    Raises:
+        RooflinesError: There are such values.
     """
     unknown = [name for name in frame[column].unique().sort() if name not in known]
     with placed(column):

@@ -61,7 +61,11 @@ def names(value: object) -> object:
 
 
 def metrics_in(known: Sequence[str]) -> Callable[[object], object]:
-    """A validator of the metrics that a table stores: `all`, `core`, or some of those known."""
+    """A validator of the metrics that a table stores: `all`, `core`, or a list.
+
+    Args:
+        known: The metrics of the table. The validator raises a `RooflinesError` for others.
+    """
     fix = f"use some of {', '.join(known)}"
 
     def checked(value: object) -> object:
