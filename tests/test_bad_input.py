@@ -1,41 +1,25 @@
 """Any config or catalogue gives a valid table or one message; bombs are refused at once."""
 
-# All kinds of hostile input share fixtures that replace the catalogues: long, but one thing.
-
 from __future__ import annotations
 
-import io
-import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
 import time
-import zipfile
-from functools import reduce
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fuzzing
 import mutations
-import polars as pl
-import predicates
 import pytest
-from hostile import hostile_config, run_hostile
+import valid_files
 from hypothesis import HealthCheck, given, settings
-from test_wrong_input import FILE, FULL, VALID, assert_form, message_of
+from test_wrong_input import FILE, VALID, assert_form, message_of
 
 import rooflines
-from rooflines.basics.spreadsheet import is_formula
 from rooflines.basics.yaml_file import LARGEST_FILE
-from rooflines.catalogue import chips as catalogue
-from rooflines.catalogue.entries import Level, Network, Peak, Power
-from rooflines.catalogue.forms import numbers_of
-from rooflines.catalogue.parts import source_in
-from rooflines.results.table_index import write_index
-from rooflines.results.tables import csv_text, write_csv
 from rooflines.run import plan as parts
 from rooflines.run.plan import plan
 from rooflines.run.workflow import check_configfiles
@@ -44,7 +28,6 @@ from rooflines.sweep.rows import sweep_rows
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conftest import Once, Snakemake
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -70,7 +53,7 @@ def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(case: mutation
         assert fuzzing.outcome(case, Path(folder)) in ("table", "message")
 
 
-@pytest.mark.parametrize("config", mutations.CONFIGS)
+@pytest.mark.parametrize("config", valid_files.CONFIGS)
 def test_what_is_mutated_is_valid(config: str, tmp_path: Path) -> None:
     """The configs and catalogues that are mutated give tables."""
     assert fuzzing.outcome(mutations.Case(config.encode()), tmp_path) == "table"
@@ -371,343 +354,6 @@ def test_the_description_of_parts_is_bounded(
     assert_form(message, FILE)
     (tmp_path / FILE).write_text(text, encoding="utf-8")
     assert len(plan(rooflines.load_config(tmp_path / FILE)).parts) == 1
-
-
-# ---------------------------------------------------------------- through Snakemake
-
-
-@pytest.fixture(scope="module")
-def hostile(once: Once) -> Path:
-    """A run of a config whose texts are special in Snakemake and HTML; do not modify."""
-    return once("hostile", run_hostile)
-
-
-def test_names_notes_and_sources_pass_through_snakemake_unchanged(hostile: Path) -> None:
-    """Special characters and tags stay text in tables, records and titles."""
-    config = hostile_config()
-    names = {shape["name"] for shape in config["sweeps"]["texts"]["shapes"]}
-    results = hostile / "results"
-    for name in ("tables/texts/part-00000.parquet", "thresholds.parquet"):
-        assert set(pl.read_parquet(results / name)["shape"]) >= names
-        found = rooflines.origin(results / name).sweeps["texts"]["chips"]["own"]
-        assert (found["name"], found["note"]) == (
-            config["chips"]["own"]["name"],
-            config["chips"]["own"]["note"],
-        )
-    (drawn,) = json.loads((results / "charts/chips/index.json").read_text())
-    assert drawn["title"][:40] == config["charts"][0]["title"][:40]
-
-
-def test_a_report_runs_no_script_of_a_config(
-    hostile: Path, tmp_path: Path, snakemake: Snakemake
-) -> None:
-    """The report has the title of the chart, with every `<` escaped."""
-    done = snakemake(
-        "--snakefile",
-        ROOT / "Snakefile",
-        "--configfile",
-        "my.yaml",
-        "--report",
-        tmp_path / "report.zip",
-        cwd=hostile,
-    )
-    assert done.returncode == 0, done.stdout
-    with zipfile.ZipFile(tmp_path / "report.zip") as packed:
-        pages = {
-            name: packed.read(name).decode() for name in packed.namelist() if name.endswith(".html")
-        }
-    (report,) = (text for name, text in pages.items() if name.endswith("report.html"))
-    assert "alert(1)" in report
-    assert [
-        (name, tag)
-        for name, text in pages.items()
-        for tag in fuzzing.TEXTS
-        if tag.startswith("<") and tag in text
-    ] == []
-
-
-# ---------------------------------------------------------------- mappings from Python
-
-
-def test_a_config_is_left_as_it_was_given() -> None:
-    """Loading a mapping does not modify it."""
-    given = {**FULL, "sweeps": {"mlp": {**FULL["sweeps"]["mlp"], "shards": ["1", 2.0]}}}
-    rooflines.load_config(given)
-    assert given["sweeps"]["mlp"]["shards"] == ["1", 2.0]
-    assert isinstance(given["sweeps"]["mlp"]["shards"][1], float)
-
-
-@pytest.mark.parametrize(
-    "value", [b"abc", bytearray(b"abc"), memoryview(b"abc"), range(1, 4), {1, 2}, object(), 1 + 2j]
-)
-def test_sizes_are_no_bytes(value: object) -> None:
-    """Only a list is a list of sizes, not any other sequence."""
-    grid = {**FULL["sweeps"]["mlp"]["grid"], "D": value}
-    with pytest.raises(rooflines.RooflinesError, match=r"sweeps\.mlp\.grid\.D"):
-        rooflines.load_config({**FULL, "sweeps": {"mlp": {**FULL["sweeps"]["mlp"], "grid": grid}}})
-
-
-def test_nesting_without_end_is_refused_in_python_too() -> None:
-    """A mapping from Python can nest deeper than any file."""
-    deep: Any = 1
-    for _ in range(50_000):
-        deep = [deep]
-    with pytest.raises(rooflines.RooflinesError, match=r"sweeps\.mlp\.grid\.D"):
-        rooflines.load_config(
-            {**FULL, "sweeps": {"mlp": {**FULL["sweeps"]["mlp"], "grid": {"B": 1, "D": deep}}}}
-        )
-
-
-@pytest.mark.parametrize("value", [{"from": 1}, ["roofline"], {1}, None, 7])
-def test_a_chart_that_is_no_name_is_refused(value: object) -> None:
-    """A mapping or a list in place of a name gives the usual message."""
-    with pytest.raises(
-        rooflines.RooflinesError, match=r"charts\[0\]\.chart is .*, which is no chart"
-    ):
-        rooflines.load_config({**FULL, "charts": [{"chart": value, "sweep": "mlp"}]})
-
-
-def test_the_numbers_of_a_chip_whose_sources_stand_apart_are_listed() -> None:
-    """A chip can name sources for some of its numbers; the others have none."""
-    peaks = {"matrix": {"bf16": {"flops_per_s": 1e14}}}
-    mine = {
-        "source": {"bytes_per_s": "notes"},
-        "units": peaks,
-        "memory": {"hbm": {"bytes_per_s": 1e12}},
-    }
-    config = rooflines.load_config({**FULL, "chips": {**FULL["chips"], "apart": mine}})
-    found = rooflines.chips(config).filter(chip="apart").select("path", "source").rows()
-    assert found == [("units.matrix.bf16.flops_per_s", None), ("memory.hbm.bytes_per_s", "notes")]
-
-
-BARE = {
-    "source": "data sheet",
-    "units": {"matrix": {"bf16": {"flops_per_s": 1e14}}},
-    "memory": {"hbm": {"bytes_per_s": 1e12}},
-    "networks": {"ici": {"bytes_per_s": 1e10, "topology": "torus"}},
-}
-"""A chip with required numbers only."""
-
-SETTABLE: dict[str, float] = {
-    "units.matrix.bf16.flops_per_s": 2e14,
-    "units.matrix.bf16.printed_with_sparsity": 4e14,
-    "units.matrix.int8.flops_per_s": 3e14,
-    "units.vector.fp32.flops_per_s": 3e13,
-    "memory.hbm.bytes_per_s": 2e12,
-    "memory.hbm.capacity_bytes": 1e10,
-    "networks.ici.bytes_per_s": 2e10,
-    "networks.ici.links": 4,
-    "networks.ici.domain": 64,
-    "networks.ici.ring_multiple": 16,
-    "networks.ici.hop_latency_s": 1e-6,
-    "networks.ici.typical_hop_latency_s": 2e-6,
-    "power.watts": 300,
-}
-
-
-@pytest.mark.parametrize("path", SETTABLE)
-def test_a_variant_may_set_a_number_that_its_base_lacks(path: str) -> None:
-    """The number gets the source of the variant; the others keep theirs."""
-    variant = {"base": "bare", "source": "measured", path: SETTABLE[path]}
-    config = rooflines.load_config(
-        {**FULL, "chips": {**FULL["chips"], "bare": BARE, "variant": variant}}
-    )
-    *steps, last = path.split(".")
-    place: Any = reduce(lambda inside, step: inside[step], steps, config.chips["variant"].plain)
-    assert (place[last], source_in(place["source"], last)) == (SETTABLE[path], "measured")
-    numbers = [
-        set(
-            rooflines.chips(config)
-            .filter(pl.col("chip") == chip, pl.col("path") != path)
-            .select("path", "value")
-            .rows()
-        )
-        for chip in ("bare", "variant")
-    ]
-    assert numbers[0] == numbers[1]
-
-
-def test_every_number_of_a_part_can_be_set() -> None:
-    """The list above has all optional numbers of the entry types."""
-    assert {path.rpartition(".")[2] for path in SETTABLE} == {
-        name for part in (Peak, Level, Network, Power) for name in numbers_of(part)
-    }
-
-
-def test_a_variant_may_say_that_a_hop_takes_no_time() -> None:
-    """Zero is a valid value, and nothing else changes."""
-    config = rooflines.load_config(
-        {
-            **FULL,
-            "chips": {
-                **FULL["chips"],
-                "v": {"base": "h100-sxm", "networks.nvlink.hop_latency_s": 0},
-            },
-        }
-    )
-    ours, base = (
-        config.chips["v"].networks["nvlink"],
-        config.chips["h100-sxm"].networks["nvlink"],
-    )
-    assert ours.hop_latency_s == 0
-    assert base.hop_latency_s > 0
-    same = {"source": None, "hop_latency_s": 0}
-    assert ours.model_copy(update=same) == base.model_copy(update=same)
-
-
-def test_a_variant_may_have_parts_that_its_base_lacks() -> None:
-    """A new memory level or network is complete, with the variant's source or its own."""
-    parts = {
-        "memory.l3": {"bytes_per_s": 1e13},
-        "memory.l3.capacity_bytes": 1e9,
-        "networks.net": {"bytes_per_s": 1e9, "topology": "switch", "source": "a quote"},
-    }
-    chips = {
-        **FULL["chips"],
-        "bare": BARE,
-        "variant": {"base": "bare", "source": "measured", **parts},
-    }
-    sweep = {
-        **FULL["sweeps"]["mlp"],
-        "chips": ["variant"],
-        "memory": "l3",
-        "network": "net",
-        "sharding": "column",
-        "thresholds": [],
-    }
-    config = rooflines.load_config({**FULL, "chips": chips, "sweeps": {"mlp": sweep}})
-    assert rooflines.rows(config, "mlp").collect()["memory"].unique().to_list() == ["l3"]
-    sources = dict(rooflines.chips(config).filter(chip="variant").select("path", "source").rows())
-    assert sources["memory.l3.bytes_per_s"] == sources["memory.l3.capacity_bytes"] == "measured"
-    assert sources["networks.net.bytes_per_s"] == "a quote"
-    assert list(config.chips["variant"].networks) == ["ici", "net"]
-
-
-def test_what_a_variant_says_of_sparsity_is_kept() -> None:
-    """A new peak drops the printed figures of the base's peak, but keeps the variant's own."""
-    base = {
-        **BARE,
-        "units": {
-            "matrix": {"bf16": {"flops_per_s": 1e14, "printed_with_sparsity": 2e14, "halved": True}}
-        },
-    }
-    own = {"units.matrix.bf16.printed_with_sparsity": 6e14, "units.matrix.bf16.flops_per_s": 3e14}
-    chips = {
-        **FULL["chips"],
-        "bare": base,
-        "plain": {"base": "bare", "units.matrix.bf16.flops_per_s": 3e14},
-        "both": {"base": "bare", **own},
-    }
-    resolved = rooflines.load_config({**FULL, "chips": chips}).chips
-    assert resolved["plain"].plain["units"]["matrix"]["bf16"].keys() == {"flops_per_s", "source"}
-    assert resolved["both"].units["matrix"]["bf16"].printed_with_sparsity == 6e14
-
-
-def test_a_mistake_in_a_catalogue_is_placed_in_that_file(tmp_path: Path) -> None:
-    """Dtypes are read during the check of a chip; their mistakes name the dtypes file."""
-    (tmp_path / "dtypes.yaml").write_text(
-        mutations.DTYPES.replace("{bits: 16", "{bits: many"), encoding="utf-8"
-    )
-    fuzzing.use_catalogues(catalogue.CHIPS_FILE, tmp_path / "dtypes.yaml")
-    with pytest.raises(
-        rooflines.RooflinesError, match=r"dtypes\.yaml:3: formats\.bf16\.bits is 'many'"
-    ):
-        rooflines.load_config(FULL)
-
-
-@pytest.mark.parametrize("bits", ["1.0e+30", "1.0e-30", "0"])
-def test_an_element_has_a_sensible_number_of_bits(bits: str, tmp_path: Path) -> None:
-    """Other numbers would overflow floats for realistic sizes and rates."""
-    (tmp_path / "dtypes.yaml").write_text(
-        mutations.DTYPES.replace("bits: 16", f"bits: {bits}"), encoding="utf-8"
-    )
-    fuzzing.use_catalogues(catalogue.CHIPS_FILE, tmp_path / "dtypes.yaml")
-    with pytest.raises(
-        rooflines.RooflinesError,
-        match=r"dtypes\.yaml:3: formats\.bf16\.bits is .*, which no element takes",
-    ):
-        rooflines.load_config(FULL)
-
-
-# ---------------------------------------------------------------- spreadsheets
-
-FORMULAS = [
-    "=1+1",
-    "+1",
-    "-1+1",
-    "@SUM(A1)",
-    "\t=1",
-    "\r=1",
-    "\n=1",
-    " =1",
-    "\uff1d1+1",
-    "a;=1",
-    "a; +1",
-    '=cmd|" /C calc"!A0',
-]
-HARMLESS = ["a=1", "1-2", "llama-3-8b", "a+b", "me@there", "", "x;y", "7b"]
-
-
-@pytest.mark.parametrize("text", FORMULAS)
-def test_no_cell_of_a_csv_file_starts_a_formula(text: str) -> None:
-    """Formulas get an apostrophe in every type of column, and are read back as text."""
-    assert is_formula(text)
-    for dtype in (pl.String, pl.Categorical, pl.Enum([text, "x"])):
-        written = csv_text(
-            pl.DataFrame({"a": pl.Series([text, "x", None], dtype=dtype), "b": [-1.5, -2e300, 0.0]})
-        )
-        predicates.check_csv(written)
-        back = pl.read_csv(io.StringIO(written))
-        assert back["b"].to_list() == [-1.5, -2e300, 0.0]
-        assert back["a"].to_list()[1:] == ["x", None]
-        assert back["a"][0].replace("'", "", 1) == text
-
-
-@pytest.mark.parametrize("text", HARMLESS)
-def test_other_text_stands_in_a_csv_file_as_it_is(text: str) -> None:
-    """A hyphen or a plus inside a name changes nothing."""
-    assert not is_formula(text)
-    assert pl.read_csv(io.StringIO(csv_text(pl.DataFrame({"a": [text], "b": [1]}))))[
-        "a"
-    ].to_list() == [text]
-
-
-@pytest.mark.parametrize("text", [text for text in FORMULAS if text.isprintable()])
-def test_a_shape_that_is_a_formula_is_refused(text: str) -> None:
-    """The name of a shape can be any text but a formula."""
-    sweep = {**FULL["sweeps"]["mlp"], "shapes": [{"name": text, "F": 512}]}
-    with pytest.raises(rooflines.RooflinesError, match="spreadsheet would run"):
-        rooflines.load_config({**FULL, "sweeps": {"mlp": sweep}})
-
-
-def test_csv_files_are_written_in_one_place() -> None:
-    """One function writes all CSV files, and it escapes formulas."""
-    package = ROOT / "rooflines"
-    writers = {
-        path.relative_to(package).as_posix()
-        for path in package.rglob("*.py")
-        if re.search(
-            r"\.write_csv\(|sink_csv|csv\.(Dict)?[wW]riter|to_csv",
-            path.read_text(encoding="utf-8"),
-            re.MULTILINE,
-        )
-    }
-    assert writers == {"results/tables.py"}
-
-
-def test_the_list_of_tables_is_safe(tmp_path: Path) -> None:
-    """Even for a list that no config can produce."""
-    write_index('[{"sweep": "=1", "part": -1, "rows": 3, "path": "@x"}]', tmp_path / "index.csv")
-    assert (tmp_path / "index.csv").read_text(
-        encoding="utf-8"
-    ) == "sweep,part,rows,path\n'=1,-1,3,'@x\n"
-
-
-def test_a_csv_file_appears_whole(tmp_path: Path) -> None:
-    """The value of a number is that of its text."""
-    frame = pl.DataFrame({"a": ["x", "-y"], "b": [1, -2]})
-    write_csv(frame, tmp_path / "new" / "file.csv")
-    assert (tmp_path / "new" / "file.csv").read_text(encoding="utf-8") == "a,b\nx,1\n'-y,-2\n"
 
 
 def test_a_sweep_as_long_as_it_may_be_stays_within_the_memory() -> None:

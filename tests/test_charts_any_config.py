@@ -33,12 +33,12 @@ MATMUL: dict[str, Any] = {
 }
 
 
-def matmul(**changes: Any) -> dict[str, Any]:  # noqa: ANN401, whatever a config holds
+def matmul(**changes: Any) -> dict[str, Any]:  # noqa: ANN401, values of a config
     """A config with one sweep of a matmul."""
     return {"sweeps": {"mine": {**MATMUL, **changes}}}
 
 
-def layers(memory: Any, *chips: str) -> dict[str, Any]:  # noqa: ANN401, whatever a config holds
+def layers(memory: Any, *chips: str) -> dict[str, Any]:  # noqa: ANN401, values of a config
     """A config with two layers of a model, from these memory levels."""
     shapes = [{"name": "m-up", "D": 4096, "F": 8192}, {"name": "m-down", "D": 8192, "F": 4096}]
     return matmul(grid={"B": MATMUL["grid"]["B"]}, shapes=shapes, memory=memory, chips=list(chips))
@@ -132,7 +132,7 @@ def test_contours_of_a_split_matmul_are_its_thresholds(sharding: str) -> None:
 def test_charts_are_of_sizes_at_the_whole_peak(config: dict[str, Any], kinds: set[str]) -> None:
     """Rates and smaller shares only add columns and rows; without share 1 no chart is left."""
 
-    def loaded(**solved: Any) -> rooflines.Config:  # noqa: ANN401, whatever a config holds
+    def loaded(**solved: Any) -> rooflines.Config:  # noqa: ANN401, values of a config
         return rooflines.load_config({"sweeps": {"mine": {**config["sweeps"]["mine"], **solved}}})
 
     alone = loaded(thresholds=["B"])

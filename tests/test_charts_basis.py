@@ -38,7 +38,7 @@ KINDS = {
 """Charts with a time, a rate or a threshold."""
 
 
-def config(**changes: Any) -> rooflines.Config:  # noqa: ANN401, whatever a config holds
+def config(**changes: Any) -> rooflines.Config:  # noqa: ANN401, values of a config
     """A split of two shapes, and a grid of sizes."""
     grid = {key: SPLIT[key] for key in ("operation", "dtypes", "chips")}
     sweeps = {"split": {**SPLIT, **changes}, "grid": {**grid, "grid": GRID, **changes}}

@@ -40,7 +40,7 @@ TILED: dict[str, Any] = {
 }
 
 
-def kinds(**changes: Any) -> list[str]:  # noqa: ANN401, whatever a config holds
+def kinds(**changes: Any) -> list[str]:  # noqa: ANN401, values of a config
     """The charts that a sweep gets by itself."""
     return [
         chart.chart

@@ -15,7 +15,7 @@ from rooflines.cli import main as cli
 from rooflines.config import load_config
 from rooflines.measuring.blas import Blas
 from rooflines.measuring.entry import chip_of, config_text
-from rooflines.measuring.machine import Machine, machine_at_hand
+from rooflines.measuring.machine import Machine, this_machine
 from rooflines.measuring.session import REFERENCE, Session
 from rooflines.measuring.shapes import Shape, chosen_shapes, read_shapes
 from rooflines.timings.read import read_timings
@@ -63,7 +63,7 @@ def session(path: Path, machine: Machine = MACHINE) -> Session:
 
 
 def test_shapes_fill_the_ranges() -> None:
-    """As many as asked for, the same every time, a third of B from 65 to 1,024."""
+    """The requested number, the same every time, a third of B from 65 to 1,024."""
     shapes = chosen_shapes(90, [], 1e12, "fp32")
     assert shapes == chosen_shapes(90, [], 1e12, "fp32")
     assert len(set(shapes)) == 90
@@ -236,12 +236,12 @@ def test_arrays_beyond_the_memory_are_refused() -> None:
         Blas("fp64", machine, [REFERENCE])
 
 
-def test_the_machine_at_hand_is_known() -> None:
+def test_this_machine_is_known() -> None:
     """A name, threads, memory and a library; the rates of its memory are above zero."""
-    machine = machine_at_hand()
+    machine = this_machine()
     import scipy.linalg  # noqa: F401, PLC0415, brings a BLAS library of its own
 
-    assert machine_at_hand() == machine
+    assert this_machine() == machine
     assert machine.name
     assert machine.threads >= 1
     assert machine.memory_bytes > 2**28

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from catalogues import shipped
 from timed import seconds as seconds_by_form
 
 import rooflines
 from rooflines.basics.errors import RooflinesError
 from rooflines.config import load_config
-from rooflines.measured.catalogues import shipped
 from rooflines.measured.join import joined
 from rooflines.measured.summary import summary
 from rooflines.timings.read import read_timings

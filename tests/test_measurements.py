@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-import yaml
 from polars.testing import assert_frame_equal
+from run_folder import RunFolder
 
 import rooflines
 from rooflines.calibration.entries import Calibrations, shipped_calibrations, text_of
@@ -23,7 +23,6 @@ from rooflines.model.measured_columns import (
 )
 
 if TYPE_CHECKING:
-    import subprocess
     from pathlib import Path
 
     from conftest import Once, Snakemake
@@ -56,49 +55,16 @@ TABLES = {"measured/grid.parquet", "measured/nccl.parquet"}
 LISTS = {"measured.csv", "measured-skipped.csv"}
 
 
-class Folder:
-    """A folder with a config, timings and the results made from them.
+class Folder(RunFolder):
+    """A folder with a config, timings and the results made from them."""
 
-    Args:
-        path: The folder.
-        repository: The checkout whose workflow is run.
-        snakemake: The fixture.
-    """
-
-    def __init__(self, path: Path, repository: Path, snakemake: Snakemake) -> None:
-        self.path, self.repository, self.snakemake = path, repository, snakemake
-        self.results = path / "results"
-        self.config = copy.deepcopy(CONFIG)
-
-    def write(self) -> Path:
-        """Write the config."""
-        file = self.path / "my.yaml"
-        file.write_text(yaml.safe_dump(self.config, sort_keys=False), encoding="utf-8")
-        return file
-
-    def run(self) -> subprocess.CompletedProcess[str]:
-        """Write the config, and make the list of parts and what is made from timings."""
-        self.write()
-        lists = LISTS if self.config["measurements"] else set()
-        targets = [f"results/{name}" for name in sorted({"tables/index.csv"} | lists)]
-        options = ("--snakefile", self.repository / "Snakefile", "--configfile", "my.yaml")
-        return self.snakemake(*options, "--", *targets, cwd=self.path)
+    def targets(self) -> set[str]:
+        """The list of parts and what is made from timings."""
+        return {"tables/index.csv"} | (LISTS if self.config["measurements"] else set())
 
     def times(self) -> dict[str, int]:
         """The time of each file made from timings."""
-        files = [*self.results.glob("measured*"), *self.results.glob("measured/*")]
-        return {
-            path.relative_to(self.results).as_posix(): path.stat().st_mtime_ns
-            for path in files
-            if path.is_file()
-        }
-
-    def remade(self) -> set[str]:
-        """Run the workflow; the files that are new."""
-        before = self.times()
-        done = self.run()
-        assert done.returncode == 0, done.stdout
-        return {name for name, made in self.times().items() if before.get(name) != made}
+        return {name: time for name, time in super().times().items() if name.startswith("measured")}
 
 
 def write_timings(path: Path) -> None:
@@ -116,24 +82,24 @@ def first_run(once: Once, repository: Path, snakemake: Snakemake) -> Folder:
 
     def make(path: Path) -> None:
         write_timings(path)
-        done = Folder(path, repository, snakemake).run()
+        done = Folder(path, repository, snakemake, copy.deepcopy(CONFIG)).run()
         assert done.returncode == 0, done.stdout
 
-    return Folder(once("measurements", make), repository, snakemake)
+    return Folder(once("measurements", make), repository, snakemake, copy.deepcopy(CONFIG))
 
 
 @pytest.fixture
 def made(first_run: Folder, tmp_path: Path) -> Folder:
     """A copy of the results, to be changed."""
     shutil.copytree(first_run.path, tmp_path, dirs_exist_ok=True)
-    return Folder(tmp_path, first_run.repository, first_run.snakemake)
+    return Folder(tmp_path, first_run.repository, first_run.snakemake, copy.deepcopy(CONFIG))
 
 
 @pytest.fixture
 def folder(tmp_path: Path, repository: Path, snakemake: Snakemake) -> Folder:
     """A folder with timings and no results."""
     write_timings(tmp_path)
-    return Folder(tmp_path, repository, snakemake)
+    return Folder(tmp_path, repository, snakemake, copy.deepcopy(CONFIG))
 
 
 # ---------------------------------------------------------------- what a run makes

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-import yaml
 from polars.testing import assert_frame_equal
+from run_folder import RunFolder
 
 import rooflines
 from rooflines.results.folders import FOLDERS, LAYERS, MODEL_THRESHOLDS, MODELS
 from rooflines.site.site import write_bundle
 
 if TYPE_CHECKING:
-    import subprocess
     from pathlib import Path
 
     from conftest import Once, Snakemake
@@ -69,45 +68,13 @@ OF_MODELS = {*MODEL_THRESHOLDS, "skipped.csv"}
 SHAPES = {"model-shapes.csv"}
 
 
-class Folder:
-    """A folder with a config and the results made from it.
+class Folder(RunFolder):
+    """A folder with a config of whole models and the results made from it."""
 
-    Args:
-        path: The folder.
-        repository: The checkout whose workflow is run.
-        snakemake: The fixture.
-    """
-
-    def __init__(self, path: Path, repository: Path, snakemake: Snakemake) -> None:
-        self.path, self.repository, self.snakemake = path, repository, snakemake
-        self.results = path / "results"
-        self.config = copy.deepcopy(CONFIG)
-
-    def run(self) -> subprocess.CompletedProcess[str]:
-        """Write the config, and make all but the site."""
-        (self.path / "my.yaml").write_text(yaml.safe_dump(self.config, sort_keys=False))
-        options = ("--snakefile", self.repository / "Snakefile", "--configfile", "my.yaml")
+    def targets(self) -> set[str]:
+        """All but the site."""
         files = INDEXES | SUMMARIES | SHAPES | {"skipped.csv"}
-        files |= {*MODEL_THRESHOLDS} if self.config.get("model-sweeps") else set()
-        targets = sorted(f"results/{name}" for name in files)
-        return self.snakemake(*options, "--", *targets, cwd=self.path)
-
-    def times(self) -> dict[str, int]:
-        """The time of each table and summary."""
-        files = (path for path in self.results.rglob("*") if path.is_file())
-        made = {path.relative_to(self.results).as_posix(): path for path in files}
-        return {
-            name: path.stat().st_mtime_ns
-            for name, path in made.items()
-            if not name.startswith(("logs/", ".made/"))
-        }
-
-    def remade(self) -> set[str]:
-        """Run the workflow; the files that are new."""
-        before = self.times()
-        done = self.run()
-        assert done.returncode == 0, done.stdout
-        return {name for name, made in self.times().items() if before.get(name) != made}
+        return files | {*MODEL_THRESHOLDS} if self.config.get("model-sweeps") else files
 
     def loaded(self) -> rooflines.Config:
         """The config, loaded."""
@@ -120,17 +87,17 @@ def first_run(once: Once, repository: Path, snakemake: Snakemake) -> Folder:
 
     def make(path: Path) -> None:
         (path / "config.json").write_text(json.dumps(LLAMA))
-        done = Folder(path, repository, snakemake).run()
+        done = Folder(path, repository, snakemake, copy.deepcopy(CONFIG)).run()
         assert done.returncode == 0, done.stdout
 
-    return Folder(once("model-sweeps", make), repository, snakemake)
+    return Folder(once("model-sweeps", make), repository, snakemake, copy.deepcopy(CONFIG))
 
 
 @pytest.fixture
 def made(first_run: Folder, tmp_path: Path) -> Folder:
     """A copy of the results, to be changed."""
     shutil.copytree(first_run.path, tmp_path, dirs_exist_ok=True)
-    return Folder(tmp_path, first_run.repository, first_run.snakemake)
+    return Folder(tmp_path, first_run.repository, first_run.snakemake, copy.deepcopy(CONFIG))
 
 
 # ---------------------------------------------------------------- what a run makes

@@ -21,11 +21,11 @@ from comparison import (
 )
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from random_fits import calibrated_configs
 from random_sweeps import (
     BITS,
     COMPUTE,
     DTYPES,
-    calibrated_configs,
     check,
     combinations,
     configs,

@@ -82,7 +82,7 @@ def keys_of(kernels: pl.DataFrame) -> list[str]:
 @check(150)
 @given(config=random_serving.configs())
 def test_rows_without_a_place_are_skipped_with_a_reason(config: dict[str, Any]) -> None:
-    """As many as are asked for and not there; each reason holds for as many rows as it counts."""
+    """All rows that are not in the table; each reason holds for the rows that it counts."""
     truth = [row for row in expected_rows(config) if row.values is None]
     skipped = sweep_of(config).skipped
     assert sum(each.rows for each in skipped) == len(truth)

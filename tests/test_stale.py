@@ -74,7 +74,7 @@ def test_a_changed_bit_shows_although_size_and_time_are_as_before(tmp_path: Path
 
 
 def test_an_output_of_another_config_is_stale(tmp_path: Path) -> None:
-    """An intact file that is not what the plan asks for."""
+    """An intact file that is not what the plan has."""
     path, _ = recorded_file(tmp_path)
     assert stale(tmp_path, {path.name: '{"sweeps": [1]}'}) == [
         "skipped.csv was made from another config or by another version"

@@ -61,7 +61,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_number_is_what_a_count_in_python_gives(results: Path) -> None:
-    """Rows, shares, bottleneck and critical sizes; on one chip once, whatever the sharding."""
+    """Rows, shares, bottleneck and critical sizes; on one chip once, for all shardings."""
     rows = rooflines.scan(results, "split").collect().to_dicts()
     sizes = pl.read_parquet(results / "thresholds.parquet").to_dicts()
     summary = pl.read_csv(results / "summary.csv").filter(sweep="split").to_dicts()

@@ -1,7 +1,5 @@
 """The workflow, run as a user runs it, in temporary folders."""
 
-# All runs share one config and its folder: long, but one thing.
-
 import copy
 import os
 import re
@@ -17,6 +15,7 @@ import polars as pl
 import pytest
 import yaml
 from conftest import Snakemake
+from run_folder import RunFolder
 
 from rooflines.results.folders import FOLDERS
 
@@ -54,54 +53,12 @@ INDEXES = {f"{folder}/index.csv" for folder in FOLDERS}
 ALL_BUT_SITE = tuple(f"results/{name}" for name in sorted(INDEXES | SUMMARIES))
 
 
-class Folder:
-    """A folder with a config and the results made from it.
+class Folder(RunFolder):
+    """A folder with the config of this module."""
 
-    Args:
-        path: The folder.
-        repository: The checkout whose workflow is run.
-        snakemake: The fixture.
-    """
-
-    def __init__(self, path: Path, repository: Path, snakemake: Snakemake) -> None:
-        self.path, self.repository, self.snakemake = path, repository, snakemake
-        self.results = path / "results"
-        self.config = copy.deepcopy(CONFIG)
-
-    def run(self, *arguments: str | Path, **environment: str) -> "subprocess.CompletedProcess[str]":
-        """Write the config and run the workflow on it, from the folder."""
-        self.write()
-        return self.snakemake(*self.options, *arguments, cwd=self.path, **environment)
-
-    def write(self) -> None:
-        """Write the config."""
-        (self.path / "my.yaml").write_text(yaml.safe_dump(self.config, sort_keys=False))
-
-    @property
-    def options(self) -> list[str]:
-        """The options for the workflow and the config."""
-        return ["--snakefile", str(self.repository / "Snakefile"), "--configfile", "my.yaml"]
-
-    def times(self) -> dict[str, int]:
-        """The time of each table and summary; the site has tests of its own."""
-        apart = {"logs", "bundle", ".made"}
-        files = (
-            path
-            for path in self.results.rglob("*")
-            if path.is_file() and not apart & set(path.relative_to(self.results).parts)
-        )
-        return {
-            path.relative_to(self.results).as_posix(): path.stat().st_mtime_ns for path in files
-        }
-
-    def remade(
-        self, targets: tuple[str, ...] = ("--", *ALL_BUT_SITE), **environment: str
-    ) -> set[str]:
+    def remade(self, *arguments: str | Path, **environment: str) -> set[str]:
         """Run the workflow, by default without the site, which takes longest; the new files."""
-        before = self.times()
-        done = self.run(*targets, **environment)
-        assert done.returncode == 0, done.stdout
-        return {name for name, made in self.times().items() if before.get(name) != made}
+        return super().remade(*(arguments or ("--", *ALL_BUT_SITE)), **environment)
 
 
 @pytest.fixture(scope="session")
@@ -109,7 +66,7 @@ def first_run(
     tmp_path_factory: pytest.TempPathFactory, repository: Path, snakemake: Snakemake
 ) -> tuple[Folder, "subprocess.CompletedProcess[str]"]:
     """A folder with results and the run that made them; read only."""
-    folder = Folder(tmp_path_factory.mktemp("first"), repository, snakemake)
+    folder = Folder(tmp_path_factory.mktemp("first"), repository, snakemake, copy.deepcopy(CONFIG))
     return folder, folder.run()
 
 
@@ -118,13 +75,13 @@ def made(first_run: tuple[Folder, Any], tmp_path: Path) -> Folder:
     """A copy of the results, to be changed."""
     first = first_run[0]
     shutil.copytree(first.path, tmp_path, dirs_exist_ok=True)
-    return Folder(tmp_path, first.repository, first.snakemake)
+    return Folder(tmp_path, first.repository, first.snakemake, copy.deepcopy(CONFIG))
 
 
 @pytest.fixture
 def empty(tmp_path: Path, repository: Path, snakemake: Snakemake) -> Folder:
     """A folder without results."""
-    return Folder(tmp_path, repository, snakemake)
+    return Folder(tmp_path, repository, snakemake, copy.deepcopy(CONFIG))
 
 
 # ---------------------------------------------------------------- what a run makes
@@ -195,7 +152,7 @@ def test_a_deleted_file_comes_back(made: Folder) -> None:
     gone = {"tables/catalogue/part-00001.parquet", "skipped.csv"}
     for name in gone:
         (made.results / name).unlink()
-    assert made.remade(targets=()) == gone | INDEXES | {"summary.csv"}
+    assert made.remade("--", "all") == gone | INDEXES | {"summary.csv"}
 
 
 def test_an_edited_chip_or_sweep_remakes_only_its_own_tables(made: Folder) -> None:

@@ -57,7 +57,13 @@ def interconnects(
 
 
 def not_joined(names: Sequence[str], links: tuple[Link, ...], axes: tuple[int, ...]) -> str | None:
-    """The reason why interconnects do not join chips along these axes; None where they do."""
+    """The reason why interconnects do not join chips along these axes; None where they do.
+
+    Args:
+        names: The interconnects, inner first.
+        links: Their links.
+        axes: Chips along each axis [1].
+    """
     if not links or math.prod(axes) == 1:
         return None
     return next(_obstacles(names, links, axes), None)

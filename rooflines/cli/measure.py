@@ -67,14 +67,14 @@ def command(budget: int, shapes: str | None, dtypes: str, out: str | None) -> in
         placed,
     )
     from rooflines.measuring.blas import DTYPES  # noqa: PLC0415, the same
-    from rooflines.measuring.machine import machine_at_hand, require_numpy  # noqa: PLC0415, the same
+    from rooflines.measuring.machine import require_numpy, this_machine  # noqa: PLC0415, the same
     from rooflines.measuring.session import Session  # noqa: PLC0415, the same
 
     require_numpy()
     chosen = [known for known in DTYPES if known in dtypes.split(",")]
     with placed("--dtypes"):
         check_known(dtypes.split(","), DTYPES, "no dtype that numpy multiplies with BLAS")
-    machine = machine_at_hand()
+    machine = this_machine()
     path = Path(out or f"{FOLDER}/{machine.id}.parquet")
     with placed("--out"):
         if path.suffix != ".parquet":

@@ -96,5 +96,5 @@ def frame_options(function: click.decorators.FC) -> click.decorators.FC:
 
 
 def print_frame(frame: pl.DataFrame, text: str, *, csv: bool, json_: bool) -> None:
-    """Print a frame as CSV or JSON if asked for, else a text."""
+    """Print a frame as CSV or JSON if an option requests it, else a text."""
     click.echo(as_csv(frame) if csv else as_json(frame) if json_ else text)

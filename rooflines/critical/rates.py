@@ -128,7 +128,7 @@ def factor_of(
 
 
 def _slowed(parts: Sequence[tuple[Fraction, Fraction]], most_s: Fraction) -> Fraction:
-    """The smallest factor on a rate with which parts take at most a time, which is less than now.
+    """The smallest factor on a rate at which parts take at most a time, shorter than at factor 1.
 
     The time is convex and piecewise linear in the inverse of the factor: Newton's method from above
     ends at the solution, after a step for each part at most.
@@ -232,7 +232,16 @@ def exactly(
 def rate_thresholds(
     sweep: Sweep, resource: Resource, share: Fraction = WHOLE_PEAK
 ) -> Iterator[pl.DataFrame]:
-    """The factors on a resource's rate at which rows attain a share of the peak, in slices."""
+    """The factors on a resource's rate at which rows attain a share of the peak, in slices.
+
+    Args:
+        sweep: The sweep.
+        resource: The resource whose rate is solved for.
+        share: Share of the attainable peak [1].
+
+    Yields:
+        The columns of thresholds along the rate.
+    """
     variants = sweep.chip_variants
     coefficients, constants = variant_columns(sweep, variants)
     whole: dict[str, pl.Expr] = {

@@ -352,7 +352,16 @@ def rule_of_thumb(
 def dimension_thresholds(
     sweep: Sweep, axis: str, share: Fraction = WHOLE_PEAK
 ) -> Iterator[pl.DataFrame]:
-    """Thresholds along one dimension for a share of the attainable peak, in slices."""
+    """Thresholds along one dimension for a share of the attainable peak, in slices.
+
+    Args:
+        sweep: The sweep.
+        axis: The dimension.
+        share: Share of the attainable peak [1].
+
+    Yields:
+        The columns of thresholds along the dimension.
+    """
     variants = sweep.chip_variants
     coefficients, constants = variant_columns(sweep, variants)
     constants[f"#rate_{MATH.name}"] *= float(share)

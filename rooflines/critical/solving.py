@@ -80,6 +80,11 @@ def rate_at(resource: Resource, target: Target, share: Fraction) -> Rate | None:
     """The rate that a threshold compares: for math, a share of the attainable peak.
 
     At least this share is attained where no other time is above t_math / share.
+
+    Args:
+        resource: The resource.
+        target: The chip and its split.
+        share: Share of the attainable peak [1].
     """
     rate = resource.rate(target)
     return replace(rate, per_s=rate.per_s * share) if rate and resource is MATH else rate

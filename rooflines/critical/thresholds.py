@@ -27,7 +27,7 @@ __all__ = ["all_columns", "all_dims", "all_thresholds", "sweep_thresholds"]
 
 
 def sweep_thresholds(sweep: Sweep) -> pl.DataFrame:
-    """The thresholds of a sweep, along every axis that its config asks for.
+    """The thresholds of a sweep, along every axis of its config.
 
     Returns:
         The columns of `columns.threshold_columns`, in their order.

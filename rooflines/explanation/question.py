@@ -248,7 +248,16 @@ def _checked(
 
 
 def networks_on(wanted: object, chip: Chip, name: str) -> object:
-    """The networks as a config has them: one name, or a list from the inner to the outer."""
+    """The networks as a config has them: one name, or a list from the inner to the outer.
+
+    Args:
+        wanted: A name, several with commas, or a list.
+        chip: The chip.
+        name: Its id, for messages.
+
+    Raises:
+        RooflinesError: The chip lacks one of them.
+    """
     levels = wanted.split(",") if isinstance(wanted, str) else wanted
     if not isinstance(levels, list | tuple):
         levels = [levels]

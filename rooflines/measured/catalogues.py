@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError, close_to, placed, quote
-from rooflines.calibration.entries import shipped_calibrations
-from rooflines.catalogue.chips import chip_entries, dtype_entries
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip, DtypeFile
 
-__all__ = ["Catalogues", "check_known_values", "shipped"]
+__all__ = ["Catalogues", "check_known_values"]
 
 
 @dataclass(frozen=True)
@@ -35,11 +33,6 @@ class Catalogues:
     fits: Calibrations
 
 
-def shipped() -> Catalogues:
-    """The catalogues that come with the package."""
-    return Catalogues(chip_entries(), dtype_entries(), shipped_calibrations())
-
-
 def check_known_values(
     frame: pl.DataFrame, column: str, known: Collection[str], what: str, fix: str
 ) -> None:
@@ -51,6 +44,9 @@ def check_known_values(
         known: The valid values.
         what: Ends the message "has 'h100', which ...": "is no chip".
         fix: What to do about it.
+
+    Raises:
+        RooflinesError: There are such values.
     """
     unknown = [name for name in frame[column].unique().sort() if name not in known]
     with placed(column):

@@ -14,7 +14,7 @@ from rooflines.basics.errors import RooflinesError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Machine", "machine_at_hand", "require_numpy"]
+__all__ = ["Machine", "require_numpy", "this_machine"]
 
 CPUINFO = Path("/proc/cpuinfo")
 CPUS = Path("/sys/devices/system/cpu")
@@ -73,7 +73,7 @@ def require_numpy() -> None:
     del np, threadpoolctl
 
 
-def machine_at_hand() -> Machine:
+def this_machine() -> Machine:
     """What the system and threadpoolctl say of this machine.
 
     Raises:

@@ -18,13 +18,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict, TypeVar, Unpack
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
 __all__ = [
@@ -78,7 +78,22 @@ UNREADABLE = (
 )
 """Errors of reading a record that is missing, damaged or of another form."""
 
-_maker: ContextVar[Mapping[str, Any] | None] = ContextVar("maker", default=None)
+
+class Maker(TypedDict, total=False):
+    """What makes files.
+
+    Attributes:
+        spec: What the job depends on, as JSON.
+        recipes: The sweeps of its numbers.
+        inputs: The outputs that it reads and that `spec` does not cover.
+    """
+
+    spec: object
+    recipes: Sequence[object]
+    inputs: Iterable[str | Path]
+
+
+_maker: ContextVar[Maker | None] = ContextVar("maker", default=None)
 """What makes the files that are being written; None if they are not recorded."""
 
 
@@ -228,15 +243,13 @@ def forget(path: Path) -> None:
 
 
 @contextmanager
-def recording(**maker: Any) -> Iterator[None]:  # noqa: ANN401 - JSON of any kind
+def recording(**maker: Unpack[Maker]) -> Iterator[None]:
     """Record what makes the files that are written in this context.
 
     Args:
-        maker: `spec`, what the job depends on; `recipes`, the sweeps of its numbers; `inputs`, the
-            outputs that it reads and that `spec` does not cover. The rest is taken from the context
-            around.
+        maker: The keys of `Maker`; the others are taken from the outer context.
     """
-    with _made_by({**(_maker.get() or {}), **maker}):
+    with _made_by({**(_maker.get() or Maker()), **maker}):
         yield
 
 
@@ -246,7 +259,7 @@ def unrecorded() -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _made_by(maker: Mapping[str, Any] | None) -> Iterator[None]:
+def _made_by(maker: Maker | None) -> Iterator[None]:
     token = _maker.set(maker)
     try:
         yield

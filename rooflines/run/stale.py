@@ -1,4 +1,4 @@
-"""Stale outputs: not what was written, or not what the plan asks for.
+"""Stale outputs: not what was written, or not what the plan has.
 
 Every output of the plan is compared with its record. An output that a run finished and that nobody
 changed since is recognized by sizes, inodes and times, and is not read.
@@ -107,7 +107,7 @@ class StaleOutput:
 def stale_outputs(
     results: Path, specs: Mapping[str, str], cache: FileCache, say: Callable[[str], None]
 ) -> list[StaleOutput]:
-    """The outputs that exist and are not what the plan asks for.
+    """The outputs that exist and differ from the plan.
 
     Args:
         results: The folder of results.

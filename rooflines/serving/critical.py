@@ -66,7 +66,7 @@ class Row(NamedTuple):
 
 
 def step_thresholds(sweep: ModelSweep) -> pl.DataFrame:
-    """The thresholds of a sweep of models, along every axis that its config asks for.
+    """The thresholds of a sweep of models, along every axis of its config.
 
     Returns:
         The columns of `step_threshold_columns`, in their order.

@@ -27,7 +27,13 @@ IN_CONFIG = "the config"
 
 
 def model_recipe(sweep: ModelSweep, models: Iterable[str], chips: Sequence[str]) -> dict[str, Any]:
-    """The recipe of some models and chips of a sweep: config, shapes, chips and dtypes as JSON."""
+    """The recipe of some models and chips of a sweep: config, shapes, chips and dtypes as JSON.
+
+    Args:
+        sweep: The sweep.
+        models: Names of its models.
+        chips: Ids of its chips.
+    """
     shapes = {name: _model(sweep, name) for name in models}
     used = {
         value

@@ -87,7 +87,14 @@ def estimate_terms(
 def time_terms(
     kernels: Sequence[Kernel], times: Sequence[KernelTimes | None], count: int, *parts: str
 ) -> list[Terms]:
-    """The sum of parts of the times of kernels, times their layers; empty where one has none."""
+    """The sum of parts of the times of kernels, all layers [s]; empty where one has no times.
+
+    Args:
+        kernels: The kernel in each case.
+        times: Its times there.
+        count: Layers [1].
+        parts: Fields of `KernelTimes`.
+    """
     return [
         summed((count, named(kernel, getattr(each, part))) for part in parts) if each else {}
         for kernel, each in zip(kernels, times, strict=True)

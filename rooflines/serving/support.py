@@ -51,7 +51,7 @@ class Block:
 
 @dataclass(frozen=True)
 class SkippedSteps:
-    """Rows that a sweep asks for but that cannot be; None in a field means all values."""
+    """Rows of a sweep that are not supported; None in a field means all values."""
 
     reason: str
     rows: int = 0

@@ -118,7 +118,7 @@ class ModelSweep:
 
     @property
     def skipped(self) -> tuple[SkippedSteps, ...]:
-        """The rows that it asks for but that cannot be."""
+        """The rows that are not supported."""
         return self.served[1]
 
     @property
@@ -177,6 +177,14 @@ def checked_model_sweep(  # noqa: PLR0913, PLR0917, the parts of a sweep
     calibrations: Calibrations,
 ) -> ModelSweep:
     """A sweep of whole models, checked as a whole.
+
+    Args:
+        name: Its name.
+        config: Its keys, each checked.
+        models: Its models by name.
+        chips: The catalogue and the chips of the config, by id.
+        dtypes: The dtype catalogue.
+        calibrations: By chip and software.
 
     Raises:
         RooflinesError: It has mistakes; each is named.

@@ -9,7 +9,8 @@ from rooflines.model.step_columns import KERNEL_METRICS, STEP_METRICS
 from rooflines.serving.derived import derived_of_kernels, derived_of_steps
 from rooflines.serving.layers import kernel_rows
 from rooflines.serving.rows import step_rows
-from rooflines.sweep.table import CORE, as_stored, chosen, without_derived
+from rooflines.settings.fields import CORE
+from rooflines.sweep.table import as_stored, chosen, with_derived
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,11 +46,11 @@ def read_step_columns(sweep: ModelSweep) -> list[Column]:
     """The columns of a sweep's table: keys always, metrics as its config chooses."""
     names = sweep.config.columns
     columns = chosen(sweep.columns, STEP_METRICS, names)
-    return without_derived(columns, derived_of_steps(sweep)) if names == CORE else columns
+    return with_derived(columns, derived_of_steps(sweep)) if names == CORE else columns
 
 
 def read_layer_columns(sweep: ModelSweep) -> list[Column]:
     """Those of its table of kernels."""
     names = sweep.config.columns
     columns = chosen(sweep.layer_columns, (*STEP_METRICS, *KERNEL_METRICS), names)
-    return without_derived(columns, derived_of_kernels()) if names == CORE else columns
+    return with_derived(columns, derived_of_kernels()) if names == CORE else columns

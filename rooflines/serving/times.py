@@ -146,7 +146,13 @@ def seconds_of(times: KernelTimes, extents: Mapping[str, int | Fraction]) -> Sec
 
 
 def step_seconds(kernels: Iterable[Kernel], times: Iterable[KernelTimes], step: Step) -> Seconds:
-    """The exact times of a step on one chip, summed over kernels and layers [s]."""
+    """The exact times of a step on one chip, summed over kernels and layers [s].
+
+    Args:
+        kernels: The kernels.
+        times: The times of each.
+        step: The sizes of the step.
+    """
     total = [Fraction(0)] * len(Seconds._fields)
     for kernel, each in zip(kernels, times, strict=True):
         parts = seconds_of(each, kernel.extents(step))

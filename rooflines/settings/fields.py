@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = [
+    "ALL",
+    "CORE",
     "Calibrated",
     "Chips",
     "Compression",
@@ -40,8 +42,8 @@ __all__ = [
 
 LARGEST_PART = 2**31
 
-COLUMN_SETS = ("all", "core")
-"""All metrics of a table; those that the others follow from."""
+ALL, CORE = COLUMN_SETS = ("all", "core")
+"""Metrics of a table: all, or those that the others follow from."""
 
 
 def names(value: object) -> object:
@@ -61,7 +63,11 @@ def names(value: object) -> object:
 
 
 def metrics_in(known: Sequence[str]) -> Callable[[object], object]:
-    """A validator of the metrics that a table stores: `all`, `core`, or some of those known."""
+    """A validator of the metrics that a table stores: `all`, `core`, or a list.
+
+    Args:
+        known: The metrics of the table. The validator raises a `RooflinesError` for others.
+    """
     fix = f"use some of {', '.join(known)}"
 
     def checked(value: object) -> object:

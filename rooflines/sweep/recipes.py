@@ -54,7 +54,15 @@ def entries_of(
     formats: Collection[str],
     combinations: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Catalogue entries as JSON: the chips, formats and combinations of these names."""
+    """Catalogue entries as JSON.
+
+    Args:
+        catalogue: The chips by id.
+        chips: Ids of the chips to include.
+        dtypes: The dtype catalogue.
+        formats: Names of the formats to include.
+        combinations: Names of the combinations to include.
+    """
     used: dict[str, dict[str, Entry]] = {
         "formats": {name: form for name, form in dtypes.formats.items() if name in formats},
         "combinations": {name: dtypes.combinations[name] for name in combinations},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from rooflines.basics.errors import RooflinesError, check_known, placed
 from rooflines.catalogue.lacking import interconnects, no_level, no_peak, not_joined
@@ -61,7 +61,7 @@ class ChipRows:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Rows that a sweep asks for but a chip does not support; None in a field means all values."""
+    """Rows of a sweep that a chip does not support; None in a field means all values."""
 
     chip: str
     memory: str
@@ -155,6 +155,10 @@ def supported(asked: Asked) -> tuple[tuple[ChipRows, ...], tuple[Skipped, ...]]:
     return tuple(by_chip), tuple(skipped)
 
 
+NetworkKey: TypeAlias = "tuple[str | None, tuple[Link, ...], str]"
+"""A network, its links, and the reason for splits that nothing else rules out."""
+
+
 class Splits:
     """The variants of a sweep that networks support; chips with equal networks share the answer."""
 
@@ -166,8 +170,8 @@ class Splits:
             for name, scheme in asked.shardings.items()
             if ALL_TO_ALL in dict(scheme.transfers).values()
         }
-        self._unjoined: dict[Any, dict[Split, str]] = {}
-        self._variants: dict[Any, tuple[Variant, ...]] = {}
+        self._unjoined: dict[NetworkKey, dict[Split, str]] = {}
+        self._variants: dict[tuple[frozenset[str], NetworkKey], tuple[Variant, ...]] = {}
 
     def unjoined(
         self, network: str | None, links: tuple[Link, ...], reason: str
@@ -193,7 +197,7 @@ class Splits:
         self, missing: frozenset[str], network: str | None, links: tuple[Link, ...], reason: str
     ) -> tuple[Variant, ...]:
         """The variants that a network supports, without some dtype combinations."""
-        key = missing, network, links, reason
+        key = missing, (network, links, reason)
         if key not in self._variants:
             unjoined = self.unjoined(network, links, reason)
             self._variants[key] = tuple(

@@ -150,7 +150,7 @@ class Sweep:
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
-        """The rows that it asks for but a chip does not support."""
+        """The rows that a chip does not support."""
         return self.served[1]
 
     @property

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.model.columns import METRICS, SKIPPED, Column
+from rooflines.settings.fields import ALL, CORE
 from rooflines.sweep.derived import DerivedColumn, derived
 from rooflines.sweep.rows import sweep_rows
 
@@ -18,18 +19,14 @@ if TYPE_CHECKING:
     from rooflines.sweep.sweep import Sweep
 
 __all__ = [
-    "CORE",
     "as_stored",
     "chosen",
     "read_columns",
     "skipped_frame",
     "stored",
     "table",
-    "without_derived",
+    "with_derived",
 ]
-
-CORE = "core"
-"""The choice of columns that the others follow from."""
 
 
 def table(sweep: Sweep) -> pl.LazyFrame:
@@ -52,7 +49,7 @@ def read_columns(sweep: Sweep) -> list[Column]:
     """The columns of a sweep's table: keys always, metrics as its config chooses."""
     names = sweep.config.columns
     columns = chosen(sweep.columns, METRICS, names)
-    return without_derived(columns, derived(sweep)) if names == CORE else columns
+    return with_derived(columns, derived(sweep)) if names == CORE else columns
 
 
 def chosen(
@@ -63,14 +60,14 @@ def chosen(
     Args:
         columns: All columns, in order.
         metrics: Those that can be left out.
-        names: The metrics of the table, `all` or `CORE`.
+        names: The metrics of the table, `ALL` or `CORE`.
     """
-    every = names in ("all", CORE)
+    every = names in (ALL, CORE)
     left_out = set() if every else {metric.name for metric in metrics}.difference(names)
     return [column for column in columns if column.name not in left_out]
 
 
-def without_derived(columns: Iterable[Column], sql: Mapping[str, str]) -> list[Column]:
+def with_derived(columns: Iterable[Column], sql: Mapping[str, str]) -> list[Column]:
     """The columns of a table whose files leave some of them out.
 
     Args:

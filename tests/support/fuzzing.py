@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import predicates
-from mutations import CHIPS, DTYPES, Case
+from valid_files import CHIPS, DTYPES
 
 import rooflines
 from rooflines.basics.errors import MOST_SHOWN
+from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue import chips as catalogue
 from rooflines.model.columns import threshold_columns
 from rooflines.models.library import model_entries
@@ -40,6 +41,8 @@ from rooflines.sweep.rows import sweep_rows
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator
+
+    from mutations import Case
 
     from rooflines.serving.sweep import ModelSweep
 
@@ -324,8 +327,9 @@ def real_catalogues() -> Iterator[None]:
 
 
 def use_catalogues(chips: Path, dtypes: Path) -> None:
-    """Replace the catalogue files, and clear what was read of others, but for the models."""
-    model_entries()  # cached, with the dtypes of the catalogue
+    """Replace the catalogue files; models and calibrations stay those of the real ones."""
+    for cached_with_real_dtypes in (model_entries, shipped_calibrations):
+        cached_with_real_dtypes()
     catalogue.CHIPS_FILE, catalogue.DTYPES_FILE = chips, dtypes
     for cached in (catalogue.dtype_entries, catalogue.chip_entries, catalogue._chip_file):  # noqa: SLF001
         cached.cache_clear()

@@ -9,6 +9,7 @@ import random_sweeps as drawn
 import serving_oracle
 from hypothesis import assume
 from hypothesis import strategies as st
+from random_fits import files_of_fits
 from random_sweeps import BITS, COMPUTE
 
 __all__ = ["chips", "configs", "dtypes", "models", "request_configs", "splits"]
@@ -197,7 +198,7 @@ def calibrated(draw: st.DrawFn, drawn_configs: st.SearchStrategy[dict[str, Any]]
     config = draw(drawn_configs)
     (sweep,) = config["model-sweeps"].values()
     sweep["calibration"] = draw(st.sampled_from(["mine", ["mine", "other"], ["other", "mine"]]))
-    return {**config, "fits": draw(drawn.files_of_fits(list(config["chips"])))}
+    return {**config, "fits": draw(files_of_fits(list(config["chips"])))}
 
 
 @st.composite

@@ -14,15 +14,17 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
+import vl_convert as vlc
 from jsonschema import ValidationError
 
 import rooflines
 from rooflines import charts
 from rooflines.catalogue.chips import base_chips, chip_entries
 from rooflines.charts.families import fitted, unchecked
-from rooflines.charts.kit.render import MOST_BYTES, MOST_ROWS, dumps, scenegraph
+from rooflines.charts.kit import VEGA_LITE
+from rooflines.charts.kit.render import MOST_BYTES, MOST_ROWS, dumps, register_fonts
 from rooflines.charts.kit.text import width_em
-from rooflines.charts.kit.themes import SIZES, theme
+from rooflines.charts.kit.themes import SIZES, theme, themed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -180,7 +182,10 @@ class Text:
 
 def texts(spec: Mapping[str, Any], size: str, *, dark: bool = False) -> list[Text]:
     """Every visible text of a chart in one size and theme, without halos."""
-    graph = scenegraph(spec, size, dark=dark)
+    register_fonts()
+    graph = vlc.vegalite_to_scenegraph(
+        themed(spec, SIZES[size], dark=dark), vl_version=VEGA_LITE, allowed_base_urls=[]
+    )
     return list(dict.fromkeys(_walk(graph["scenegraph"], 0.0, 0.0, "")))
 
 

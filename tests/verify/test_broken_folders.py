@@ -17,9 +17,6 @@ mounts = pytest.mark.skipif(
     not may_unshare("--mount"), reason="the system does not let a process mount (unshare --mount)"
 )
 
-SHORTER = {"chart": "roofline", "sweep": "grid", "chips": ["h100-sxm"]}
-"""A chart that is not in the config."""
-
 AGAIN = "then type the same command again: what is finished stays."
 FIXES = {
     "room": f"  fix: make room (`df -h` shows where there is some), {AGAIN}",

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
+from catalogues import shipped
 
 from rooflines.calibration.entries import read_calibrations
 from rooflines.cli import main as cli
 from rooflines.config import load_config
-from rooflines.measured.catalogues import shipped
 from rooflines.measured.join import joined
 from rooflines.timings.read import read_timings
 

@@ -33,7 +33,7 @@ __all__ = [
     "picture",
     "png",
     "rastered",
-    "scenegraph",
+    "register_fonts",
     "spec_of",
     "svg",
     "thumbnail",
@@ -128,14 +128,21 @@ def dumps(spec: Mapping[str, Any] | list[Any]) -> str:
 def png(
     spec: Mapping[str, Any], size: str = "slide", *, dark: bool = False, scale: float = PNG_SCALE
 ) -> bytes:
-    """A picture as PNG, its colours reduced to a palette without a visible difference."""
+    """A picture as PNG, its colours reduced to a palette without a visible difference.
+
+    Args:
+        spec: The specification of a chart.
+        size: One of `SIZES`.
+        dark: Whether the background is dark.
+        scale: Pixels for each of the size [1].
+    """
     return encoded(image(spec, size, dark=dark, scale=scale))
 
 
 def image(
     spec: Mapping[str, Any], size: str = "slide", *, dark: bool = False, scale: float = PNG_SCALE
 ) -> Image.Image:
-    """A picture as pixels, in all its colours."""
+    """A picture as pixels, in all its colours; arguments as of `png`."""
     return rastered(svg(spec, size, dark=dark), scale)
 
 
@@ -171,7 +178,7 @@ def thumbnail(picture: Image.Image) -> bytes:
 
 
 def svg(spec: Mapping[str, Any], size: str = "web", *, dark: bool = False) -> str:
-    """A picture as SVG, with live text."""
+    """A picture as SVG, with live text; arguments as of `png`."""
     register_fonts()
     return str(
         vlc.vegalite_to_svg(
@@ -181,7 +188,13 @@ def svg(spec: Mapping[str, Any], size: str = "web", *, dark: bool = False) -> st
 
 
 def pdf(spec: Mapping[str, Any], size: str = "paper", *, dark: bool = False) -> bytes:
-    """A picture as PDF with embedded fonts; its bytes differ from run to run."""
+    """A picture as PDF with embedded fonts; its bytes differ from run to run.
+
+    Args:
+        spec: The specification of a chart.
+        size: One of `SIZES`.
+        dark: Whether the background is dark.
+    """
     register_fonts()
     return bytes(
         vlc.vegalite_to_pdf(
@@ -214,17 +227,14 @@ def picture(
 
 
 def html(spec: Mapping[str, Any], size: str = "web", *, dark: bool = False) -> str:
-    """A page with the chart, its menus and its tooltips, which needs no other file."""
+    """A page with the chart, its menus and its tooltips, which needs no other file.
+
+    Args:
+        spec: The specification of a chart.
+        size: One of `SIZES`.
+        dark: Whether the background is dark.
+    """
     page = str(vlc.vegalite_to_html({"name": MARK}, vl_version=VEGA_LITE, bundle=True))
     # In a script no text may end the script.
     text = dumps(themed(spec, SIZES[size], dark=dark)).replace("<", "\\u003c")
     return page.replace(json.dumps({"name": MARK}, separators=(",", ":")), text)
-
-
-def scenegraph(spec: Mapping[str, Any], size: str = "web", *, dark: bool = False) -> dict[str, Any]:
-    """All marks with their positions, for tests."""
-    register_fonts()
-    graph: dict[str, Any] = vlc.vegalite_to_scenegraph(
-        themed(spec, SIZES[size], dark=dark), vl_version=VEGA_LITE, allowed_base_urls=[]
-    )
-    return graph

@@ -1,0 +1,14 @@
+"""The catalogues that come with the package."""
+
+from __future__ import annotations
+
+from rooflines.calibration.entries import shipped_calibrations
+from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.measured.catalogues import Catalogues
+
+__all__ = ["shipped"]
+
+
+def shipped() -> Catalogues:
+    """The catalogues that come with the package."""
+    return Catalogues(chip_entries(), dtype_entries(), shipped_calibrations())

@@ -1,0 +1,85 @@
+"""Random calibrations, and sweeps with them, as Hypothesis strategies."""
+
+from __future__ import annotations
+
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hypothesis import strategies as st
+from random_sweeps import COMPUTE, configs, fractions_of_one
+
+
+@st.composite
+def fits(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw what every fit states: bands, and nothing of note."""
+    errors = {"n": 30, "median": 0.05, "mean": 0.06, "p90": 0.1}
+    bounds = draw(st.sets(st.sampled_from(["compute", "memory", "network", "mixed"])))
+    return {
+        "bands": {bound: [0.9, draw(st.sampled_from([1, 1.125, 1.3]))] for bound in sorted(bounds)},
+        "fitted": errors,
+        "source": "made up",
+        "date": "2026-01-01",
+    }
+
+
+@st.composite
+def fitted_matmuls(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a calibration of matmuls, often without most of its pieces."""
+    further = {
+        "activation_passes": st.sampled_from([0, 0.01, 7, 3.25]),
+        "mixed_math": st.sampled_from([0.5, 1, 1.7, 4]),
+        "mixed_memory": st.sampled_from([0.35, 0.8, 2]),
+        "mixed_activations": st.sampled_from([0.1, 2]),
+        "mixed_depth_s": st.sampled_from([3.3e-10, 1e-9]),
+        "sustained": st.sampled_from([0.1, 0.4, 3]),
+        "tile": st.sampled_from([2, 7, 64, 128]),
+    }
+    return {
+        "math": draw(fractions_of_one),
+        "memory": draw(fractions_of_one),
+        "overhead_s": draw(st.sampled_from([0, 3.2e-6])),
+        **{name: draw(values) for name, values in further.items() if draw(st.booleans())},
+        **draw(fits()),
+    }
+
+
+@st.composite
+def fitted_collectives(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a calibration of a collective."""
+    return {
+        "overhead_s": draw(st.sampled_from([0, 7e-6])),
+        "low_latency": draw(st.sampled_from([0.1, 0.25, 1])),
+        "bulk_overhead_s": draw(st.sampled_from([0, 1.5e-5])),
+        "bulk": draw(st.sampled_from([0.65, 0.9])),
+        "hop_s": draw(st.sampled_from([0, 1e-6])),
+        **draw(fits()),
+    }
+
+
+@st.composite
+def files_of_fits(draw: st.DrawFn, chips: list[str]) -> dict[str, Any]:
+    """Draw a file of calibrations of chips by two kinds of software."""
+    matmuls = st.dictionaries(st.sampled_from(COMPUTE), fitted_matmuls(), min_size=2)
+    kinds = st.sampled_from(["all-gather", "reduce-scatter", "all-reduce", "all-to-all"])
+    collectives = st.dictionaries(kinds, fitted_collectives(), min_size=2)
+    return {
+        kind: {
+            f"{chip}/{software}": draw(entries) for chip in chips for software in ("mine", "other")
+        }
+        for kind, entries in (("calibrations", matmuls), ("collectives", collectives))
+    }
+
+
+@st.composite
+def calibrated_configs(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a config whose sweep names software, and a file with calibrations of its chips."""
+    config = draw(configs())
+    (sweep,) = config["sweeps"].values()
+    sweep["calibration"] = draw(st.sampled_from(["mine", ["mine", "other"], ["other", "mine"]]))
+    text = yaml.safe_dump(draw(files_of_fits(list(config["chips"]))))
+    file = Path(tempfile.gettempdir()) / f"rooflines-{sha256(text.encode()).hexdigest()[:16]}.yaml"
+    file.write_text(text)
+    return {**config, "calibrations": [str(file)]}

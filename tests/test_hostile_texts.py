@@ -1,0 +1,155 @@
+"""Texts of a config in Snakemake, its report, HTML and spreadsheets: they stay text."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import fuzzing
+import polars as pl
+import predicates
+import pytest
+from hostile import hostile_config, run_hostile
+from test_wrong_input import FULL
+
+import rooflines
+from rooflines.basics.spreadsheet import is_formula
+from rooflines.results.table_index import write_index
+from rooflines.results.tables import csv_text, write_csv
+
+if TYPE_CHECKING:
+    from conftest import Once, Snakemake
+
+ROOT = Path(__file__).resolve().parent.parent
+
+FORMULAS = [
+    "=1+1",
+    "+1",
+    "-1+1",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    " =1",
+    "\uff1d1+1",
+    "a;=1",
+    "a; +1",
+    '=cmd|" /C calc"!A0',
+]
+HARMLESS = ["a=1", "1-2", "llama-3-8b", "a+b", "me@there", "", "x;y", "7b"]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_no_cell_of_a_csv_file_starts_a_formula(text: str) -> None:
+    """Formulas get an apostrophe in every type of column, and are read back as text."""
+    assert is_formula(text)
+    for dtype in (pl.String, pl.Categorical, pl.Enum([text, "x"])):
+        written = csv_text(
+            pl.DataFrame({"a": pl.Series([text, "x", None], dtype=dtype), "b": [-1.5, -2e300, 0.0]})
+        )
+        predicates.check_csv(written)
+        back = pl.read_csv(io.StringIO(written))
+        assert back["b"].to_list() == [-1.5, -2e300, 0.0]
+        assert back["a"].to_list()[1:] == ["x", None]
+        assert back["a"][0].replace("'", "", 1) == text
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_other_text_stands_in_a_csv_file_as_it_is(text: str) -> None:
+    """A hyphen or a plus inside a name changes nothing."""
+    assert not is_formula(text)
+    assert pl.read_csv(io.StringIO(csv_text(pl.DataFrame({"a": [text], "b": [1]}))))[
+        "a"
+    ].to_list() == [text]
+
+
+@pytest.mark.parametrize("text", [text for text in FORMULAS if text.isprintable()])
+def test_a_shape_that_is_a_formula_is_refused(text: str) -> None:
+    """The name of a shape can be any text but a formula."""
+    sweep = {**FULL["sweeps"]["mlp"], "shapes": [{"name": text, "F": 512}]}
+    with pytest.raises(rooflines.RooflinesError, match="spreadsheet would run"):
+        rooflines.load_config({**FULL, "sweeps": {"mlp": sweep}})
+
+
+def test_csv_files_are_written_in_one_place() -> None:
+    """One function writes all CSV files, and it escapes formulas."""
+    package = ROOT / "rooflines"
+    writers = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if re.search(
+            r"\.write_csv\(|sink_csv|csv\.(Dict)?[wW]riter|to_csv",
+            path.read_text(encoding="utf-8"),
+            re.MULTILINE,
+        )
+    }
+    assert writers == {"results/tables.py"}
+
+
+def test_the_list_of_tables_is_safe(tmp_path: Path) -> None:
+    """Even for a list that no config can produce."""
+    write_index('[{"sweep": "=1", "part": -1, "rows": 3, "path": "@x"}]', tmp_path / "index.csv")
+    assert (tmp_path / "index.csv").read_text(
+        encoding="utf-8"
+    ) == "sweep,part,rows,path\n'=1,-1,3,'@x\n"
+
+
+def test_a_csv_file_appears_whole(tmp_path: Path) -> None:
+    """The value of a number is that of its text."""
+    frame = pl.DataFrame({"a": ["x", "-y"], "b": [1, -2]})
+    write_csv(frame, tmp_path / "new" / "file.csv")
+    assert (tmp_path / "new" / "file.csv").read_text(encoding="utf-8") == "a,b\nx,1\n'-y,-2\n"
+
+
+@pytest.fixture(scope="module")
+def hostile(once: Once) -> Path:
+    """A run of a config whose texts are special in Snakemake and HTML; do not modify."""
+    return once("hostile", run_hostile)
+
+
+def test_names_notes_and_sources_pass_through_snakemake_unchanged(hostile: Path) -> None:
+    """Special characters and tags stay text in tables, records and titles."""
+    config = hostile_config()
+    names = {shape["name"] for shape in config["sweeps"]["texts"]["shapes"]}
+    results = hostile / "results"
+    for name in ("tables/texts/part-00000.parquet", "thresholds.parquet"):
+        assert set(pl.read_parquet(results / name)["shape"]) >= names
+        found = rooflines.origin(results / name).sweeps["texts"]["chips"]["own"]
+        assert (found["name"], found["note"]) == (
+            config["chips"]["own"]["name"],
+            config["chips"]["own"]["note"],
+        )
+    (drawn,) = json.loads((results / "charts/chips/index.json").read_text())
+    assert drawn["title"][:40] == config["charts"][0]["title"][:40]
+
+
+def test_a_report_runs_no_script_of_a_config(
+    hostile: Path, tmp_path: Path, snakemake: Snakemake
+) -> None:
+    """The report has the title of the chart, with every `<` escaped."""
+    done = snakemake(
+        "--snakefile",
+        ROOT / "Snakefile",
+        "--configfile",
+        "my.yaml",
+        "--report",
+        tmp_path / "report.zip",
+        cwd=hostile,
+    )
+    assert done.returncode == 0, done.stdout
+    with zipfile.ZipFile(tmp_path / "report.zip") as packed:
+        pages = {
+            name: packed.read(name).decode() for name in packed.namelist() if name.endswith(".html")
+        }
+    (report,) = (text for name, text in pages.items() if name.endswith("report.html"))
+    assert "alert(1)" in report
+    assert [
+        (name, tag)
+        for name, text in pages.items()
+        for tag in fuzzing.TEXTS
+        if tag.startswith("<") and tag in text
+    ] == []

@@ -1,0 +1,191 @@
+"""The numbers of chips and formats: those that a variant sets, and mistakes in a catalogue."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import fuzzing
+import polars as pl
+import pytest
+import valid_files
+from test_wrong_input import FULL
+
+import rooflines
+from rooflines.catalogue import chips as catalogue
+from rooflines.catalogue.entries import Level, Network, Peak, Power
+from rooflines.catalogue.forms import numbers_of
+from rooflines.catalogue.parts import source_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def _own_catalogue() -> Iterator[None]:
+    """Restore the real catalogues afterwards."""
+    with fuzzing.real_catalogues():
+        yield
+
+
+def test_the_numbers_of_a_chip_whose_sources_stand_apart_are_listed() -> None:
+    """A chip can name sources for some of its numbers; the others have none."""
+    peaks = {"matrix": {"bf16": {"flops_per_s": 1e14}}}
+    mine = {
+        "source": {"bytes_per_s": "notes"},
+        "units": peaks,
+        "memory": {"hbm": {"bytes_per_s": 1e12}},
+    }
+    config = rooflines.load_config({**FULL, "chips": {**FULL["chips"], "apart": mine}})
+    found = rooflines.chips(config).filter(chip="apart").select("path", "source").rows()
+    assert found == [("units.matrix.bf16.flops_per_s", None), ("memory.hbm.bytes_per_s", "notes")]
+
+
+BARE = {
+    "source": "data sheet",
+    "units": {"matrix": {"bf16": {"flops_per_s": 1e14}}},
+    "memory": {"hbm": {"bytes_per_s": 1e12}},
+    "networks": {"ici": {"bytes_per_s": 1e10, "topology": "torus"}},
+}
+"""A chip with required numbers only."""
+
+SETTABLE: dict[str, float] = {
+    "units.matrix.bf16.flops_per_s": 2e14,
+    "units.matrix.bf16.printed_with_sparsity": 4e14,
+    "units.matrix.int8.flops_per_s": 3e14,
+    "units.vector.fp32.flops_per_s": 3e13,
+    "memory.hbm.bytes_per_s": 2e12,
+    "memory.hbm.capacity_bytes": 1e10,
+    "networks.ici.bytes_per_s": 2e10,
+    "networks.ici.links": 4,
+    "networks.ici.domain": 64,
+    "networks.ici.ring_multiple": 16,
+    "networks.ici.hop_latency_s": 1e-6,
+    "networks.ici.typical_hop_latency_s": 2e-6,
+    "power.watts": 300,
+}
+
+
+@pytest.mark.parametrize("path", SETTABLE)
+def test_a_variant_may_set_a_number_that_its_base_lacks(path: str) -> None:
+    """The number gets the source of the variant; the others keep theirs."""
+    variant = {"base": "bare", "source": "measured", path: SETTABLE[path]}
+    config = rooflines.load_config(
+        {**FULL, "chips": {**FULL["chips"], "bare": BARE, "variant": variant}}
+    )
+    *steps, last = path.split(".")
+    place: Any = reduce(lambda inside, step: inside[step], steps, config.chips["variant"].plain)
+    assert (place[last], source_in(place["source"], last)) == (SETTABLE[path], "measured")
+    numbers = [
+        set(
+            rooflines.chips(config)
+            .filter(pl.col("chip") == chip, pl.col("path") != path)
+            .select("path", "value")
+            .rows()
+        )
+        for chip in ("bare", "variant")
+    ]
+    assert numbers[0] == numbers[1]
+
+
+def test_every_number_of_a_part_can_be_set() -> None:
+    """The list above has all optional numbers of the entry types."""
+    assert {path.rpartition(".")[2] for path in SETTABLE} == {
+        name for part in (Peak, Level, Network, Power) for name in numbers_of(part)
+    }
+
+
+def test_a_variant_may_say_that_a_hop_takes_no_time() -> None:
+    """Zero is a valid value, and nothing else changes."""
+    config = rooflines.load_config(
+        {
+            **FULL,
+            "chips": {
+                **FULL["chips"],
+                "v": {"base": "h100-sxm", "networks.nvlink.hop_latency_s": 0},
+            },
+        }
+    )
+    ours, base = (
+        config.chips["v"].networks["nvlink"],
+        config.chips["h100-sxm"].networks["nvlink"],
+    )
+    assert ours.hop_latency_s == 0
+    assert base.hop_latency_s > 0
+    same = {"source": None, "hop_latency_s": 0}
+    assert ours.model_copy(update=same) == base.model_copy(update=same)
+
+
+def test_a_variant_may_have_parts_that_its_base_lacks() -> None:
+    """A new memory level or network is complete, with the variant's source or its own."""
+    parts = {
+        "memory.l3": {"bytes_per_s": 1e13},
+        "memory.l3.capacity_bytes": 1e9,
+        "networks.net": {"bytes_per_s": 1e9, "topology": "switch", "source": "a quote"},
+    }
+    chips = {
+        **FULL["chips"],
+        "bare": BARE,
+        "variant": {"base": "bare", "source": "measured", **parts},
+    }
+    sweep = {
+        **FULL["sweeps"]["mlp"],
+        "chips": ["variant"],
+        "memory": "l3",
+        "network": "net",
+        "sharding": "column",
+        "thresholds": [],
+    }
+    config = rooflines.load_config({**FULL, "chips": chips, "sweeps": {"mlp": sweep}})
+    assert rooflines.rows(config, "mlp").collect()["memory"].unique().to_list() == ["l3"]
+    sources = dict(rooflines.chips(config).filter(chip="variant").select("path", "source").rows())
+    assert sources["memory.l3.bytes_per_s"] == sources["memory.l3.capacity_bytes"] == "measured"
+    assert sources["networks.net.bytes_per_s"] == "a quote"
+    assert list(config.chips["variant"].networks) == ["ici", "net"]
+
+
+def test_what_a_variant_says_of_sparsity_is_kept() -> None:
+    """A new peak drops the printed figures of the base's peak, but keeps the variant's own."""
+    base = {
+        **BARE,
+        "units": {
+            "matrix": {"bf16": {"flops_per_s": 1e14, "printed_with_sparsity": 2e14, "halved": True}}
+        },
+    }
+    own = {"units.matrix.bf16.printed_with_sparsity": 6e14, "units.matrix.bf16.flops_per_s": 3e14}
+    chips = {
+        **FULL["chips"],
+        "bare": base,
+        "plain": {"base": "bare", "units.matrix.bf16.flops_per_s": 3e14},
+        "both": {"base": "bare", **own},
+    }
+    resolved = rooflines.load_config({**FULL, "chips": chips}).chips
+    assert resolved["plain"].plain["units"]["matrix"]["bf16"].keys() == {"flops_per_s", "source"}
+    assert resolved["both"].units["matrix"]["bf16"].printed_with_sparsity == 6e14
+
+
+def test_a_mistake_in_a_catalogue_is_placed_in_that_file(tmp_path: Path) -> None:
+    """Dtypes are read during the check of a chip; their mistakes name the dtypes file."""
+    (tmp_path / "dtypes.yaml").write_text(
+        valid_files.DTYPES.replace("{bits: 16", "{bits: many"), encoding="utf-8"
+    )
+    fuzzing.use_catalogues(catalogue.CHIPS_FILE, tmp_path / "dtypes.yaml")
+    with pytest.raises(
+        rooflines.RooflinesError, match=r"dtypes\.yaml:3: formats\.bf16\.bits is 'many'"
+    ):
+        rooflines.load_config(FULL)
+
+
+@pytest.mark.parametrize("bits", ["1.0e+30", "1.0e-30", "0"])
+def test_an_element_has_a_sensible_number_of_bits(bits: str, tmp_path: Path) -> None:
+    """Other numbers would overflow floats for realistic sizes and rates."""
+    (tmp_path / "dtypes.yaml").write_text(
+        valid_files.DTYPES.replace("bits: 16", f"bits: {bits}"), encoding="utf-8"
+    )
+    fuzzing.use_catalogues(catalogue.CHIPS_FILE, tmp_path / "dtypes.yaml")
+    with pytest.raises(
+        rooflines.RooflinesError,
+        match=r"dtypes\.yaml:3: formats\.bf16\.bits is .*, which no element takes",
+    ):
+        rooflines.load_config(FULL)
