@@ -315,7 +315,7 @@ def _bounded(parts: Iterable[Part]) -> Iterator[Part]:
             key = "sweeps" if part.folder == TABLES else "model-sweeps"
             place = f"{key}.{part.sweep}.rows_per_part"
             problem = (
-                "makes so many parts that their descriptions have more than "
+                "makes parts whose descriptions together have more than "
                 f"{MOST_CHARACTERS:,} characters"
             )
             raise RooflinesError(place, problem, "choose a larger number, or fewer shapes")
