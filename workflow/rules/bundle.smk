@@ -2,9 +2,7 @@
 
 
 rule bundle:
-    """A static site of charts, thresholds, models and chips, with a page that compares two chips, dtypes
-    or splits at sizes of your choice: open `index.html` from disk, or put the folder on a web server.
-    """
+    """A static site of charts, thresholds, models and chips: `index.html` opens without a server."""
     input:
         charts=expand("<results>/charts/{family}", family=plan.chart_families()),
         thresholds="<results>/thresholds.parquet",
