@@ -150,7 +150,7 @@ def test_several_processes_draw_the_same(results: Path, tmp_path: Path) -> None:
 
 
 def test_a_process_that_draws_ends_with_the_job() -> None:
-    """Also if the job is killed: the process would wait for work for ever."""
+    """Also if the job is killed: no process is left waiting for work."""
     fork = multiprocessing.get_context("fork")
     read, write = os.pipe()
 

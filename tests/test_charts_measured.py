@@ -160,7 +160,7 @@ def test_errors_are_medians_of_cells_of_a_factor_of_four() -> None:
         (1.0, 4.0, 2.0**24, 2.0**26, 1),
         (1024.0, 4096.0, 2.0**26, 2.0**28, 2),
     ]
-    # 4^15 - 1 is one of 2^28 to 2^30, whatever its logarithm rounds to
+    # 4^15 - 1 is in the cell from 2^28 to 2^30, although its logarithm rounds to that of 2^30
     edge = pl.DataFrame({"size": [2**30 - 1, 2**30, 3, 4]}).select(**_edges("x", pl.col("size")))
     assert edge["x_low"].to_list() == [2.0**28, 2.0**30, 1.0, 4.0]
     first, second = 1 - FLOPS / 989e12 / 2e-4, 1 - FLOPS * 1500 / 1024 / 989e12 / 4e-4

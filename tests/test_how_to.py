@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from importlib import resources
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 import yaml
 from documents import DOCS, ROOT
 from how_to import HOW_TO, LONG, TIMINGS, arguments, prepare
-from pages import PAGES, blocks, code, every_command
+from pages import FENCED, PAGES, blocks, code, every_command
 
-from rooflines.cli.main import run
+from rooflines.cli.main import COMMANDS, commands, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +64,26 @@ def test_no_command_is_left_out() -> None:
                 or (target and re.search(rf"^{target[1]}:.*##", makefile, re.MULTILINE))
             ), f"{page}: {command}"
     assert reasons == {*NEEDS_MORE}
+
+
+def test_commands_within_a_sentence_exist_with_their_options() -> None:
+    """Each `rooflines ...` in a line of text names a command, and only options that it has."""
+    inline = re.compile(r"`(rooflines (?!\[)[^`]+)`")
+    found = [
+        shlex.split(command)[1:]
+        for page in PAGES
+        for command in inline.findall(FENCED.sub("", page.read_text(encoding="utf-8")))
+    ]
+    assert len(found) > 30
+    for name, *words in found:
+        if name in ("-h", "COMMAND"):
+            continue
+        assert name in COMMANDS, name
+        command = commands.get_command(click.Context(commands), name)
+        assert command is not None
+        options = {option for parameter in command.params for option in parameter.opts}
+        named = {word.strip("[]") for word in words if word.strip("[]").startswith("--")} - {"--"}
+        assert named <= options | {"--help"}, (name, named - options)
 
 
 def test_every_block_has_a_language_that_is_tested() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from itertools import product
 from pathlib import Path
@@ -155,6 +156,36 @@ def test_the_summary_has_the_numbers_of_thresholds_and_tables(book: Sheets) -> N
         assert sizes == {"up": "D=4096 F=14336", "thin": "D=128 F=512"}[str(shape)]
         assert others == ["one chip", "hbm", "B"]
     assert "never" in {value for values in lines.values() for value in values}
+
+
+def test_headers_stay_in_view_and_on_printed_pages(path: Path) -> None:
+    """Every table: frozen panes, filters, and rows that repeat; all created on one day."""
+    with zipfile.ZipFile(path) as file:
+        workbook, properties = (
+            file.read(name).decode() for name in ("xl/workbook.xml", "docProps/core.xml")
+        )
+        texts = [file.read(f"xl/worksheets/sheet{number}.xml").decode() for number in range(1, 8)]
+    assert properties.count("2000-01-01T00:00:00Z") == 2
+    assert [text.count('state="frozen"') for text in texts] == [1, 1, 1, 1, 1, 1, 0]
+    assert [text.count("<autoFilter") for text in texts] == [1, 1, 0, 1, 1, 1, 1]
+    titles = workbook.count("_xlnm.Print_Titles")
+    assert titles == 6
+    assert all('orientation="landscape"' in text for text in texts)
+
+
+def test_columns_are_as_wide_as_their_numbers(tmp_path: Path) -> None:
+    """Separators and exponents included; a longest width, and wrapped text in higher rows."""
+    with Book(tmp_path / "a.xlsx") as book:
+        sheet = book.sheet("Sheet")
+        sheet.put(0, 0, 10**12)
+        sheet.put(0, 1, 1e300, "scientific")
+        sheet.put(1, 2, "x" * 130, "wrapped")
+        sheet.fit()
+    with zipfile.ZipFile(tmp_path / "a.xlsx") as file:
+        xml = file.read("xl/worksheets/sheet1.xml").decode()
+    widths = [round(float(width)) for width in re.findall(r'<col [^>]*width="([\d.]+)"', xml)]
+    assert widths == [len("1,000,000,000,000") + 3, 12, 61]
+    assert 'r="2" spans="1:3" ht="30" customHeight="1"' in xml
 
 
 def test_a_split_is_a_line_of_its_own(book: Sheets) -> None:

@@ -38,8 +38,8 @@ SLOWER = """\
 The bound counts FLOPs and bytes at the nominal rates of the chip. A kernel also starts, fills its
 pipeline, and reaches a part of each rate. A calibration estimates these: `rooflines explain
 {chip} {question} bf16 --calibration {software}` has a bound of {bound} and an estimate of
-{estimate}, {ratio} times the bound; of the timings that it was fitted to, eight in ten lie between
-the limits that are {low} and {high} here. With the calibration the layer is compute-bound from
+{estimate}, {ratio} times the bound. Its band, which holds 80% of the fitted timings, is {low} to
+{high} here. With the calibration the layer is compute-bound from
 B = {calibrated}, at nominal rates from {critical}.
 
 If your kernel is slower than the estimate too, check
@@ -67,8 +67,8 @@ NEVER = """\
 
 No size along this dimension makes the operation compute-bound, however large it is. Its
 arithmetic intensity has a limit, and the limit is below the ridge of the chip. On {chip} with
-{question} in bf16, a larger D raises the intensity to at most {limit}; compute-bound is from
-{ridge} on. The share of the peak therefore stays below {share}. Another dimension may have a
+{question} in bf16, a larger D raises the intensity to at most {limit}; the ridge is at
+{ridge}. The share of the peak therefore stays below {share}. Another dimension may have a
 threshold: B has {critical}.
 
 Where no size is enough, other changes are: at least {memory} times the memory bandwidth, or fewer
@@ -89,7 +89,7 @@ See [the model](model.md).
 QUANTIZED = """\
 ## Does quantization make it quicker?
 
-Only of what is the bottleneck. {chip} with {question}:
+Only where it relieves the bottleneck. {chip} with {question}:
 
 {lines}
 

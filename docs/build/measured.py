@@ -207,7 +207,7 @@ def _estimate() -> str:
         ("bytes in all, N · b", *(f"{ROWS * size / 1e12:.1f} TB" for size in sizes), "negligible"),
         ("bytes of a part, R · b", *(f"{ROWS / PARTS * size / 1e9:.1f} GB" for size in sizes), ""),
         ("time of a job, R / r", *(f"{job:,.0f} s" for job in jobs)),
-        ("start of a job, of this", *(f"{start / job:.1%}" for job in jobs)),
+        ("start of a job, as a share", *(f"{start / job:.1%}" for job in jobs)),
         (f"on {LARGE} cores", *(f"{hour / LARGE:.1f} h" for hour in hours)),
     ]
     head = ("", "all columns", "`columns: core`", "aggregated in the job")

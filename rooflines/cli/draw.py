@@ -42,7 +42,7 @@ MOST_SCALE = 8
     help="slide, web or paper; default slide for png and svg, paper for pdf, web for html.",
 )
 @click.option("--dark", is_flag=True, help="A dark background.")
-@click.option("--scale", type=float, metavar="N", help="Pixels of png for each of the size.")
+@click.option("--scale", type=float, metavar="N", help="Pixels of png per pixel of the size.")
 @click.option(
     "--results", default="results", metavar="FOLDER", help="Where the results are; default results."
 )

@@ -166,7 +166,7 @@ RowsPerPart = Annotated[
 ]
 Compression = Annotated[
     Literal["zstd", "lz4"],
-    Field(description=("of the table's files; lz4 takes less time to write and more bytes")),
+    Field(description="of the table's files; lz4 takes less time to write and more bytes"),
 ]
 Floats = Annotated[
     Literal["float64", "float32"],

@@ -41,10 +41,10 @@ A4 = 9
 LINE, MOST_LINES = 15, 27
 """Height of a line of text [pt], and lines of the highest row [1]."""
 
-WRAPPED = 1.15
-"""Room for the ends of wrapped lines [1]."""
+WRAPPED = 0.9
+"""Width of a character of a text over that of a digit, in which columns are measured [1]."""
 
-POINTS = 6
+POINTS = 7
 """Height of a character of text that is turned [pt]."""
 
 TABLE_ROW = 3
@@ -64,8 +64,8 @@ STYLES: Mapping[str, Mapping[str, object]] = {
     "unit": {"italic": True, "font_color": "#6B7280"},
     "number unit": {"italic": True, "font_color": "#6B7280", "align": "right"},
     "link": {"font_color": "#1D4ED8", "underline": 1},
-    "integer": {"num_format": "#,##0"},
-    "number": {"num_format": "[=0]0;[<0.01]0.000E+00;#,##0.00"},
+    "integer": {"num_format": "#,##0", "align": "right"},
+    "number": {"num_format": "[=0]0;[<0.01]0.000E+00;#,##0.00", "align": "right"},
     "quantity": {"num_format": "[>=1000000]0.000E+00;[<0.01]0.000E+00;General"},
     "scientific": {"num_format": "0.000E+00"},
     "percent": {"num_format": "0.0%"},
@@ -262,7 +262,8 @@ class Sheet:
             real = BY_UNIT.get(units.get(name, ""), "")
             own = (styles or {}).get(name, "")
             for row, value in enumerate(values, start=TABLE_ROW):
-                self.put(row, column, value, own or (real if isinstance(value, float) else ""))
+                if value is not None:
+                    self.put(row, column, value, own or (real if isinstance(value, float) else ""))
             rows = len(values)
         if columns:
             self.freeze(TABLE_ROW, 1)

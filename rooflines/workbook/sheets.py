@@ -67,7 +67,7 @@ def summary_sheet(sheet: Sheet, summary: Summary) -> None:
         for column, text in enumerate(line):
             sheet.put(row, column, text)
         for column, chip in enumerate(chips, starts[0]):
-            sheet.put(row, column, critical.get(chip))
+            sheet.put(row, column, critical.get(chip), "integer")
         for start, size in zip(starts[1:], BATCHES, strict=True):
             shares = summary.shares.get((line, size), {})
             for column, chip in enumerate(chips, start):
@@ -120,7 +120,8 @@ def thresholds_sheet(
         ]
         column, last = list(columns).index("critical"), TABLE_ROW + max(table.height - 1, 0)
         sheet.colour_never((TABLE_ROW, column), (last, column), NEVER)
-    sheet.table(columns, units, f"Left out: {', '.join(left_out)}" if left_out else "")
+    note = f"Left out: {', '.join(left_out)}" if left_out else ""
+    sheet.table(columns, units, note, styles={"critical": "integer"})
 
 
 def models_sheet(sheet: Sheet, shapes: pl.DataFrame) -> None:
@@ -178,6 +179,6 @@ def about_sheet(sheet: Sheet, recipes: Sequence[JSON]) -> None:
     for row, (sweep, key, value) in enumerate(keys, start=start + 1):
         sheet.put(row, 0, sweep)
         sheet.put(row, 1, key)
-        sheet.put(row, 2, value if isinstance(value, str) else json.dumps(value))
+        sheet.put(row, 2, value if isinstance(value, str) else json.dumps(value), "wrapped")
     sheet.filter(start, start + len(keys), 3)
     sheet.fit()

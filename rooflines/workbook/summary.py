@@ -183,7 +183,7 @@ def _add_models(summary: Summary, recipe: JSON) -> None:
     """Add a sweep of whole models: of a large one the first dtypes and context only."""
     sweep = model_sweep_of(recipe)
     config = {**recipe["config"], "rows_per_part": ONE_PART}
-    config |= {"thresholds": ["B"], "targets": None}
+    config |= {"thresholds": ["B"], "targets": None, "calibration": None}
     batches = sorted({*BATCHES, max(sweep.batches)})  # a split with more replicas needs the largest
     config["grid"] = {**config["grid"], "B": batches}
     shown, note = model_sweep_of({**recipe, "config": config}), ""

@@ -421,7 +421,7 @@ CLAIMS: dict[str, list[Claim]] = {
 
 
 def on_roofline(case: Case) -> bool:
-    """Whether nominal and calibrated points are drawn together, and told apart."""
+    """Whether nominal and calibrated points are drawn together, with different marks."""
     return case.chart.chart == "roofline" and "dark: calibrated" in case.subtitle
 
 

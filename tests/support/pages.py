@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "FENCED",
     "NOTEBOOKS",
     "PAGES",
     "Block",
@@ -29,6 +30,8 @@ PAGES = (
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+"""A block of code: its language and text."""
+
 INDENTED = re.compile(r"(?:^    .*\n)+", re.MULTILINE)
 
 

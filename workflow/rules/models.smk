@@ -19,7 +19,7 @@ rule model_table:
 
 
 rule layer_table:
-    """The kernels of these rows, one row each. Only with `model-sweeps`."""
+    """The kernels of the rows of models, one row each. Only with `model-sweeps`."""
     output:
         table="<results>/layers/{sweep}/part-{part}.parquet",
     log:
