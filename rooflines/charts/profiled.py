@@ -252,7 +252,9 @@ def _names(roofs: pl.DataFrame, drawn: pl.DataFrame, plane: Plane) -> pl.DataFra
                 "intensity": dot["intensity"],
                 "flops_per_s": dot["flops_per_s"],
                 "text": with_value(
-                    printable(dot["kernel"]), f"{100 * dot['time_share']:.3g} %", LONGEST_NAME
+                    printable(dot["kernel"]),
+                    f"{significant(100 * dot['time_share'])} %",
+                    LONGEST_NAME,
                 ),
                 "style": "strong",
             }

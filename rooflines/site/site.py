@@ -33,7 +33,7 @@ from rooflines.results.records import recording
 from rooflines.results.tables import NO_TEXT, csv_text, metadata_of
 from rooflines.site.chip_page import MAIN_DTYPE, compared_numbers
 from rooflines.site.downloads import download_files, downloads_of
-from rooflines.site.far_page import far_data, far_view, measured_table
+from rooflines.site.far_page import far_data, far_view
 from rooflines.site.formulas import formulas
 from rooflines.site.packing import packed_rows
 from rooflines.site.pages import ListedChart, Published, pages, used_chips
@@ -165,9 +165,9 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
         yield "data/config.yaml", text.encode()
     far = None
     if measured:
-        errors = measured_table(measured[0])
-        far = far_view(errors, measured[1])
-        yield "data/how-far-off.js", _script("how-far-off", far_data([errors]))
+        errors, skipped = measured
+        far = far_view(errors, skipped)
+        yield "data/how-far-off.js", _script("how-far-off", far_data(errors))
         for path in measured:
             yield f"data/{path.name}", path.read_bytes()
     published = Published(site or {}, written is not None, downloads, far)
