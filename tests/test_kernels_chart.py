@@ -112,7 +112,7 @@ def test_a_dot_is_as_far_below_its_roof_as_its_share_says(example: Path) -> None
     assert add["attainable"] == pytest.approx(2e7 / 240e6 * RATE, rel=1e-6)
     assert gemm["area"] / add["area"] == pytest.approx(2)
     spec = drawn(rooflines.kernels(example, "h100-sxm"))
-    tooltips = [layer["encoding"].get("tooltip", []) for layer in spec["layer"]]
+    tooltips = [layer.get("encoding", {}).get("tooltip", []) for layer in spec["layer"]]
     assert {"roof_share", "time_share"} <= {line["field"] for each in tooltips for line in each}
     for row in (gemm, add):
         assert row["flops_per_s"] / row["attainable"] == pytest.approx(row["roof_share"], rel=1e-6)
