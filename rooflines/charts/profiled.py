@@ -13,8 +13,7 @@ from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.charts.claims import Finding, claim
 from rooflines.charts.comparing import at_right_edge
-from rooflines.charts.frames import highest, lowest
-from rooflines.charts.kinds.roofline_roof import corners
+from rooflines.charts.frames import highest, lowest, roof_corners
 from rooflines.charts.kit.drawing import (
     SHORT_LABEL,
     assemble,
@@ -167,7 +166,7 @@ def _layers(roofs: pl.DataFrame, drawn: pl.DataFrame, plane: Plane) -> list[alt.
         peak="flops_per_s",
         rate="bytes_per_s",
         ridge="intensity",
-        **corners(plane),
+        **roof_corners(plane),
     ).explode("intensity", "flops_per_s")
     dots = drawn.select(
         *("launches", "intensity", "flops_per_s", "seconds", "time_share", "roof_share", "bound"),
