@@ -140,7 +140,7 @@ def pages(
     charts: Sequence[ListedChart],
     thresholds: pl.DataFrame,
     about: JSON,
-    of_models: Sequence[JSON],
+    others: Sequence[JSON],
     published: Published,
 ) -> Iterator[tuple[str, str]]:
     """Render all pages.
@@ -149,14 +149,14 @@ def pages(
         charts: The charts to list, in order.
         thresholds: As on disk.
         about: The metadata of the thresholds: the sweeps with their chips, and the columns.
-        of_models: The recipes of sweeps of whole models, with their chips.
+        others: The recipes of sweeps of whole models and of timings, with their chips.
         published: What the site says of itself, and what it offers.
 
     Yields:
         File name and HTML of each page.
     """
     recipes = about["made_from"]
-    chips = used_chips((*recipes, *of_models))
+    chips = used_chips((*recipes, *others))
     counts = dict(
         thresholds.group_by("sweep").len().with_columns(pl.col("sweep").cast(pl.String)).iter_rows()
     )

@@ -79,6 +79,7 @@ def write_bundle(  # noqa: PLR0913, all but the first three have a default
     spec: str = "{}",
     *,
     measured: Iterable[str | Path] = (),
+    timings: Iterable[str | Path] = (),
 ) -> None:
     """Write the site; a folder of that name is replaced.
 
@@ -90,11 +91,10 @@ def write_bundle(  # noqa: PLR0913, all but the first three have a default
         models: Thresholds and tables of whole models, as Parquet, for download.
         spec: What the site says of itself and the config, from `Plan.bundle_spec`.
         measured: Errors at timings, and timings without a row, as CSV; none without timings.
+        timings: The timings, as Parquet; their metadata have the chips.
     """
-    whole_models = [Path(path) for path in models]
-    recipes = [
-        recipe for path in (thresholds, *whole_models) for recipe in metadata_of(path)["made_from"]
-    ]
+    whole_models, joined = [Path(path) for path in models], [Path(path) for path in timings]
+    recipes = _recipes([Path(thresholds), *whole_models, *joined])
     of_config = json.loads(spec)
     files = site_files(
         [Path(family) for family in families],
@@ -103,6 +103,7 @@ def write_bundle(  # noqa: PLR0913, all but the first three have a default
         of_config.get("site"),
         of_config.get("config"),
         measured=[Path(path) for path in measured],
+        timings=joined,
     )
     with recording(recipes=recipes), atomic_folder(folder) as temporary:
         digests: dict[str, str] = {}
@@ -129,6 +130,7 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
     written: JSON | None = None,
     *,
     measured: Sequence[Path] = (),
+    timings: Sequence[Path] = (),
 ) -> Iterator[tuple[str, bytes]]:
     """All files of the site except its manifest.
 
@@ -139,6 +141,7 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
         site: Its title, author, address and date, those that are given.
         written: The config as it was written, for download; None: there is none.
         measured: The files of `MEASURED_SUMMARIES`; none without timings.
+        timings: The timings, as Parquet.
 
     Yields:
         Path and content of each file.
@@ -158,8 +161,8 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
     downloads = downloads_of(thresholds, list(models))
     for download in downloads:
         yield from download_files(download)
-    of_models = [recipe for path in models for recipe in metadata_of(path)["made_from"]]
-    yield from _catalogue_files([*about["made_from"], *of_models], chip)
+    others = _recipes([*models, *timings])
+    yield from _catalogue_files([*about["made_from"], *others], chip)
     if written is not None:
         text = yaml.safe_dump(written, sort_keys=False, allow_unicode=True)
         yield "data/config.yaml", text.encode()
@@ -171,8 +174,13 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
         for path in measured:
             yield f"data/{path.name}", path.read_bytes()
     published = Published(site or {}, written is not None, downloads, far)
-    for name, page in pages(charts, frame, about, of_models, published):
+    for name, page in pages(charts, frame, about, others, published):
         yield name, page.encode()
+
+
+def _recipes(files: Iterable[Path]) -> list[JSON]:
+    """What files were made from, by their metadata."""
+    return [recipe for file in files for recipe in metadata_of(file)["made_from"]]
 
 
 def _charts(folder: Path) -> list[ListedChart]:

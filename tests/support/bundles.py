@@ -107,6 +107,7 @@ def made_bundle(folder: Path) -> Path:
         parquet,
         spec=planned.bundle_spec,
         measured=write_errors(folder),
+        timings=sorted((folder / "measured").glob("*.parquet")),
     )
     return folder / "bundle"
 
