@@ -25,7 +25,8 @@ document.addEventListener("DOMContentLoaded", async () => {
   const REGION = keys.at(-1);
   const word = (value) => value ?? NONE;
   const label = (name) => LABELS[name] ?? name[0].toUpperCase() + name.slice(1);
-  const levels = (name) => [...new Set(rows.map((row) => word(row[name])))];
+  const LEVELS = new Map(keys.map((name) => [name, [...new Set(rows.map((row) => word(row[name])))]]));
+  const levels = (name) => LEVELS.get(name);
 
   /** The value of a menu: of the region `all`, of the others "", which is any. */
   function wanted(name) {
@@ -103,7 +104,8 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
 
   function showRows() {
-    const fits = rows.filter((row) => keys.every((key) => ["", word(row[key])].includes(wanted(key))));
+    const wants = keys.map((key) => [key, wanted(key)]).filter(([, value]) => value);
+    const fits = rows.filter((row) => wants.every(([key, value]) => word(row[key]) === value));
     const page = paged(sorted(fits, [...keys, ...shown.map(({ name }) => name)]), ROWS);
     const apart = keys.filter((key) => new Set(fits.map((row) => row[key])).size > 1);
     const same = fits.length ? keys.filter((key) => !apart.includes(key) && fits[0][key] != null) : [];
