@@ -382,7 +382,7 @@ def test_every_number_of_every_chip_is_there_with_its_source(site: Path) -> None
     """Values are those of the catalogue; every document that is named is listed."""
     page = Page(site / "chips.html")
     chips = [attributes["data-chip"] for tag, attributes in page.elements if tag == "details"]
-    assert chips == ["tpu-v5e", "h100-sxm", "mine"]
+    assert chips == ["tpu-v5e", "h100-sxm", "h200-sxm", "b200", "mine"]
     for text in (
         "197 TFLOP/s",
         "819 GB/s",

@@ -415,7 +415,7 @@ def test_one_shape_is_shown_on_all_chips(visit: Visits) -> None:
         ("thresholds.html#table=none", "table none: not in this site; shown is "),
         ("thresholds.html#table=long.B&chip=mine", "chip mine: not in this table; shown is "),
         ("chips.html#chip=none", "chip none: unknown"),
-        ("chips.html#chip=b200", "chip b200: in the catalogue, but not among the chips of this"),
+        ("chips.html#chip=b300", "chip b300: in the catalogue, but not among the chips of this"),
         ("chips.html#source=none", "source none: unknown"),
         ("chips.html#left=__proto__", "chip __proto__: not in the catalogue"),
     ],
@@ -500,7 +500,7 @@ def test_chips_are_found_sorted_and_opened(visit: Visits) -> None:
     """A link leads to the chip's numbers, a source's to the document."""
     page = visit().open("chips.html")
     page.get_by_label("Find").fill("nvidia")
-    expect(page.locator("#count")).to_have_text("1 of 3 chips")
+    expect(page.locator("#count")).to_have_text("3 of 5 chips")
     page.get_by_label("Find").fill("")
     page.get_by_role("button", name="Ridge").click()
     page.wait_for_selector("th[aria-sort=ascending]")
@@ -549,6 +549,7 @@ def test_names_of_a_config_run_nowhere(visit: Visits) -> None:
         "chips.html#chip=mine",
         "what-if.html#chip=mine",
         "models.html#chip=mine&split=tp1",
+        "how-far-off.html#region=every",
         "model.html",
     ]:
         page = one.open(address)

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from visits import Visit, serving
 
 from rooflines.measured.table import summaries
-from rooflines.site.far_page import MEASURED_SHOWN
+from rooflines.site.far_page import SHOWN
 from rooflines.site.site import write_bundle
 
 Row = dict[str, Any]
@@ -71,7 +71,7 @@ def said(name: str, value: float | None) -> str:
     """A number as the page writes it: three digits, of a share and a percentage with the sign."""
     if value is None:
         return "–"
-    form = MEASURED_SHOWN.get(name, ("", "times"))[1]
+    form = SHOWN.get(name, ("", "times"))[1]
     if form == "count":
         return f"{value:,}"
     scaled = 100 * value if form == "share" else value
@@ -168,14 +168,13 @@ def test_the_page_says_how_many_timings_there_are(visit: Visit, rows: list[Row])
 
 def test_a_link_to_what_is_not_there_says_so(visit: Visit) -> None:
     """Each unknown choice with what is shown in its place; a valid link says nothing."""
-    go(visit.page, chip="tpu-v5e", region="B 7", sort="price.up", x="<b>", split="fit", table="t")
+    go(visit.page, chip="tpu-v5e", region="B 7", sort="price.up", x="<b>", split="fit")
     text = visit.page.locator("#unknown").inner_text()
     for line in (
         "chip tpu-v5e: not among these timings; shown is all",
         "region B 7: not among these timings; shown is all",
         "sort price: no column of this table",
         "x <b>: no choice of this page",
-        "table t: not in this site; shown is operations",
     ):
         assert line in text
     assert "split" not in text

@@ -111,6 +111,9 @@ def test_a_dot_is_as_far_below_its_roof_as_its_share_says(example: Path) -> None
     assert gemm["attainable"] == pytest.approx(989e12, rel=1e-6)
     assert add["attainable"] == pytest.approx(2e7 / 240e6 * RATE, rel=1e-6)
     assert gemm["area"] / add["area"] == pytest.approx(2)
+    spec = drawn(rooflines.kernels(example, "h100-sxm"))
+    tooltips = [layer.get("encoding", {}).get("tooltip", []) for layer in spec["layer"]]
+    assert {"roof_share", "time_share"} <= {line["field"] for each in tooltips for line in each}
     for row in (gemm, add):
         assert row["flops_per_s"] / row["attainable"] == pytest.approx(row["roof_share"], rel=1e-6)
 
@@ -124,7 +127,8 @@ def test_what_is_not_drawn_is_said(example: Path) -> None:
     spec = drawn(pl.concat([kernels, copy]))
     assert [row["kernel"] for row in dots(spec)] == kernels["kernel"].to_list()
     assert finding(spec)[1].endswith(" Not drawn: 1 kernel, 25 % of the time.")
-    many = drawn(profile(MOST_DOTS + 7, 1))
+    long = pl.col("kernel") + "x" * 5_000
+    many = drawn(profile(MOST_DOTS + 7, 1).with_columns(long))
     assert len(dots(many)) == MOST_DOTS
     assert " Not drawn: 7 kernels, " in finding(many)[1]
 

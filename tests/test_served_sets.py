@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,10 @@ import pytest
 
 import rooflines
 from rooflines import RooflinesError
+from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.entries import Chip
 from rooflines.cli import main as cli
+from rooflines.measured.served import unserved
 from rooflines.measured.sets import measured_recipe
 from rooflines.timings.read import read_timings
 from rooflines.timings.served import SAME_RUN
@@ -78,6 +82,25 @@ def test_runs_without_a_row_have_a_reason(tmp_path: Path) -> None:
         "a100-sxm-80gb": "no fp8 peak of its matrix unit",
         "h200-sxm": "weights and caches that do not fit its chips",
     }
+
+
+def test_a_chip_without_a_capacity_has_no_row() -> None:
+    """Whether weights and caches fit is then not known."""
+    plain = copy.deepcopy(chip_entries()["h200-sxm"].plain)
+    assert unserved(Chip.model_validate(plain), "fp8_block") is None
+    del plain["memory"]["hbm"]["capacity_bytes"]
+    reason = unserved(Chip.model_validate(plain), "fp8_block")
+    assert reason == "no published capacity of memory level hbm"
+
+
+def test_an_efficiency_does_not_move_the_bound(tmp_path: Path) -> None:
+    """It is nominal, as that of all timings."""
+    slow = {"base": "h200-sxm", "efficiency": {"memory": 0.5}, "source": "a guess"}
+    (tmp_path / "runs.csv").write_text(f"{HEAD}\n{RUNS[0].replace('h200-sxm', 'slow')}\n")
+    sets = {"runs": {"file": str(tmp_path / "runs.csv")}}
+    found = rooflines.load_config({"measurements": sets, "chips": {"slow": slow}})
+    bound = float(Fraction(READ + 5 * CACHED * 1229) / RATE)
+    assert rooflines.measurements(found, "runs")["t_lower_s"][0] == pytest.approx(bound, rel=1e-12)
 
 
 def test_the_summary_has_a_row_for_each_model_and_format(tmp_path: Path) -> None:

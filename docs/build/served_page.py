@@ -62,6 +62,10 @@ The measurements are those of aiconfigurator's collection of InferenceX runs (re
 ai-dynamo/aiconfigurator at 095f58a5, `systems/silicon_sample.csv`, Apache-2.0, copyright NVIDIA),
 with columns renamed and times in seconds. They are not part of this repository.
 
+Under `measurements:` of a config, such a file is compared with the same bound, and the site shows
+the ratios by model, chip, engine, format of the weights and B
+([config/README.md](../config/README.md#timings-compared-with-the-model)).
+
 ## The bound
 
 TPOT is the time per output token, TTFT the time to the first.

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.charts.chart import Spec
+    from rooflines.charts.kit.place import Plane
     from rooflines.charts.results import Selection
     from rooflines.sweep.sweep import ChipRows, Variant
 
@@ -34,6 +35,7 @@ __all__ = [
     "lowest",
     "reached_text",
     "ridge_frame",
+    "roof_corners",
     "route_name",
     "share_tooltip",
     "share_values",
@@ -66,6 +68,25 @@ def highest(frame: pl.DataFrame, column: str, otherwise: float = 1.0) -> float:
     """The largest value of a column, or a default if it has none."""
     value = frame.select(pl.col(column).cast(pl.Float64).max()).item()
     return otherwise if value is None else float(value)
+
+
+def roof_corners(plane: Plane) -> dict[str, pl.Expr]:
+    """The corners of roofs in a plot, as lists.
+
+    Args:
+        plane: The plot.
+
+    Returns:
+        `intensity` [FLOP/byte] and `flops_per_s` [FLOP/s], from columns of the same names with the
+        ridge and the peak, and `bytes_per_s`.
+    """
+    (left, right), bottom = plane.x, plane.y[0]
+    rate = pl.col("bytes_per_s")
+    start = pl.max_horizontal(pl.lit(left), bottom / rate)
+    return {
+        "intensity": pl.concat_list(start, "intensity", pl.lit(right)),
+        "flops_per_s": pl.concat_list(start * rate, "flops_per_s", "flops_per_s"),
+    }
 
 
 def first_shown(frame: pl.DataFrame, spec: Spec, *names: str) -> dict[str, Any]:

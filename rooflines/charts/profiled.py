@@ -13,8 +13,7 @@ from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.charts.claims import Finding, claim
 from rooflines.charts.comparing import at_right_edge
-from rooflines.charts.frames import highest, lowest
-from rooflines.charts.kinds.roofline_roof import corners
+from rooflines.charts.frames import highest, lowest, roof_corners
 from rooflines.charts.kit.drawing import (
     SHORT_LABEL,
     assemble,
@@ -53,6 +52,9 @@ MOST_DOTS, MOST_NAMES = 500, 12
 
 LONGEST_NAME = 15.0
 """Width of the name of a kernel [em]."""
+
+MOST_CHARACTERS = 200
+"""Characters of the name of a kernel in a chart [1]; those of templates may have thousands."""
 
 LARGEST, SMALLEST = 2.4, 0.14
 """Area of the dot of the kernel that takes most time, and the least area of a dot [em^2]."""
@@ -164,10 +166,11 @@ def _layers(roofs: pl.DataFrame, drawn: pl.DataFrame, plane: Plane) -> list[alt.
         peak="flops_per_s",
         rate="bytes_per_s",
         ridge="intensity",
-        **corners(plane),
+        **roof_corners(plane),
     ).explode("intensity", "flops_per_s")
-    dots = drawn.with_columns(
-        kernel=pl.Series(list(map(printable, drawn["kernel"])), dtype=pl.String),
+    dots = drawn.select(
+        *("launches", "intensity", "flops_per_s", "seconds", "time_share", "roof_share", "bound"),
+        kernel=pl.Series(list(map(_shown, drawn["kernel"])), dtype=pl.String),
         roof=pl.format("{}, {}", "compute", "unit"),
         attainable=pl.col("flops_per_s") / pl.col("roof_share"),
         area=_area(drawn),
@@ -199,6 +202,12 @@ def _layers(roofs: pl.DataFrame, drawn: pl.DataFrame, plane: Plane) -> list[alt.
         ),
         *placed_text(ends, "strong", halo=False, clip=False, x=at_right_edge(), y=y),
     ]
+
+
+def _shown(kernel: str) -> str:
+    """The name of a kernel on one line, cut where it is long."""
+    name = printable(kernel)
+    return name if len(name) <= MOST_CHARACTERS else f"{name[: MOST_CHARACTERS - 1]}…"
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -252,7 +261,9 @@ def _names(roofs: pl.DataFrame, drawn: pl.DataFrame, plane: Plane) -> pl.DataFra
                 "intensity": dot["intensity"],
                 "flops_per_s": dot["flops_per_s"],
                 "text": with_value(
-                    printable(dot["kernel"]), f"{100 * dot['time_share']:.3g} %", LONGEST_NAME
+                    _shown(dot["kernel"]),
+                    f"{significant(100 * dot['time_share'])} %",
+                    LONGEST_NAME,
                 ),
                 "style": "strong",
             }

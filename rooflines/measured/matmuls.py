@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rooflines.measured.catalogues import Catalogues
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["MATMUL_METRICS", "lacking", "matmul_rows", "with_dtypes"]
+__all__ = ["MATMUL_METRICS", "NOMINAL", "lacking", "matmul_rows", "with_dtypes"]
 
 MATMUL = NAMED["matmul"]
 
@@ -44,6 +44,10 @@ MATMUL_METRICS = (
     "bound",
 )
 """The columns of a sweep's table that a timing is joined with."""
+
+
+NOMINAL = {resource.name: 1 for resource in RESOURCES}
+"""Efficiencies of a sweep at the nominal rates [1]."""
 
 
 class Stored(NamedTuple):
@@ -129,7 +133,7 @@ def _sweep(
             "dtypes": forms,
             "chips": [chip],
             "memory": [MAIN_MEMORY],
-            "efficiency": {resource.name: 1 for resource in RESOURCES},
+            "efficiency": NOMINAL,
             "calibration": softwares,
             "thresholds": [],
         }

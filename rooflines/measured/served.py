@@ -13,8 +13,9 @@ import polars as pl
 
 from rooflines.basics.errors import Mistakes
 from rooflines.calibration.judge import BINS
+from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.measured.catalogues import check_known_values
-from rooflines.measured.matmuls import lacking
+from rooflines.measured.matmuls import NOMINAL, lacking
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.models.library import model_entries
 from rooflines.serving.one_chip import case_on, least_seconds
@@ -153,7 +154,7 @@ def with_bounds(frame: pl.DataFrame, entries: Mapping[str, Chip] | None = None) 
         if system not in cases:
             cases[system] = _Cases.of(*system, entries)
         found.append(_bounds(run, cases[system]))
-    return pl.concat([frame, pl.DataFrame(found, schema=Bounds.__annotations__)], how="horizontal")
+    return pl.concat([frame, pl.DataFrame(found)], how="horizontal")
 
 
 class _Cases(NamedTuple):
@@ -181,7 +182,9 @@ class _Cases(NamedTuple):
             "compute": FORMATS[linear],
             "attention": ONE_BYTE,
         }
-        on: Callable[..., Case] = partial(case_on, model, chip, dtypes, entries=entries)
+        on: Callable[..., Case] = partial(
+            case_on, model, chip, dtypes, entries=entries, efficiency=NOMINAL
+        )
         return cls(
             on(phase="decode", routing="same"),
             on(phase="decode", routing="uniform"),
@@ -234,7 +237,11 @@ def with_formats(frame: pl.DataFrame) -> pl.DataFrame:
 
 def unserved(chip: Chip, weights: str) -> str | None:
     """The reason why a chip has no bound for weights in a format; None where it has one."""
-    return lacking(chip, FORMATS[weights]) or lacking(chip, ONE_BYTE)
+    if reason := lacking(chip, FORMATS[weights]) or lacking(chip, ONE_BYTE):
+        return reason
+    if chip.memory[MAIN_MEMORY].capacity_bytes is None:
+        return f"no published capacity of memory level {MAIN_MEMORY}"
+    return None
 
 
 def served_rows(frame: pl.DataFrame, entries: Mapping[str, Chip]) -> pl.DataFrame:

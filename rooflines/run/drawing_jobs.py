@@ -54,7 +54,7 @@ def write_site(
         families: The folders of the families of charts.
         thresholds: The thresholds, as Parquet.
         others: Files that not every run has: `models`, thresholds and tables of whole models, as
-            Parquet, and `measured`, the errors at timings, as CSV.
+            Parquet, `measured`, the errors at timings, as CSV, and `timings`, as Parquet.
     """
     from rooflines.site.site import write_bundle  # noqa: PLC0415, see above
 
@@ -66,4 +66,5 @@ def write_site(
             others["models"],
             spec,
             measured=others["measured"],
+            timings=others["timings"],
         )

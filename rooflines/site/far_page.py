@@ -14,20 +14,26 @@ from rooflines.results.folders import MEASURED_SUMMARIES
 from rooflines.site.packing import packed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.model.columns import Column
 
-__all__ = ["FarTable", "FarView", "far_data", "far_view", "measured_table"]
+__all__ = ["SHOWN", "FarView", "far_data", "far_view"]
 
 FILES = dict(
     zip(MEASURED_SUMMARIES, ("Errors as CSV", "Timings without a row as CSV"), strict=True)
 )
 """The downloads of the page, and their texts."""
 
-MEASURED_SHOWN = {
+FACETS = ("set", *(key for key in KEYS if key != "calibration"), "region")
+"""Columns that tell rows apart, each with a menu; the last one is the region of a row."""
+
+RATIOS = {"ratio_lower": "bound", "ratio_estimate": "estimate"}
+"""Ratios with a spread in the picture: what the measured time is divided by."""
+
+SHOWN = {
     "n": ("timings", "count"),
     "below_percent": ("below bound", "percent"),
     "bare_median": ("error of bound, median", "share"),
@@ -37,31 +43,8 @@ MEASURED_SHOWN = {
     "ratio_lower_median": ("time / bound, median", "times"),
     "ratio_estimate_median": ("time / estimate, median", "times"),
 }
-"""Numbers of the table on the page: their names there, and what they are."""
-
-
-class FarTable(NamedTuple):
-    """A table of the page.
-
-    Attributes:
-        name: Its name in the address.
-        text: What its rows are of.
-        frame: Its rows.
-        columns: What its columns are.
-        keys: The columns that tell its rows apart; the last one is the region of a row.
-        shown: Its numbers on the page, by column: their names there, and what they are: `count`,
-            `percent`, `share` or `times`.
-        ratios: Ratios with a spread in the picture: the starts of the columns' names, and what the
-            measured time is divided by.
-    """
-
-    name: str
-    text: str
-    frame: pl.DataFrame
-    columns: Sequence[Column]
-    keys: Sequence[str]
-    shown: Mapping[str, tuple[str, str]]
-    ratios: Mapping[str, str]
+"""Numbers of the table on the page: their names there, and what they are: a `count`, a percentage
+(`percent`), a `share` or a ratio (`times`)."""
 
 
 class FarView(NamedTuple):
@@ -78,16 +61,6 @@ class FarView(NamedTuple):
     columns: Sequence[Column]
 
 
-def measured_table(summary: Path) -> FarTable:
-    """The errors at timings of operations, from `measured.csv`."""
-    frame = _read(summary, MEASURED_SUMMARY)
-    ratios = {"ratio_lower": "bound", "ratio_estimate": "estimate"}
-    keys = ("set", *(key for key in KEYS if key != "calibration"), "region")
-    return FarTable(
-        "operations", "operations", frame, MEASURED_SUMMARY, keys, MEASURED_SHOWN, ratios
-    )
-
-
 def _read(path: Path, columns: Sequence[Column]) -> pl.DataFrame:
     """A CSV file of results with columns of the dictionary."""
     types: dict[str, type[pl.DataType]] = {
@@ -98,14 +71,14 @@ def _read(path: Path, columns: Sequence[Column]) -> pl.DataFrame:
     return pl.read_csv(path, schema_overrides=types)
 
 
-def far_view(table: FarTable, skipped: Path) -> FarView:
-    """What the page says of the errors at timings.
+def far_view(summary: Path, skipped: Path) -> FarView:
+    """What the page says besides its table.
 
     Args:
-        table: The errors.
+        summary: The errors at timings, `measured.csv`.
         skipped: The timings without a row, `measured-skipped.csv`.
     """
-    timings = int(table.frame.filter(region="all")["n"].sum())
+    timings = int(_read(summary, MEASURED_SUMMARY).filter(region="all")["n"].sum())
     left_out = int(_read(skipped, MEASURED_SKIPPED)["timings"].sum())
     without = f" Without a row of the model: {left_out:,} more." if left_out else ""
     setting = (
@@ -113,31 +86,23 @@ def far_view(table: FarTable, skipped: Path) -> FarView:
         "time at the rates of the data sheet; the estimate is by a calibration of chip and "
         f"software, where there is one.{without}"
     )
-    files = ((f"data/{name}", text) for name, text in FILES.items())
-    return FarView(setting, list(files), table.columns)
+    files = [(f"data/{name}", text) for name, text in FILES.items()]
+    return FarView(setting, files, MEASURED_SUMMARY)
 
 
-def far_data(tables: Iterable[FarTable]) -> JSON:
-    """The data of the page."""
-    return {"tables": [_plain(table) for table in tables]}
-
-
-def _plain(table: FarTable) -> JSON:
-    """A table as data of the page."""
-    about = {column.name: column.meaning for column in table.columns}
-    spreads = {
-        over: [f"{ratio}_{quantile}" for quantile in SPREAD] for ratio, over in table.ratios.items()
-    }
-    names = dict.fromkeys([*table.keys, *table.shown, *chain.from_iterable(spreads.values())])
+def far_data(summary: Path) -> JSON:
+    """The table of the page: its rows, what tells them apart, numbers, and spreads of ratios."""
+    frame = _read(summary, MEASURED_SUMMARY)
+    meanings = {column.name: column.meaning for column in MEASURED_SUMMARY}
+    spreads = {over: [f"{ratio}_{end}" for end in SPREAD] for ratio, over in RATIOS.items()}
+    names = dict.fromkeys([*FACETS, *SHOWN, *chain.from_iterable(spreads.values())])
     return {
-        "name": table.name,
-        "text": table.text,
-        "keys": list(table.keys),
-        "meanings": {name: about[name] for name in table.keys},
+        "keys": list(FACETS),
+        "meanings": {name: meanings[name] for name in FACETS},
         "shown": [
-            {"name": name, "text": text, "form": form, "meaning": about[name]}
-            for name, (text, form) in table.shown.items()
+            {"name": name, "text": text, "form": form, "meaning": meanings[name]}
+            for name, (text, form) in SHOWN.items()
         ],
         "spreads": spreads,
-        "rows": {name: packed(table.frame[name].to_list()) for name in names},
+        "rows": {name: packed(frame[name].to_list()) for name in names},
     }

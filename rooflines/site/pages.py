@@ -114,6 +114,7 @@ class Published(NamedTuple):
         config: Whether it has the config as a file.
         downloads: Thresholds and tables of whole models.
         tables: The tables at the address `tables`.
+        models: Whether it has whole models.
         far: What the page of timings says; None without timings.
     """
 
@@ -121,6 +122,7 @@ class Published(NamedTuple):
     config: bool
     downloads: Sequence[Download]
     tables: Sequence[ListedTable]
+    models: bool
     far: FarView | None = None
 
 
@@ -163,7 +165,7 @@ def pages(
     charts: Sequence[ListedChart],
     thresholds: pl.DataFrame,
     about: JSON,
-    of_models: Sequence[JSON],
+    others: Sequence[JSON],
     published: Published,
 ) -> Iterator[tuple[str, str]]:
     """Render all pages.
@@ -172,13 +174,13 @@ def pages(
         charts: The charts to list, in order.
         thresholds: As on disk.
         about: The metadata of the thresholds: the sweeps with their chips, and the columns.
-        of_models: The recipes of sweeps of whole models, with their chips.
+        others: The recipes of sweeps of whole models and of timings, with their chips.
         published: What the site says of itself, and what it offers.
 
     Yields:
         File name and HTML of each page.
     """
-    values = _values(charts, thresholds, about, of_models, published)
+    values = _values(charts, thresholds, about, others, published)
     shared = {"policy": POLICY, "version": __version__, "site": published.site, "pages": values}
     for page in filter(values.__contains__, PAGES):
         yield page, TEMPLATES.get_template(page).render(**shared, **values[page])
@@ -188,12 +190,12 @@ def _values(
     charts: Sequence[ListedChart],
     thresholds: pl.DataFrame,
     about: JSON,
-    of_models: Sequence[JSON],
+    others: Sequence[JSON],
     published: Published,
 ) -> dict[str, dict[str, object]]:
     """What each page shows; arguments as of `pages`."""
     recipes = about["made_from"]
-    chips = used_chips((*recipes, *of_models))
+    chips = used_chips((*recipes, *others))
     counts = dict(
         thresholds.group_by("sweep").len().with_columns(pl.col("sweep").cast(pl.String)).iter_rows()
     )
@@ -223,7 +225,7 @@ def _values(
             "address": published.site.get("tables", "").rstrip("/"),
         },
     }
-    if of_models:
+    if published.models:
         values["models.html"] = {}
     if published.far:
         values["how-far-off.html"] = {"far": published.far}

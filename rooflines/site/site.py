@@ -36,7 +36,7 @@ from rooflines.results.records import recording
 from rooflines.results.tables import NO_TEXT, csv_text, metadata_of
 from rooflines.site.chip_page import MAIN_DTYPE, compared_numbers
 from rooflines.site.downloads import download_files, downloads_of
-from rooflines.site.far_page import far_data, far_view, measured_table
+from rooflines.site.far_page import far_data, far_view
 from rooflines.site.formulas import formulas
 from rooflines.site.packing import packed_rows
 from rooflines.site.pages import ListedChart, ListedTable, Published, pages, used_chips
@@ -78,6 +78,7 @@ def write_bundle(  # noqa: PLR0913, all but the first three have a default
     spec: str = "{}",
     *,
     measured: Iterable[str | Path] = (),
+    timings: Iterable[str | Path] = (),
 ) -> None:
     """Write the site; a folder of that name is replaced.
 
@@ -89,11 +90,10 @@ def write_bundle(  # noqa: PLR0913, all but the first three have a default
         models: Thresholds and tables of whole models, as Parquet, for download.
         spec: What the site says of itself and the config, from `Plan.bundle_spec`.
         measured: Errors at timings, and timings without a row, as CSV; none without timings.
+        timings: The timings, as Parquet; their metadata have the chips.
     """
-    whole_models = [Path(path) for path in models]
-    recipes = [
-        recipe for path in (thresholds, *whole_models) for recipe in metadata_of(path)["made_from"]
-    ]
+    whole_models, joined = [Path(path) for path in models], [Path(path) for path in timings]
+    recipes = _recipes([Path(thresholds), *whole_models, *joined])
     of_config = json.loads(spec)
     files = site_files(
         [Path(family) for family in families],
@@ -103,6 +103,7 @@ def write_bundle(  # noqa: PLR0913, all but the first three have a default
         of_config.get("config"),
         measured=[Path(path) for path in measured],
         tables=of_config.get("tables", ()),
+        timings=joined,
     )
     with recording(recipes=recipes), atomic_folder(folder) as temporary:
         digests: dict[str, str] = {}
@@ -130,6 +131,7 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
     *,
     measured: Sequence[Path] = (),
     tables: Sequence[ListedTable] = (),
+    timings: Sequence[Path] = (),
 ) -> Iterator[tuple[str, bytes]]:
     """All files of the site except its manifest.
 
@@ -141,6 +143,7 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
         written: The config as it was written, for download; None: there is none.
         measured: The files of `MEASURED_SUMMARIES`; none without timings.
         tables: The tables that are published elsewhere.
+        timings: The timings, as Parquet.
 
     Yields:
         Path and content of each file.
@@ -161,8 +164,8 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
     downloads = downloads_of(thresholds, list(models))
     for download in downloads:
         yield from download_files(download)
-    of_models = [recipe for path in models for recipe in metadata_of(path)["made_from"]]
-    yield from _catalogue_files([*about["made_from"], *of_models], chip)
+    others = _recipes([*models, *timings])
+    yield from _catalogue_files([*about["made_from"], *others], chip)
     if models:
         yield from _model_files(models)
     if written is not None:
@@ -170,14 +173,19 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
         yield "data/config.yaml", text.encode()
     far = None
     if measured:
-        errors = measured_table(measured[0])
-        far = far_view(errors, measured[1])
-        yield "data/how-far-off.js", _script("how-far-off", far_data([errors]))
+        errors, skipped = measured
+        far = far_view(errors, skipped)
+        yield "data/how-far-off.js", _script("how-far-off", far_data(errors))
         for path in measured:
             yield f"data/{path.name}", path.read_bytes()
-    published = Published(site or {}, written is not None, downloads, tables, far)
-    for name, page in pages(charts, frame, about, of_models, published):
+    published = Published(site or {}, written is not None, downloads, tables, bool(models), far)
+    for name, page in pages(charts, frame, about, others, published):
         yield name, page.encode()
+
+
+def _recipes(files: Iterable[Path]) -> list[JSON]:
+    """What files were made from, by their metadata."""
+    return [recipe for file in files for recipe in metadata_of(file)["made_from"]]
 
 
 def _charts(folder: Path) -> list[ListedChart]:

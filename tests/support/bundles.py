@@ -165,6 +165,7 @@ def made_bundle(folder: Path) -> Path:
         [*(path for path in models if path.suffix == ".parquet"), *tables],
         spec=planned.bundle_spec,
         measured=write_errors(folder),
+        timings=sorted((folder / "measured").glob("*.parquet")),
     )
     return folder / "bundle"
 

@@ -10,6 +10,7 @@ rule bundle:
         thresholds="<results>/thresholds.parquet",
         models=expand("<results>/{file}", file=plan.published_models()),
         measured=expand("<results>/{file}", file=plan.measured_summaries()),
+        timings=expand("<results>/{file}", file=plan.measured_paths()),
     output:
         site=report(
             directory("<results>/bundle"),
@@ -34,5 +35,5 @@ rule bundle:
             output.site,
             input.charts,
             input.thresholds,
-            {"models": list(input.models), "measured": list(input.measured)},
+            {name: list(input[name]) for name in ("models", "measured", "timings")},
         )

@@ -9,8 +9,7 @@ from rooflines.basics.text import si, significant
 from rooflines.charts.chart import MeasuredChart
 from rooflines.charts.claims import Finding, claim
 from rooflines.charts.comparing import at_right_edge
-from rooflines.charts.frames import highest, lowest
-from rooflines.charts.kinds.roofline_roof import corners
+from rooflines.charts.frames import highest, lowest, roof_corners
 from rooflines.charts.kit.drawing import (
     SHORT_LABEL,
     assemble,
@@ -172,7 +171,7 @@ def _layers(frame: pl.DataFrame, plane: Plane, labels: pl.DataFrame) -> list[alt
     y = alt.Y("flops_per_s:Q", **log_axis(bottom, top, "Attained FLOP/s"))
     now = chosen(*CASE)
     bound = frame.filter(kind="bound").select(
-        *CASE, peak="flops_per_s", rate="bytes_per_s", **corners(plane)
+        *CASE, peak="flops_per_s", rate="bytes_per_s", **roof_corners(plane)
     )
     estimate = frame.filter(kind="estimate").select(
         *CASE, "intensity", "flops_per_s", "low", "high"

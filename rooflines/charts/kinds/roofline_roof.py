@@ -18,7 +18,7 @@ from rooflines.charts.kit.themes import Margins
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ESTIMATES", "MARGINS", "REGIONS", "Roof", "corners", "plane_of", "slope_angle"]
+__all__ = ["ESTIMATES", "MARGINS", "REGIONS", "Roof", "plane_of", "slope_angle"]
 
 MARGINS = Margins(left=4.2, right=1.6, bottom=4.4)
 
@@ -49,25 +49,6 @@ def slope_angle(plane: Plane) -> str:
     (low, high), (bottom, top) = plane.x, plane.y
     up, across = math.log10(top / bottom), math.log10(high / low)
     return f"-atan2(height / {up:.6g}, width / {across:.6g}) * 180 / PI"
-
-
-def corners(plane: Plane) -> dict[str, pl.Expr]:
-    """The corners of roofs in a plot, as lists.
-
-    Args:
-        plane: The plot.
-
-    Returns:
-        `intensity` [FLOP/byte] and `flops_per_s` [FLOP/s], from columns of the same names with the
-        ridge and the peak, and `bytes_per_s`.
-    """
-    (left, right), bottom = plane.x, plane.y[0]
-    rate = pl.col("bytes_per_s")
-    start = pl.max_horizontal(pl.lit(left), bottom / rate)
-    return {
-        "intensity": pl.concat_list(start, "intensity", pl.lit(right)),
-        "flops_per_s": pl.concat_list(start * rate, "flops_per_s", "flops_per_s"),
-    }
 
 
 class Roof:

@@ -6,7 +6,8 @@ document.addEventListener("DOMContentLoaded", async () => {
   const { sorted, showHead, paged } = TABLE;
   const { svg, ticks } = ROOFLINE;
   const $ = (id) => document.getElementById(id);
-  const tables = (await load("how-far-off", "data/how-far-off.js")).tables.map((table) => ({ ...table, rows: unpacked(table.rows) }));
+  const { keys, meanings, shown, spreads, rows: packed } = await load("how-far-off", "data/how-far-off.js");
+  const rows = unpacked(packed);
 
   const ROWS = 20; // of a page
   const EVERY = "every"; // the value of the region's menu that shows all regions
@@ -21,14 +22,15 @@ document.addEventListener("DOMContentLoaded", async () => {
     times: (value) => `${DIGITS.format(value)} ×`,
   };
 
-  const table = () => tables.find((one) => one.name === state().get("table")) ?? tables[0];
+  const REGION = keys.at(-1);
   const word = (value) => value ?? NONE;
   const label = (name) => LABELS[name] ?? name[0].toUpperCase() + name.slice(1);
-  const levels = (name) => [...new Set(table().rows.map((row) => word(row[name])))];
+  const LEVELS = new Map(keys.map((name) => [name, [...new Set(rows.map((row) => word(row[name])))]]));
+  const levels = (name) => LEVELS.get(name);
 
   /** The value of a menu: of the region `all`, of the others "", which is any. */
   function wanted(name) {
-    const region = name === table().keys.at(-1);
+    const region = name === REGION;
     const asked = state().get(name);
     if (region && asked === EVERY) return "";
     return levels(name).includes(asked) ? asked : region ? levels(name)[0] : "";
@@ -38,12 +40,9 @@ document.addEventListener("DOMContentLoaded", async () => {
     const focused = document.activeElement?.closest("[data-param]")?.dataset.param;
     const menus = [];
     const add = (name, ...rest) => { const control = menu(...rest); control.dataset.param = name; menus.push(control); };
-    if (tables.length > 1) {
-      add("table", "Timings of", tables.map((one) => [one.name, one.text]), table().name, (value) => go({ table: value, sort: null, page: null }, true));
-    }
-    for (const name of table().keys) {
+    for (const name of keys) {
       if (levels(name).length < 2) continue;
-      const region = name === table().keys.at(-1);
+      const region = name === REGION;
       const options = levels(name).map((level) => [level, level]);
       add(name, label(name), region ? [...options, ["", EVERY]] : [["", "all"], ...options], wanted(name),
         (value) => go({ [name]: value || (region ? EVERY : null), page: null }));
@@ -53,20 +52,20 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
 
   /** What tells a row from the others that are shown. */
-  const nameOf = (row, keys) => keys.map((key) => row[key]).filter((value) => value != null).join(" · ");
+  const nameOf = (row, apart) => apart.map((key) => row[key]).filter((value) => value != null).join(" · ");
 
   /** Rows as lines from p10 to p90 with a mark at the median, on one logarithmic axis. */
-  function picture(rows, keys) {
+  function picture(strips, apart) {
     const into = $("spread");
-    const spreads = Object.entries(table().spreads).map(([over, names], place) => ({ over, names, key: SIDES[place] }));
-    const values = rows.flatMap((row) => spreads.flatMap(({ names }) => names.map((name) => row[name]))).filter((value) => value > 0);
+    const sides = Object.entries(spreads).map(([over, names], place) => ({ over, names, key: SIDES[place] }));
+    const values = strips.flatMap((row) => sides.flatMap(({ names }) => names.map((name) => row[name]))).filter((value) => value > 0);
     into.replaceChildren();
     if (!values.length) return;
     const width = Math.max(280, into.clientWidth);
     const [narrow, line, top, right, bottom] = [width < 700, 18, 10, 66, 46];
     const left = narrow ? 10 : 320;
-    const tall = spreads.length * line + 12 + (narrow ? line : 0);
-    const height = top + tall * rows.length + bottom;
+    const tall = sides.length * line + 12 + (narrow ? line : 0);
+    const height = top + tall * strips.length + bottom;
     const [low, high] = [Math.min(...values, 1) / 1.1, Math.max(...values, 1) * 1.1];
     const x = (value) => left + (width - left - right) * Math.log(value / low) / Math.log(high / low);
     const drawn = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
@@ -76,13 +75,13 @@ document.addEventListener("DOMContentLoaded", async () => {
         svg("text", { x: x(value), y: foot + 18, "text-anchor": "middle" }, `${value.toLocaleString("en-US")} ×`));
     }
     drawn.append(svg("text", { x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle" }, "measured over predicted time"));
-    for (const [place, row] of rows.entries()) {
+    for (const [place, row] of strips.entries()) {
       const start = top + place * tall;
-      const name = nameOf(row, keys);
+      const name = nameOf(row, apart);
       const cut = narrow ? Math.floor(width / 8) : 44;
       const at = narrow ? { x: left, y: start + 14 } : { x: left - 14, y: start + tall / 2 + 4, "text-anchor": "end" };
       drawn.append(svg("text", { class: "of", ...at }, name.length > cut ? `${name.slice(0, cut - 1)}…` : name));
-      const known = spreads.filter(({ names }) => row[names[0]] > 0);
+      const known = sides.filter(({ names }) => row[names[0]] > 0);
       for (const [index, { over, names, key }] of known.entries()) {
         const [from, middle, to] = names.map((one) => row[one]);
         const y = start + tall / 2 + line * (index + (1 - known.length) / 2) + (narrow ? line / 2 : 0);
@@ -99,14 +98,14 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
 
   function showLegend() {
-    const overs = Object.keys(table().spreads);
+    const overs = Object.keys(spreads);
     $("legend").replaceChildren(...overs.flatMap((over, place) => [make("span", { class: `mark ${SIDES[place]}`, "aria-hidden": "true" }), ` measured over ${over}. `]),
       `The line is from p10 to p90, the mark and the number are the median. Rows and their order are those of the table below; left of 1 is faster than ${overs.join(" or ")}.`);
   }
 
   function showRows() {
-    const { rows, keys, shown, meanings } = table();
-    const fits = rows.filter((row) => keys.every((key) => ["", word(row[key])].includes(wanted(key))));
+    const wants = keys.map((key) => [key, wanted(key)]).filter(([, value]) => value);
+    const fits = rows.filter((row) => wants.every(([key, value]) => word(row[key]) === value));
     const page = paged(sorted(fits, [...keys, ...shown.map(({ name }) => name)]), ROWS);
     const apart = keys.filter((key) => new Set(fits.map((row) => row[key])).size > 1);
     const same = fits.length ? keys.filter((key) => !apart.includes(key) && fits[0][key] != null) : [];
@@ -119,27 +118,25 @@ document.addEventListener("DOMContentLoaded", async () => {
       ...numbers.map(({ name, form }) => make("td", { class: row[name] == null ? "number none" : "number", "data-column": name },
         row[name] == null ? "–" : FORMS[form](row[name]))))));
     const count = fits.reduce((sum, row) => sum + row.n, 0).toLocaleString("en-US");
-    const overlap = wanted(keys.at(-1)) === "";
+    const overlap = wanted(REGION) === "";
     $("count").textContent = `${fits.length.toLocaleString("en-US")} of ${rows.length.toLocaleString("en-US")} rows${overlap ? "" : `, ${count} ${shown[0].text}`}.`;
     $("empty").hidden = fits.length > 0;
-    picture(page, apart.length ? apart : keys.filter((key) => key !== keys.at(-1)));
+    picture(page, apart.length ? apart : keys.filter((key) => key !== REGION));
   }
 
   /** What the address asks for that is not there. */
   function unknown() {
-    const { keys, shown } = table();
     const lost = [];
-    if (state().has("table") && table().name !== state().get("table")) lost.push(`table ${state().get("table")}: not in this site; shown is ${table().name}`);
     for (const key of keys.filter((one) => state().has(one))) {
       const asked = state().get(key);
-      if (levels(key).includes(asked) || (key === keys.at(-1) && asked === EVERY)) continue;
+      if (levels(key).includes(asked) || (key === REGION && asked === EVERY)) continue;
       lost.push(`${key} ${asked}: not among these timings; shown is ${wanted(key) || "all"}`);
     }
     const [by, way] = (state().get("sort") ?? "").split(".");
     if (by && ![...keys, ...shown.map(({ name }) => name)].includes(by)) lost.push(`sort ${by}: no column of this table`);
     else if (by && !["up", "down"].includes(way)) lost.push(`sort ${by}.${way}: neither up nor down; shown is up`);
     for (const [name, value] of state()) {
-      if (!["table", "sort", "page", "theme", ...keys].includes(name)) lost.push(`${name} ${value}: no choice of this page`);
+      if (!["sort", "page", "theme", ...keys].includes(name)) lost.push(`${name} ${value}: no choice of this page`);
     }
     return lost;
   }
@@ -147,11 +144,11 @@ document.addEventListener("DOMContentLoaded", async () => {
   function apply() {
     tellUnknown(unknown());
     showMenus();
-    showLegend();
     showRows();
     document.querySelector(".far").dataset.drawn = location.hash;
   }
 
+  showLegend();
   addEventListener("resize", showRows);
   follow(apply);
 });
