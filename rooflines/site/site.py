@@ -1,8 +1,8 @@
 """The site: a folder of pages, data and downloads, from charts, thresholds and the catalogue.
 
 No result is computed here: all numbers come from files, and the pages "What if" and "Models"
-evaluate the coefficients of `formulas` and `steps`. The pages need no server and no network, and run under a content
-security policy that allows only the scripts of the folder.
+evaluate the coefficients of `formulas` and `steps`. The pages need no server and no network, and
+run under a content security policy that allows only the scripts of the folder.
 """
 
 from __future__ import annotations
