@@ -314,6 +314,14 @@ def test_a_link_to_what_is_not_there_says_so(visit: Visit) -> None:
     assert visit.page.locator("#unknown").is_hidden()
 
 
+def test_a_context_that_a_model_is_not_trained_for_is_named(visit: Visit) -> None:
+    """It can be computed; up to that length nothing is said."""
+    said = "llama-3.1-8b is trained for 131,072 tokens."
+    for context in (131_072, 131_073):
+        go(visit.page, {"sweep": "asked", "S": context})
+        assert (said in visit.page.inner_text("#verdict")) == (context > 131_072)
+
+
 def test_what_does_not_run_has_its_reason(visit: Visit) -> None:
     """In place of the answers; names of a config are text."""
     for state, reason in (

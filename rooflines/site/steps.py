@@ -105,7 +105,8 @@ def step_files(
                     "name": model,
                     "file": file,
                     "requests": None if rows is None else f"{file}-requests",
-                    "windows": [window for _, window in shape.windows if window is not None],
+                    "trained": shape.context,
+                    "windows": _windows(shape),
                     "experts": None if shape.moe is None else [shape.moe.E, shape.moe.k],
                 }
             )
