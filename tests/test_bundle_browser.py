@@ -494,6 +494,7 @@ def test_a_strict_policy_of_a_web_server_holds(served: Visit) -> None:
     page.wait_for_selector("#vg-tooltip-element.visible")
     assert served.open("thresholds.html").locator("#body tr").count()
     served.open("chips.html")
+    served.open("models.html#sweep=asked")
     served.open("model.html")
     assert served.faults == []
 
