@@ -423,6 +423,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       showFront(now, file, row);
       showCritical(now, one, answer, row);
       await showRequests(now);
+      if (mine !== turn) return;
     }
     document.querySelector(".models").dataset.drawn = location.hash;
   }
