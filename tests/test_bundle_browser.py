@@ -535,6 +535,7 @@ def test_a_strict_policy_of_a_web_server_holds(served: Visit) -> None:
     point_at(page, 1)
     assert served.open("thresholds.html").locator("#body tr").count()
     served.open("chips.html")
+    served.open("models.html#sweep=asked")
     served.open("model.html")
     assert served.faults == []
 

@@ -314,6 +314,14 @@ def test_a_link_to_what_is_not_there_says_so(visit: Visit) -> None:
     assert visit.page.locator("#unknown").is_hidden()
 
 
+def test_a_context_that_a_model_is_not_trained_for_is_named(visit: Visit) -> None:
+    """It can be computed; up to that length nothing is said."""
+    said = "llama-3.1-8b is trained for 131,072 tokens."
+    for context in (131_072, 131_073):
+        go(visit.page, {"sweep": "asked", "S": context})
+        assert (said in visit.page.inner_text("#verdict")) == (context > 131_072)
+
+
 def test_what_does_not_run_has_its_reason(visit: Visit) -> None:
     """In place of the answers; names of a config are text."""
     for state, reason in (
@@ -352,12 +360,17 @@ def test_the_controls_change_the_address_and_the_answers(visit: Visit) -> None:
     expect(page.locator("#verdict")).to_contain_text("H100")
 
 
-def test_models_beyond_the_limit_are_named(monkeypatch: pytest.MonkeyPatch, site: Path) -> None:
-    """They stay in the tables."""
+def test_models_beyond_the_limit_are_named(
+    monkeypatch: pytest.MonkeyPatch, site: Path, sweeps: dict[str, ModelSweep]
+) -> None:
+    """They stay in the tables; every sweep has its first model."""
     recipes = metadata_of(site / "data" / "model-thresholds.parquet")["made_from"]
-    monkeypatch.setattr(steps, "MOST_CASES", 60)
+    names = ["small-model", "gemma-3-27b"]
+    cases = [case.name for block in sweeps["steps"].blocks for case in block.cases]
+    monkeypatch.setattr(steps, "MOST_CASES", sum(case in names for case in cases))
     (_, index), *files = steps.step_files(recipes, {})
     first = index["sweeps"][0]
-    assert [model["name"] for model in first["models"]] == ["small-model", "gemma-3-27b"]
+    assert [model["name"] for model in first["models"]] == names
     assert first["left"] == ["gpt-oss-120b", "deepseek-v3"]
-    assert len(files) == sum(len(sweep["models"]) for sweep in index["sweeps"])
+    assert [len(sweep["models"]) for sweep in index["sweeps"]] == [2, 1, 1]
+    assert len(files) == 4

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.numbers import LARGEST_COUNT, LARGEST_SIZE
+from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.basics.text import PREFIXES, SMALL
 from rooflines.critical.split_lines import interpolated
 from rooflines.model.resources import RESOURCES, collective_rate
@@ -41,7 +41,10 @@ if TYPE_CHECKING:
 __all__ = ["MOST_CASES", "step_files"]
 
 MOST_CASES = 4_000
-"""Limit of cases of all sweeps [1]. Further models are only in the tables, and the page says so."""
+"""Limit of cases of all sweeps [1].
+
+The page has the first model of each sweep in any case, and names those left out.
+"""
 
 SAMPLES = 3
 """Values that determine a polynomial of degree 2 [1]."""
@@ -91,9 +94,9 @@ def step_files(
         machines: Machines = {}
         kept: list[JSON] = []
         for model, cases in _by_model(sweep).items():
-            room -= len(cases)
-            if room < 0:
+            if kept and len(cases) > room:
                 continue
+            room -= len(cases)
             file = f"data/models-{number}-{len(kept)}"
             files.append((file, _model(sweep, cases, machines)))
             rows = requests.get((sweep.name, model))
@@ -105,7 +108,8 @@ def step_files(
                     "name": model,
                     "file": file,
                     "requests": None if rows is None else f"{file}-requests",
-                    "windows": [window for _, window in shape.windows if window is not None],
+                    "trained": shape.context,
+                    "windows": _windows(shape),
                     "experts": None if shape.moe is None else [shape.moe.E, shape.moe.k],
                 }
             )
@@ -115,7 +119,7 @@ def step_files(
         {
             "sweeps": sweeps,
             "bounds": [resource.bound for resource in RESOURCES],
-            "limits": {"size": LARGEST_SIZE, "count": str(LARGEST_COUNT)},
+            "limits": {"count": str(LARGEST_COUNT)},
             "prefixes": {"large": list(PREFIXES.items()), "small": list(SMALL.items())},
         },
     )

@@ -167,6 +167,8 @@ const ROOFLINES = (() => {
   document.addEventListener("DOMContentLoaded", () => {
     document.documentElement.classList.add("scripted");
     changed();
+    const here = document.querySelector(".top nav [aria-current]"); // on a phone the list of pages scrolls
+    if (here) here.parentElement.scrollLeft = here.offsetLeft - here.parentElement.offsetLeft - 60;
     document.getElementById("theme").addEventListener("click", () => {
       const other = theme() === "dark" ? "light" : "dark";
       go({ theme: other === (system.matches ? "dark" : "light") ? null : other });

@@ -1,7 +1,7 @@
 "use strict";
-/* Exact arithmetic of the page "What if": fractions of BigInt, polynomials, and where one line overtakes another.
+/* Exact arithmetic of the pages "What if" and "Models": fractions of BigInt, polynomials, and where one line overtakes another.
 
-   No formula of the model is here. Its coefficients come from formulas.py, as integers and as text such as 1/8. */
+   No formula of the model is here. Its coefficients come from formulas.py and steps.py, as integers and as text such as 1/8. */
 
 const EXACT = (() => {
   const DECIMAL = /^(\d+)(?:\.(\d*))?(?:e([+-]?\d{1,3}))?$/i;

@@ -165,6 +165,8 @@ document.addEventListener("DOMContentLoaded", async () => {
       ", and is ", shown("bound", `${row.bound}-bound`), ". "];
     if (row.fits === true) parts.push("It fits.");
     if (row.fits === false) parts.push(row.most > 0n ? `It does not fit: at most ${counted(row.most)} would.` : "It does not fit: the weights and one cache are too large.");
+    const { trained, name } = now.model;
+    if (trained && now.S > trained) parts.push(` ${name} is trained for ${count(trained)} tokens.`);
     $("verdict").replaceChildren(...parts);
   }
 
@@ -421,6 +423,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       showFront(now, file, row);
       showCritical(now, one, answer, row);
       await showRequests(now);
+      if (mine !== turn) return;
     }
     document.querySelector(".models").dataset.drawn = location.hash;
   }

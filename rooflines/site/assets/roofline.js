@@ -1,5 +1,7 @@
 "use strict";
-/* The picture of the page "What if": two rooflines with a mark each, on logarithmic axes. Colours and fonts are in app.css. */
+/* The picture of the page "What if": two rooflines with a mark each, on logarithmic axes. Colours and fonts are in app.css.
+
+   plot.js takes its elements and ticks from here. */
 
 const ROOFLINE = (() => {
   const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM, ROOM] = [340, 92, 18, 26, 46, 4];

@@ -1,0 +1,123 @@
+"""The answers of steps.js against Python: random models, chips, dtypes, splits and sizes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import random_serving
+from bundles import made_bundle
+from hypothesis import given
+from random_sweeps import check
+from serving_tables import sweep_of
+from visits import Visit
+
+from rooflines.basics.numbers import LARGEST_COUNT
+from rooflines.models.shape import DECODE
+from rooflines.serving.lines import CaseLines
+from rooflines.serving.recipes import model_recipe
+from rooflines.serving.rows import step_rows
+from rooflines.serving.solving import critical_batch
+from rooflines.site.steps import step_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conftest import Once
+    from playwright.sync_api import Browser, Page
+
+    from rooflines.serving.case import Case
+
+CODE = """([index, files, asked]) => asked.map((one) => {
+  const { model, phase, split, dtypes, place, T, S, B } = one;
+  const [sweep] = index.sweeps;
+  const machine = sweep.machines[place];
+  const file = files[model];
+  const step = file.steps.find((each) =>
+    each.phase === phase && each.split === split && each.dtypes === dtypes);
+  const { dp } = sweep.splits.find((each) => each.name === split);
+  const pieces = file.extents[phase][T ?? "all"];
+  const lines = STEPS.lines(STEPS.prepared(file, step, machine), pieces, S);
+  const { lower, ops, upper, bound } = STEPS.answer(lines, B, index.bounds);
+  const held = STEPS.footprint(step, machine, dp, S, B);
+  const beyond = BigInt(index.limits.count);
+  const { outcome, size, limit } = STEPS.critical(lines, dp, beyond, index.bounds);
+  const estimates = STEPS.estimate(file, step, place, pieces, S, B);
+  return {
+    t_lower_s: lower, t_ops_s: ops, t_upper_s: upper, bound, fits: held.fits,
+    max_B: held.most === null ? null : Number(held.most),
+    weights_footprint_bytes: EXACT.number(held.weights),
+    cache_footprint_bytes: EXACT.number(held.caches),
+    t_estimate_s: estimates && estimates.reduce((total, time) => total + time, 0),
+    critical: [outcome, size === undefined ? null : String(size), limit ?? null],
+  };
+})"""
+"""All answers of steps, from the data of the page."""
+
+CONFIGS = random_serving.configs() | random_serving.calibrated(random_serving.configs())
+"""With the calibrations of chips, and of software."""
+
+EXACT = ("bound", "fits", "max_B")
+"""Answers that are the same to the last integer, besides the critical batch."""
+
+CLOSE = 1e-11
+"""How far numbers in Float64 may be apart, relative to their size."""
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, once: Once) -> Iterator[Page]:
+    """A page with steps.js."""
+    site = once("small-site", made_bundle) / "bundle"
+    with browser.new_context() as context:
+        yield Visit(context, site.as_uri()).open("models.html")
+
+
+def critical_of(case: Case, context: int, new: int) -> list[str | None]:
+    """Outcome, size and limit of the critical batch."""
+    solution = critical_batch(CaseLines(case).at(context, new), case.split.dp)
+    size = None if solution.outcome == "beyond" or solution.whole is None else solution.whole
+    limit = None if solution.outcome == "always" else solution.limit
+    return [solution.outcome, None if size is None else str(size), limit]
+
+
+@check(40)
+@given(config=CONFIGS)
+def test_steps_are_those_of_python(page: Page, config: dict[str, Any]) -> None:
+    """Every row of a random sweep: times, bound, footprint, estimate and critical batch."""
+    sweep = sweep_of(config)
+    recipe = model_recipe(sweep, sweep.models, sweep.config.chips)
+    (_, index), *files = step_files([recipe], {})
+    by_file = dict(files)
+    models = {one["name"]: by_file[one["file"]] for one in index["sweeps"][0]["models"]}
+    machines = index["sweeps"][0]["machines"]
+    places = {(one["chip"], one["memory"], one["network"]): n for n, one in enumerate(machines)}
+    cases = {
+        (c.name, c.phase, c.split.name, c.chip, c.memory, c.network, c.dtypes.label): c
+        for block in sweep.blocks
+        for c in block.cases
+    }
+    rows = step_rows(sweep).collect().to_dicts()[:200]
+    asked = [
+        {
+            **{name: row[name] for name in ("model", "phase", "split", "dtypes", "S", "B")},
+            "place": places[row["chip"], row["memory"], row["network"]],
+            "T": row.get("T", 1) if row["phase"] == DECODE else None,
+        }
+        for row in rows
+    ]
+    answers = page.evaluate(CODE, [index, models, asked])
+    for row, one, answer in zip(rows, asked, answers, strict=True):
+        names = ("model", "phase", "split", "chip", "memory", "network", "dtypes")
+        case = cases[tuple(row[name] for name in names)]
+        assert answer.pop("critical") == critical_of(case, row["S"], one["T"] or 1), one
+        exact = {name: answer.pop(name) for name in EXACT}
+        assert exact == {name: row[name] for name in EXACT}, one
+        assert (answer["t_estimate_s"] is None) == (row["t_estimate_s"] is None), one
+        for name, value in answer.items():
+            assert value == row[name] or value == pytest.approx(row[name], rel=CLOSE), (one, name)
+
+
+def test_the_largest_count_is_the_limit_of_the_page(page: Page) -> None:
+    """A critical batch from there on is not looked for."""
+    code = "async () => (await ROOFLINES.load('data/models', 'data/models.js')).limits.count"
+    assert page.evaluate(code) == str(LARGEST_COUNT)
