@@ -28,7 +28,7 @@ NEEDS_MORE = {
     "ncu": "a GPU and Nsight Compute",
     "snakemake --profile profiles/": "a cluster: tests/engines run these profiles",
     "snakemake --cores 4 --profile profiles/s3 ": "object storage: tests/engines run this profile",
-    ". .venv-engines/bin/activate": "what `make engines` makes",
+    ". .venv": "an environment that make sets up",
     "export SNAKEMAKE_STORAGE_S3_": "addresses and keys of the reader",
 }
 """Beginnings of the commands that no test runs as they are, and why."""
