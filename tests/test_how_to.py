@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from documents import DOCS
 from how_to import HOW_TO, arguments, prepare
 from pages import blocks
 
+from benchmarks.first_steps import CLONE, PAGE, TIMES, steps
 from rooflines.cli.main import run
 
 if TYPE_CHECKING:
@@ -34,3 +36,17 @@ def test_a_page_has_the_config_that_new_writes(page: str, example: str) -> None:
     """To the character."""
     written = resources.files("rooflines.cli") / "examples" / f"{example}.yaml"
     assert written.read_text("utf-8") in blocks(DOCS / f"{page}.md", "yaml")
+
+
+def test_every_step_of_the_first_ones_is_timed() -> None:
+    """The table has the clone and each section with commands, and it adds up."""
+    page = PAGE.read_text("utf-8")
+    table = TIMES.search(page)
+    assert table
+    rows = re.findall(r"^\| (.+) \| ([\d.]+) s \| ([\d.]+) s \|$", table[0], re.MULTILINE)
+    assert [name for name, _, _ in rows] == [CLONE, *steps(page)]
+    past = 0.0
+    for _, seconds, end in rows:
+        assert float(seconds) > 0
+        assert float(end) - past == pytest.approx(float(seconds), abs=0.11)
+        past = float(end)
