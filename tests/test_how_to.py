@@ -15,6 +15,7 @@ from documents import DOCS, ROOT
 from how_to import HOW_TO, LONG, TIMINGS, arguments, prepare
 from pages import FENCED, PAGES, blocks, code, every_command
 
+from benchmarks.first_steps import CLONE, PAGE, TIMES, steps
 from rooflines.cli.main import COMMANDS, commands, run
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ NEEDS_MORE = {
     "snakemake --cores 4 --profile profiles/s3 ": "object storage: tests/engines run this profile",
     ". .venv": "an environment that make sets up",
     "export SNAKEMAKE_STORAGE_S3_": "addresses and keys of the reader",
+    "pip install ": "the network",
+    "jupyter execute ": "what pip installs: tests/verify/test_notebooks.py runs the notebooks",
 }
 """Beginnings of the commands that no test runs as they are, and why."""
 
@@ -132,3 +135,17 @@ def test_a_page_has_the_config_that_new_writes(page: str, example: str) -> None:
     """To the character."""
     written = resources.files("rooflines.cli") / "examples" / f"{example}.yaml"
     assert written.read_text("utf-8") in blocks(DOCS / f"{page}.md", "yaml")
+
+
+def test_every_step_of_the_first_ones_is_timed() -> None:
+    """The table has the clone and each section with commands, and it adds up."""
+    page = PAGE.read_text("utf-8")
+    table = TIMES.search(page)
+    assert table
+    rows = re.findall(r"^\| (.+) \| ([\d.]+) s \| ([\d.]+) s \|$", table[0], re.MULTILINE)
+    assert [name for name, _, _ in rows] == [CLONE, *steps(page)]
+    past = 0.0
+    for _, seconds, end in rows:
+        assert float(seconds) > 0
+        assert float(end) - past == pytest.approx(float(seconds), abs=0.11)
+        past = float(end)
