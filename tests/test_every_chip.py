@@ -185,7 +185,7 @@ def test_the_page_shows_the_numbers_of_python(visit: Visit, default_results: Pat
             assert case.title in html.unescape(picture.decode())
             name, text = saved(page, "csv")
             assert name == f"{stem}.csv"
-            kept = {IN_FRAME.get(name, name): value for name, value in choice.items()}
+            kept = {IN_FRAME.get(each, each): value for each, value in choice.items()}
             if one.together:
                 del kept["chip"]
             behind = one.frame
