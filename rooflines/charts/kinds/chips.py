@@ -72,11 +72,7 @@ def chips_on_one_roofline(
         compared[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes")
     )
     frame = frame.filter(pl.col("dtypes").is_in(combinations))
-    low = lowest(frame, "ridge") / 12
-    high = highest(frame, "ridge") * 6
-    bottom = low * lowest(frame, "bytes_per_s") * 0.8
-    top = highest(frame, "flops_per_s") * 1.8
-    plane = Plane((low, high), (bottom, top))
+    plane = _plane_of(frame)
     ends, knees, findings = [], [], {}
     for combination in combinations:
         part = compared.filter(dtypes=combination).sort(
@@ -92,24 +88,36 @@ def chips_on_one_roofline(
             findings[f"{one['chip'][0]}|{combination}"] = _finding(shown, combination, title)
         if beside.height:
             knees.append(_knees_beside(part, beside, plane))
-    lines = pl.concat(
-        part.with_columns(beneath=_beneath(part, plane))
-        for part in compared.partition_by("dtypes", maintain_order=True)
-    )
-    if added:
-        beside = frame.filter(pl.col("chip").is_in(added))
-        beside = beside.with_columns(beneath=pl.lit(0, pl.Int64), added=pl.lit(value=True))
-        lines = pl.concat([lines.with_columns(added=pl.lit(value=False)), beside])
+    beside = frame.filter(pl.col("chip").is_in(added))
     color = alt.Color("chip:N", legend=None, scale=palette_of(compared, palette, added))
     labels = pl.concat(ends), pl.concat(knees, how="diagonal")
     choices = [Choice("chip", [EVERY, *chips, *added]), Choice("dtypes", combinations)]
     return assemble(
-        _layers(lines, plane, color, labels),
+        _layers(_lines(compared, beside, plane), plane, color, labels),
         findings,
         starting(choices, first),
         MARGINS,
         added_parameters(added),
     )
+
+
+def _plane_of(frame: pl.DataFrame) -> Plane:
+    """The plot of all ridges."""
+    low, high = lowest(frame, "ridge") / 12, highest(frame, "ridge") * 6
+    bottom, top = low * lowest(frame, "bytes_per_s") * 0.8, highest(frame, "flops_per_s") * 1.8
+    return Plane((low, high), (bottom, top))
+
+
+def _lines(compared: pl.DataFrame, beside: pl.DataFrame, plane: Plane) -> pl.DataFrame:
+    """The roofs with `beneath`; if chips can be shown beside them, with these, and `added`."""
+    lines = pl.concat(
+        part.with_columns(beneath=_beneath(part, plane))
+        for part in compared.partition_by("dtypes", maintain_order=True)
+    )
+    if not beside.height:
+        return lines
+    alone = beside.with_columns(beneath=pl.lit(0, pl.Int64), added=pl.lit(value=True))
+    return pl.concat([lines.with_columns(added=pl.lit(value=False)), alone])
 
 
 def _layers(

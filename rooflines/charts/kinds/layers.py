@@ -120,19 +120,9 @@ def critical_of_layers(  # noqa: PLR0913, all but the first have a default
     column = pl.col("layer").replace_strict(
         {layer: column for column, layer in enumerate(layers)}, return_dtype=pl.Float64
     )
-    rows = compared.filter(pl.col("chip").is_in(chips)).with_columns(row=row_of(chips))
-    if added:
-        below = frame.filter(pl.col("chip").is_in(added), pl.col("dtypes").is_in(rows["dtypes"]))
-        below = below.with_columns(row=float(len(chips)))
-        rows = pl.concat([rows, below]).with_columns(added=pl.col("row") == len(chips))
-    rows = rows.with_columns(column=column)
+    rows = _rows(frame, chips, added).with_columns(column=column)
     combinations = rows["dtypes"].unique(maintain_order=True).to_list()
-    rows = rows.with_columns(
-        low=pl.col("row") - 0.5,
-        high=pl.col("row") + 0.5,
-        left=pl.col("column") - 0.5,
-        right=pl.col("column") + 0.5,
-    )
+    rows = rows.with_columns(left=pl.col("column") - 0.5, right=pl.col("column") + 0.5)
     cells, numbers = cells_by_basis(rows, ["dtypes"])
     findings: dict[str, Finding] = {}
     for key, case in numbers.group_by("dtypes", *basis_names(rows), maintain_order=True):
@@ -151,6 +141,16 @@ def critical_of_layers(  # noqa: PLR0913, all but the first have a default
         MARGINS,
         [*lowest_sizes(numbers, ["dtypes"]), *added_parameters(added)],
     )
+
+
+def _rows(frame: pl.DataFrame, chips: Sequence[str], added: Sequence[str]) -> pl.DataFrame:
+    """The cells of chips, and of those `added` in a last row: `row` with its edges."""
+    rows = frame.filter(pl.col("chip").is_in(chips)).with_columns(row=row_of(chips))
+    if added:
+        below = frame.filter(pl.col("chip").is_in(added), pl.col("dtypes").is_in(rows["dtypes"]))
+        below = below.with_columns(row=float(len(chips)))
+        rows = pl.concat([rows, below]).with_columns(added=pl.col("row") == len(chips))
+    return rows.with_columns(low=pl.col("row") - 0.5, high=pl.col("row") + 0.5)
 
 
 def _text_room(plot: tuple[float, float], layers: int) -> float:

@@ -120,29 +120,24 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
     column = UNITS[unit].column
     every = by_compute(frame.drop_nulls(column))
     priced = every.filter(~pl.col("chip").is_in(added))
-    order = (
-        priced.group_by("chip", maintain_order=True)
-        .agg(pl.col(column).max())
-        .sort(column, descending=True)["chip"]
-        .to_list()
-    )
+    order = _ranked(priced, column)
     chips = evenly(order)
     rows = _rows(priced.filter(pl.col("chip").is_in(chips)), unit)
     kept = set(rows["dtypes"])
     combinations = [name for name in priced["dtypes"].unique(maintain_order=True) if name in kept]
     below = _rows(every.filter(pl.col("chip").is_in(added)), unit)
+    more = shown_of(chips, order) + lacking
     findings: dict[str, Finding] = {}
     for key, case in rows.group_by(_by(rows), maintain_order=True):
         able = rows.filter(dtypes=key[0])["chip"].unique(maintain_order=True)
         without = [chip for chip in able if chip not in set(case["chip"])]
-        more = shown_of(chips, order) + lacking
-        more += f" None there: {names_of(without)}." if without else ""
-        name = "|".join(map(str, key))
-        finding = _finding(case, key, unit).adding(more).titled(title)
-        findings |= {f"{chip}|{name}": finding for chip in (EVERY, *order)}
-        for one in below.filter(**dict(zip(_by(rows), key, strict=True))).iter_slices(1):
-            beside = _finding(pl.concat([case, one]), key, unit).adding(more)
-            findings[f"{one['chip'][0]}|{name}"] = beside.titled(title)
+        none = f" None there: {names_of(without)}." if without else ""
+        beside = below.filter(**dict(zip(_by(rows), key, strict=True)))
+        shown = dict.fromkeys((EVERY, *order), case)
+        shown |= {one["chip"][0]: pl.concat([case, one]) for one in beside.iter_slices(1)}
+        for chip, bars in shown.items():
+            finding = _finding(bars, key, unit).adding(more + none).titled(title)
+            findings["|".join(map(str, (chip, *key)))] = finding
     choices = [Choice("chip", [EVERY, *order, *added]), Choice("dtypes", combinations)]
     if "seller" in priced.columns:
         sellers = priced["seller"].unique(maintain_order=True).to_list()
@@ -154,6 +149,12 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
         MARGINS,
         added_parameters(added),
     )
+
+
+def _ranked(priced: pl.DataFrame, column: str) -> list[str]:
+    """The chips by the largest value that they have, the largest first."""
+    largest = priced.group_by("chip", maintain_order=True).agg(pl.col(column).max())
+    return largest.sort(column, descending=True)["chip"].to_list()
 
 
 def _rows(priced: pl.DataFrame, unit: str) -> pl.DataFrame:

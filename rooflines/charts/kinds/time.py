@@ -365,8 +365,7 @@ def _finding(case: pl.DataFrame, basis: str, model: str, size: str, title: str |
 def _frame(of: Selection, spec: Spec) -> pl.DataFrame:
     """The frame of a spec."""
     layers = models_of(of.sweep.config.shapes or ())[spec.model or ""]
-    sharding = spec.sharding or split_of(of, layers)
-    return time_frame(of, layers, spec.sizes, spec.shards, sharding)
+    return time_frame(of, layers, spec.sizes, spec.shards, spec.sharding or split_of(of, layers))
 
 
 def _draw(frame: pl.DataFrame, of: Selection, spec: Spec) -> alt.LayerChart:
