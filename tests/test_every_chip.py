@@ -172,7 +172,7 @@ def test_the_page_shows_the_numbers_of_python(visit: Visit, default_results: Pat
     for chart in listed():
         names = [menu["name"] for menu in parts_of(default_results, chart)["params"]]
         for key, case, one in asked(default_results, chart):
-            choice = dict(zip(names, key.split("|"), strict=True))
+            choice: dict[str, str] = dict(zip(names, key.split("|"), strict=True))
             page.evaluate(
                 "(text) => { location.hash = text; }", urlencode({"chart": chart.id, **choice})
             )

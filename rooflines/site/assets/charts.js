@@ -57,7 +57,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     one.read ??= new Set();
     if (one.read.has(chip)) return;
     one.read.add(chip);
-    one.rows = (one.rows ?? []).concat(listed(rows));
+    one.rows = (one.rows ?? []).concat(rows ? listed(rows) : []);
     Object.assign(findingsOf(one.spec), findings);
     for (const [name, more] of Object.entries(datasets)) one.spec.datasets[name] = one.spec.datasets[name].concat(listed(more));
   }
@@ -156,7 +156,6 @@ document.addEventListener("DOMContentLoaded", async () => {
     );
     const first = rows.length > ROWS_SHOWN ? `, of which here are the first ${ROWS_SHOWN}; CSV has all` : "";
     $("rows-note").textContent = `${rows.length.toLocaleString("en-US")} rows of this view${first}.`;
-    $("rows").dataset.drawn = location.hash;
   }
 
   /** The layout and text size that fill the width; all lengths in a chart are multiples of its text size. */
