@@ -246,15 +246,15 @@ def number_marks(
         shown = f"(narrow ? datum.on_narrow : datum.on) && {now}"
         if alone.height:
             base = alt.Chart(data(alone.drop("below"))).transform_filter(shown)
-            layers.append(base.mark_text(style=style).encode(text="text:N", x=x, y=y))
+            layers.append(base.mark_text(style=style).encode(text=alt.Text("text:N"), x=x, y=y))
         if pairs.height:
             base = alt.Chart(data(pairs)).transform_filter(shown).encode(x=x, y=y)
             up, down = alt.expr("narrow ? 0 : em * -0.5"), alt.expr("em * 0.6")
             small = alt.expr(f"em * {BELOW}")
             layers += [
-                base.mark_text(style=style, dy=up).encode(text="text:N"),
+                base.mark_text(style=style, dy=up).encode(text=alt.Text("text:N")),
                 base.transform_filter("!narrow")
                 .mark_text(style=style, dy=down, fontSize=small)
-                .encode(text="below:N"),
+                .encode(text=alt.Text("below:N")),
             ]
     return layers

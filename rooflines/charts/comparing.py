@@ -218,5 +218,5 @@ def heading(text: str, style: str = "strong", after: float = 0.0) -> alt.Chart:
     x = alt.expr(f"em * {after:.2f}") if after else 0
     drawn: alt.Chart = base.mark_text(
         style=style, align="left", clip=False, x=x, y=alt.expr("em * -1.35")
-    ).encode(text="text:N")
+    ).encode(text=alt.Text("text:N"))
     return drawn

@@ -183,7 +183,7 @@ def _layers(roofs: pl.DataFrame, drawn: pl.DataFrame, plane: Plane) -> list[alt.
         .encode(
             x=x,
             y=y,
-            detail="roof:N",
+            detail=alt.Detail("roof:N"),
             tooltip=[
                 alt.Tooltip("roof:N", title="peak of"),
                 alt.Tooltip("peak:Q", title="peak FLOP/s", format=".4~s"),
@@ -192,7 +192,7 @@ def _layers(roofs: pl.DataFrame, drawn: pl.DataFrame, plane: Plane) -> list[alt.
             ],
         )
         .add_params(zoom("x", "y")),
-        base.mark_rule(style="rule").encode(x=x, y=y, y2="attainable:Q"),
+        base.mark_rule(style="rule").encode(x=x, y=y, y2=alt.Y2("attainable:Q")),
         base.mark_point(
             style="timing", filled=True, opacity=0.85, size=alt.expr("em * em * datum.area")
         ).encode(x=x, y=y, tooltip=_tooltip()),

@@ -68,7 +68,7 @@ def marks_of(
         .encode(y=alt.Y("peak:Q")),
         knees.transform_filter(now)
         .mark_rule(style="stem")
-        .encode(x=x, y=y, y2=alt.datum(0), color=color, detail="series:N"),
+        .encode(x=x, y=y, y2=alt.datum(0), color=color, detail=alt.Detail("series:N")),
         *(_bands(bands, size, by, encoding) if both else []),
         *([_pale(curves, chosen(*case), encoding)] if both else []),
         curves.transform_filter(now)
@@ -107,7 +107,7 @@ def _hollow(
         .encode(
             x=alt.X("exact:Q"),
             **encoding,
-            tooltip=["series:N", whole],
+            tooltip=[alt.Tooltip("series:N"), whole],
         )
     )
     return drawn
@@ -139,7 +139,7 @@ def _bands(
     return [
         base.transform_filter("datum.slow != null")
         .mark_area(style="region")
-        .encode(x=encoding["x"], y=alt.Y("slow:Q"), y2="fast:Q", color=encoding["color"]),
+        .encode(x=encoding["x"], y=alt.Y("slow:Q"), y2=alt.Y2("fast:Q"), color=encoding["color"]),
         base.mark_line(style="curve", **_in_turns(by)).encode(**curve),
     ]
 

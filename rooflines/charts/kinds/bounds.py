@@ -198,9 +198,9 @@ def _marks(frame: pl.DataFrame, names: Sequence[str], size: str, up: str) -> lis
     base = by_basis(_with_places(base, frame), frame, DRAWN)
     cells = base.mark_rect(style="cell").encode(
         x=alt.X("x_low:Q", **across),
-        x2="x_high:Q",
+        x2=alt.X2("x_high:Q"),
         y=alt.Y("y_low:Q", **upward),
-        y2="y_high:Q",
+        y2=alt.Y2("y_high:Q"),
         color=alt.Color("bound:N", scale=scale, legend=legend),
         tooltip=tooltip,
         opacity=alt.when(picked).then(alt.value(1)).otherwise(alt.value(0.15)),

@@ -188,7 +188,7 @@ def _layers(
         "clip": True,
     }
     weights = {"y": alt.Y("weights:Q", **up), "y2": alt.datum(0)}
-    caches = {"y": alt.Y("both:Q", **up), "y2": "weights:Q"}
+    caches = {"y": alt.Y("both:Q", **up), "y2": alt.Y2("weights:Q")}
     fitting, others = bars.transform_filter("datum.fits"), bars.transform_filter("!datum.fits")
     return [
         others.mark_rule(style="context", **wide).encode(**weights),
@@ -220,14 +220,14 @@ def _labels(one: alt.Chart, span: tuple[float, float], up: Mapping[str, Any]) ->
     most = named.transform_filter(f"datum.max_B >= {low} && datum.max_B <= {high}")
     return [
         named.mark_text(**beside).encode(
-            x=at_right_edge(), y=alt.Y("label:Q", **up), text="memory_text:N"
+            x=at_right_edge(), y=alt.Y("label:Q", **up), text=alt.Text("memory_text:N")
         ),
         named.mark_text(**beside, dy=alt.expr("em * -0.8")).encode(
-            x=at_right_edge(), y=alt.Y("foot:Q", **up), text="weights_text:N"
+            x=at_right_edge(), y=alt.Y("foot:Q", **up), text=alt.Text("weights_text:N")
         ),
         most.mark_rule(style="rule").encode(x=alt.X("max_B:Q")),
         *haloed(
-            most.encode(x=alt.X("max_B:Q"), text="most_text:N"),
+            most.encode(x=alt.X("max_B:Q"), text=alt.Text("most_text:N")),
             "strong",
             align=alt.expr(f"{late} ? 'right' : 'left'"),
             dx=alt.expr(f"em * ({late} ? -0.5 : 0.5)"),

@@ -156,7 +156,7 @@ def _layers(
     of_knees = f"{now} && {ADDED}" if of_added else now
     return [
         base.mark_line(style="curve", strokeWidth=wider())
-        .encode(x=x, y=y, tooltip=tooltip, order="x:Q", **shown)
+        .encode(x=x, y=y, tooltip=tooltip, order=alt.Order("x:Q"), **shown)
         .add_params(zoom("x", "y")),
         base.transform_filter("datum.x == datum.ridge")
         .mark_point(style="dot", filled=True)

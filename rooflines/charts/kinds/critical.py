@@ -110,9 +110,9 @@ def critical(
     now = chosen(*BY)
     position = {
         "x": alt.X("x_low:Q", **across),
-        "x2": "x_high:Q",
+        "x2": alt.X2("x_high:Q"),
         "y": alt.Y("y_low:Q", **up),
-        "y2": "y_high:Q",
+        "y2": alt.Y2("y_high:Q"),
         "tooltip": _about(cells, dims, size),
     }
     plane = Plane(span[:2], span[2:])

@@ -195,7 +195,7 @@ def _layers(rows: pl.DataFrame, orders: Mapping[str, Sequence[str]], size: str) 
         alt.Tooltip("critical_estimate:Q", title=f"calibrated {size}", format=",d"),
         *share_tooltip(rows),
     ]
-    ends = {"x": alt.X("critical:Q", **x), "x2": "critical_estimate:Q"}
+    ends = {"x": alt.X("critical:Q", **x), "x2": alt.X2("critical_estimate:Q")}
     layers = [base.transform_filter(found).mark_rule(style="rule").encode(**ends, y=y)]
     if rows["reached"].count():
         hollow = base.transform_filter("datum.reached != null")
@@ -221,7 +221,7 @@ def _layers(rows: pl.DataFrame, orders: Mapping[str, Sequence[str]], size: str) 
     never = base.transform_filter("datum.never != null").mark_text(
         style="note", align="left", clip=False, dx=alt.expr("em * 0.6")
     )
-    return [*layers, never.encode(x=alt.value(alt.expr("width")), y=y, text="never:N")]
+    return [*layers, never.encode(x=alt.value(alt.expr("width")), y=y, text=alt.Text("never:N"))]
 
 
 def _heading(frame: pl.DataFrame) -> list[alt.Chart]:

@@ -172,12 +172,12 @@ def _marks(frame: pl.DataFrame, span: Span, names: Sequence[str]) -> list[alt.Ch
     at_level = alt.Tooltip("level:Q", title="critical B", format=",d")
     at_share = alt.Tooltip("share:Q", title="for this share of the peak", format=".4~%")
     dashed = points.transform_filter("datum.kind == 'share'").mark_line(style=["contour", "near"])
-    near = [dashed.encode(x=x, y=y, detail="level:N", tooltip=[at_level, at_share])]
+    near = [dashed.encode(x=x, y=y, detail=alt.Detail("level:N"), tooltip=[at_level, at_share])]
     ground = alt.Chart(
         pl.DataFrame({"D": [span[0]], "F": [span[2]], "right": [span[1]], "top": [span[3]]})
     )
     return [
-        ground.mark_rect(style="never").encode(x=x, x2="right:Q", y=y, y2="top:Q"),
+        ground.mark_rect(style="never").encode(x=x, x2=alt.X2("right:Q"), y=y, y2=alt.Y2("top:Q")),
         *(
             bands.transform_filter(f"datum.rank == {rank}")
             .mark_area()
@@ -186,7 +186,7 @@ def _marks(frame: pl.DataFrame, span: Span, names: Sequence[str]) -> list[alt.Ch
         ),
         bands.transform_filter("datum.kind == 'level'")
         .mark_line(style="contour")
-        .encode(x=x, y=y, detail="level:N", tooltip=[at_level])
+        .encode(x=x, y=y, detail=alt.Detail("level:N"), tooltip=[at_level])
         .add_params(zoom("x", "y")),
         *(near if "share" in frame["kind"] else []),
         shapes.mark_point(style="ink-dot", filled=True).encode(x=x, y=y, tooltip=tooltip),

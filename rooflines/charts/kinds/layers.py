@@ -190,13 +190,13 @@ def _marks(
     now = " && ".join([chosen("dtypes"), *([ADDED] if of_added else [])])
     position = {
         "x": alt.X("left:Q", **across),
-        "x2": "right:Q",
+        "x2": alt.X2("right:Q"),
         "y": alt.Y("low:Q", **down),
-        "y2": "high:Q",
+        "y2": alt.Y2("high:Q"),
         "tooltip": [
-            "chip:N",
-            "layer:N",
-            "sizes:N",
+            alt.Tooltip("chip:N"),
+            alt.Tooltip("layer:N"),
+            alt.Tooltip("sizes:N"),
             alt.Tooltip("text:N", title=f"critical {size}"),
             alt.Tooltip("exact:Q", title="exactly", format=",.2f"),
             *share_tooltip(cells),

@@ -116,9 +116,9 @@ def _layers(cells: pl.DataFrame) -> list[alt.Chart]:
     left, right, bottom, top = span_of(cells)
     position: dict[str, Any] = {
         "x": alt.X("x_low:Q", **_axis(left, right, "B", BINARY_LABEL)),
-        "x2": "x_high:Q",
+        "x2": alt.X2("x_high:Q"),
         "y": alt.Y("y_low:Q", **_axis(bottom, top, "D × F", PRODUCT_LABEL)),
-        "y2": "y_high:Q",
+        "y2": alt.Y2("y_high:Q"),
     }
     numbers = data(
         cells.select(
@@ -149,7 +149,7 @@ def _layers(cells: pl.DataFrame) -> list[alt.Chart]:
             base.transform_filter(shade)
             .transform_calculate(text=text)
             .mark_text(style=style)
-            .encode(**middle, text="text:N")
+            .encode(**middle, text=alt.Text("text:N"))
             for style, shade in styles.items()
         ),
     ]

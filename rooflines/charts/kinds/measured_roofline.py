@@ -181,7 +181,9 @@ def _layers(frame: pl.DataFrame, plane: Plane, labels: pl.DataFrame) -> list[alt
     layers = [
         curve.transform_filter("datum.low != null")
         .mark_area(style="estimate-band")
-        .encode(x=x, y=alt.Y("low:Q", **log_axis(bottom, top, "Attained FLOP/s")), y2="high:Q"),
+        .encode(
+            x=x, y=alt.Y("low:Q", **log_axis(bottom, top, "Attained FLOP/s")), y2=alt.Y2("high:Q")
+        ),
         lines.mark_line(style="roof")
         .encode(
             x=x,

@@ -248,10 +248,10 @@ def _layers(
         base.transform_filter(f"datum.state == {INSIDE}")
         .mark_point(style="dot", filled=True, size=small, strokeWidth=0)
         .encode(**shown),
-        front.mark_line(style="curve", strokeWidth=wider()).encode(order="ms:Q"),
+        front.mark_line(style="curve", strokeWidth=wider()).encode(order=alt.Order("ms:Q")),
         front.mark_point(style="dot", filled=True, size=larger()),
         *haloed(
-            target.encode(x=x, text="text:N"),
+            target.encode(x=x, text=alt.Text("text:N")),
             "note",
             align=alt.expr("span.late ? 'right' : 'left'"),
             dx=alt.expr("em * (span.late ? -0.5 : 0.5)"),

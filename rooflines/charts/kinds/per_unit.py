@@ -217,7 +217,7 @@ def _layers(
             x=x,
             x2=alt.datum(0),
             y=alt.Y("low:Q", **down),
-            y2="high:Q",
+            y2=alt.Y2("high:Q"),
             color=color,
             opacity=highlight(),
             tooltip=tooltip,

@@ -144,7 +144,9 @@ def _layers(
         for case in (rows.partition_by("chip", maintain_order=True) if added else [rows])
     )
     return [
-        compared_rows(spans).mark_rule(style="rule").encode(x=alt.X("low:Q"), x2="high:Q", y=y),
+        compared_rows(spans)
+        .mark_rule(style="rule")
+        .encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), y=y),
         compared_rows(rows)
         .mark_point(style="dot", filled=True)
         .encode(x=x, y=y, color=color, shape=shape, opacity=highlight(), tooltip=tooltip),

@@ -272,28 +272,31 @@ def _marks(pieces: Mapping[str, list[dict[str, Any]]], x: alt.X, y: alt.Y) -> li
     layers = [
         layer("region")
         .mark_area(style="region")
-        .encode(x=x, y=y, y2="y2:Q", color=region, detail="region:N"),
+        .encode(x=x, y=y, y2=alt.Y2("y2:Q"), color=region, detail=alt.Detail("region:N")),
         layer("ceiling")
         .mark_line(style="context")
         .encode(
             x=x,
             y=y,
-            detail="line:N",
-            tooltip=["name:N", alt.Tooltip("peak:Q", title="peak FLOP/s", format=".4~s")],
+            detail=alt.Detail("line:N"),
+            tooltip=[
+                alt.Tooltip("name:N"),
+                alt.Tooltip("peak:Q", title="peak FLOP/s", format=".4~s"),
+            ],
         ),
         layer("slope")
         .mark_line(style="context")
         .encode(
             x=x,
             y=y,
-            detail="line:N",
+            detail=alt.Detail("line:N"),
             tooltip=[
-                "name:N",
+                alt.Tooltip("name:N"),
                 rate,
                 alt.Tooltip("ridge:Q", title="ridge, FLOP/byte", format=".4~s"),
             ],
         ),
-        layer("ridge").mark_rule(style="rule").encode(x=x, y=y, y2="y2:Q"),
+        layer("ridge").mark_rule(style="rule").encode(x=x, y=y, y2=alt.Y2("y2:Q")),
         layer("roof").mark_line(style="roof").encode(x=x, y=y).add_params(zoom("x", "y")),
     ]
     if "point" in frames:
@@ -329,7 +332,7 @@ def _points(points: pl.DataFrame, x: alt.X, y: alt.Y) -> list[alt.Chart]:
         encoding = {"x": x, "tooltip": [*about, nominal, *estimates]}
         layers += [
             fitted.mark_rule(style="band", clip=True).encode(
-                y=alt.Y("slow:Q"), y2="fast:Q", **encoding
+                y=alt.Y("slow:Q"), y2=alt.Y2("fast:Q"), **encoding
             ),
             fitted.mark_point(style="ink-dot", filled=True, clip=True).encode(
                 y=alt.Y("estimate:Q"), **encoding

@@ -210,7 +210,7 @@ def _layers(
     ground = alt.Chart(data(bands)).transform_filter(f"{of_basis} && datum.high > datum.never")
     layers: list[alt.Chart] = [
         ground.mark_rect(style="never", opacity=0.55).encode(
-            x=alt.X("left:Q"), x2="right:Q", y=alt.Y("never:Q"), y2="high:Q"
+            x=alt.X("left:Q"), x2=alt.X2("right:Q"), y=alt.Y("never:Q"), y2=alt.Y2("high:Q")
         ),
         ground.mark_text(
             style="note", align="right", x=0, dx=alt.expr("em * -0.45"), text="never", clip=False
@@ -219,7 +219,7 @@ def _layers(
     layers += [
         base.transform_filter("!datum.never")
         .mark_line(style="curve", strokeWidth=wider())
-        .encode(**encoding, detail="chip:N"),
+        .encode(**encoding, detail=alt.Detail("chip:N")),
         *([_hollow(base, colors, encoding)] if placed["reached"].count() else []),
         base.transform_filter("!datum.never")
         .mark_point(style="dot", filled=True, size=larger())

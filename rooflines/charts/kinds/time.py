@@ -240,14 +240,14 @@ def _of_resources(  # noqa: PLR0913, what all bars share
         alt.Tooltip("bound:N", title="binds"),
     ]
     shown = base.transform_filter("datum.bound") if crowded else base
-    texts = {"x": x, "y": alt.Y("middle:Q", **down), "text": "text:N"}
+    texts = {"x": x, "y": alt.Y("middle:Q", **down), "text": alt.Text("text:N")}
     return [
         base.mark_rect(style="bar")
         .encode(
             x=x,
             x2=alt.datum(0),
             y=alt.Y("low:Q", **down),
-            y2="high:Q",
+            y2=alt.Y2("high:Q"),
             color=color,
             opacity=opacity,
             tooltip=tooltip,
@@ -285,7 +285,7 @@ def _of_estimates(
     )
     now = chosen("chip", "dtypes", "size", "shards")
     base = alt.Chart(data(bars)).transform_filter(f"{now} && basis == '{CALIBRATED}'")
-    edges = {"y": alt.Y("bottom:Q", **down), "y2": "top:Q"}
+    edges = {"y": alt.Y("bottom:Q", **down), "y2": alt.Y2("top:Q")}
     tooltip = [
         "layer:N",
         alt.Tooltip("resource:N", title="bound"),
@@ -299,11 +299,11 @@ def _of_estimates(
             x=x, x2=alt.datum(0), color=color, opacity=opacity, tooltip=tooltip, **edges
         ),
         base.mark_rule(style="band").encode(
-            x=alt.X("p10:Q"), x2="p90:Q", y=alt.Y("row:Q", **down), tooltip=tooltip
+            x=alt.X("p10:Q"), x2=alt.X2("p90:Q"), y=alt.Y("row:Q", **down), tooltip=tooltip
         ),
         base.mark_rule(style="tick").encode(x=alt.X("lower:Q"), **edges),
         base.mark_text(style="strong", align="left", clip=False, dx=alt.expr("em * 0.4")).encode(
-            x=alt.X("p90:Q"), y=alt.Y("row:Q", **down), text="text:N"
+            x=alt.X("p90:Q"), y=alt.Y("row:Q", **down), text=alt.Text("text:N")
         ),
     ]
 

@@ -1,6 +1,7 @@
 """Parts of every chart: parameters, filters, labels with a halo, logarithmic axes, and assembly.
 
 A chart is layers of marks plus what `assemble` adds: parameters, title, subtitle and dimensions.
+Encodings are objects such as `alt.Text("text:N")`: Altair takes 2 ms to read the string alone.
 """
 
 from __future__ import annotations
@@ -188,7 +189,9 @@ def placed_text(  # noqa: PLR0913, all but the first two have a default
         encoding: x, y and further channels.
     """
     shown = "(narrow ? datum.on_narrow : datum.on)" + (f" && {where}" if where else "")
-    base = alt.Chart(data(frame)).transform_filter(shown).encode(text="text:N", **encoding)
+    base = (
+        alt.Chart(data(frame)).transform_filter(shown).encode(text=alt.Text("text:N"), **encoding)
+    )
     offsets: dict[str, Any] = {
         "dx": alt.expr("em * (narrow ? datum.dx_narrow : datum.dx)"),
         "dy": alt.expr("em * (narrow ? datum.dy_narrow : datum.dy)"),
