@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import polars as pl
 import pytest
 from bundles import RUNS, made_bundle, matmul_timings
-from conftest import Once
+from conftest import IN_BOTH, Once
 from playwright.sync_api import Browser, Page, expect
 from visits import Visit, serving
 
@@ -107,6 +107,7 @@ def shown_in(rows: list[Row], state: Row) -> list[Row]:
     return kept[start : start + OF_PAGE]
 
 
+@IN_BOTH
 @pytest.mark.parametrize("state", STATES, ids=str)
 def test_every_number_of_the_table_is_that_of_python(
     visit: Visit, rows: list[Row], state: Row
@@ -182,6 +183,7 @@ def test_a_link_to_what_is_not_there_says_so(visit: Visit) -> None:
     assert visit.page.locator("#unknown").is_hidden()
 
 
+@IN_BOTH
 def test_the_keyboard_chooses_sorts_and_turns_pages(visit: Visit) -> None:
     """The focus stays on the control; the address has the state."""
     page = visit.open("how-far-off.html")

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import polars as pl
 import pytest
 from bundles import CONFIG, HOSTILE, made_bundle
+from conftest import IN_BOTH
 from playwright.sync_api import expect
 from shown import rounds_to
 from visits import Visit
@@ -185,6 +186,7 @@ def texts_in(case: Case, row: Mapping[str, Any], new: int) -> dict[str, str]:
     return texts
 
 
+@IN_BOTH
 def test_every_shown_number_is_that_of_python(visit: Visit, sweeps: dict[str, ModelSweep]) -> None:
     """Times, throughputs, footprints, bounds and thresholds of random cases at random sizes."""
     drawn = random.Random(SEED)  # noqa: S311, not for secrets
@@ -338,6 +340,7 @@ def test_what_does_not_run_has_its_reason(visit: Visit) -> None:
     assert visit.page.title() != "ran"
 
 
+@IN_BOTH
 def test_the_controls_change_the_address_and_the_answers(visit: Visit) -> None:
     """By keyboard: a chip, a size and a slider; the focus stays where it is."""
     page = visit.open("models.html#model=gpt-oss-120b")

@@ -2,7 +2,7 @@
 /* The page "Models": the choices in the address, and the answers to them. steps.js computes every number. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { load, unpacked, make, menu, state, go, tellUnknown, follow } = ROOFLINES;
+  const { load, unpacked, make, menu, onEntered, state, go, tellUnknown, follow } = ROOFLINES;
   const { number, ratio, plus, over } = EXACT;
   const { sweeps, bounds, limits, prefixes } = await load("data/models", "data/models.js");
   const { significant, prefixed, si, percent, count } = FORMAT(prefixes);
@@ -114,7 +114,8 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   const field = (label, name) => {
     const change = (value) => go({ [name]: value || null });
-    const input = make("input", { autocomplete: "off", spellcheck: "false", inputmode: "numeric", onchange: () => change(input.value.trim().replaceAll(",", "")), onfocus: () => input.select() });
+    const input = make("input", { autocomplete: "off", spellcheck: "false", inputmode: "numeric", onfocus: () => input.select() });
+    onEntered(input, (text) => change(text.replaceAll(",", "")));
     const slider = make("input", { type: "range", min: 0, max: name === "S" ? 20 : 14, step: 0.25, "aria-label": `${label}, on a logarithmic scale`, oninput: () => soon(() => change(Math.round(2 ** Number(slider.value)))) });
     return { input, slider, box: make("div", { class: "size" }, make("label", { class: "control" }, make("span", {}, label), input), slider) };
   };
