@@ -196,6 +196,7 @@ def test_the_keyboard_chooses_sorts_and_turns_pages(visit: Visit) -> None:
     head = page.get_by_role("button", name="time / bound, median")
     head.focus()
     page.keyboard.press("Enter")
+    expect(page.locator("th[aria-sort=ascending]")).to_have_count(1)
     page.keyboard.press("Enter")
     expect(page.locator("th[aria-sort=descending]")).to_have_count(1)
     assert "sort=ratio_lower_median.down" in page.url
