@@ -155,7 +155,7 @@ def test_a_click_highlights_a_chip_and_another_resets_it(browser: Browser, defau
     dot = page.locator("#plot .mark-symbol path[aria-label*='tpu-v5e']").first
     dot.click()
     page.wait_for_function("location.hash.includes('chip=tpu-v5e')")
-    assert page.locator("[data-param=chip] select").input_value() == "tpu-v5e"
+    assert page.locator("[data-param=chip] input").input_value() == "TPU v5e"
     dot.click()
     page.wait_for_function("!location.hash.includes('chip=')")
     page.context.close()
