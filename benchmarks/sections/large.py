@@ -1,4 +1,4 @@
-"""The workflow on large sweeps: Snakemake's share, growth, runs again, and reading one chip."""
+"""The workflow on large sweeps: Snakemake's share, growth, runs again, and reading a part."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from benchmarks.sections.common import (
     write,
 )
 from rooflines import load_config
+from rooflines.results.tables import PAGE_BYTES, ROW_GROUP_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -208,39 +209,61 @@ def again(rows: float, folder: Path) -> Section:
     return Section(table("7. Again", head, body, note) + reading(place), goals)
 
 
+Filter = tuple[pl.Expr, str]
+"""A filter for polars, and the same as SQL."""
+
+FILTERS: dict[str, Filter] = {
+    "one chip": (pl.col("chip") == "chip-07", "chip = 'chip-07'"),
+    "a B that no file has": (pl.col("B") == 1, "B = 1"),
+}
+
+
 def reading(place: Path) -> Lines:
-    """Read the rows of one chip of forty, and sum a column."""
-    pattern = place / "results/tables/bench/*.parquet"
+    """Read what a filter leaves of the files of forty chips, and sum a column.
+
+    The files are as a job writes them, without statistics, and with the smallest and the largest
+    value of each column chunk.
+    """
+    parts = sorted((place / "results/tables/bench").glob("*.parquet"))
+    folders = {"without": parts[0].parent, "with": place / "with-statistics"}
+    folders["with"].mkdir()
+    for part in parts:
+        pl.scan_parquet(part).sink_parquet(
+            folders["with"] / part.name,
+            compression_level=1,
+            row_group_size=ROW_GROUP_ROWS,
+            data_page_size=PAGE_BYTES,
+        )
+    body = []
+    for what, kept in FILTERS.items():
+        found = []
+        for statistics, folder in folders.items():
+            for name, read in (("polars", by_polars), ("DuckDB", by_duckdb)):
+                costs = []
+                for _ in range(ROUNDS):
+                    cpu, wall = time.process_time(), time.monotonic()
+                    found.append(read(folder / "*.parquet", kept))
+                    costs.append((time.monotonic() - wall, time.process_time() - cpu))
+                seconds = (f"{min(times):.3f}" for times in zip(*costs, strict=True))
+                body.append((what, statistics, name, f"{found[-1][0]:,}", *seconds))
+        (count, total), others = found[0], found[1:]
+        near = all(n == count and abs(s - total) <= EXACTLY * 1e3 * total for n, s in others)
+        demand(near, f"what polars and DuckDB read: {what}")
+    head = ("filter", "statistics", "by", "rows", "wall s", "CPU s")
+    return table(f"8. Reading a column of {len(parts)} files", head, body)
+
+
+def by_polars(files: Path, kept: Filter) -> tuple[int, float]:
+    """The rows that a filter leaves, and the sum of a column."""
+    rows = pl.scan_parquet(files).filter(kept[0])
+    found = rows.select(pl.len(), pl.col("t_lower_s").sum()).collect()
+    return found.item(0, 0), found.item(0, 1)
+
+
+def by_duckdb(files: Path, kept: Filter) -> tuple[int, float]:
+    """The same."""
     import duckdb  # noqa: PLC0415, needed here alone
 
-    def by_polars() -> tuple[int, float]:
-        mine = pl.scan_parquet(pattern).filter(pl.col("chip") == "chip-07")
-        found: tuple[int, float] = mine.select(pl.len(), pl.col("t_lower_s").sum()).collect().row(0)
-        return found
-
-    def by_duckdb() -> tuple[int, float]:
-        mine = duckdb.read_parquet(str(pattern)).filter("chip = 'chip-07'")
-        ((count, total),) = mine.aggregate("count(*), sum(t_lower_s)").fetchall()
-        return count, total
-
-    body, sums = [], []
-    for name, read in (("polars", by_polars), ("DuckDB", by_duckdb)):
-        costs = []
-        for _ in range(ROUNDS):
-            cpu, wall = time.process_time(), time.monotonic()
-            found = read()
-            costs.append((time.process_time() - cpu, time.monotonic() - wall))
-        sums.append(found)
-        body.append(
-            (
-                name,
-                f"{found[0]:,}",
-                f"{min(wall for _, wall in costs):.2f}",
-                f"{min(cpu for cpu, _ in costs):.2f}",
-            )
-        )
-    demand(
-        sums[0][0] == sums[1][0] and abs(sums[0][1] - sums[1][1]) <= 1e-9 * sums[0][1],
-        "what polars and DuckDB read",
-    )
-    return table("8. Reading one chip of forty", ("by", "rows", "wall s", "CPU s"), body)
+    rows = duckdb.read_parquet(str(files)).filter(kept[1])
+    ((count, total),) = rows.aggregate("count(*), sum(t_lower_s)").fetchall()
+    return count, total or 0.0
