@@ -86,7 +86,7 @@ def test_the_page_shows_every_number_and_warns_of_boosted_cards() -> None:
     }
     for chip, view in views.items():
         text = TEMPLATES.get_template("chips.html").render(
-            policy="", version="", site={}, chips={chip: view}, sources={}
+            policy="", version="", site={}, pages=(), chips={chip: view}, sources={}
         )
         assert ("a time below the bound is possible.</p>" in text) == (
             WRITTEN[chip].get("clock") == "boost"

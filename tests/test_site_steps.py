@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -105,7 +106,7 @@ def test_steps_are_those_of_python(page: Page, config: dict[str, Any]) -> None:
         }
         for row in rows
     ]
-    answers = page.evaluate(CODE, [index, models, asked])
+    answers = page.evaluate(CODE, json.loads(json.dumps([index, models, asked])))  # as in a file
     for row, one, answer in zip(rows, asked, answers, strict=True):
         names = ("model", "phase", "split", "chip", "memory", "network", "dtypes")
         case = cases[tuple(row[name] for name in names)]

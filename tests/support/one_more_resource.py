@@ -15,6 +15,7 @@ TRAFFIC = 3
 """Bytes through the cache per byte of memory traffic [1]."""
 
 resources.RESOURCES = (*resources.RESOURCES, Resource("cache", "cache_bytes", "cache", memory_rate))
+resources.OTHERS = resources.RESOURCES[1:]
 work.COSTS = {
     **work.COSTS,
     "cache_bytes": lambda workload: [

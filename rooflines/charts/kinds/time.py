@@ -92,25 +92,24 @@ def time_frame(
         [(shape, layer, by_layer[layer]) for layer, shape in shapes.items()],
         schema={"shape": pl.String, "layer": pl.String, "split": pl.String},
         orient="row",
-    )
+    ).with_row_index("place")
     rows = with_estimates(of.rows()).with_columns(calibrated=pl.col("t_estimate_s").is_not_null())
     rows = rows.filter(pl.col("shards").is_in(list(shards)), pl.col(lead).is_in(list(sizes)))
     fits = ["fits"] if "fits" in rows.collect_schema() else []
-    keys = ("chip", "dtypes", "sharding", "link", "B", "shards", "shape", "layer")
+    keys = ("chip", "dtypes", "sharding", "link", "B", "shards", "shape", "layer", "place")
     index = [*keys, "bound", "t_lower_s", *fits, *BAND, "estimate_bound", "calibrated"]
     split = pl.coalesce("split", pl.col("sharding").first())
-    rows = rows.join(layers.lazy(), on="shape", maintain_order="right")
+    rows = rows.join(layers.lazy(), on="shape")
     rows = rows.filter(pl.col("sharding") == split)
     rows = rows.with_columns(pl.col("network").alias("link"), pl.col(lead).alias("B"))
     rows = rows.select(*index, **TIMES)
     tall = rows.unpivot(
         list(TIMES), index=index, variable_name="resource", value_name="seconds"
     ).collect()
-    order = {chip: position for position, chip in enumerate(of.chips)}
-    tall = tall.with_columns(
-        bound=pl.col("bound") == pl.col("resource"), position=pl.col("chip").replace_strict(order)
-    )
-    return tall.sort("position", "dtypes", "B", "shards", maintain_order=True).drop("position")
+    tall = tall.with_columns(bound=pl.col("bound") == pl.col("resource"))
+    chip = pl.col("chip").cast(pl.String).cast(pl.Enum(of.chips))
+    resource = pl.col("resource").cast(pl.Enum(RESOURCES))
+    return tall.sort(chip, "dtypes", "B", "shards", resource, "place").drop("place")
 
 
 def where_the_time_goes(
