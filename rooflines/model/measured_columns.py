@@ -63,7 +63,7 @@ SERVED = (
     Column("concurrency", "1", "requests at the same time"),
     Column("ttft_s", "s", "measured time to the first token"),
     Column("ttft_lower_s", "s", "least time to read a prompt, at the nominal rates"),
-    Column("experts_s", "s", "what a step takes more if tokens choose experts evenly"),
+    Column("experts_s", "s", "what a step takes more if tokens choose experts by chance"),
     Column("prompts_s", "s", "least time in which the prompts that arrive during a step are read"),
     Column("tokens_per_s_per_chip", "1/s", "output tokens per second and chip"),
 )
