@@ -1,7 +1,7 @@
 """Wall times of the page "First steps": `python -m benchmarks.first_steps [--write]`.
 
-Every command of the page runs as it stands, in a new clone of this repository in an empty folder,
-in one shell and without the cache of pip. `--write` writes the table into the page.
+Runs the page's commands unchanged in a fresh clone of this repository, in one shell and without
+pip's cache. `--write` writes the table into the page.
 """
 
 from __future__ import annotations

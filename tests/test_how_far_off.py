@@ -12,7 +12,7 @@ import pytest
 from bundles import RUNS, made_bundle, matmul_timings
 from conftest import IN_BOTH, Once
 from playwright.sync_api import Browser, Page, expect
-from visits import Visit, serving
+from visits import Visit, serving, visiting
 
 from rooflines.measured.table import summaries
 from rooflines.site.far_page import SHOWN
@@ -43,11 +43,10 @@ def rows(made: Path) -> list[Row]:
 @pytest.fixture(scope="module")
 def visit(browser: Browser, made: Path) -> Iterator[Visit]:
     """The page, without errors or requests to other hosts."""
-    with browser.new_context(viewport={"width": 1400, "height": 900}) as context:
-        one = Visit(context, (made / "bundle").as_uri())
-        one.open("how-far-off.html")
+    with visiting(
+        browser, (made / "bundle").as_uri(), "how-far-off.html", {"width": 1400, "height": 900}
+    ) as one:
         yield one
-        assert one.faults == []
 
 
 def go(page: Page, /, **state: object) -> None:

@@ -148,6 +148,14 @@ def test_no_label_overlaps_another(seed: int) -> None:
     assert any(text.endswith(f" · {100 * shares[0]:.3g} %") for text in shown)
 
 
+def test_intensities_below_one_are_plain_numbers(example: Path) -> None:
+    """A tenth of a FLOP per byte is 0.1: with a prefix it would read like millions."""
+    spec = drawn(rooflines.kernels(example, "h100-sxm"))
+    shown = {text.text for text in texts(spec, "slide")}
+    assert {"0.1", "1", "1k", "100 G", "1 P"} <= shown
+    assert "100m" not in shown
+
+
 def test_a_kernel_above_the_roof_is_in_the_picture(tmp_path: Path) -> None:
     """Its dashed line goes down."""
     path = tmp_path / "kernels.csv"

@@ -12,7 +12,7 @@ from bundles import CONFIG, HOSTILE, made_bundle
 from conftest import IN_BOTH
 from playwright.sync_api import expect
 from shown import rounds_to
-from visits import Visit
+from visits import Visit, visiting
 
 from rooflines import load_config
 from rooflines.model.columns import NEVER
@@ -65,11 +65,8 @@ def site(once: Once) -> Path:
 @pytest.fixture(scope="module")
 def visit(browser: Browser, site: Path) -> Iterator[Visit]:
     """The page, without errors or requests to other hosts."""
-    with browser.new_context(reduced_motion="reduce") as context:
-        one = Visit(context, site.as_uri())
-        one.open("models.html")
+    with visiting(browser, site.as_uri(), "models.html") as one:
         yield one
-        assert one.faults == []
 
 
 @pytest.fixture(scope="module")

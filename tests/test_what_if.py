@@ -11,7 +11,7 @@ from bundles import made_bundle
 from conftest import IN_BOTH, Once
 from playwright.sync_api import Browser, Page, expect
 from shown import rounds_to
-from visits import Visit, serving
+from visits import Visit, serving, visiting
 
 from rooflines import RooflinesError, explain
 from rooflines.catalogue.chips import chip_entries, dtype_entries
@@ -44,11 +44,8 @@ def site(once: Once) -> Path:
 @pytest.fixture(scope="module")
 def visit(browser: Browser, site: Path) -> Iterator[Visit]:
     """The page, without errors or requests to other hosts."""
-    with browser.new_context(reduced_motion="reduce") as context:
-        one = Visit(context, site.as_uri())
-        one.open("what-if.html")
+    with visiting(browser, site.as_uri(), "what-if.html") as one:
         yield one
-        assert one.faults == []
 
 
 def go(page: Page, state: Mapping[str, object]) -> None:

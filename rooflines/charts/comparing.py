@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import significant
@@ -109,8 +109,12 @@ def ridges_compared(part: pl.DataFrame, dtype: str, subtitle: str) -> Finding:
     return Finding(title, subtitle, claim("times", "ridge", shown, value))
 
 
+Position = TypeVar("Position")
+"""Where along a line its height is known."""
+
+
 def beneath(
-    heights: Mapping[str, Mapping[Any, float]], closer_than: float = ALONG, along: float = 0.0
+    heights: Mapping[str, Mapping[Position, float]], closer_than: float = ALONG, along: float = 0.0
 ) -> dict[str, int]:
     """How many lines drawn later run along each line.
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Browser, BrowserContext, Page, Route
+    from playwright.sync_api import Browser, BrowserContext, Page, Route, ViewportSize
 
 NAMES = {
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
@@ -101,6 +101,18 @@ def started(name: str) -> Iterator[Browser]:
         )
         yield browser
         browser.close()
+
+
+@contextmanager
+def visiting(
+    browser: Browser, base: str, page: str, viewport: ViewportSize | None = None
+) -> Iterator[Visit]:
+    """A visit that begins at a page, and has no errors and no requests to other hosts."""
+    with browser.new_context(reduced_motion="reduce", viewport=viewport) as context:
+        one = Visit(context, base)
+        one.open(page)
+        yield one
+        assert one.faults == []
 
 
 def drawn(page: Page, chart: str, theme: str = "light") -> None:

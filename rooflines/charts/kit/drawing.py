@@ -57,11 +57,10 @@ LONGEST_TITLE, LONGEST_SUBTITLE = 34.0, 56.0
 NOTHING = "{title: 'No numbers for this choice', subtitle: ['Choose another value in a menu.']}"
 """Title and subtitle of a choice without data, as an expression."""
 
-SI_LABEL = (
-    "datum.value > 0 && datum.value < 1 ? format(datum.value, '~g') "
-    ": replace(format(datum.value, '~s'), regexp('([kMGTPE])$'), ' $1')"
+SHORT_LABEL = (
+    "datum.value > 0 && datum.value < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
 )
-SHORT_LABEL = "format(datum.value, '~s')"
+SI_LABEL = f"replace({SHORT_LABEL}, regexp('([kMGTPE])$'), ' $1')"
 BINARY_LABEL = (
     "datum.value >= 1024 && datum.value % 1024 == 0 "
     "? format(datum.value / 1024, ',d') + 'k' : format(datum.value, ',d')"
