@@ -88,7 +88,6 @@ LOOKS = pytest.mark.parametrize(
         ("chromium", "dark", 1400),
         ("chromium", "light", 390),
         ("chromium", "dark", 390),
-        ("firefox", "light", 1400),
         ("firefox", "dark", 390),
     ],
     indirect=["browser"],

@@ -1,11 +1,13 @@
 """The numbers in charts are those of the tables, thresholds and catalogue, and of the book."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import altair as alt
 import polars as pl
 import pytest
+import yaml
 
 import rooflines
 from rooflines import charts
@@ -27,6 +29,16 @@ def config() -> rooflines.Config:
 def results(config: rooflines.Config) -> Results:
     """What it computes, without a run."""
     return charts.of_config(config)
+
+
+@pytest.fixture(scope="module")
+def narrow(repository: Path) -> rooflines.Config:
+    """The two largest sweeps of the default config, of a few chips and of bf16 alone."""
+    text = (repository / "config" / "config.yaml").read_text(encoding="utf-8")
+    sweeps = yaml.safe_load(text)["sweeps"]
+    few = {"dtypes": ["bf16"], "chips": ["h100-sxm", "mi300x", "tpu-v5e"]}
+    names = ("sharded-models", "model-shapes")
+    return rooflines.load_config({"sweeps": {name: {**sweeps[name], **few} for name in names}})
 
 
 def values(spec: dict[str, Any], *columns: str) -> pl.DataFrame:
@@ -184,13 +196,14 @@ def test_contours_run_where_the_thresholds_say(config: rooflines.Config, results
         assert flops / peak == pytest.approx(moved / bandwidth, rel=1e-9)
 
 
-def test_times_bounds_and_layers_are_the_tables(config: rooflines.Config, results: Results) -> None:
+def test_times_bounds_and_layers_are_the_tables(narrow: rooflines.Config) -> None:
     """Bars, cells and numbers of a sharded model are rows of its table and thresholds."""
+    results = charts.of_config(narrow)
     of = results.of("sharded-models", ["h100-sxm"], ["bf16"])
     times = charts.time_frame(
         of, {"down": "llama-3-70b-down"}, [256], [4], "contracting/all-reduce"
     )
-    table = rooflines.rows(config, "sharded-models").filter(
+    table = rooflines.rows(narrow, "sharded-models").filter(
         pl.col("chip") == "h100-sxm",
         pl.col("dtypes") == "bf16",
         pl.col("shape") == "llama-3-70b-down",
@@ -213,7 +226,7 @@ def test_times_bounds_and_layers_are_the_tables(config: rooflines.Config, result
     assert both.height == bounds.height == 17 * 4
     assert both["bound"].to_list() == both["known"].to_list()
     layers = charts.layer_frame(results.of("model-shapes", ["h100-sxm"], ["bf16"]), {"up": MODEL})
-    known = rooflines.thresholds(config, "model-shapes").filter(
+    known = rooflines.thresholds(narrow, "model-shapes").filter(
         pl.col("share") == 1,
         pl.col("chip") == "h100-sxm",
         pl.col("dtypes") == "bf16",
@@ -222,17 +235,16 @@ def test_times_bounds_and_layers_are_the_tables(config: rooflines.Config, result
     assert layers["critical"].to_list() == known["critical"].to_list()
 
 
-def test_thresholds_over_shards_are_the_thresholds(
-    config: rooflines.Config, results: Results
-) -> None:
+def test_thresholds_over_shards_are_the_thresholds(narrow: rooflines.Config) -> None:
     """Null stays null: never is drawn as such."""
     frame = charts.shards_frame(
-        results.of("sharded-models", ["tpu-v5e", "mi300x"], ["bf16"]), "B", "llama-3-70b-down"
+        charts.of_config(narrow).of("sharded-models", ["tpu-v5e", "mi300x"], ["bf16"]),
+        "B",
+        "llama-3-70b-down",
     )
-    known = rooflines.thresholds(config, "sharded-models").filter(
+    known = rooflines.thresholds(narrow, "sharded-models").filter(
         pl.col("axis") == "B",
         pl.col("shape") == "llama-3-70b-down",
-        pl.col("dtypes") == "bf16",
         pl.col("share") == 1,
     )
     keys = ["chip", "sharding", "shards"]

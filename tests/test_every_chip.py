@@ -3,7 +3,6 @@
 import base64
 import html
 import json
-import os
 import random
 import re
 import zlib
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+import effort
 import polars as pl
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -35,7 +35,7 @@ from rooflines.charts.needs import chips_for
 from rooflines.charts.registry import charts as all_charts
 
 SEED = 18
-STATES = 8 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 2
+STATES = effort.cases(8)
 """Random states of each chart; more in `make verify`."""
 
 EMPTY = base64.b64encode(zlib.compress(b'{"findings": {}}')).decode()

@@ -6,6 +6,7 @@ import random
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+import effort
 import polars as pl
 import pytest
 from bundles import CONFIG, HOSTILE, made_bundle
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from rooflines.serving.sweep import ModelSweep
 
 SEED = 18
-STATES = 70
+STATES = effort.cases(70)
 LONGEST = 2**20
 """The last context that the page looks at [1]."""
 
@@ -210,7 +211,7 @@ def test_every_shown_number_is_that_of_python(visit: Visit, sweeps: dict[str, Mo
         estimates += "t_estimate_s" in numbers
         ceilings.add(texts.get("ceiling"))
     assert criticals == {"found", "any", "never"}
-    assert estimates > 3
+    assert estimates > 1
     assert {None, "No context"} < ceilings
 
 

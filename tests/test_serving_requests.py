@@ -171,7 +171,7 @@ def test_requests_to_a_tiny_model(split: Values) -> None:
     check_rows(sweep, MODELS["models"], ALL_CHIPS, FORMATS)
 
 
-@check(60)
+@check(24)
 @given(config=REQUEST_CONFIGS)
 def test_random_requests(config: Values) -> None:
     """Every value of every row is the oracle's."""

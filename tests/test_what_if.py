@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import effort
 import pytest
 from bundles import made_bundle
 from conftest import IN_BOTH, Once
@@ -25,7 +26,7 @@ from rooflines.model.sharding import SHARDS, sharding
 from rooflines.site.formulas import routes_of
 
 SEED = 7
-STATES = 60
+STATES = effort.cases(60)
 OWN = {"peak": 1e12, "memory": 1e9, "link": 1e9}
 """Units of own numbers: TFLOP/s and GB/s."""
 

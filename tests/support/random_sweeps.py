@@ -1,25 +1,18 @@
-"""Random sweeps on random chips, as Hypothesis strategies.
-
-`make test` draws two fifths of a property's examples, the same in every run; `make verify` draws
-five times as many, new ones in every run (tests/conftest.py).
-"""
+"""Random sweeps on random chips, as Hypothesis strategies."""
 
 from __future__ import annotations
 
 import math
-import os
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import effort
 import oracle
 from hypothesis import HealthCheck, assume, settings
 from hypothesis import strategies as st
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-EFFORT = 5.0 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 0.4
-"""Examples that are drawn of those that a property names [1]."""
 
 BITS: dict[str, Any] = {
     "fp32": {"bits": 32},
@@ -46,7 +39,7 @@ NAMED_COMBINATIONS = ("bf16", "int8", "w8a16")
 def check(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return the settings of a property: its number of examples, and a blob to repeat a failure."""
     return settings(
-        max_examples=round(examples * EFFORT),
+        max_examples=effort.cases(examples),
         deadline=None,
         print_blob=True,
         database=None,
