@@ -118,7 +118,13 @@ def write_chart(
 
 def _of_every_chip(results: Results, chart: Spec) -> dict[str, Any]:
     """The chart of all chips and dtypes of its sweep, in parts, with its menus."""
-    every = replace(chart, chips=chart.all_chips, dtypes=chart.all_dtypes, added=chart.more_chips)
+    every = replace(
+        chart,
+        chips=chart.all_chips,
+        dtypes=chart.all_dtypes,
+        added=chart.more_chips,
+        added_dtypes=chart.more_dtypes,
+    )
     with unchecked():
         frame, drawn = draw(results, every)
         parts = in_parts(frame, drawn, chart)

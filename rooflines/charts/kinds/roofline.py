@@ -23,23 +23,29 @@ from rooflines.charts.kinds.roofline_roof import (
     ESTIMATES,
     MARGINS,
     REGIONS,
+    SLOPE_ANGLE,
     Roof,
     plane_of,
-    slope_angle,
 )
 from rooflines.charts.kit.drawing import (
-    SHORT_LABEL,
     Choice,
     assemble,
     chosen,
     data,
-    log_axis,
     placed_text,
     starting,
     zoom,
 )
 from rooflines.charts.needs import by_chips, need
 from rooflines.charts.offers import sizes_of
+from rooflines.charts.planes import (
+    PICTURE,
+    in_picture,
+    log_axes,
+    pictured,
+    plane_parameters,
+    sides_of,
+)
 from rooflines.model.network import PAIR, NetworkLevel
 from rooflines.model.resources import MATH, math_rate, memory_rate, network_rate
 
@@ -194,7 +200,12 @@ def _operating_points(of: Selection, shape: str | None, sizes: Sequence[int]) ->
 
 
 def roofline(
-    frame: pl.DataFrame, *, first: Mapping[str, Any] | None = None, title: str | None = None
+    frame: pl.DataFrame,
+    *,
+    first: Mapping[str, Any] | None = None,
+    title: str | None = None,
+    added: Sequence[str] = (),
+    added_dtypes: Sequence[str] = (),
 ) -> alt.LayerChart:
     """The roofline of one chip, chosen among those of the frame.
 
@@ -203,11 +214,14 @@ def roofline(
             operating points.
         first: The initial choices by parameter; the first of the frame by default.
         title: Replaces the finding.
+        added: Chips with axes of their own; all others share theirs.
+        added_dtypes: Dtype combinations in which any chip has axes of its own.
 
     Returns:
         A chart with the parameters `chip`, `dtypes`, and `basis` where points are calibrated.
     """
-    plane = plane_of(frame)
+    own = pictured(frame, added, added_dtypes)
+    planes = {PICTURE: plane_of(own)}
     chips = frame["chip"].unique(maintain_order=True).to_list()
     combinations = frame["dtypes"].drop_nulls().unique(maintain_order=True).to_list()
     pieces: dict[str, list[dict[str, Any]]] = {
@@ -216,26 +230,32 @@ def roofline(
     labels: list[pl.DataFrame] = []
     findings = {}
     names = basis_names(frame)
+    of_picture = set(own.select("chip", "dtypes").unique().iter_rows())
     for key, of_chip in _cases(frame, chips, combinations):
-        roof = Roof(plane, of_chip, *key)
-        for name, rows in roof.pieces().items():
-            pieces[name] += rows
+        name = PICTURE if key in of_picture else key[0]
+        if name not in planes:
+            planes[name] = plane_of(frame.filter(chip=name))
+        roof = Roof(planes[name], of_chip, *key)
+        for piece, rows in roof.pieces().items():
+            pieces[piece] += rows
         labels.append(labels_of(roof))
         for basis in BASES if roof.calibrated else (NOMINAL,):
             named = "|".join([*key, *(basis for _ in names)])
             findings[named] = roof.finding(basis).titled(title)
-    x = alt.X(
-        "x:Q",
-        **log_axis(*plane.x, "Arithmetic intensity (FLOP per byte moved)", SHORT_LABEL),
+    across, up = log_axes(
+        planes.values(), "Arithmetic intensity (FLOP per byte moved)", "Attainable FLOP/s"
     )
-    y = alt.Y("y:Q", **log_axis(*plane.y, "Attainable FLOP/s"))
+    x, y = alt.X("x:Q", **across), alt.Y("y:Q", **up)
     choices = [Choice("chip", chips), Choice("dtypes", combinations), *basis_choice(frame)]
-    layers = [*_marks(pieces, x, y), *_texts(pl.concat(labels), x, y, slope_angle(plane))]
+    layers = [*_marks(pieces, x, y), *_texts(pl.concat(labels), x, y)]
+    sides = {name: sides_of(plane) for name, plane in planes.items()}
+    chosen_plane = f"{in_picture(own, 'chip', 'dtypes')} ? '{PICTURE}' : chip"
     return assemble(
         layers,
         findings,
         starting(choices, first),
         MARGINS,
+        plane_parameters(sides, chosen_plane),
     )
 
 
@@ -341,13 +361,16 @@ def _points(points: pl.DataFrame, x: alt.X, y: alt.Y) -> list[alt.Chart]:
     return layers
 
 
-def _texts(labels: pl.DataFrame, x: alt.X, y: alt.Y, turn: str) -> list[alt.Chart]:
+def _texts(labels: pl.DataFrame, x: alt.X, y: alt.Y) -> list[alt.Chart]:
     """Every label; those of slopes are turned by the slopes' angle."""
     layers = []
     now, slopes = chosen("chip", "dtypes"), pl.col("role") == "slope"
     for style in ("strong", "label", "note", *REGIONS):
         of_style = labels.filter(style=style).drop("style")
-        for part, angle in ((of_style.filter(slopes), turn), (of_style.filter(~slopes), "0")):
+        for part, angle in (
+            (of_style.filter(slopes), SLOPE_ANGLE),
+            (of_style.filter(~slopes), "0"),
+        ):
             if part.height:
                 layers += placed_text(part.drop("role"), style, now, angle=angle, x=x, y=y)
     return layers
@@ -376,6 +399,10 @@ CHART = Chart(
     every_chip=True,
     frame=lambda of, spec: roofline_frame(of, spec.shape, spec.sizes),
     draw=lambda frame, _, spec: roofline(
-        frame, first=first_shown(frame, spec, "chip", "dtypes"), title=spec.title
+        frame,
+        first=first_shown(frame, spec, "chip", "dtypes"),
+        title=spec.title,
+        added=spec.added,
+        added_dtypes=spec.added_dtypes,
     ),
 )
