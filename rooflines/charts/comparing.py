@@ -154,9 +154,16 @@ def evenly(chips: Sequence[str], most: int = MOST_ROWS) -> list[str]:
     return [chips[round(i * (len(chips) - 1) / (most - 1))] for i in range(most)]
 
 
-def by_compute(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows of one dtype combination for each dtype that is computed in: others repeat them."""
-    first = frame.unique("compute", keep="first", maintain_order=True)["dtypes"]
+def by_compute(frame: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
+    """The rows of one dtype combination for each dtype that is computed in: others repeat them.
+
+    Args:
+        frame: From `ridge_frame`.
+        own: Those of its rows that the picture shows; their combinations come first.
+    """
+    columns = ("compute", "dtypes")
+    rows = pl.concat([own.select(columns), frame.select(columns)])
+    first = rows.unique("compute", keep="first", maintain_order=True)["dtypes"]
     return frame.filter(pl.col("dtypes").is_in(first.to_list()))
 
 

@@ -16,10 +16,19 @@ if TYPE_CHECKING:
 
     from rooflines.charts.kit.place import Plane
 
-__all__ = ["PICTURE", "in_picture", "log_axes", "pictured", "plane_parameters", "sides_of"]
+__all__ = [
+    "FAR",
+    "PICTURE",
+    "in_picture",
+    "log_axes",
+    "log_scale",
+    "pictured",
+    "plane_parameters",
+    "sides_of",
+]
 
-PICTURE = ""
-"""The key of the picture's own plane among those of a chart."""
+PICTURE, FAR = "", "far"
+"""The keys of the picture's own plane, and of one that holds all that a chart can show."""
 
 
 def pictured(
@@ -79,18 +88,20 @@ def log_axes(
 
     Args:
         planes: All planes: ticks are at their powers of ten, and drawn inside of the present one.
-        across, up: The titles of the axes.
+        across: The title of the x axis.
+        up: The title of the y axis.
     """
     (left, right), (bottom, top) = (
         (min(side[0] for side in sides), max(side[1] for side in sides))
         for sides in ([plane.x for plane in planes], [plane.y for plane in planes])
     )
     return (
-        log_axis(left, right, across, SHORT_LABEL) | _scale("x"),
-        log_axis(bottom, top, up) | _scale("y"),
+        log_axis(left, right, across, SHORT_LABEL) | {"scale": log_scale("x")},
+        log_axis(bottom, top, up) | {"scale": log_scale("y")},
     )
 
 
-def _scale(axis: str) -> dict[str, Any]:
+def log_scale(axis: str) -> alt.Scale:
+    """The logarithmic scale of an axis of the present plane."""
     domain: Any = [alt.expr(f"plane.{axis}[0]"), alt.expr(f"plane.{axis}[1]")]
-    return {"scale": alt.Scale(type="log", domain=domain, nice=False)}
+    return alt.Scale(type="log", domain=domain, nice=False)
