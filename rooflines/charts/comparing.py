@@ -183,6 +183,7 @@ def chip_axis(
     by: Sequence[str] = ("dtypes",),
     *,
     added: bool = False,
+    least: int | None = None,
 ) -> dict[str, Any]:
     """Scale and axis with one row per chip.
 
@@ -190,6 +191,8 @@ def chip_axis(
         chips: Their order; it may depend on parameters, and is then by their values joined by `|`.
         by: These parameters.
         added: Whether there is a last row for the chip that the reader adds.
+        least: Rows that there are for every order, more only for longer ones; by default as many
+            as in the longest.
     """
     orders = {"": chips} if not isinstance(chips, dict) else chips
     names = {
@@ -197,18 +200,21 @@ def chip_axis(
         for key, order in orders.items()
     }
     chosen = " + '|' + ".join(by) if isinstance(chips, dict) else "''"
-    rows = max(len(order) for order in orders.values())
+    most = max(len(order) for order in orders.values())
+    least = most if least is None else least
+    longer = {key: len(order) for key, order in orders.items() if len(order) > least}
+    rows = f"({json.dumps(longer)}[{chosen}] || {least})" if longer else str(least)
     label = f"({json.dumps(names)}[{chosen}] || [])[datum.value] || "
     label += f"(datum.value == {rows} && addable[chip]) || ''" if added else "''"
     axis = alt.Axis(
-        values=list(range(rows + added)),
+        values=list(range(most + added)),
         labelExpr=label,
         title=None,
         grid=False,
         ticks=False,
         domain=False,
     )
-    lowest: Any = alt.expr(f"{rows} - 0.5 + added") if added else rows - 0.5
+    lowest: Any = alt.expr(f"{rows} - 0.5" + " + added" * added)
     return {"scale": alt.Scale(domain=[lowest, -0.5], nice=False, zero=False), "axis": axis}
 
 

@@ -43,6 +43,7 @@ from rooflines.charts.kit.text import chip_label, shorten, sizes_text, split_tex
 from rooflines.charts.kit.themes import Margins, plot_size
 from rooflines.charts.models import models_of
 from rooflines.charts.needs import BY_SHAPE, OTHER_DIMS, SOLVED_LEAD, need
+from rooflines.charts.planes import pictured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,6 +93,7 @@ def critical_of_layers(  # noqa: PLR0913, all but the first have a default
     first: Mapping[str, Any] | None = None,
     title: str | None = None,
     added: Sequence[str] = (),
+    added_dtypes: Sequence[str] = (),
 ) -> alt.LayerChart:
     """The critical batch of a model's layers, a row for each chip.
 
@@ -102,6 +104,7 @@ def critical_of_layers(  # noqa: PLR0913, all but the first have a default
         first: The initial choices by parameter; the first of the frame by default.
         title: Replaces the finding.
         added: Chips that are shown below the others only where the reader chooses them.
+        added_dtypes: Dtype combinations that do not count for the order of chips.
 
     Returns:
         A chart with the parameters `dtypes`, `chip` for the one to highlight, and `basis` where
@@ -111,7 +114,8 @@ def critical_of_layers(  # noqa: PLR0913, all but the first have a default
     order = compared["chip"].unique(maintain_order=True).to_list()
     layers = frame["layer"].unique(maintain_order=True).to_list()
     by_rank = (
-        compared.group_by("chip", maintain_order=True)
+        pictured(frame, added, added_dtypes)
+        .group_by("chip", maintain_order=True)
         .agg(pl.col("critical").mean())
         .sort("critical", nulls_last=True)["chip"]
         .to_list()
@@ -282,5 +286,6 @@ CHART = Chart(
         first=first_shown(frame, spec, "dtypes"),
         title=spec.title,
         added=spec.added,
+        added_dtypes=spec.added_dtypes,
     ),
 )
