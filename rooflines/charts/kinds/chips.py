@@ -232,12 +232,12 @@ def _labels(
     is_far = pl.col("chip").is_in(far) if EVERY not in far else pl.lit(value=True)
     for place, plane in planes.items():
         if far if place == FAR else EVERY not in far:
-            names, numbers = _ends(part, plane), _knees(part, plane)
             others = beside.filter(is_far if place == FAR else ~is_far)
-            numbers = [numbers, *([_knees_beside(part, others, plane)] if others.height else [])]
-            ends = [names.with_columns(end=pl.lit(value=True))]
-            ends += [each.with_columns(end=pl.lit(value=False)) for each in numbers]
-            labels += [each.with_columns(place=pl.lit(place)) for each in ends]
+            numbers = [_knees(part, plane)]
+            numbers += [_knees_beside(part, others, plane)] if others.height else []
+            of_place = [_ends(part, plane).with_columns(end=pl.lit(value=True))]
+            of_place += [each.with_columns(end=pl.lit(value=False)) for each in numbers]
+            labels += [each.with_columns(place=pl.lit(place)) for each in of_place]
     return labels
 
 

@@ -41,7 +41,7 @@ from rooflines.charts.kit.drawing import Choice, assemble, chosen, starting
 from rooflines.charts.kit.place import LAYOUTS, Place, in_cell, placed
 from rooflines.charts.kit.text import chip_label, shorten, sizes_text, split_text
 from rooflines.charts.kit.themes import Margins, plot_size
-from rooflines.charts.models import models_of
+from rooflines.charts.models import layers_run
 from rooflines.charts.needs import BY_SHAPE, OTHER_DIMS, SOLVED_LEAD, need
 from rooflines.charts.planes import pictured
 
@@ -51,9 +51,6 @@ if TYPE_CHECKING:
     from rooflines.charts.results import Selection
 
 __all__ = ["critical_of_layers", "layer_frame"]
-
-FUSED = {"qkv": ("q", "k", "v")}
-"""Layers that engines run as one matmul, with the parts that nobody then runs alone."""
 
 MARGINS = Margins(left=CHIP_MARGIN, right=8.6)
 
@@ -255,13 +252,6 @@ def _finding(case: pl.DataFrame, key: Sequence[object], model: str, size: str) -
     return Finding(title, subtitle, about("range", value=ends(needed)))
 
 
-def layers_of(of: Selection, model: str | None) -> dict[str, str]:
-    """The shapes of a model of the sweep by layer, without the parts of a fused one."""
-    layers = models_of(of.sweep.config.shapes or ())[model or ""]
-    parts = {part for fused, parts in FUSED.items() if fused in layers for part in parts}
-    return {layer: shape for layer, shape in layers.items() if layer not in parts}
-
-
 CHART = Chart(
     name="layers",
     family="compared",
@@ -278,7 +268,7 @@ CHART = Chart(
     ),
     fills=frozenset({"model"}),
     every_chip=True,
-    frame=lambda of, spec: layer_frame(of, layers_of(of, spec.model)),
+    frame=lambda of, spec: layer_frame(of, layers_run(of.sweep, spec.model or "")),
     draw=lambda frame, of, spec: critical_of_layers(
         frame,
         model=spec.model or "",
