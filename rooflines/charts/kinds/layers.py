@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.lazy import alt, pl
 from rooflines.charts.basis import NOMINAL, SIZES, basis_choice, basis_names, basis_text
 from rooflines.charts.cells import (
+    below_text,
     cell_marks,
     cells_by_basis,
     lowest_sizes,
@@ -38,7 +39,7 @@ from rooflines.charts.frames import (
     with_shares,
 )
 from rooflines.charts.kit.drawing import Choice, assemble, chosen, starting
-from rooflines.charts.kit.place import LAYOUTS, Place, in_cell, placed
+from rooflines.charts.kit.place import LAYOUTS
 from rooflines.charts.kit.text import chip_label, shorten, sizes_text, split_text
 from rooflines.charts.kit.themes import Margins, plot_size
 from rooflines.charts.models import layers_run
@@ -125,6 +126,11 @@ def critical_of_layers(  # noqa: PLR0913, all but the first have a default
     combinations = rows["dtypes"].unique(maintain_order=True).to_list()
     rows = rows.with_columns(left=pl.col("column") - 0.5, right=pl.col("column") + 0.5)
     cells, numbers = cells_by_basis(rows, ["dtypes"])
+
+    def rooms(plot: tuple[float, float]) -> list[tuple[float, float]]:
+        return [(_text_room(plot, len(layers)), plot[1] / len(chips))] * numbers.height
+
+    numbers = with_room(numbers, MARGINS, rooms)
     findings: dict[str, Finding] = {}
     for key, case in numbers.group_by("dtypes", *basis_names(rows), maintain_order=True):
         for chip in (EVERY, *order, *added):
@@ -204,20 +210,12 @@ def _marks(
         ],
     }
 
-    def room(plot: tuple[float, float]) -> tuple[float, float]:
-        return _text_room(plot, numbers["layer"].n_unique()), plot[1] / (len(chips) + len(of_added))
-
-    def in_cells(plot: tuple[float, float]) -> list[Place | None]:
-        return [in_cell(text, *room(plot)) for text in numbers["text"]]
-
-    wide = room(plot_size(LAYOUTS["wide"], MARGINS))
-    numbers = with_room(numbers, [wide] * numbers.height)
-    places, names = placed(MARGINS, in_cells), basis_names(cells)
+    names = basis_names(cells)
     return [
         *cell_marks(cells, now, size, position, opacity=highlight()),
         heading(f"Smallest compute-bound {size}"),
         *number_marks(
-            numbers.hstack(places),
+            numbers,
             " && ".join([now, *map(chosen, names)]),
             ("chip", "dtypes", *names, *of_added, "row", "column"),
             alt.X("column:Q", **across),
@@ -235,7 +233,8 @@ def _finding(case: pl.DataFrame, key: Sequence[object], model: str, size: str) -
     on = f" on {chip_label(chips[0])}" if len(chips) == 1 else ""
     subtitle = (
         f"{chip_label(model) or 'Layers'} in {combination}: the smallest {size} at which each"
-        f" matmul is compute-bound{split}.{reached_text(case)}{basis_text(case, *basis)}"
+        f" matmul is compute-bound{split}.{reached_text(case)}{below_text(case)}"
+        f"{basis_text(case, *basis)}"
     )
     shown = over(case, "chip", "dtypes", "sharding", "shards", "shape") | solved(size)
     about = partial(claim, of="critical", rows=shown, basis=basis[0] if basis else NOMINAL)
