@@ -68,7 +68,7 @@ def test_cells_have_the_size_for_a_smaller_share_below(every: Drawn, chart: str)
     said = data(spec, "below", "text")["below"].to_list()
     rows = known(chart.rpartition("-")[2])
     rows = rows if chart.startswith("critical") else rows.filter(pl.col("shards") == 1)
-    expected = [f"90 %: {size:,}" for size in rows["critical"].drop_nulls()]
+    expected = [f"{size:,}" for size in rows["critical"].drop_nulls()]
     nominal = data(spec, "below", "basis") if chart.startswith("critical") else None
     if nominal is not None:
         said = nominal.filter(basis="nominal")["below"].to_list()

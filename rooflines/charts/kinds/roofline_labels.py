@@ -35,10 +35,10 @@ SQUARES = 9
 
 POINT_SIDES = ("tl", "br", "b", "t", "r", "l")
 
-APART = 1.2
+APART = 1.3
 """Room between ceilings from which on a label fits between them [em]."""
 
-ABOVE, HIGHEST = 0.75, 0.4
+ABOVE, HIGHEST = 0.65, 0.4
 """From a ceiling up to the middle of its label, and the least height of that below the top [em]."""
 
 STEPS = 24
@@ -204,14 +204,17 @@ def _beside_ridge(spot: Spot, plot: tuple[float, float]) -> Place:
 def _at_ceilings(spots: Sequence[Spot], room: Room, dots: Sequence[Box]) -> list[Place | None]:
     """Names above the right ends of their ceilings, the highest first.
 
-    Where the next one above is too close, a name is on its own line, left of the names above.
+    Where the next one above is too close, a name is on its own line, left of the names above, or
+    below it.
     """
     places = []
     above = -math.inf
     for spot in spots:
         place: Place | None = Place(-0.2, max(-ABOVE, HIGHEST - spot.y), "right")
         if spot.y - above < APART:
-            along = [Place(-0.2 - step, 0.0, "right") for step in range(STEPS)]
+            along = [
+                Place(-0.2 - step, down, "right") for down in (0.0, ABOVE) for step in range(STEPS)
+            ]
             place = room.best(spot, along, avoid=dots)
         places.append(room.take(spot, place))
         above = spot.y
