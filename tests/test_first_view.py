@@ -211,13 +211,13 @@ def test_the_name_of_a_ceiling_is_at_its_own_line(peaks: tuple[float, float], si
     assert {text.text.partition(" · ")[0] for text in shown} == {*lines}
     assert overlaps(spec, size) == []
     for text in shown:
-        name = text.text.partition(" · ")[0]
+        dtypes = text.text.partition(" · ")[0]
         middle = sum(y for _, y in text.corners) / len(text.corners)
-        own, half = lines.pop(name), 0.5 * look["em"]
+        own, half = lines.pop(dtypes), 0.5 * look["em"]
         on_it = abs(middle - own) < 0.05 * look["em"]
         beside = min(abs(middle - line) for line in lines.values()) > half
         assert on_it or (beside and abs(middle - own) < 0.7 * look["em"])
-        lines[name] = own
+        lines[dtypes] = own
 
 
 def test_parts_of_fused_layers_are_left_out() -> None:

@@ -87,7 +87,6 @@ def bound_frame(
     fixed = [dim for dim in of.dims if dim != lead]
     rows = with_estimates(of.rows(), "t_lower_s")
     rows = rows.filter(shape=shape) if shape else rows
-    others = [dim for dim in fixed if dim != up]
     if up != "shards":
         rows = rows.filter(of.on_fewest())
     case = ["chip", "dtypes", "sharding", "network", "shards", "shape", *fixed]
@@ -101,7 +100,7 @@ def bound_frame(
         utilization_estimate=attained,
         calibrated=attained.is_not_null(),
     ).collect()
-    frame = at_largest(frame, others)
+    frame = at_largest(frame, [dim for dim in fixed if dim != up])
     frame = pl.concat(
         _in_cells(frame.filter(pl.col("chip").is_in(chips)), lead, up)
         for chips in _by_sizes(frame, added, (lead, up))

@@ -93,12 +93,6 @@ def chips_on_one_roofline(  # noqa: PLR0913, all but the first have a default
     beside = frame.filter(pl.col("chip").is_in(added))
     color = alt.Color("chip:N", legend=None, scale=palette_of(compared, palette, added))
     choices = [Choice("chip", [EVERY, *chips, *added]), Choice("dtypes", combinations)]
-    sides = {name: sides_of(plane) for name, plane in planes.items()}
-    parameters = [*added_parameters(added), *plane_parameters(sides, "place")]
-    if FAR in planes:
-        is_far = (f"indexof(far[dtypes] || [], {each}) >= 0" for each in (f"'{EVERY}'", "chip"))
-        now = f"{' || '.join(is_far)} ? '{FAR}' : '{PICTURE}'"
-        parameters += [alt.param(name="far", value=far), alt.param(name="place", expr=now)]
     return assemble(
         _layers(
             _lines(compared, beside, planes[PICTURE]),
@@ -109,7 +103,7 @@ def chips_on_one_roofline(  # noqa: PLR0913, all but the first have a default
         findings,
         starting(choices, first),
         MARGINS,
-        parameters,
+        [*added_parameters(added), *_place_parameters(planes, far)],
     )
 
 
@@ -137,6 +131,19 @@ def _far(plane: Plane, frame: pl.DataFrame, added: Sequence[str]) -> dict[str, l
     for chip, dtypes in outside.select("chip", "dtypes").iter_rows():
         far.setdefault(dtypes, []).append(chip if chip in added else EVERY)
     return far
+
+
+def _place_parameters(
+    planes: Mapping[str, Plane], far: Mapping[str, Sequence[str]]
+) -> list[alt.Parameter]:
+    """Parameters of the present plot and, if there are two, its key `place`."""
+    sides = {name: sides_of(plane) for name, plane in planes.items()}
+    parameters = plane_parameters(sides, "place")
+    if FAR in planes:
+        is_far = (f"indexof(far[dtypes] || [], {each}) >= 0" for each in (f"'{EVERY}'", "chip"))
+        place = f"{' || '.join(is_far)} ? '{FAR}' : '{PICTURE}'"
+        parameters += [alt.param(name="far", value=far), alt.param(name="place", expr=place)]
+    return parameters
 
 
 def _lines(compared: pl.DataFrame, beside: pl.DataFrame, plane: Plane) -> pl.DataFrame:

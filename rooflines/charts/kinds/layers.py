@@ -111,14 +111,7 @@ def critical_of_layers(  # noqa: PLR0913, all but the first have a default
     compared = frame.filter(~pl.col("chip").is_in(added))
     order = compared["chip"].unique(maintain_order=True).to_list()
     layers = frame["layer"].unique(maintain_order=True).to_list()
-    by_rank = (
-        pictured(frame, added, added_dtypes)
-        .group_by("chip", maintain_order=True)
-        .agg(pl.col("critical").mean())
-        .sort("critical", nulls_last=True)["chip"]
-        .to_list()
-    )
-    chips = evenly(by_rank)
+    chips = evenly(_ranked(pictured(frame, added, added_dtypes)))
     column = pl.col("layer").replace_strict(
         {layer: column for column, layer in enumerate(layers)}, return_dtype=pl.Float64
     )
@@ -148,6 +141,12 @@ def critical_of_layers(  # noqa: PLR0913, all but the first have a default
         MARGINS,
         [*lowest_sizes(numbers, ["dtypes"]), *added_parameters(added)],
     )
+
+
+def _ranked(frame: pl.DataFrame) -> list[str]:
+    """The chips by their mean critical size, the smallest first."""
+    means = frame.group_by("chip", maintain_order=True).agg(pl.col("critical").mean())
+    return means.sort("critical", nulls_last=True)["chip"].to_list()
 
 
 def _rows(frame: pl.DataFrame, chips: Sequence[str], added: Sequence[str]) -> pl.DataFrame:

@@ -122,34 +122,33 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
         A chart with the parameters `dtypes`, `chip` for the one to highlight, and `seller` of
         prices.
     """
-    column = UNITS[unit].column
-    known = frame.drop_nulls(column)
+    known = frame.drop_nulls(UNITS[unit].column)
     every = by_compute(known, pictured(known, added, added_dtypes))
     priced = every.filter(~pl.col("chip").is_in(added))
-    shown = _ranked(pictured(every, added, added_dtypes), column)
-    others = [chip for chip in _ranked(priced, column) if chip not in shown]
+    shown = _ranked(pictured(every, added, added_dtypes), unit)
+    others = [chip for chip in _ranked(priced, unit) if chip not in shown]
     order, chips = [*shown, *others], [*evenly(shown), *others]
     rows = _rows(priced.filter(pl.col("chip").is_in(chips)), unit)
     least = pictured(rows, added, added_dtypes)["row"].n_unique()
     kept = set(rows["dtypes"])
     combinations = [name for name in priced["dtypes"].unique(maintain_order=True) if name in kept]
     below = _rows(every.filter(pl.col("chip").is_in(added)), unit)
-    more = shown_of(chips, order) + lacking
     findings: dict[str, Finding] = {}
     for key, case in rows.group_by(_by(rows), maintain_order=True):
-        able = rows.filter(dtypes=key[0])["chip"].unique(maintain_order=True)
-        without = [chip for chip in able if chip not in set(case["chip"])]
-        none = f" None there: {names_of(without)}." if without else ""
+        none = _without_text(rows.filter(dtypes=key[0]), case)
         beside = below.filter(**dict(zip(_by(rows), key, strict=True)))
         bars_of = dict.fromkeys((EVERY, *order), case)
         bars_of |= {one["chip"][0]: pl.concat([case, one]) for one in beside.iter_slices(1)}
         for chip, bars in bars_of.items():
-            finding = _finding(bars, key, unit).adding(more + none).titled(title)
+            finding = (
+                _finding(bars, key, unit)
+                .adding(shown_of(chips, order) + lacking + none)
+                .titled(title)
+            )
             findings["|".join(map(str, (chip, *key)))] = finding
     choices = [Choice("chip", [EVERY, *order, *added]), Choice("dtypes", combinations)]
     if "seller" in priced.columns:
-        sellers = priced["seller"].unique(maintain_order=True).to_list()
-        choices.append(Choice("seller", sellers, "Prices"))
+        choices.append(Choice("seller", priced["seller"].unique(maintain_order=True), "Prices"))
     return assemble(
         _layers((rows, below), least, unit, palette_of(priced, palette, added)),
         findings,
@@ -159,8 +158,16 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
     )
 
 
-def _ranked(priced: pl.DataFrame, column: str) -> list[str]:
+def _without_text(able: pl.DataFrame, case: pl.DataFrame) -> str:
+    """What a subtitle says of chips that can do dtypes, but that a provider does not sell."""
+    names = able["chip"].unique(maintain_order=True)
+    without = [chip for chip in names if chip not in set(case["chip"])]
+    return f" None there: {names_of(without)}." if without else ""
+
+
+def _ranked(priced: pl.DataFrame, unit: str) -> list[str]:
     """The chips by the largest value that they have, the largest first."""
+    column = UNITS[unit].column
     largest = priced.group_by("chip", maintain_order=True).agg(pl.col(column).max())
     return largest.sort(column, descending=True)["chip"].to_list()
 

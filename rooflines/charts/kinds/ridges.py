@@ -72,12 +72,8 @@ def ridges(
     """
     compared = pictured(frame, added, added_dtypes)
     points = _points(compared)
-    order = (
-        points.group_by("chip", maintain_order=True)
-        .agg(pl.col("ridge").min())
-        .sort("ridge")["chip"]
-        .to_list()
-    )
+    least = points.group_by("chip", maintain_order=True).agg(pl.col("ridge").min())
+    order = least.sort("ridge")["chip"].to_list()
     chips = evenly(order)
     rows = points.filter(pl.col("chip").is_in(chips))
     rows = rows.with_columns(row=row_of(chips), added=pl.lit(value=False))
