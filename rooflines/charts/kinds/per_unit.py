@@ -130,32 +130,52 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
     order, chips = [*shown, *others], [*evenly(shown), *others]
     rows = _rows(priced.filter(pl.col("chip").is_in(chips)), unit)
     least = pictured(rows, added, added_dtypes)["row"].n_unique()
-    kept = set(rows["dtypes"])
-    combinations = [name for name in priced["dtypes"].unique(maintain_order=True) if name in kept]
+    combinations = priced.filter(pl.col("dtypes").is_in(rows["dtypes"].implode()))["dtypes"]
     below = _rows(every.filter(pl.col("chip").is_in(added)), unit)
-    findings: dict[str, Finding] = {}
-    for key, case in rows.group_by(_by(rows), maintain_order=True):
-        none = _without_text(rows.filter(dtypes=key[0]), case)
-        beside = below.filter(**dict(zip(_by(rows), key, strict=True)))
-        bars_of = dict.fromkeys((EVERY, *order), case)
-        bars_of |= {one["chip"][0]: pl.concat([case, one]) for one in beside.iter_slices(1)}
-        for chip, bars in bars_of.items():
-            finding = (
-                _finding(bars, key, unit)
-                .adding(shown_of(chips, order) + lacking + none)
-                .titled(title)
-            )
-            findings["|".join(map(str, (chip, *key)))] = finding
-    choices = [Choice("chip", [EVERY, *order, *added]), Choice("dtypes", combinations)]
-    if "seller" in priced.columns:
-        choices.append(Choice("seller", priced["seller"].unique(maintain_order=True), "Prices"))
+    findings = _findings((rows, below), order, unit, shown_of(chips, order) + lacking)
+    choices = [
+        Choice("chip", [EVERY, *order, *added]),
+        Choice("dtypes", combinations.unique(maintain_order=True).to_list()),
+    ]
+    choices += _seller_choice(priced)
     return assemble(
         _layers((rows, below), least, unit, palette_of(priced, palette, added)),
-        findings,
+        {key: finding.titled(title) for key, finding in findings.items()},
         starting(choices, first),
         Margins(left=CHIP_MARGIN, right=UNITS[unit].right),
         added_parameters(added),
     )
+
+
+def _findings(
+    bars: tuple[pl.DataFrame, pl.DataFrame], order: Sequence[str], unit: str, more: str
+) -> dict[str, Finding]:
+    """Title and subtitle of every choice.
+
+    Args:
+        bars: Those compared, and those that the reader adds below them.
+        order: The chips compared.
+        unit: `usd` or `watt`.
+        more: What all subtitles say.
+    """
+    rows, below = bars
+    findings: dict[str, Finding] = {}
+    for key, case in rows.group_by(_by(rows), maintain_order=True):
+        none = _without_text(rows.filter(dtypes=key[0]), case)
+        beside = below.filter(**dict(zip(_by(rows), key, strict=True)))
+        shown = dict.fromkeys((EVERY, *order), case)
+        shown |= {one["chip"][0]: pl.concat([case, one]) for one in beside.iter_slices(1)}
+        for chip, of_choice in shown.items():
+            finding = _finding(of_choice, key, unit).adding(more + none)
+            findings["|".join(map(str, (chip, *key)))] = finding
+    return findings
+
+
+def _seller_choice(priced: pl.DataFrame) -> list[Choice]:
+    """The menu of those whose prices are shown, if the frame has several."""
+    if "seller" not in priced.columns:
+        return []
+    return [Choice("seller", priced["seller"].unique(maintain_order=True).to_list(), "Prices")]
 
 
 def _without_text(able: pl.DataFrame, case: pl.DataFrame) -> str:
