@@ -137,7 +137,9 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
         Choice("chip", [EVERY, *order, *added]),
         Choice("dtypes", combinations.unique(maintain_order=True).to_list()),
     ]
-    choices += _seller_choice(priced)
+    if "seller" in priced.columns:
+        sellers = priced["seller"].unique(maintain_order=True).to_list()
+        choices.append(Choice("seller", sellers, "Prices"))
     return assemble(
         _layers((rows, below), least, unit, palette_of(priced, palette, added)),
         {key: finding.titled(title) for key, finding in findings.items()},
@@ -169,13 +171,6 @@ def _findings(
             finding = _finding(of_choice, key, unit).adding(more + none)
             findings["|".join(map(str, (chip, *key)))] = finding
     return findings
-
-
-def _seller_choice(priced: pl.DataFrame) -> list[Choice]:
-    """The menu of those whose prices are shown, if the frame has several."""
-    if "seller" not in priced.columns:
-        return []
-    return [Choice("seller", priced["seller"].unique(maintain_order=True).to_list(), "Prices")]
 
 
 def _without_text(able: pl.DataFrame, case: pl.DataFrame) -> str:
