@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
@@ -16,12 +17,18 @@ from rooflines.charts.basis import (
 )
 from rooflines.charts.frames import SPLIT
 from rooflines.charts.kit.drawing import BINARY_LABEL, data
+from rooflines.charts.kit.place import LAYOUTS, in_cell, placed
 from rooflines.charts.kit.text import width_em
+from rooflines.charts.kit.themes import plot_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from rooflines.charts.kit.place import Place
+    from rooflines.charts.kit.themes import Margins
 
 __all__ = [
+    "below_text",
     "cell_marks",
     "cells_by_basis",
     "lowest_sizes",
@@ -49,6 +56,9 @@ BELOW = 0.75
 
 TWO_LINES = 2.1
 """Least height of a cell that has such text [em]."""
+
+SHOWN = ("text", "below", "on", "on_narrow", "two", "two_narrow")
+"""Columns of numbers that their marks read."""
 
 STYLES = ("cell-low", "cell-high", "cell-never")
 """Styles of numbers: on a pale cell, on a dark one, and where there is no number."""
@@ -120,10 +130,7 @@ def numbered(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     low = least.map_elements(rounded_down, pl.Float64)
     share = (pl.col("critical").cast(pl.Float64) / low).log() / math.log(SPREAD)
     texts = [count(value) if value is not None else "never" for value in frame["critical"]]
-    below = [
-        None if reached is None else f"{100 * share:g} %: {count(reached)}"
-        for reached, share in frame.select("reached", "share").iter_rows()
-    ]
+    below = [None if reached is None else count(reached) for reached in frame["reached"]]
     return frame.with_columns(
         text=pl.Series(texts, dtype=pl.String),
         below=pl.Series(below, dtype=pl.String),
@@ -135,18 +142,44 @@ def numbered(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def with_room(numbers: pl.DataFrame, rooms: Iterable[tuple[float, float]]) -> pl.DataFrame:
-    """Numbers without `below` where cells of the wide layout have no room for a second line.
+def with_room(
+    numbers: pl.DataFrame,
+    margins: Margins,
+    rooms: Callable[[tuple[float, float]], Iterable[tuple[float, float]]],
+) -> pl.DataFrame:
+    """Numbers with the places of `placed`, and `two` and `two_narrow`: if `below` has room, too.
 
     Args:
         numbers: From `cells_by_basis`.
-        rooms: Width and height of the cell of each number [em].
+        margins: Room around the plot.
+        rooms: Gives width and height of the cell of each number in a plot of this size [em].
     """
-    below = [
-        text if text and tall >= TWO_LINES and width_em(text) * BELOW < wide else None
-        for text, (wide, tall) in zip(numbers["below"], rooms, strict=True)
-    ]
-    return numbers.with_columns(below=pl.Series(below, dtype=pl.String))
+    place = cache(in_cell)
+    columns = {}
+    for layout, tail in (("wide", ""), ("narrow", "_narrow")):
+        plot = plot_size(LAYOUTS[layout], margins)
+        columns[f"two{tail}"] = [
+            text is not None and tall >= TWO_LINES and width_em(text) * BELOW < wide
+            for text, (wide, tall) in zip(numbers["below"], rooms(plot), strict=True)
+        ]
+
+    def places(plot: tuple[float, float]) -> list[Place | None]:
+        return [place(text, *room) for text, room in zip(numbers["text"], rooms(plot), strict=True)]
+
+    return numbers.with_columns(
+        *(pl.Series(name, values, dtype=pl.Boolean) for name, values in columns.items()),
+        *placed(margins, places),
+    )
+
+
+def below_text(numbers: pl.DataFrame) -> str:
+    """What a subtitle says of the smaller numbers; "" if no cell has one.
+
+    Args:
+        numbers: From `with_room`.
+    """
+    shares = numbers.filter(pl.col("two") | pl.col("two_narrow"))["share"]
+    return f" Small: {100 * shares[0]:g} % of the peak." if len(shares) else ""
 
 
 def _colours_from(frame: pl.DataFrame) -> pl.Expr:
@@ -230,31 +263,30 @@ def cell_marks(
 def number_marks(
     cells: pl.DataFrame, now: str, columns: Sequence[str], x: alt.X, y: alt.Y
 ) -> list[alt.Chart]:
-    """The numbers of cells at their places; in the wide layout with those for a smaller share.
+    """The numbers of cells at their places, above those for a smaller share.
 
     Args:
-        cells: With `text`, `below`, `style`, and `on` and `on_narrow`: whether there is room.
+        cells: From `with_room`.
         now: A filter on what the reader chose.
         columns: Those that the filter and the places need.
         x: The middles of the cells.
         y: The same.
     """
     layers: list[alt.Chart] = []
+    two = "(narrow ? datum.two_narrow : datum.two)"
+    small = alt.expr(f"em * {BELOW}")
     for style in STYLES:
-        part = cells.filter(style=style).select(*columns, "text", "below", "on", "on_narrow")
-        alone, pairs = part.filter(pl.col("below").is_null()), part.drop_nulls("below")
-        shown = f"(narrow ? datum.on_narrow : datum.on) && {now}"
-        if alone.height:
-            base = alt.Chart(data(alone.drop("below"))).transform_filter(shown)
-            layers.append(base.mark_text(style=style).encode(text=alt.Text("text:N"), x=x, y=y))
-        if pairs.height:
-            base = alt.Chart(data(pairs)).transform_filter(shown).encode(x=x, y=y)
-            up, down = alt.expr("narrow ? 0 : em * -0.5"), alt.expr("em * 0.6")
-            small = alt.expr(f"em * {BELOW}")
-            layers += [
-                base.mark_text(style=style, dy=up).encode(text=alt.Text("text:N")),
-                base.transform_filter("!narrow")
+        part = cells.filter(style=style).select(*columns, *SHOWN)
+        if not part.height:
+            continue
+        base = alt.Chart(data(part)).encode(x=x, y=y)
+        base = base.transform_filter(f"(narrow ? datum.on_narrow : datum.on) && {now}")
+        up, down = alt.expr(f"{two} ? em * -0.5 : 0"), alt.expr("em * 0.6")
+        layers.append(base.mark_text(style=style, dy=up).encode(text=alt.Text("text:N")))
+        if part["two"].any() or part["two_narrow"].any():
+            layers.append(
+                base.transform_filter(two)
                 .mark_text(style=style, dy=down, fontSize=small)
-                .encode(text=alt.Text("below:N")),
-            ]
+                .encode(text=alt.Text("below:N"))
+            )
     return layers

@@ -52,7 +52,8 @@ class Spec:
         shape, model, sharding, up, sizes, shards: Choices that only some charts have.
         models: Whole models; `sizes` are then contexts.
         measurements: The set of timings that it shows.
-        added: Of its chips, those that are only shown where a reader chooses them.
+        added, added_dtypes: Of its chips and dtypes, those that only the site has: it shows them
+            where a reader chooses them.
         shapes: Named shapes with their D and F, for the map.
         palette: The chips that have colours in any chart of the config, with their vendors: a chip
             has the same colour in all of them.
@@ -78,6 +79,7 @@ class Spec:
     models: tuple[str, ...] = ()
     measurements: str | None = None
     added: tuple[str, ...] = ()
+    added_dtypes: tuple[str, ...] = ()
     shapes: tuple[tuple[str, int, int], ...] = ()
     palette: tuple[tuple[str, str], ...] = ()
     auto: bool = False

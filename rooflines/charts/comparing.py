@@ -154,9 +154,16 @@ def evenly(chips: Sequence[str], most: int = MOST_ROWS) -> list[str]:
     return [chips[round(i * (len(chips) - 1) / (most - 1))] for i in range(most)]
 
 
-def by_compute(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows of one dtype combination for each dtype that is computed in: others repeat them."""
-    first = frame.unique("compute", keep="first", maintain_order=True)["dtypes"]
+def by_compute(frame: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
+    """The rows of one dtype combination for each dtype that is computed in: others repeat them.
+
+    Args:
+        frame: From `ridge_frame`.
+        own: Those of its rows that the picture shows; their combinations come first.
+    """
+    columns = ("compute", "dtypes")
+    rows = pl.concat([own.select(columns), frame.select(columns)])
+    first = rows.unique("compute", keep="first", maintain_order=True)["dtypes"]
     return frame.filter(pl.col("dtypes").is_in(first.to_list()))
 
 
@@ -176,6 +183,7 @@ def chip_axis(
     by: Sequence[str] = ("dtypes",),
     *,
     added: bool = False,
+    least: int | None = None,
 ) -> dict[str, Any]:
     """Scale and axis with one row per chip.
 
@@ -183,6 +191,8 @@ def chip_axis(
         chips: Their order; it may depend on parameters, and is then by their values joined by `|`.
         by: These parameters.
         added: Whether there is a last row for the chip that the reader adds.
+        least: Rows that there are for every order, more only for longer ones; by default as many
+            as in the longest.
     """
     orders = {"": chips} if not isinstance(chips, dict) else chips
     names = {
@@ -190,18 +200,21 @@ def chip_axis(
         for key, order in orders.items()
     }
     chosen = " + '|' + ".join(by) if isinstance(chips, dict) else "''"
-    rows = max(len(order) for order in orders.values())
+    most = max(len(order) for order in orders.values())
+    least = most if least is None else least
+    longer = {key: len(order) for key, order in orders.items() if len(order) > least}
+    rows = f"({json.dumps(longer)}[{chosen}] || {least})" if longer else str(least)
     label = f"({json.dumps(names)}[{chosen}] || [])[datum.value] || "
     label += f"(datum.value == {rows} && addable[chip]) || ''" if added else "''"
     axis = alt.Axis(
-        values=list(range(rows + added)),
+        values=list(range(most + added)),
         labelExpr=label,
         title=None,
         grid=False,
         ticks=False,
         domain=False,
     )
-    lowest: Any = alt.expr(f"{rows} - 0.5 + added") if added else rows - 0.5
+    lowest: Any = alt.expr(f"{rows} - 0.5" + " + added" * added)
     return {"scale": alt.Scale(domain=[lowest, -0.5], nice=False, zero=False), "axis": axis}
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rooflines.charts.chart import Spec
     from rooflines.charts.results import Results
 
-__all__ = ["draw", "fitted", "unchecked", "write_chart"]
+__all__ = ["draw", "fitted", "of_every_chip", "unchecked", "write_chart"]
 
 
 def draw(results: Results, spec: Spec) -> tuple[pl.DataFrame, alt.LayerChart]:
@@ -98,7 +98,7 @@ def write_chart(
     name = chart.id
     write_bytes(folder / f"{name}.json", dumps(spec))
     if chart.more_chips or chart.more_dtypes:
-        write_bytes(folder / f"{name}{EVERY_CHIP}", dumps(_of_every_chip(results, chart)))
+        write_bytes(folder / f"{name}{EVERY_CHIP}", dumps(of_every_chip(results, chart)))
     _write_pictures(name, spec, formats, folder)
     write_csv(frame, folder / f"{name}.csv")
     write_parquet(
@@ -116,9 +116,15 @@ def write_chart(
     }
 
 
-def _of_every_chip(results: Results, chart: Spec) -> dict[str, Any]:
+def of_every_chip(results: Results, chart: Spec) -> dict[str, Any]:
     """The chart of all chips and dtypes of its sweep, in parts, with its menus."""
-    every = replace(chart, chips=chart.all_chips, dtypes=chart.all_dtypes, added=chart.more_chips)
+    every = replace(
+        chart,
+        chips=chart.all_chips,
+        dtypes=chart.all_dtypes,
+        added=chart.more_chips,
+        added_dtypes=chart.more_dtypes,
+    )
     with unchecked():
         frame, drawn = draw(results, every)
         parts = in_parts(frame, drawn, chart)

@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.settings.shapes import Shape
+    from rooflines.sweep.sweep import Sweep
 
-__all__ = ["models_of", "typical_layer"]
+__all__ = ["layers_run", "models_of", "typical_layer"]
 
 
 def models_of(shapes: Sequence[Shape]) -> dict[str, dict[str, str]]:
@@ -35,6 +36,50 @@ def models_of(shapes: Sequence[Shape]) -> dict[str, dict[str, str]]:
         layer = shape.layer or name.removeprefix(f"{model}-")
         models.setdefault(model, {})[layer] = name
     return models
+
+
+def layers_run(sweep: Sweep, model: str) -> dict[str, str]:
+    """The shapes of a model by layer, without those that another one contains.
+
+    Nobody runs `up` alone where `gate-up` is one matmul, nor `q` and `k` where `qkv` is.
+
+    Args:
+        sweep: Its shapes set every size but that of the first dimension.
+        model: One of its models, as of `models_of`.
+    """
+    layers = models_of(sweep.config.shapes or ())[model]
+    (columns,) = (axis.columns for axis in sweep.inner if "shape" in axis.columns)
+    dims = [dim for dim in sweep.op.dims if dim in columns]
+    sizes = dict(
+        zip(columns["shape"], zip(*(columns[dim] for dim in dims), strict=True), strict=True)
+    )
+    of_layers = {layer: sizes[shape] for layer, shape in layers.items()}
+    parts = {part for layer in layers for part in _parts_of(layer, of_layers)}
+    return {layer: shape for layer, shape in layers.items() if layer not in parts}
+
+
+def _parts_of(layer: str, sizes: Mapping[str, Sequence[int]]) -> list[str]:
+    """The layers that a fused one consists of, by its name and its sizes; none if it is not fused.
+
+    Its name joins theirs, after words that all share; parts without a shape are as large as the
+    last one with a shape: `qkv` is `q`, `k` and another of the size of `k`.
+    """
+    words = layer.split("-")
+    joined = [(words[:cut], words[cut:]) for cut in range(len(words) - 1)]
+    for shared, names in (*joined, (words[:-1], list(words[-1]))):
+        parts = ["-".join([*shared, name]) for name in names]
+        known = [part for part in parts if part in sizes and part != layer]
+        if known and _add_up(sizes[layer], [sizes[part] for part in known], len(parts)):
+            return known
+    return []
+
+
+def _add_up(whole: Sequence[int], parts: Sequence[Sequence[int]], count: int) -> bool:
+    """Whether sizes are those of parts side by side along one dimension, `count` in all."""
+    every = [*parts, *[parts[-1]] * (count - len(parts))]
+    by_dim = zip(whole, zip(*every, strict=True), strict=True)
+    differing = [(size, sizes) for size, sizes in by_dim if {*sizes} != {size}]
+    return len(differing) == 1 and all(sum(sizes) == size for size, sizes in differing)
 
 
 def typical_layer(layers: Mapping[str, str]) -> str:

@@ -79,6 +79,7 @@ DRAWING = (
     "charts/measured_results.py",
     "charts/models.py",
     "charts/offers.py",
+    "charts/planes.py",
     "charts/results.py",
     "results/tables.py",
 )

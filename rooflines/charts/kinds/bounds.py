@@ -38,10 +38,11 @@ from rooflines.charts.kit.text import chip_label, listed, on_chips, sizes_text, 
 from rooflines.charts.kit.themes import Margins, plot_size
 from rooflines.charts.needs import LONG_LEAD, by_shards, need
 from rooflines.charts.offers import MAP_AXIS, SHORT_AXIS, lead_of, map_dims, tall
+from rooflines.charts.planes import PICTURE, plane_parameters
 from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.charts.chart import Spec
     from rooflines.charts.results import Selection
@@ -61,7 +62,9 @@ Span = tuple[float, float, float, float]
 """The map's edges: across from and to, up from and to."""
 
 
-def bound_frame(of: Selection, up: str = "shards", shape: str | None = None) -> pl.DataFrame:
+def bound_frame(
+    of: Selection, up: str = "shards", shape: str | None = None, added: Sequence[str] = ()
+) -> pl.DataFrame:
     """The bottleneck over a dimension and the shards, or another dimension.
 
     The dimension is that of `lead_of`. Cells have their shares of the peak, so there are no marks
@@ -71,6 +74,7 @@ def bound_frame(of: Selection, up: str = "shards", shape: str | None = None) -> 
         of: The chips and combinations, from `Results.of`, of the sweep.
         up: The vertical axis: `shards` or another dimension.
         shape: Which of its shapes; the largest of the other sizes by default.
+        added: Chips with a map of their own sizes; all others have one for the sizes of all.
 
     Returns:
         `chip`, `dtypes`, `sharding`, `network`, `shards`, the sizes `x` and `y` with the edges of
@@ -83,7 +87,6 @@ def bound_frame(of: Selection, up: str = "shards", shape: str | None = None) -> 
     fixed = [dim for dim in of.dims if dim != lead]
     rows = with_estimates(of.rows(), "t_lower_s")
     rows = rows.filter(shape=shape) if shape else rows
-    others = [dim for dim in fixed if dim != up]
     if up != "shards":
         rows = rows.filter(of.on_fewest())
     case = ["chip", "dtypes", "sharding", "network", "shards", "shape", *fixed]
@@ -97,11 +100,10 @@ def bound_frame(of: Selection, up: str = "shards", shape: str | None = None) -> 
         utilization_estimate=attained,
         calibrated=attained.is_not_null(),
     ).collect()
-    frame = at_largest(frame, others)
-    frame = frame.filter(pl.col(up).is_in(apart(sorted(frame[up].unique().to_list()))))
-    frame = frame.filter(pl.col(lead).is_in(apart(sorted(frame[lead].unique().to_list()))))
-    frame = with_edges(frame, x=lead, y=up).unique(
-        ["chip", "dtypes", "sharding", "x", "y"], keep="first", maintain_order=True
+    frame = at_largest(frame, [dim for dim in fixed if dim != up])
+    frame = pl.concat(
+        _in_cells(frame.filter(pl.col("chip").is_in(chips)), lead, up)
+        for chips in _by_sizes(frame, added, (lead, up))
     )
     thresholds = (
         of.thresholds()
@@ -122,13 +124,34 @@ def bound_frame(of: Selection, up: str = "shards", shape: str | None = None) -> 
     return frame.select(*case, *CELL_COLUMNS, *NUMBERS, *estimates, "calibrated", "setting")
 
 
-def bound_map(
+def _by_sizes(
+    frame: pl.DataFrame, added: Sequence[str], dims: Sequence[str]
+) -> Iterator[list[str]]:
+    """Chips with a map of the same sizes: those not added, then the added ones by their sizes."""
+    sizes = frame.group_by("chip", maintain_order=True).agg(pl.col(dims).unique().sort())
+    is_added = pl.col("chip").is_in(added)
+    yield sizes.filter(~is_added)["chip"].to_list()
+    for _, chips in sizes.filter(is_added).group_by(dims, maintain_order=True):
+        yield chips["chip"].to_list()
+
+
+def _in_cells(frame: pl.DataFrame, across: str, up: str) -> pl.DataFrame:
+    """Rows of one map with the edges of their cells, one row for each cell."""
+    for dim in (up, across):
+        frame = frame.filter(pl.col(dim).is_in(apart(sorted(frame[dim].unique().to_list()))))
+    return with_edges(frame, x=across, y=up).unique(
+        ["chip", "dtypes", "sharding", "x", "y"], keep="first", maintain_order=True
+    )
+
+
+def bound_map(  # noqa: PLR0913, all but the first have a default
     frame: pl.DataFrame,
     *,
     size: str = "B",
     up: str = "shards",
     first: Mapping[str, Any] | None = None,
     title: str | None = None,
+    added: Sequence[str] = (),
 ) -> alt.LayerChart:
     """The bottleneck over a dimension and the number of chips, or another dimension.
 
@@ -139,6 +162,7 @@ def bound_map(
         up: The name of the size up, `shards` or a dimension.
         first: The initial choices by parameter; the first of the frame by default.
         title: Replaces the finding.
+        added: The chips that `bound_frame` has maps of their own for.
 
     Returns:
         A chart with the parameters `chip`, `dtypes`, over shards `sharding`, and `basis` where
@@ -157,7 +181,37 @@ def bound_map(
     choices = [Choice("chip", chips), Choice("dtypes", combinations)]
     choices += [Choice("sharding", shardings, "Split")] if up == "shards" else []
     choices += basis_choice(frame)
-    return assemble(_marks(frame, names, size, up), findings, starting(choices, first), MARGINS)
+    maps: dict[str, dict[str, Any]] = {}
+    places: dict[str, str] = {}
+    for of_map in _by_sizes(frame, added, ("x", "y")):
+        name = PICTURE if of_map[0] not in added else of_map[0]
+        maps[name] = _map_of(frame.filter(pl.col("chip").is_in(of_map)))
+        places |= dict.fromkeys(of_map, name)
+    parameters = plane_parameters(maps, f"{json.dumps(places)}[chip]")
+    return assemble(
+        _marks(frame, names, size, up), findings, starting(choices, first), MARGINS, parameters
+    )
+
+
+def _map_of(frame: pl.DataFrame) -> dict[str, Any]:
+    """What scales, axes and cells of a map need.
+
+    Returns:
+        By axis its edges, its ticks, and by size the edges and the middle of a cell; and whether
+        cells have room for numbers, in the wide and in the narrow layout.
+    """
+    span = span_of(frame)
+    cells = data(frame.with_columns(**middles()))
+    parts: dict[str, Any] = {}
+    for index, axis in enumerate("xy"):
+        columns = (axis, f"{axis}_low", f"{axis}_high", f"middle_{axis}")
+        rows = cells.select(columns).unique().sort(axis).rows()
+        parts[axis] = {
+            "edges": span[2 * index : 2 * index + 2],
+            "ticks": _ticks([row[0] for row in rows], index),
+            "cells": {str(row[0]): row[1:] for row in rows},
+        }
+    return {**parts, "room": _rooms(span, len(parts["x"]["cells"]))}
 
 
 def _calibrated(case: pl.DataFrame) -> pl.DataFrame:
@@ -167,16 +221,8 @@ def _calibrated(case: pl.DataFrame) -> pl.DataFrame:
 
 def _marks(frame: pl.DataFrame, names: Sequence[str], size: str, up: str) -> list[alt.Chart]:
     """Cells in the colour of the bottleneck, and percentages if there is room."""
-    span = span_of(frame)
-    xs, ys = sorted(frame["x"].unique().to_list()), sorted(frame["y"].unique().to_list())
-    across: dict[str, Any] = {
-        "scale": alt.Scale(type="log", base=2, domain=list(span[:2]), nice=False),
-        "axis": _axis(xs, "Batch size B (tokens)" if size == "B" else size, 0),
-    }
-    upward: dict[str, Any] = {
-        "scale": alt.Scale(type="log", base=2, domain=list(span[2:]), nice=False),
-        "axis": _axis(ys, "Chips that share the work" if up == SHARDS else up, 1),
-    }
+    across = _scale_and_axis("x", "Batch size B (tokens)" if size == "B" else size)
+    upward = _scale_and_axis("y", "Chips that share the work" if up == SHARDS else up)
     both, resources = bool(basis_names(frame)), list(TIMES)
     listed = f"basis == '{CALIBRATED}' ? {json.dumps(BOUNDS)} : {json.dumps(resources)}"
     values = alt.expr(listed) if both else resources
@@ -195,7 +241,14 @@ def _marks(frame: pl.DataFrame, names: Sequence[str], size: str, up: str) -> lis
     estimates = [f"{name}_estimate" for name in DRAWN if both]
     drawn = frame.select("chip", "dtypes", "sharding", "x", "y", *DRAWN, *estimates)
     base = alt.Chart(data(drawn)).transform_filter(chosen(*names))
-    base = by_basis(_with_places(base, frame), frame, DRAWN)
+    base = base.transform_calculate(
+        **{
+            name: f"plane.{axis}.cells[datum.{axis}][{index}]"
+            for axis in "xy"
+            for index, name in enumerate((f"{axis}_low", f"{axis}_high", f"middle_{axis}"))
+        }
+    )
+    base = by_basis(base, frame, DRAWN)
     cells = base.mark_rect(style="cell").encode(
         x=alt.X("x_low:Q", **across),
         x2=alt.X2("x_high:Q"),
@@ -209,45 +262,41 @@ def _marks(frame: pl.DataFrame, names: Sequence[str], size: str, up: str) -> lis
         "datum.utilization < 0.01 ? '<1' : format(floor(datum.utilization * 100 + 1e-9), '.0f')"
     )
     numbers = (
-        base.transform_filter(_has_room(span, len(xs)))
+        base.transform_filter("plane.room[narrow ? 1 : 0]")
         .mark_text(style="on-resource", text=percent)
         .encode(x=alt.X("middle_x:Q", **across), y=alt.Y("middle_y:Q", **upward))
     )
     return [cells.add_params(picked), numbers]
 
 
-def _with_places(base: alt.Chart, frame: pl.DataFrame) -> alt.Chart:
-    """Cells with their edges and middles: looked up, as many cells share them."""
-    frame = frame.with_columns(**middles())
-    for axis in "xy":
-        places = [f"{axis}_low", f"{axis}_high", f"middle_{axis}"]
-        known = data(frame.select(axis, *places).unique().sort(axis))
-        base = base.transform_lookup(axis, alt.LookupData(known, axis, places))
-    return base
+def _scale_and_axis(axis: str, title: str) -> dict[str, Any]:
+    """Scale and axis of the sizes of the present map."""
+    domain: Any = [alt.expr(f"plane.{axis}.edges[{end}]") for end in (0, 1)]
+    return {
+        "scale": alt.Scale(type="log", base=2, domain=domain, nice=False),
+        "axis": alt.Axis(
+            values=alt.expr(f"plane.{axis}.ticks"),
+            labelExpr=BINARY_LABEL,
+            title=title,
+            grid=False,
+            domain=False,
+            ticks=False,
+        ),
+    }
 
 
-def _has_room(span: Span, columns: int) -> str:
-    """An expression: whether a cell of the current layout has room for its number."""
-    room = {}
-    for layout, look in LAYOUTS.items():
-        width = plot_size(look, MARGINS)[0]
-        cell = min(math.log(2) / math.log(span[1] / span[0]) * width, width / columns)
-        room[layout] = json.dumps(cell > NUMBER_ROOM)
-    return f"narrow ? {room['narrow']} : {room['wide']}"
+def _rooms(span: Span, columns: int) -> list[bool]:
+    """Whether a cell has room for its number, by layout."""
+    widths = [plot_size(LAYOUTS[layout], MARGINS)[0] for layout in ("wide", "narrow")]
+    share = min(math.log(2) / math.log(span[1] / span[0]), 1 / columns)
+    return [share * width > NUMBER_ROOM for width in widths]
 
 
-def _axis(values: Sequence[int], title: str, axis: int) -> alt.Axis:
-    """An axis with ticks at sizes, as many as the narrow layout has room for."""
+def _ticks(values: Sequence[int], axis: int) -> list[int]:
+    """Sizes with ticks, as many as the narrow layout has room for."""
     room = plot_size(LAYOUTS["narrow"], MARGINS)[axis] / (3.4 if axis == 0 else 1.5)
     step = max(1, math.ceil(len(values) / room))
-    return alt.Axis(
-        values=list(values[::step]),
-        labelExpr=BINARY_LABEL,
-        title=title,
-        grid=False,
-        domain=False,
-        ticks=False,
-    )
+    return list(values[::step])
 
 
 def _finding(
@@ -310,6 +359,7 @@ def _draw(frame: pl.DataFrame, of: Selection, spec: Spec) -> alt.LayerChart:
         up=spec.up or SHARDS,
         first=first_shown(frame, spec, *names),
         title=spec.title,
+        added=spec.added,
     )
 
 
@@ -341,6 +391,6 @@ CHART = Chart(
     most_chips=4,
     most_dtypes=2,
     every_chip=True,
-    frame=lambda of, spec: bound_frame(of, spec.up or SHARDS, spec.shape),
+    frame=lambda of, spec: bound_frame(of, spec.up or SHARDS, spec.shape, spec.added),
     draw=_draw,
 )

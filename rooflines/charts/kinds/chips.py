@@ -23,10 +23,8 @@ from rooflines.charts.comparing import (
 )
 from rooflines.charts.frames import first_shown, highest, lowest, ridge_frame
 from rooflines.charts.kit.drawing import (
-    SHORT_LABEL,
     Choice,
     assemble,
-    log_axis,
     palette_of,
     placed_text,
     starting,
@@ -36,6 +34,7 @@ from rooflines.charts.kit.place import Place, Plane, Room, Segment, Spot, end_pl
 from rooflines.charts.kit.text import chip_label, with_value
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_chips, has_bandwidth, two_chips
+from rooflines.charts.planes import FAR, PICTURE, log_axes, pictured, plane_parameters, sides_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,14 +44,18 @@ __all__ = ["chips_on_one_roofline"]
 MARGINS = Margins(left=4.2, right=15.6)
 NAME_ROOM = 14.9
 
+EDGE = 1.5
+"""Least quotient of a ridge or peak and the edge of the plot [1]."""
 
-def chips_on_one_roofline(
+
+def chips_on_one_roofline(  # noqa: PLR0913, all but the first have a default
     frame: pl.DataFrame,
     *,
     first: Mapping[str, Any] | None = None,
     title: str | None = None,
     palette: Mapping[str, str] | None = None,
     added: Sequence[str] = (),
+    added_dtypes: Sequence[str] = (),
 ) -> alt.LayerChart:
     """The roofs of several chips in one plot.
 
@@ -62,50 +65,85 @@ def chips_on_one_roofline(
         title: Replaces the finding.
         palette: Chips with their vendors, if several charts share colours.
         added: Chips that are only shown where the reader chooses them.
+        added_dtypes: Dtype combinations for which, as for these chips, axes are longer if needed.
 
     Returns:
         A chart with the parameters `dtypes`, and `chip` for the one to highlight.
     """
-    frame = by_compute(frame)
+    frame = by_compute(frame, pictured(frame, added, added_dtypes))
+    own = pictured(frame, added, added_dtypes)
     compared = frame.filter(~pl.col("chip").is_in(added))
-    chips, combinations = (
-        compared[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes")
-    )
+    chips = compared["chip"].unique(maintain_order=True).to_list()
+    combinations = pl.concat([own, compared])["dtypes"].unique(maintain_order=True).to_list()
     frame = frame.filter(pl.col("dtypes").is_in(combinations))
-    plane = _plane_of(frame)
-    ends, knees, findings = [], [], {}
+    planes = _planes_of(own, frame)
+    far = _far(planes[PICTURE], frame, added)
+    labels, findings = [], {}
     for combination in combinations:
         part = compared.filter(dtypes=combination).sort(
             "flops_per_s", "ridge", descending=[True, False]
         )
-        ends.append(_ends(part, plane))
-        knees.append(_knees(part, plane))
         for chip in (EVERY, *chips):
             findings[f"{chip}|{combination}"] = _finding(part, combination, title)
         beside = frame.filter(pl.col("chip").is_in(added), dtypes=combination)
         for one in beside.iter_slices(1):
             shown = pl.concat([part, one])
             findings[f"{one['chip'][0]}|{combination}"] = _finding(shown, combination, title)
-        if beside.height:
-            knees.append(_knees_beside(part, beside, plane))
+        labels += _labels(part, beside, planes, far.get(combination, []))
     beside = frame.filter(pl.col("chip").is_in(added))
     color = alt.Color("chip:N", legend=None, scale=palette_of(compared, palette, added))
-    labels = pl.concat(ends), pl.concat(knees, how="diagonal")
     choices = [Choice("chip", [EVERY, *chips, *added]), Choice("dtypes", combinations)]
     return assemble(
-        _layers(_lines(compared, beside, plane), plane, color, labels),
+        _layers(
+            _lines(compared, beside, planes[PICTURE]),
+            planes,
+            color,
+            pl.concat(labels, how="diagonal"),
+        ),
         findings,
         starting(choices, first),
         MARGINS,
-        added_parameters(added),
+        [*added_parameters(added), *_place_parameters(planes, far)],
     )
 
 
-def _plane_of(frame: pl.DataFrame) -> Plane:
-    """The plot of all ridges."""
-    low, high = lowest(frame, "ridge") / 12, highest(frame, "ridge") * 6
-    bottom, top = low * lowest(frame, "bytes_per_s") * 0.8, highest(frame, "flops_per_s") * 1.8
-    return Plane((low, high), (bottom, top))
+def _planes_of(own: pl.DataFrame, frame: pl.DataFrame) -> dict[str, Plane]:
+    """The plot of the picture; if it does not hold all ridges of the frame, one that does."""
+    low, high = lowest(own, "ridge") / 12, highest(own, "ridge") * 6
+    bottom, top = low * lowest(own, "bytes_per_s") * 0.8, highest(own, "flops_per_s") * 1.8
+    near = Plane((low, high), (bottom, top))
+    across, up = (
+        (min(side[0], lowest(frame, name) / EDGE), max(side[1], highest(frame, name) * EDGE))
+        for name, side in (("ridge", near.x), ("flops_per_s", near.y))
+    )
+    far = Plane(across, up)
+    return {PICTURE: near} if far == near else {PICTURE: near, FAR: far}
+
+
+def _far(plane: Plane, frame: pl.DataFrame, added: Sequence[str]) -> dict[str, list[str]]:
+    """By dtypes the choices of a chip for which the picture's plot is too small."""
+    inside = [
+        pl.col(name).is_between(low * EDGE, high / EDGE)
+        for name, (low, high) in (("ridge", plane.x), ("flops_per_s", plane.y))
+    ]
+    far: dict[str, list[str]] = {}
+    outside = frame.filter(~pl.all_horizontal(inside))
+    for chip, dtypes in outside.select("chip", "dtypes").iter_rows():
+        far.setdefault(dtypes, []).append(chip if chip in added else EVERY)
+    return far
+
+
+def _place_parameters(
+    planes: Mapping[str, Plane], far: Mapping[str, Sequence[str]]
+) -> list[alt.Parameter]:
+    """Parameters of the present plot and, if there are two, its key `place`."""
+    sides = {name: sides_of(plane) for name, plane in planes.items()}
+    parameters = plane_parameters(sides, "place")
+    if FAR in planes:
+        is_far = (f"indexof(far[dtypes] || [], {each}) >= 0" for each in (f"'{EVERY}'", "chip"))
+        place = f"{' || '.join(is_far)} ? '{FAR}' : '{PICTURE}'"
+        parameters += [alt.param(name="far", value=far), alt.param(name="place", expr=place)]
+    return parameters
 
 
 def _lines(compared: pl.DataFrame, beside: pl.DataFrame, plane: Plane) -> pl.DataFrame:
@@ -121,14 +159,9 @@ def _lines(compared: pl.DataFrame, beside: pl.DataFrame, plane: Plane) -> pl.Dat
 
 
 def _layers(
-    frame: pl.DataFrame,
-    plane: Plane,
-    color: alt.Color,
-    labels: tuple[pl.DataFrame, pl.DataFrame],
+    frame: pl.DataFrame, planes: Mapping[str, Plane], color: alt.Color, labels: pl.DataFrame
 ) -> list[alt.Chart]:
     """Roofs, ridges, names at the ends of the roofs, and the numbers of the ridges."""
-    (low, high), (bottom, top) = plane.x, plane.y
-    ends, knees = labels
     now = "datum.dtypes == dtypes"
     of_added = ["added"] if "added" in frame.columns else []
     lines = frame.select(
@@ -139,12 +172,12 @@ def _layers(
         *of_added,
         peak="flops_per_s",
         rate="bytes_per_s",
-        x=pl.concat_list(pl.lit(low), "ridge", pl.lit(high)),
-        y=pl.concat_list(pl.col("bytes_per_s") * low, "flops_per_s", "flops_per_s"),
-    ).explode("x", "y")
-    across = "Arithmetic intensity (FLOP per byte of main memory)"
-    x = alt.X("x:Q", **log_axis(low, high, across, SHORT_LABEL))
-    y = alt.Y("y:Q", **log_axis(bottom, top, "Attainable FLOP/s"))
+        corner=pl.lit([0, 1, 2]),
+    ).explode("corner")
+    axes = log_axes(
+        planes.values(), "Arithmetic intensity (FLOP per byte of main memory)", "Attainable FLOP/s"
+    )
+    x, y = alt.X("x:Q", **axes[0]), alt.Y("y:Q", **axes[1])
     shown = {"color": color, "opacity": highlight()}
     tooltip = [
         "chip:N",
@@ -153,15 +186,26 @@ def _layers(
         alt.Tooltip("ridge:Q", title="ridge, FLOP/byte", format=".4~s"),
     ]
     base = compared_rows(lines).transform_filter(now)
-    of_knees = f"{now} && {ADDED}" if of_added else now
+    base = base.transform_calculate(
+        x="[max(plane.x[0], plane.y[0] / datum.rate), datum.ridge, plane.x[1]][datum.corner]",
+        y="datum.corner ? datum.peak : datum.x * datum.rate",
+    )
+    of_plane = f"{now} && datum.place == place" if FAR in planes else now
+    of_knees = f"{of_plane} && {ADDED}" if of_added else of_plane
+    ends, knees = (
+        labels.filter(end=end).drop("end", *([] if FAR in planes else ["place"]))
+        for end in (True, False)
+    )
     return [
         base.mark_line(style="curve", strokeWidth=wider())
-        .encode(x=x, y=y, tooltip=tooltip, order=alt.Order("x:Q"), **shown)
+        .encode(x=x, y=y, tooltip=tooltip, order=alt.Order("corner:Q"), **shown)
         .add_params(zoom("x", "y")),
-        base.transform_filter("datum.x == datum.ridge")
+        base.transform_filter("datum.corner == 1")
         .mark_point(style="dot", filled=True)
         .encode(x=x, y=y, tooltip=tooltip, **shown),
-        *placed_text(ends, "value", now, halo=False, clip=False, y=y, x=at_right_edge(), **shown),
+        *placed_text(
+            ends, "value", of_plane, halo=False, clip=False, y=y, x=at_right_edge(), **shown
+        ),
         *placed_text(knees, "value", of_knees, x=x, y=y, **shown),
     ]
 
@@ -178,6 +222,30 @@ def _beneath(part: pl.DataFrame, plane: Plane) -> pl.Series:
         for row in part.to_dicts()
     }
     return pl.Series(list(beneath(heights).values()), dtype=pl.Int64)
+
+
+def _labels(
+    part: pl.DataFrame, beside: pl.DataFrame, planes: Mapping[str, Plane], far: Sequence[str]
+) -> list[pl.DataFrame]:
+    """The labels of one dtype combination in every plot that shows it: `place` and `end`.
+
+    Args:
+        part: The roofs compared.
+        beside: Roofs that are shown one at a time beside them.
+        planes: All plots.
+        far: The choices of a chip that are shown in the larger one.
+    """
+    labels = []
+    is_far = pl.col("chip").is_in(far) if EVERY not in far else pl.lit(value=True)
+    for place, plane in planes.items():
+        if far if place == FAR else EVERY not in far:
+            others = beside.filter(is_far if place == FAR else ~is_far)
+            numbers = [_knees(part, plane)]
+            numbers += [_knees_beside(part, others, plane)] if others.height else []
+            of_place = [_ends(part, plane).with_columns(end=pl.lit(value=True))]
+            of_place += [each.with_columns(end=pl.lit(value=False)) for each in numbers]
+            labels += [each.with_columns(place=pl.lit(place)) for each in of_place]
+    return labels
 
 
 def _ends(part: pl.DataFrame, plane: Plane) -> pl.DataFrame:
@@ -285,5 +353,6 @@ CHART = Chart(
         title=spec.title,
         palette=dict(spec.palette),
         added=spec.added,
+        added_dtypes=spec.added_dtypes,
     ),
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import count
 from rooflines.charts.basis import NOMINAL, SIZES, basis_choice, basis_names, basis_text
 from rooflines.charts.cells import (
+    below_text,
     cell_marks,
     cells_by_basis,
     lowest_sizes,
@@ -34,9 +35,9 @@ from rooflines.charts.frames import (
     with_shares,
 )
 from rooflines.charts.kit.drawing import Choice, assemble, chosen, starting
-from rooflines.charts.kit.place import LAYOUTS, Place, Plane, in_cell, placed
+from rooflines.charts.kit.place import Plane
 from rooflines.charts.kit.text import on_chips, sizes_text, split_text
-from rooflines.charts.kit.themes import Margins, plot_size
+from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import BOTH_FREE, SOLVED_LEAD, TWO_OTHERS, need
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ def critical(
     span = span_of(frame)
     cells, numbers = cells_by_basis(frame, BY)
     names = (*BY, *basis_names(frame))
+    plane = Plane(span[:2], span[2:])
+    numbers = with_room(numbers, MARGINS, partial(_rooms, numbers, plane))
     findings = {
         "|".join(map(str, key)): _finding(case, key, (dims, size), title)
         for key, case in numbers.group_by(names, maintain_order=True)
@@ -115,11 +118,8 @@ def critical(
         "y2": alt.Y2("y_high:Q"),
         "tooltip": _about(cells, dims, size),
     }
-    plane = Plane(span[:2], span[2:])
-    places = placed(MARGINS, partial(_in_cells, numbers, plane))
-    numbers = with_room(numbers, _rooms(numbers, plane, plot_size(LAYOUTS["wide"], MARGINS)))
     texts = number_marks(
-        numbers.with_columns(places, **middles()),
+        numbers.with_columns(**middles()),
         chosen(*names),
         (*names, "middle_x", "middle_y"),
         alt.X("middle_x:Q"),
@@ -149,13 +149,6 @@ def _about(cells: pl.DataFrame, dims: Sequence[str], size: str) -> list[Any]:
     ]
 
 
-def _in_cells(cells: pl.DataFrame, plane: Plane, plot: tuple[float, float]) -> list[Place | None]:
-    """Places in the middle of the cells that have room for their numbers."""
-    rooms = _rooms(cells, plane, plot)
-    place = cache(in_cell)
-    return [place(text, *room) for text, room in zip(cells["text"], rooms, strict=True)]
-
-
 def _rooms(
     cells: pl.DataFrame, plane: Plane, plot: tuple[float, float]
 ) -> list[tuple[float, float]]:
@@ -183,7 +176,7 @@ def _finding(
     name = on_chips(chip, shards)
     subtitle = (
         f"Smallest compute-bound {size} for {combination} on {name}{split}, every byte counted."
-        f"{limit}{reached_text(case)}{basis_text(case, *basis)}"
+        f"{limit}{reached_text(case)}{below_text(case)}{basis_text(case, *basis)}"
     )
     never = case.filter(pl.col("critical").is_null())
     if title:

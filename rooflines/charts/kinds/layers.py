@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.lazy import alt, pl
 from rooflines.charts.basis import NOMINAL, SIZES, basis_choice, basis_names, basis_text
 from rooflines.charts.cells import (
+    below_text,
     cell_marks,
     cells_by_basis,
     lowest_sizes,
@@ -38,11 +39,12 @@ from rooflines.charts.frames import (
     with_shares,
 )
 from rooflines.charts.kit.drawing import Choice, assemble, chosen, starting
-from rooflines.charts.kit.place import LAYOUTS, Place, in_cell, placed
+from rooflines.charts.kit.place import LAYOUTS
 from rooflines.charts.kit.text import chip_label, shorten, sizes_text, split_text
 from rooflines.charts.kit.themes import Margins, plot_size
-from rooflines.charts.models import models_of
+from rooflines.charts.models import layers_run
 from rooflines.charts.needs import BY_SHAPE, OTHER_DIMS, SOLVED_LEAD, need
+from rooflines.charts.planes import pictured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,9 +52,6 @@ if TYPE_CHECKING:
     from rooflines.charts.results import Selection
 
 __all__ = ["critical_of_layers", "layer_frame"]
-
-FUSED = {"qkv": ("q", "k", "v")}
-"""Layers that engines run as one matmul, with the parts that nobody then runs alone."""
 
 MARGINS = Margins(left=CHIP_MARGIN, right=8.6)
 
@@ -92,6 +91,7 @@ def critical_of_layers(  # noqa: PLR0913, all but the first have a default
     first: Mapping[str, Any] | None = None,
     title: str | None = None,
     added: Sequence[str] = (),
+    added_dtypes: Sequence[str] = (),
 ) -> alt.LayerChart:
     """The critical batch of a model's layers, a row for each chip.
 
@@ -102,6 +102,7 @@ def critical_of_layers(  # noqa: PLR0913, all but the first have a default
         first: The initial choices by parameter; the first of the frame by default.
         title: Replaces the finding.
         added: Chips that are shown below the others only where the reader chooses them.
+        added_dtypes: Dtype combinations that do not count for the order of chips.
 
     Returns:
         A chart with the parameters `dtypes`, `chip` for the one to highlight, and `basis` where
@@ -110,13 +111,7 @@ def critical_of_layers(  # noqa: PLR0913, all but the first have a default
     compared = frame.filter(~pl.col("chip").is_in(added))
     order = compared["chip"].unique(maintain_order=True).to_list()
     layers = frame["layer"].unique(maintain_order=True).to_list()
-    by_rank = (
-        compared.group_by("chip", maintain_order=True)
-        .agg(pl.col("critical").mean())
-        .sort("critical", nulls_last=True)["chip"]
-        .to_list()
-    )
-    chips = evenly(by_rank)
+    chips = evenly(_ranked(pictured(frame, added, added_dtypes)))
     column = pl.col("layer").replace_strict(
         {layer: column for column, layer in enumerate(layers)}, return_dtype=pl.Float64
     )
@@ -124,6 +119,11 @@ def critical_of_layers(  # noqa: PLR0913, all but the first have a default
     combinations = rows["dtypes"].unique(maintain_order=True).to_list()
     rows = rows.with_columns(left=pl.col("column") - 0.5, right=pl.col("column") + 0.5)
     cells, numbers = cells_by_basis(rows, ["dtypes"])
+
+    def rooms(plot: tuple[float, float]) -> list[tuple[float, float]]:
+        return [(_text_room(plot, len(layers)), plot[1] / len(chips))] * numbers.height
+
+    numbers = with_room(numbers, MARGINS, rooms)
     findings: dict[str, Finding] = {}
     for key, case in numbers.group_by("dtypes", *basis_names(rows), maintain_order=True):
         for chip in (EVERY, *order, *added):
@@ -141,6 +141,12 @@ def critical_of_layers(  # noqa: PLR0913, all but the first have a default
         MARGINS,
         [*lowest_sizes(numbers, ["dtypes"]), *added_parameters(added)],
     )
+
+
+def _ranked(frame: pl.DataFrame) -> list[str]:
+    """The chips by their mean critical size, the smallest first."""
+    means = frame.group_by("chip", maintain_order=True).agg(pl.col("critical").mean())
+    return means.sort("critical", nulls_last=True)["chip"].to_list()
 
 
 def _rows(frame: pl.DataFrame, chips: Sequence[str], added: Sequence[str]) -> pl.DataFrame:
@@ -203,20 +209,12 @@ def _marks(
         ],
     }
 
-    def room(plot: tuple[float, float]) -> tuple[float, float]:
-        return _text_room(plot, numbers["layer"].n_unique()), plot[1] / (len(chips) + len(of_added))
-
-    def in_cells(plot: tuple[float, float]) -> list[Place | None]:
-        return [in_cell(text, *room(plot)) for text in numbers["text"]]
-
-    wide = room(plot_size(LAYOUTS["wide"], MARGINS))
-    numbers = with_room(numbers, [wide] * numbers.height)
-    places, names = placed(MARGINS, in_cells), basis_names(cells)
+    names = basis_names(cells)
     return [
         *cell_marks(cells, now, size, position, opacity=highlight()),
         heading(f"Smallest compute-bound {size}"),
         *number_marks(
-            numbers.hstack(places),
+            numbers,
             " && ".join([now, *map(chosen, names)]),
             ("chip", "dtypes", *names, *of_added, "row", "column"),
             alt.X("column:Q", **across),
@@ -234,7 +232,8 @@ def _finding(case: pl.DataFrame, key: Sequence[object], model: str, size: str) -
     on = f" on {chip_label(chips[0])}" if len(chips) == 1 else ""
     subtitle = (
         f"{chip_label(model) or 'Layers'} in {combination}: the smallest {size} at which each"
-        f" matmul is compute-bound{split}.{reached_text(case)}{basis_text(case, *basis)}"
+        f" matmul is compute-bound{split}.{reached_text(case)}{below_text(case)}"
+        f"{basis_text(case, *basis)}"
     )
     shown = over(case, "chip", "dtypes", "sharding", "shards", "shape") | solved(size)
     about = partial(claim, of="critical", rows=shown, basis=basis[0] if basis else NOMINAL)
@@ -249,13 +248,6 @@ def _finding(case: pl.DataFrame, key: Sequence[object], model: str, size: str) -
     subject = f"{chip_label(model)} needs" if model else "These layers need"
     title = f"{subject} {sizes_text(size, needed)}{on}{by_case}"
     return Finding(title, subtitle, about("range", value=ends(needed)))
-
-
-def layers_of(of: Selection, model: str | None) -> dict[str, str]:
-    """The shapes of a model of the sweep by layer, without the parts of a fused one."""
-    layers = models_of(of.sweep.config.shapes or ())[model or ""]
-    parts = {part for fused, parts in FUSED.items() if fused in layers for part in parts}
-    return {layer: shape for layer, shape in layers.items() if layer not in parts}
 
 
 CHART = Chart(
@@ -274,7 +266,7 @@ CHART = Chart(
     ),
     fills=frozenset({"model"}),
     every_chip=True,
-    frame=lambda of, spec: layer_frame(of, layers_of(of, spec.model)),
+    frame=lambda of, spec: layer_frame(of, layers_run(of.sweep, spec.model or "")),
     draw=lambda frame, of, spec: critical_of_layers(
         frame,
         model=spec.model or "",
@@ -282,5 +274,6 @@ CHART = Chart(
         first=first_shown(frame, spec, "dtypes"),
         title=spec.title,
         added=spec.added,
+        added_dtypes=spec.added_dtypes,
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.lazy import alt, pl
-from rooflines.basics.text import counted, si
+from rooflines.basics.text import count, counted, si
 from rooflines.charts.chart import Chart
 from rooflines.charts.claims import Finding, claim, over
 from rooflines.charts.comparing import (
@@ -26,6 +26,7 @@ from rooflines.charts.kit.drawing import Choice, assemble, chosen, palette_of, s
 from rooflines.charts.kit.text import chip_label, shorten
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_chips, has_bandwidth, two_chips
+from rooflines.charts.planes import pictured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,13 +37,11 @@ if TYPE_CHECKING:
 
 __all__ = ["per_unit", "price_frame"]
 
-MARGINS = Margins(left=CHIP_MARGIN, right=24.5)
-
 MOST_DETAILED = 8
 """Rows that have room for a second line of text each [1]."""
 
-TEXT_ROOM = 23.6
-"""Width of the text of a bar [em]."""
+BEFORE = 0.9
+"""Room before the text of a bar [em]."""
 
 ANY = "lowest of all"
 """The choice of the lowest price of each chip."""
@@ -61,6 +60,7 @@ class _Unit(NamedTuple):
         value: Its unit in labels.
         about: What the tooltip calls the provider and date, or the power.
         caveat: What the subtitle says of it.
+        right: Room right of the plot, for the text of the longest bar [em].
     """
 
     word: str
@@ -69,6 +69,7 @@ class _Unit(NamedTuple):
     value: str
     about: str
     caveat: str
+    right: float
 
 
 UNITS = {
@@ -79,6 +80,7 @@ UNITS = {
         "FLOP",
         "price of",
         "listed prices",
+        24.5,
     ),
     "watt": _Unit(
         "watt",
@@ -87,6 +89,7 @@ UNITS = {
         "FLOP/s",
         "power",
         "listed power, not what a kernel draws",
+        8.0,
     ),
 }
 
@@ -100,6 +103,7 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
     palette: Mapping[str, str] | None = None,
     lacking: str = "",
     added: Sequence[str] = (),
+    added_dtypes: Sequence[str] = (),
 ) -> alt.LayerChart:
     """What a dollar or a joule buys, for the chips with a dated price or a power.
 
@@ -112,47 +116,73 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
         palette: Chips with their vendors, if several charts share colours.
         lacking: What the subtitle says of chips without a price or a power.
         added: Chips that are shown below the others only where the reader chooses them.
+        added_dtypes: Dtype combinations that do not count for the choice of chips.
 
     Returns:
         A chart with the parameters `dtypes`, `chip` for the one to highlight, and `seller` of
         prices.
     """
-    column = UNITS[unit].column
-    every = by_compute(frame.drop_nulls(column))
+    known = frame.drop_nulls(UNITS[unit].column)
+    every = by_compute(known, pictured(known, added, added_dtypes))
     priced = every.filter(~pl.col("chip").is_in(added))
-    order = _ranked(priced, column)
-    chips = evenly(order)
+    shown = _ranked(pictured(every, added, added_dtypes), unit)
+    others = [chip for chip in _ranked(priced, unit) if chip not in shown]
+    order, chips = [*shown, *others], [*evenly(shown), *others]
     rows = _rows(priced.filter(pl.col("chip").is_in(chips)), unit)
-    kept = set(rows["dtypes"])
-    combinations = [name for name in priced["dtypes"].unique(maintain_order=True) if name in kept]
+    least = pictured(rows, added, added_dtypes)["row"].n_unique()
+    combinations = priced.filter(pl.col("dtypes").is_in(rows["dtypes"].implode()))["dtypes"]
     below = _rows(every.filter(pl.col("chip").is_in(added)), unit)
-    more = shown_of(chips, order) + lacking
-    findings: dict[str, Finding] = {}
-    for key, case in rows.group_by(_by(rows), maintain_order=True):
-        able = rows.filter(dtypes=key[0])["chip"].unique(maintain_order=True)
-        without = [chip for chip in able if chip not in set(case["chip"])]
-        none = f" None there: {names_of(without)}." if without else ""
-        beside = below.filter(**dict(zip(_by(rows), key, strict=True)))
-        shown = dict.fromkeys((EVERY, *order), case)
-        shown |= {one["chip"][0]: pl.concat([case, one]) for one in beside.iter_slices(1)}
-        for chip, bars in shown.items():
-            finding = _finding(bars, key, unit).adding(more + none).titled(title)
-            findings["|".join(map(str, (chip, *key)))] = finding
-    choices = [Choice("chip", [EVERY, *order, *added]), Choice("dtypes", combinations)]
+    findings = _findings((rows, below), order, unit, shown_of(chips, order) + lacking)
+    choices = [
+        Choice("chip", [EVERY, *order, *added]),
+        Choice("dtypes", combinations.unique(maintain_order=True).to_list()),
+    ]
     if "seller" in priced.columns:
         sellers = priced["seller"].unique(maintain_order=True).to_list()
         choices.append(Choice("seller", sellers, "Prices"))
     return assemble(
-        _layers(rows, below, unit, palette_of(priced, palette, added)),
-        findings,
+        _layers((rows, below), least, unit, palette_of(priced, palette, added)),
+        {key: finding.titled(title) for key, finding in findings.items()},
         starting(choices, first),
-        MARGINS,
+        Margins(left=CHIP_MARGIN, right=UNITS[unit].right),
         added_parameters(added),
     )
 
 
-def _ranked(priced: pl.DataFrame, column: str) -> list[str]:
+def _findings(
+    bars: tuple[pl.DataFrame, pl.DataFrame], order: Sequence[str], unit: str, more: str
+) -> dict[str, Finding]:
+    """Title and subtitle of every choice.
+
+    Args:
+        bars: Those compared, and those that the reader adds below them.
+        order: The chips compared.
+        unit: `usd` or `watt`.
+        more: What all subtitles say.
+    """
+    rows, below = bars
+    findings: dict[str, Finding] = {}
+    for key, case in rows.group_by(_by(rows), maintain_order=True):
+        none = _without_text(rows.filter(dtypes=key[0]), case)
+        beside = below.filter(**dict(zip(_by(rows), key, strict=True)))
+        shown = dict.fromkeys((EVERY, *order), case)
+        shown |= {one["chip"][0]: pl.concat([case, one]) for one in beside.iter_slices(1)}
+        for chip, of_choice in shown.items():
+            finding = _finding(of_choice, key, unit).adding(more + none)
+            findings["|".join(map(str, (chip, *key)))] = finding
+    return findings
+
+
+def _without_text(able: pl.DataFrame, case: pl.DataFrame) -> str:
+    """What a subtitle says of chips that can do dtypes, but that a provider does not sell."""
+    names = able["chip"].unique(maintain_order=True)
+    without = [chip for chip in names if chip not in set(case["chip"])]
+    return f" None there: {names_of(without)}." if without else ""
+
+
+def _ranked(priced: pl.DataFrame, unit: str) -> list[str]:
     """The chips by the largest value that they have, the largest first."""
+    column = UNITS[unit].column
     largest = priced.group_by("chip", maintain_order=True).agg(pl.col(column).max())
     return largest.sort(column, descending=True)["chip"].to_list()
 
@@ -166,11 +196,11 @@ def _rows(priced: pl.DataFrame, unit: str) -> pl.DataFrame:
     about = (
         pl.concat_str("provider", "sku", "date", separator=" · ", ignore_nulls=True)
         if unit == "usd"
-        else pl.format("{} W", pl.col("watts").cast(pl.Int64))
+        else pl.Series([f"{count(round(watts))} W" for watts in rows["watts"]], dtype=pl.String)
     )
     rows = rows.with_columns(about=about)
     texts = [si(value, UNITS[unit].value) for value in rows["value"]]
-    details = [shorten(about, TEXT_ROOM) for about in rows["about"]]
+    details = [shorten(about, UNITS[unit].right - BEFORE) for about in rows["about"]]
     return rows.with_columns(
         text=pl.Series(texts, dtype=pl.String),
         detail=pl.Series(details, dtype=pl.String),
@@ -180,14 +210,22 @@ def _rows(priced: pl.DataFrame, unit: str) -> pl.DataFrame:
 
 
 def _layers(
-    rows: pl.DataFrame, below: pl.DataFrame, unit: str, colors: alt.Scale
+    bars: tuple[pl.DataFrame, pl.DataFrame], least: int, unit: str, colors: alt.Scale
 ) -> list[alt.Chart]:
-    """Bars with their numbers, and those `below` that the reader adds."""
+    """Bars with their numbers.
+
+    Args:
+        bars: Those compared, and those that the reader adds below them.
+        least: Rows for bars compared [1].
+        unit: `usd` or `watt`.
+        colors: Of the chips.
+    """
+    rows, below = bars
     name = UNITS[unit].axis
     label = "replace(format(datum.value, '~s'), regexp('([kMGTPE])$'), ' $1')"
     x = alt.X(
         "value:Q",
-        axis=alt.Axis(title=name, labelExpr=label, tickCount=5),
+        axis=alt.Axis(title=name, labelExpr=label, tickCount=alt.expr("narrow ? 3 : 5")),
         scale=alt.Scale(domainMin=0, nice=False),
     )
     by = _by(rows)
@@ -198,6 +236,7 @@ def _layers(
         },
         by,
         added=below.height > 0,
+        least=least,
     )
     color = alt.Color("chip:N", legend=None, scale=colors)
     tooltip = [
@@ -207,11 +246,8 @@ def _layers(
         alt.Tooltip("about:N", title=UNITS[unit].about),
         *([alt.Tooltip("usd_per_hour:Q", title="USD per hour")] if unit == "usd" else []),
     ]
-    bars = rows["row"].n_unique()
-    if below.height:
-        last = below.with_columns(row=pl.lit(float(bars)), low=bars - 0.3, high=bars + 0.3)
-        shown = pl.concat([each.with_columns(added=pl.col("row") == bars) for each in (rows, last)])
-    base = compared_rows(shown if below.height else rows).transform_filter(chosen(*by))
+    shown = _with_last(rows, below, by, least) if below.height else rows
+    base = compared_rows(shown).transform_filter(chosen(*by))
     return [
         base.mark_rect(style="bar").encode(
             x=x,
@@ -222,9 +258,25 @@ def _layers(
             opacity=highlight(),
             tooltip=tooltip,
         ),
-        *_texts(base, bars, x, down, color),
+        *_texts(base, least, x, down, color),
         heading(f"Dense peak, {name}"),
     ]
+
+
+def _with_last(
+    rows: pl.DataFrame, below: pl.DataFrame, by: Sequence[str], least: int
+) -> pl.DataFrame:
+    """Bars, and in the last row of each choice those `below`, which are `added`."""
+    counts = rows.group_by(by).agg(row=pl.len().cast(pl.Float64))
+    last = below.drop("row").join(counts, on=by, how="left", maintain_order="left")
+    last = last.with_columns(row=pl.max_horizontal("row", float(least)))
+    last = last.with_columns(low=pl.col("row") - 0.3, high=pl.col("row") + 0.3)
+    return pl.concat(
+        [
+            rows.with_columns(added=pl.lit(value=False)),
+            last.select(rows.columns).with_columns(added=pl.lit(value=True)),
+        ]
+    )
 
 
 def _texts(
@@ -308,6 +360,7 @@ def _chart(name: str, unit: str, number: str, order: int, caption: str) -> Chart
             palette=dict(spec.palette),
             lacking=lacking_text(of, compares, number.removesuffix("s")),
             added=spec.added,
+            added_dtypes=spec.added_dtypes,
         )
 
     return Chart(

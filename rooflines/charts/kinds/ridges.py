@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import significant
@@ -26,7 +27,6 @@ from rooflines.charts.kit.drawing import (
     SHORT_LABEL,
     Choice,
     assemble,
-    log_axis,
     palette_of,
     placed_text,
     ticks_between,
@@ -34,6 +34,7 @@ from rooflines.charts.kit.drawing import (
 from rooflines.charts.kit.place import Place, Plane, Room, Spot, placed
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_chips, has_bandwidth, two_chips
+from rooflines.charts.planes import FAR, PICTURE, log_scale, pictured, plane_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,6 +56,7 @@ def ridges(
     title: str | None = None,
     palette: Mapping[str, str] | None = None,
     added: Sequence[str] = (),
+    added_dtypes: Sequence[str] = (),
 ) -> alt.LayerChart:
     """Ridge points of chips by the dtype they compute in.
 
@@ -63,30 +65,21 @@ def ridges(
         title: Replaces the finding.
         palette: Chips with their vendors, if several charts share colours.
         added: Chips that are shown below the others only where the reader chooses them.
+        added_dtypes: Dtype combinations that only these chips are shown in.
 
     Returns:
         A chart with the parameter `chip` for the one to highlight.
     """
-    compared = frame.filter(~pl.col("chip").is_in(added))
-    points = frame.unique(["chip", "compute"], keep="first", maintain_order=True)
-    points = points.group_by(
-        "chip", "vendor", "ridge", "flops_per_s", "bytes_per_s", maintain_order=True
-    ).agg(compute=pl.col("compute").str.join(", "), first=pl.col("compute").first())
-    computes = points["first"].unique(maintain_order=True).to_list()
-    order = (
-        points.filter(~pl.col("chip").is_in(added))
-        .group_by("chip", maintain_order=True)
-        .agg(pl.col("ridge").min())
-        .sort("ridge")["chip"]
-        .to_list()
-    )
+    compared = pictured(frame, added, added_dtypes)
+    points = _points(compared)
+    least = points.group_by("chip", maintain_order=True).agg(pl.col("ridge").min())
+    order = least.sort("ridge")["chip"].to_list()
     chips = evenly(order)
-    rows = points.filter(pl.col("chip").is_in(chips)).with_columns(row=row_of(chips))
-    if added:
-        below = points.filter(pl.col("chip").is_in(added)).with_columns(row=float(len(chips)))
-        rows = pl.concat([rows, below]).with_columns(added=pl.col("row") == len(chips))
-    shown = compared.filter(pl.col("chip").is_in(chips))
-    compute = shown["compute"][0]
+    rows = points.filter(pl.col("chip").is_in(chips))
+    rows = rows.with_columns(row=row_of(chips), added=pl.lit(value=False))
+    below = _points(frame.filter(pl.col("chip").is_in(added)))
+    below = below.with_columns(row=pl.lit(float(len(chips))), added=pl.lit(value=True))
+    compute = compared.filter(pl.col("chip").is_in(chips))["compute"][0]
     subtitle = (
         "Dense peak over main-memory bandwidth: the FLOP per byte from which a chip is"
         f" compute-bound.{shown_of(chips, order)}"
@@ -99,35 +92,60 @@ def ridges(
 
     findings = dict.fromkeys((EVERY, *order), finding())
     findings |= {chip: finding(chip) for chip in added}
+    spans = {PICTURE: _span_of(rows)}
+    outside = below.filter(~pl.col("ridge").is_between(*spans[PICTURE]))
+    far = outside["chip"].unique(maintain_order=True).to_list()
+    if far:
+        spans[FAR] = _span_of(pl.concat([rows, below]))
     return assemble(
-        _layers(rows, chips, computes, palette_of(compared, palette, added)),
+        _layers(
+            pl.concat([rows, below]),
+            _labels(rows, below, spans, far),
+            chip_axis(chips, added=bool(added)),
+            palette_of(compared, palette, added),
+        ),
         findings,
         [Choice("chip", [EVERY, *order, *added])],
         MARGINS,
-        added_parameters(added),
+        [*added_parameters(added), *_planes(spans, far)],
     )
+
+
+def _points(frame: pl.DataFrame) -> pl.DataFrame:
+    """The ridges of every chip: `compute`, the dtypes of a ridge, and the `first` of these."""
+    points = frame.unique(["chip", "compute"], keep="first", maintain_order=True)
+    return points.group_by(
+        "chip", "vendor", "ridge", "flops_per_s", "bytes_per_s", maintain_order=True
+    ).agg(compute=pl.col("compute").str.join(", "), first=pl.col("compute").first())
+
+
+def _span_of(rows: pl.DataFrame) -> tuple[float, float]:
+    """The edges of the plot of some ridges."""
+    return lowest(rows, "ridge") / 1.35, highest(rows, "ridge") * 1.35
+
+
+def _planes(spans: Mapping[str, tuple[float, float]], far: Sequence[str]) -> list[alt.Parameter]:
+    """Parameters of the plot: `place`, its key, and its edges and ticks."""
+    place = f"indexof({json.dumps(far)}, chip) >= 0 ? '{FAR}' : '{PICTURE}'" if far else "''"
+    sides = {key: {"x": span, "ticks": ticks_between(*span)} for key, span in spans.items()}
+    return [alt.param(name="place", expr=place), *plane_parameters(sides, "place")]
 
 
 def _layers(
-    rows: pl.DataFrame, chips: Sequence[str], computes: Sequence[str], colors: alt.Scale
+    rows: pl.DataFrame, labels: pl.DataFrame, down: Mapping[str, Any], colors: alt.Scale
 ) -> list[alt.Chart]:
     """A rule from the lowest ridge of a chip to the highest, points, and labels."""
-    low, high = lowest(rows, "ridge") / 1.35, highest(rows, "ridge") * 1.35
-    x = alt.X(
-        "ridge:Q",
-        **log_axis(
-            low,
-            high,
-            "Ridge point (FLOP per byte of main memory)",
-            SHORT_LABEL,
-            values=ticks_between(low, high),
-        ),
+    axis = alt.Axis(
+        values=alt.expr("plane.ticks"),
+        labelExpr=SHORT_LABEL,
+        title="Ridge point (FLOP per byte of main memory)",
     )
-    added = "added" in rows.columns
-    y = alt.Y("row:Q", **chip_axis(chips, added=added))
+    x = alt.X("ridge:Q", scale=log_scale("x"), axis=axis)
+    y = alt.Y("row:Q", **down)
     color = alt.Color("chip:N", legend=None, scale=colors)
+    computes = rows["first"].unique(maintain_order=True).to_list()
     shapes = [SHAPES[index % len(SHAPES)] for index in range(len(computes))]
-    shape = alt.Shape("first:N", legend=None, scale=alt.Scale(domain=list(computes), range=shapes))
+    shape = alt.Shape("first:N", legend=None, scale=alt.Scale(domain=computes, range=shapes))
     tooltip = [
         "chip:N",
         "compute:N",
@@ -135,32 +153,51 @@ def _layers(
         alt.Tooltip("flops_per_s:Q", title="peak FLOP/s", format=".4~s"),
         alt.Tooltip("bytes_per_s:Q", title="byte/s", format=".4~s"),
     ]
-    by = ["chip", "row", *(["added"] if added else [])]
-    spans = rows.group_by(by, maintain_order=True).agg(
+    lines = rows.group_by("chip", "row", "added", maintain_order=True).agg(
         low=pl.col("ridge").min(), high=pl.col("ridge").max()
     )
-    labels = pl.concat(
-        _labels(case, (low, high), len(chips) + added, by)
-        for case in (rows.partition_by("chip", maintain_order=True) if added else [rows])
-    )
     return [
-        compared_rows(spans)
+        compared_rows(lines)
         .mark_rule(style="rule")
         .encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), y=y),
         compared_rows(rows)
         .mark_point(style="dot", filled=True)
         .encode(x=x, y=y, color=color, shape=shape, opacity=highlight(), tooltip=tooltip),
         *placed_text(
-            labels, "value", ADDED if added else "", x=x, y=y, color=color, opacity=highlight()
+            labels,
+            "value",
+            f"datum.place == place && {ADDED}",
+            x=x,
+            y=y,
+            color=color,
+            opacity=highlight(),
         ),
         heading("Ridge point by compute dtype"),
     ]
 
 
 def _labels(
-    rows: pl.DataFrame, span: tuple[float, float], height: int, by: Sequence[str]
+    compared: pl.DataFrame,
+    below: pl.DataFrame,
+    spans: Mapping[str, tuple[float, float]],
+    far: Sequence[str],
 ) -> pl.DataFrame:
-    """Dtype and number beside each point."""
+    """Dtype and number beside each point, in every plot that shows it: `place`."""
+    rows = compared["row"].n_unique()
+    labels = []
+    for place, span in spans.items():
+        labels.append(_beside(compared, span, rows).with_columns(place=pl.lit(place)))
+        in_far = pl.col("chip").is_in(far)
+        added = below.filter(in_far if place == FAR else ~in_far)
+        labels += [
+            _beside(one, span, rows + 1).with_columns(place=pl.lit(place))
+            for one in added.partition_by("chip", maintain_order=True)
+        ]
+    return pl.concat(labels)
+
+
+def _beside(rows: pl.DataFrame, span: tuple[float, float], height: int) -> pl.DataFrame:
+    """Labels beside points that are shown together, in a plot of some rows."""
     plane = Plane(span, (height - 0.5, -0.5), linear=True)
     records = rows.to_dicts()
     texts = [f"{row['compute']} {significant(row['ridge'])}" for row in records]
@@ -173,15 +210,15 @@ def _labels(
                 text,
                 bold=True,
                 sides=sides,
-                distance=0.45,
+                distance=0.4,
             )
             for row, text in zip(records, texts, strict=True)
         ]
         return Room(plot).place(spots)
 
-    return rows.select(*by, "ridge", text=pl.Series(texts, dtype=pl.String)).hstack(
-        placed(MARGINS, places)
-    )
+    shown = rows.select("chip", "row", "added", "ridge")
+    texts_of_rows = pl.Series(texts, dtype=pl.String)
+    return shown.with_columns(text=texts_of_rows).hstack(placed(MARGINS, places))
 
 
 CHART = Chart(
@@ -193,11 +230,15 @@ CHART = Chart(
     needs=(two_chips(has_bandwidth, "a known bandwidth of the main memory"),),
     compares=has_bandwidth,
     preferred=by_chips,
-    most_dtypes=8,
+    most_dtypes=32,
     chip_colours=True,
     every_chip=True,
     frame=lambda of, _: ridge_frame(of),
     draw=lambda frame, _, spec: ridges(
-        frame, title=spec.title, palette=dict(spec.palette), added=spec.added
+        frame,
+        title=spec.title,
+        palette=dict(spec.palette),
+        added=spec.added,
+        added_dtypes=spec.added_dtypes,
     ),
 )

@@ -10,36 +10,27 @@ from rooflines.basics.lazy import alt, pl
 from rooflines.charts.basis import (
     BAND,
     BASES,
-    CALIBRATED,
     NOMINAL,
     basis_choice,
     basis_names,
     with_estimates,
 )
 from rooflines.charts.chart import Chart, Need
-from rooflines.charts.frames import TIMES, first_shown, route_name
+from rooflines.charts.frames import first_shown, route_name
 from rooflines.charts.kinds.roofline_labels import labels_of
-from rooflines.charts.kinds.roofline_roof import (
-    ESTIMATES,
-    MARGINS,
-    REGIONS,
-    Roof,
-    plane_of,
-    slope_angle,
-)
-from rooflines.charts.kit.drawing import (
-    SHORT_LABEL,
-    Choice,
-    assemble,
-    chosen,
-    data,
-    log_axis,
-    placed_text,
-    starting,
-    zoom,
-)
+from rooflines.charts.kinds.roofline_marks import marks, texts
+from rooflines.charts.kinds.roofline_roof import ESTIMATES, MARGINS, Roof, plane_of
+from rooflines.charts.kit.drawing import Choice, assemble, starting
 from rooflines.charts.needs import by_chips, need
 from rooflines.charts.offers import sizes_of
+from rooflines.charts.planes import (
+    PICTURE,
+    in_picture,
+    log_axes,
+    pictured,
+    plane_parameters,
+    sides_of,
+)
 from rooflines.model.network import PAIR, NetworkLevel
 from rooflines.model.resources import MATH, math_rate, memory_rate, network_rate
 
@@ -194,7 +185,12 @@ def _operating_points(of: Selection, shape: str | None, sizes: Sequence[int]) ->
 
 
 def roofline(
-    frame: pl.DataFrame, *, first: Mapping[str, Any] | None = None, title: str | None = None
+    frame: pl.DataFrame,
+    *,
+    first: Mapping[str, Any] | None = None,
+    title: str | None = None,
+    added: Sequence[str] = (),
+    added_dtypes: Sequence[str] = (),
 ) -> alt.LayerChart:
     """The roofline of one chip, chosen among those of the frame.
 
@@ -203,11 +199,14 @@ def roofline(
             operating points.
         first: The initial choices by parameter; the first of the frame by default.
         title: Replaces the finding.
+        added: Chips with axes of their own; all others share theirs.
+        added_dtypes: Dtype combinations in which any chip has axes of its own.
 
     Returns:
         A chart with the parameters `chip`, `dtypes`, and `basis` where points are calibrated.
     """
-    plane = plane_of(frame)
+    own = pictured(frame, added, added_dtypes)
+    planes = {PICTURE: plane_of(own)}
     chips = frame["chip"].unique(maintain_order=True).to_list()
     combinations = frame["dtypes"].drop_nulls().unique(maintain_order=True).to_list()
     pieces: dict[str, list[dict[str, Any]]] = {
@@ -216,26 +215,32 @@ def roofline(
     labels: list[pl.DataFrame] = []
     findings = {}
     names = basis_names(frame)
+    of_picture = set(own.select("chip", "dtypes").unique().iter_rows())
     for key, of_chip in _cases(frame, chips, combinations):
-        roof = Roof(plane, of_chip, *key)
-        for name, rows in roof.pieces().items():
-            pieces[name] += rows
+        name = PICTURE if key in of_picture else key[0]
+        if name not in planes:
+            planes[name] = plane_of(frame.filter(chip=name))
+        roof = Roof(planes[name], of_chip, *key)
+        for piece, rows in roof.pieces().items():
+            pieces[piece] += rows
         labels.append(labels_of(roof))
         for basis in BASES if roof.calibrated else (NOMINAL,):
             named = "|".join([*key, *(basis for _ in names)])
             findings[named] = roof.finding(basis).titled(title)
-    x = alt.X(
-        "x:Q",
-        **log_axis(*plane.x, "Arithmetic intensity (FLOP per byte moved)", SHORT_LABEL),
+    across, up = log_axes(
+        planes.values(), "Arithmetic intensity (FLOP per byte moved)", "Attainable FLOP/s"
     )
-    y = alt.Y("y:Q", **log_axis(*plane.y, "Attainable FLOP/s"))
+    x, y = alt.X("x:Q", **across), alt.Y("y:Q", **up)
     choices = [Choice("chip", chips), Choice("dtypes", combinations), *basis_choice(frame)]
-    layers = [*_marks(pieces, x, y), *_texts(pl.concat(labels), x, y, slope_angle(plane))]
+    layers = [*marks(pieces, x, y), *texts(pl.concat(labels), x, y)]
+    sides = {name: sides_of(plane) for name, plane in planes.items()}
+    chosen_plane = f"{in_picture(own, 'chip', 'dtypes')} ? '{PICTURE}' : chip"
     return assemble(
         layers,
         findings,
         starting(choices, first),
         MARGINS,
+        plane_parameters(sides, chosen_plane),
     )
 
 
@@ -251,106 +256,6 @@ def _cases(
             of_all = parts.get((key[0], None))
             cases.append((key, rows if of_all is None else pl.concat([of_all, rows])))
     return cases
-
-
-def _marks(pieces: Mapping[str, list[dict[str, Any]]], x: alt.X, y: alt.Y) -> list[alt.Chart]:
-    """Regions, then lines, then points."""
-    now = chosen("chip", "dtypes")
-    frames = {
-        name: data(pl.DataFrame(rows, infer_schema_length=None))
-        for name, rows in pieces.items()
-        if rows
-    }
-
-    def layer(name: str) -> alt.Chart:
-        return alt.Chart(frames[name]).transform_filter(now)
-
-    region = alt.Color(
-        "region:N", legend=None, scale=alt.Scale(domain=list(TIMES), range="ordinal")
-    )
-    rate = alt.Tooltip("bytes_per_s:Q", title="byte/s", format=".3~s")
-    layers = [
-        layer("region")
-        .mark_area(style="region")
-        .encode(x=x, y=y, y2=alt.Y2("y2:Q"), color=region, detail=alt.Detail("region:N")),
-        layer("ceiling")
-        .mark_line(style="context")
-        .encode(
-            x=x,
-            y=y,
-            detail=alt.Detail("line:N"),
-            tooltip=[
-                alt.Tooltip("name:N"),
-                alt.Tooltip("peak:Q", title="peak FLOP/s", format=".4~s"),
-            ],
-        ),
-        layer("slope")
-        .mark_line(style="context")
-        .encode(
-            x=x,
-            y=y,
-            detail=alt.Detail("line:N"),
-            tooltip=[
-                alt.Tooltip("name:N"),
-                rate,
-                alt.Tooltip("ridge:Q", title="ridge, FLOP/byte", format=".4~s"),
-            ],
-        ),
-        layer("ridge").mark_rule(style="rule").encode(x=x, y=y, y2=alt.Y2("y2:Q")),
-        layer("roof").mark_line(style="roof").encode(x=x, y=y).add_params(zoom("x", "y")),
-    ]
-    if "point" in frames:
-        layers += _points(frames["point"], x, y)
-    return layers
-
-
-def _points(points: pl.DataFrame, x: alt.X, y: alt.Y) -> list[alt.Chart]:
-    """Operating points; if calibrated ones are chosen, these with their bands, the nominal pale."""
-    about = [
-        alt.Tooltip("shape:N"),
-        alt.Tooltip("at:Q", title="size", format=",d"),
-        alt.Tooltip("x:Q", title="FLOP/byte", format=".4~s"),
-    ]
-    nominal = alt.Tooltip("y:Q", title="attained FLOP/s", format=".4~s")
-    estimates = [
-        alt.Tooltip("estimate:Q", title="calibrated FLOP/s", format=".4~s"),
-        alt.Tooltip("slow:Q", title="at p90 of the time", format=".4~s"),
-        alt.Tooltip("fast:Q", title="at p10 of the time", format=".4~s"),
-    ]
-    known = points["estimate"].is_not_null().any()
-    base = alt.Chart(points).transform_filter(chosen("chip", "dtypes"))
-    pale: dict[str, Any] = {}
-    if known:
-        pale["opacity"] = alt.expr(f"basis == '{CALIBRATED}' ? 0.35 : 1")
-    layers = [
-        base.mark_point(style="ink-dot", filled=True, **pale).encode(
-            x=x, y=y, tooltip=[*about, nominal]
-        )
-    ]
-    if known:
-        fitted = base.transform_filter(f"basis == '{CALIBRATED}' && datum.estimate != null")
-        encoding = {"x": x, "tooltip": [*about, nominal, *estimates]}
-        layers += [
-            fitted.mark_rule(style="band", clip=True).encode(
-                y=alt.Y("slow:Q"), y2=alt.Y2("fast:Q"), **encoding
-            ),
-            fitted.mark_point(style="ink-dot", filled=True, clip=True).encode(
-                y=alt.Y("estimate:Q"), **encoding
-            ),
-        ]
-    return layers
-
-
-def _texts(labels: pl.DataFrame, x: alt.X, y: alt.Y, turn: str) -> list[alt.Chart]:
-    """Every label; those of slopes are turned by the slopes' angle."""
-    layers = []
-    now, slopes = chosen("chip", "dtypes"), pl.col("role") == "slope"
-    for style in ("strong", "label", "note", *REGIONS):
-        of_style = labels.filter(style=style).drop("style")
-        for part, angle in ((of_style.filter(slopes), turn), (of_style.filter(~slopes), "0")):
-            if part.height:
-                layers += placed_text(part.drop("role"), style, now, angle=angle, x=x, y=y)
-    return layers
 
 
 CHART = Chart(
@@ -376,6 +281,10 @@ CHART = Chart(
     every_chip=True,
     frame=lambda of, spec: roofline_frame(of, spec.shape, spec.sizes),
     draw=lambda frame, _, spec: roofline(
-        frame, first=first_shown(frame, spec, "chip", "dtypes"), title=spec.title
+        frame,
+        first=first_shown(frame, spec, "chip", "dtypes"),
+        title=spec.title,
+        added=spec.added,
+        added_dtypes=spec.added_dtypes,
     ),
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import count, si, significant
 from rooflines.charts.kinds.roofline_roof import MARGINS, REGIONS, Roof
-from rooflines.charts.kit.place import Box, Place, Room, Segment, Spot, dodge, placed
+from rooflines.charts.kit.place import Box, Place, Room, Segment, Spot, placed
 from rooflines.charts.kit.text import part_name, width_em
 
 if TYPE_CHECKING:
@@ -35,8 +35,14 @@ SQUARES = 9
 
 POINT_SIDES = ("tl", "br", "b", "t", "r", "l")
 
-LIFTED = 0.9
-"""How far a ceiling's label may be from its place above the line [em]."""
+APART = 1.3
+"""Room between ceilings from which on a label fits between them [em]."""
+
+ABOVE, HIGHEST = 0.65, 0.4
+"""From a ceiling up to the middle of its label, and the least height of that below the top [em]."""
+
+STEPS = 24
+"""Places along a ceiling that are tried for a label on it, one em apart [1]."""
 
 
 def labels_of(roof: Roof) -> pl.DataFrame:
@@ -126,7 +132,6 @@ class _Labels:
         fixed: dict[str, Sequence[Place | None]] = {
             "foot": self._at_foot(groups["foot"], spots["foot"], plot),
             "ridge": [_beside_ridge(spot, plot) for spot in spots["ridge"]],
-            "ceiling": _above_ceilings(spots["ceiling"], plot),
         }
         places: list[Place | None] = [
             room.take(spot, place)
@@ -134,6 +139,7 @@ class _Labels:
             for spot, place in zip(spots[role], group, strict=True)
         ]
         points = [replace(spot, sides=POINT_SIDES) for spot in spots.get("point", [])]
+        places += _at_ceilings(spots["ceiling"], room, [spot.dot for spot in points])
         places += room.place(points, self._lines(plot))
         return places + self._along_slopes(groups["slope"], spots["slope"], room)
 
@@ -195,14 +201,24 @@ def _beside_ridge(spot: Spot, plot: tuple[float, float]) -> Place:
     return Place(0.5, -FOOT - 1.7, "left") if right else Place(-0.5, -FOOT - 1.7, "right")
 
 
-def _above_ceilings(spots: Sequence[Spot], plot: tuple[float, float]) -> list[Place | None]:
-    """Names above the right ends of their ceilings, pushed apart, but not too far from them."""
-    wanted = [spot.y - 0.75 for spot in spots]
-    heights = dodge(wanted, 1.32, 0.4, plot[1])
-    return [
-        Place(-0.2, y - spot.y, "right") if abs(y - w) < LIFTED else None
-        for y, spot, w in zip(heights, spots, wanted, strict=True)
-    ]
+def _at_ceilings(spots: Sequence[Spot], room: Room, dots: Sequence[Box]) -> list[Place | None]:
+    """Names above the right ends of their ceilings, the highest first.
+
+    Where the next one above is too close, a name is on its own line, left of the names above, or
+    below it.
+    """
+    places = []
+    above = -math.inf
+    for spot in spots:
+        place: Place | None = Place(-0.2, max(-ABOVE, HIGHEST - spot.y), "right")
+        if spot.y - above < APART:
+            along = [
+                Place(-0.2 - step, down, "right") for down in (0.0, ABOVE) for step in range(STEPS)
+            ]
+            place = room.best(spot, along, avoid=dots)
+        places.append(room.take(spot, place))
+        above = spot.y
+    return places
 
 
 def _turned(spot: Spot, along: float, off: float, angle: float) -> list[Box]:

@@ -18,7 +18,7 @@ from rooflines.charts.kit.themes import Margins
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ESTIMATES", "MARGINS", "REGIONS", "Roof", "plane_of", "slope_angle"]
+__all__ = ["ESTIMATES", "MARGINS", "REGIONS", "SLOPE_ANGLE", "Roof", "plane_of"]
 
 MARGINS = Margins(left=4.2, right=1.6, bottom=4.4)
 
@@ -28,9 +28,14 @@ ESTIMATES = ("estimate", "slow", "fast")
 REGIONS = ("memory", "compute")
 """The bottleneck left and right of the ridge; styles of the same names write it."""
 
+SLOPE_ANGLE = (
+    "-atan2(height / log(plane.y[1] / plane.y[0]), width / log(plane.x[1] / plane.x[0])) * 180 / PI"
+)
+"""The angle of a slope in the present plane, as an expression [degree]."""
+
 
 def plane_of(frame: pl.DataFrame) -> Plane:
-    """The plot of a frame from `roofline_frame`: the same decades for every chip."""
+    """The plot of a frame from `roofline_frame`: the same decades for all of its chips."""
     ridges = frame.filter(pl.col("kind").is_in(["memory", "network"]))
     points = frame.filter(kind="point")
     main = ridges.filter(kind="memory").unique(["chip", "dtypes"], keep="first")
@@ -42,13 +47,6 @@ def plane_of(frame: pl.DataFrame) -> Plane:
     top = highest(frame, "flops_per_s") * 1.9
     slow = lowest(main, "bytes_per_s") * low
     return Plane((low, high), (min(slow / 1.6, top / 1e4), top))
-
-
-def slope_angle(plane: Plane) -> str:
-    """The angle of a slope as an expression of the plot's size [degree]."""
-    (low, high), (bottom, top) = plane.x, plane.y
-    up, across = math.log10(top / bottom), math.log10(high / low)
-    return f"-atan2(height / {up:.6g}, width / {across:.6g}) * 180 / PI"
 
 
 class Roof:

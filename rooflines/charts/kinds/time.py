@@ -24,7 +24,7 @@ from rooflines.charts.kinds.time_splits import split_of
 from rooflines.charts.kit.drawing import TIME_LABEL, Choice, assemble, chosen, data, starting
 from rooflines.charts.kit.text import chip_label, on_chips, over_text, shorten, split_text
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.models import models_of
+from rooflines.charts.models import layers_run
 from rooflines.charts.needs import BY_SHAPE, by_shards, need
 from rooflines.charts.offers import TWO
 
@@ -363,7 +363,7 @@ def _finding(case: pl.DataFrame, basis: str, model: str, size: str, title: str |
 
 def _frame(of: Selection, spec: Spec) -> pl.DataFrame:
     """The frame of a spec."""
-    layers = models_of(of.sweep.config.shapes or ())[spec.model or ""]
+    layers = layers_run(of.sweep, spec.model or "")
     return time_frame(of, layers, spec.sizes, spec.shards, spec.sharding or split_of(of, layers))
 
 
