@@ -54,8 +54,6 @@ class Spec:
         measurements: The set of timings that it shows.
         added: Of its chips, those that are only shown where a reader chooses them.
         shapes: Named shapes with their D and F, for the map.
-        palette: The chips that have colours in any chart of the config, with their vendors: a chip
-            has the same colour in all of them.
         auto: Whether `auto` chose it; then it may show fewer chips where all are too many.
     """
 
@@ -79,7 +77,6 @@ class Spec:
     measurements: str | None = None
     added: tuple[str, ...] = ()
     shapes: tuple[tuple[str, int, int], ...] = ()
-    palette: tuple[tuple[str, str], ...] = ()
     auto: bool = False
 
     def plain(self) -> dict[str, Any]:
@@ -112,7 +109,6 @@ class AnyChart(ABC, Generic[SweepType]):
             the catalogue are enough.
         most: Charts of this kind that `auto` draws.
         most_chips, most_dtypes: Chips and dtype combinations shown of a sweep with more.
-        chip_colours: Whether colour is the chip.
         every_chip: Whether the site has it for every chip and dtype combination of a sweep: it
             shows one chip at a time, or `added` chips beside others.
     """
@@ -127,7 +123,6 @@ class AnyChart(ABC, Generic[SweepType]):
     most: int = 1
     most_chips: int = 7
     most_dtypes: int = 3
-    chip_colours: bool = False
     every_chip: bool = False
 
     @abstractmethod

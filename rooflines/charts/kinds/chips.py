@@ -26,8 +26,9 @@ from rooflines.charts.kit.drawing import (
     SHORT_LABEL,
     Choice,
     assemble,
+    chip_scale,
+    lettered,
     log_axis,
-    palette_of,
     placed_text,
     starting,
     zoom,
@@ -51,7 +52,6 @@ def chips_on_one_roofline(
     *,
     first: Mapping[str, Any] | None = None,
     title: str | None = None,
-    palette: Mapping[str, str] | None = None,
     added: Sequence[str] = (),
 ) -> alt.LayerChart:
     """The roofs of several chips in one plot.
@@ -60,7 +60,6 @@ def chips_on_one_roofline(
         frame: From `ridge_frame`: peaks [FLOP/s], bandwidths [byte/s], ridges [FLOP/byte].
         first: The initial choices by parameter; the first of the frame by default.
         title: Replaces the finding.
-        palette: Chips with their vendors, if several charts share colours.
         added: Chips that are only shown where the reader chooses them.
 
     Returns:
@@ -89,11 +88,10 @@ def chips_on_one_roofline(
         if beside.height:
             knees.append(_knees_beside(part, beside, plane))
     beside = frame.filter(pl.col("chip").is_in(added))
-    color = alt.Color("chip:N", legend=None, scale=palette_of(compared, palette, added))
     labels = pl.concat(ends), pl.concat(knees, how="diagonal")
     choices = [Choice("chip", [EVERY, *chips, *added]), Choice("dtypes", combinations)]
     return assemble(
-        _layers(_lines(compared, beside, plane), plane, color, labels),
+        _layers(_lines(compared, beside, plane), plane, chip_scale(frame), labels),
         findings,
         starting(choices, first),
         MARGINS,
@@ -123,7 +121,7 @@ def _lines(compared: pl.DataFrame, beside: pl.DataFrame, plane: Plane) -> pl.Dat
 def _layers(
     frame: pl.DataFrame,
     plane: Plane,
-    color: alt.Color,
+    colors: alt.Scale,
     labels: tuple[pl.DataFrame, pl.DataFrame],
 ) -> list[alt.Chart]:
     """Roofs, ridges, names at the ends of the roofs, and the numbers of the ridges."""
@@ -145,7 +143,9 @@ def _layers(
     across = "Arithmetic intensity (FLOP per byte of main memory)"
     x = alt.X("x:Q", **log_axis(low, high, across, SHORT_LABEL))
     y = alt.Y("y:Q", **log_axis(bottom, top, "Attainable FLOP/s"))
+    color = alt.Color("chip:N", legend=None, scale=colors)
     shown = {"color": color, "opacity": highlight()}
+    named = {"fill": lettered(colors), "opacity": highlight()}
     tooltip = [
         "chip:N",
         alt.Tooltip("peak:Q", title="peak FLOP/s", format=".4~s"),
@@ -161,8 +161,8 @@ def _layers(
         base.transform_filter("datum.x == datum.ridge")
         .mark_point(style="dot", filled=True)
         .encode(x=x, y=y, tooltip=tooltip, **shown),
-        *placed_text(ends, "value", now, halo=False, clip=False, y=y, x=at_right_edge(), **shown),
-        *placed_text(knees, "value", of_knees, x=x, y=y, **shown),
+        *placed_text(ends, "value", now, halo=False, clip=False, y=y, x=at_right_edge(), **named),
+        *placed_text(knees, "value", of_knees, x=x, y=y, **named),
     ]
 
 
@@ -276,14 +276,12 @@ CHART = Chart(
     needs=(two_chips(has_bandwidth, "a known bandwidth of the main memory"),),
     compares=has_bandwidth,
     preferred=by_chips,
-    chip_colours=True,
     every_chip=True,
     frame=lambda of, _: ridge_frame(of),
     draw=lambda frame, _, spec: chips_on_one_roofline(
         frame,
         first=first_shown(frame, spec, "dtypes"),
         title=spec.title,
-        palette=dict(spec.palette),
         added=spec.added,
     ),
 )

@@ -26,8 +26,9 @@ from rooflines.charts.kit.drawing import (
     SHORT_LABEL,
     Choice,
     assemble,
+    chip_scale,
+    lettered,
     log_axis,
-    palette_of,
     placed_text,
     ticks_between,
 )
@@ -36,7 +37,7 @@ from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_chips, has_bandwidth, two_chips
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from rooflines.charts.claims import Finding
 
@@ -53,7 +54,6 @@ def ridges(
     frame: pl.DataFrame,
     *,
     title: str | None = None,
-    palette: Mapping[str, str] | None = None,
     added: Sequence[str] = (),
 ) -> alt.LayerChart:
     """Ridge points of chips by the dtype they compute in.
@@ -61,7 +61,6 @@ def ridges(
     Args:
         frame: From `ridge_frame`: `ridge` [FLOP/byte].
         title: Replaces the finding.
-        palette: Chips with their vendors, if several charts share colours.
         added: Chips that are shown below the others only where the reader chooses them.
 
     Returns:
@@ -100,7 +99,7 @@ def ridges(
     findings = dict.fromkeys((EVERY, *order), finding())
     findings |= {chip: finding(chip) for chip in added}
     return assemble(
-        _layers(rows, chips, computes, palette_of(compared, palette, added)),
+        _layers(rows, chips, computes, chip_scale(frame)),
         findings,
         [Choice("chip", [EVERY, *order, *added])],
         MARGINS,
@@ -151,7 +150,13 @@ def _layers(
         .mark_point(style="dot", filled=True)
         .encode(x=x, y=y, color=color, shape=shape, opacity=highlight(), tooltip=tooltip),
         *placed_text(
-            labels, "value", ADDED if added else "", x=x, y=y, color=color, opacity=highlight()
+            labels,
+            "value",
+            ADDED if added else "",
+            x=x,
+            y=y,
+            fill=lettered(colors),
+            opacity=highlight(),
         ),
         heading("Ridge point by compute dtype"),
     ]
@@ -194,10 +199,7 @@ CHART = Chart(
     compares=has_bandwidth,
     preferred=by_chips,
     most_dtypes=8,
-    chip_colours=True,
     every_chip=True,
     frame=lambda of, _: ridge_frame(of),
-    draw=lambda frame, _, spec: ridges(
-        frame, title=spec.title, palette=dict(spec.palette), added=spec.added
-    ),
+    draw=lambda frame, _, spec: ridges(frame, title=spec.title, added=spec.added),
 )

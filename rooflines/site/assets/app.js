@@ -9,7 +9,7 @@ const ROOFLINES = (() => {
   const KEPT = ["chip", "dtypes", "theme"]; // what links take along to all pages
   const LONGEST = 4096; // characters of a state
   const MOST_LETTERS = 60; // of a name or a value in a notice
-  const MOST_LINES = 8; // of a notice
+  const MOST_LINES = 12; // of a notice
   const data = new Map();
   const loading = new Map();
   let lists = 0;
