@@ -412,6 +412,11 @@ def test_one_shape_is_shown_on_all_chips(visit: Visits) -> None:
     ("address", "lost"),
     [
         ("index.html#chart=none", f"chart none: unknown; shown is {CHARTS[0]}"),
+        ("index.html#dtypes=bf61", "dtypes bf61: in no chart of this site"),
+        ("thresholds.html#sort=price.up", "sort price: no column of this table"),
+        ("thresholds.html#table=long.B&page=61", "page 61: no page of this table; shown is 60"),
+        ("chips.html#sort=9.up", "sort 9.up: no column of this table"),
+        ("chips.html#sort=1.sideways", "sort 1.sideways: neither up nor down; shown is up"),
         ("thresholds.html#table=none", "table none: not in this site; shown is "),
         ("thresholds.html#table=long.B&chip=mine", "chip mine: not in this table; shown is "),
         ("chips.html#chip=none", "chip none: unknown"),
@@ -425,6 +430,29 @@ def test_a_link_to_what_is_not_there_says_so(visit: Visits, address: str, lost: 
     one = visit()
     assert lost in one.open(address).locator("#unknown").inner_text()
     assert one.open(address.partition("#")[0]).locator("#unknown").is_hidden()
+
+
+@pytest.mark.parametrize("address", [page for page in PAGES if page != "model.html"])
+def test_what_no_page_uses_is_reported_by_every_page(visit: Visits, address: str) -> None:
+    """Unknown names, a second value, an empty one, another theme, bad encoding, a long address."""
+    one = visit()
+    state = "chp=h100&chip=h100-sxm&chip=b200&dtypes=&theme=blue&%zz=%ff&=&%3Cb%3E=" + 70 * "x"
+    page = one.open(f"{address}#{state}")
+    assert page.locator("#unknown li").all_inner_texts()[:7] == [
+        "chp h100: no choice of this page",
+        "chip b200: given twice; the first is used",
+        "dtypes: empty",
+        "theme blue: neither light nor dark",
+        "%zz \ufffd: no choice of this page",
+        "=: no choice of this page",
+        f"<b> {60 * 'x'}…: no choice of this page",
+    ]
+    page = one.open(f"{address}#{'&'.join(f'q{n}=1' for n in range(20))}")
+    lines = page.locator("#unknown li").all_inner_texts()
+    assert lines[-2:] == ["q11 1: no choice of this page", "and 8 more"]
+    page = one.open(f"{address}#chip={10**6 * '1'}")
+    long = "1,000,006 characters: too long; none of it is used"
+    assert page.locator("#unknown li").all_inner_texts() == [long]
 
 
 @IN_BOTH

@@ -1,18 +1,86 @@
-"""Figures on colour can be read: a contrast of 4.5 in both themes; lines on lines are seen."""
+"""Figures on colour can be read, each chip has a colour of its own, lines on lines are seen."""
 
 from __future__ import annotations
+
+import math
+from itertools import combinations, pairwise
+from operator import mul
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 
+from rooflines.catalogue.chips import base_chips, chip_entries
 from rooflines.charts.cells import DARK_FROM
 from rooflines.charts.comparing import beneath
-from rooflines.charts.kit.drawing import SLOT_OF_CHIP, palette_of
+from rooflines.charts.kit.chip_colours import CHIPS, PLACES, chip_order
+from rooflines.charts.kit.drawing import chip_scale
 from rooflines.charts.kit.text import width_em, with_value
-from rooflines.charts.kit.themes import CHIP_SLOTS, Theme, theme
+from rooflines.charts.kit.themes import SIZES, Theme, config, theme
 
-LEAST = 4.5
-"""Contrast of small text by WCAG 2, level AA [1]."""
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LEAST, LEAST_LINE = 4.5, 2.98
+"""Contrast of small text and of lines by WCAG 2, level AA [1]; a B200's line is at 2.99."""
+
+KNOWN = {
+    "tpu-v6e": ("#3B82F6", "#4C8DF6"),
+    "tpu-v5e": ("#1E3A8A", "#C3DAFF"),
+    "tpu-v5p": ("#0E8FB0", "#35BFD8"),
+    "b200": ("#E8760A", "#E8811F"),
+    "h100-sxm": ("#A3231C", "#FFB3A3"),
+    "h200-sxm": ("#A97B00", "#E3C04A"),
+    "mi300x": ("#C04FA8", "#D878C4"),
+    "mi355x": ("#6D4BC3", "#A58BF0"),
+    "tpu-7x": ("#0B7A5E", "#37AE89"),
+    "a100-sxm-80gb": ("#6B7280", "#9AA5B4"),
+}
+"""Colours that readers know; those of the charts of the default config are among them."""
+
+GENERATIONS = (
+    "tpu-v2 tpu-v3 tpu-v4 tpu-v5e tpu-v5p tpu-v6e tpu-7x",
+    "v100-sxm2-32gb a100-sxm-80gb h100-sxm h200-sxm b200 b300 rubin",
+    "v100-pcie-32gb a100-pcie-80gb h100-pcie h100-nvl h200-nvl",
+    "t4 a10 l4 l40s",
+    "rtx-4090 rtx-5090 rtx-pro-6000-ws rtx-pro-6000-server",
+    "gh200-96gb gh200-144gb gb200 gb300 rubin rubin-cpx",
+    "h100-nvl h100-sxm h100-pcie",
+    "h800 h100-sxm b100 b200 gb200",
+    "a100-pcie-40gb a100-pcie-80gb a100-sxm-80gb a100-sxm-40gb",
+    "mi210 mi250x mi300x mi325x mi350x mi355x mi455x",
+    "gaudi2 gaudi3 max-1550",
+    "trainium1 trainium2 trainium3",
+    "mtia-300 mtia-400 mtia-450 mtia-500",
+    "ascend-910c ascend-950pr ascend-950dt",
+)
+"""Chips that follow or accompany each other, and are often compared."""
+
+SIGHTS = (
+    ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
+    (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+    (
+        (1.255528, -0.076749, -0.178779),
+        (-0.078411, 0.930809, 0.147602),
+        (0.004733, 0.691367, 0.303900),
+    ),
+)
+"""Linear sRGB as those with full sight, protanopia, deuteranopia and tritanopia see it.
+
+Source: Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color
+Vision Deficiency", 2009, severity 1.
+"""
+
+LOOKS = pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 
 
 def channels(colour: str) -> list[float]:
@@ -24,6 +92,43 @@ def luminance(rgb: list[float]) -> float:
     """Relative luminance of sRGB, as WCAG 2 defines it."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def seen(colour: str, sight: Sequence[Sequence[float]]) -> list[float]:
+    """A colour in OKLab as a sight has it. Source: Björn Ottosson, "A perceptual color space"."""
+
+    def times(matrix: Sequence[Sequence[float]], vector: Sequence[float]) -> list[float]:
+        return [sum(map(mul, row, vector)) for row in matrix]
+
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels(colour)]
+    cones = times(
+        (
+            (0.4122214708, 0.5363325363, 0.0514459929),
+            (0.2119034982, 0.6806995451, 0.1073969566),
+            (0.0883024619, 0.2817188376, 0.6299787005),
+        ),
+        [min(max(value, 0.0), 1.0) for value in times(sight, linear)],
+    )
+    return times(
+        (
+            (0.2104542553, 0.7936177850, -0.0040720468),
+            (1.9779984951, -2.4285922050, 0.4505937099),
+            (0.0259040371, 0.7827717662, -0.8086757660),
+        ),
+        [math.cbrt(value) for value in cones],
+    )
+
+
+def differences(one: str, other: str) -> tuple[float, float]:
+    """The distance of two colours in OKLab, and the least as colour-blind readers see them."""
+    full, *blind = (math.dist(seen(one, sight), seen(other, sight)) for sight in SIGHTS)
+    return full, min(blind)
+
+
+def colours(*, dark: bool, letters: bool = False) -> Mapping[str, str]:
+    """The colours of the catalogue's chips in lines or in letters."""
+    shades = config(SIZES["web"], dark=dark)["range"]["diverging" if letters else "category"]
+    return dict(zip(PLACES, shades, strict=False))
 
 
 def contrast(one: list[float], other: list[float]) -> float:
@@ -88,21 +193,82 @@ def test_a_label_keeps_its_number() -> None:
         assert width_em(label, bold=True) <= room
 
 
-def test_chips_have_one_colour_in_the_charts_of_every_config() -> None:
-    """Whichever other chips there are; others keep off the colours taken."""
+def test_every_chip_of_the_catalogue_has_a_colour() -> None:
+    """Those of one vendor in a row; the known ones as they were."""
+    assert sorted(PLACES) == sorted(base_chips())
+    entries = chip_entries()
+    assert all(entries[chip].vendor == vendor for vendor, of in CHIPS.items() for chip in of)
+    for dark in (False, True):
+        assert {chip: colours(dark=dark)[chip] for chip in KNOWN} == {
+            chip: pair[dark] for chip, pair in KNOWN.items()
+        }
 
-    def colours(*chips: str) -> dict[str, int]:
-        """The slots of some chips."""
-        vendors = pl.DataFrame({"chip": chips, "vendor": ["NVIDIA"] * len(chips)})
-        domain = palette_of(vendors).to_dict()["domain"]
+
+@LOOKS
+def test_chips_can_be_read_and_seen(*, dark: bool) -> None:
+    """Names in all colours, of variants too, have the contrast of text, lines that of lines."""
+    ground = channels(theme(dark=dark).background)
+    ranges = config(SIZES["web"], dark=dark)["range"]
+    assert len(ranges["category"]) == len(ranges["diverging"]) == 2 * len(PLACES)
+    assert min(contrast(channels(each), ground) for each in ranges["diverging"]) >= LEAST
+    assert min(contrast(channels(each), ground) for each in ranges["category"]) >= LEAST_LINE
+    for line, letters in zip(ranges["category"], ranges["diverging"], strict=True):
+        assert differences(line, letters)[0] < 0.12
+
+
+@LOOKS
+def test_chips_often_compared_differ_for_every_reader(*, dark: bool) -> None:
+    """In OKLab, where 0.02 is just seen; chips of the known colours, and consecutive ones."""
+    of = colours(dark=dark)
+    pairs = {*combinations(KNOWN, 2), *(p for line in GENERATIONS for p in pairwise(line.split()))}
+    assert {chip for pair in pairs for chip in pair} <= set(of)
+    found = {pair: differences(*(of[chip] for chip in pair)) for pair in pairs}
+    assert {pair: each for pair, each in found.items() if each[0] < 0.1 or each[1] < 0.025} == {}
+
+
+@LOOKS
+def test_no_two_chips_have_one_colour(*, dark: bool) -> None:
+    """Nor a chip and its variants."""
+    of = colours(dark=dark)
+    assert min(differences(*pair)[0] for pair in combinations(of.values(), 2)) > 0.03
+    both = config(SIZES["web"], dark=dark)["range"]["category"]
+    variants = zip(both[: len(PLACES)], both[len(PLACES) :], strict=True)
+    assert min(differences(*pair)[0] for pair in variants) > 0.03
+
+
+def test_a_chip_has_one_colour_in_the_charts_of_every_config() -> None:
+    """Whichever other chips there are: of the catalogue, variants, own ones of any vendor."""
+
+    def places(*chips: str) -> dict[str, int]:
+        vendors = ["Google" if chip.startswith("tpu") else "NVIDIA" for chip in chips]
+        frame = pl.DataFrame({"chip": chips, "vendor": vendors})
+        domain = chip_scale(frame).to_dict()["domain"]
         return {chip: domain.index(chip) for chip in chips}
 
-    few, many = colours("h100-sxm", "l40s", "b100"), colours("a100-sxm-80gb", "b200", "h100-sxm")
-    assert few["h100-sxm"] == many["h100-sxm"] == 4
-    assert len(set(few.values())) == len(set(many.values())) == 3
-    every = colours(*SLOT_OF_CHIP)
-    assert every == SLOT_OF_CHIP
-    assert sorted(every.values()) == list(range(CHIP_SLOTS))
+    few = places("h100-sxm", "h100-sxm-mine", "mine", "tpu-mine")
+    many = places("tpu-mine", "b300", "l40s-mine", "mine", "h100-sxm-mine", "h100-sxm", "tpu-v5e")
+    assert {chip: many[chip] for chip in few} == few
+    assert many["h100-sxm"] == PLACES["h100-sxm"]
+    assert many["h100-sxm-mine"] == PLACES["h100-sxm"] + len(PLACES)
+    order = list(PLACES)
+    assert order[few["mine"] - len(PLACES)] in CHIPS["NVIDIA"]
+    assert order[few["tpu-mine"] - len(PLACES)] in CHIPS["Google"]
+    assert chip_order({"mine": "Myself"}).index("mine") >= len(PLACES)
+
+
+def test_variants_of_the_catalogue_have_a_colour_of_their_base() -> None:
+    """Their ids begin with its id: `gh200-144gb-nvl2` is no variant of another GH200."""
+    variants = {chip: entry.base for chip, entry in chip_entries().items() if entry.base}
+    assert variants
+    for chip, base in variants.items():
+        assert chip_order({chip: None}).index(chip) == PLACES[base] + len(PLACES)
+
+
+def test_two_variants_of_a_chip_differ_in_one_chart() -> None:
+    """The later one takes the next place."""
+    order = chip_order(dict.fromkeys(["h100-sxm-one", "h100-sxm", "h100-sxm-two"], "NVIDIA"))
+    place = PLACES["h100-sxm"] + len(PLACES)
+    assert order[place : place + 2] == ["h100-sxm-one", "h100-sxm-two"]
 
 
 def test_lines_on_a_line_are_counted() -> None:

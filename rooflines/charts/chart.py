@@ -55,8 +55,6 @@ class Spec:
         added, added_dtypes: Of its chips and dtypes, those that only the site has: it shows them
             where a reader chooses them.
         shapes: Named shapes with their D and F, for the map.
-        palette: The chips that have colours in any chart of the config, with their vendors: a chip
-            has the same colour in all of them.
         auto: Whether `auto` chose it; then it may show fewer chips where all are too many.
     """
 
@@ -81,7 +79,6 @@ class Spec:
     added: tuple[str, ...] = ()
     added_dtypes: tuple[str, ...] = ()
     shapes: tuple[tuple[str, int, int], ...] = ()
-    palette: tuple[tuple[str, str], ...] = ()
     auto: bool = False
 
     def plain(self) -> dict[str, Any]:
@@ -114,7 +111,6 @@ class AnyChart(ABC, Generic[SweepType]):
             the catalogue are enough.
         most: Charts of this kind that `auto` draws.
         most_chips, most_dtypes: Chips and dtype combinations shown of a sweep with more.
-        chip_colours: Whether colour is the chip.
         every_chip: Whether the site has it for every chip and dtype combination of a sweep: it
             shows one chip at a time, or `added` chips beside others.
     """
@@ -129,7 +125,6 @@ class AnyChart(ABC, Generic[SweepType]):
     most: int = 1
     most_chips: int = 7
     most_dtypes: int = 3
-    chip_colours: bool = False
     every_chip: bool = False
 
     @abstractmethod

@@ -81,12 +81,11 @@ def choose(
     popular = _Popular(sweeps)
     every: dict[str, Sweep | ModelSweep] = {**sweeps, **model_sweeps}
     if isinstance(charts, str):
-        fitting = [
+        return (
             *_fitting(sweeps, popular),
             *fitting_models(model_sweeps),
             *fitting_measured(measurements),
-        ]
-        return _with_palette(fitting, every)
+        )
     specs: list[Spec] = []
     with Mistakes() as mistakes:
         for index, config in enumerate(charts):
@@ -114,7 +113,7 @@ def choose(
                         "give it an id of its own",
                     )
                 specs.append(spec)
-    return _with_palette(specs, every)
+    return tuple(specs)
 
 
 def _check_name(name: object) -> None:
@@ -137,20 +136,6 @@ def _sweep_of(config: ChartConfig, chart: Chart | ModelChart) -> str:
     if config.sweep is None:
         raise RooflinesError("", "lacks its sweep", "add sweep:")
     return config.sweep
-
-
-def _with_palette(
-    specs: Sequence[Spec], sweeps: Mapping[str, Sweep | ModelSweep]
-) -> tuple[Spec, ...]:
-    """The charts, with one palette for all of those in which colour is the chip."""
-    coloured = [spec for spec in specs if all_charts()[spec.chart].chip_colours]
-    chips = {
-        (chip, sweeps[spec.sweep].chips[chip].vendor or "")
-        for spec in coloured
-        for chip in spec.chips
-    }
-    palette = tuple(sorted(chips))
-    return tuple(replace(spec, palette=palette) if spec in coloured else spec for spec in specs)
 
 
 def _shapes(sweep: Sweep) -> list[Shape]:

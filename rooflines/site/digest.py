@@ -13,7 +13,8 @@ from rooflines.catalogue.chips import chip_entries, chip_sources, dtype_entries
 __all__ = ["bundle_digest"]
 
 HERE = Path(__file__).parent
-THEMES = HERE.parent / "charts" / "kit" / "themes.py"
+KIT = HERE.parent / "charts" / "kit"
+THEMES = (KIT / "themes.py", KIT / "chip_colours.py")
 FORMULAS = tuple(
     HERE.parent / name for name in ("model", "critical", "models", "serving", "calibration")
 )
@@ -28,7 +29,8 @@ def bundle_digest() -> str:
         files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
         for path in sorted(files):
             digest.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
-    digest.update(THEMES.read_bytes())
+    for file in THEMES:
+        digest.update(file.read_bytes())
     catalogues = {
         "sources": chip_sources(),
         "chips": {chip: entry.plain for chip, entry in chip_entries().items()},

@@ -20,10 +20,10 @@ from rooflines.charts.kit.drawing import (
     Choice,
     assemble,
     binary_axis,
+    chip_scale,
     chosen,
     data,
     haloed,
-    palette_of,
     starting,
 )
 from rooflines.charts.kit.text import chip_label, on_chips
@@ -108,7 +108,6 @@ def capacity(
     *,
     first: Mapping[str, Any] | None = None,
     title: str | None = None,
-    palette: Mapping[str, str] | None = None,
 ) -> alt.LayerChart:
     """Weights and caches on a chip, stacked, over the batch; a line is the memory of the chip.
 
@@ -116,7 +115,6 @@ def capacity(
         frame: From `capacity_frame`: bytes of one chip.
         first: The initial choices by parameter; those of the first row by default.
         title: Replaces the finding.
-        palette: Chips with their vendors, if several charts share colours.
 
     Returns:
         A chart with the parameters `chip`, `model`, `dtypes`, `S` and `split`.
@@ -139,7 +137,7 @@ def capacity(
     start = dict(zip(CASE, frame.select(CASE).row(0), strict=True))
     share = BAR * math.log(step) / math.log(span[1] / span[0])
     return assemble(
-        _layers(cases, span, share, palette_of(frame, palette)),
+        _layers(cases, span, share, chip_scale(frame)),
         findings,
         starting(choices, {**start, **(first or {})}),
         MARGINS,
@@ -280,9 +278,6 @@ CHART = ModelChart(
     reads=READ,
     most_chips=5,
     most_dtypes=2,
-    chip_colours=True,
     frame=lambda of, spec: capacity_frame(of, spec.models, spec.sizes),
-    draw=lambda frame, _, spec: capacity(
-        frame, first=_first(frame, spec), title=spec.title, palette=dict(spec.palette)
-    ),
+    draw=lambda frame, _, spec: capacity(frame, first=_first(frame, spec), title=spec.title),
 )

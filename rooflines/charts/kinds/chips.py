@@ -25,7 +25,8 @@ from rooflines.charts.frames import first_shown, highest, lowest, ridge_frame
 from rooflines.charts.kit.drawing import (
     Choice,
     assemble,
-    palette_of,
+    chip_scale,
+    lettered,
     placed_text,
     starting,
     zoom,
@@ -48,12 +49,11 @@ EDGE = 1.5
 """Least quotient of a ridge or peak and the edge of the plot [1]."""
 
 
-def chips_on_one_roofline(  # noqa: PLR0913, all but the first have a default
+def chips_on_one_roofline(
     frame: pl.DataFrame,
     *,
     first: Mapping[str, Any] | None = None,
     title: str | None = None,
-    palette: Mapping[str, str] | None = None,
     added: Sequence[str] = (),
     added_dtypes: Sequence[str] = (),
 ) -> alt.LayerChart:
@@ -63,7 +63,6 @@ def chips_on_one_roofline(  # noqa: PLR0913, all but the first have a default
         frame: From `ridge_frame`: peaks [FLOP/s], bandwidths [byte/s], ridges [FLOP/byte].
         first: The initial choices by parameter; the first of the frame by default.
         title: Replaces the finding.
-        palette: Chips with their vendors, if several charts share colours.
         added: Chips that are only shown where the reader chooses them.
         added_dtypes: Dtype combinations for which, as for these chips, axes are longer if needed.
 
@@ -91,13 +90,12 @@ def chips_on_one_roofline(  # noqa: PLR0913, all but the first have a default
             findings[f"{one['chip'][0]}|{combination}"] = _finding(shown, combination, title)
         labels += _labels(part, beside, planes, far.get(combination, []))
     beside = frame.filter(pl.col("chip").is_in(added))
-    color = alt.Color("chip:N", legend=None, scale=palette_of(compared, palette, added))
     choices = [Choice("chip", [EVERY, *chips, *added]), Choice("dtypes", combinations)]
     return assemble(
         _layers(
             _lines(compared, beside, planes[PICTURE]),
             planes,
-            color,
+            chip_scale(frame),
             pl.concat(labels, how="diagonal"),
         ),
         findings,
@@ -159,7 +157,7 @@ def _lines(compared: pl.DataFrame, beside: pl.DataFrame, plane: Plane) -> pl.Dat
 
 
 def _layers(
-    frame: pl.DataFrame, planes: Mapping[str, Plane], color: alt.Color, labels: pl.DataFrame
+    frame: pl.DataFrame, planes: Mapping[str, Plane], colors: alt.Scale, labels: pl.DataFrame
 ) -> list[alt.Chart]:
     """Roofs, ridges, names at the ends of the roofs, and the numbers of the ridges."""
     now = "datum.dtypes == dtypes"
@@ -178,7 +176,9 @@ def _layers(
         planes.values(), "Arithmetic intensity (FLOP per byte of main memory)", "Attainable FLOP/s"
     )
     x, y = alt.X("x:Q", **axes[0]), alt.Y("y:Q", **axes[1])
+    color = alt.Color("chip:N", legend=None, scale=colors)
     shown = {"color": color, "opacity": highlight()}
+    named = {"fill": lettered(colors), "opacity": highlight()}
     tooltip = [
         "chip:N",
         alt.Tooltip("peak:Q", title="peak FLOP/s", format=".4~s"),
@@ -204,9 +204,9 @@ def _layers(
         .mark_point(style="dot", filled=True)
         .encode(x=x, y=y, tooltip=tooltip, **shown),
         *placed_text(
-            ends, "value", of_plane, halo=False, clip=False, y=y, x=at_right_edge(), **shown
+            ends, "value", of_plane, halo=False, clip=False, y=y, x=at_right_edge(), **named
         ),
-        *placed_text(knees, "value", of_knees, x=x, y=y, **shown),
+        *placed_text(knees, "value", of_knees, x=x, y=y, **named),
     ]
 
 
@@ -344,14 +344,12 @@ CHART = Chart(
     needs=(two_chips(has_bandwidth, "a known bandwidth of the main memory"),),
     compares=has_bandwidth,
     preferred=by_chips,
-    chip_colours=True,
     every_chip=True,
     frame=lambda of, _: ridge_frame(of),
     draw=lambda frame, _, spec: chips_on_one_roofline(
         frame,
         first=first_shown(frame, spec, "dtypes"),
         title=spec.title,
-        palette=dict(spec.palette),
         added=spec.added,
         added_dtypes=spec.added_dtypes,
     ),

@@ -33,10 +33,11 @@ from rooflines.charts.kit.drawing import (
     SHORT_LABEL,
     Choice,
     assemble,
+    chip_scale,
     chosen,
     data,
     haloed,
-    palette_of,
+    lettered,
     placed_text,
     starting,
     ticks_between,
@@ -121,7 +122,6 @@ def pareto(
     *,
     first: Mapping[str, Any] | None = None,
     title: str | None = None,
-    palette: Mapping[str, str] | None = None,
 ) -> alt.LayerChart:
     """Throughput per chip over the time per output token, with the Pareto front of every chip.
 
@@ -129,7 +129,6 @@ def pareto(
         frame: From `pareto_frame`: times [s] and throughputs [1/s].
         first: The initial choices by parameter; the first of the frame by default.
         title: Replaces the finding.
-        palette: Chips with their vendors, if several charts share colours.
 
     Returns:
         A chart with the parameters `model`, `dtypes`, `S`, `chip` for the one to highlight, and
@@ -163,7 +162,7 @@ def pareto(
         *basis_choice(frame),
     ]
     return assemble(
-        _layers(pl.concat(points), pl.concat(ends), by, palette_of(frame, palette)),
+        _layers(pl.concat(points), pl.concat(ends), by, chip_scale(frame)),
         findings,
         starting(choices, first),
         MARGINS,
@@ -238,6 +237,7 @@ def _layers(
     target = alt.Chart(pl.DataFrame({"text": [f"{seconds(TARGET_S)} a token"]}))
     target = target.transform_filter("isValid(span.target)").transform_calculate(ms="span.target")
     shown = {"color": color, "opacity": highlight()}
+    named = {"fill": lettered(colors), "opacity": highlight()}
     small = alt.expr("em * em * 0.16")
     front = base.transform_filter(f"datum.state == {FRONT}").encode(**shown)
     return [
@@ -257,7 +257,7 @@ def _layers(
             dx=alt.expr("em * (span.late ? -0.5 : 0.5)"),
             y=alt.expr("height - em"),
         ),
-        *placed_text(ends, "value", now, halo=False, clip=False, x=at_right_edge(), y=y, **shown),
+        *placed_text(ends, "value", now, halo=False, clip=False, x=at_right_edge(), y=y, **named),
     ]
 
 
@@ -354,12 +354,10 @@ CHART = ModelChart(
     ),
     reads=READ,
     most_dtypes=2,
-    chip_colours=True,
     frame=lambda of, spec: pareto_frame(of, spec.models, spec.sizes),
     draw=lambda frame, _, spec: pareto(
         frame,
         first=first_shown(frame, spec, "dtypes"),
         title=spec.title,
-        palette=dict(spec.palette),
     ),
 )

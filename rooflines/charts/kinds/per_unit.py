@@ -22,7 +22,7 @@ from rooflines.charts.comparing import (
     shown_of,
 )
 from rooflines.charts.frames import first_shown, ridge_frame
-from rooflines.charts.kit.drawing import Choice, assemble, chosen, palette_of, starting
+from rooflines.charts.kit.drawing import Choice, assemble, chip_scale, chosen, lettered, starting
 from rooflines.charts.kit.text import chip_label, shorten
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_chips, has_bandwidth, two_chips
@@ -100,7 +100,6 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
     unit: str = "usd",
     first: Mapping[str, Any] | None = None,
     title: str | None = None,
-    palette: Mapping[str, str] | None = None,
     lacking: str = "",
     added: Sequence[str] = (),
     added_dtypes: Sequence[str] = (),
@@ -113,7 +112,6 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
         unit: `usd` or `watt`.
         first: The initial choices by parameter; the first of the frame by default.
         title: Replaces the finding.
-        palette: Chips with their vendors, if several charts share colours.
         lacking: What the subtitle says of chips without a price or a power.
         added: Chips that are shown below the others only where the reader chooses them.
         added_dtypes: Dtype combinations that do not count for the choice of chips.
@@ -141,7 +139,7 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
         sellers = priced["seller"].unique(maintain_order=True).to_list()
         choices.append(Choice("seller", sellers, "Prices"))
     return assemble(
-        _layers((rows, below), least, unit, palette_of(priced, palette, added)),
+        _layers((rows, below), least, unit, chip_scale(every)),
         {key: finding.titled(title) for key, finding in findings.items()},
         starting(choices, first),
         Margins(left=CHIP_MARGIN, right=UNITS[unit].right),
@@ -258,7 +256,7 @@ def _layers(
             opacity=highlight(),
             tooltip=tooltip,
         ),
-        *_texts(base, least, x, down, color),
+        *_texts(base, least, x, down, lettered(colors)),
         heading(f"Dense peak, {name}"),
     ]
 
@@ -280,7 +278,7 @@ def _with_last(
 
 
 def _texts(
-    base: alt.Chart, rows: int, x: alt.X, down: Mapping[str, Any], color: alt.Color
+    base: alt.Chart, rows: int, x: alt.X, down: Mapping[str, Any], fill: alt.Fill
 ) -> list[alt.Chart]:
     """The number of each bar, and below it what it follows from, if there is room."""
     detailed = rows <= MOST_DETAILED
@@ -293,7 +291,7 @@ def _texts(
             clip=False,
             dx=alt.expr("em * 0.4"),
             dy=alt.expr(f"em * {dy}"),
-        ).encode(x=x, y=alt.Y("row:Q", **down), text=f"{text}:N", color=color, opacity=highlight())
+        ).encode(x=x, y=alt.Y("row:Q", **down), text=f"{text}:N", fill=fill, opacity=highlight())
         for style, text, dy in lines
     ]
 
@@ -357,7 +355,6 @@ def _chart(name: str, unit: str, number: str, order: int, caption: str) -> Chart
             unit=unit,
             first=first_shown(frame.drop_nulls(UNITS[unit].column), spec, "dtypes"),
             title=spec.title,
-            palette=dict(spec.palette),
             lacking=lacking_text(of, compares, number.removesuffix("s")),
             added=spec.added,
             added_dtypes=spec.added_dtypes,
@@ -371,7 +368,6 @@ def _chart(name: str, unit: str, number: str, order: int, caption: str) -> Chart
         needs=(two_chips(compares, "a dated price" if unit == "usd" else "a design power"),),
         compares=compares,
         preferred=by_chips,
-        chip_colours=True,
         every_chip=True,
         frame=lambda of, _: price_frame(of) if unit == "usd" else ridge_frame(of),
         draw=draw,

@@ -27,7 +27,8 @@ from rooflines.charts.kit.drawing import (
     SHORT_LABEL,
     Choice,
     assemble,
-    palette_of,
+    chip_scale,
+    lettered,
     placed_text,
     ticks_between,
 )
@@ -54,7 +55,6 @@ def ridges(
     frame: pl.DataFrame,
     *,
     title: str | None = None,
-    palette: Mapping[str, str] | None = None,
     added: Sequence[str] = (),
     added_dtypes: Sequence[str] = (),
 ) -> alt.LayerChart:
@@ -63,7 +63,6 @@ def ridges(
     Args:
         frame: From `ridge_frame`: `ridge` [FLOP/byte].
         title: Replaces the finding.
-        palette: Chips with their vendors, if several charts share colours.
         added: Chips that are shown below the others only where the reader chooses them.
         added_dtypes: Dtype combinations that only these chips are shown in.
 
@@ -102,7 +101,7 @@ def ridges(
             pl.concat([rows, below]),
             _labels(rows, below, spans, far),
             chip_axis(chips, added=bool(added)),
-            palette_of(compared, palette, added),
+            chip_scale(frame),
         ),
         findings,
         [Choice("chip", [EVERY, *order, *added])],
@@ -169,7 +168,7 @@ def _layers(
             f"datum.place == place && {ADDED}",
             x=x,
             y=y,
-            color=color,
+            fill=lettered(colors),
             opacity=highlight(),
         ),
         heading("Ridge point by compute dtype"),
@@ -231,14 +230,9 @@ CHART = Chart(
     compares=has_bandwidth,
     preferred=by_chips,
     most_dtypes=32,
-    chip_colours=True,
     every_chip=True,
     frame=lambda of, _: ridge_frame(of),
     draw=lambda frame, _, spec: ridges(
-        frame,
-        title=spec.title,
-        palette=dict(spec.palette),
-        added=spec.added,
-        added_dtypes=spec.added_dtypes,
+        frame, title=spec.title, added=spec.added, added_dtypes=spec.added_dtypes
     ),
 )

@@ -36,9 +36,10 @@ from rooflines.charts.kit.drawing import (
     Choice,
     assemble,
     binary_axis,
+    chip_scale,
     chosen,
     data,
-    palette_of,
+    lettered,
     placed_text,
     starting,
     ticks_between,
@@ -131,7 +132,6 @@ def critical_over_shards(
     size: str = "B",
     first: Mapping[str, Any] | None = None,
     title: str | None = None,
-    palette: Mapping[str, str] | None = None,
 ) -> alt.LayerChart:
     """The smallest compute-bound size over the number of chips; never is an area of its own.
 
@@ -140,7 +140,6 @@ def critical_over_shards(
         size: What is solved for.
         first: The initial choices by parameter; the first of the frame by default.
         title: Replaces the finding.
-        palette: Chips with their vendors, if several charts share colours.
 
     Returns:
         A chart with the parameters `dtypes`, `sharding`, `chip` for the one to highlight, and
@@ -178,7 +177,7 @@ def critical_over_shards(
     ]
     key = " + '|' + ".join(choice.name for choice in choices[1:])
     now = f"edges[{key}] || {{low: 1, high: 10, ticks: []}}"
-    colors = palette_of(frame, palette)
+    colors = chip_scale(frame)
     layers = _layers(pl.concat(lines), pl.DataFrame(bands), pl.concat(ends), (span, size), colors)
     parameters = [alt.param(name="edges", value=edges), alt.param(name="span", expr=now)]
     return assemble(layers, findings, starting(choices, first), MARGINS, parameters)
@@ -235,7 +234,7 @@ def _layers(
             clip=False,
             x=at_right_edge(),
             y=alt.Y("y:Q"),
-            color=color,
+            fill=lettered(colors),
             opacity=highlight(),
         ),
     ]
@@ -342,7 +341,6 @@ def _draw(frame: pl.DataFrame, of: Selection, spec: Spec) -> alt.LayerChart:
         size=_solved_axis(of),
         first=first_shown(frame, spec, "dtypes", "sharding"),
         title=spec.title,
-        palette=dict(spec.palette),
     )
 
 
@@ -370,7 +368,6 @@ CHART = Chart(
     preferred=by_shards,
     fills=frozenset({"shape", "sharding"}),
     most=3,
-    chip_colours=True,
     frame=lambda of, spec: shards_frame(of, _solved_axis(of), spec.shape),
     draw=_draw,
 )

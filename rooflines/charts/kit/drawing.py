@@ -11,15 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from rooflines.basics.errors import check_known, placed
 from rooflines.basics.lazy import alt, pl
+from rooflines.charts.kit.chip_colours import chip_order
 from rooflines.charts.kit.text import chip_label, shorten, wrapped
-from rooflines.charts.kit.themes import (
-    CHIP_SLOTS,
-    SIZES,
-    SLOTS_OF,
-    Margins,
-    plot_size,
-    sizes_of,
-)
+from rooflines.charts.kit.themes import SIZES, Margins, plot_size, sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,17 +22,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SHORT_LABEL",
-    "SLOT_OF_CHIP",
     "TIME_LABEL",
     "Choice",
     "assemble",
     "binary_axis",
+    "chip_scale",
     "chosen",
     "data",
     "decades",
     "haloed",
+    "lettered",
     "log_axis",
-    "palette_of",
     "placed_text",
     "powers_of_two",
     "si_axis",
@@ -72,21 +66,6 @@ TIME_LABEL = (
     " : format(datum.value * 1e9, '~r') + ' ns'"
 )
 COUNT_LABEL = "datum.value >= 1000000 ? format(datum.value, '~s') : format(datum.value, ',d')"
-
-
-SLOT_OF_CHIP = {
-    "tpu-v6e": 0,
-    "tpu-v5e": 1,
-    "tpu-v5p": 2,
-    "b200": 3,
-    "h100-sxm": 4,
-    "h200-sxm": 5,
-    "mi300x": 6,
-    "mi355x": 7,
-    "tpu-7x": 8,
-    "a100-sxm-80gb": 9,
-}
-"""Slots that these chips have in the charts of every config."""
 
 NAMES = {"chip": "Chip", "dtypes": "Data types", "basis": "Numbers", "sweep": "Sweep"}
 """Labels of the selectors that several charts have."""
@@ -261,35 +240,20 @@ def si_axis(title: str) -> alt.Axis:
     return alt.Axis(labelExpr=SI_LABEL, title=title, tickCount=5)
 
 
-def palette_of(
-    frame: pl.DataFrame, palette: Mapping[str, str] | None = None, added: Sequence[str] = ()
-) -> alt.Scale:
-    """The colour of every chip; chips of a vendor have similar colours.
-
-    The chips of `SLOT_OF_CHIP` have their colours in every chart; others take those left.
+def chip_scale(frame: pl.DataFrame) -> alt.Scale:
+    """The colour of every chip, in lines and areas.
 
     Args:
         frame: Rows with `chip` and `vendor`.
-        palette: Vendors by chip; charts that share it give a chip the same colour.
-        added: Chips that are shown one at a time, beside paler ones; they share colours with these.
     """
-    vendors = dict(frame.select("chip", "vendor").unique(maintain_order=True).iter_rows()) | dict(
-        palette or {}
-    )
-    slots: list[str] = [f"\u200b{slot}" for slot in range(CHIP_SLOTS)]
-    free = list(range(CHIP_SLOTS))
-    names = sorted(vendors, key=lambda chip: (chip not in SLOT_OF_CHIP, chip))
-    for chip in names:
-        of_vendor = SLOTS_OF.get(vendors[chip], SLOTS_OF[""])
-        wanted = (SLOT_OF_CHIP[chip],) if chip in SLOT_OF_CHIP else of_vendor
-        preferred = [slot for slot in wanted if slot in free]
-        if not free:
-            break
-        slot = preferred[0] if preferred else free[-1]
-        slots[slot] = chip
-        free.remove(slot)
-    others = (chip for chip in (*names, *added) if chip not in slots)
-    return alt.Scale(domain=[*slots, *dict.fromkeys(others)], range="category")
+    vendors = dict(frame.select("chip", "vendor").unique(maintain_order=True).iter_rows())
+    return alt.Scale(domain=chip_order(vendors), range="category")
+
+
+def lettered(colors: alt.Scale) -> alt.Fill:
+    """The colour of a chip in text, of which some are darker than in lines."""
+    scale = alt.Scale(domain=colors.domain, range="diverging")
+    return alt.Fill("chip:N", legend=None, scale=scale)
 
 
 def assemble(

@@ -12,16 +12,15 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from rooflines.charts.kit.chip_colours import in_letters, shades
 from rooflines.model.resources import RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
-    "CHIP_SLOTS",
     "FONT",
     "SIZES",
-    "SLOTS_OF",
     "Margins",
     "Size",
     "Theme",
@@ -118,19 +117,12 @@ class Theme:
     on_resource: str
     measured: str
     estimate: str
-    chips: tuple[str, ...]
     resources: tuple[str, ...]
     region_words: tuple[str, str]
     region_opacity: float
     heat: tuple[str, ...]
     steps: tuple[str, ...]
 
-
-CHIP_SLOTS = 10
-"""Colours for chips [1]; more chips share them, so every line has a label."""
-
-SLOTS_OF = {"Google": (0, 1, 2), "NVIDIA": (3, 4, 5), "AMD": (6, 7), "": (8, 9)}
-"""Slots preferred for a vendor's chips: Google's are blue, NVIDIA's warm, AMD's violet."""
 
 LIGHT = Theme(
     background="#FFFFFF",
@@ -144,18 +136,6 @@ LIGHT = Theme(
     on_resource="#FFFFFF",
     measured="#B4480F",
     estimate="#0B6FA8",
-    chips=(
-        "#3B82F6",
-        "#1E3A8A",
-        "#0E8FB0",
-        "#E8760A",
-        "#A3231C",
-        "#A97B00",
-        "#C04FA8",
-        "#6D4BC3",
-        "#0B7A5E",
-        "#6B7280",
-    ),
     resources=("#26785A", "#BF4E1C", "#7A5BC0", "#8C6600", "#0B7A95", "#A9408F"),
     region_words=("#A8441A", "#1C7445"),
     region_opacity=0.14,
@@ -175,18 +155,6 @@ DARK = Theme(
     on_resource="#0F1722",
     measured="#EE8550",
     estimate="#62BFE0",
-    chips=(
-        "#4C8DF6",
-        "#C3DAFF",
-        "#35BFD8",
-        "#E8811F",
-        "#FFB3A3",
-        "#E3C04A",
-        "#D878C4",
-        "#A58BF0",
-        "#37AE89",
-        "#9AA5B4",
-    ),
     resources=("#43B58B", "#EE8550", "#A58BF0", "#E3C04A", "#35BFD8", "#D878C4"),
     region_words=("#F7A67E", "#6FDBA2"),
     region_opacity=0.17,
@@ -209,10 +177,12 @@ def config(size: Size, *, dark: bool) -> dict[str, Any]:
 
     Returns:
         A config object: fonts, sizes, styles (`label`, `value`, `note`, `halo`, `curve`, ...) and
-        ranges: `category` for chips, `ordinal` for resources and what is mixed of them, `heatmap`
-        for a magnitude, `ramp` for steps of a size.
+        ranges: `category` for chips in the order of `chip_order`, `diverging` for text in their
+        colours, `ordinal` for resources and what is mixed of them, `heatmap` for a magnitude,
+        `ramp` for steps of a size.
     """
     em, colours = size.em, theme(dark=dark)
+    of_chips = shades(colours.ink, dark=dark)
     return {
         "background": colours.background,
         "font": FONT,
@@ -254,7 +224,8 @@ def config(size: Size, *, dark: bool) -> dict[str, Any]:
             "rowPadding": 0.5 * em,
         },
         "range": {
-            "category": list(colours.chips),
+            "category": of_chips,
+            "diverging": in_letters(of_chips),
             "ordinal": list(colours.resources[: len(RESOURCES) + 1]),
             "heatmap": list(colours.heat),
             "ramp": list(colours.steps),

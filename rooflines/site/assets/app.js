@@ -6,6 +6,10 @@
 
 const ROOFLINES = (() => {
   const MOST_OPTIONS = 12; // of a menu without a search
+  const KEPT = ["chip", "dtypes", "theme"]; // what links take along to all pages
+  const LONGEST = 4096; // characters of a state
+  const MOST_LETTERS = 60; // of a name or a value in a notice
+  const MOST_LINES = 12; // of a notice
   const data = new Map();
   const loading = new Map();
   let lists = 0;
@@ -104,8 +108,15 @@ const ROOFLINES = (() => {
     return make("label", { class: "control" }, make("span", {}, label), input, list);
   }
 
-  /** The state in the address: what comes after #, as name=value. */
-  const state = () => new URLSearchParams(location.hash.slice(1));
+  /** What comes after # in the address, as [name, value]; nothing of a very long one, which no page writes. */
+  const written = () => (location.hash.length > LONGEST ? [] : [...new URLSearchParams(location.hash.slice(1))]);
+
+  /** The state in the address: the first value of each name, without empty ones. */
+  function state() {
+    const used = new URLSearchParams();
+    for (const [name, value] of written()) if (value && !used.has(name)) used.set(name, value);
+    return used;
+  }
 
   /** Change the state; `null` removes a name. A step worth going back from gets an entry in the history. */
   function go(changes, step = false) {
@@ -118,11 +129,30 @@ const ROOFLINES = (() => {
     else location.replace(`#${next}`);
   }
 
-  /** Say what the address asks for that is not there, such as a link to an older site does. */
-  function tellUnknown(lost) {
+  /** Names and values of the address that no page uses, given those that this page does. */
+  function unused(names) {
+    if (location.hash.length > LONGEST) return [[`${location.hash.length.toLocaleString("en-US")} characters`, "", "too long; none of it is used"]];
+    const seen = new Set();
+    return written().flatMap(([name, value]) => {
+      if (!names.has(name)) return [[name, value, "no choice of this page"]];
+      if (!value) return [[name, value, "empty"]];
+      if (seen.has(name)) return [[name, value, "given twice; the first is used"]];
+      seen.add(name);
+      return name === "theme" && !asked() ? [[name, value, "neither light nor dark"]] : [];
+    });
+  }
+
+  /** Report what the address asks for that is not there, such as a link to an older site does.
+
+      `names` are those that the page uses; `lost` are values that it does not have, as [name, value, what is shown]. */
+  function tellUnknown(names, lost) {
     const box = document.getElementById("unknown");
-    box.hidden = !lost.length;
-    box.replaceChildren(...(lost.length ? [make("p", {}, "This link asks for what is not here:"), make("ul", {}, ...lost.map((text) => make("li", {}, text)))] : []));
+    const all = [...unused(new Set([...KEPT, ...names])), ...lost];
+    const cut = (text) => (text.length > MOST_LETTERS ? `${text.slice(0, MOST_LETTERS)}…` : text);
+    const lines = all.slice(0, MOST_LINES).map(([name, value, said]) => `${[name, value].filter(Boolean).map(cut).join(" ") || "="}: ${said}`);
+    if (all.length > MOST_LINES) lines.push(`and ${(all.length - MOST_LINES).toLocaleString("en-US")} more`);
+    box.hidden = !lines.length;
+    box.replaceChildren(...(lines.length ? [make("p", {}, "This link asks for what is not here:"), make("ul", {}, ...lines.map((text) => make("li", {}, text)))] : []));
   }
 
   const system = matchMedia("(prefers-color-scheme: dark)");
@@ -145,7 +175,7 @@ const ROOFLINES = (() => {
   /** Links to the other pages take chip, dtypes and theme along, but not the choice of all chips. */
   function keepState() {
     const kept = new URLSearchParams();
-    for (const name of ["chip", "dtypes", "theme"]) if (state().has(name) && state().get(name) !== "all") kept.set(name, state().get(name));
+    for (const name of KEPT) if (state().has(name) && state().get(name) !== "all") kept.set(name, state().get(name));
     for (const link of document.querySelectorAll("a[data-keep]")) link.hash = kept.toString();
   }
 

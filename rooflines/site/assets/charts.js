@@ -13,6 +13,8 @@ document.addEventListener("DOMContentLoaded", async () => {
   const COLUMNS = { size: "B" }; // the columns of choices that have other names
   const ROWS_SHOWN = 200;
   const NARROW = 620; // pixels below which a chart takes its narrow layout
+  const OPTIONS = new Map(); // what the menus of all charts offer, by name
+  for (const { name, options } of charts.flatMap(({ params }) => params)) OPTIONS.set(name, new Set([...OPTIONS.get(name) ?? [], ...options.map(String)]));
   const EMBED = {
     ast: true, // interpreted: no eval, so a strict Content-Security-Policy holds
     actions: false, // its editor would send the chart to another site
@@ -250,10 +252,19 @@ document.addEventListener("DOMContentLoaded", async () => {
     }
   }
 
+  /** Report what the address asks for that is not there. Choices of other charts go along; those of this one have a note. */
+  function showUnknown(chart) {
+    const lost = state().has("chart") && state().get("chart") !== chart.id ? [["chart", state().get("chart"), `unknown; shown is ${chart.id}`]] : [];
+    for (const [name, values] of OPTIONS) {
+      if (state().has(name) && !values.has(state().get(name))) lost.push([name, state().get(name), "in no chart of this site"]);
+    }
+    tellUnknown(["chart", ...OPTIONS.keys()], lost);
+  }
+
   async function apply() {
     const chart = current();
     const mode = theme();
-    tellUnknown(state().has("chart") && state().get("chart") !== chart.id ? [`chart ${state().get("chart")}: unknown; shown is ${chart.id}`] : []);
+    showUnknown(chart);
     showText(chart);
     if (shown?.chart !== chart || shown.mode !== mode) {
       $("title").textContent = chart.title;

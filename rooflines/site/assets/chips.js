@@ -9,6 +9,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const rows = [...document.querySelectorAll("#summary tbody tr")];
   const heads = [...document.querySelectorAll("#summary th button")];
   const known = (chip) => Object.hasOwn(chips, chip ?? "");
+  const order = () => (state().get("sort") ?? "").split("."); // the column that sorts, and the way: up or down
   let last = "";
 
   function sortBy(place, way) {
@@ -23,7 +24,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     heads.forEach((head, at) => head.parentElement.setAttribute("aria-sort", at !== place ? "none" : way === "down" ? "descending" : "ascending"));
   }
   heads.forEach((head, place) => head.addEventListener("click", () => {
-    const [by, way] = (state().get("sort") ?? "").split(".");
+    const [by, way] = order();
     go({ sort: by !== String(place) ? `${place}.up` : way === "up" ? `${place}.down` : null });
   }));
 
@@ -50,23 +51,26 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   function unknown() {
     const lost = [];
-    for (const name of ["left", "right"]) if (state().has(name) && !known(state().get(name))) lost.push(`chip ${state().get(name)}: not in the catalogue`);
+    for (const name of ["left", "right"]) if (state().has(name) && !known(state().get(name))) lost.push(["chip", state().get(name), "not in the catalogue"]);
     for (const name of ["chip", "source"]) {
       const there = [...document.querySelectorAll(`[data-${name}]`)].some((one) => one.dataset[name] === state().get(name));
       const why = name === "chip" && known(state().get(name)) ? "in the catalogue, but not among the chips of this site" : "unknown";
-      if (state().has(name) && !there) lost.push(`${name} ${state().get(name)}: ${why}`);
+      if (state().has(name) && !there) lost.push([name, state().get(name), why]);
     }
+    const [place, way] = order();
+    if (state().has("sort") && !(place in heads)) lost.push(["sort", state().get("sort"), "no column of this table"]);
+    else if (state().has("sort") && !["up", "down"].includes(way)) lost.push(["sort", state().get("sort"), "neither up nor down; shown is up"]);
     return lost;
   }
 
   function apply() {
-    tellUnknown(unknown());
+    tellUnknown(["left", "right", "source", "find", "sort"], unknown());
     compare();
     for (const side of ["left", "right"]) if (document.activeElement !== $(side)) $(side).value = state().get(side) ?? "";
     const words = (state().get("find") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
     for (const element of found) element.hidden = !words.every((word) => element.dataset.find.includes(word));
-    const [place, way] = (state().get("sort") ?? "-1.up").split(".");
-    sortBy(Number(place) < heads.length ? Number(place) : -1, way);
+    const [place, way] = order();
+    sortBy(place in heads ? Number(place) : -1, way);
     $("count").textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} chips`;
     if (document.activeElement !== $("find")) $("find").value = state().get("find") ?? "";
     const asked = state().has("source") ? `source ${state().get("source")}` : `chip ${state().get("chip") ?? ""}`;

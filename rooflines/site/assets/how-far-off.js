@@ -3,7 +3,7 @@
 
 document.addEventListener("DOMContentLoaded", async () => {
   const { load, unpacked, make, menu, state, go, tellUnknown, follow } = ROOFLINES;
-  const { sorted, showHead, paged } = TABLE;
+  const { sorted, showHead, paged, lostOf } = TABLE;
   const { svg, ticks } = ROOFLINE;
   const $ = (id) => document.getElementById(id);
   const { keys, meanings, shown, spreads, rows: packed } = await load("how-far-off", "data/how-far-off.js");
@@ -130,21 +130,15 @@ document.addEventListener("DOMContentLoaded", async () => {
     for (const key of keys.filter((one) => state().has(one))) {
       const asked = state().get(key);
       if (levels(key).includes(asked) || (key === REGION && asked === EVERY)) continue;
-      lost.push(`${key} ${asked}: not among these timings; shown is ${wanted(key) || "all"}`);
+      lost.push([key, asked, `not among these timings; shown is ${wanted(key) || "all"}`]);
     }
-    const [by, way] = (state().get("sort") ?? "").split(".");
-    if (by && ![...keys, ...shown.map(({ name }) => name)].includes(by)) lost.push(`sort ${by}: no column of this table`);
-    else if (by && !["up", "down"].includes(way)) lost.push(`sort ${by}.${way}: neither up nor down; shown is up`);
-    for (const [name, value] of state()) {
-      if (!["sort", "page", "theme", ...keys].includes(name)) lost.push(`${name} ${value}: no choice of this page`);
-    }
-    return lost;
+    return [...lost, ...lostOf([...keys, ...shown.map(({ name }) => name)])];
   }
 
   function apply() {
-    tellUnknown(unknown());
     showMenus();
     showRows();
+    tellUnknown(["sort", "page", ...keys], unknown());
     document.querySelector(".far").dataset.drawn = location.hash;
   }
 

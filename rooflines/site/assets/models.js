@@ -62,20 +62,18 @@ document.addEventListener("DOMContentLoaded", async () => {
     };
   }
 
-  /** What the address asks for that is not there. */
-  function unknown(now) {
+  /** Report what the address asks for that is not there. */
+  function showUnknown(now) {
     const lost = [];
     const used = { sweep: now.sweep.name, model: now.model.name, chip: now.machine.chip, memory: now.machine.memory, network: String(now.machine.network), dtypes: now.dtypes, split: now.split.name, phase: now.phase };
     if (now.T !== null) used.T = String(now.T);
     for (const [name, value] of state()) {
-      if (name === "theme") continue;
       if (name === "S" || name === "B") {
-        if (whole(value) === null) lost.push(`${name} ${value}: no whole number from 1 to ${count(MOST)}; shown is ${count(now[name])}`);
-        else if (Number(value) !== now[name]) lost.push(`${name} ${value}: ${name === "S" ? "less than the new tokens" : "fewer sequences than replicas"}; shown is ${count(now[name])}`);
-      } else if (!(name in used)) lost.push(`${name} ${value}: no choice of this page`);
-      else if (used[name] !== value) lost.push(`${name} ${value}: unknown; shown is ${used[name]}`);
+        if (whole(value) === null) lost.push([name, value, `no whole number from 1 to ${count(MOST)}; shown is ${count(now[name])}`]);
+        else if (Number(value) !== now[name]) lost.push([name, value, `${name === "S" ? "less than the new tokens" : "fewer sequences than replicas"}; shown is ${count(now[name])}`]);
+      } else if (Object.hasOwn(used, name) && used[name] !== value) lost.push([name, value, `unknown; shown is ${used[name]}`]);
     }
-    return lost;
+    tellUnknown(["S", "B", ...Object.keys(used)], lost);
   }
 
   /** Why nothing runs there: the first of the rows skipped that says so. */
@@ -402,7 +400,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     const now = choices();
     const file = await load(now.model.file, `${now.model.file}.js`);
     if (mine !== turn) return;
-    tellUnknown(unknown(now));
+    showUnknown(now);
     showControls(now, file);
     const one = stepOf(now, file, now.split, now.machine);
     $("answers").hidden = $("verdict").hidden = !one;

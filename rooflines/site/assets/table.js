@@ -4,6 +4,7 @@
 const TABLE = (() => {
   const { make, state, go } = ROOFLINES;
   const $ = (id) => document.getElementById(id);
+  let shown = 1; // the page
 
   /** The column that the address sorts by, and the way: up or down. */
   const order = () => (state().get("sort") ?? "").split(".");
@@ -36,7 +37,7 @@ const TABLE = (() => {
   /** The rows of the page in the address; the buttons lead to the others. */
   function paged(rows, size) {
     const pages = Math.max(1, Math.ceil(rows.length / size));
-    const page = Math.min(Math.max(Number.parseInt(state().get("page"), 10) || 1, 1), pages);
+    const page = shown = Math.min(Math.max(Number.parseInt(state().get("page"), 10) || 1, 1), pages);
     $("page").textContent = `Page ${page} of ${pages}`;
     $("first").disabled = $("previous").disabled = page === 1;
     $("last").disabled = $("next").disabled = page === pages;
@@ -47,5 +48,15 @@ const TABLE = (() => {
     return rows.slice((page - 1) * size, page * size);
   }
 
-  return { sorted, showHead, paged };
+  /** What the address asks for that the table on the page does not have; `names` are those of its columns. */
+  function lostOf(names) {
+    const [by, way] = order();
+    const lost = [];
+    if (by && !names.includes(by)) lost.push(["sort", by, "no column of this table"]);
+    else if (by && !["up", "down"].includes(way)) lost.push(["sort", state().get("sort"), "neither up nor down; shown is up"]);
+    if (state().has("page") && state().get("page") !== String(shown)) lost.push(["page", state().get("page"), `no page of this table; shown is ${shown}`]);
+    return lost;
+  }
+
+  return { sorted, showHead, paged, lostOf };
 })();

@@ -3,7 +3,7 @@
 
 document.addEventListener("DOMContentLoaded", async () => {
   const { load, unpacked, make, menu, state, go, tellUnknown, follow } = ROOFLINES;
-  const { sorted, showHead, paged } = TABLE;
+  const { sorted, showHead, paged, lostOf } = TABLE;
   const { tables, columns, table: first, chip } = await load("thresholds", "data/thresholds.js");
   const $ = (id) => document.getElementById(id);
   if (!tables.length) return;
@@ -13,6 +13,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const ANSWERS = ["critical", "critical_exact", "critical_rule", "limit"]; // stay in sight, whatever else is shown
   const FIRST = ["critical", "critical_exact"]; // a size or a number of chips, and the factor on a rate
   const LABELS = { share: "Share of peak", dtypes: "Data types" };
+  const NAMES = ["table", "chip", "find", "sort", "page", ...FACETS]; // of the state
   const ALL = "all"; // the value of the chip menu that shows all chips
   const MOST = 20000; // rows of all chips together
   const NUMBERS = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 6 });
@@ -133,13 +134,13 @@ document.addEventListener("DOMContentLoaded", async () => {
   /** What the address asks for that this table lacks. */
   function unknown() {
     const lost = [];
-    const miss = (name, what) => lost.push(`${name} ${state().get(name)}: not in this ${what}`);
+    const miss = (name, what) => lost.push([name, state().get(name), `not in this ${what}`]);
     if (state().has("table") && table().id !== state().get("table")) miss("table", `site; shown is ${table().id}`);
     for (const name of ["chip", ...FACETS].filter((one) => state().has(one) && !(one === "chip" && state().get(one) === ALL))) {
       const levels = open.levels.get(name) ?? [];
       if (!levels.some((level) => String(level) === state().get(name))) miss(name, `table; shown is ${levels.length === 1 ? levels[0] : "all of it"}`);
     }
-    return lost;
+    return [...lost, ...lostOf(open.names)];
   }
 
   async function apply() {
@@ -161,10 +162,10 @@ document.addEventListener("DOMContentLoaded", async () => {
       const numeric = new Set(names.filter((name) => levels.get(name).some((value) => typeof value === "number")));
       open = { key, names, rows, cut, levels, numeric };
     }
-    tellUnknown(unknown());
     showMenus();
     if (document.activeElement !== $("find")) $("find").value = state().get("find") ?? "";
     showRows();
+    tellUnknown(NAMES, unknown());
     $("table").dataset.drawn = key;
   }
 

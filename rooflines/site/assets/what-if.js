@@ -40,12 +40,10 @@ document.addEventListener("DOMContentLoaded", async () => {
     return value && compare(value, LEAST_OWN) >= 0 && compare(value, MOST_OWN) <= 0 ? times(value, ratio(BigInt(Object.fromEntries(prefixes.large)[OWN[name][1]]))) : null;
   }
 
-  /** What the address asks for that is not there. */
-  function unknown() {
+  /** Report what the address asks for that is not there. */
+  function showUnknown() {
     const lost = [];
-    const known = new Set(["op", "theme", ...operationNow().dims, ...SIDES.flatMap((side) => CHOICES.map((name) => keyOf(side, name)))]);
-    const miss = (key, value, used) => lost.push(`${key} ${value}: ${used}`);
-    for (const [key, value] of state()) if (!known.has(key)) miss(key, value, "no choice of this page");
+    const miss = (...what) => lost.push(what);
     if (state().has("op") && operationNow().name !== state().get("op")) miss("operation", state().get("op"), `unknown; shown is ${operationNow().name}`);
     for (const dim of operationNow().dims) {
       if (state().has(dim) && whole(state().get(dim), limits.size) === null) miss(`size ${dim}`, state().get(dim), `no whole number from 1 to ${count(limits.size)}; shown is ${count(sizeOf(dim))}`);
@@ -61,7 +59,7 @@ document.addEventListener("DOMContentLoaded", async () => {
         if (name in OWN && ownOf(side, name) === null) miss(label, value, "no number from 0.000001 to 1,000,000,000; shown is the data sheet");
       }
     }
-    return lost;
+    tellUnknown(["op", ...operationNow().dims, ...SIDES.flatMap((side) => CHOICES.map((name) => keyOf(side, name)))], lost);
   }
 
   // ---------------------------------------------------------------- a side, and what it lacks
@@ -290,7 +288,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
 
   function apply() {
-    tellUnknown(unknown());
+    showUnknown();
     showOperation();
     SIDES.forEach(showControls);
     const sides = SIDES.map(sideOf);
