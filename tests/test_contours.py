@@ -146,11 +146,15 @@ def test_calibrated_borders_are_the_exact_solution(keys: dict[str, Any]) -> None
 
 
 def test_a_border_turns_where_another_line_takes_over() -> None:
-    """y = 100 right of x = 10; y >= 1000 / x takes over up to there, and falls by a corner."""
+    """A corner at x = 10 and y = 100, and x y = 10,000: the upper one of both, and the lower."""
     window = Window(1, 1000, 1, 1e6)
     corner, line = Hyperbola(10, 100, 0), Hyperbola(0, 0, 1e4)
     upper = border([[corner], [line]], window)
-    assert upper == [Arc(10, 1e6, 10, 1000), Arc(10, 1000, 100, 100, 0, 0), Arc(100, 100, 1000, 100)]
+    assert upper == [
+        Arc(10, 1e6, 10, 1000),
+        Arc(10, 1000, 100, 100, 0, 0),
+        Arc(100, 100, 1000, 100),
+    ]
     lower = border([[corner, line]], window)
     assert lower == [
         Arc(1, 1e4, 10, 1000, 0, 0),
@@ -162,6 +166,15 @@ def test_a_border_turns_where_another_line_takes_over() -> None:
     assert border([[Hyperbola(2000, 5, 10)]], window) == []
     assert border([[Hyperbola(0, 0, 0)]], window) == [Arc(1, 1, 1000, 1)]
     assert border([[line], [Hyperbola(0, 2e6, 0)]], window) == []
+    assert border([[line], [Hyperbola(math.inf, math.inf, math.inf)]], window) == []
+
+
+def test_a_border_close_to_its_limits_is_straight() -> None:
+    """Where rounding would leave nothing of its distance from one."""
+    arcs = border([[Hyperbola(100, 100, 1e-2)]], Window(1, 1000, 1, 1e6))
+    assert [(arc.x_limit, arc.y_limit) for arc in arcs] == [(None, None), (100, 100), (None, None)]
+    assert [arc.x for arc in arcs] == pytest.approx([100, 100, 200], rel=1e-5)
+    assert [arc.y for arc in arcs] == pytest.approx([1e6, 200, 100], rel=1e-5)
 
 
 def drawn_lines(spec: dict[str, Any]) -> list[list[tuple[float, float]]]:
@@ -187,7 +200,9 @@ def test_drawn_lines_stay_within_half_a_pixel_of_their_arcs() -> None:
     frame = charts.contour_frame(results.of("s", ["tpu-v5e"], ["bf16"]))
     spec = spec_of(charts.critical_map(frame), "map")
     spec |= {"width": 1700, "height": 800}
-    left, right, bottom, top = (float(frame[name][0]) for name in ("left", "right", "bottom", "top"))
+    left, right, bottom, top = (
+        float(frame[name][0]) for name in ("left", "right", "bottom", "top")
+    )
 
     def placed(d: float, f: float) -> tuple[float, float]:
         across = math.log(d / left) / math.log(right / left)
@@ -203,9 +218,10 @@ def test_drawn_lines_stay_within_half_a_pixel_of_their_arcs() -> None:
         for (x1, y1), (x2, y2) in pairwise(line):
             d1, d2 = (left * (right / left) ** (x / 1700) for x in (x1, x2))
             for share in (0.0, 0.25, 0.5, 0.75):
-                far = arc["D_limit"] + (d1 - arc["D_limit"]) ** (1 - share) * (
-                    d2 - arc["D_limit"]
-                ) ** share
+                far = (
+                    arc["D_limit"]
+                    + (d1 - arc["D_limit"]) ** (1 - share) * (d2 - arc["D_limit"]) ** share
+                )
                 rest = (arc["D"] - arc["D_limit"]) / (far - arc["D_limit"])
                 x, y = placed(far, arc["F_limit"] + (arc["F"] - arc["F_limit"]) * rest)
                 off = abs((x2 - x1) * (y1 - y) - (x1 - x) * (y2 - y1))

@@ -33,8 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Arc", "Area", "Hyperbola", "Window", "border", "estimated_area", "nominal_area"]
 
-CLOSE = 1e-9
+CLOSE = 1e-5
 """Heights that differ by a smaller share are one point of a border [1]."""
+
+STRAIGHT = 1e-6
+"""An arc is straight where it is as close to a limit as this share of it [1]."""
 
 NOTHING = (Fraction(0), Fraction(0))
 """A line that is zero everywhere."""
@@ -69,7 +72,10 @@ class Arc(NamedTuple):
 
 @dataclass(frozen=True)
 class Hyperbola:
-    """The line (x - x_limit) (y - y_limit) = bend, right of and above its limits."""
+    """The line (x - x_limit) (y - y_limit) = bend, right of and above its limits.
+
+    Without a bend it is a corner.
+    """
 
     x_limit: float
     y_limit: float
@@ -155,13 +161,21 @@ class Area:
             a, b, c, d = (_dot(each, numbers) for each in parts)
             if a <= 0:
                 return None if any((a, b, c, d)) else Hyperbola(0.0, 0.0, 0.0)
-            return Hyperbola(-c / a, -b / a, (b * c - a * d) / (a * a))
+            return Hyperbola(_over(-c, a), _over(-b, a), _over(b * c - a * d, a * a))
 
         return [[line for line in map(at_size, margins) if line] for margins in self.conditions]
 
 
 def _dot(one: Sequence[int], other: Sequence[int]) -> int:
     return sum(a * b for a, b in zip(one, other, strict=True))
+
+
+def _over(number: int, other: int) -> float:
+    """A quotient, rounded once; infinite where it is too large for Float64."""
+    try:
+        return number / other
+    except OverflowError:
+        return math.inf
 
 
 def nominal_area(sweep: Sweep, chip_variant: ChipVariant, share: Fraction = WHOLE_PEAK) -> Area:
@@ -245,7 +259,7 @@ def border(lines: Sequence[Sequence[Hyperbola]], window: Window) -> list[Arc]:
     if not all(lines):
         return []
     arcs: list[Arc] = []
-    height, active = window.top, None
+    height = window.top
     for start, end in pairwise(_cuts(lines, window)):
         middle = math.sqrt(start * end)
         line = max(
@@ -254,15 +268,22 @@ def border(lines: Sequence[Sequence[Hyperbola]], window: Window) -> list[Arc]:
         )
         arc = _clamped(line, start, end, window)
         if arc is None:
-            height, active = window.top, None
+            height = window.top
             continue
-        if line is active:
+        if arcs and _continues(arc, arcs[-1]):
             arc = arcs.pop()._replace(x_end=end, y_end=arc.y_end)
         elif start > window.left and height > arc.y * (1 + CLOSE):
             arcs.append(Arc(start, height, start, arc.y))
         arcs.append(arc)
-        height, active = arc.y_end, None if arc.x_limit is None else line
+        height = arc.y_end
     return arcs
+
+
+def _continues(arc: Arc, last: Arc) -> bool:
+    """Whether an arc is of the same curve as the one before it, or as level."""
+    if arc.x_limit is None:
+        return last.y == last.y_end == arc.y == arc.y_end
+    return (arc.x_limit, arc.y_limit) == (last.x_limit, last.y_limit)
 
 
 def _cuts(lines: Sequence[Sequence[Hyperbola]], window: Window) -> list[float]:
@@ -270,17 +291,21 @@ def _cuts(lines: Sequence[Sequence[Hyperbola]], window: Window) -> list[float]:
     every = [line for each in lines for line in each]
     found = {x for pair in combinations(every, 2) for x in pair[0].crossings(pair[1])}
     for line in every:
-        found |= {line.x_limit, line.reaches(window.top), line.reaches(window.bottom)}
+        heights = (window.top, window.bottom, line.y_limit * (1 + STRAIGHT))
+        found |= {line.x_limit, line.x_limit * (1 + STRAIGHT), *map(line.reaches, heights)}
     return [window.left, *sorted(x for x in found if window.left < x < window.right), window.right]
 
 
 def _clamped(line: Hyperbola, start: float, end: float, window: Window) -> Arc | None:
     """The part of a line between two of `_cuts`; None above the window."""
-    middle = line.height(math.sqrt(start * end))
-    if middle >= window.top:
+    x = math.sqrt(start * end)
+    y = line.height(x)
+    if y >= window.top:
         return None
-    if middle <= window.bottom or not line.bend:
-        height = max(middle, window.bottom)
+    if y <= max(window.bottom, line.y_limit * (1 + STRAIGHT)):
+        height = max(line.y_limit, window.bottom)
         return Arc(start, height, end, height)
     ends = (min(line.height(start), window.top), max(line.height(end), window.bottom))
+    if x < line.x_limit * (1 + STRAIGHT):
+        return Arc(end, ends[0], end, ends[1])
     return Arc(start, ends[0], end, ends[1], line.x_limit, line.y_limit)

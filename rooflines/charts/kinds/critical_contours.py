@@ -59,15 +59,11 @@ class Contours:
         """
         least = self.batch(HUGE, HUGE)
         levels = [] if least is None else nice_levels(max(least, 1.0))
-        for level in (*levels, math.inf):
-            arcs = self._border(self.area, level, window)
-            kind = "level"
-            if math.isinf(level):
-                kind, arcs = (
-                    "never",
-                    arcs or [Arc(window.left, window.top, window.right, window.top)],
-                )
-            yield from rows_of(arcs, kind, level, 1.0)
+        for level in levels:
+            yield from rows_of(self._border(self.area, level, window), "level", level, 1.0)
+        edge = Arc(window.left, window.top, window.right, window.top)
+        never = self._border(self.area, math.inf, window) or [edge]
+        yield from rows_of(never, "never", math.inf, 1.0)
         for share, area in [*self.below.items()][:1]:
             for level in (*levels, math.inf):
                 yield from rows_of(self._border(area, level, window), "share", level, share)
