@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
 
-WINDOW = Window(64, 65536, 16, 262144)
+WINDOW = Window(64, 65536, 128, 262144)
 SEED = 7
 CASES = 40
 """Random cases of each kind."""

@@ -120,8 +120,11 @@ def _places(
         if style == "strong":
             best = room.best(spot, [Place(0.5, 0.0, "left")], within=ANYWHERE)
         elif style == "note":
-            at_corner = [Place(0.5, -0.9, "left")]
-            best = room.best(spot, at_corner, segments=edge, within=ANYWHERE, uncrossed=True)
+            at_corner = Place(0.5, -0.9, "left")
+            box = at_corner.box(spot)
+            area = Box(0.0, box.top, box.right, plot[1])
+            crossed = any(area.crossed(segment) for segment in edge)
+            best = None if crossed else room.best(spot, [at_corner], within=ANYWHERE)
             corner = best.box(spot) if best else corner
         else:
             break

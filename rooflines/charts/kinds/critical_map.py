@@ -260,7 +260,7 @@ def _finding(rows: Sequence[Row], title: str | None) -> Finding:
     needed = [math.ceil(row["level"]) for row in shapes if row["level"] is not None]
     if len(needed) < len(shapes):
         never = len(shapes) - len(needed)
-        title = f"{never:,} of the {len(shapes):,} shapes shown are never compute-bound on {name}"
+        title = f"{never:,} of the {len(shapes):,} shapes are never compute-bound on {name}"
         return Finding(title, subtitle, about("nulls", value=[never, len(shapes)]))
     which = (
         f"The {len(shapes):,} shapes shown need"
