@@ -177,13 +177,20 @@ def _marks(frame: pl.DataFrame, span: Span, names: Sequence[str]) -> list[alt.Ch
     )
     # All marks have the frame itself, so that the site has its rows once.
     rows = alt.Chart(frame).transform_filter(now)
-    points = (
-        rows.transform_filter("datum.kind != 'shape'")
-        .transform_calculate(step=f"sequence({STEPS + 1})")
-        .transform_flatten(["step"])
-        .transform_calculate(D=_along("D"), F=_along("F"))
+
+    def points(which: str) -> alt.Chart:
+        return (
+            rows.transform_filter(which)
+            .transform_calculate(step=f"sequence({STEPS + 1})")
+            .transform_flatten(["step"])
+            .transform_calculate(D=_along("D"), F=_along("F"))
+        )
+
+    bands = points("datum.kind == 'level' || datum.kind == 'never'")
+    # Arcs on the lower edge close bands; no contour runs there.
+    lines, dashed = (
+        points(f"datum.kind == '{kind}' && datum.F > datum.bottom") for kind in ("level", "share")
     )
-    bands = points.transform_filter("datum.kind != 'share'")
     shapes = rows.transform_filter("datum.kind == 'shape'")
     tooltip = [
         "name:N",
@@ -194,8 +201,9 @@ def _marks(frame: pl.DataFrame, span: Span, names: Sequence[str]) -> list[alt.Ch
     ]
     at_level = alt.Tooltip("level:Q", title="critical B", format=",d")
     at_share = alt.Tooltip("share:Q", title="for this share of the peak", format=".4~%")
-    dashed = points.transform_filter("datum.kind == 'share'").mark_line(style=["contour", "near"])
-    near = [dashed.encode(x=x, y=y, detail=alt.Detail("level:N"), tooltip=[at_level, at_share])]
+    near = dashed.mark_line(style=["contour", "near"]).encode(
+        x=x, y=y, detail=alt.Detail("level:N"), tooltip=[at_level, at_share]
+    )
     ground = alt.Chart(
         pl.DataFrame({"D": [span[0]], "F": [span[2]], "right": [span[1]], "top": [span[3]]})
     )
@@ -207,11 +215,10 @@ def _marks(frame: pl.DataFrame, span: Span, names: Sequence[str]) -> list[alt.Ch
             .encode(x=x, y=y, y2=alt.datum(span[3]), color=color)
             for rank in range(1, most + 1)
         ),
-        bands.transform_filter("datum.kind == 'level'")
-        .mark_line(style="contour")
+        lines.mark_line(style="contour")
         .encode(x=x, y=y, detail=alt.Detail("level:N"), tooltip=[at_level])
         .add_params(zoom("x", "y")),
-        *(near if "share" in frame["kind"] else []),
+        *([near] if "share" in frame["kind"] else []),
         shapes.mark_point(style="ink-dot", filled=True).encode(x=x, y=y, tooltip=tooltip),
     ]
 
