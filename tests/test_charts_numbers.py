@@ -7,7 +7,11 @@ from typing import Any
 import altair as alt
 import polars as pl
 import pytest
+<<<<<<< HEAD
 import yaml
+=======
+from contours import points
+>>>>>>> w2
 
 import rooflines
 from rooflines import charts
@@ -185,15 +189,12 @@ def test_contours_run_where_the_thresholds_say(config: rooflines.Config, results
     assert both.height > 50
     assert (both["level"] / both["critical_exact"] - 1).abs().max() < 1e-9  # type: ignore[operator]
     peak, bandwidth = 9.89e14, 3.35e12
-    inside = frame.filter(
-        pl.col("kind") == "level",
-        pl.col("F") < pl.col("top") * 0.999,
-        pl.col("F") > 1.01 * frame["F"].min(),  # type: ignore[operator]
-    )
-    for row in inside.to_dicts():
+    lines = points(frame.filter(kind="level"))
+    assert lines.height == 9 * 4
+    for row in lines.to_dicts():
         flops = 2 * row["level"] * row["D"] * row["F"]
         moved = 2 * (row["level"] * row["D"] + row["D"] * row["F"] + row["level"] * row["F"])
-        assert flops / peak == pytest.approx(moved / bandwidth, rel=1e-9)
+        assert flops / peak == pytest.approx(moved / bandwidth, rel=1e-8)
 
 
 def test_times_bounds_and_layers_are_the_tables(narrow: rooflines.Config) -> None:
@@ -330,7 +331,8 @@ def test_shapes_on_the_map_name_the_sizes_for_less_of_the_peak(split: rooflines.
     assert at.startswith("243 at 90 %, ")
     assert frame.filter(pl.col("kind") != "shape")["near"].null_count() == frame.height - 12
     spec = spec_of(charts.critical_map(frame), "map")
-    assert values(spec, "near", "name")["near"].to_list() == of_shapes["near"].to_list()
+    shown = values(spec, "near", "name").drop_nulls("name")
+    assert shown["near"].to_list() == of_shapes["near"].to_list()
     assert json.dumps(spec).count("for less of the peak") == 1
 
 

@@ -39,7 +39,8 @@ def in_parts(frame: pl.DataFrame, chart: alt.LayerChart, spec: Spec) -> dict[str
         `spec`, the specification with the rows and findings of its own chips and dtypes; `rows`,
         those of the frame as `packed_text`; `cases`, the choices that have a finding, as lists of
         chips and of the rest of their keys; `claims` of all titles; `parts`, by chip as
-        `packed_text`: the other `findings`, the other `rows`, and those of each dataset.
+        `packed_text`: the other `findings`, the other `rows`, and those of each dataset, which are
+        "rows" where a dataset is the frame itself.
     """
     frames: dict[str, pl.DataFrame] = {}
     findings, claims = _taken(chart)
@@ -53,11 +54,14 @@ def in_parts(frame: pl.DataFrame, chart: alt.LayerChart, spec: Spec) -> dict[str
         for name, each in frames.items()
     }
     rows = frame.filter(_is_own(frame, own))
+    same = {name: '"rows"' for name, each in frames.items() if each is frame}
     for name, each in {"rows": frame, **frames}.items():
-        if CHIP in each.columns:
+        if CHIP in each.columns and name not in same:
             others_of = each.filter(~_is_own(each, own))
             for (chip,), of_chip in others_of.group_by(CHIP, maintain_order=True):
-                texts.setdefault(str(chip), {})[name] = columns_text(of_chip)
+                texts.setdefault(str(chip), dict.fromkeys(same, '"rows"'))[name] = columns_text(
+                    of_chip
+                )
     first, others = _first(findings, list(whole["usermeta"]["choices"]), own)
     next(each for each in whole["params"] if each["name"] == "findings")["value"] = first
     parts = {

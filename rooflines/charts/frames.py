@@ -15,7 +15,7 @@ from rooflines.model.network import axes_text
 from rooflines.model.resources import RESOURCES, math_rate, memory_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rooflines.charts.chart import Spec
     from rooflines.charts.kit.place import Plane
@@ -229,13 +229,19 @@ def share_tooltip(frame: pl.DataFrame) -> list[alt.Tooltip]:
     return [alt.Tooltip("near:N", title="for less of the peak")] if asked else []
 
 
-def reached_text(cells: pl.DataFrame) -> str:
-    """How many of the cells that are never compute-bound come near it; "" if none does."""
-    never = cells.filter(pl.col("critical").is_null()).drop_nulls("share")
-    some = never.height - never["reached"].null_count()
+def reached_text(cells: Iterable[tuple[float | None, int | None, float | None]]) -> str:
+    """How many of the cells that are never compute-bound come near it; "" if none does.
+
+    Args:
+        cells: The critical size of each [1], `reached` and `share`.
+    """
+    never = [
+        (reached, share) for size, reached, share in cells if size is None and share is not None
+    ]
+    some = sum(reached is not None for reached, _ in never)
     if not some:
         return ""
-    return f" {some:,} of {never.height:,} nevers reach {100 * never['share'][0]:g} % of the peak."
+    return f" {some:,} of {len(never):,} nevers reach {100 * never[0][1]:g} % of the peak."
 
 
 def hollow_text(rows: pl.DataFrame) -> str:

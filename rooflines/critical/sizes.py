@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rooflines.model.costs import Workload
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["dimension_thresholds", "solve_exactly"]
+__all__ = ["dimension_thresholds", "exact_threshold", "solve_exactly", "whole_size"]
 
 ExactLine = tuple[Fraction, Fraction]
 """Slope and constant along an axis."""
@@ -272,6 +272,14 @@ def elements_per_extent(workload: Workload, axis: str) -> int:
     return workload.tile[axis] * workload.share(axis) if axis in workload.tile else 1
 
 
+def whole_size(real: Fraction | None, per_extent: int = 1) -> int | None:
+    """The whole size of a real threshold in extents [1]; None: none, or one that is too large."""
+    if real is None:
+        return None
+    whole = (max(math.ceil(real), 1) - 1) * per_extent + 1
+    return whole if whole < LARGEST_COUNT else None
+
+
 def outcome_of(real: Fraction | None, critical: int | None) -> str:
     """What a threshold is, from its real and its whole size."""
     if real is None:
@@ -300,13 +308,7 @@ def solve_exactly(
     times = {r: exact_time_lines(works[r], rate_at(r, target, share)) for r in RESOURCES}
     reals = {r: exact_threshold(times[MATH][0], times[r]) for r in OTHERS}
     per_extent = elements_per_extent(workload, axis)
-
-    def size(real: Fraction | None) -> int | None:
-        if real is None:
-            return None
-        whole = (max(math.ceil(real), 1) - 1) * per_extent + 1
-        return whole if whole < LARGEST_COUNT else None
-
+    size = partial(whole_size, per_extent=per_extent)
     finite = [real for real in reals.values() if real is not None]
     real = max(finite) if len(finite) == len(OTHERS) else None
     ranks = [(reals[r] is None, times[r][0] if reals[r] is None else (reals[r],)) for r in OTHERS]

@@ -76,7 +76,8 @@ def from_on(case: Case, match: re.Match[str]) -> bool:
 
 def shapes_on_map(case: Case) -> list[int | None]:
     """The exact critical batch of every shape drawn."""
-    shapes = case.data("name", "D", "F", "level").select("name", "D", "F").to_dicts()
+    rows = case.data("name", "D", "F", "level").drop_nulls("name")
+    shapes = rows.select("name", "D", "F").to_dicts()
     if not shapes:
         return []
     named = [

@@ -113,7 +113,7 @@ CLAIMS: dict[str, list[Claim]] = {
     "critical-map": [
         (rf"(?:The (?P<shapes>\d+) shapes shown need|.+ needs) {SPAN} on {ON}", map_needs),
         (
-            rf"(?P<some>\d+) of the (?P<all>\d+) shapes shown are never compute-bound on {ON}",
+            rf"(?P<some>\d+) of the (?P<all>\d+) shapes are never compute-bound on {ON}",
             lambda c, m: (
                 on_map(c, m)
                 and (int(m["some"]), int(m["all"]))

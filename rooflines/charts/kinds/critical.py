@@ -174,9 +174,14 @@ def _finding(
     shards = case["shards"].unique().to_list()
     split = split_text(str(case["sharding"][0]), shards, case["network"])
     name = on_chips(chip, shards)
+    cells = case.select("critical", "reached", "share").rows()
     subtitle = (
         f"Smallest compute-bound {size} for {combination} on {name}{split}, every byte counted."
+<<<<<<< HEAD
         f"{limit}{reached_text(case)}{below_text(case)}{basis_text(case, *basis)}"
+=======
+        f"{limit}{reached_text(cells)}{basis_text(case, *basis)}"
+>>>>>>> w2
     )
     never = case.filter(pl.col("critical").is_null())
     if title:

@@ -1,30 +1,29 @@
-"""Lines of equal critical batch over D and F, nominal and calibrated, exact at every point."""
+"""Lines of equal critical batch over D and F and the batches of shapes, nominal and calibrated."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.numbers import exact
 from rooflines.calibration.critical import critical_estimate
 from rooflines.charts.basis import CALIBRATED, NOMINAL
 from rooflines.charts.frames import share_values, shares_below_peak
+from rooflines.critical.plane import Arc, border, estimated_area, nominal_area
+from rooflines.critical.sizes import whole_size
+from rooflines.sweep.estimates import estimates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from rooflines.calibration.estimate import Estimate
     from rooflines.charts.results import Selection
+    from rooflines.critical.plane import Area, Window
     from rooflines.sweep.space import ChipVariant
-    from rooflines.sweep.sweep import Sweep
 
-__all__ = ["lines_of", "nearly", "shares_of_shape", "solvers"]
-
-CONTOUR_POINTS = 32
-"""Points of a contour along each of its two axes; it bends once."""
+__all__ = ["Contours", "contours_of"]
 
 HUGE = 2**200
 """A size at which a larger one changes nothing."""
@@ -33,116 +32,101 @@ NICE = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 OVER_RULE = (1.03, 1.2, 1.6, 2.5, 5.0)
 """Levels of contours, as multiples of the rule of thumb, before they are rounded up to `NICE`."""
 
-Solve = Callable[..., float | None]
-"""The size along an axis from which on a case is compute-bound [1], at sizes by name."""
 
+@dataclass(frozen=True)
+class Contours:
+    """The critical batches of a chip in one dtype combination, by one basis.
 
-def solvers(sweep: Sweep, chip_variant: ChipVariant) -> dict[str, Solve]:
-    """What solves for sizes of a case: nominal, and calibrated if it has a calibration."""
-    from rooflines.sweep.estimates import estimates  # noqa: PLC0415, it imports polars
-
-    (estimate,) = estimates(sweep, [chip_variant])
-    found: dict[str, Solve] = {NOMINAL: partial(solved, sweep, chip_variant)}
-    return (
-        found if estimate is None else {**found, CALIBRATED: partial(solved_calibrated, estimate)}
-    )
-
-
-def nearly(of: Selection, chip_variant: ChipVariant) -> dict[float, Solve]:
-    """What solves for sizes of a case for the largest share of the peak below 1, if any."""
-    return {
-        share: partial(solved, of.sweep, chip_variant, share=exact(share))
-        for share in shares_below_peak(of)[:1]
-    }
-
-
-def lines_of(
-    solve: Solve, near: Mapping[float, Solve], span: tuple[int, int, int, int]
-) -> Iterator[dict[str, Any]]:
-    """The points of the lines of a case, with `kind`, `level`, `share`, `D` and `F`.
-
-    Args:
-        solve: Gives its sizes.
-        near: Gives those for smaller shares of the peak; their lines are of the kind `share`.
-        span: The map's edges: D from and to, F from and to.
+    Attributes:
+        basis: `nominal` or `calibrated`.
+        area: Where the case is compute-bound.
+        batch: The batch from which on it is, by D and F [1]; None: never.
+        whole: Whether a batch of a line is rounded up to a whole one.
+        below: The areas for smaller shares of the peak, the largest share first.
     """
-    edge = [(float(span[0]), float(span[3])), (float(span[1]), float(span[3]))]
-    least = solve("B", D=HUGE, F=HUGE)
-    levels = nice_levels(max(least, 1.0)) if least is not None else []
-    lines = [("level", level, 1.0, contour(solve, Fraction(level), span)) for level in levels]
-    lines.append(("never", math.inf, 1.0, contour(solve, HUGE, span) or edge))
-    for share, nearer in near.items():
-        lines += [
-            (
-                "share",
-                level,
-                share,
-                contour(nearer, HUGE if math.isinf(level) else Fraction(level), span),
-            )
-            for level in (*levels, math.inf)
-        ]
-    for kind, level, share, line in lines:
-        for d, f in line:
-            yield {"kind": kind, "level": level, "share": share, "D": d, "F": f}
+
+    basis: str
+    area: Area
+    batch: Callable[[int, int], float | None]
+    whole: bool = False
+    below: Mapping[float, Area] = field(default_factory=dict)
+
+    def lines(self, window: Window) -> Iterator[dict[str, Any]]:
+        """The arcs of the lines within a part of the map.
+
+        Yields:
+            `kind`, `level`, `share`, and the ends and limits of an arc.
+        """
+        least = self.batch(HUGE, HUGE)
+        levels = [] if least is None else nice_levels(max(least, 1.0))
+        for level in levels:
+            yield from rows_of(self._border(self.area, level, window), "level", level, 1.0)
+        edge = Arc(window.left, window.top, window.right, window.top)
+        never = self._border(self.area, math.inf, window) or [edge]
+        yield from rows_of(never, "never", math.inf, 1.0)
+        for share, area in [*self.below.items()][:1]:
+            for level in (*levels, math.inf):
+                yield from rows_of(self._border(area, level, window), "share", level, share)
+
+    def shape(self, sizes: tuple[int, int]) -> dict[str, Any]:
+        """`level`, the critical batch at a D and F; if nominal the columns of `share_values`."""
+        found: dict[str, Any] = {"kind": "shape", "level": self.batch(*sizes)}
+        if self.basis != NOMINAL:
+            return found
+        below = {share: whole_size(area.threshold(*sizes)) for share, area in self.below.items()}
+        return found | share_values(below)
+
+    def _border(self, area: Area, level: float, window: Window) -> list[Arc]:
+        if math.isinf(level):
+            return border(area.lines(Fraction(HUGE)), window)
+        return border(area.lines(Fraction(math.ceil(level) if self.whole else level)), window)
 
 
-def contour(
-    solve: Solve, level: int | Fraction, span: tuple[int, int, int, int]
-) -> list[tuple[float, float]]:
-    """The line from which on a batch is compute-bound, as D and F, clamped to the map.
+def contours_of(of: Selection) -> Iterator[tuple[ChipVariant, Contours]]:
+    """The critical batches of all chips and combinations of a sweep of a matmul without tiles.
 
-    F is solved for at several D, and D at several F, so that points are dense on flat and on steep
-    parts of the line.
+    Yields:
+        A chip and its variant, with nominal and, if it has a calibration, calibrated batches.
     """
-    low_d, high_d, low_f, high_f = span
-    points: list[tuple[float | None, float | None]]
-    points = [(d, solve("F", B=level, D=d)) for d in spaced(low_d, high_d)]
-    points += [(solve("D", B=level, F=f), f) for f in spaced(low_f, high_f)]
-    kept = {
-        (float(d), float(max(f, low_f)))
-        for d, f in points
-        if d is not None and f is not None and low_d <= d <= high_d and f <= high_f
-    }
-    return sorted(kept, key=lambda point: (point[0], -point[1]))
+    served, shares = of.served(), shares_below_peak(of)
+    for one, estimate in zip(served, estimates(of.sweep, served), strict=True):
+        area = nominal_area(of.sweep, one)
+        below = {share: nominal_area(of.sweep, one, exact(share)) for share in shares}
+        yield one, Contours(NOMINAL, area, _threshold(area), below=below)
+        if estimate is not None:
+            area = estimated_area(estimate, of.dims)
+            yield one, Contours(CALIBRATED, area, _estimated(estimate), whole=True)
 
 
-def spaced(low: int, high: int) -> list[int]:
-    """Sizes from `low` to `high`, about evenly on a logarithmic axis."""
-    steps = CONTOUR_POINTS - 1
-    return sorted({round(low * (high / low) ** (i / steps)) for i in range(CONTOUR_POINTS)})
+def _threshold(area: Area) -> Callable[[int, int], float | None]:
+    """The exact batch from which on a case is compute-bound, rounded to Float64."""
+
+    def batch(d: int, f: int) -> float | None:
+        found = area.threshold(d, f)
+        return None if found is None else float(found)
+
+    return batch
 
 
-def shares_of_shape(
-    of: Selection, chip_variant: ChipVariant, shape: Mapping[str, Any]
-) -> dict[str, str | int | float | None]:
-    """The columns of `share_values` of a shape."""
-    from rooflines.critical.sizes import solve_exactly  # noqa: PLC0415, it imports polars
-
-    sizes = {dim: shape[dim] for dim in "DF"}
-    below = {
-        share: solve_exactly(of.sweep, chip_variant, "B", sizes, exact(share)).critical
-        for share in shares_below_peak(of)
-    }
-    return share_values(below)
+def _estimated(estimate: Estimate) -> Callable[[int, int], int | None]:
+    """The smallest whole batch at which an estimate is compute-bound."""
+    return lambda d, f: critical_estimate(estimate, {"D": d, "F": f}, "B").size
 
 
-def solved(
-    sweep: Sweep,
-    chip_variant: ChipVariant,
-    axis: str,
-    share: Fraction = Fraction(1),
-    **sizes: int | Fraction,
-) -> float | None:
-    """The exact size along an axis from which on a case is compute-bound [1]; None for never."""
-    from rooflines.critical.sizes import solve_exactly  # noqa: PLC0415, it imports polars
-
-    return solve_exactly(sweep, chip_variant, axis, sizes, share).critical_exact
-
-
-def solved_calibrated(estimate: Estimate, axis: str, **sizes: int | Fraction) -> float | None:
-    """The smallest whole size along an axis from which on an estimate is compute-bound [1]."""
-    whole = {dim: math.ceil(size) for dim, size in sizes.items()}
-    return critical_estimate(estimate, whole, axis).size
+def rows_of(arcs: list[Arc], kind: str, level: float, share: float) -> Iterator[dict[str, Any]]:
+    """The arcs of a line as rows."""
+    for arc in arcs:
+        yield {
+            "kind": kind,
+            "level": level,
+            "share": share,
+            "D": arc.x,
+            "F": arc.y,
+            "D_end": arc.x_end,
+            "F_end": arc.y_end,
+            "D_limit": arc.x_limit,
+            "F_limit": arc.y_limit,
+        }
 
 
 def nice_levels(rule: float) -> list[float]:

@@ -61,7 +61,9 @@ document.addEventListener("DOMContentLoaded", async () => {
     one.read.add(chip);
     one.rows = (one.rows ?? []).concat(rows ? listed(rows) : []);
     Object.assign(findingsOf(one.spec), findings);
-    for (const [name, more] of Object.entries(datasets)) one.spec.datasets[name] = one.spec.datasets[name].concat(listed(more));
+    for (const [name, more] of Object.entries(datasets)) {
+      one.spec.datasets[name] = one.spec.datasets[name].concat(listed(more === "rows" ? rows : more));
+    }
   }
 
   /** The rows behind the view: of the chart's data those of the present choices. A chip that is highlighted leaves others out. */
