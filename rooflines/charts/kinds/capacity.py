@@ -278,8 +278,6 @@ CHART = ModelChart(
         Need("several batches", lambda s: len(s.batches) > 1, auto=True),
     ),
     reads=READ,
-    most_chips=5,
-    most_dtypes=2,
     chip_colours=True,
     frame=lambda of, spec: capacity_frame(of, spec.models, spec.sizes),
     draw=lambda frame, _, spec: capacity(
