@@ -2,7 +2,7 @@
 /* The page of the chips: the filter, the order of the summary, two side by side, and links to one chip or one source. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { load, make, onEntered, state, go, tellUnknown, follow } = ROOFLINES;
+  const { load, make, onEntered, state, go, unread, tellUnknown, follow } = ROOFLINES;
   const chips = await load("chips", "data/chips.js");
   const $ = (id) => document.getElementById(id);
   const found = [...document.querySelectorAll("[data-find]")];
@@ -49,7 +49,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
 
   function unknown() {
-    const lost = [];
+    const lost = unread(["left", "right", "chip", "source", "find", "sort", "dtypes"]); // links of other pages keep dtypes
     for (const name of ["left", "right"]) if (state().has(name) && !known(state().get(name))) lost.push(`chip ${state().get(name)}: not in the catalogue`);
     for (const name of ["chip", "source"]) {
       const there = [...document.querySelectorAll(`[data-${name}]`)].some((one) => one.dataset[name] === state().get(name));

@@ -6,7 +6,11 @@ const TABLE = (() => {
   const $ = (id) => document.getElementById(id);
 
   /** The column that the address sorts by, and the way: up or down. */
-  const order = () => (state().get("sort") ?? "").split(".");
+  function order() {
+    const sort = state().get("sort") ?? "";
+    const dot = sort.lastIndexOf(".");
+    return dot < 0 ? [sort] : [sort.slice(0, dot), sort.slice(dot + 1)];
+  }
 
   /** Rows in the order of the address; missing values come last, both ways. */
   function sorted(rows, names) {
@@ -47,5 +51,5 @@ const TABLE = (() => {
     return rows.slice((page - 1) * size, page * size);
   }
 
-  return { sorted, showHead, paged };
+  return { order, sorted, showHead, paged };
 })();

@@ -2,8 +2,8 @@
 /* The page of the thresholds: one table at a time, sorted, filtered and cut into pages. Every value comes from the files. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { load, unpacked, make, menu, state, go, tellUnknown, follow } = ROOFLINES;
-  const { sorted, showHead, paged } = TABLE;
+  const { load, unpacked, make, menu, state, go, unread, tellUnknown, follow } = ROOFLINES;
+  const { order, sorted, showHead, paged } = TABLE;
   const { tables, columns, table: first, chip } = await load("thresholds", "data/thresholds.js");
   const $ = (id) => document.getElementById(id);
   if (!tables.length) return;
@@ -151,13 +151,15 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   /** What the address asks for that this table lacks. */
   function unknown() {
-    const lost = [];
+    const lost = unread(["table", "chip", "find", "sort", "page", ...FACETS]);
     const miss = (name, what) => lost.push(`${name} ${state().get(name)}: not in this ${what}`);
     if (state().has("table") && table().id !== state().get("table")) miss("table", `site; shown is ${table().id}`);
     for (const name of ["chip", ...FACETS].filter((one) => state().has(one) && !(one === "chip" && state().get(one) === ALL))) {
       const levels = open.levels.get(name) ?? [];
       if (!levels.some((level) => String(level) === state().get(name))) miss(name, `table; shown is ${levels.length === 1 ? levels[0] : "all of it"}`);
     }
+    const [by] = order();
+    if (by && ![...open.names, ...beside()].includes(by)) lost.push(`sort ${by}: no column of this table`);
     return lost;
   }
 

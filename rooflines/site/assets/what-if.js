@@ -2,7 +2,7 @@
 /* The page "What if": the choices in the address, and the answers to them. answers.js computes every number. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { load, make, menu, onEntered, state, go, tellUnknown, follow } = ROOFLINES;
+  const { load, make, shown, tableParts, menu, onEntered, state, go, soon, unread, tellUnknown, follow } = ROOFLINES;
   const { ratio, rational, decimal, times, over, number, compare, ONE } = EXACT;
   const formulas = await load("formulas", "data/formulas.js");
   const { resources, operations, dtypes, chips, fits, limits, prefixes, first } = formulas;
@@ -54,10 +54,8 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   /** What the address asks for that is not there. */
   function unknown() {
-    const lost = [];
-    const known = new Set(["op", "theme", ...operationNow().dims, ...SIDES.flatMap((side) => CHOICES.map((name) => keyOf(side, name)))]);
+    const lost = unread(["op", ...operationNow().dims, ...SIDES.flatMap((side) => CHOICES.map((name) => keyOf(side, name)))]);
     const miss = (key, value, used) => lost.push(`${key} ${value}: ${used}`);
-    for (const [key, value] of state()) if (!known.has(key)) miss(key, value, "no choice of this page");
     if (state().has("op") && operationNow().name !== state().get("op")) miss("operation", state().get("op"), `unknown; shown is ${operationNow().name}`);
     for (const dim of operationNow().dims) {
       if (state().has(dim) && whole(state().get(dim), limits.size) === null) miss(`size ${dim}`, state().get(dim), `no whole number from 1 to ${count(limits.size)}; shown is ${count(sizeOf(dim))}`);
@@ -122,8 +120,9 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   // ---------------------------------------------------------------- the answers
 
-  /** A number with the name that tests read it by. */
-  const shown = (name, text) => make("span", { "data-value": name }, text);
+  /** A table of numbers by the names in its first column. */
+  const scrolled = (label, columns, rows) => make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
+    make("table", {}, ...tableParts(columns.map((text, i) => [text, i > 0]), rows)));
 
   function bars(side, row) {
     const longest = number(row.lower);
@@ -138,9 +137,7 @@ document.addEventListener("DOMContentLoaded", async () => {
         make("td", { class: "number" }, shown(resource.work, si(row.works[i], unit))),
         make("td", { class: "number" }, shown(`rate_${resource.name}`, si(row.rates[i], `${unit}/s`, 4))))];
     });
-    const head = ["Resource", "Time", "Work", "Rate"].map((text, i) => make("th", { scope: "col", class: i ? "number" : null }, text));
-    return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Times of side ${side.key.toUpperCase()}` },
-      make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows)));
+    return scrolled(`Times of side ${side.key.toUpperCase()}`, ["Resource", "Time", "Work", "Rate"], rows);
   }
 
   /** The time by estimate, with its band and bound. */
@@ -195,9 +192,8 @@ document.addEventListener("DOMContentLoaded", async () => {
         make("td", { class: "number" }, shown(`${name}.0.9`, answered(axis, most))),
         ...(side.fit ? [make("td", { class: "number" }, ...(axis === "shards" ? ["–"] : [shown(`${name}.estimate`, calibrated(side, axis, beyond))]))] : []));
     });
-    const head = ["Along", "Compute-bound from", `${percent(ALMOST)} of peak from`, ...(side.fit ? ["By estimate from"] : [])].map((text, i) => make("th", { scope: "col", class: i ? "number" : null }, text));
-    return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Critical sizes of side ${side.key.toUpperCase()}` },
-      make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows)));
+    const columns = ["Along", "Compute-bound from", `${percent(ALMOST)} of peak from`, ...(side.fit ? ["By estimate from"] : [])];
+    return scrolled(`Critical sizes of side ${side.key.toUpperCase()}`, columns, rows);
   }
 
   function showSide(key, side) {
@@ -257,10 +253,6 @@ document.addEventListener("DOMContentLoaded", async () => {
     const input = control.querySelector("input, select");
     if (document.activeElement !== input || input.localName === "select") input.value = value;
   };
-
-  /** Act at most every 60 ms: browsers limit how often the address may change. */
-  let waiting = 0;
-  const soon = (act) => { waiting ||= setTimeout(() => { waiting = 0; act(); }, 60); };
 
   const sizeControls = new Map();
   let controlsOf = "";
