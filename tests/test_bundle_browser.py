@@ -419,6 +419,9 @@ def test_one_shape_is_shown_on_all_chips(visit: Visits) -> None:
         ("chips.html#sort=1.sideways", "sort 1.sideways: neither up nor down; shown is up"),
         ("thresholds.html#table=none", "table none: not in this site; shown is "),
         ("thresholds.html#table=long.B&chip=mine", "chip mine: not in this table; shown is "),
+        ("thresholds.html#table=long.B&sort=no.up", "sort no: no column of this table"),
+        ("thresholds.html#shape=mine", "shape mine: no choice of this page"),
+        ("chips.html#shape=mine", "shape mine: no choice of this page"),
         ("chips.html#chip=none", "chip none: unknown"),
         ("chips.html#chip=b300", "chip b300: in the catalogue, but not among the chips of this"),
         ("chips.html#source=none", "source none: unknown"),
@@ -502,7 +505,13 @@ def test_a_share_of_peak_is_chosen_and_a_factor_is_an_answer(visit: Visits) -> N
     ]
     answers = page.locator("#body .answer")
     assert sorted(answers.all_inner_texts()) == ["273", "never"]
+    heads = page.locator("#head th").all_inner_texts()
+    at = heads.index("critical at 90 %")
+    assert at == heads.index("critical") + 1
+    cells = page.locator(f"#body td:nth-child({at + 1})")
+    assert sorted(cells.all_inner_texts()) == ["243", "never"]
     page.get_by_label("Share of peak").select_option("0.9")
+    expect(cells.filter(has_text=re.compile("^273$"))).to_have_count(1)
     expect(answers.filter(has_text=re.compile("^243$"))).to_have_count(1)
     page = visit().open(address.format("shapes.memory_rate"))
     solved = thresholds(load_config(CONFIG)).filter(

@@ -7,11 +7,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 import pytest
-<<<<<<< HEAD
 import yaml
-=======
 from contours import points
->>>>>>> w2
 
 import rooflines
 from rooflines import charts
@@ -375,6 +372,8 @@ def test_prices_are_those_of_each_provider(results: Results) -> None:
     findings = next(p["value"] for p in spec["params"] if p["name"] == "findings")
     assert " None there: TPU v5e." in " ".join(findings["all|bf16|Nebius"]["subtitle"])
     assert not [key for key in findings if "w8a16" in key]  # it computes in bf16
+    drawn = values(spec, "seller", "detail")
+    assert "AWS · p5.48xlarge / 8 (= p5.4xlar… · 2026-09-25" in drawn["detail"].to_list()
 
 
 def test_every_chart_is_a_function_from_a_frame_to_an_altair_chart(results: Results) -> None:

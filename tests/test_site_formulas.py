@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.entries import Chip, shares_of
 from rooflines.model.costs import COSTS, Workload, exact_cost
@@ -13,6 +14,7 @@ from rooflines.model.network import Route, most_chips
 from rooflines.model.operation import OPERANDS, Operation, operation
 from rooflines.model.resources import collective_rate
 from rooflines.model.sharding import sharding
+from rooflines.site.fits import OWN, fits
 from rooflines.site.formulas import WORKS, formulas, routes_of
 
 BATCHED = "BHSD,BHTD->BHST"
@@ -150,3 +152,29 @@ def test_rates_and_dtypes_are_those_of_the_catalogue(data: Mapping[str, Any]) ->
         "bytes": dict(zip(OPERANDS, (2, 1, 2), strict=True)),
     }
     assert forms["w4a16-g128"]["bytes"]["w"] == "33/64"
+
+
+def test_calibrations_are_those_of_the_chip_and_of_software() -> None:
+    """The shares of a chip's own, the pieces and collectives of software, and no other chips."""
+    own = {"bf16": {"math": 0.8, "memory": 0.5, "overhead_s": 2e-6}}
+    odd = Chip.model_validate({**ODD, "calibration": own, "source": "a test", "estimate": True})
+    found = fits({"odd": odd, "h100-sxm": chip_entries()["h100-sxm"]}, shipped_calibrations())
+    assert set(found) == {"odd", "h100-sxm"}
+    assert found["odd"][OWN]["matrix"]["bf16"] == {
+        "tile": 1,
+        "common": {"": "1/500000"},
+        "pieces": [
+            ["compute", {"math": "5/4"}],
+            ["memory", {"memory": 2}],
+            ["network", {"network": 1}],
+        ],
+        "bands": {},
+        "sent": {},
+    }
+    assert set(found["h100-sxm"]) == {"trtllm"}
+    assert set(found["h100-sxm"]["trtllm"]) == {"matrix"}
+    sent = found["h100-sxm"]["trtllm"]["matrix"]["bf16"]["sent"]["all-reduce"]
+    assert sent["software"] == "nccl"
+    hop_s = shipped_calibrations().collectives["h100-sxm/nccl"]["all-reduce"].numbers.hop_s
+    for chips in (2, 5, 8):
+        assert value(sent["waits"], chips) == 2 * (chips - 1) * hop_s

@@ -15,12 +15,13 @@ from shown import rounds_to
 from visits import Visit, serving, visiting
 
 from rooflines import RooflinesError, explain
+from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.entries import MAIN_MEMORY, Chip
 from rooflines.explanation.answer import Explanation
 from rooflines.explanation.question import dtypes_on
 from rooflines.model.network import BETWEEN
-from rooflines.model.operation import NAMED, Operation
+from rooflines.model.operation import MATRIX, NAMED, Operation
 from rooflines.model.sharding import NAMED as SHARDINGS
 from rooflines.model.sharding import SHARDS, sharding
 from rooflines.site.formulas import routes_of
@@ -83,7 +84,8 @@ def splits(op: Operation) -> list[str]:
 
 def random_side(drawn: random.Random, op: Operation) -> State:
     """Choices of one side; now and then of what the chip lacks."""
-    chip = drawn.choice(sorted(chip_entries()))
+    calibrated = {key.partition("/")[0] for key in shipped_calibrations().calibrations}
+    chip = drawn.choice(sorted(calibrated if drawn.random() < 0.4 else chip_entries()))
     names = dtypes_on(chip_entries()[chip], op.unit)
     if not names or drawn.random() < 0.1:
         names = list(dtype_entries().combinations)
@@ -93,6 +95,8 @@ def random_side(drawn: random.Random, op: Operation) -> State:
         side["shards"] = drawn.choice([1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 1000])
         if networks := list(routes_of(chip_entries()[chip])):
             side["network"] = drawn.choice(networks)
+    if drawn.random() < 0.2:
+        side["calibration"] = "none"
     for name in OWN:
         if drawn.random() < 0.15:
             side[name] = drawn.choice([0.5, 75, 1234.5, 98765])
@@ -127,6 +131,18 @@ def with_own_numbers(side: State, unit: str) -> Chip:
     return Chip.model_validate(plain)
 
 
+def softwares(side: State, unit: str) -> list[str] | None:
+    """The software of the estimate first, then those whose collectives may count."""
+    shipped = shipped_calibrations()
+    compute = dtype_entries().combinations[side["dtypes"]].compute
+    names = [name for name in shipped.softwares if shipped.matmul(side["chip"], [name], compute)]
+    chosen = side.get("calibration")
+    if unit != MATRIX or not names or chosen == "none":
+        return None
+    first = chosen if chosen in names else names[0]
+    return [first, *(name for name in shipped.softwares if name != first)]
+
+
 def explained(op: Operation, sizes: Mapping[str, int], side: State) -> Explanation | None:
     """The same from Python; None if the chip cannot do it."""
     split = side["sharding"] != "none"
@@ -139,6 +155,7 @@ def explained(op: Operation, sizes: Mapping[str, int], side: State) -> Explanati
             sharding=side["sharding"] if split else None,
             shards=side["shards"] if split else 1,
             network=side["network"].split(BETWEEN) if split and "network" in side else None,
+            calibration=softwares(side, op.unit),
             chips={side["chip"]: with_own_numbers(side, op.unit)},
         )
     except RooflinesError:
@@ -192,7 +209,8 @@ def numbers_in(answer: Explanation) -> dict[str, float]:
     if answer.capacity_bytes is not None:
         found["capacity_bytes"] = answer.capacity_bytes
     found |= {f"critical.{axis}.tends": share for axis, share in answer.limit_shares.items()}
-    return found
+    estimates = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s")
+    return found | {name: row[name] for name in estimates if row[name] is not None}
 
 
 def texts_in(answer: Explanation) -> dict[str, str]:
@@ -201,6 +219,13 @@ def texts_in(answer: Explanation) -> dict[str, str]:
     for threshold in answer.thresholds:
         less = "" if threshold["share"] == 1 else f".{threshold['share']}"
         texts[f"critical.{threshold['axis']}{less}"] = answer_of(threshold["axis"], threshold)
+        if answer.row["t_estimate_s"] is None or threshold["axis"] == SHARDS or less:
+            continue
+        size = threshold["critical_estimate"]
+        shown_size = {None: "never", 1: "any"}.get(size) or f"{size:,}"
+        texts[f"critical.{threshold['axis']}.estimate"] = shown_size
+    if answer.row["t_estimate_s"] is not None:
+        texts["estimate_bound"] = f"{answer.row['estimate_bound']}-bound"
     return texts
 
 
@@ -239,7 +264,7 @@ CHOSEN = (
 def test_every_shown_number_is_that_of_python(visit: Visit) -> None:
     """Both sides of random states: exact thresholds, and times, works, rates and shares."""
     drawn = random.Random(SEED)  # noqa: S311, not for secrets
-    answered = 0
+    answered = estimated = 0
     for op, sizes, a, b in (*CHOSEN, *(random_state(drawn) for _ in range(STATES))):
         state = address_of(op, sizes, a, b)
         go(visit.page, state)
@@ -250,6 +275,7 @@ def test_every_shown_number_is_that_of_python(visit: Visit) -> None:
                 assert visit.page.locator(f"#side-{key} .notice").inner_text(), state
                 continue
             answered += 1
+            estimated += answer.row["t_estimate_s"] is not None
             numbers, texts = numbers_in(answer), texts_in(answer)
             assert seen.keys() == numbers.keys() | texts.keys(), state
             assert {name: seen[name] for name in texts} == texts, state
@@ -260,6 +286,7 @@ def test_every_shown_number_is_that_of_python(visit: Visit) -> None:
             }
             assert wrong == {}, state
     assert answered > STATES
+    assert estimated > STATES / 4
 
 
 @IN_BOTH

@@ -20,6 +20,7 @@ __all__ = [
     "Polynomial",
     "expressions",
     "polynomials",
+    "weighed",
     "whole_rows",
     "whole_size",
     "whole_tiles",
@@ -27,6 +28,10 @@ __all__ = [
 
 Polynomial = Mapping[tuple[str, ...], Fraction]
 """The coefficient of every product of sizes."""
+
+
+MOVED = ("x", "out")
+"""Operands whose bytes calibrations weigh besides all memory traffic."""
 
 
 def polynomials(workload: Workload, target: Target) -> dict[str, Polynomial]:
@@ -47,11 +52,19 @@ def polynomials(workload: Workload, target: Target) -> dict[str, Polynomial]:
         if rate is not None and work:
             found[resource.name] = {dims: per / rate.per_s for dims, per in work.items()}
     memory = memory_rate(nominal).per_s
-    for operand in ("x", "out"):
-        held, dims = workload.untiled.bytes_of(operand)
-        found[operand] = {dims: held / memory}
-    found["depth"] = _polynomial(workload.untiled.elements(workload.op.contracted))
-    return found
+    more = weighed(workload)
+    for operand in MOVED:
+        found[operand] = {dims: held / memory for dims, held in more[operand].items()}
+    return {**found, "depth": more["depth"]}
+
+
+def weighed(workload: Workload) -> dict[str, Polynomial]:
+    """What calibrations weigh besides the costs: bytes of `x` and `out`, and the depth."""
+    untiled = workload.untiled
+    return {
+        **{operand: _polynomial(untiled.bytes_of(operand)) for operand in MOVED},
+        "depth": _polynomial(untiled.elements(workload.op.contracted)),
+    }
 
 
 def _polynomial(term: Term) -> Polynomial:

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from rooflines.basics.version import __version__
+from rooflines.calibration.entries import CALIBRATIONS_FILE
 from rooflines.catalogue.chips import chip_entries, chip_sources, dtype_entries
 
 __all__ = ["bundle_digest"]
@@ -23,14 +24,14 @@ FORMULAS = tuple(
 
 @cache
 def bundle_digest() -> str:
-    """A digest of code, templates, scripts, styles, font, themes, formulas and catalogues."""
+    """A digest of code, templates, scripts, styles, font, themes, formulas, fits and catalogues."""
     digest = hashlib.sha256(__version__.encode())
     for folder in (HERE, *FORMULAS):
         files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
         for path in sorted(files):
             digest.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
-    for file in THEMES:
-        digest.update(file.read_bytes())
+    for path in (*THEMES, CALIBRATIONS_FILE):
+        digest.update(path.read_bytes())
     catalogues = {
         "sources": chip_sources(),
         "chips": {chip: entry.plain for chip, entry in chip_entries().items()},

@@ -15,9 +15,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import LARGEST_COUNT, LARGEST_SIZE
 from rooflines.basics.text import PREFIXES, SMALL
+from rooflines.calibration.entries import shipped_calibrations
+from rooflines.calibration.quantities import weighed
 from rooflines.catalogue.dtypes import combinations_of
 from rooflines.catalogue.entries import MAIN_MEMORY, shares_of
-from rooflines.critical.split_lines import ENDLESS, FAR, NEAR, numbers_of, through
+from rooflines.critical.split_lines import (
+    ENDLESS,
+    FAR,
+    NEAR,
+    interpolated,
+    numbers_of,
+    through,
+)
 from rooflines.model.costs import BITS_PER_BYTE, Workload
 from rooflines.model.network import BETWEEN, PAIR, Route
 from rooflines.model.operation import NAMED as OPERATIONS
@@ -26,24 +35,33 @@ from rooflines.model.resources import RESOURCES, math_rate, memory_rate, network
 from rooflines.model.sharding import NAMED as SHARDINGS
 from rooflines.model.sharding import Sharding, sharding
 from rooflines.model.target import Level, Target
+from rooflines.site.fits import fits
+from rooflines.site.rationals import coefficients, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
+    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.dtypes import Combination
     from rooflines.catalogue.entries import Chip, DtypeFile
     from rooflines.critical.split_lines import Numbers
     from rooflines.model.network import Link
     from rooflines.model.operation import Operation
 
-__all__ = ["coefficients", "formulas", "plain", "routes_of"]
+__all__ = ["formulas", "routes_of"]
 
 WORKS = (*(resource.work for resource in RESOURCES), "footprint_bytes")
 """The costs that the page shows; `network_bytes` stands for the payload of the collective."""
 
+WEIGHED = ("x", "out", "depth")
+"""What calibrations weigh besides: bytes of `x` and `out`, and contracted elements, of one chip."""
+
 SAMPLES = (1, 2, 3)
 """Numbers of chips that determine N times a work, which is at most quadratic in N [1]."""
+
+LEVEL = ("seconds", "latency", "typical")
+"""What a level of a network has by the number of chips."""
 
 ANY_RATE = Fraction(1)
 """A rate that the one in question does not depend on."""
@@ -65,17 +83,23 @@ class Piece(NamedTuple):
     samples: tuple[int, ...]
 
 
-def formulas(chips: Mapping[str, Chip], dtypes: DtypeFile, operations: Iterable[str] = ()) -> JSON:
+def formulas(
+    chips: Mapping[str, Chip],
+    dtypes: DtypeFile,
+    operations: Iterable[str] = (),
+    calibrations: Calibrations | None = None,
+) -> JSON:
     """All coefficients and rates that the page needs.
 
     Args:
         chips: Entries by id.
         dtypes: The dtype catalogue; the page offers its combinations.
         operations: Operations besides the named ones, as names or einsums.
+        calibrations: Those of the chips by software; None: the package's own.
 
     Returns:
         `resources`, `operations`, `dtypes`, `networks`, `chips` with indices of their networks,
-        and the limits and prefixes of numbers.
+        `fits` of chips by software, and the limits and prefixes of numbers.
         Numbers are integers, or rationals as text such as `1/8`.
     """
     ops = {op.name: op for op in (*OPERATIONS.values(), *map(operation, operations))}
@@ -92,6 +116,7 @@ def formulas(chips: Mapping[str, Chip], dtypes: DtypeFile, operations: Iterable[
         "operations": [_operation(op, schemes[name]) for name, op in ops.items()],
         "dtypes": [_dtypes(combination) for combination in by_name.values()],
         **_shared_networks([_chip(chip, entry, collectives) for chip, entry in chips.items()]),
+        "fits": fits(chips, shipped_calibrations() if calibrations is None else calibrations),
         "limits": {"size": LARGEST_SIZE, "count": str(LARGEST_COUNT), "shards": ENDLESS},
         "prefixes": {"large": list(PREFIXES.items()), "small": list(SMALL.items())},
     }
@@ -120,15 +145,24 @@ def _operation(op: Operation, schemes: Mapping[str, Sharding]) -> JSON:
         "contracted": list(op.contracted),
         "unit": op.unit,
         "exact": op.flops == "exact",
+        "row": op.dims[0] if op.dims[0] in op.out else None,
         "shardings": {
             name: {
                 "collective": _collective(scheme),
                 "split": scheme.split,
-                "works": {work: _work(op, scheme, work) for work in WORKS},
+                "rows": coefficients(_spread(op, scheme)),
+                "works": {work: _work(op, scheme, work) for work in (*WORKS, *WEIGHED)},
             }
             for name, scheme in schemes.items()
         },
     }
+
+
+def _spread(op: Operation, scheme: Sharding) -> Sequence[Fraction]:
+    """Chips that split the first dimension, as a polynomial in N."""
+    row = op.dims[0]
+    points = [(n, Fraction(_workload(op, scheme, n, "").share(row))) for n in SAMPLES]
+    return interpolated(points)
 
 
 def _work(op: Operation, scheme: Sharding, work: str) -> list[list[object]]:
@@ -158,8 +192,14 @@ def _costs(
     op: Operation, scheme: Sharding, shards: int, operand: str
 ) -> Mapping[str, Mapping[tuple[str, ...], Fraction]]:
     """The costs where one operand has a byte per element, the others none."""
+    workload = _workload(op, scheme, shards, operand)
+    return {**workload.costs, **weighed(workload)}
+
+
+def _workload(op: Operation, scheme: Sharding, shards: int, operand: str) -> Workload:
+    """The workload where one operand has a byte per element, the others none."""
     bits = {name: Fraction(BITS_PER_BYTE if name == operand else 0) for name in OPERANDS}
-    return Workload(op, bits, scheme, shards, (Fraction(1),), {}, op.flops).costs
+    return Workload(op, bits, scheme, shards, (Fraction(1),), {}, op.flops)
 
 
 def _dtypes(combination: Combination) -> JSON:
@@ -182,6 +222,7 @@ def _chip(chip: str, entry: Chip, collectives: Mapping[str, Sharding]) -> JSON:
             for unit, peaks in entry.units.items()
         },
         "memory": None if level is None or level.bytes_per_s is None else _memory(entry),
+        "reached": plain(shares_of(entry.efficiency).get("network", Fraction(1))),
         "networks": [
             _route(name, links, entry, collectives) for name, links in routes_of(entry).items()
         ],
@@ -301,35 +342,25 @@ def _transfer(entry: Chip, scheme: Sharding, routes: Sequence[Route]) -> JSON:
 
     Returns:
         `sent`, N times the bytes sent per byte of payload [1]; for each of the `levels` that send
-        at the same time, N times the `seconds` per byte of payload and the `latency` [s].
+        at the same time, N times the `seconds` per byte of payload, and the `latency`, the least
+        one and the `typical` one [s].
     """
     values: list[dict[tuple[str, ...], Fraction]] = []
     for route in routes:
-        rates = network_rates(_target(entry, ANY_RATE, Level(ANY_RATE), route, scheme))
+        target = _target(entry, ANY_RATE, Level(ANY_RATE), route, scheme)
+        rates, usual = network_rates(target), network_rates(target, typical=True)
         amounts = route.sent(scheme.transfers[0][1])
         own: dict[tuple[str, ...], Fraction] = {("sent",): sum(amounts, Fraction(0))}
-        for level, (sent, rate) in enumerate(zip(amounts, rates, strict=True)):
+        for level, (sent, rate, slow) in enumerate(zip(amounts, rates, usual, strict=True)):
             own["seconds", f"{level}"] = sent / rate.per_s
             own["latency", f"{level}"] = rate.latency_s
+            own["typical", f"{level}"] = slow.latency_s
         values.append(own)
     polynomials = through([route.axes[0] for route in routes], values)
     return {
         "sent": coefficients(polynomials["sent",]),
         "levels": [
-            {name: coefficients(polynomials[name, f"{level}"]) for name in ("seconds", "latency")}
+            {name: coefficients(polynomials[name, f"{level}"]) for name in LEVEL}
             for level in range(len(routes[0].links))
         ],
     }
-
-
-def coefficients(values: Sequence[Fraction]) -> list[int | str]:
-    """Coefficients of a polynomial, without zeros at the end."""
-    listed = list(values)
-    while len(listed) > 1 and not listed[-1]:
-        listed.pop()
-    return [plain(coefficient) for coefficient in listed]
-
-
-def plain(value: Fraction) -> int | str:
-    """A rational as JSON: an integer that JavaScript holds exactly, or text such as `1/8`."""
-    return value.numerator if value.denominator == 1 and abs(value) <= LARGEST_SIZE else str(value)

@@ -23,6 +23,7 @@ import yaml
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.spreadsheet import FORMULA
 from rooflines.basics.version import __version__
+from rooflines.calibration.entries import joined_calibrations, shipped_calibrations
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.charts.every_chip import EVERY_CHIP, columns_text, packed_text
 from rooflines.charts.kit import VEGA_LITE
@@ -44,6 +45,7 @@ from rooflines.site.request_data import request_rows
 from rooflines.site.steps import step_files
 from rooflines.site.text import as_json
 from rooflines.site.threshold_data import tables as threshold_tables
+from rooflines.sweep.recipes import fits_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -355,8 +357,10 @@ def _catalogue_files(recipes: Sequence[JSON], chip: str | None) -> Iterator[tupl
     named = Counter(name for recipe in recipes for name in recipe["chips"])
     often = sorted(used, key=lambda name: (name != chip, -named[name]))
     a, b, *_ = dict.fromkeys([*often, *chips])
-    data = {**formulas(chips, dtype_entries(), operations), "first": [a, b, MAIN_DTYPE]}
-    yield "data/formulas.js", _script("formulas", data)
+    own = [fits_of(recipe) for recipe in recipes if "sweep" in recipe]
+    calibrations = joined_calibrations([shipped_calibrations(), *own])
+    data = formulas(chips, dtype_entries(), operations, calibrations)
+    yield "data/formulas.js", _script("formulas", {**data, "first": [a, b, MAIN_DTYPE]})
     yield "data/chips.js", _script("chips", compared_numbers(chips))
     yield "data/chips.csv", csv_text(chip_numbers(chips), NO_TEXT).encode()
 

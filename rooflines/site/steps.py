@@ -25,7 +25,7 @@ from rooflines.models.shape import PREFILL
 from rooflines.serving.recipes import model_sweep_of
 from rooflines.serving.stages import named
 from rooflines.serving.times import rates_of
-from rooflines.site.formulas import coefficients, plain
+from rooflines.site.rationals import coefficients, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -369,7 +369,7 @@ CHART = Chart(
     heading="What binds",
     caption=(
         "Which resource takes longest, and the share of the peak that is attained if everything "
-        "overlaps."
+        "overlaps. A row is empty where the network does not join that many chips."
     ),
     order=120,
     needs=(

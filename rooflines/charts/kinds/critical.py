@@ -177,11 +177,7 @@ def _finding(
     cells = case.select("critical", "reached", "share").rows()
     subtitle = (
         f"Smallest compute-bound {size} for {combination} on {name}{split}, every byte counted."
-<<<<<<< HEAD
-        f"{limit}{reached_text(case)}{below_text(case)}{basis_text(case, *basis)}"
-=======
-        f"{limit}{reached_text(cells)}{basis_text(case, *basis)}"
->>>>>>> w2
+        f"{limit}{reached_text(cells)}{below_text(case)}{basis_text(case, *basis)}"
     )
     never = case.filter(pl.col("critical").is_null())
     if title:

@@ -233,12 +233,8 @@ def _finding(case: pl.DataFrame, key: Sequence[object], model: str, size: str) -
     cells = case.select("critical", "reached", "share").rows()
     subtitle = (
         f"{chip_label(model) or 'Layers'} in {combination}: the smallest {size} at which each"
-<<<<<<< HEAD
-        f" matmul is compute-bound{split}.{reached_text(case)}{below_text(case)}"
+        f" matmul is compute-bound{split}.{reached_text(cells)}{below_text(case)}"
         f"{basis_text(case, *basis)}"
-=======
-        f" matmul is compute-bound{split}.{reached_text(cells)}{basis_text(case, *basis)}"
->>>>>>> w2
     )
     shown = over(case, "chip", "dtypes", "sharding", "shards", "shape") | solved(size)
     about = partial(claim, of="critical", rows=shown, basis=basis[0] if basis else NOMINAL)

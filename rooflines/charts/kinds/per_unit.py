@@ -23,7 +23,7 @@ from rooflines.charts.comparing import (
 )
 from rooflines.charts.frames import first_shown, ridge_frame
 from rooflines.charts.kit.drawing import Choice, assemble, chip_scale, chosen, lettered, starting
-from rooflines.charts.kit.text import chip_label, shorten
+from rooflines.charts.kit.text import chip_label, shorten, width_em
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_chips, has_bandwidth, two_chips
 from rooflines.charts.planes import pictured
@@ -198,13 +198,20 @@ def _rows(priced: pl.DataFrame, unit: str) -> pl.DataFrame:
     )
     rows = rows.with_columns(about=about)
     texts = [si(value, UNITS[unit].value) for value in rows["value"]]
-    details = [shorten(about, UNITS[unit].right - BEFORE) for about in rows["about"]]
+    details = [_detail(about, UNITS[unit].right - BEFORE) for about in rows["about"]]
     return rows.with_columns(
         text=pl.Series(texts, dtype=pl.String),
         detail=pl.Series(details, dtype=pl.String),
         low=pl.col("row") - 0.3,
         high=pl.col("row") + 0.3,
     )
+
+
+def _detail(about: str, room: float) -> str:
+    """What fits beside a bar [em]: of a price what is sold is cut, and the date stays."""
+    sold, separator, date = about.rpartition(" · ")
+    end = separator + date
+    return shorten(sold, room - width_em(end)) + end
 
 
 def _layers(

@@ -2,11 +2,12 @@
 /* Times and thresholds of one side of the page "What if", exactly: the polynomials of formulas.py, evaluated and compared.
 
    A side has `resources` and `scheme` of the formulas, `bytes` per element by operand, the rates `peak` and `memory`, the
-   `network` (null: none) with `slowdown`, its nominal over its own bandwidth, the nominal peak `at`, the number of chips `n`
-   and the `sizes` by dimension: all numbers are fractions. */
+   `network` (null: none) with `slowdown`, its nominal over its own bandwidth, the nominal rates `at`, the number of chips `n`
+   and the `sizes` by dimension: all numbers are fractions. `fit` is a calibration of fits.py, whose collectives
+   are those of the `first` network; null: none. `row` is the dimension that it counts in whole tiles; null: none. */
 
 const ANSWERS = (() => {
-  const { ZERO, ONE, ratio, rational, times, over, compare, largest, sum, ceil, polynomial, line, overtakes, last } = EXACT;
+  const { ZERO, ONE, ratio, rational, decimal, plus, minus, times, over, compare, largest, smallest, sum, ceil, polynomial, line, overtakes, above, common, last } = EXACT;
   const [FOUND, ALWAYS, NEVER, BEYOND, ENDLESS, UNKNOWN] = ["found", "always", "never", "beyond", "endless", "unknown"];
 
   const read = (coefficients) => coefficients.map(rational);
@@ -21,12 +22,12 @@ const ANSWERS = (() => {
 
   const has = (piece, n) => n >= BigInt(piece.least) && n <= BigInt(piece.most) && n % BigInt(piece.step) === BigInt(piece.offset);
 
-  /** Bytes sent per byte of the payload; seconds per byte and latency of each level, on n chips; null: nothing is sent. */
+  /** Bytes sent per byte of the payload; seconds per byte, least and typical latency of each level; null: nothing is sent. */
   function transfer({ scheme, network, slowdown }, n, piece = network?.pieces.find((one) => has(one, n.n))) {
     if (!scheme.collective || n.n === 1n) return null;
     const at = (coefficients) => over(polynomial(read(coefficients), n), n);
     const { sent, levels } = piece.collectives[scheme.collective];
-    return { sent: at(sent), levels: levels.map((level) => ({ seconds: times(at(level.seconds), slowdown), latency: at(level.latency) })) };
+    return { sent: at(sent), levels: levels.map((level) => ({ seconds: times(at(level.seconds), slowdown), latency: at(level.latency), typical: at(level.typical) })) };
   }
 
   /** For each resource the functions of the sizes whose largest value is its time [s]. */
@@ -62,7 +63,7 @@ const ANSWERS = (() => {
       upper: sum(seconds),
       bound: longest(side, seconds).bound,
       attained: over(works[0], lower),
-      share: over(over(works[0], side.at), lower),
+      share: over(over(works[0], side.at.peak), lower),
       intensity: over(works[0], works[1]),
       footprint: work(side, "footprint_bytes", n, sizes),
     };
@@ -112,5 +113,82 @@ const ANSWERS = (() => {
     return network.published ? { outcome: ALWAYS, size: chips } : { outcome: UNKNOWN };
   }
 
-  return { NEVER, UNKNOWN, has, roof, row, critical, shards };
+  // ---------------------------------------------------------------- estimates
+
+  const COMPUTE = "compute";
+
+  /** A size in whole spans. */
+  const spans = (size, span) => times(ratio(ceil(over(size, span))), span);
+
+  /** The rows of a tile on all chips; 1 without a tile. */
+  const spanOf = ({ fit, row, scheme, n }) => (row ? times(whole(fit.tile), polynomial(read(scheme.rows), n)) : ONE);
+
+  /** The nominal quantities that a calibration weighs; the math is of `counted` sizes. */
+  function quantities(side, sizes, counted) {
+    const { n, at } = side;
+    const sent = transfer(side, n);
+    const of = (name) => over(work(side, name, n, sizes), at.memory);
+    return {
+      "": ONE, math: over(work(side, "flops", n, counted), at.peak), memory: of("memory_bytes"), x: of("x"), out: of("out"), depth: work(side, "depth", n, sizes),
+      network: sent ? times(times(work(side, "network_bytes", n, sizes), largest(sent.levels.map((level) => level.seconds))), side.reached) : ZERO,
+    };
+  }
+
+  const weighed = (affine, amounts) => sum(Object.entries(affine).map(([name, factor]) => times(rational(factor), amounts[name])));
+
+  /** The calibration of the collective of a side; undefined: it has none. */
+  const fittedOf = ({ fit, first, scheme }) => (first ? fit.sent[scheme.collective] : undefined);
+
+  /** The pieces of an estimate: the bound of each, and the affine sums of which the least counts. */
+  function piecesOf(side) {
+    const { fit, n } = side;
+    const sent = transfer(side, n);
+    const fitted = sent && fittedOf(side);
+    const waits = fitted && over(polynomial(read(fitted.waits), n), n);
+    return fit.pieces.flatMap(([bound, affine]) => {
+      if (bound !== "network") return [{ bound, least: [(amounts) => weighed(affine, amounts)] }];
+      if (!sent) return [];
+      if (fitted) return [{ bound, least: fitted.protocols.map((each) => (amounts) => plus(weighed(each, amounts), waits)) }];
+      return [{ bound, least: [(amounts) => weighed(affine, amounts)] }, { bound, least: [() => largest(sent.levels.map((level) => level.typical))] }];
+    });
+  }
+
+  /** The calibrated time, its bound, its band from p10 to p90 (null: none), and the software of its collective, if it is fitted. */
+  function estimate(side) {
+    const { fit, sizes, row } = side;
+    const counted = row ? { ...sizes, [row]: spans(sizes[row], spanOf(side)) } : sizes;
+    const amounts = quantities(side, sizes, counted);
+    const pieces = piecesOf(side).map(({ bound, least }) => ({ bound, time: smallest(least.map((of) => of(amounts))) }));
+    const top = pieces.reduce((a, b) => (compare(b.time, a.time) > 0 ? b : a));
+    const time = plus(weighed(fit.common, amounts), top.time);
+    const fitted = fittedOf(side);
+    const band = (fitted ?? fit).bands[top.bound] ?? null;
+    return { sender: fitted?.software, time, bound: top.bound, band: band && band.map((share) => times(decimal(String(share)), time)) };
+  }
+
+  /** The smallest size along a dimension at which a compute piece is the largest; `size` null: there is none. */
+  function criticalEstimate(side, axis) {
+    const span = spanOf(side);
+    const step = axis === side.row ? span : ONE;
+    const at = (of) => line((number) => { // of whole spans the first row
+      const end = times(number, step);
+      const sizes = { ...side.sizes, [axis]: minus(plus(end, ONE), step) };
+      const counted = side.row ? { ...sizes, [side.row]: axis === side.row ? end : spans(sizes[side.row], span) } : sizes;
+      return of(quantities(side, sizes, counted));
+    });
+    const pieces = piecesOf(side).map(({ bound, least }) => ({ bound, lines: least.map(at) }));
+    const computes = pieces.filter(({ bound }) => bound === COMPUTE).flatMap(({ lines: own }) => own);
+    const others = pieces.filter(({ bound }) => bound !== COMPUTE)
+      .map(({ bound, lines: own }) => ({ bound, ...common(own.map((one) => above(one, computes))) }));
+    let [number, limit] = [ONE, null];
+    for (;;) {
+      const covering = others.find(({ begin, end }) => (begin === null || compare(begin, number) < 0) && (end === null || compare(number, end) < 0));
+      if (!covering) return { size: ceil(plus(minus(times(number, step), step), ONE)), limit };
+      limit = covering.bound;
+      if (covering.end === null) return { size: null, limit };
+      number = ratio(ceil(covering.end));
+    }
+  }
+
+  return { NEVER, UNKNOWN, has, roof, row, critical, shards, estimate, criticalEstimate };
 })();

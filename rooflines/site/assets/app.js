@@ -70,6 +70,15 @@ const ROOFLINES = (() => {
     return element;
   }
 
+  /** A number with the name that tests read it by. */
+  const shown = (name, text) => make("span", { "data-value": name }, text);
+
+  /** The head and the body of a table; `columns` are [text, whether its cells are numbers]. */
+  const tableParts = (columns, rows) => [
+    make("thead", {}, make("tr", {}, ...columns.map(([text, numbers]) => make("th", { scope: "col", class: numbers ? "number" : null }, text)))),
+    make("tbody", {}, ...rows),
+  ];
+
   /** A labelled menu; `options` are [value, text, disabled]. */
   function menu(label, options, value, onchange) {
     const select = make("select", { onchange: () => onchange(select.value) });
@@ -127,6 +136,12 @@ const ROOFLINES = (() => {
     }
     if (step) location.hash = next;
     else location.replace(`#${next}`);
+  }
+
+  let waiting = 0;
+  /** Act at most every 60 ms: browsers limit how often the address may change. */
+  function soon(act) {
+    waiting ||= setTimeout(() => { waiting = 0; act(); }, 60);
   }
 
   /** Names and values of the address that no page uses, given those that this page does. */
@@ -210,5 +225,5 @@ const ROOFLINES = (() => {
     });
   });
 
-  return { put, putPacked, load, unpacked, make, menu, onEntered, picker, state, go, tellUnknown, theme, follow };
+  return { put, putPacked, load, unpacked, make, shown, tableParts, menu, onEntered, picker, state, go, soon, tellUnknown, theme, follow };
 })();

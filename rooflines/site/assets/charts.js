@@ -202,7 +202,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     const said = (name) => { try { return view.signal(name); } catch { return undefined; } };
     const title = said("headline") ?? chart.title;
     const setting = [said("subline") ?? chart.subtitle].flat().join(" ");
-    document.title = `${title} – rooflines`;
+    document.title = `${title} – ${document.querySelector(".brand span").textContent}`;
     $("title").textContent = title;
     $("setting").textContent = setting;
     $("plot").setAttribute("aria-label", `Chart: ${title}. ${setting}`);

@@ -45,6 +45,7 @@ const EXACT = (() => {
     return left < right ? -1 : left > right ? 1 : 0;
   };
   const largest = (list) => list.reduce((a, b) => (compare(b, a) > 0 ? b : a));
+  const smallest = (list) => list.reduce((a, b) => (compare(b, a) < 0 ? b : a));
   const sum = (list) => list.reduce(plus, ZERO);
 
   /** The smallest integer that is not below a fraction. */
@@ -74,6 +75,23 @@ const EXACT = (() => {
     return gain.n === 0n && room.n <= 0n ? ZERO : null;
   }
 
+  /** The open interval in which a line is above all others; null: without end. */
+  function above(first, others) {
+    const [begins, ends] = [[], []];
+    for (const other of others) {
+      const [gain, lead] = [minus(first.slope, other.slope), minus(first.constant, other.constant)];
+      if (gain.n !== 0n) (gain.n > 0n ? begins : ends).push(over(minus(ZERO, lead), gain));
+      else if (lead.n <= 0n) return { begin: ZERO, end: ZERO };
+    }
+    return { begin: begins.length ? largest(begins) : null, end: ends.length ? smallest(ends) : null };
+  }
+
+  /** What open intervals have in common. */
+  function common(intervals) {
+    const [begins, ends] = ["begin", "end"].map((name) => intervals.map((one) => one[name]).filter((one) => one !== null));
+    return { begin: begins.length ? largest(begins) : null, end: ends.length ? smallest(ends) : null };
+  }
+
   /** The last k from 0 to `top` that holds, where all above one that fails do; null: not even 0. */
   function last(top, holds) {
     if (top < 0n || !holds(0n)) return null;
@@ -86,5 +104,5 @@ const EXACT = (() => {
     return low;
   }
 
-  return { ZERO, ONE, ratio, rational, decimal, plus, minus, times, over, compare, largest, sum, ceil, number, polynomial, line, overtakes, last };
+  return { ZERO, ONE, ratio, rational, decimal, plus, minus, times, over, compare, largest, smallest, sum, ceil, number, polynomial, line, overtakes, above, common, last };
 })();

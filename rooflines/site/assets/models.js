@@ -2,7 +2,7 @@
 /* The page "Models": the choices in the address, and the answers to them. steps.js computes every number. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { load, unpacked, make, menu, onEntered, state, go, tellUnknown, follow } = ROOFLINES;
+  const { load, unpacked, make, shown, tableParts, menu, onEntered, state, go, soon, tellUnknown, follow } = ROOFLINES;
   const { number, ratio, plus, over } = EXACT;
   const { sweeps, bounds, limits, prefixes } = await load("data/models", "data/models.js");
   const { significant, prefixed, si, percent, count } = FORMAT(prefixes);
@@ -27,7 +27,6 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   const seconds = (value) => prefixed(value, "s", prefixes.small);
   const rate = (value) => (value < 1e6 ? significant(value, 3) : prefixed(value, "", prefixes.large));
-  const shown = (name, text) => make("span", { "data-value": name }, text);
   const counted = (value, noun = "sequence") => `${count(value)} ${noun}${Number(value) === 1 ? "" : "s"}`;
   const list = (names) => (names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`);
   const short = (value) => (value < 1000 ? significant(value, 3) : prefixed(value, "", prefixes.large).replace(" ", ""));
@@ -117,9 +116,6 @@ document.addEventListener("DOMContentLoaded", async () => {
     const slider = make("input", { type: "range", min: 0, max: name === "S" ? 20 : 14, step: 0.25, "aria-label": `${label}, on a logarithmic scale`, oninput: () => soon(() => change(Math.round(2 ** Number(slider.value)))) });
     return { input, slider, box: make("div", { class: "size" }, make("label", { class: "control" }, make("span", {}, label), input), slider) };
   };
-  /** Act at most every 60 ms: browsers limit how often the address may change. */
-  let waiting = 0;
-  const soon = (act) => { waiting ||= setTimeout(() => { waiting = 0; act(); }, 60); };
   const sizes = { S: field("Context S", "S"), B: field("Sequences B", "B") };
 
   function showControls(now, file) {
@@ -213,7 +209,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       make("td", {}, kernel.bound),
       ...kernel.parts.map((part, i) => make("td", { class: part ? `number${bounds[i] === kernel.bound ? " answer" : ""}` : "number none" }, part ? seconds(part) : "–")),
       ...(estimates ? [make("td", { class: "number" }, seconds(kernel.estimate))] : [])));
-    $("time").replaceChildren(make("thead", {}, make("tr", {}, ...head.map((text, i) => make("th", { scope: "col", class: i && i !== 3 ? "number" : null }, text)))), make("tbody", {}, ...rows));
+    $("time").replaceChildren(...tableParts(head.map((text) => [text, !["Kernel", "Bound"].includes(text)]), rows));
     $("time-note").replaceChildren("Kernels one after another, over all layers: ", shown("sum", seconds(row.ops)), ". Memory is of weights, caches and what kernels pass on; network is of the collectives that follow a kernel.",
       ...(estimate === null ? [] : [` The estimate, ${seconds(estimate)}, is calibrated to timings of ${list(now.sweep.calibration)}.`]));
   }
@@ -247,7 +243,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       return make("tr", { "data-split": split.name }, name, make("td", { class: "number answer" }, shown(`max_B.${split.name}`, row.most === null ? "–" : count(row.most))),
         make("td", { class: row.fits === false ? "none" : null }, shown(`fits.${split.name}`, fits)), make("td", { class: "bars" }, bar, text));
     });
-    $("fits").replaceChildren(make("thead", {}, make("tr", {}, ...["Split", "Largest B", "Fits", "On each chip"].map((text, i) => make("th", { scope: "col", class: i === 1 ? "number" : null }, text)))), make("tbody", {}, ...rows));
+    $("fits").replaceChildren(...tableParts([["Split"], ["Largest B", true], ["Fits"], ["On each chip"]], rows));
     showMost(now, file);
   }
 
@@ -272,7 +268,7 @@ document.addEventListener("DOMContentLoaded", async () => {
         if (now.networks.length < 2) at.network = null;
         return make("td", { class: `number${machine === now.machine && split === now.split ? " answer" : ""}` }, make("a", { href: link(at) }, shown(`most.${machine.chip}.${split.name}`, most === null ? "not known" : count(most))));
       })));
-    $("most").replaceChildren(make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Chip"), ...splits.map((split) => make("th", { scope: "col", class: "number" }, split.name)))), make("tbody", {}, ...rows));
+    $("most").replaceChildren(...tableParts([["Chip"], ...splits.map((split) => [split.name, true])], rows));
     $("fits-note").textContent = `Sequences of ${count(now.S)} tokens whose caches fit beside the weights. Memory of activations and of the runtime is not counted.`;
   }
 
@@ -388,8 +384,8 @@ document.addEventListener("DOMContentLoaded", async () => {
     const columns = [["Input", "input", count], ["Output", "output", count], ["B", "B", count], ["Fits", "fits", (value) => (value === null ? "–" : value ? "yes" : "no")],
       ["First token", "ttft_s", seconds], ["Per output token", "tpot_s", seconds], ["Kernel after kernel", "tpot_ops_s", seconds], ["Estimate", "t_estimate_s", seconds], ["Tokens/s per chip", "tokens_per_s_per_chip", rate]];
     const used = columns.filter(([, name]) => rows.some((row) => row[name] !== null && row[name] !== undefined));
-    $("requests").replaceChildren(make("thead", {}, make("tr", {}, ...used.map(([label]) => make("th", { scope: "col", class: "number" }, label)))),
-      make("tbody", {}, ...rows.map((row) => make("tr", {}, ...used.map(([, name, text]) => make("td", { class: "number" }, row[name] === null ? "–" : text(row[name])))))));
+    $("requests").replaceChildren(...tableParts(used.map(([label]) => [label, true]),
+      rows.map((row) => make("tr", {}, ...used.map(([, name, text]) => make("td", { class: "number" }, row[name] === null ? "–" : text(row[name])))))));
   }
 
   // ---------------------------------------------------------------- all of it

@@ -25,12 +25,12 @@ const ROOFLINE = (() => {
     return coarse.filter((_, i) => i % step === 0);
   }
 
-  /** Draw sides into an element: each has `key`, `label`, `ridge`, `peak`, `intensity`, `attained`, and `roof(intensity)`. */
+  /** Draw sides into an element: each has `key`, `label`, `ridge`, `peak`, `intensity`, `attained`, `estimated` (or null), and `roof(intensity)`. */
   function draw(into, sides, flops) {
     const width = Math.max(280, into.clientWidth);
     const along = sides.flatMap((side) => [side.ridge, side.intensity]);
     const [least, most] = [Math.min(...along) / ROOM, Math.max(...along) * ROOM];
-    const up = sides.flatMap((side) => [side.attained, side.roof(least)]);
+    const up = sides.flatMap((side) => [side.attained, side.estimated ?? side.attained, side.roof(least)]);
     const [low, high] = [Math.min(...up) / 1.6, Math.max(...sides.map((side) => side.peak)) * 2];
     const x = (value) => LEFT + (width - LEFT - RIGHT) * Math.log(value / least) / Math.log(most / least);
     const y = (value) => HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * Math.log(value / low) / Math.log(high / low);
@@ -52,10 +52,11 @@ const ROOFLINE = (() => {
     }
     for (const [place, side] of sides.entries()) {
       const [at, over] = [x(side.intensity), y(side.attained)];
-      const mark = place
-        ? svg("rect", { class: `point ${side.key}`, x: at - 6, y: over - 6, width: 12, height: 12, transform: `rotate(45 ${at} ${over})` })
-        : svg("circle", { class: `point ${side.key}`, cx: at, cy: over, r: 7 });
-      picture.append(mark, svg("text", { class: `of ${side.key}`, x: at + (place ? 13 : -13), y: over + 5, "text-anchor": place ? "start" : "end" }, side.key.toUpperCase()));
+      const mark = (kind, height) => (place
+        ? svg("rect", { class: `${kind} ${side.key}`, x: at - 6, y: height - 6, width: 12, height: 12, transform: `rotate(45 ${at} ${height})` })
+        : svg("circle", { class: `${kind} ${side.key}`, cx: at, cy: height, r: 7 }));
+      if (side.estimated) picture.append(mark("hollow", y(side.estimated)));
+      picture.append(mark("point", over), svg("text", { class: `of ${side.key}`, x: at + (place ? 13 : -13), y: over + 5, "text-anchor": place ? "start" : "end" }, side.key.toUpperCase()));
     }
     into.replaceChildren(picture);
   }

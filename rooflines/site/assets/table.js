@@ -7,7 +7,11 @@ const TABLE = (() => {
   let shown = 1; // the page
 
   /** The column that the address sorts by, and the way: up or down. */
-  const order = () => (state().get("sort") ?? "").split(".");
+  function order() {
+    const sort = state().get("sort") ?? "";
+    const dot = sort.lastIndexOf(".");
+    return dot < 0 ? [sort] : [sort.slice(0, dot), sort.slice(dot + 1)];
+  }
 
   /** Rows in the order of the address; missing values come last, both ways. */
   function sorted(rows, names) {

@@ -11,6 +11,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const ROWS = 50; // of a page
   const FACETS = ["share", "dtypes", "sharding", "shards", "memory", "network", "unit", "limit"]; // columns that get a menu
   const ANSWERS = ["critical", "critical_exact", "critical_rule", "limit"]; // stay in sight, whatever else is shown
+  const OF_SHARE = [...ANSWERS, "critical_estimate", "outcome", "share"]; // differ between the shares of one case
   const FIRST = ["critical", "critical_exact"]; // a size or a number of chips, and the factor on a rate
   const LABELS = { share: "Share of peak", dtypes: "Data types" };
   const NAMES = ["table", "chip", "find", "sort", "page", ...FACETS]; // of the state
@@ -37,7 +38,7 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   /** What a value says; an answer that is no number is the outcome. */
   function text(name, value, row) {
-    if (value === null || value === undefined) return FIRST.includes(name) ? row.outcome : "–";
+    if (value === null || value === undefined) return FIRST.includes(name) ? row.outcome : row.outcomes?.[name] ?? "–";
     return typeof value === "number" ? NUMBERS.format(value) : String(value);
   }
 
@@ -47,6 +48,22 @@ document.addEventListener("DOMContentLoaded", async () => {
     return levels.find((level) => String(level) === state().get("share")) ?? Math.max(...levels);
   }
 
+  /** The answer at a share of peak, as a column beside the one at the share that is chosen. */
+  const besideName = (level) => `${open.answer} at ${NUMBERS.format(100 * level)} %`;
+  const beside = () => (open.levels.get("share") ?? []).filter((level) => level !== share()).map(besideName);
+
+  /** Give each row the answers of its case at all shares of peak. */
+  function addShares() {
+    const same = open.names.filter((name) => !OF_SHARE.includes(name));
+    const cases = Map.groupBy(open.rows, (row) => JSON.stringify(same.map((name) => row[name])));
+    for (const rows of cases.values()) {
+      const answers = rows.map((row) => [besideName(row.share), row[open.answer], row.outcome]);
+      const outcomes = Object.fromEntries(answers.map(([name, , outcome]) => [name, outcome]));
+      const values = Object.fromEntries(answers.map(([name, value]) => [name, value]));
+      for (const row of rows) Object.assign(row, values, { outcomes });
+    }
+  }
+
   function filtered() {
     const wanted = [...FACETS, "chip"].filter((name) => name !== "share" && open.names.includes(name) && state().has(name))
       .filter((name) => open.levels.get(name).some((level) => String(level) === state().get(name)))
@@ -54,7 +71,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     if (open.names.includes("share")) wanted.push(["share", String(share())]);
     const rows = open.rows.filter((row) => wanted.every(([name, value]) => String(row[name]) === value)
       && fits(row));
-    return sorted(rows, open.names);
+    return sorted(rows, [...open.names, ...beside()]);
   }
 
   function showMenus() {
@@ -85,6 +102,7 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   /** A column as its name in the table shows it. */
   function titled(name) {
+    if (!ABOUT.has(name)) return { name, text: name, title: `${ABOUT.get(open.answer).meaning}; for that share of the attainable peak`, kind: "number" };
     const { unit, meaning } = ABOUT.get(name);
     const kinds = [open.numeric.has(name) ? "number" : "", FIRST.includes(name) ? "answer" : ""];
     return { name, text: name, title: unit && unit !== "1" ? `${meaning} [${unit}]` : meaning, kind: kinds.join(" ").trim() };
@@ -92,12 +110,13 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   function showRows() {
     const rows = filtered();
-    const names = open.names.filter((name) => ANSWERS.includes(name) || (name !== "share" && open.levels.get(name).length > 1));
-    const fixed = open.names.filter((name) => !names.includes(name) && open.levels.get(name).length === 1).map((name) => `${name} ${open.levels.get(name)[0]}`);
+    const own = open.names.filter((name) => ANSWERS.includes(name) || (name !== "share" && open.levels.get(name).length > 1));
+    const names = own.flatMap((name) => (name === open.answer ? [name, ...beside()] : [name]));
+    const fixed = open.names.filter((name) => !names.includes(name) && open.levels.get(name).length === 1).map((name) => `${name} ${text(name, open.levels.get(name)[0], {})}`);
     $("fixed").textContent = fixed.length ? `In all rows: ${fixed.join(" · ")}.` : "";
     showHead(names.map(titled));
     $("body").replaceChildren(...paged(rows, ROWS).map((row) => make("tr", {}, ...names.map((name) => {
-      const kinds = [open.numeric.has(name) ? "number" : "", row[name] == null ? "none" : "", FIRST.includes(name) ? "answer" : ""];
+      const kinds = [open.numeric.has(name) || !ABOUT.has(name) ? "number" : "", row[name] == null ? "none" : "", FIRST.includes(name) ? "answer" : ""];
       return make("td", { class: kinds.filter(Boolean).join(" ") || null }, text(name, row[name], row));
     }))));
     const one = part();
@@ -140,7 +159,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       const levels = open.levels.get(name) ?? [];
       if (!levels.some((level) => String(level) === state().get(name))) miss(name, `table; shown is ${levels.length === 1 ? levels[0] : "all of it"}`);
     }
-    return [...lost, ...lostOf(open.names)];
+    return [...lost, ...lostOf([...open.names, ...beside()])];
   }
 
   async function apply() {
@@ -160,7 +179,8 @@ document.addEventListener("DOMContentLoaded", async () => {
       if (mine !== turn) return;
       const levels = new Map(names.map((name) => [name, [...new Set(rows.map((row) => row[name] ?? null))]]));
       const numeric = new Set(names.filter((name) => levels.get(name).some((value) => typeof value === "number")));
-      open = { key, names, rows, cut, levels, numeric };
+      open = { key, names, rows, cut, levels, numeric, answer: FIRST.find((name) => names.includes(name)) };
+      if (levels.get("share")?.length > 1) addShares();
     }
     showMenus();
     if (document.activeElement !== $("find")) $("find").value = state().get("find") ?? "";

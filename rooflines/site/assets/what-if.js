@@ -2,10 +2,10 @@
 /* The page "What if": the choices in the address, and the answers to them. answers.js computes every number. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { load, make, menu, onEntered, state, go, tellUnknown, follow } = ROOFLINES;
+  const { load, make, shown, tableParts, menu, onEntered, state, go, soon, tellUnknown, follow } = ROOFLINES;
   const { ratio, rational, decimal, times, over, number, compare, ONE } = EXACT;
   const formulas = await load("formulas", "data/formulas.js");
-  const { resources, operations, dtypes, chips, limits, prefixes, first } = formulas;
+  const { resources, operations, dtypes, chips, fits, limits, prefixes, first } = formulas;
   const { significant, prefixed, si, seconds, percent, count } = FORMAT(prefixes);
   for (const chip of chips) chip.networks = chip.networks.map((index) => formulas.networks[index]);
   const $ = (id) => document.getElementById(id);
@@ -13,7 +13,8 @@ document.addEventListener("DOMContentLoaded", async () => {
   const SIDES = ["a", "b"];
   const ALMOST = ratio(9n, 10n); // the other share of peak that critical sizes are given for
   const OWN = { peak: ["Peak", "T", "FLOP/s"], memory: ["Memory bandwidth", "G", "B/s"], link: ["Bandwidth of a link", "G", "B/s"] };
-  const CHOICES = ["chip", "dtypes", "sharding", "shards", "network", ...Object.keys(OWN)];
+  const NONE = "none"; // the choice of no calibration
+  const CHOICES = ["chip", "dtypes", "sharding", "shards", "network", "calibration", ...Object.keys(OWN)];
   const FROM_A = ["dtypes", "sharding", "shards"]; // what side B takes from side A
   const [BATCH, WIDTH] = [128, 8192]; // sizes that are not chosen: of the first dimension, and of the others
   const [LEAST_OWN, MOST_OWN] = [ratio(1n, 10n ** 6n), ratio(10n ** 9n)]; // own numbers, in their units
@@ -28,6 +29,17 @@ document.addEventListener("DOMContentLoaded", async () => {
   const dtypesOf = (side) => dtypes.find((one) => one.name === asked(side, "dtypes")) ?? dtypes.find((one) => one.name === first[2]);
   const shardingOf = (side) => (Object.hasOwn(operationNow().shardings, asked(side, "sharding") ?? "") ? asked(side, "sharding") : "none");
   const networkOf = (side) => chipOf(side).networks.find((one) => one.name === asked(side, "network")) ?? chipOf(side).networks[0] ?? null;
+
+  /** The calibrations of a side by software. */
+  function fitsOf(side) {
+    const [{ unit }, { compute }] = [operationNow(), dtypesOf(side)];
+    const own = Object.entries(fits[chipOf(side).id] ?? {}).map(([name, units]) => [name, units[unit]?.[compute]]);
+    return new Map(own.filter(([, fit]) => fit));
+  }
+  function calibrationOf(side) {
+    const names = [...fitsOf(side).keys(), NONE];
+    return names.find((name) => name === asked(side, "calibration")) ?? names[0];
+  }
 
   /** A whole number from 1 to `most`; null: it is none. */
   const whole = (text, most) => (/^[1-9]\d{0,15}$/.test(text ?? "") && BigInt(text) <= BigInt(most) ? Number(text) : null);
@@ -49,7 +61,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       if (state().has(dim) && whole(state().get(dim), limits.size) === null) miss(`size ${dim}`, state().get(dim), `no whole number from 1 to ${count(limits.size)}; shown is ${count(sizeOf(dim))}`);
     }
     for (const side of SIDES) {
-      const shown = { chip: chipOf(side).id, dtypes: dtypesOf(side).name, sharding: shardingOf(side), network: networkOf(side)?.name ?? "none" };
+      const shown = { chip: chipOf(side).id, dtypes: dtypesOf(side).name, sharding: shardingOf(side), network: networkOf(side)?.name ?? "none", calibration: calibrationOf(side) };
       for (const name of CHOICES) {
         const value = state().get(keyOf(side, name));
         if (value === null) continue;
@@ -70,6 +82,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     const [chip, form, network] = [chipOf(key), dtypesOf(key), networkOf(key)];
     const scheme = op.shardings[shardingOf(key)];
     const n = shardsOf(key);
+    const fit = fitsOf(key).get(calibrationOf(key)) ?? null;
     const nominal = chip.units[op.unit]?.[form.compute];
     if (!nominal && !ownOf(key, "peak")) return { lack: `${chip.id} has no ${form.compute} peak of its ${op.unit} unit.` };
     if (!chip.memory && !ownOf(key, "memory")) return { lack: `${chip.id} has no published bandwidth of its main memory.` };
@@ -92,18 +105,24 @@ document.addEventListener("DOMContentLoaded", async () => {
       n: ratio(BigInt(n)),
       bytes: Object.fromEntries(Object.entries(form.bytes).map(([operand, value]) => [operand, rational(value)])),
       sizes: Object.fromEntries(op.dims.map((dim) => [dim, ratio(BigInt(sizeOf(dim)))])),
-      at: ownOf(key, "peak") ?? rational(nominal.nominal),
+      at: { peak: ownOf(key, "peak") ?? rational(nominal.nominal), memory: ownOf(key, "memory") ?? rational(chip.memory.nominal) },
       peak: scaled(ownOf(key, "peak"), nominal ?? same),
       memory: scaled(ownOf(key, "memory"), chip.memory ?? same),
       slowdown: link ? over(rational(network.link), link) : ONE,
+      reached: rational(chip.reached),
+      calibration: calibrationOf(key),
+      fit,
+      row: fit?.tile > 1 ? op.row : null,
+      first: network === chip.networks[0],
       capacity: chip.memory?.capacity ? rational(chip.memory.capacity) : null,
     };
   }
 
   // ---------------------------------------------------------------- the answers
 
-  /** A number with the name that tests read it by. */
-  const shown = (name, text) => make("span", { "data-value": name }, text);
+  /** A table of numbers by the names in its first column. */
+  const scrolled = (label, columns, rows) => make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
+    make("table", {}, ...tableParts(columns.map((text, i) => [text, i > 0]), rows)));
 
   function bars(side, row) {
     const longest = number(row.lower);
@@ -118,9 +137,14 @@ document.addEventListener("DOMContentLoaded", async () => {
         make("td", { class: "number" }, shown(resource.work, si(row.works[i], unit))),
         make("td", { class: "number" }, shown(`rate_${resource.name}`, si(row.rates[i], `${unit}/s`, 4))))];
     });
-    const head = ["Resource", "Time", "Work", "Rate"].map((text, i) => make("th", { scope: "col", class: i ? "number" : null }, text));
-    return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Times of side ${side.key.toUpperCase()}` },
-      make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows)));
+    return scrolled(`Times of side ${side.key.toUpperCase()}`, ["Resource", "Time", "Work", "Rate"], rows);
+  }
+
+  /** The time by estimate, with its band and bound. */
+  function estimateOf({ estimate: { time, bound, band, sender }, calibration }) {
+    const by = calibration === "own" ? "measurements" : [calibration, ...(sender ? [sender] : [])].join(" and ");
+    const ends = band ? [", ", shown("t_estimate_p10_s", seconds(band[0])), " to ", shown("t_estimate_p90_s", seconds(band[1]))] : [];
+    return ["Estimate", [shown("t_estimate_s", seconds(time)), ...ends, "; ", shown("estimate_bound", `${bound}-bound`), `, calibrated to ${by}`]];
   }
 
   function facts(side, row) {
@@ -128,6 +152,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     const of = side.capacity ? [" of ", shown("capacity_bytes", si(side.capacity, "B"))] : [", capacity not published"];
     const list = [
       ["Time", [shown("t_lower_s", seconds(row.lower)), " with full overlap, ", shown("t_upper_s", seconds(row.upper)), " without"]],
+      ...(side.estimate ? [estimateOf(side)] : []),
       ["Intensity", [shown("memory_intensity", significant(number(row.intensity), 4)), " of ", shown("ridge", significant(number(over(side.peak, side.memory)), 4)), " FLOP/B"]],
       ["Fits", [room, shown("footprint_bytes", si(row.footprint, "B")), ...of]],
     ];
@@ -150,6 +175,11 @@ document.addEventListener("DOMContentLoaded", async () => {
     return `${axis === "shards" ? "≤ " : ""}${count(answer.size)}`;
   }
 
+  function calibrated(side, axis, beyond) {
+    const { size } = ANSWERS.criticalEstimate(side, axis);
+    return answered(axis, size === null ? { outcome: "never" } : size >= beyond ? { outcome: "beyond" } : size === 1n ? { outcome: "always" } : { size });
+  }
+
   function criticals(side) {
     const beyond = BigInt(limits.count);
     const solve = (axis, share) => (axis === "shards" ? ANSWERS.shards(side, share, BigInt(limits.shards)) : ANSWERS.critical(side, axis, share, beyond));
@@ -159,11 +189,11 @@ document.addEventListener("DOMContentLoaded", async () => {
       const name = `critical.${axis}`;
       return make("tr", {}, make("th", { scope: "row" }, axis, make("small", { class: "why" }, ...reason(axis, all, name))),
         make("td", { class: "number answer" }, shown(name, answered(axis, all))),
-        make("td", { class: "number" }, shown(`${name}.0.9`, answered(axis, most))));
+        make("td", { class: "number" }, shown(`${name}.0.9`, answered(axis, most))),
+        ...(side.fit ? [make("td", { class: "number" }, ...(axis === "shards" ? ["–"] : [shown(`${name}.estimate`, calibrated(side, axis, beyond))]))] : []));
     });
-    const head = ["Along", "Compute-bound from", `${percent(ALMOST)} of peak from`].map((text, i) => make("th", { scope: "col", class: i ? "number" : null }, text));
-    return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Critical sizes of side ${side.key.toUpperCase()}` },
-      make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows)));
+    const columns = ["Along", "Compute-bound from", `${percent(ALMOST)} of peak from`, ...(side.fit ? ["By estimate from"] : [])];
+    return scrolled(`Critical sizes of side ${side.key.toUpperCase()}`, columns, rows);
   }
 
   function showSide(key, side) {
@@ -174,19 +204,25 @@ document.addEventListener("DOMContentLoaded", async () => {
       return null;
     }
     const row = ANSWERS.row(side);
+    side.estimate = side.fit && ANSWERS.estimate(side);
     const finding = make("p", { class: "finding" }, shown("bound", `${row.bound}-bound`), ": ",
       shown("attained_flops_per_s", si(row.attained, "FLOP/s")), ", ", shown("utilization", percent(row.share)), " of peak");
     into.querySelector(".answer-of").replaceChildren(finding, bars(side, row), facts(side, row), criticals(side));
     return row;
   }
 
-  function compared(rows) {
-    if (rows.includes(null)) return [];
-    const [a, b] = rows.map((row) => row.lower);
+  /** Which of two times is less, and by what factor. */
+  function compared([a, b], name) {
     const order = compare(a, b);
     if (order === 0) return ["A and B take the same time."];
     const [faster, slower, factor] = order < 0 ? ["A", "B", over(b, a)] : ["B", "A", over(a, b)];
-    return [`${faster} takes `, shown("faster", seconds(order < 0 ? a : b)), `, ${slower} `, shown("slower", seconds(order < 0 ? b : a)), ": ", shown("factor", significant(number(factor), 4)), " times as long."];
+    return [`${faster} takes `, shown(`${name}.faster`, seconds(order < 0 ? a : b)), `, ${slower} `, shown(`${name}.slower`, seconds(order < 0 ? b : a)), ": ", shown(`${name}.factor`, significant(number(factor), 4)), " times as long."];
+  }
+
+  function verdict(sides, rows) {
+    if (rows.includes(null)) return [];
+    const estimates = sides.map((side) => side.estimate?.time);
+    return [...compared(rows.map((row) => row.lower), "bound"), ...(estimates.every(Boolean) ? [" By estimate ", ...compared(estimates, "estimate")] : [])];
   }
 
   function draw(sides, rows) {
@@ -197,6 +233,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       peak: number(side.peak),
       intensity: number(rows[i].intensity),
       attained: number(rows[i].attained),
+      estimated: side.estimate ? number(over(rows[i].works[0], side.estimate.time)) : null,
       roof: (intensity) => number(ANSWERS.roof(side, decimal(intensity.toExponential()))),
     }] : []));
     $("roofline").replaceChildren();
@@ -216,10 +253,6 @@ document.addEventListener("DOMContentLoaded", async () => {
     const input = control.querySelector("input, select");
     if (document.activeElement !== input || input.localName === "select") input.value = value;
   };
-
-  /** Act at most every 60 ms: browsers limit how often the address may change. */
-  let waiting = 0;
-  const soon = (act) => { waiting ||= setTimeout(() => { waiting = 0; act(); }, 60); };
 
   const sizeControls = new Map();
   let controlsOf = "";
@@ -257,6 +290,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       sharding: menu("Split", [], "", set("sharding")),
       shards: field("Chips", { inputmode: "numeric" }, set("shards")),
       network: menu("Network", [], "", set("network")),
+      calibration: menu("Estimate by", [], "", set("calibration")),
     };
     const own = Object.fromEntries(Object.entries(OWN).map(([name, [label, prefix, unit]]) => [name, field(`${label} [${prefix}${unit}]`, { inputmode: "decimal" }, set(name))]));
     $(`side-${key}`).querySelector(".controls").replaceChildren(...Object.values(made),
@@ -272,6 +306,9 @@ document.addEventListener("DOMContentLoaded", async () => {
     };
     options(of.sharding, Object.keys(operationNow().shardings));
     options(of.network, chipOf(key).networks.map((network) => network.name));
+    options(of.calibration, [...fitsOf(key).keys(), NONE]);
+    of.calibration.querySelector("select").disabled = !fitsOf(key).size;
+    fill(of.calibration, calibrationOf(key));
     const split = shardingOf(key) !== "none";
     for (const [control, off] of [[of.shards, !split], [of.network, !split], [of.link, !split || !networkOf(key)?.link]]) control.querySelector("input, select").disabled = off;
     fill(of.chip, chipOf(key).id);
@@ -293,7 +330,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     SIDES.forEach(showControls);
     const sides = SIDES.map(sideOf);
     const rows = sides.map((side, i) => showSide(SIDES[i], side));
-    $("verdict").replaceChildren(...compared(rows));
+    $("verdict").replaceChildren(...verdict(sides, rows));
     draw(sides, rows);
     document.querySelector(".what-if").dataset.drawn = location.hash;
   }
