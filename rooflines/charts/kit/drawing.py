@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rooflines.charts.claims import Finding
 
 __all__ = [
+    "COUNT_LABEL",
     "SHORT_LABEL",
     "SLOT_OF_CHIP",
     "TIME_LABEL",
