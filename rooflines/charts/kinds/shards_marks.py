@@ -15,7 +15,7 @@ from rooflines.charts.comparing import (
     wider,
 )
 from rooflines.charts.frames import share_tooltip
-from rooflines.charts.kit.drawing import COUNT_LABEL, SHORT_LABEL, chosen, placed_text
+from rooflines.charts.kit.drawing import COUNT_LABEL, SHORT_LABEL, chosen, log_scale, placed_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,8 +42,8 @@ def marks_of(
     y_axis = alt.Axis(
         values=alt.expr("span.ticks"), labelExpr=SHORT_LABEL, title=f"Smallest compute-bound {size}"
     )
-    x = alt.X("shards:Q", scale=_scale("left", "right"), axis=x_axis)
-    y = alt.Y("critical:Q", scale=_scale("low", "high"), axis=y_axis)
+    x = alt.X("shards:Q", scale=log_scale("span.left", "span.right"), axis=x_axis)
+    y = alt.Y("critical:Q", scale=log_scale("span.low", "span.high"), axis=y_axis)
     tooltip, color = _about(points, size), alt.Color("chip:N", legend=None, scale=colors)
     base = compared_rows(points.drop(UNDRAWN)).transform_filter(chosen("dtypes", "sharding"))
     base = by_basis(base, points, BY_BASIS)
@@ -66,12 +66,6 @@ def marks_of(
         cross.encode(**others, y=alt.Y("cross:Q")),
         *_names(ends, points, color),
     ]
-
-
-def _scale(low: str, high: str) -> alt.Scale:
-    """A logarithmic scale whose ends follow the reader's choice."""
-    ends = alt.expr(f"span.{low}"), alt.expr(f"span.{high}")
-    return alt.Scale(type="log", domainMin=ends[0], domainMax=ends[1], nice=False)
 
 
 def _ground() -> list[alt.Chart]:

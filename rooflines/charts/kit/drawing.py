@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "COUNT_LABEL",
     "SHORT_LABEL",
+    "SI_LABEL",
     "SLOT_OF_CHIP",
     "TIME_LABEL",
     "Choice",
@@ -39,6 +40,7 @@ __all__ = [
     "decades",
     "haloed",
     "log_axis",
+    "log_scale",
     "palette_of",
     "placed_text",
     "powers_of_two",
@@ -244,6 +246,12 @@ def log_axis(
     """Scale and axis with ticks at powers of ten, or at the values."""
     axis = alt.Axis(values=list(values) or decades(low, high), labelExpr=label, title=title)
     return {"scale": alt.Scale(type="log", domain=[low, high], nice=False), "axis": axis}
+
+
+def log_scale(low: str, high: str) -> alt.Scale:
+    """A logarithmic scale whose ends follow the reader's choice: they are expressions."""
+    ends = alt.expr(low), alt.expr(high)
+    return alt.Scale(type="log", domainMin=ends[0], domainMax=ends[1], nice=False)
 
 
 def binary_axis(
