@@ -135,11 +135,15 @@ def asked(results: Path, chart: Spec) -> Iterator[tuple[str, Case, Drawn]]:
 def test_these_charts_have_every_chip_and_dtypes_of_their_sweep() -> None:
     """Those that have the numbers that the chart compares."""
     for chart in listed():
-        sweep = loaded().sweeps[chart.sweep]
         kind = all_charts()[chart.chart]
-        assert isinstance(kind, Chart)
-        assert {*chart.all_chips} == {*chart.chips, *chips_for(kind, sweep)}
-        assert {*chart.all_dtypes} == {*dtypes_for(kind, sweep)}
+        if isinstance(kind, Chart):
+            sweep = loaded().sweeps[chart.sweep]
+            assert {*chart.all_chips} == {*chart.chips, *chips_for(kind, sweep)}
+            assert {*chart.all_dtypes} == {*dtypes_for(kind, sweep)}
+        else:
+            of_models = loaded().model_sweeps[chart.sweep]
+            assert {*chart.all_chips} == {*of_models.config.chips}
+            assert {*chart.all_dtypes} == {*of_models.combinations}
     assert {chart.chart for chart in listed()} == {
         name for name, chart in all_charts().items() if chart.every_chip
     }

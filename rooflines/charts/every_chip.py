@@ -22,7 +22,7 @@ EVERY_CHIP = "-every-chip.json"
 
 CHIP, DTYPES = "chip", "dtypes"
 
-BY_CHOICE = ("findings", "edges")
+BY_CHOICE = ("findings", "edges", "tops")
 """Parameters that have a value for each of the reader's choices, by the values joined by `|`."""
 
 LEVEL = 6

@@ -109,6 +109,7 @@ def capacity(
     first: Mapping[str, Any] | None = None,
     title: str | None = None,
     palette: Mapping[str, str] | None = None,
+    added: Sequence[str] = (),
 ) -> alt.LayerChart:
     """Weights and caches on a chip, stacked, over the batch; a line is the memory of the chip.
 
@@ -117,6 +118,7 @@ def capacity(
         first: The initial choices by parameter; those of the first row by default.
         title: Replaces the finding.
         palette: Chips with their vendors, if several charts share colours.
+        added: Chips that share the colours of others.
 
     Returns:
         A chart with the parameters `chip`, `model`, `dtypes`, `S` and `split`.
@@ -138,8 +140,9 @@ def capacity(
     key = " + '|' + ".join(CASE)
     start = dict(zip(CASE, frame.select(CASE).row(0), strict=True))
     share = BAR * math.log(step) / math.log(span[1] / span[0])
+    colors = palette_of(frame.filter(~pl.col("chip").is_in(added)), palette, added)
     return assemble(
-        _layers(cases, span, share, palette_of(frame, palette)),
+        _layers(cases, span, share, colors),
         findings,
         starting(choices, {**start, **(first or {})}),
         MARGINS,
@@ -281,8 +284,13 @@ CHART = ModelChart(
     most_chips=5,
     most_dtypes=2,
     chip_colours=True,
+    every_chip=True,
     frame=lambda of, spec: capacity_frame(of, spec.models, spec.sizes),
     draw=lambda frame, _, spec: capacity(
-        frame, first=_first(frame, spec), title=spec.title, palette=dict(spec.palette)
+        frame,
+        first=_first(frame, spec),
+        title=spec.title,
+        palette=dict(spec.palette),
+        added=spec.added,
     ),
 )

@@ -202,7 +202,7 @@ def on_chips(chip: str, shards: Iterable[int]) -> str:
 def split_on(sharding: str, chip: str, shards: Iterable[int]) -> str:
     """A sharding and its chips: `column on 2, 4 or 8 × H100 SXM`.
 
-    The chips alone for one chip, and where a title has no room for both: a subtitle names the split.
+    The chips alone for one chip, and where a title has no room for both; a subtitle has the split.
     """
     on = on_chips(chip, shards)
     both = f"{sharding} on {on}"
