@@ -26,7 +26,7 @@ from visits import Visit, drawn
 
 import rooflines
 from rooflines import charts
-from rooflines.charts.chart import Chart, Spec
+from rooflines.charts.chart import Chart, MeasuredChart, Spec
 from rooflines.charts.comparing import EVERY
 from rooflines.charts.every_chip import EVERY_CHIP
 from rooflines.charts.families import draw, unchecked
@@ -146,6 +146,17 @@ def test_these_charts_have_every_chip_and_dtypes_of_their_sweep() -> None:
             assert {*chart.all_dtypes} == {*of_models.combinations}
     assert {chart.chart for chart in listed()} == {
         name for name, chart in all_charts().items() if chart.every_chip
+    }
+
+
+def test_the_config_names_the_charts_without_every_chip(repository: Path) -> None:
+    """Those of timings are apart: they have no sweep."""
+    text = (repository / "config" / "README.md").read_text(encoding="utf-8")
+    (listed_there,) = re.findall(r"The exceptions are (.+?)\.", text)
+    assert {*re.findall(r"`(.+?)`", listed_there)} == {
+        name
+        for name, chart in all_charts().items()
+        if not chart.every_chip and not isinstance(chart, MeasuredChart)
     }
 
 
