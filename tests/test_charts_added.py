@@ -27,7 +27,7 @@ SPLIT = {
     "operation": "matmul",
     "grid": {"B": {"from": 1, "to": 4096, "factor": 2}},
     "shapes": [{"name": "m-down", "D": 28672, "F": 8192}],
-    "dtypes": ["bf16", "fp8-out-bf16"],
+    "dtypes": ["bf16", "fp8-out-bf16", "nvfp4"],
     "chips": ["tpu-v5e", "h100-sxm", "mi300x", *OTHERS],
     "sharding": list(SPLITS),
     "shards": [1, 2, 4, 8, 16, 32, 64],
@@ -88,7 +88,7 @@ def test_the_scale_holds_the_added_line() -> None:
     frame, spec = with_others()
     edges = values(spec, "edges")
     for (chip, dtypes, split), case in frame.group_by("chip", "dtypes", "sharding"):
-        own = edges[f"{EVERY}|{dtypes}|{split}|nominal"]
+        own = edges.get(f"{EVERY}|{dtypes}|{split}|nominal", {"lanes": 0})
         span = edges[f"{chip}|{dtypes}|{split}|nominal"] if chip in OTHERS else own
         for name in ("critical", "reached"):
             sizes = case[name].drop_nulls()
@@ -99,6 +99,13 @@ def test_the_scale_holds_the_added_line() -> None:
         assert span["lanes"] == own["lanes"] + (chip in OTHERS)
     assert edges[f"rubin|bf16|{SPLITS[0]}|nominal"]["across"] == [1, 2, 4, 8, 16, 32, 64]
     assert edges[f"{EVERY}|bf16|{SPLITS[0]}|nominal"]["across"] == [1, 2, 4, 8, 16]
+
+
+def test_dtypes_that_no_chip_compared_has_are_those_of_the_added_one() -> None:
+    """Two of the others compute in NVFP4; the chips compared have no title there."""
+    findings = values(with_others()[1], "findings")
+    of_nvfp4 = {key.partition("|")[0] for key in findings if "|nvfp4|" in key}
+    assert of_nvfp4 == {"rubin", "rtx-pro-6000-server"}
 
 
 def test_titles_speak_of_the_chips_shown_together() -> None:
@@ -125,13 +132,17 @@ def test_calibrated_chips_beyond_the_rows_of_a_picture_are_added() -> None:
         }
         for number in range(FITTED)
     }
+    own["mine-18"]["calibration.fp8"] = own["mine-18"]["calibration.bf16"]
     sizes = {"B": {"from": 1, "to": 4096, "factor": 2}, "D": [4096, 8192], "F": "D"}
     sweep = {"operation": "matmul", "grid": sizes, "dtypes": ["bf16", "fp8"], "chips": list(own)}
     loaded = config(sweep, "critical-estimate", chips=own)
     (chart,) = loaded.charts
     assert (len(chart.chips), len(chart.more_chips)) == (16, 3)
-    assert chart.all_dtypes == ("bf16",)
-    one = replace(chart, chips=chart.all_chips, added=chart.more_chips)
+    assert "mine-18" in chart.more_chips
+    assert chart.all_dtypes == ("bf16", "fp8")
+    one = replace(
+        chart, chips=chart.all_chips, dtypes=chart.all_dtypes, added=chart.more_chips, more_chips=()
+    )
     spec = spec_of(draw(charts.of_config(loaded), one)[1], "estimates")
     first = [each.text for each in texts(spec, "web")]
     assert sum(text.startswith("mine-") for text in first) == 16
@@ -142,3 +153,5 @@ def test_calibrated_chips_beyond_the_rows_of_a_picture_are_added() -> None:
         claims = spec["usermeta"]["claims"]
         assert len(claims[f"{chip}|bf16|D = F = 8,192"]["over"]["chip"]) == 17
         assert (overlaps(shown, "web"), outside(shown, "web")) == ([], [])
+    of_fp8 = [key for key in spec["usermeta"]["claims"] if "|fp8|" in key]
+    assert of_fp8 == [f"mine-18|fp8|D = F = {size}" for size in ("4,096", "8,192")]

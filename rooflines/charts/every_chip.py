@@ -34,7 +34,7 @@ def in_parts(frame: pl.DataFrame, chart: alt.LayerChart, spec: Spec) -> dict[str
 
     Args:
         frame: What the chart shows.
-        chart: What is drawn of `spec.all_chips` in `spec.all_dtypes`; its menu of chips is first.
+        chart: What is drawn of `spec.all_chips` in `spec.all_dtypes`; a menu of chips is first.
         spec: The chart; its own chips and dtypes are in no part. Where it shows chips together, all
             dtypes are its own.
 

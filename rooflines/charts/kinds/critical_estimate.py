@@ -156,15 +156,12 @@ def critical_estimate(
             .to_list()
         )
         orders[str(dtypes)] = shown = evenly(chips)
-        rows.append(part.filter(pl.col("chip").is_in(shown)).with_columns(row=row_of(shown)))
+        if shown:
+            rows.append(part.filter(pl.col("chip").is_in(shown)).with_columns(row=row_of(shown)))
         for (sizes,), case in part.group_by("sizes", maintain_order=True):
-            own = case.filter(pl.col("chip").is_in(shown))
-            together = dict.fromkeys((EVERY, *every) if added else ("",), own)
-            for one in case.filter(is_added).iter_slices(1):
-                together[one["chip"][0]] = pl.concat([own, one])
-            for chip, shown_together in together.items():
-                key = "|".join([*([chip] if chip else []), str(dtypes), str(sizes)])
-                findings[key] = _finding(shown_together, size, title).adding(shown_of(shown, chips))
+            for chip, together in _together(case, shown, every, added).items():
+                key = "|".join([*([chip] if added else []), str(dtypes), str(sizes)])
+                findings[key] = _finding(together, size, title).adding(shown_of(shown, chips))
     choices = [Choice(name, frame[name].unique(maintain_order=True).to_list()) for name in BY]
     choices[1].title, choices[1].value = "Sizes", choices[1].options[len(choices[1].options) // 2]
     if added:
@@ -179,6 +176,17 @@ def critical_estimate(
         MARGINS,
         [*_spans(frame), *added_parameters(added)],
     )
+
+
+def _together(
+    case: pl.DataFrame, shown: Sequence[str], every: Sequence[str], added: Sequence[str]
+) -> dict[str, pl.DataFrame]:
+    """The rows of the chips compared, if any, by the choices of these; and with each one added."""
+    own = case.filter(pl.col("chip").is_in(shown))
+    together = dict.fromkeys((EVERY, *every), own) if own.height else {}
+    for one in case.filter(pl.col("chip").is_in(added)).iter_slices(1):
+        together[one["chip"][0]] = pl.concat([own, one])
+    return together if added else {EVERY: own}
 
 
 def _spans(frame: pl.DataFrame) -> list[alt.Parameter]:

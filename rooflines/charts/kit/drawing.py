@@ -344,8 +344,23 @@ def assemble(
             "choices": {choice.name: choice.labels for choice in choices},
             "claims": {key: finding.claim for key, finding in findings.items() if finding.claim},
         },
-    ).add_params(*layout, *(choice.parameter() for choice in choices), *titles, *parameters)
-    return cast("alt.LayerChart", chart)
+    )
+    every = [*layout, *(choice.parameter() for choice in choices), *titles, *parameters]
+    return _with_parameters(cast("alt.LayerChart", chart), every)
+
+
+def _with_parameters(chart: alt.LayerChart, parameters: Sequence[Any]) -> alt.LayerChart:
+    """A chart with parameters; dictionaries become their values last, as Altair copies all."""
+    values = {}
+    for each in parameters:
+        if isinstance(each.param.value, dict):
+            values[each.name], each.param.value = each.param.value, {}
+    added = chart.add_params(*parameters)
+    own: Any = added.params
+    for each in own:
+        if each.name in values:
+            each.value = values[each.name]
+    return added
 
 
 def _titles(
