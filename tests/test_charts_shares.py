@@ -90,7 +90,7 @@ def test_hollow_dots_over_chips_are_the_thresholds(every: Drawn) -> None:
     assert both.filter(pl.col("critical").is_null())["reached"].count() > 0
     edges = next(p["value"] for p in spec["params"] if p["name"] == "edges")
     for (split,), case in frame.group_by("sharding"):
-        assert case["reached"].drop_nulls().max() <= edges[f"bf16|{split}"]["high"]
+        assert case["reached"].drop_nulls().max() <= edges[f"all|bf16|{split}"]["high"]
     assert "Hollow: 90 % of the peak." in json.dumps(spec)
 
 

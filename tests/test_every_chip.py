@@ -26,22 +26,22 @@ from visits import Visit, drawn
 
 import rooflines
 from rooflines import charts
-from rooflines.charts.chart import Chart, Spec
+from rooflines.charts.chart import Chart, MeasuredChart, Spec
 from rooflines.charts.comparing import EVERY
 from rooflines.charts.every_chip import EVERY_CHIP
 from rooflines.charts.families import draw, unchecked
 from rooflines.charts.kit.render import spec_of
-from rooflines.charts.needs import chips_for
+from rooflines.charts.needs import chips_for, dtypes_for
 from rooflines.charts.registry import charts as all_charts
 
 SEED = 18
 STATES = effort.cases(8)
 """Random states of each chart; more in `make verify`."""
 
-EMPTY = base64.b64encode(zlib.compress(b'{"findings": {}}')).decode()
+EMPTY = base64.b64encode(zlib.compress(b'{"params": {}}')).decode()
 """The part of a chip that has no more findings."""
 
-TOGETHER = {"chips", "layers", "per-dollar", "per-watt", "ridges"}
+TOGETHER = {"chips", "critical-estimate", "layers", "per-dollar", "per-watt", "ridges", "shards"}
 """Charts that show chips together; any other chip is added to them."""
 
 CAUGHT = """
@@ -95,6 +95,11 @@ def keys_of(parts: dict[str, Any]) -> list[str]:
     return [f"{chip}{rest}" for chips, rests in parts["cases"] for chip in chips for rest in rests]
 
 
+def choice_of(parts: dict[str, Any], key: str) -> dict[str, str]:
+    """The values of a chart's menus."""
+    return dict(zip([menu["name"] for menu in parts["params"]], key.split("|"), strict=True))
+
+
 @cache
 def drawn_of(results: Path, chart: Spec, chip: str, dtypes: str) -> Drawn:
     """The chart of a choice, drawn from the tables and thresholds of a run."""
@@ -118,25 +123,40 @@ def drawn_of(results: Path, chart: Spec, chip: str, dtypes: str) -> Drawn:
 def asked(results: Path, chart: Spec) -> Iterator[tuple[str, Case, Drawn]]:
     """Random choices, mostly of chips or dtypes that the picture lacks; what is said and shown."""
     generator = random.Random(f"{SEED} {chart.id}")  # noqa: S311, no secret
-    keys = sorted(keys_of(parts_of(results, chart)))
-    for key in generator.sample(keys, STATES):
-        chip, *others = key.split("|")
-        one = drawn_of(results, chart, chip, others[0] if others else "")
+    parts = parts_of(results, chart)
+    for key in generator.sample(sorted(keys_of(parts)), STATES):
+        choice = choice_of(parts, key)
+        one = drawn_of(results, chart, choice.get("chip", EVERY), choice.get("dtypes", ""))
         # Without a calibration there is no menu of bases; most charts say the same of every chip.
-        same = (key, key.rpartition("|")[0], "|".join([EVERY, *others]))
+        same = (key, key.rpartition("|")[0], "|".join([EVERY, *key.split("|")[1:]]))
         yield key, next(one.cases[each] for each in same if each in one.cases), one
 
 
 def test_these_charts_have_every_chip_and_dtypes_of_their_sweep() -> None:
     """Those that have the numbers that the chart compares."""
     for chart in listed():
-        sweep = loaded().sweeps[chart.sweep]
         kind = all_charts()[chart.chart]
-        assert isinstance(kind, Chart)
-        assert {*chart.all_chips} == {*chart.chips, *chips_for(kind, sweep)}
-        assert {*chart.all_dtypes} == {*sweep.combinations}
+        if isinstance(kind, Chart):
+            sweep = loaded().sweeps[chart.sweep]
+            assert {*chart.all_chips} == {*chart.chips, *chips_for(kind, sweep)}
+            assert {*chart.all_dtypes} == {*dtypes_for(kind, sweep)}
+        else:
+            of_models = loaded().model_sweeps[chart.sweep]
+            assert {*chart.all_chips} == {*of_models.config.chips}
+            assert {*chart.all_dtypes} == {*of_models.combinations}
     assert {chart.chart for chart in listed()} == {
         name for name, chart in all_charts().items() if chart.every_chip
+    }
+
+
+def test_the_config_names_the_charts_without_every_chip(repository: Path) -> None:
+    """Those of timings are apart: they have no sweep."""
+    text = (repository / "config" / "README.md").read_text(encoding="utf-8")
+    (listed_there,) = re.findall(r"The exceptions are (.+?)\.", text)
+    assert {*re.findall(r"`(.+?)`", listed_there)} == {
+        name
+        for name, chart in all_charts().items()
+        if not chart.every_chip and not isinstance(chart, MeasuredChart)
     }
 
 
@@ -154,7 +174,7 @@ def test_titles_of_every_chip_are_true(default_results: Path) -> None:
         for key, case, _ in asked(default_results, chart):
             chip = key.partition("|")[0]
             of_chip = json.loads(zlib.decompress(base64.b64decode(parts["parts"].get(chip, EMPTY))))
-            said = (findings | of_chip["findings"])[key]
+            said = (findings | of_chip["params"].get("findings", {}))[key]
             assert (said["title"], " ".join(said["subtitle"])) == (case.title, case.subtitle), key
             assert in_any_order(parts["claims"].get(key, {})) == in_any_order(case.claim)
             assert not false(case), (key, case.title)
@@ -186,9 +206,8 @@ def test_the_page_shows_the_numbers_of_python(visit: Visit, default_results: Pat
     """Over random states: title, setting, picture, and the data behind the view."""
     page = visit.page
     for chart in listed():
-        names = [menu["name"] for menu in parts_of(default_results, chart)["params"]]
         for key, case, one in asked(default_results, chart):
-            choice: dict[str, str] = dict(zip(names, key.split("|"), strict=True))
+            choice = choice_of(parts_of(default_results, chart), key)
             page.evaluate(
                 "(text) => { location.hash = text; }", urlencode({"chart": chart.id, **choice})
             )
@@ -203,7 +222,7 @@ def test_the_page_shows_the_numbers_of_python(visit: Visit, default_results: Pat
             assert name == f"{stem}.csv"
             kept = {IN_FRAME.get(each, each): value for each, value in choice.items()}
             if one.together:
-                del kept["chip"]
+                kept.pop("chip", None)
             behind = one.frame
             for column in {*kept} & {*behind.columns}:
                 chosen = pl.col(column).cast(pl.String) == kept[column]

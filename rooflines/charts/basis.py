@@ -11,7 +11,7 @@ from rooflines.charts.kit.drawing import Choice
 from rooflines.charts.kit.text import chip_label
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 __all__ = [
     "BAND",
@@ -25,6 +25,7 @@ __all__ = [
     "basis_text",
     "by_basis",
     "critical_views",
+    "fitted_text",
     "with_both",
     "with_estimates",
 ]
@@ -139,8 +140,17 @@ def basis_text(frame: pl.DataFrame, basis: str = NOMINAL) -> str:
     """
     if basis == NOMINAL:
         return ""
-    chips = frame["chip"].unique(maintain_order=True)
     fitted = frame.filter("calibrated")["chip"].unique(maintain_order=True)
+    return fitted_text(frame["chip"].unique(maintain_order=True), fitted)
+
+
+def fitted_text(chips: Collection[str], fitted: Collection[str]) -> str:
+    """What a subtitle says of calibrated numbers of some chips.
+
+    Args:
+        chips: The chips.
+        fitted: Those of them that have a calibration.
+    """
     if len(fitted) == len(chips):
         return " Calibrated."
     if not len(fitted):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ADDED",
     "ALONG",
+    "BESIDE",
     "CHIP_MARGIN",
     "EVERY",
     "added_parameters",
@@ -57,6 +58,9 @@ CHIP_MARGIN, NAME_ROOM = 10.4, 9.5
 
 ADDED = "(!datum.added || datum.chip == chip)"
 """A filter: rows of the chips compared, and of the one that the reader adds to them."""
+
+BESIDE = f"(added ? chip : '{EVERY}')"
+"""The chip that the reader adds to those compared, as an expression; else the choice of all."""
 
 
 def compared_rows(frame: pl.DataFrame) -> alt.Chart:

@@ -22,6 +22,9 @@ EVERY_CHIP = "-every-chip.json"
 
 CHIP, DTYPES = "chip", "dtypes"
 
+BY_CHOICE = ("findings", "edges", "tops")
+"""Parameters that have a value for each of the reader's choices, by the values joined by `|`."""
+
 LEVEL = 6
 """Of compression: 9 saves a hundredth of the bytes and takes twice the time."""
 
@@ -31,7 +34,7 @@ def in_parts(frame: pl.DataFrame, chart: alt.LayerChart, spec: Spec) -> dict[str
 
     Args:
         frame: What the chart shows.
-        chart: What is drawn of `spec.all_chips` in `spec.all_dtypes`; its menu of chips is first.
+        chart: What is drawn of `spec.all_chips` in `spec.all_dtypes`; a menu of chips is first.
         spec: The chart; its own chips and dtypes are in no part. Where it shows chips together, all
             dtypes are its own.
 
@@ -39,16 +42,19 @@ def in_parts(frame: pl.DataFrame, chart: alt.LayerChart, spec: Spec) -> dict[str
         `spec`, the specification with the rows and findings of its own chips and dtypes; `rows`,
         those of the frame as `packed_text`; `cases`, the choices that have a finding, as lists of
         chips and of the rest of their keys; `claims` of all titles; `parts`, by chip as
-        `packed_text`: the other `findings`, the other `rows`, and those of each dataset, which are
-        "rows" where a dataset is the frame itself.
+        `packed_text`: `params` with the other values of `BY_CHOICE`, the other `rows`, and those of
+        each dataset, which are "rows" where a dataset is the frame itself.
     """
     frames: dict[str, pl.DataFrame] = {}
-    findings, claims = _taken(chart)
+    by_choice, claims = _taken(chart)
+    findings = by_choice["findings"]
     whole = _spec_with(chart, frames)
     texts: dict[str, dict[str, str]] = {}
     own = {CHIP: spec.chips, DTYPES: spec.dtypes}
-    if any(key.startswith(f"{EVERY}|") or key == EVERY for key in findings):
-        own = {CHIP: (EVERY, *spec.chips), DTYPES: spec.all_dtypes}  # chips are shown together
+    if CHIP not in whole["usermeta"]["choices"]:
+        own = {DTYPES: spec.all_dtypes}  # all chips are shown together
+    elif any(key.startswith(f"{EVERY}|") or key == EVERY for key in findings):
+        own = {CHIP: (EVERY, *spec.chips), DTYPES: spec.all_dtypes}  # others are added to these
     whole["datasets"] = {
         name: json.loads(each.filter(_is_own(each, own)).write_json())
         for name, each in frames.items()
@@ -62,11 +68,15 @@ def in_parts(frame: pl.DataFrame, chart: alt.LayerChart, spec: Spec) -> dict[str
                 texts.setdefault(str(chip), dict.fromkeys(same, '"rows"'))[name] = columns_text(
                     of_chip
                 )
-    first, others = _first(findings, list(whole["usermeta"]["choices"]), own)
-    next(each for each in whole["params"] if each["name"] == "findings")["value"] = first
+    others: dict[str, dict[str, dict[str, Any]]] = {}
+    for name, values in by_choice.items():
+        first, of_others = _first(values, list(whole["usermeta"]["choices"]), own)
+        next(each for each in whole["params"] if each["name"] == name)["value"] = first
+        for chip, more in of_others.items():
+            others.setdefault(chip, {})[name] = more
     parts = {
         chip: packed_text(
-            '{"findings":'
+            '{"params":'
             + json.dumps(others.get(chip, {}), ensure_ascii=False)
             # the rows are JSON already
             + "".join(f",{json.dumps(name)}:{text}" for name, text in texts.get(chip, {}).items())
@@ -93,12 +103,14 @@ def packed_text(text: str) -> str:
     return base64.b64encode(zlib.compress(text.encode(), LEVEL)).decode()
 
 
-def _taken(chart: alt.LayerChart) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Take findings and claims out of a chart: its specification is made ten times faster."""
+def _taken(chart: alt.LayerChart) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """Take values and claims of choices out of a chart: it is then written ten times faster."""
     parameters: Any = chart.params
-    parameter = next(each for each in parameters if each.name == "findings")
-    findings, parameter.value = parameter.value, {}
-    return findings, chart.usermeta.pop("claims")
+    taken = {}
+    for parameter in parameters:
+        if parameter.name in BY_CHOICE:
+            taken[parameter.name], parameter.value = parameter.value, {}
+    return taken, chart.usermeta.pop("claims")
 
 
 def _spec_with(chart: alt.LayerChart, frames: dict[str, pl.DataFrame]) -> dict[str, Any]:
@@ -131,22 +143,22 @@ def _is_own(frame: pl.DataFrame, own: Mapping[str, Sequence[str]]) -> pl.Expr:
 
 
 def _first(
-    findings: Mapping[str, Any], names: Sequence[str], own: Mapping[str, Sequence[str]]
+    by_key: Mapping[str, Any], names: Sequence[str], own: Mapping[str, Sequence[str]]
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The findings of the chart's own chips and dtypes, and by chip all others."""
+    """The values of the chart's own chips and dtypes, and by chip all others."""
     first: dict[str, Any] = {}
     others: dict[str, dict[str, Any]] = {}
-    for key, finding in findings.items():
+    for key, value in by_key.items():
         values = dict(zip(names, key.split("|"), strict=True))
         if all(values[name] in own[name] for name in own if name in values):
-            first[key] = finding
+            first[key] = value
         else:
-            others.setdefault(values[CHIP], {})[key] = finding
+            others.setdefault(values[CHIP], {})[key] = value
     return first, others
 
 
 def _cases(keys: Iterable[str]) -> list[tuple[list[str], list[str]]]:
-    """Keys by their chips, which come first in them: chips with equal rests are one entry."""
+    """Keys by their chips, if these come first: chips with equal rests are one entry."""
     rests: dict[str, list[str]] = {}
     for key in keys:
         chip, bar, rest = key.partition("|")

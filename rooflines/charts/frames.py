@@ -31,7 +31,6 @@ __all__ = [
     "at_largest",
     "first_shown",
     "highest",
-    "hollow_text",
     "lowest",
     "reached_text",
     "ridge_frame",
@@ -242,12 +241,6 @@ def reached_text(cells: Iterable[tuple[float | None, int | None, float | None]])
     if not some:
         return ""
     return f" {some:,} of {len(never):,} nevers reach {100 * never[0][1]:g} % of the peak."
-
-
-def hollow_text(rows: pl.DataFrame) -> str:
-    """What a subtitle says of hollow dots, at sizes for a smaller share; "" if there are none."""
-    known = rows.drop_nulls("reached")["share"]
-    return f" Hollow: {100 * known[0]:g} % of the peak." if len(known) else ""
 
 
 def at_largest(frame: pl.DataFrame, dims: Sequence[str]) -> pl.DataFrame:

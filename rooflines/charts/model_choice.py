@@ -70,6 +70,8 @@ def _spec(chart: ModelChart, sweep: ModelSweep, config: ChartConfig) -> Spec:
     chips = config.chips or list(by_chip)[: chart.most_chips]
     supported = set().union(*(by_chip[chip] for chip in chips))
     dtypes = [name for name in config.dtypes or sweep.combinations if name in supported]
+    dtypes = dtypes if config.dtypes else dtypes[: chart.most_dtypes]
+    more_chips, more_dtypes = _further(chart, sweep, config)
     models = [config.model] if config.model else list(sweep.models)[: chart.most_models]
     return Spec(
         chart=chart.name,
@@ -77,8 +79,24 @@ def _spec(chart: ModelChart, sweep: ModelSweep, config: ChartConfig) -> Spec:
         family=chart.family,
         sweep=sweep.name,
         chips=tuple(chips),
-        dtypes=tuple(dtypes if config.dtypes else dtypes[: chart.most_dtypes]),
+        dtypes=tuple(dtypes),
+        more_chips=tuple(chip for chip in more_chips if chip not in chips),
+        more_dtypes=tuple(name for name in more_dtypes if name not in dtypes),
         title=config.title,
         models=tuple(models),
         sizes=tuple(config.sizes or sweep.contexts[: chart.most_contexts]),
+    )
+
+
+def _further(
+    chart: ModelChart, sweep: ModelSweep, config: ChartConfig
+) -> tuple[list[str], list[str]]:
+    """The chips and dtypes of a sweep that the site offers, as `needs.further` does."""
+    if not chart.every_chip:
+        return [], []
+    by_chip = dtypes_by_chip(sweep)
+    every = set().union(*by_chip.values())
+    return (
+        [] if config.chips else list(by_chip),
+        [] if config.dtypes else [name for name in sweep.combinations if name in every],
     )

@@ -46,6 +46,7 @@ __all__ = [
     "check_shown",
     "check_suits",
     "chips_for",
+    "dtypes_for",
     "further",
     "has_bandwidth",
     "lacking",
@@ -80,6 +81,14 @@ def chips_for(chart: Chart, sweep: Sweep) -> list[str]:
     return [chip for chip in chips if chip in shown]
 
 
+def dtypes_for(chart: Chart, sweep: Sweep) -> list[str]:
+    """The dtype combinations of a sweep that a chart can show."""
+    if chart.only is None:
+        return list(sweep.combinations)
+    shown = {name for _, name in chart.only(sweep)}
+    return [name for name in sweep.combinations if name in shown]
+
+
 def further(
     chart: Chart,
     sweep: Sweep,
@@ -89,12 +98,12 @@ def further(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The chips and dtype combinations of a sweep that the site offers beside those shown.
 
-    None of those that the config names, and none if the chart shows several chips at once.
+    None of those that the config names, and none of a chart without every chip.
     """
     if not chart.every_chip:
         return (), ()
     more_chips = [] if config.chips else chips_for(chart, sweep)
-    more_dtypes = [] if config.dtypes else sweep.combinations
+    more_dtypes = [] if config.dtypes else dtypes_for(chart, sweep)
     return (
         tuple(chip for chip in more_chips if chip not in chips),
         tuple(name for name in more_dtypes if name not in dtypes),

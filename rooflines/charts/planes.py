@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
-from rooflines.charts.kit.drawing import SHORT_LABEL, log_axis
+from rooflines.charts.kit.drawing import SHORT_LABEL, log_axis, log_scale
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -21,9 +21,9 @@ __all__ = [
     "PICTURE",
     "in_picture",
     "log_axes",
-    "log_scale",
     "pictured",
     "plane_parameters",
+    "plane_scale",
     "sides_of",
 ]
 
@@ -96,12 +96,11 @@ def log_axes(
         for sides in ([plane.x for plane in planes], [plane.y for plane in planes])
     )
     return (
-        log_axis(left, right, across, SHORT_LABEL) | {"scale": log_scale("x")},
-        log_axis(bottom, top, up) | {"scale": log_scale("y")},
+        log_axis(left, right, across, SHORT_LABEL) | {"scale": plane_scale("x")},
+        log_axis(bottom, top, up) | {"scale": plane_scale("y")},
     )
 
 
-def log_scale(axis: str) -> alt.Scale:
+def plane_scale(axis: str) -> alt.Scale:
     """The logarithmic scale of an axis of the present plane."""
-    domain: Any = [alt.expr(f"plane.{axis}[0]"), alt.expr(f"plane.{axis}[1]")]
-    return alt.Scale(type="log", domain=domain, nice=False)
+    return log_scale(f"plane.{axis}[0]", f"plane.{axis}[1]")

@@ -73,7 +73,10 @@ BOUGHT: list[Claim] = [
     ),
     (rf"Dense (?P<dtypes>\S+) peak per {UNIT}", no_best),
 ]
-NEVER_ON: Claim = (rf"(?P<split>\S+) on {ON}: no [A-Z] is enough", never_on)
+NEVER_ON: list[Claim] = [
+    (rf"(?P<split>\S+) on {ON}: no [A-Z] is enough", never_on),
+    (r"(?P<shards>[\d, .or]+) × (?P<chip>.+): no [A-Z] is enough", never_on),
+]
 CLAIMS: dict[str, list[Claim]] = {
     "roofline": [
         (r"The (?P<level>\S+) ridge of (?P<chip>.+) is (?P<ridge>[\d.,]+) FLOP per byte", a_ridge)
@@ -123,12 +126,12 @@ CLAIMS: dict[str, list[Claim]] = {
         (rf"Where {ON} turns compute-bound", lambda c, m: on_map(c, m) and not shapes_on_map(c)),
     ],
     "shards": [
-        NEVER_ON,
+        *NEVER_ON,
         (r"Split \S+: no [A-Z] is enough on the chips shown", never_at_all),
         (rf"(?P<shards>\d+) chips? needs? {SPAN}(?: at B = [\d,]+)?(?:, by type)?", chips_need),
     ],
     "bounds": [
-        NEVER_ON,
+        *NEVER_ON,
         (r"(?P<chip>(?:(?! at ).)+): no [A-Z] is enough", never_on),
         (r".+ at (?P<up>[A-Z]) = (?P<values>[\d, or]+): no [A-Z] is enough", never_along),
         (rf"{LAST} compute-bound from {SPAN} on", last_needs),

@@ -9,7 +9,18 @@ from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import count, significant
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.claims import Finding, claim, ends, held, over, solved
-from rooflines.charts.comparing import CHIP_MARGIN, chip_axis, evenly, heading, shown_of
+from rooflines.charts.comparing import (
+    CHIP_MARGIN,
+    EVERY,
+    added_parameters,
+    chip_axis,
+    compared_rows,
+    evenly,
+    heading,
+    highlight,
+    row_of,
+    shown_of,
+)
 from rooflines.charts.frames import (
     SHARES,
     SPLIT,
@@ -21,11 +32,11 @@ from rooflines.charts.frames import (
     with_shares,
 )
 from rooflines.charts.kit.drawing import (
+    SI_LABEL,
     Choice,
     assemble,
     chosen,
-    data,
-    log_axis,
+    log_scale,
     starting,
     ticks_between,
 )
@@ -118,6 +129,7 @@ def critical_estimate(
     size: str = "B",
     first: Mapping[str, Any] | None = None,
     title: str | None = None,
+    added: Sequence[str] = (),
 ) -> alt.LayerChart:
     """The critical batch at nominal rates and by the calibration, side by side for every chip.
 
@@ -126,33 +138,71 @@ def critical_estimate(
         size: What is solved for.
         first: The initial choices by parameter; the first of the frame by default.
         title: Replaces the finding.
+        added: Chips that are shown below the others only where the reader chooses them.
 
     Returns:
-        A chart with the parameters `dtypes` and `sizes`.
+        A chart with the parameters `dtypes` and `sizes`, and `chip` for the one to highlight where
+        chips can be added.
     """
+    is_added = pl.col("chip").is_in(added)
+    every = frame.filter(~is_added)["chip"].unique(maintain_order=True).to_list()
     rows, findings, orders = [], {}, {}
     for (dtypes,), part in frame.group_by("dtypes", maintain_order=True):
         chips = (
-            part.group_by("chip", maintain_order=True)
+            part.filter(~is_added)
+            .group_by("chip", maintain_order=True)
             .agg(pl.col("critical").min())
             .sort("critical", nulls_last=True, maintain_order=True)["chip"]
             .to_list()
         )
         orders[str(dtypes)] = shown = evenly(chips)
-        places = {chip: float(row) for row, chip in enumerate(shown)}
-        place = pl.col("chip").replace_strict(places, return_dtype=pl.Float64)
-        rows.append(part.filter(pl.col("chip").is_in(shown)).with_columns(row=place))
-        for (sizes,), case in rows[-1].group_by("sizes", maintain_order=True):
-            finding = _finding(case, size, title).adding(shown_of(shown, chips))
-            findings[f"{dtypes}|{sizes}"] = finding
-    names = [Choice(name, frame[name].unique(maintain_order=True).to_list()) for name in BY]
-    names[1].title, names[1].value = "Sizes", names[1].options[len(names[1].options) // 2]
+        if shown:
+            rows.append(part.filter(pl.col("chip").is_in(shown)).with_columns(row=row_of(shown)))
+        for (sizes,), case in part.group_by("sizes", maintain_order=True):
+            for chip, together in _together(case, shown, every, added).items():
+                key = "|".join([*([chip] if added else []), str(dtypes), str(sizes)])
+                findings[key] = _finding(together, size, title).adding(shown_of(shown, chips))
+    choices = [Choice(name, frame[name].unique(maintain_order=True).to_list()) for name in BY]
+    choices[1].title, choices[1].value = "Sizes", choices[1].options[len(choices[1].options) // 2]
+    if added:
+        choices.insert(0, Choice("chip", [EVERY, *every, *added]))
+        last = float(max(map(len, orders.values())))
+        rows.append(frame.filter(is_added).with_columns(row=pl.lit(last)))
+        rows = [each.with_columns(added=is_added) for each in rows]
     return assemble(
         [*_layers(pl.concat(rows), orders, size), *_heading(frame)],
         findings,
-        starting(names, first),
+        starting(choices, first),
         MARGINS,
+        [*_spans(frame), *added_parameters(added)],
     )
+
+
+def _together(
+    case: pl.DataFrame, shown: Sequence[str], every: Sequence[str], added: Sequence[str]
+) -> dict[str, pl.DataFrame]:
+    """The rows of the chips compared, if any, by the choices of these; and with each one added."""
+    own = case.filter(pl.col("chip").is_in(shown))
+    together = dict.fromkeys((EVERY, *every), own) if own.height else {}
+    for one in case.filter(pl.col("chip").is_in(added)).iter_slices(1):
+        together[one["chip"][0]] = pl.concat([own, one])
+    return together if added else {EVERY: own}
+
+
+def _spans(frame: pl.DataFrame) -> list[alt.Parameter]:
+    """Parameters of the axis of sizes: its ends and ticks by dtypes, and those of the present."""
+    spans = {}
+    for (dtypes,), part in frame.group_by("dtypes", maintain_order=True):
+        every = [part[name] for name in ("critical", "critical_estimate", "reached")]
+        both = pl.DataFrame({"size": pl.concat(every)})
+        low, high = lowest(both, "size"), highest(both, "size")
+        room = max((high / low) ** NUMBER_ROOM, 2.0)
+        low, high = low / room, high * room
+        spans[dtypes] = {"low": low, "high": high, "ticks": ticks_between(low, high)}
+    return [
+        alt.param(name="spans", value=spans),
+        alt.param(name="span", expr="spans[dtypes] || {low: 1, high: 10, ticks: []}"),
+    ]
 
 
 def _base(rows: pl.DataFrame) -> alt.Chart:
@@ -165,12 +215,15 @@ def _base(rows: pl.DataFrame) -> alt.Chart:
         }
         for nominal, calibrated in rows.select("critical", "critical_estimate").iter_rows()
     ]
+    of_added = ["added"] if "added" in rows.columns else []
     shown = rows.select(
-        "chip", *BY, "row", "critical", "critical_estimate", "reached", "near"
+        "chip", *BY, "row", "critical", "critical_estimate", "reached", "near", *of_added
     ).hstack(
         pl.DataFrame(texts, schema=dict.fromkeys(("nominal", "calibrated", "never"), pl.String))
     )
-    base = alt.Chart(data(shown)).transform_filter(chosen(*BY))
+    base = compared_rows(shown).transform_filter(chosen(*BY))
+    if of_added:
+        base = base.encode(opacity=highlight())
     with_hollow = "datum.reached == null ? datum.critical : min(datum.critical, datum.reached)"
     drawn: alt.Chart = base.transform_calculate(
         left_of_nominal=with_hollow, left_of_calibrated="datum.critical_estimate"
@@ -180,13 +233,11 @@ def _base(rows: pl.DataFrame) -> alt.Chart:
 
 def _layers(rows: pl.DataFrame, orders: Mapping[str, Sequence[str]], size: str) -> list[alt.Chart]:
     """The two points of every chip with their numbers, and what is never compute-bound."""
-    every = [rows[name] for name in ("critical", "critical_estimate", "reached")]
-    both = pl.DataFrame({"size": pl.concat(every)})
-    low, high = lowest(both, "size"), highest(both, "size")
-    room = max((high / low) ** NUMBER_ROOM, 2.0)
-    low, high = low / room, high * room
-    x = log_axis(low, high, f"Smallest compute-bound {size}", values=ticks_between(low, high))
-    y = alt.Y("row:Q", **chip_axis(orders))
+    axis = alt.Axis(
+        values=alt.expr("span.ticks"), labelExpr=SI_LABEL, title=f"Smallest compute-bound {size}"
+    )
+    x: dict[str, Any] = {"scale": log_scale("span.low", "span.high"), "axis": axis}
+    y = alt.Y("row:Q", **chip_axis(orders, added="added" in rows.columns))
     base = _base(rows)
     found = "datum.critical != null && datum.critical_estimate != null"
     tooltip = [
@@ -281,8 +332,13 @@ CHART = Chart(
     ),
     only=calibrated,
     most_chips=16,
+    every_chip=True,
     frame=lambda of, _: critical_estimate_frame(of),
     draw=lambda frame, of, spec: critical_estimate(
-        frame, size=of.dims[0], first=first_shown(frame, spec, "dtypes"), title=spec.title
+        frame,
+        size=of.dims[0],
+        first=first_shown(frame, spec, "dtypes"),
+        title=spec.title,
+        added=spec.added,
     ),
 )

@@ -38,6 +38,7 @@ from rooflines.charts.kit.drawing import (
     data,
     haloed,
     lettered,
+    log_scale,
     placed_text,
     starting,
     ticks_between,
@@ -215,8 +216,8 @@ def _layers(
     up = alt.Axis(
         values=alt.expr("span.up"), labelExpr=SHORT_LABEL, title="Tokens per second and chip"
     )
-    x = alt.X("ms:Q", axis=across, scale=_scale("span.x"))
-    y = alt.Y("rate:Q", axis=up, scale=_scale("span.y"))
+    x = alt.X("ms:Q", axis=across, scale=log_scale("span.x[0]", "span.x[1]"))
+    y = alt.Y("rate:Q", axis=up, scale=log_scale("span.y[0]", "span.y[1]"))
     tooltip = [
         *(alt.Tooltip(f"{name}:N") for name in ("chip", "split")),
         alt.Tooltip("chips:Q", format=",d"),
@@ -259,12 +260,6 @@ def _layers(
         ),
         *placed_text(ends, "value", now, halo=False, clip=False, x=at_right_edge(), y=y, **named),
     ]
-
-
-def _scale(ends: str) -> alt.Scale:
-    """A logarithmic scale whose ends follow the reader's choice."""
-    low, high = alt.expr(f"{ends}[0]"), alt.expr(f"{ends}[1]")
-    return alt.Scale(type="log", domainMin=low, domainMax=high, nice=False)
 
 
 def _ends(case: pl.DataFrame, plane: Plane) -> pl.DataFrame:

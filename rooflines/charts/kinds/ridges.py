@@ -35,7 +35,7 @@ from rooflines.charts.kit.drawing import (
 from rooflines.charts.kit.place import Place, Plane, Room, Spot, placed
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_chips, has_bandwidth, two_chips
-from rooflines.charts.planes import FAR, PICTURE, log_scale, pictured, plane_parameters
+from rooflines.charts.planes import FAR, PICTURE, pictured, plane_parameters, plane_scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -139,7 +139,7 @@ def _layers(
         labelExpr=SHORT_LABEL,
         title="Ridge point (FLOP per byte of main memory)",
     )
-    x = alt.X("ridge:Q", scale=log_scale("x"), axis=axis)
+    x = alt.X("ridge:Q", scale=plane_scale("x"), axis=axis)
     y = alt.Y("row:Q", **down)
     color = alt.Color("chip:N", legend=None, scale=colors)
     computes = rows["first"].unique(maintain_order=True).to_list()

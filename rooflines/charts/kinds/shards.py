@@ -2,62 +2,28 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+import math
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.lazy import alt, pl
-from rooflines.basics.text import count
-from rooflines.charts.basis import (
-    SIZES,
-    basis_choice,
-    basis_names,
-    basis_text,
-    by_basis,
-    critical_views,
-    with_both,
-)
+from rooflines.charts.basis import SIZES, basis_choice, basis_names, critical_views, with_both
 from rooflines.charts.chart import Chart, Need
-from rooflines.charts.claims import Finding, claim, ends, held, over, solved
-from rooflines.charts.comparing import EVERY, at_right_edge, highlight, larger, wider
-from rooflines.charts.frames import (
-    SHARES,
-    SPLIT,
-    at_largest,
-    first_shown,
-    highest,
-    hollow_text,
-    lowest,
-    share_tooltip,
-    with_shares,
-)
-from rooflines.charts.kinds.shards_scale import Scale
-from rooflines.charts.kit.drawing import (
-    SHORT_LABEL,
-    Choice,
-    assemble,
-    binary_axis,
-    chip_scale,
-    chosen,
-    data,
-    lettered,
-    placed_text,
-    starting,
-    ticks_between,
-)
+from rooflines.charts.claims import held
+from rooflines.charts.comparing import BESIDE, EVERY, added_parameters, beneath
+from rooflines.charts.frames import SHARES, SPLIT, at_largest, first_shown, with_shares
+from rooflines.charts.kinds.shards_lines import Line, Setting, finding_of, lines_of
+from rooflines.charts.kinds.shards_marks import BY_BASIS, marks_of
+from rooflines.charts.kinds.shards_scale import MOST_LANES, Scale
+from rooflines.charts.kit.drawing import Choice, assemble, chip_scale, starting
 from rooflines.charts.kit.place import Place, Plane, end_places, placed
-from rooflines.charts.kit.text import (
-    chip_label,
-    over_text,
-    shorten,
-    sizes_text,
-    split_on,
-)
+from rooflines.charts.kit.text import chip_label, over_text, part_name, shorten
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_shards, need
 from rooflines.charts.offers import SHORT_AXIS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rooflines.charts.chart import Spec
     from rooflines.charts.results import Selection
@@ -67,8 +33,24 @@ __all__ = ["critical_over_shards", "shards_frame"]
 MARGINS = Margins(left=4.6, right=12.5)
 NAME_ROOM = 11.6
 
-BY_BASIS = ("critical", "y", "never", "near", "reached", "limit", "beneath")
-"""Columns of the points that a calibration changes."""
+NO_SPAN = "{low: 1, never: 10, high: 10, left: 1, right: 2, lanes: 1, ticks: [], across: []}"
+"""The scales of a choice without data, as an expression."""
+
+
+class Together(NamedTuple):
+    """Lines that are drawn together for one choice.
+
+    Attributes:
+        chip: The chip that is added to those compared, the last of the lines; `EVERY` for none.
+        of: What the lines have in common.
+        lines: The lines.
+        scale: Their scales.
+    """
+
+    chip: str
+    of: Setting
+    lines: Sequence[Line]
+    scale: Scale
 
 
 def shards_frame(of: Selection, axis: str | None = None, shape: str | None = None) -> pl.DataFrame:
@@ -132,6 +114,7 @@ def critical_over_shards(
     size: str = "B",
     first: Mapping[str, Any] | None = None,
     title: str | None = None,
+    added: Sequence[str] = (),
 ) -> alt.LayerChart:
     """The smallest compute-bound size over the number of chips; never is an area of its own.
 
@@ -140,198 +123,159 @@ def critical_over_shards(
         size: What is solved for.
         first: The initial choices by parameter; the first of the frame by default.
         title: Replaces the finding.
+        added: Chips that are only shown where the reader chooses them.
 
     Returns:
         A chart with the parameters `dtypes`, `sharding`, `chip` for the one to highlight, and
         `basis` where chips are calibrated.
     """
-    chips, combinations, shardings = (
-        frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes", "sharding")
+    compared = frame.filter(~pl.col("chip").is_in(added))
+    chips = compared["chip"].unique(maintain_order=True).to_list()
+    across = _across(frame, added)
+    points: list[pl.DataFrame] = []
+    drawn: list[Together] = []
+    for _, case in frame.group_by("dtypes", "sharding", maintain_order=True):
+        views = {}
+        for basis, view in critical_views(case).items():
+            together = _together(view, _setting(view, size, basis), added, across)
+            views[basis] = view.with_columns(beneath=_beneath(together))
+            drawn += together
+        points.append(_with_lanes(with_both(views, BY_BASIS), added))
+    names = basis_names(frame)
+    findings, edges = {}, {}
+    for one in drawn:
+        rest = [one.of.dtypes, one.of.sharding, *(one.of.basis for _ in names)]
+        edges["|".join([one.chip, *rest])] = one.scale.values()
+        finding = finding_of(one.lines, one.of).titled(title)
+        for chip in (EVERY, *chips) if one.chip == EVERY else (one.chip,):
+            findings["|".join([chip, *rest])] = finding
+    combinations, shardings = (
+        frame[name].unique(maintain_order=True).to_list() for name in ("dtypes", "sharding")
     )
-    span = lowest(frame, "shards") / 1.12, highest(frame, "shards") * 1.12
-    lines, ends, bands, edges = [], [], [], {}
-    findings: dict[str, Finding] = {}
-    for (combination, split), case in frame.group_by("dtypes", "sharding", maintain_order=True):
-        views = critical_views(case)
-        scales = {basis: Scale(view) for basis, view in views.items()}
-        located = {basis: scales[basis].located(view) for basis, view in views.items()}
-        lines.append(with_both(located, BY_BASIS))
-        for basis, view in located.items():
-            scale = scales[basis]
-            ends.append(_ends(view, scale).with_columns(basis=pl.lit(basis)))
-            choice = {"dtypes": combination, "sharding": split, "basis": basis}
-            bands.append({**choice, "left": span[0], "right": span[1], **scale.band()})
-            key = "|".join([str(combination), str(split), *([basis] if basis_names(frame) else [])])
-            edges[key] = {
-                "low": scale.low,
-                "high": scale.high,
-                "ticks": ticks_between(scale.low, scale.never),
-            }
-            finding = _finding(view, str(combination), str(split), (size, basis), title)
-            findings |= {f"{chip}|{key}": finding for chip in (EVERY, *chips)}
     choices = [
-        Choice("chip", [EVERY, *chips]),
+        Choice("chip", [EVERY, *chips, *added]),
         Choice("dtypes", combinations),
         Choice("sharding", shardings, "Split"),
         *basis_choice(frame),
     ]
-    key = " + '|' + ".join(choice.name for choice in choices[1:])
-    now = f"edges[{key}] || {{low: 1, high: 10, ticks: []}}"
-    colors = chip_scale(frame)
-    layers = _layers(pl.concat(lines), pl.DataFrame(bands), pl.concat(ends), (span, size), colors)
-    parameters = [alt.param(name="edges", value=edges), alt.param(name="span", expr=now)]
-    return assemble(layers, findings, starting(choices, first), MARGINS, parameters)
-
-
-def _layers(
-    placed: pl.DataFrame,
-    bands: pl.DataFrame,
-    ends: pl.DataFrame,
-    axes: tuple[tuple[float, float], str],
-    colors: alt.Scale,
-) -> list[alt.Chart]:
-    """The area of never, lines and points, crosses for never, and names at the ends of lines."""
-    span, size = axes
-    now = chosen("dtypes", "sharding")
-    of_basis = chosen("dtypes", "sharding", *basis_names(placed))
-    x = alt.X("shards:Q", **binary_axis(*span, "Chips that share the work"))
-    axis = alt.Axis(
-        values=alt.expr("span.ticks"), labelExpr=SHORT_LABEL, title=f"Smallest compute-bound {size}"
+    shown_with = BESIDE if added else f"'{EVERY}'"
+    key = " + '|' + ".join([shown_with, "dtypes", "sharding", *names])
+    return assemble(
+        marks_of(pl.concat(points), _ends(drawn), size, chip_scale(frame)),
+        findings,
+        starting(choices, first),
+        MARGINS,
+        [
+            *added_parameters(added),
+            alt.param(name="edges", value=edges),
+            alt.param(name="span", expr=f"edges[{key}] || {NO_SPAN}"),
+        ],
     )
-    scale = alt.Scale(
-        type="log", domainMin=alt.expr("span.low"), domainMax=alt.expr("span.high"), nice=False
+
+
+def _across(frame: pl.DataFrame, added: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """The least and the largest number of chips of those compared, and with each one added [1]."""
+    by_chip = frame.group_by("chip").agg(low=pl.col("shards").min(), high=pl.col("shards").max())
+    found = {chip: (low, high) for chip, low, high in by_chip.iter_rows()}
+    lows, highs = zip(*(found[chip] for chip in found if chip not in added), strict=True)
+    low, high = min(lows), max(highs)
+    beside = {chip: (min(low, found[chip][0]), max(high, found[chip][1])) for chip in added}
+    return {EVERY: (low, high), **beside}
+
+
+def _setting(view: pl.DataFrame, size: str, basis: str) -> Setting:
+    """What all lines of a view have in common."""
+    return Setting(
+        dtypes=view["dtypes"][0],
+        sharding=view["sharding"][0],
+        basis=basis,
+        size=size,
+        held=held(view),
+        text=view["setting"][0],
+        batch=view["B"][0] if "B" in view.columns else None,
     )
-    y = alt.Y("y:Q", scale=scale, axis=axis)
-    tooltip, color = _about(placed, size), alt.Color("chip:N", legend=None, scale=colors)
-    base = alt.Chart(data(placed.drop("setting", "share"))).transform_filter(now)
-    base = by_basis(base, placed, BY_BASIS)
-    encoding = {"x": x, "y": y, "color": color, "opacity": highlight(), "tooltip": tooltip}
-    ground = alt.Chart(data(bands)).transform_filter(f"{of_basis} && datum.high > datum.never")
-    layers: list[alt.Chart] = [
-        ground.mark_rect(style="never", opacity=0.55).encode(
-            x=alt.X("left:Q"), x2=alt.X2("right:Q"), y=alt.Y("never:Q"), y2=alt.Y2("high:Q")
-        ),
-        ground.mark_text(
-            style="note", align="right", x=0, dx=alt.expr("em * -0.45"), text="never", clip=False
-        ).encode(y=alt.Y("middle:Q")),
-    ]
-    layers += [
-        base.transform_filter("!datum.never")
-        .mark_line(style="curve", strokeWidth=wider())
-        .encode(**encoding, detail=alt.Detail("chip:N")),
-        *([_hollow(base, colors, encoding)] if placed["reached"].count() else []),
-        base.transform_filter("!datum.never")
-        .mark_point(style="dot", filled=True, size=larger())
-        .encode(**encoding),
-        base.transform_filter("datum.never")
-        .mark_point(style="dot", filled=True, shape="cross", size=alt.expr("em * em * 0.62"))
-        .encode(**encoding),
-        *placed_text(
-            ends,
-            "value",
-            of_basis,
-            halo=False,
-            clip=False,
-            x=at_right_edge(),
-            y=alt.Y("y:Q"),
-            fill=lettered(colors),
-            opacity=highlight(),
-        ),
-    ]
-    return layers
 
 
-def _hollow(base: alt.Chart, colors: alt.Scale, encoding: Mapping[str, Any]) -> alt.Chart:
-    """Hollow dots at the critical sizes for a smaller share of the peak."""
-    others = {name: encoding[name] for name in ("x", "opacity", "tooltip")}
-    stroke = alt.Stroke("chip:N", legend=None, scale=colors)
-    drawn: alt.Chart = (
-        base.transform_filter("datum.reached != null")
-        .mark_point(style="hollow", filled=True)
-        .encode(**others, y=alt.Y("reached:Q"), stroke=stroke)
-    )
-    return drawn
-
-
-def _about(points: pl.DataFrame, size: str) -> list[Any]:
-    """The tooltip of a point."""
+def _together(
+    view: pl.DataFrame,
+    of: Setting,
+    added: Sequence[str],
+    across: Mapping[str, tuple[int, int]],
+) -> list[Together]:
+    """The lines compared, if there are any, and these with each one that is added."""
+    lines = lines_of(view)
+    own = [line for line in lines if line.chip not in added]
+    shown = {EVERY: own} if own else {}
+    shown |= {line.chip: [*own, line] for line in lines if line.chip in added}
     return [
-        "chip:N",
-        "link:N",
-        alt.Tooltip("shards:Q", title="chips"),
-        alt.Tooltip("critical:Q", title=f"critical {size}", format=",d"),
-        *share_tooltip(points),
-        "limit:N",
+        Together(chip, of, beside, Scale(beside, across[chip])) for chip, beside in shown.items()
     ]
 
 
-def _ends(case: pl.DataFrame, scale: Scale) -> pl.DataFrame:
-    """The chips' names at the ends of their lines."""
-    last = (
-        case.sort("shards").group_by("chip", maintain_order=True).last().sort("y", descending=True)
+def _beneath(together: Sequence[Together]) -> pl.Expr:
+    """How many of the lines compared run along each; none along one that is added to them."""
+    counts: dict[str, int] = {}
+    if together[0].chip == EVERY:
+        low, high = together[0].scale.low, together[0].scale.high
+        heights = {
+            line.chip: {
+                point.shards: math.log(point.critical / low, high / low)
+                for point in line.points
+                if point.critical is not None
+            }
+            for line in together[0].lines
+        }
+        counts = beneath(heights)
+    return pl.col("chip").replace_strict(counts, default=0, return_dtype=pl.Int64)
+
+
+def _with_lanes(points: pl.DataFrame, added: Sequence[str]) -> pl.DataFrame:
+    """With `lane`, the row of a chip's crosses, its interconnect as `link`, and `added`."""
+    chips = [chip for chip in points["chip"].unique(maintain_order=True) if chip not in added]
+    lanes = {chip: lane % MOST_LANES for lane, chip in enumerate(chips)}
+    names = {name: part_name(name) for name in points["network"].drop_nulls().unique()}
+    lane = pl.col("chip").replace_strict(
+        lanes, default=len(chips) % MOST_LANES, return_dtype=pl.Int64
     )
-    plane = Plane((1, 2), (scale.low, scale.high))  # only heights are needed
+    link = pl.col("network").replace_strict(names, default="", return_dtype=pl.String)
+    points = points.with_columns(lane=lane, link=link)
+    return points.with_columns(added=pl.col("chip").is_in(added)) if added else points
+
+
+def _ends(drawn: Sequence[Together]) -> pl.DataFrame:
+    """The chips' names at the ends of their lines."""
+    records: list[tuple[str | float, ...]] = []
+    heights: list[tuple[Plane, list[float]]] = []
+    for chip, of, lines, scale in drawn:
+        at = sorted(
+            ((scale.end(line, lane), line) for lane, line in enumerate(lines)),
+            key=lambda end: -end[0],
+        )
+        mixed = not over_text(network for line in lines for network in line.networks)
+        for y, line in at:
+            network = line.points[-1].network if mixed else None
+            text = _name(line.chip, network)
+            records.append((chip, of.dtypes, of.sharding, of.basis, line.chip, y, text))
+        # only heights are needed
+        heights.append((Plane((1, 2), (scale.low, scale.high)), [y for y, _ in at]))
 
     def places(plot: tuple[float, float]) -> list[Place | None]:
-        return end_places([plane.at(plot, 2, y)[1] for y in last["y"]], plot[1])
+        return [
+            place
+            for plane, ys in heights
+            for place in end_places([plane.at(plot, 2, y)[1] for y in ys], plot[1])
+        ]
 
-    text = [
-        shorten(
-            f"{chip_label(row['chip'])}" + (f" · {row['link']}" if row["link"] else ""),
-            NAME_ROOM,
-            bold=True,
-            tail=True,
-        )
-        for row in last.to_dicts()
-    ]
-    return last.select(
-        "chip", "dtypes", "sharding", "y", text=pl.Series(text, dtype=pl.String)
-    ).hstack(placed(MARGINS, places))
+    columns = ("chip", "dtypes", "sharding", "basis", "line", "y", "text")
+    schema = {name: pl.Float64 if name == "y" else pl.String for name in columns}
+    return pl.DataFrame(records, schema=schema, orient="row").hstack(placed(MARGINS, places))
 
 
-def _finding(
-    case: pl.DataFrame,
-    combination: str,
-    split: str,
-    axis: tuple[str, str],
-    title: str | None,
-) -> Finding:
-    """Title and subtitle: what most chips need, or the chip that is never compute-bound first."""
-    size, basis = axis
-    setting = case["setting"][0]
-    fixed = f"{over_text(case['network'])}{', ' + setting if setting else ''}"
-    subtitle = f"{combination}, split {split}{fixed}. Every byte counted.{hollow_text(case)}"
-    subtitle += basis_text(case, basis)
-    if title:
-        return Finding(title, subtitle)
-    shown = over(case, "chip", "dtypes", "sharding", "shards") | solved(size) | held(case)
-    about = partial(claim, of="critical", basis=basis)
-    if case["never"].all():
-        title = f"Split {split}: no {size} is enough on the chips shown"
-        return Finding(title, subtitle, about("never", rows=shown, value=None))
-    never = (
-        case.group_by("chip", "shards", maintain_order=True)
-        .agg(pl.col("never").all())
-        .filter("never")
-    )
-    if never.height:
-        by_chip = (
-            never.group_by("chip", maintain_order=True)
-            .agg("shards")
-            .sort(pl.col("shards").list.len(), descending=True, maintain_order=True)
-        )
-        least = by_chip.row(0, named=True)
-        title = f"{split_on(split, least['chip'], least['shards'])}: no {size} is enough"
-        shown |= {"chip": [least["chip"]]}
-        found = about("never", rows=shown, value=sorted(least["shards"]), by="shards")
-        return Finding(title, subtitle, found)
-    last = case.filter(pl.col("shards") == pl.col("shards").max())
-    needed, most = last["critical"], last["shards"][0]
-    chips = "1 chip needs" if most == 1 else f"{count(most)} chips need"
-    by_type = ", by type" if needed.n_unique() > 1 else ""
-    found = about("range", rows=shown | over(last, "chip", "shards"), value=ends(needed))
-    at = f" at B = {case['B'][0]:,}" if "B" in case.columns else ""
-    return Finding(f"{chips} {sizes_text(size, needed)}{at}{by_type}", subtitle, found)
+@cache
+def _name(chip: str, network: str | None) -> str:
+    """What a line is called, with its interconnect if there is one to name."""
+    link = f" · {part_name(network)}" if network else ""
+    return shorten(f"{chip_label(chip)}{link}", NAME_ROOM, bold=True, tail=True)
 
 
 def _draw(frame: pl.DataFrame, of: Selection, spec: Spec) -> alt.LayerChart:
@@ -341,6 +285,7 @@ def _draw(frame: pl.DataFrame, of: Selection, spec: Spec) -> alt.LayerChart:
         size=_solved_axis(of),
         first=first_shown(frame, spec, "dtypes", "sharding"),
         title=spec.title,
+        added=spec.added,
     )
 
 
@@ -368,6 +313,7 @@ CHART = Chart(
     preferred=by_shards,
     fills=frozenset({"shape", "sharding"}),
     most=3,
+    every_chip=True,
     frame=lambda of, spec: shards_frame(of, _solved_axis(of), spec.shape),
     draw=_draw,
 )

@@ -1,15 +1,17 @@
-"""The vertical scale of thresholds over chips: sizes, and above them the rows of never."""
+"""The scales of thresholds over chips: sizes, above them the rows of never, and chips across."""
 
 from __future__ import annotations
 
-import math
+from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.lazy import pl
-from rooflines.charts.comparing import beneath
-from rooflines.charts.frames import highest, lowest
-from rooflines.charts.kit.text import over_text, part_name
+from rooflines.charts.kit.drawing import powers_of_two, ticks_between
 
-__all__ = ["Scale"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflines.charts.kinds.shards_lines import Line
+
+__all__ = ["MOST_LANES", "Scale"]
 
 LANE = 0.05
 """Share of the plot's height that one chip's row has in the area of never."""
@@ -17,49 +19,45 @@ LANE = 0.05
 MOST_LANES = 8
 """Rows in the area of never; more chips share them."""
 
+MARGIN = 1.12
+"""The factor by which the scale across goes beyond the numbers of chips [1]."""
+
 
 class Scale:
-    """The vertical scale of one choice: critical sizes, and above them the rows of never."""
+    """The scales of one choice: critical sizes with the rows of never above them, and chips across.
 
-    def __init__(self, case: pl.DataFrame) -> None:
-        chips = case["chip"].unique(maintain_order=True).to_list()
-        self.low = lowest(case, "critical", 1) / 1.8
-        most = max(highest(case, name, 10) for name in ("critical", "reached"))
+    Args:
+        lines: The lines that are drawn together.
+        shards: The least and the largest number of chips across [1].
+    """
+
+    def __init__(self, lines: Sequence[Line], shards: tuple[int, int]) -> None:
+        sizes = [size for line in lines for size in line.sizes]
+        reached = [size for line in lines for size in line.reached]
+        self.low = min(sizes, default=1) / 1.8
+        most = max(max(sizes, default=10), max(reached, default=10))
         self.never = max(most * 1.8, self.low * 10)
-        share = 1 - LANE * min(len(chips), MOST_LANES) if case["critical"].null_count() else 1.0
+        self.lanes = min(len(lines), MOST_LANES)
+        gaps = any(point.critical is None for line in lines for point in line.points)
+        share = 1 - LANE * self.lanes if gaps else 1.0
         self.high = self.low * (self.never / self.low) ** (1 / share)
-        lanes = min(len(chips), MOST_LANES)
-        self.lane = {
-            c: self.never * (self.high / self.never) ** ((i % lanes + 0.5) / lanes)
-            for i, c in enumerate(chips)
-        }
+        self.across = shards[0] / MARGIN, shards[1] * MARGIN
 
-    def located(self, case: pl.DataFrame) -> pl.DataFrame:
-        """With the height `y` of every point, and the interconnect where the chips' differ."""
-        lane = pl.col("chip").replace_strict(self.lane, return_dtype=pl.Float64)
-        names = case["network"].drop_nulls().unique()
-        heights = {
-            str(chip): {
-                row["shards"]: math.log(row["critical"] / self.low, self.high / self.low)
-                for row in part.drop_nulls("critical").to_dicts()
-            }
-            for (chip,), part in case.group_by("chip", maintain_order=True)
-        }
-        links = {name: "" if over_text(names) else part_name(name) for name in names}
-        return case.with_columns(
-            y=pl.coalesce(pl.col("critical").cast(pl.Float64), lane),
-            never=pl.col("critical").is_null(),
-            beneath=pl.col("chip").replace_strict(beneath(heights), return_dtype=pl.Int64),
-            link=pl.col("network")
-            .replace_strict(links, default="", return_dtype=pl.String)
-            .fill_null(""),
-        )
+    def end(self, line: Line, lane: int) -> float:
+        """The height at which a line ends: its last size, or the row of never that it has."""
+        last = line.points[-1].critical
+        if last is not None:
+            return float(last)
+        return float(self.never * (self.high / self.never) ** ((lane + 0.5) / self.lanes))
 
-    def band(self) -> dict[str, float]:
-        """The edges of the plot and of the area of never."""
+    def values(self) -> dict[str, Any]:
+        """What the chart reads of the scales, as the parameter `span`."""
+        edges = {"low": self.low, "never": self.never, "high": self.high}
+        left, right = self.across
+        edges |= {"left": left, "right": right}
         return {
-            "low": self.low,
-            "never": self.never,
-            "high": self.high,
-            "middle": math.sqrt(self.never * self.high),
+            **{name: float(f"{value:.7g}") for name, value in edges.items()},
+            "lanes": self.lanes,
+            "ticks": ticks_between(self.low, self.never),
+            "across": powers_of_two(left, right),
         }

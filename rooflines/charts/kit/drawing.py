@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from rooflines.charts.claims import Finding
 
 __all__ = [
+    "COUNT_LABEL",
     "SHORT_LABEL",
+    "SI_LABEL",
     "TIME_LABEL",
     "Choice",
     "assemble",
@@ -33,6 +35,7 @@ __all__ = [
     "haloed",
     "lettered",
     "log_axis",
+    "log_scale",
     "placed_text",
     "powers_of_two",
     "si_axis",
@@ -224,6 +227,12 @@ def log_axis(
     return {"scale": alt.Scale(type="log", domain=[low, high], nice=False), "axis": axis}
 
 
+def log_scale(low: str, high: str) -> alt.Scale:
+    """A logarithmic scale whose ends follow the reader's choice: they are expressions."""
+    ends = alt.expr(low), alt.expr(high)
+    return alt.Scale(type="log", domainMin=ends[0], domainMax=ends[1], nice=False)
+
+
 def binary_axis(
     low: float, high: float, title: str, *, grid: bool = False, label: str = COUNT_LABEL
 ) -> dict[str, Any]:
@@ -299,8 +308,23 @@ def assemble(
             "choices": {choice.name: choice.labels for choice in choices},
             "claims": {key: finding.claim for key, finding in findings.items() if finding.claim},
         },
-    ).add_params(*layout, *(choice.parameter() for choice in choices), *titles, *parameters)
-    return cast("alt.LayerChart", chart)
+    )
+    every = [*layout, *(choice.parameter() for choice in choices), *titles, *parameters]
+    return _with_parameters(cast("alt.LayerChart", chart), every)
+
+
+def _with_parameters(chart: alt.LayerChart, parameters: Sequence[Any]) -> alt.LayerChart:
+    """A chart with parameters; dictionaries become their values last, as Altair copies all."""
+    values = {}
+    for each in parameters:
+        if isinstance(each.param.value, dict):
+            values[each.name], each.param.value = each.param.value, {}
+    added = chart.add_params(*parameters)
+    own: Any = added.params
+    for each in own:
+        if each.name in values:
+            each.value = values[each.name]
+    return added
 
 
 def _titles(

@@ -65,12 +65,17 @@ PROPER = {
 CHIP_WORD = re.compile("|".join([r"v\d+[a-z]?|\d+x?|\d+gb|(sxm|nvl)\d+|pro|ws|server", *UPPER]))
 """Words of chips' ids after the first; any other word begins the name of a variant."""
 
+SPLIT_ROOM = 26.0
+"""Room for a split and its chips in a title [em]."""
+
 PARTS = {
     "hbm": "HBM",
     "nvlink": "NVLink",
     "infiniband": "InfiniBand",
     "ici": "ICI link",
     "pcie": "PCIe",
+    "neuronlink": "NeuronLink",
+    "roce": "RoCE",
 }
 
 
@@ -195,9 +200,13 @@ def on_chips(chip: str, shards: Iterable[int]) -> str:
 
 
 def split_on(sharding: str, chip: str, shards: Iterable[int]) -> str:
-    """A sharding and its chips: `column on 2, 4 or 8 × H100 SXM`; the name alone for one chip."""
+    """A sharding and its chips: `column on 2, 4 or 8 × H100 SXM`.
+
+    The chips alone for one chip, and where a title has no room for both; a subtitle has the split.
+    """
     on = on_chips(chip, shards)
-    return on if on == chip_label(chip) else f"{sharding} on {on}"
+    both = f"{sharding} on {on}"
+    return on if on == chip_label(chip) or width_em(both, bold=True) > SPLIT_ROOM else both
 
 
 def split_text(sharding: str, shards: Iterable[int], networks: Iterable[str | None]) -> str:

@@ -53,14 +53,14 @@ document.addEventListener("DOMContentLoaded", async () => {
   /** Columns as rows. */
   const listed = (columns) => unpacked(Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, { values }])));
 
-  /** Add the rows and findings of a chip to a chart. */
+  /** Add the rows of a chip to a chart, and the values of parameters for its choices, such as findings. */
   async function add(one, chip, file) {
-    const { findings, rows, ...datasets } = await load(file, file);
+    const { params, rows, ...datasets } = await load(file, file);
     one.read ??= new Set();
     if (one.read.has(chip)) return;
     one.read.add(chip);
     one.rows = (one.rows ?? []).concat(rows ? listed(rows) : []);
-    Object.assign(findingsOf(one.spec), findings);
+    for (const [name, more] of Object.entries(params)) Object.assign(one.spec.params.find((param) => param.name === name).value, more);
     for (const [name, more] of Object.entries(datasets)) {
       one.spec.datasets[name] = one.spec.datasets[name].concat(listed(more === "rows" ? rows : more));
     }
