@@ -198,8 +198,9 @@ def test_timings_without_a_row_are_counted() -> None:
     rows = [("v100-sxm2-32gb", 16, 64, 64, 1e-5), ("h100-sxm", 16, 64, 64, 1e-5)]
     found = bf16([rows[0], *rows])
     assert found.frame["chip"].to_list() == ["h100-sxm"]
-    assert found.skipped.select("chip", "dtypes", "reason", "timings").rows() == [
-        ("v100-sxm2-32gb", "bf16", "no bf16 peak of its matrix unit", 2)
+    assert found.skipped.select("chip", "dtypes", "lacks", "reason", "timings").rows() == [
+        ("v100-sxm2-32gb", "bf16", "row", "no bf16 peak of its matrix unit", 2),
+        ("h100-sxm", "bf16", "estimate", "no software is named", 1),
     ]
     message = r"t\.csv has no timing that the model has a row for: v100-sxm2-32gb has no bf16 peak"
     with pytest.raises(RooflinesError, match=message):
@@ -351,10 +352,13 @@ def test_the_summary_knows_bands() -> None:
 
 
 def test_the_summary_of_collectives_has_no_regions() -> None:
-    """One row for each collective and split."""
-    found = summary(collective("all-gather", 8, 2**30, 1e-2).frame, never_fitted=True)
-    assert found.select("collective", "dtypes", "region", "n").rows() == [
-        ("all-gather", None, "all", 1)
+    """One row for each collective and split, and one for each number of chips."""
+    timed = [collective("all-gather", chips, 2**30, 1e-2).frame for chips in (8, 2)]
+    found = summary(pl.concat(timed), never_fitted=True)
+    assert found.select("collective", "dtypes", "shards", "region", "n").rows() == [
+        ("all-gather", None, None, "all", 2),
+        ("all-gather", None, 2, "all", 1),
+        ("all-gather", None, 8, "all", 1),
     ]
 
 
