@@ -207,6 +207,12 @@ def test_timings_without_a_row_are_counted() -> None:
         bf16(rows[:1])
 
 
+def test_a_collective_on_one_chip_has_no_row() -> None:
+    """It sends nothing."""
+    with pytest.raises(RooflinesError, match="h100-sxm has no collective on one chip"):
+        collective("all-gather", 1, 2**30, 1e-2)
+
+
 def test_unknown_chips_and_dtypes_are_told() -> None:
     """All unknown values of a column in one message, with close names."""
     with pytest.raises(RooflinesError) as raised:
@@ -231,7 +237,7 @@ def test_a_slip_of_units_is_told(factor: float, fix: str) -> None:
         ("h100-sxm", B, 8192, 8192, 1.3 * 2 * B * 8192**2 / 989e12 * factor)
         for B in (512, 1024, 2048, 4096)
     ]
-    with pytest.raises(RooflinesError, match=r"chip h100-sxm\.seconds is .* times the bound") as e:
+    with pytest.raises(RooflinesError, match=r"seconds of h100-sxm is .* times the bound") as e:
         bf16([*right, *rows])
     assert f"times {fix}" in str(e.value)
 

@@ -185,4 +185,6 @@ def _timings(config: Config) -> list[str]:
                     f"{name}: {counted(found.frame.height, 'timing')}, {bare:,} without an "
                     f"estimate, {below:,} below the bound, {left_out:,} left out"
                 )
+                if copies := measured_set.timings.copies:
+                    lines.append(f"{name}: {copies:,} of the timings are the same as another one")
     return lines

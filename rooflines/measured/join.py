@@ -108,8 +108,7 @@ def joined(timings: Timings, catalogues: Catalogues) -> Joined:
         else:
             rows, skipped = _matmuls(frame, catalogues)
         for (chip,), part in rows.group_by("chip", maintain_order=True):
-            with placed(f"chip {chip}"):
-                check_units(part)
+            check_units(part, f"{'tpot_s' if timings.served else 'seconds'} of {chip}")
     without = _counted(rows.filter(pl.col("t_estimate_s").is_null()), ESTIMATE)
     return Joined(_compared(rows, chips).drop(INDEX, LEAST), pl.concat([skipped, without]))
 

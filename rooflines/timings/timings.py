@@ -123,6 +123,11 @@ class Timings:
         return "tpot_s" in self.frame.columns
 
     @property
+    def copies(self) -> int:
+        """Timings that are the same as another one in all columns [1]."""
+        return self.frame.height - self.frame.n_unique()
+
+    @property
     def sources(self) -> list[str]:
         """The values of the column `source`, sorted."""
         if "source" not in self.frame.columns:
@@ -167,7 +172,8 @@ class Timings:
     def enough(self) -> None:
         """Refuse fewer timings than a fit needs."""
         if self.frame.height < FEWEST:
-            problem = f"has {counted(self.frame.height, 'timing')} to fit, of {FEWEST} needed"
+            why = f"; {'; '.join(self.notes)}" if self.notes else ""
+            problem = f"has {counted(self.frame.height, 'timing')} to fit, of {FEWEST} needed{why}"
             raise RooflinesError("", problem, "measure more sizes")
 
 
