@@ -240,6 +240,7 @@ def wrong(folder: Folder) -> str:
     [
         ("x", {"file": "timed/none.csv"}, "timed/none.csv"),
         ("x", {"file": "timed/grid.csv", "where": {"chip": "h200"}}, "has no 'h200'"),
+        ("x", {"file": "timed/nccl.csv", "where": {"shards": 4}}, "shards has no '4'"),
         ("x", {"file": "timed/grid.csv", "were": {}}, "measurements.x.were"),
         ("x", {"where": {}}, "measurements.x lacks file"),
         ("X Y", {"file": "timed/nccl.csv"}, "measurements.X Y"),
@@ -284,7 +285,14 @@ def test_unexplained_timings_can_stop_a_run(
     (folder.path / "timed/grid.csv").write_text(text, encoding="utf-8")
     assert cli.run(["check", str(folder.write())]) == 0
     counts = "grid: 1 timing, 0 without an estimate, 1 below the bound, 0 left out"
-    assert counts in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert counts in said
+    assert "rows that repeat" not in said
+    again = text + text.removeprefix(HEAD)
+    (folder.path / "timed/grid.csv").write_text(again, encoding="utf-8")
+    assert cli.run(["check", str(folder.write())]) == 0
+    assert "grid: rows that repeat another one in all columns: 1" in capsys.readouterr().out
+    (folder.path / "timed/grid.csv").write_text(text, encoding="utf-8")
     folder.config["measurements"]["grid"]["on_unexplained"] = "error"
     assert cli.run(["check", str(folder.write())]) == 2
     message = capsys.readouterr().err

@@ -120,6 +120,19 @@ def test_the_tidy_form_is_read_from_csv_and_parquet(tmp_path: Path) -> None:
     assert read[1]["note"].to_list() == ["", "warm", None]
 
 
+def test_where_chooses_numbers_too(tmp_path: Path) -> None:
+    """As text; of many values a few are named."""
+    path = tmp_path / "t.parquet"
+    tidy().write_parquet(path)
+    assert read_timings(path, {"B": "64"}).frame["B"].to_list() == [64]
+    with pytest.raises(RooflinesError, match=r"B has no '65'\.\n  fix: use one of 1, 64, 1024\."):
+        read_timings(path, {"B": "65"})
+    many = pl.concat([tidy().with_columns(B=pl.lit(n)) for n in range(1, 14)])
+    many.write_parquet(path)
+    with pytest.raises(RooflinesError, match=r"9, 10 and 3 more"):
+        read_timings(path, {"B": "900"})
+
+
 def test_where_chooses_rows_or_adds_a_column(tmp_path: Path) -> None:
     """A column that a table has is filtered; one that it lacks has the value everywhere."""
     path = tmp_path / "t.parquet"

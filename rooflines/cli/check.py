@@ -186,5 +186,5 @@ def _timings(config: Config) -> list[str]:
                     f"estimate, {below:,} below the bound, {left_out:,} left out"
                 )
                 if copies := measured_set.timings.copies:
-                    lines.append(f"{name}: {copies:,} of the timings are the same as another one")
+                    lines.append(f"{name}: rows that repeat another one in all columns: {copies:,}")
     return lines

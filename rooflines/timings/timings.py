@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError, close_to, placed, quote
-from rooflines.basics.text import counted
+from rooflines.basics.text import MOST_SHOWN, counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -135,18 +135,19 @@ class Timings:
         return self.frame["source"].drop_nulls().unique().sort().to_list()
 
     def where(self, column: str, wanted: str) -> Timings:
-        """The timings with one value in a column.
+        """The timings with one value in a column; numbers as text.
 
         Raises:
             RooflinesError: There are none.
         """
-        known = self.frame[column].drop_nulls().unique().sort().to_list()
+        known = self.frame[column].drop_nulls().unique().sort().cast(pl.String).to_list()
         with placed(column, file=self.file):
             if wanted not in known:
                 problem = f"has no {quote(wanted)}"
-                fix = f"use one of {', '.join(map(str, known))}"
+                more = f" and {len(known) - MOST_SHOWN:,} more" if len(known) > MOST_SHOWN else ""
+                fix = f"use one of {', '.join(known[:MOST_SHOWN])}{more}"
                 raise RooflinesError("", problem, fix, close=close_to(wanted, known))
-        return replace(self, frame=self.frame.filter(pl.col(column) == wanted))
+        return replace(self, frame=self.frame.filter(pl.col(column).cast(pl.String) == wanted))
 
     def of(self, chip: str, software: str) -> Timings:
         """The timings of a chip with a software.
