@@ -188,7 +188,8 @@ def test_the_head_has_the_spread_of_every_set(visit: Visit, made: Path) -> None:
         for ratio in RATIOS.values():
             quantiles = [frame[ratio].quantile(share, "linear") for share in (0.5, 0.1, 0.9)]
             middle, low, high = (said("", value).removesuffix(" ×") for value in quantiles)
-            assert f"{middle} ×\n{low} to {high} ×" in line
+            assert f"{middle} ×" + (f"\n{low} to {high} ×" if low != high else "") in line
+            assert ("to" in line) == (frame.height > 1)
         below = frame.drop_nulls("reason")
         unexplained = below.filter(reason="unexplained").height
         text = f"{below.height} below the bound, {unexplained} unexplained"

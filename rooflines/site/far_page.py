@@ -67,7 +67,8 @@ class SetView(NamedTuple):
         timings: Their number and kind.
         below: How many of them are below the bound, and how many of those without a reason; empty
             if none is.
-        bound, estimate: Median, and p10 to p90, of measured time over these; None without any.
+        bound, estimate: Median, and p10 to p90, of measured time over these; None without any, and
+            no range of times that are the same.
     """
 
     name: str
@@ -149,8 +150,9 @@ def _set_view(name: str, frame: pl.DataFrame) -> SetView:
 
 
 def _times(low: float, middle: float, high: float) -> tuple[str, str]:
-    """A median, and the range of eight values in ten."""
-    return f"{significant(middle)} ×", f"{significant(low)} to {significant(high)} ×"
+    """A median, and the range of eight values in ten; none of values that are the same."""
+    ends = f"{significant(low)} to {significant(high)} ×" if low < high else ""
+    return f"{significant(middle)} ×", ends
 
 
 def far_data(summary: Path) -> JSON:

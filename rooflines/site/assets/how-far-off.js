@@ -76,7 +76,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     const left = narrow ? 10 : 320;
     const tall = sides.length * line + 12 + (narrow ? line : 0);
     const height = top + tall * strips.length + bottom;
-    const [low, high] = [Math.min(...values, 1) / 1.1, Math.max(...values, 1) * 1.1];
+    const [low, high] = [Math.min(...values, 1) / 1.1, Math.max(...values, 2) * 1.1];
     const x = (value) => left + (width - left - right) * Math.log(value / low) / Math.log(high / low);
     const drawn = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
     const foot = height - bottom;
