@@ -219,6 +219,12 @@ def test_a_collective_by_hand_and_found_again(tmp_path: Path) -> None:
     assert times.to_list() == pytest.approx(joined["seconds"].to_list(), rel=1e-12)
     found = fit_collective(joined)
     assert found.held == ()
+    others = pl.concat([frame, frame.head(3).with_columns(shards=pl.Series([1, 16, 9000]))])
+    others.write_csv(path)
+    chosen = read_timings(path).of("h100-sxm", "mine")
+    same, noted = joined_collectives(chosen, chip_entries()["h100-sxm"], "all-reduce")
+    assert same.equals(joined)
+    assert noted.notes == ("3 timings left out: not on 2 to 8 chips, as the network joins",)
     assert {name: float(number) for name, number in vars(found.numbers).items()} == pytest.approx(
         vars(known), rel=5e-3
     )

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from visits import Visit, serving, visiting
 
 from rooflines.measured.table import summaries
-from rooflines.site.far_page import SHOWN
+from rooflines.site.far_page import SHOWN, WHOLES
 from rooflines.site.site import write_bundle
 
 Row = dict[str, Any]
@@ -89,14 +89,22 @@ STATES: list[Row] = [
     {"dtypes": "bf16", "split": "sites", "sort": "ratio_lower_median.up"},
     {"collective": "none", "region": "memory-bound", "sort": "n.down"},
     {"model": "llama-3.1-8b", "region": "every"},
+    {"shards": 8},
+    {"shards": "every", "set": "served", "sort": "n_estimate.up"},
 ]
+
+
+def written(row: Row, key: str) -> str:
+    """The value of a column as its menu has it."""
+    return str(row[key] or ("all" if key == "shards" else "none"))
 
 
 def shown_in(rows: list[Row], state: Row) -> list[Row]:
     """The rows that a state shows, in order."""
-    region = {} if state.get("region") == "every" else {"region": state.get("region", "all")}
-    wanted = {k: v for k, v in state.items() if k not in ("page", "sort", "region")} | region
-    kept = [r for r in rows if all((r[k] or "none") == v for k, v in wanted.items())]
+    wholes = {key: state.get(key, "all") for key in WHOLES}
+    wanted = {k: v for k, v in ({**state, **wholes}).items() if k not in ("page", "sort")}
+    wanted = {key: str(value) for key, value in wanted.items() if value != "every"}
+    kept = [r for r in rows if all(written(r, key) == value for key, value in wanted.items())]
     if "sort" in state:
         by, way = state["sort"].split(".")
         known = [row for row in kept if row[by] is not None]
@@ -153,17 +161,45 @@ def test_the_picture_has_the_spread_of_the_rows(visit: Visit, rows: list[Row], s
 
 def test_the_page_says_how_many_timings_there_are(visit: Visit, rows: list[Row]) -> None:
     """Those with a row, those without, and those of the filter."""
-    every = sum(row["n"] for row in rows if row["region"] == "all")
+    whole = [row for row in rows if (row["shards"], row["region"]) == (None, "all")]
+    every = sum(row["n"] for row in whole)
+    bare = every - sum(row["n_estimate"] for row in whole)
     without = matmul_timings().filter(compute="int4").height
     text = visit.page.locator(".setting").inner_text()
     assert every == matmul_timings().height - without + 1 + RUNS
-    assert f"{every:,} timings" in text
-    assert f"Without a row of the model: {without} more." in text
+    assert f"{every:,} timings beside the model." in text
+    assert f"{without} more have no row of the model." in text
+    assert f"Without an estimate: {bare}." in text
+    assert f"With an estimate by the calibration of other software: {RUNS}." in text
     go(visit.page, chip="b200")
-    kept = [row for row in rows if row["chip"] == "b200" and row["region"] == "all"]
+    kept = [row for row in whole if row["chip"] == "b200"]
     expect(visit.page.locator("#count")).to_have_text(
         f"{len(kept)} of {len(rows)} rows, {sum(row['n'] for row in kept)} timings."
     )
+
+
+def test_the_head_has_the_spread_of_every_set(visit: Visit, made: Path) -> None:
+    """The median, p10 and p90 of both ratios, and the timings below the bound."""
+    kinds = {"grid": "matmuls", "nccl": "collective", "served": "served runs"}
+    lines = visit.page.locator("#sets tbody tr").all_inner_texts()
+    for line, (name, kind) in zip(lines, kinds.items(), strict=True):
+        frame = pl.read_parquet(made / "measured" / f"{name}.parquet")
+        assert f"{name}\n{frame.height} {kind}" in line
+        for ratio in RATIOS.values():
+            quantiles = [frame[ratio].quantile(share, "linear") for share in (0.5, 0.1, 0.9)]
+            middle, low, high = (said("", value).removesuffix(" ×") for value in quantiles)
+            assert f"{middle} ×" + (f"\n{low} to {high} ×" if low != high else "") in line
+            assert ("to" in line) == (frame.height > 1)
+        below = frame.drop_nulls("reason")
+        unexplained = below.filter(reason="unexplained").height
+        text = f"{below.height} below the bound, {unexplained} unexplained"
+        assert (text in line) == (below.height > 0)
+
+
+def test_the_menu_of_chips_is_in_order(visit: Visit) -> None:
+    """All timings first, then by number, then every row."""
+    options = visit.page.locator("[data-param=shards] option").all_inner_texts()
+    assert options == ["all", "1", "8", "every"]
 
 
 def test_a_link_to_what_is_not_there_says_so(visit: Visit) -> None:
@@ -186,7 +222,7 @@ def test_a_link_to_what_is_not_there_says_so(visit: Visit) -> None:
 def test_the_keyboard_chooses_sorts_and_turns_pages(visit: Visit) -> None:
     """The focus stays on the control; the address has the state."""
     page = visit.open("how-far-off.html")
-    page.get_by_label("Chip").focus()
+    page.locator("[data-param=chip] select").focus()
     page.keyboard.press("ArrowDown")
     expect(page.locator("#fixed")).to_contain_text("chip b200")
     assert "chip=b200" in page.url

@@ -198,12 +198,19 @@ def test_timings_without_a_row_are_counted() -> None:
     rows = [("v100-sxm2-32gb", 16, 64, 64, 1e-5), ("h100-sxm", 16, 64, 64, 1e-5)]
     found = bf16([rows[0], *rows])
     assert found.frame["chip"].to_list() == ["h100-sxm"]
-    assert found.skipped.select("chip", "dtypes", "reason", "timings").rows() == [
-        ("v100-sxm2-32gb", "bf16", "no bf16 peak of its matrix unit", 2)
+    assert found.skipped.select("chip", "dtypes", "lacks", "reason", "timings").rows() == [
+        ("v100-sxm2-32gb", "bf16", "row", "no bf16 peak of its matrix unit", 2),
+        ("h100-sxm", "bf16", "estimate", "no software is named", 1),
     ]
     message = r"t\.csv has no timing that the model has a row for: v100-sxm2-32gb has no bf16 peak"
     with pytest.raises(RooflinesError, match=message):
         bf16(rows[:1])
+
+
+def test_a_collective_on_one_chip_has_no_row() -> None:
+    """It sends nothing."""
+    with pytest.raises(RooflinesError, match="h100-sxm has no collective on one chip"):
+        collective("all-gather", 1, 2**30, 1e-2)
 
 
 def test_unknown_chips_and_dtypes_are_told() -> None:
@@ -230,7 +237,7 @@ def test_a_slip_of_units_is_told(factor: float, fix: str) -> None:
         ("h100-sxm", B, 8192, 8192, 1.3 * 2 * B * 8192**2 / 989e12 * factor)
         for B in (512, 1024, 2048, 4096)
     ]
-    with pytest.raises(RooflinesError, match=r"chip h100-sxm\.seconds is .* times the bound") as e:
+    with pytest.raises(RooflinesError, match=r"seconds of h100-sxm is .* times the bound") as e:
         bf16([*right, *rows])
     assert f"times {fix}" in str(e.value)
 
@@ -351,10 +358,13 @@ def test_the_summary_knows_bands() -> None:
 
 
 def test_the_summary_of_collectives_has_no_regions() -> None:
-    """One row for each collective and split."""
-    found = summary(collective("all-gather", 8, 2**30, 1e-2).frame, never_fitted=True)
-    assert found.select("collective", "dtypes", "region", "n").rows() == [
-        ("all-gather", None, "all", 1)
+    """One row for each collective and split, and one for each number of chips."""
+    timed = [collective("all-gather", chips, 2**30, 1e-2).frame for chips in (8, 2)]
+    found = summary(pl.concat(timed), never_fitted=True)
+    assert found.select("collective", "dtypes", "shards", "region", "n").rows() == [
+        ("all-gather", None, None, "all", 2),
+        ("all-gather", None, 2, "all", 1),
+        ("all-gather", None, 8, "all", 1),
     ]
 
 

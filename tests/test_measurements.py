@@ -121,12 +121,13 @@ def test_timings_have_their_bound_and_reason(first_run: Folder) -> None:
 
 
 def test_timings_without_a_row_are_counted(first_run: Folder) -> None:
-    """One of a dtype that the chip lacks, one of no rows."""
+    """One of a dtype that the chip lacks, one of no rows; one has a row, but no calibration."""
     skipped = pl.read_csv(first_run.results / "measured-skipped.csv")
     assert skipped.columns == [column.name for column in MEASURED_SKIPPED]
-    assert skipped.select("set", "chip", "reason", "timings").rows() == [
-        ("grid", "mine", "no nvfp4 peak of its matrix unit", 1),
-        ("grid", None, "have B = 0", 1),
+    assert skipped.select("set", "chip", "lacks", "reason", "timings").rows() == [
+        ("grid", "mine", "row", "no nvfp4 peak of its matrix unit", 1),
+        ("grid", "mine", "estimate", "no calibration", 1),
+        ("grid", None, "row", "have B = 0", 1),
     ]
 
 
@@ -138,8 +139,9 @@ def test_the_summary_has_errors_by_set(first_run: Folder) -> None:
     assert row["n"] == 1
     assert row["bare_median"] == pytest.approx(1 - 2 * 1024 * 8192 * 8192 / 989e12 / 2e-4)
     assert row["split"] in {"fit", "sites"}
-    assert found.filter(set="nccl").select("split", "region", "n").rows() == [
-        ("held_out", "all", 1)
+    assert found.filter(set="nccl").select("split", "shards", "region", "n").rows() == [
+        ("held_out", None, "all", 1),
+        ("held_out", 8, "all", 1),
     ]
 
 
@@ -238,6 +240,7 @@ def wrong(folder: Folder) -> str:
     [
         ("x", {"file": "timed/none.csv"}, "timed/none.csv"),
         ("x", {"file": "timed/grid.csv", "where": {"chip": "h200"}}, "has no 'h200'"),
+        ("x", {"file": "timed/nccl.csv", "where": {"shards": 4}}, "shards has no '4'"),
         ("x", {"file": "timed/grid.csv", "were": {}}, "measurements.x.were"),
         ("x", {"where": {}}, "measurements.x lacks file"),
         ("X Y", {"file": "timed/nccl.csv"}, "measurements.X Y"),
@@ -281,7 +284,15 @@ def test_unexplained_timings_can_stop_a_run(
     text = f"{HEAD}h100-sxm,{BF16},4096,8192,8192,5e-4\n"
     (folder.path / "timed/grid.csv").write_text(text, encoding="utf-8")
     assert cli.run(["check", str(folder.write())]) == 0
-    assert "grid: 1 timing, 1 below the bound, 0 left out" in capsys.readouterr().out
+    counts = "grid: 1 timing, 0 without an estimate, 1 below the bound, 0 left out"
+    said = capsys.readouterr().out
+    assert counts in said
+    assert "rows that repeat" not in said
+    again = text + text.removeprefix(HEAD)
+    (folder.path / "timed/grid.csv").write_text(again, encoding="utf-8")
+    assert cli.run(["check", str(folder.write())]) == 0
+    assert "grid: rows that repeat another one in all columns: 1" in capsys.readouterr().out
+    (folder.path / "timed/grid.csv").write_text(text, encoding="utf-8")
     folder.config["measurements"]["grid"]["on_unexplained"] = "error"
     assert cli.run(["check", str(folder.write())]) == 2
     message = capsys.readouterr().err

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import json
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import rooflines
 from rooflines import RooflinesError
@@ -15,7 +17,7 @@ from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.entries import Chip
 from rooflines.cli import main as cli
 from rooflines.measured.served import unserved
-from rooflines.measured.sets import measured_recipe
+from rooflines.measured.sets import measured_recipe, measured_set_of
 from rooflines.timings.read import read_timings
 from rooflines.timings.served import SAME_RUN
 
@@ -70,18 +72,116 @@ def test_runs_have_the_bound_of_their_step(tmp_path: Path) -> None:
     assert found["tokens_per_s_per_chip"][0] == pytest.approx(8 / 1.5 / 0.02)
     assert set(found["bound"]) == {"memory"}
     assert found["region"].to_list() == ["B 1 to 16"] * 3
-    for name in ("t_estimate_s", "calibration", "reason"):
-        assert found[name].null_count() == found.height
+    assert found["reason"].null_count() == found.height
 
 
 def test_runs_without_a_row_have_a_reason(tmp_path: Path) -> None:
     """What the chip lacks, and what does not fit it."""
     one = config(tmp_path, *RUNS).measurement("runs")
-    reasons = {row["chip"]: row["reason"] for row in one.skipped(one.joined())}
-    assert reasons == {
-        "a100-sxm-80gb": "no fp8 peak of its matrix unit",
-        "h200-sxm": "weights and caches that do not fit its chips",
-    }
+    counted = [(row["chip"], row["lacks"], row["reason"]) for row in one.skipped(one.joined())]
+    assert counted == [
+        ("a100-sxm-80gb", "row", "no fp8 peak of its matrix unit"),
+        ("h200-sxm", "row", "weights and caches that do not fit its chips"),
+    ]
+
+
+def test_the_estimate_of_a_run_is_that_of_explain(tmp_path: Path) -> None:
+    """Nominal lengths, to the nearest sequence; weights and cache in fp8, the rest in bf16."""
+    waiting = 0.5 * 1024 * 0.02
+    runs = config(tmp_path, f"{LLAMA},2,1024,1024,25,{waiting},0.02")
+    (run,) = rooflines.measurements(runs, "runs").to_dicts()
+    assert (run["estimate_B"], run["estimate_S"], run["estimate_split"]) == (17, 1536, "tp2")
+    assert run["B"] == 25 * 819 // (512 + 819)
+    row = rooflines.explain_model(
+        "h200-sxm",
+        "llama-3.1-70b",
+        B=17,
+        S=1536,
+        dtypes={
+            **dict.fromkeys(("weights", "cache", "compute"), "fp8"),
+            **dict.fromkeys(("activations", "attention"), "bf16"),
+        },
+        split="tp=2",
+        calibration=["trtllm", "nccl"],
+    ).row
+    assert run["t_estimate_s"] == row["t_estimate_s"] > run["t_lower_s"]
+    assert run["ratio_estimate"] == 0.02 / row["t_estimate_s"]
+    assert run["calibration"] == "h200-sxm/trtllm+nccl"
+    assert (run["t_estimate_p10_s"], run["estimate_lacks"]) == (None, None)
+
+
+ALL_TO_ALL = "deepseek-v3,h200-sxm,sglang,fp8,fp8,1024,1024,16,1,0.05"
+PARALLEL = "model,chip,software,linear,experts,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
+
+
+@pytest.mark.parametrize(
+    ("run", "split", "lacks"),
+    [
+        (f"{ALL_TO_ALL},8,,8,1", "tp8", None),
+        (f"{ALL_TO_ALL},8,,1,8", "tp8-ep8", None),
+        (f"{ALL_TO_ALL},1,8,1,8", "tp1-dp8-ep8", None),
+        (f"{ALL_TO_ALL},4,2,1,8", "tp4-dp2-ep8", None),
+        (f"{ALL_TO_ALL},8,,1,1", None, "a split that is not recorded"),
+        (f"{ALL_TO_ALL},1,,8,1", None, "a split that is not recorded"),
+        (f"{ALL_TO_ALL},8,,2,4", None, "a split of experts that sweeps of models do not have"),
+        (f"{ALL_TO_ALL},4,2,8,1", None, "a split of experts that sweeps of models do not have"),
+        (
+            f"{ALL_TO_ALL.replace('deepseek-v3', 'llama-3.1-70b')},6,,1,1",
+            None,
+            "tp is 6, which does not divide the 64 query heads",
+        ),
+        (f"{ALL_TO_ALL.replace('h200-sxm', 'mi300x')},8,,8,1", None, "no calibration in fp8"),
+    ],
+)
+def test_an_estimate_has_the_split_of_the_run(
+    run: str, split: str | None, lacks: str | None, tmp_path: Path
+) -> None:
+    """Replicas are data parallelism; a run without an estimate keeps its bound, and is counted."""
+    head = f"{PARALLEL},tp,attention_dp,moe_tp,moe_ep"
+    one = config(tmp_path, run, head=head).measurement("runs")
+    found = one.joined()
+    (row,) = found.frame.to_dicts()
+    assert (row["estimate_split"], row["estimate_lacks"]) == (split, lacks)
+    values = ("t_estimate_s", "ratio_estimate", "calibration", "estimate_B", "estimate_S")
+    assert {row[name] is None for name in values} == {lacks is not None}
+    assert row["t_lower_s"] > 0
+    counted = [(each["lacks"], each["reason"], each["timings"]) for each in one.skipped(found)]
+    assert counted == ([("estimate", lacks, 1)] if lacks else [])
+
+
+def test_every_replica_has_a_sequence(tmp_path: Path) -> None:
+    """One request on eight replicas is a step of eight sequences."""
+    run = f"{ALL_TO_ALL.replace(',16,1,', ',1,1,')},1,8,1,8"
+    runs = config(tmp_path, run, head=f"{PARALLEL},tp,attention_dp,moe_tp,moe_ep")
+    assert rooflines.measurements(runs, "runs")["estimate_B"].to_list() == [8]
+
+
+def test_the_calibration_of_the_engine_counts_first(tmp_path: Path) -> None:
+    """Then that of other software of the chip, or else the chip's own."""
+    (tmp_path / "runs.csv").write_text(f"{HEAD}\n{LLAMA},1,1024,1024,8,1,0.02\n")
+    sets = {"runs": {"file": str(tmp_path / "runs.csv")}}
+    numbers = {"math": 1, "memory": 1, "overhead_s": 0, "bands": {}, "source": "-", "date": "-"}
+    fit = {**numbers, "fitted": {"n": 1, "median": 0, "mean": 0, "p90": 0}}
+    calibrated = tmp_path / "mine.yaml"
+    forms: dict[str, object] = {"calibrations": {"h200-sxm/vllm": {"fp8": fit}}}
+    calibrated.write_text(json.dumps(forms))
+    mine = rooflines.load_config({"measurements": sets, "calibrations": [str(calibrated)]})
+    (own,) = rooflines.measurements(mine, "runs").to_dicts()
+    (others,) = rooflines.measurements(
+        rooflines.load_config({"measurements": sets}), "runs"
+    ).to_dicts()
+    assert own["calibration"] == "h200-sxm/vllm+trtllm+nccl"
+    assert others["calibration"] == "h200-sxm/trtllm+nccl"
+    assert own["t_lower_s"] < own["t_estimate_s"] < others["t_estimate_s"]
+    form = {dtype: {"math": 0.5, "memory": 0.5} for dtype in ("fp8", "bf16")}
+    slow = {"base": "mi300x", "calibration": form, "source": "a guess"}
+    (tmp_path / "runs.csv").write_text(
+        f"{HEAD}\n{LLAMA.replace('h200-sxm', 'slow')},1,1024,1024,8,1,0.02\n"
+    )
+    plain = rooflines.load_config({"measurements": sets, "chips": {"slow": slow}})
+    (row,) = rooflines.measurements(plain, "runs").to_dicts()
+    assert row["calibration"] == "slow"
+    assert row["t_estimate_s"] > 2 * row["t_lower_s"]
 
 
 def test_a_chip_without_a_capacity_has_no_row() -> None:
@@ -105,13 +205,29 @@ def test_an_efficiency_does_not_move_the_bound(tmp_path: Path) -> None:
 
 def test_the_summary_has_a_row_for_each_model_and_format(tmp_path: Path) -> None:
     """The split is `held_out`: no fit is to served models."""
-    found = rooflines.measured_summary(config(tmp_path, *RUNS)).filter(region="all")
+    every = rooflines.measured_summary(config(tmp_path, *RUNS)).filter(region="all")
+    found = every.filter(pl.col("shards").is_null())
     assert found.select("model", "software", "dtypes", "split", "n").rows() == [
         ("llama-3.1-70b", "vllm", "fp8", "held_out", 2),
         ("llama-3.1-8b", "sglang", "bf16", "held_out", 1),
     ]
-    ratios = rooflines.measurements(config(tmp_path, *RUNS), "runs")["ratio_lower"].to_list()[:2]
-    assert found["ratio_lower_median"][0] == pytest.approx(sum(ratios) / 2)
+    runs = rooflines.measurements(config(tmp_path, *RUNS), "runs")
+    for ratio in ("ratio_lower", "ratio_estimate"):
+        assert found[f"{ratio}_median"][0] == pytest.approx(runs[ratio][:2].mean())
+    first = every.filter(model="llama-3.1-70b")
+    assert first.select("shards", "n").rows() == [(None, 2), (1, 1), (4, 1)]
+    assert first["ratio_lower_median"].to_list()[1:] == runs["ratio_lower"].to_list()[:2]
+
+
+def test_the_summary_counts_the_runs_with_an_estimate(tmp_path: Path) -> None:
+    """One row for runs with and without: the ratios to the estimate are of those that have one."""
+    head = f"{PARALLEL},tp,attention_dp,moe_tp,moe_ep"
+    runs = config(tmp_path, f"{ALL_TO_ALL},8,,8,1", f"{ALL_TO_ALL},8,,1,1", head=head)
+    row = rooflines.measured_summary(runs).filter(region="all", shards=8).to_dicts()[0]
+    assert (row["n"], row["n_estimate"], row["calibration"]) == (2, 1, "h200-sxm/trtllm+nccl")
+    ratio = rooflines.measurements(runs, "runs")["ratio_estimate"][0]
+    assert row["ratio_estimate_median"] == ratio
+    assert row["band_coverage"] is None
 
 
 def test_a_run_below_the_bound_is_unexplained(tmp_path: Path) -> None:
@@ -129,8 +245,10 @@ def test_columns_that_are_missing_are_one_chip_and_bf16(tmp_path: Path) -> None:
 
 
 def test_the_recipe_has_the_shapes_of_the_models(tmp_path: Path) -> None:
-    """With their sources, so that a change of one remakes the table."""
-    recipe = measured_recipe(config(tmp_path, *RUNS).measurement("runs"))
+    """With their sources, so that a change of one remakes the table; a job needs no more."""
+    one = config(tmp_path, *RUNS).measurement("runs")
+    recipe = json.loads(json.dumps(measured_recipe(one)))
+    assert_frame_equal(measured_set_of(recipe).joined().frame, one.joined().frame)
     assert list(recipe["models"]) == ["llama-3.1-70b", "llama-3.1-8b"]
     assert recipe["models"]["llama-3.1-8b"]["shape"]["layers"] == 32
     assert "Llama-3.1-8B" in recipe["models"]["llama-3.1-8b"]["source"]
@@ -157,6 +275,9 @@ def test_a_public_layout_is_read_without_copies(tmp_path: Path) -> None:
         ("llama-3.1-70b,h200,vllm,fp8,fp8,1,1024,1024,8,1,0.02", "which is no chip"),
         ("llama-3.1-70b,h200-sxm,vllm,int3,fp8,1,1024,1024,8,1,0.02", "no format of weights"),
         (f"{LLAMA},1,1024,1024,8,1,0", "tpot_s has 1 value that should be a number above zero"),
+        (f"{LLAMA},-2,1024,1024,8,1,0.02", "tp has 1 value that should be a whole number of at"),
+        (f"{LLAMA},2x,1024,1024,8,1,0.02", "of at least zero, the first in row 1: '2x'"),
+        (f"{LLAMA},1,1024,1024,8,1,20", "tpot_s of h200-sxm is 1.35e+03 times the bound"),
         (f"{LLAMA},1,1024,1024,,1,1", "concurrency has 1 value that should be a whole number"),
         (f"{LLAMA},1,1024,1024,500,0.01,0.02", "has no timing that the model has a row for"),
     ],

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.timings.read import read_timings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 H100 = {"chip": "h100-sxm"}
@@ -115,6 +118,19 @@ def test_the_tidy_form_is_read_from_csv_and_parquet(tmp_path: Path) -> None:
         assert one.drop("note").equals(tidy().select(one.columns).drop("note"))
         assert "mood" not in one.columns
     assert read[1]["note"].to_list() == ["", "warm", None]
+
+
+def test_where_chooses_numbers_too(tmp_path: Path) -> None:
+    """As text; of many values a few are named."""
+    path = tmp_path / "t.parquet"
+    tidy().write_parquet(path)
+    assert read_timings(path, {"B": "64"}).frame["B"].to_list() == [64]
+    with pytest.raises(RooflinesError, match=r"B has no '65'\.\n  fix: use one of 1, 64, 1024\."):
+        read_timings(path, {"B": "65"})
+    many = pl.concat([tidy().with_columns(B=pl.lit(n)) for n in range(1, 14)])
+    many.write_parquet(path)
+    with pytest.raises(RooflinesError, match=r"9, 10 and 3 more"):
+        read_timings(path, {"B": "900"})
 
 
 def test_where_chooses_rows_or_adds_a_column(tmp_path: Path) -> None:
@@ -262,6 +278,97 @@ def test_wrong_values_are_told(
     with pytest.raises(RooflinesError) as raised:
         read_timings(path)
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("B", [["1,024"]] * 3, "B has 3 values that should be a whole number above zero"),
+        ("B", [True] * 3, "the first in row 1: true"),
+        ("seconds", [timedelta(seconds=1)] * 3, "should be a number above zero"),
+        ("B", [10**10, 2**40, -1], "the first in row 3: -1"),
+        (
+            "batch",
+            [1, None, -3],
+            "batch has 1 value that should be a whole number of at least zero",
+        ),
+        ("shards", ["2", None, "2x"], "the first in row 3: '2x'"),
+        ("seconds_iqr", [0.0, float("nan"), -1.0], "a number of at least zero, the first in row 3"),
+    ],
+)
+def test_values_of_another_type_are_told_as_they_are(
+    tmp_path: Path, column: str, values: list[object], message: str
+) -> None:
+    """Also those of optional columns, which may be missing or zero."""
+    path = tmp_path / "t.parquet"
+    tidy(**{column: values}).write_parquet(path)
+    with pytest.raises(RooflinesError) as raised:
+        read_timings(path)
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text.replace(",", ";"), "has columns that are separated by semicolons"),
+        (lambda text: text.replace(",", ";").replace(".", ","), "separated by semicolons"),
+        (lambda text: text.replace(",", "\t"), "has columns that are separated by tabs"),
+        (lambda text: text + "1,2\n" + text, "that should be text, the first in row 4"),
+        (lambda text: f"{text.strip()},7\n", "a row has more values than the first line has names"),
+        (lambda text: "# mine\n" + text, "a row has more values than the first line has names"),
+        (lambda _: "", "is no CSV file: empty CSV"),
+        (lambda text: text.partition("\n")[0], "has no timings"),
+    ],
+)
+def test_a_table_that_is_no_csv_says_why(
+    tmp_path: Path, change: Callable[[str], str], message: str
+) -> None:
+    """Other separators, rows that are too long, and no rows."""
+    path = tmp_path / "t.csv"
+    path.write_text(change(tidy().drop("note").write_csv()), encoding="utf-8")
+    with pytest.raises(RooflinesError) as raised:
+        read_timings(path)
+    assert message in str(raised.value)
+
+
+def test_a_table_in_another_encoding_says_so(tmp_path: Path) -> None:
+    """UTF-16 begins with two bytes that UTF-8 has nowhere."""
+    path = tmp_path / "t.csv"
+    path.write_text(tidy().write_csv(), encoding="utf-16")
+    with pytest.raises(RooflinesError, match="is no text in UTF-8: byte 1 is no part of it"):
+        read_timings(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: "\ufeff" + text,
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace(",", " , "),
+    ],
+)
+def test_a_csv_of_a_spreadsheet_is_read(tmp_path: Path, change: Callable[[str], str]) -> None:
+    """A mark of the byte order, other ends of lines, and spaces around values."""
+    path = tmp_path / "t.csv"
+    frame = tidy().drop("note")
+    path.write_text(change(frame.write_csv()), encoding="utf-8", newline="")
+    assert_frame_equal(read_timings(path).frame, frame, check_column_order=False)
+
+
+def test_other_types_of_parquet_are_read(tmp_path: Path) -> None:
+    """Narrow and unsigned numbers, decimals, categories and numbers as text."""
+    path = tmp_path / "t.parquet"
+    frame = tidy().cast({"B": pl.Int32, "D": pl.UInt64, "F": pl.Float64})
+    frame.cast({"chip": pl.Categorical, "seconds": pl.String}).write_parquet(path)
+    assert_frame_equal(read_timings(path).frame, tidy(), check_column_order=False)
+
+
+def test_copies_are_counted(tmp_path: Path) -> None:
+    """Rows that agree in all columns; they are not removed."""
+    path = tmp_path / "t.parquet"
+    pl.concat([tidy(), tidy()]).write_parquet(path)
+    timings = read_timings(path)
+    assert (timings.frame.height, timings.copies) == (6, 6 - tidy().n_unique())
 
 
 def test_all_wrong_columns_are_told_at_once(tmp_path: Path) -> None:

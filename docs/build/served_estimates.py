@@ -6,29 +6,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from rooflines.calibration.entries import shipped_calibrations
 from rooflines.calibration.form import Numbers, estimate
 from rooflines.calibration.solving import Problem, rounded
-from rooflines.measured.served import FORMATS
-from rooflines.models.library import model_entries
+from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.measured.catalogues import Catalogues
+from rooflines.measured.served_estimates import LACKS, STEP, SYSTEM, sweep_of, with_estimates
 from rooflines.serving.layers import kernel_rows
-from rooflines.serving.one_chip import sweep_on
 from rooflines.serving.rows import step_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rooflines.calibration.solving import Array
-    from rooflines.serving.sweep import ModelSweep
 
-__all__ = ["FEWEST", "FITTED", "GROUP", "RUN", "SOFTWARE", "Steps", "fitted", "judged", "steps_of"]
-
-SOFTWARE = ("trtllm", "nccl")
-"""The software whose calibrations the package has for these chips."""
+__all__ = ["FEWEST", "FITTED", "GROUP", "RUN", "Steps", "fitted", "judged", "steps_of"]
 
 GROUP = ("chip", "engine")
 """What one fit is of."""
 
-SYSTEM = ("model", "chip", "linear", "experts", "tp", "dp", "ep")
 CONFIGURATION = (*SYSTEM, "checkpoint", "engine", "engine_version", "input_tokens", "output_tokens")
 """What runs of one configuration agree in; they differ in the number of clients."""
 
@@ -41,6 +37,9 @@ FITTED = tuple(PRIOR)
 FEWEST = 10
 """The fewest runs in either half of a group with a fit [1]."""
 
+SIZES = ("B", "S")
+"""The sizes of a step in tables of models; here those of the estimate."""
+
 RUN = "run"
 """The column with the index of a run."""
 
@@ -49,8 +48,8 @@ class Steps(NamedTuple):
     """Decode steps of runs.
 
     Attributes:
-        runs: The runs with `t_lower_s`, `t_estimate_s` by the calibrations of `SOFTWARE`, and
-            `judged`: whether the configuration is in the half that no fit sees.
+        runs: The runs with their estimate, `t_lower_s` of its step, and `judged`: whether the
+            configuration is in the half that no fit sees.
         kernels: The kernels of every run: its `run`, `count`, and the nominal times `math`,
             `memory` and `network` [s].
     """
@@ -60,73 +59,28 @@ class Steps(NamedTuple):
 
 
 def steps_of(frame: pl.DataFrame) -> Steps:
-    """The steps of runs whose split is one of sweeps.
+    """The steps of runs that have an estimate.
 
     Args:
-        frame: Runs that are recorded as a whole, with `chips`.
+        frame: Runs that are recorded as a whole, from `with_steps`.
     """
     runs, kernels = [], []
-    systems = _running(frame).partition_by(SYSTEM, maintain_order=True)
-    for part in systems:
-        sweep = _sweep(part)
-        rows = step_rows(sweep).select("B", "S", "t_lower_s", "t_estimate_s").collect()
+    catalogues = Catalogues(chip_entries(), dtype_entries(), shipped_calibrations())
+    estimated = with_estimates(frame, catalogues).filter(pl.col(LACKS).is_null())
+    for part in estimated.with_row_index(RUN).partition_by(SYSTEM, maintain_order=True):
+        sweep = sweep_of(part, catalogues)
+        rows = step_rows(sweep).select(*SIZES, "t_lower_s").collect()
         times = kernel_rows(sweep).select(
-            "B",
-            "S",
+            *SIZES,
             "count",
             math="t_math_s",
             memory=pl.col("t_memory_s") + pl.col("t_activation_s"),
             network="t_network_s",
         )
-        runs.append(part.join(rows, on=["B", "S"], maintain_order="left"))
-        kernels.append(part.select(RUN, "B", "S").join(times.collect(), on=["B", "S"]))
+        sizes = part.with_columns(**dict(zip(SIZES, map(pl.col, STEP), strict=True)))
+        runs.append(sizes.join(rows, on=SIZES, maintain_order="left"))
+        kernels.append(sizes.select(RUN, *SIZES).join(times.collect(), on=SIZES))
     return Steps(_halved(pl.concat(runs)), pl.concat(kernels))
-
-
-def _running(frame: pl.DataFrame) -> pl.DataFrame:
-    """Runs whose split is one of sweeps, with `dp`, `ep`, B and S of the mean step."""
-    dense = [name for name, model in model_entries().items() if model.moe is None]
-    replicas = pl.max_horizontal(pl.col("attention_dp").fill_null(1), 1)
-    joined = pl.col("tp") * replicas
-    by_experts = (pl.col("moe_tp") == 1) & (pl.col("moe_ep") == joined)
-    by_width = (replicas == 1) & (pl.col("moe_tp") == pl.col("tp")) & (pl.col("moe_ep") == 1)
-    decoding = pl.col("output_tokens") * pl.col("tpot_s")
-    running = pl.col("concurrency") * decoding / (pl.col("ttft_s") + decoding)
-    return (
-        frame.with_row_index(RUN)
-        .filter(
-            pl.col("chips") == joined,
-            pl.col("model").is_in(dense) | by_experts | by_width,
-        )
-        .with_columns(
-            dp=replicas,
-            ep=pl.when(pl.col("model").is_in(dense) | by_width).then(1).otherwise(joined),
-            B=pl.max_horizontal(running.round().cast(pl.Int64), replicas),
-            S=pl.col("input_tokens") + (pl.col("output_tokens") + 1) // 2,
-        )
-    )
-
-
-def _sweep(part: pl.DataFrame) -> ModelSweep:
-    """The sweep with the steps of the runs of one system, and others."""
-    system = part.row(0, named=True)
-    compute = FORMATS[system["linear"]]
-    dtypes = {
-        "weights": compute,
-        "experts": FORMATS[system["experts"]],
-        "cache": "bf16" if compute == "bf16" else "fp8",
-        "activations": "bf16",
-        "compute": compute,
-        "attention": "bf16",
-    }
-    return sweep_on(
-        system["model"],
-        system["chip"],
-        dtypes,
-        splits=[{name: system[name] for name in ("tp", "dp", "ep")}],
-        grid={name: part[name].unique().sort().to_list() for name in ("B", "S")},
-        calibration=list(SOFTWARE),
-    )
 
 
 def _halved(runs: pl.DataFrame) -> pl.DataFrame:

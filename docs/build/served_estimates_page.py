@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 from markdown_tables import table
 from served_estimates import FEWEST, FITTED, GROUP, RUN, Steps, fitted, judged, steps_of
+from served_groups import groups
+
+from rooflines.measured.served_estimates import LACKS, with_splits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,16 +27,24 @@ at random. The weights and products have the format of the run, and activations 
 the tokens are left out.
 
 - Without a fit: the calibrations of the package, for every engine those of TensorRT-LLM and NCCL.
-  They are fitted to single matmuls and collectives, and no number is of these runs.
+  They are fitted to single matmuls and collectives, and no number is of these runs. This is the
+  estimate of runs under `measurements:`. There the calibration of the engine counts first, and then
+  that of other software of the chip.
 - With a fit: four numbers for each chip and engine, as in `calibration:` of a chip. These are the
   shares of the rates of compute, memory and network that are reached, and the overhead of a kernel.
   They are fitted to every other configuration. Runs of one configuration differ in the number of
   clients only. The numbers also stand for what the model leaves out: they are no rates of the
   hardware.
+"""
 
+FITS = """\
 Errors are |time / TPOT - 1| at the runs of the other configurations, which no fit sees. The bound
 is `t_lower_s` with the split of the run.
 """
+
+RATIO = pl.col("tpot_s") / pl.col("t_estimate_s")
+ERROR = (1 / RATIO - 1).abs()
+BOUND_ERROR = (pl.col("tpot_bound_s") / pl.col("tpot_s") - 1).abs()
 
 
 def estimates(kept: pl.DataFrame) -> str:
@@ -43,21 +54,25 @@ def estimates(kept: pl.DataFrame) -> str:
         kept: The runs of the distribution.
     """
     steps = steps_of(kept)
-    groups = list(_groups(steps))
-    every = pl.concat(runs for runs, _, _ in groups)
+    fits = list(_fits(steps))
+    every = pl.concat(runs for runs, _, _ in fits)
     rows = [
         (*runs.select(GROUP).row(0), *_errors(runs), *_numbers(numbers, held))
-        for runs, numbers, held in groups
+        for runs, numbers, held in fits
     ]
     rows.append(("all", "", *_errors(every), *[""] * len(FITTED)))
     counted = (
-        f"Of the {len(kept)} runs of the distribution, {len(steps.runs)} have a split of sweeps.\n"
-        f"{len(every)} of these are judged: those of the other configurations, of chips and\n"
-        f"engines with at least {FEWEST} runs in either half.\n"
+        f"{len(every)} runs are judged: those of the other configurations, of chips and engines\n"
+        f"with at least {FEWEST} runs in either half.\n"
     )
     return "\n".join(
         [
             PARTS,
+            "### Without a fit\n",
+            _counted(kept, steps.runs),
+            _distribution(steps.runs),
+            "\n### With a fit\n",
+            FITS,
             counted,
             table(
                 (
@@ -74,7 +89,43 @@ def estimates(kept: pl.DataFrame) -> str:
     )
 
 
-def _groups(steps: Steps) -> Iterator[tuple[pl.DataFrame, dict[str, float], tuple[str, ...]]]:
+def _counted(kept: pl.DataFrame, runs: pl.DataFrame) -> str:
+    """How many runs have an estimate, why the others have none, and how often the bound is nearer.
+
+    Args:
+        kept: The runs of the distribution.
+        runs: Those with an estimate.
+    """
+    without = with_splits(kept).filter(pl.col(LACKS).is_not_null())
+    reasons = without[LACKS].value_counts().sort("count", descending=True)
+    worse = runs.filter(ERROR > BOUND_ERROR).height
+    said = (
+        f"Of the {len(kept)} runs of the distribution, {len(runs)} have an estimate. The bound is\n"
+        f"nearer to TPOT in {worse} of them.\n"
+    )
+    return "\n".join([said, table(("without an estimate", "runs"), reasons.rows()), ""])
+
+
+def _distribution(runs: pl.DataFrame) -> str:
+    """Ratios of TPOT to the estimate, and errors, by group, as a table."""
+    rows = []
+    for name, part in groups(runs):
+        ratios = part.select(
+            *(RATIO.quantile(share, "linear").alias(str(share)) for share in (0.1, 0.5, 0.9))
+        )
+        errors = part.select(estimate=ERROR.median(), bound=BOUND_ERROR.median())
+        percents = [f"{100 * value:.0f} %" for value in errors.row(0)]
+        rows.append((name, len(part), *(f"{value:.3g}" for value in ratios.row(0)), *percents))
+    return table(
+        (
+            *("runs of", "runs", "TPOT / estimate: 10 %", "median", "90 %"),
+            *("median error of the estimate", "of the bound"),
+        ),
+        rows,
+    )
+
+
+def _fits(steps: Steps) -> Iterator[tuple[pl.DataFrame, dict[str, float], tuple[str, ...]]]:
     """Of chips and engines with enough runs: the judged ones, the numbers, and those held."""
     for _, runs in steps.runs.sort(*GROUP, RUN).group_by(GROUP, maintain_order=True):
         unseen = int(runs["judged"].sum())

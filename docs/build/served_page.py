@@ -9,6 +9,7 @@ import polars as pl
 from markdown_tables import table
 from served import DATA
 from served_estimates_page import estimates
+from served_groups import groups
 
 from rooflines.measured.served import SHORTEST, UNQUANTIZED
 from rooflines.timings.served import RECORDED_CHIPS, SAME_RUN
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["SERVED", "served_page"]
 
 SERVED = Path(__file__).parents[1] / "served.md"
-
-BATCHES = (4, 16, 64)
-"""The largest batches of all groups but the last [1]."""
 
 SMALL = 8
 """A deployment with a run of so few sequences shows what a step costs without a batch [1]."""
@@ -62,8 +60,8 @@ The measurements are those of aiconfigurator's collection of InferenceX runs (re
 ai-dynamo/aiconfigurator at 095f58a5, `systems/silicon_sample.csv`, Apache-2.0, copyright NVIDIA),
 with columns renamed and times in seconds. They are not part of this repository.
 
-Under `measurements:` of a config, such a file is compared with the same bound, and the site shows
-the ratios by model, chip, engine, format of the weights and B
+Under `measurements:` of a config, such a file is compared with the same bound and estimate, and the
+site shows the ratios by model, chip, engine, format of the weights, chips and B
 ([config/README.md](../config/README.md#timings-compared-with-the-model)).
 
 ## The bound
@@ -113,12 +111,7 @@ def explained(frame: pl.DataFrame) -> pl.DataFrame:
 
 def distribution(frame: pl.DataFrame) -> str:
     """Ratios by model, chip, engine, format of the weights, chips and batch, as a table."""
-    rows = [summary("all", frame)]
-    for source in ("model", "chip", "engine", "weights", "chips", "B"):
-        value = in_group() if source == "B" else pl.col(source)
-        ordered = frame.sort(source).with_columns(group=value.cast(pl.String))
-        parts = ordered.partition_by("group", maintain_order=True, as_dict=True)
-        rows += [summary(f"{source}: {key}", part) for (key,), part in parts.items()]
+    rows = [summary(name, part) for name, part in groups(frame)]
     return table(
         (
             "runs of",
@@ -135,15 +128,6 @@ def distribution(frame: pl.DataFrame) -> str:
         ),
         rows,
     )
-
-
-def in_group() -> pl.Expr:
-    """The name of the group that a batch is in."""
-    starts = [1, *(most + 1 for most in BATCHES)]
-    name = pl.lit(f"{starts[-1]} and more")
-    for start, most in zip(reversed(starts[:-1]), reversed(BATCHES), strict=True):
-        name = pl.when(pl.col("B") <= most).then(pl.lit(f"{start} to {most}")).otherwise(name)
-    return name
 
 
 def summary(name: str, frame: pl.DataFrame) -> Sequence[object]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["abridged", "count", "counted", "seconds", "si", "significant"]
+__all__ = ["MOST_SHOWN", "abridged", "count", "counted", "seconds", "si", "significant"]
 
 MOST_SHOWN = 10
-"""Items that a `repr` shows [1]."""
+"""Items that a `repr` or a message shows [1]."""
 
 PREFIXES = {"Z": 1e21, "E": 1e18, "P": 1e15, "T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3}
 """SI prefixes, the largest first."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError
+from rooflines.basics.text import counted
 from rooflines.calibration.collective_form import (
     CollectiveNumbers,
     collective_estimate,
@@ -16,7 +17,7 @@ from rooflines.calibration.collective_form import (
 )
 from rooflines.calibration.judge import with_errors
 from rooflines.calibration.solving import FOLD, Problem, rounded
-from rooflines.model.network import Route
+from rooflines.model.network import PAIR, Route
 from rooflines.timings.timings import medians
 
 if TYPE_CHECKING:
@@ -87,11 +88,12 @@ def joined_collectives(
     Raises:
         RooflinesError: There are too few, or the chip has no interconnect.
     """
-    chosen = medians(timings.where("collective", collective), ("shards", "bytes"))
-    chosen.enough()
     if not entry.networks:
         raise RooflinesError("chip", "has no interconnect in its entry", "add one under `networks`")
     link: Link = next(iter(entry.networks.values())).exact
+    possible = _within(timings.where("collective", collective), link)
+    chosen = medians(possible, ("shards", "bytes"))
+    chosen.enough()
     routes = {shards: Route((link,), (shards,)) for shards in chosen.frame["shards"].unique()}
     per_byte = {
         shards: float(route.sent(collective)[0] / route.levels[0].bytes_per_s)
@@ -105,6 +107,16 @@ def joined_collectives(
         **{FOLD: PAYLOAD_FOLD},
     )
     return frame, chosen
+
+
+def _within(timings: Timings, link: Link) -> Timings:
+    """Timings on several chips that an interconnect joins; the others are counted."""
+    most = link.domain if link.published else None
+    frame = timings.frame.filter(pl.col("shards").is_between(PAIR, most or pl.col("shards")))
+    others = timings.frame.height - frame.height
+    chips = f"2 to {most:,}" if most else "2 or more"
+    note = f"{counted(others, 'timing')} left out: not on {chips} chips, as the network joins"
+    return replace(timings, frame=frame, notes=timings.notes + ((note,) if others else ()))
 
 
 def fit_collective(frame: pl.DataFrame) -> CollectiveFit:

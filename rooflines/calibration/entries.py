@@ -150,6 +150,19 @@ class Calibrations(Entry):
         keys = (*self.calibrations, *self.collectives)
         return sorted({key.partition("/")[2] for key in keys})
 
+    def softwares_of(self, chip: str) -> list[str]:
+        """The names of software with a fit on a chip, sorted."""
+        keys = (*self.calibrations, *self.collectives)
+        return sorted({key.partition("/")[2] for key in keys if key.startswith(f"{chip}/")})
+
+    def software(self, chip: str, softwares: Sequence[str], name: str) -> str | None:
+        """The first software with a fit of a compute dtype or of a collective."""
+        for software in softwares:
+            key = f"{chip}/{software}"
+            if name in self.calibrations.get(key, {}) or name in self.collectives.get(key, {}):
+                return software
+        return None
+
     def check_softwares(self, names: Sequence[str]) -> None:
         """Refuse software that no calibration is of."""
         for name in names:

@@ -170,6 +170,8 @@ def _timings(config: Config) -> list[str]:
     """
     from rooflines.basics.errors import Mistakes  # noqa: PLC0415, as above
     from rooflines.basics.text import counted  # noqa: PLC0415, the same
+    from rooflines.measured.join import ESTIMATE, ROW  # noqa: PLC0415, the same
+    from rooflines.measured.table import timings_lacking  # noqa: PLC0415, the same
 
     lines = []
     with Mistakes() as mistakes:
@@ -177,9 +179,12 @@ def _timings(config: Config) -> list[str]:
             with mistakes.at(f"measurements.{name}"):
                 found = measured_set.joined()
                 below = found.frame["reason"].drop_nulls().len()
-                left_out = sum(row["timings"] for row in measured_set.skipped(found))
+                skipped = measured_set.skipped(found)
+                left_out, bare = (timings_lacking(what, skipped) for what in (ROW, ESTIMATE))
                 lines.append(
-                    f"{name}: {counted(found.frame.height, 'timing')}, {below:,} below the bound, "
-                    f"{left_out:,} left out"
+                    f"{name}: {counted(found.frame.height, 'timing')}, {bare:,} without an "
+                    f"estimate, {below:,} below the bound, {left_out:,} left out"
                 )
+                if copies := measured_set.timings.copies:
+                    lines.append(f"{name}: rows that repeat another one in all columns: {copies:,}")
     return lines

@@ -33,6 +33,8 @@ NO_ESTIMATE = {
 
 def unjoined(chip: Chip, shards: int) -> str | None:
     """The reason why a chip's first interconnect cannot join the chips; None where it can."""
+    if shards == 1:
+        return "no collective on one chip"
     name, links, reason = interconnects(chip, None)
     return reason or not_joined([str(name)], links, (shards,))
 

@@ -10,9 +10,10 @@ import polars as pl
 from rooflines.basics.errors import RooflinesError, placed
 from rooflines.calibration.judge import BINS
 from rooflines.measured.catalogues import check_known_values
-from rooflines.measured.collectives import NO_ESTIMATE, collective_rows, unjoined
+from rooflines.measured.collectives import collective_rows, unjoined
 from rooflines.measured.matmuls import lacking, matmul_rows, with_dtypes
 from rooflines.measured.served import NO_ROOM, served_rows, unserved, with_formats
+from rooflines.measured.served_estimates import LACKS, with_estimates
 from rooflines.timings.timings import OPTIONAL
 from rooflines.timings.units import check_units
 
@@ -23,7 +24,17 @@ if TYPE_CHECKING:
     from rooflines.measured.catalogues import Catalogues
     from rooflines.timings.timings import Timings
 
-__all__ = ["BOOST_CLOCK", "DESCRIBE", "IN_CACHE", "PARTLY", "UNEXPLAINED", "Joined", "joined"]
+__all__ = [
+    "BOOST_CLOCK",
+    "DESCRIBE",
+    "ESTIMATE",
+    "IN_CACHE",
+    "PARTLY",
+    "ROW",
+    "UNEXPLAINED",
+    "Joined",
+    "joined",
+]
 
 IN_CACHE, PARTLY, BOOST_CLOCK = "in cache", "partly in cache", "boost clock"
 """Why a time may be below the bound: all operands, or as many bytes as are missing, fit the
@@ -36,6 +47,12 @@ ALWAYS = ("source", "software", "note")
 """Optional columns that every joined table has."""
 
 DESCRIBE = "choose rows of other chips, or describe the chip in a config under `chips:`"
+
+ROW, ESTIMATE = "row", "estimate"
+"""What timings may have none of."""
+
+NO_CALIBRATION, NO_SOFTWARE = "no calibration", "no software is named"
+"""The reasons why a matmul or a collective has no estimate."""
 
 INDEX = "#"
 """The column with the place of a timing in its table."""
@@ -50,8 +67,8 @@ class Joined:
 
     Attributes:
         frame: The timings that have a row, in their order: their columns and those of the row.
-        skipped: The timings that have none, counted: chip, software, dtypes or collective, reason,
-            timings [1].
+        skipped: The timings that have no row, and those that have no estimate, counted: chip,
+            software, dtypes or collective, lacks (`row` or `estimate`), reason, timings [1].
     """
 
     frame: pl.DataFrame
@@ -69,7 +86,8 @@ def joined(timings: Timings, catalogues: Catalogues) -> Joined:
         Each timing with `flops` [FLOP], `memory_bytes` [byte] and `memory_intensity` [FLOP/byte],
         or `network_bytes` [byte], or the columns of `served_rows`; `t_lower_s`, `t_estimate_s`,
         `t_estimate_p10_s` and `t_estimate_p90_s` [s]; `calibration`; `ratio_lower` and
-        `ratio_estimate`, measured over these [1]; `bound`; of matmuls `dtypes`, `region` (the bin
+        `ratio_estimate`, measured over these [1]; `bound`; of served models those of
+        `with_estimates`; of matmuls `dtypes`, `region` (the bin
         of B) and `fits_cache` (whether the operands fit the last-level cache); `reason`, why it is
         below the bound, null where it is not. All are nominal: efficiencies are not applied.
 
@@ -90,9 +108,9 @@ def joined(timings: Timings, catalogues: Catalogues) -> Joined:
         else:
             rows, skipped = _matmuls(frame, catalogues)
         for (chip,), part in rows.group_by("chip", maintain_order=True):
-            with placed(f"chip {chip}"):
-                check_units(part)
-    return Joined(_compared(rows, chips).drop(INDEX, LEAST), skipped)
+            check_units(part, f"{'tpot_s' if timings.served else 'seconds'} of {chip}")
+    without = _counted(rows.filter(pl.col("t_estimate_s").is_null()), ESTIMATE)
+    return Joined(_compared(rows, chips).drop(INDEX, LEAST), pl.concat([skipped, without]))
 
 
 def _matmuls(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -122,13 +140,14 @@ def _collectives(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFr
 
 
 def _served(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Runs of served models with their bound, and those skipped."""
+    """Runs of served models with their bound and estimate, and those skipped."""
     chips, keys = catalogues.chips, ("chip", "dtypes")
     frame = with_formats(frame)
     kept, without = _parted(frame, keys, lambda chip, weights: unserved(chips[chip], weights))
     rows = served_rows(kept, chips)
     rows, beyond = _parted(rows, ("fits",), lambda fits: None if fits else NO_ROOM)
-    unknown = {"fits_cache": pl.lit(None, pl.Boolean), LEAST: None, **NO_ESTIMATE}
+    rows = with_estimates(rows, catalogues)
+    unknown = {"fits_cache": pl.lit(None, pl.Boolean), LEAST: None}
     return rows.with_columns(**unknown), pl.concat([without, beyond])
 
 
@@ -148,9 +167,20 @@ def _parted(
         chip, reason = without.select("chip", "reason").row(0)
         problem = f"has no timing that the model has a row for: {chip} has {reason}"
         raise RooflinesError("", problem, "choose other rows, or add to the chip's entry")
-    of = [name for name in ("chip", "software", "dtypes", "collective") if name in frame.columns]
-    skipped = without.group_by(*of, "reason", maintain_order=True).agg(timings=pl.len())
-    return parted.filter(pl.col("reason").is_null()).drop("reason"), skipped
+    return parted.filter(pl.col("reason").is_null()).drop("reason"), _counted(without, ROW)
+
+
+def _counted(without: pl.DataFrame, lacks: str) -> pl.DataFrame:
+    """Timings that lack a row, for the `reason`, or an estimate: counted, as in `Joined`."""
+    of = [name for name in ("chip", "software", "dtypes", "collective") if name in without.columns]
+    if lacks == ESTIMATE:
+        known = [LACKS] if LACKS in without.columns else []
+        unnamed = pl.when(pl.col("software").is_null()).then(pl.lit(NO_SOFTWARE))
+        why = unnamed.otherwise(pl.lit(NO_CALIBRATION))
+        without = without.with_columns(reason=pl.coalesce(*known, why))
+    return without.group_by(*of, pl.lit(lacks).alias("lacks"), "reason", maintain_order=True).agg(
+        timings=pl.len()
+    )
 
 
 def _compared(rows: pl.DataFrame, chips: Mapping[str, Chip]) -> pl.DataFrame:

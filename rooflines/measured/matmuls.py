@@ -81,8 +81,9 @@ def with_dtypes(frame: pl.DataFrame, dtypes: DtypeFile) -> pl.DataFrame:
     }
     found = [Stored(*row) for row in frame.select(DTYPES).unique(maintain_order=True).iter_rows()]
     names = [catalogue.get(one, f"{one.x},{one.w}->{one.out}@{one.compute}") for one in found]
-    named = pl.DataFrame(found, schema=list(DTYPES), orient="row").with_columns(
-        pl.Series("dtypes", names)
+    stored = dict.fromkeys(DTYPES, pl.String)
+    named = pl.DataFrame(found, schema=stored, orient="row").with_columns(
+        pl.Series("dtypes", names, pl.String)
     )
     return frame.join(named, on=list(DTYPES), how="left", maintain_order="left")
 

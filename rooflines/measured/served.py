@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMATS",
     "NO_ROOM",
+    "ONE_BYTE",
     "SHORTEST",
     "UNQUANTIZED",
+    "in_decode",
+    "mean_context",
     "served_rows",
     "unserved",
     "with_bounds",
@@ -101,6 +104,26 @@ class Bounds(TypedDict):
     fits: bool
 
 
+def in_decode(answer: pl.Expr) -> pl.Expr:
+    """Sequences in decode, by Little's law, before rounding [1].
+
+    Args:
+        answer: Tokens of an answer [1].
+    """
+    decoding = answer * pl.col("tpot_s")
+    return pl.col("concurrency") * decoding / (pl.col("ttft_s") + decoding)
+
+
+def mean_context(prompt: pl.Expr, answer: pl.Expr) -> pl.Expr:
+    """Context of the mean step, at the middle of the answer [1].
+
+    Args:
+        prompt: Tokens of a prompt [1].
+        answer: Tokens of an answer [1].
+    """
+    return prompt + (answer + 1) // 2
+
+
 def with_steps(frame: pl.DataFrame) -> pl.DataFrame:
     """Adds the steps of runs.
 
@@ -117,7 +140,7 @@ def with_steps(frame: pl.DataFrame) -> pl.DataFrame:
     """
     shorter, nominal = SHORTEST
     formats = {n: pl.lit(None, pl.String) for n in ("linear", "experts") if n not in frame.columns}
-    ones = {n: pl.lit(1) for n in PARALLEL if n not in frame.columns}
+    ones = {n: pl.lit(1, pl.Int64) for n in PARALLEL if n not in frame.columns}
     frame = frame.with_columns(**formats, **ones)
     return (
         frame.with_columns(
@@ -125,15 +148,10 @@ def with_steps(frame: pl.DataFrame) -> pl.DataFrame:
             prompt=pl.max_horizontal(pl.col("input_tokens") * shorter // nominal, 1),
             answer=pl.max_horizontal(pl.col("output_tokens") * shorter // nominal, 1),
         )
-        .with_columns(decoding=pl.col("answer") * pl.col("tpot_s"))
-        .with_columns(
-            mean_B=pl.col("concurrency")
-            * pl.col("decoding")
-            / (pl.col("ttft_s") + pl.col("decoding"))
-        )
+        .with_columns(mean_B=in_decode(pl.col("answer")))
         .with_columns(
             B=pl.max_horizontal(pl.col("mean_B").floor().cast(pl.Int64), 1),
-            S=pl.col("prompt") + (pl.col("answer") + 1) // 2,
+            S=mean_context(pl.col("prompt"), pl.col("answer")),
             tokens_per_s_per_chip=pl.col("mean_B") / pl.col("tpot_s") / pl.col("chips"),
         )
     )

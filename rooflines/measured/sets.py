@@ -15,9 +15,9 @@ from rooflines.basics.yaml_file import JSON, in_file, read_yaml
 from rooflines.calibration.entries import Calibrations
 from rooflines.catalogue.entries import DtypeFile
 from rooflines.measured.catalogues import Catalogues, check_known_values
-from rooflines.measured.join import DESCRIBE, UNEXPLAINED, joined
+from rooflines.measured.join import DESCRIBE, ROW, UNEXPLAINED, joined
 from rooflines.measured.matmuls import lacking, with_dtypes
-from rooflines.measured.served import with_formats
+from rooflines.measured.served import FORMATS, with_formats
 from rooflines.model.operation import OPERANDS
 from rooflines.models.library import model_entries
 from rooflines.models.shape import checked
@@ -108,13 +108,14 @@ class MeasuredSet:
         return found
 
     def skipped(self, found: Joined) -> list[dict[str, Any]]:
-        """The timings without a row, counted, in the columns of `MEASURED_SKIPPED`.
+        """The timings without a row or an estimate, counted, as in `MEASURED_SKIPPED`.
 
         Args:
             found: From `joined`.
         """
         unread = [
-            {"reason": reason, "timings": count} for reason, count in self.timings.left_out.items()
+            {"lacks": ROW, "reason": reason, "timings": count}
+            for reason, count in self.timings.left_out.items()
         ]
         return [{"set": self.name, **row} for row in (*found.skipped.to_dicts(), *unread)]
 
@@ -178,6 +179,8 @@ def measured_recipe(found: MeasuredSet) -> dict[str, Any]:
     chips = frame["chip"].unique().sort().to_list()
     stored = DTYPES if found.timings.matmuls else []
     formats = {str(dtype) for column in stored for dtype in frame[column].unique()}
+    if found.timings.served:
+        formats |= {*FORMATS.values()}
     combinations = [
         name
         for name, entry in given.dtypes.combinations.items()
@@ -201,8 +204,12 @@ def measured_recipe(found: MeasuredSet) -> dict[str, Any]:
 
 
 def _used(found: MeasuredSet) -> Calibrations:
-    """The calibrations of its chips and software, in its compute dtypes."""
+    """The calibrations of its chips and software, in its compute dtypes; of served models all."""
     frame, given = found.timings.frame, found.catalogues
+    if found.timings.served:
+        chips = frame["chip"].unique().sort()
+        every = [f"{chip}/{name}" for chip in chips for name in given.fits.softwares_of(chip)]
+        return given.fits.used(every, {*FORMATS.values()})
     if "software" not in frame.columns:
         return Calibrations()
     pairs = frame.select("chip", "software").drop_nulls().unique().sort("chip", "software")

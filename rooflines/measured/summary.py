@@ -11,8 +11,8 @@ from rooflines.measured.join import IN_CACHE, PARTLY
 
 __all__ = ["KEYS", "SPREAD", "spread", "summary"]
 
-KEYS = ("model", "chip", "software", "dtypes", "collective", "calibration", "split")
-"""What tells the rows of a set, before the region."""
+KEYS = ("model", "chip", "software", "dtypes", "collective", "split")
+"""What tells the rows of a set, before the number of chips and the region."""
 
 FIT, SITES, HELD_OUT = "fit", "sites", "held_out"
 """The splits: timings that a fit of the set uses, those of sites that it keeps back, and those of a
@@ -38,7 +38,9 @@ def summary(frame: pl.DataFrame, *, never_fitted: bool = False) -> pl.DataFrame:
         never_fitted: Whether no fit uses the set.
 
     Returns:
-        A row for each of `KEYS` and each region that has timings: n [1]; `below_percent`, timings
+        A row for each of `KEYS` and each region that has timings; of collectives and served models
+        also for each number of chips, `shards`, which is null for all of them: the `calibration`;
+        n and `n_estimate`, the timings, and those with an estimate [1]; `below_percent`, timings
         below the bound, and `below_in_cache_percent`, those of them that are at least partly in
         cache, both of n [%]; quantiles of measured time over the bound and over the estimate
         (`ratio_lower_p10`, `_median`, `_p90`, and of `ratio_estimate`) [1]; errors
@@ -57,15 +59,19 @@ def summary(frame: pl.DataFrame, *, never_fitted: bool = False) -> pl.DataFrame:
     fitted = pl.when(held_out()).then(pl.lit(SITES)).otherwise(pl.lit(FIT))
     frame = with_errors(frame).with_columns(split=pl.lit(HELD_OUT) if never else fitted)
     regions = REGIONS if "B" in frame.columns else {"all": REGIONS["all"]}
+    every = pl.lit(None, pl.Int64)
+    by_chips = [every] if "D" in frame.columns else [every, pl.col("shards")]
     parts = [
         frame.filter(inside)
-        .group_by(KEYS, maintain_order=True)
+        .group_by(*KEYS, shards=chips, maintain_order=True)
         .agg(pl.lit(name).first().alias("region"), **_columns())
         for name, inside in regions.items()
+        for chips in by_chips
     ]
     order = {name: place for place, name in enumerate(regions)}
     place = pl.col("region").replace_strict(order, return_dtype=pl.Int64)
-    return pl.concat(parts).sort(*KEYS, place, nulls_last=True)
+    last = [*[True] * len(KEYS), False, True]
+    return pl.concat(parts).sort(*KEYS, "shards", place, nulls_last=last)
 
 
 def _columns() -> dict[str, pl.Expr]:
@@ -74,7 +80,9 @@ def _columns() -> dict[str, pl.Expr]:
     bare, error = pl.col("bare"), pl.col("error")
     inside = pl.col("seconds").is_between("t_estimate_p10_s", "t_estimate_p90_s")
     return {
+        "calibration": pl.col("calibration").drop_nulls().first(),
         "n": pl.len().cast(pl.Int64),
+        "n_estimate": pl.col("t_estimate_s").count().cast(pl.Int64),
         "below_percent": reason.is_not_null().mean() * PERCENT,
         "below_in_cache_percent": reason.is_in([IN_CACHE, PARTLY]).fill_null(value=False).mean()
         * PERCENT,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
     from rooflines.measured.join import Joined
 
-__all__ = ["measured_frame", "skipped_frame", "summaries"]
+__all__ = ["measured_frame", "skipped_frame", "summaries", "timings_lacking"]
 
 
 def measured_frame(found: Joined) -> pl.DataFrame:
@@ -40,8 +40,18 @@ def summaries(sets: Iterable[tuple[str, pl.DataFrame, bool]]) -> pl.DataFrame:
     return pl.concat(frames).select(column.name for column in MEASURED_SUMMARY)
 
 
+def timings_lacking(what: str, rows: Iterable[JSON]) -> int:
+    """Timings without a row or without an estimate [1].
+
+    Args:
+        what: `row` or `estimate`.
+        rows: From `MeasuredSet.skipped`.
+    """
+    return sum(row["timings"] for row in rows if row["lacks"] == what)
+
+
 def skipped_frame(rows: Sequence[JSON]) -> pl.DataFrame:
-    """Timings without a row, counted, with the columns of `MEASURED_SKIPPED`."""
+    """Timings without a row or an estimate, counted, with the columns of `MEASURED_SKIPPED`."""
     schema = {column.name: pl.Int64 if column.unit else pl.String for column in MEASURED_SKIPPED}
     return pl.DataFrame(
         [{**dict.fromkeys(schema), **row} for row in rows], schema=schema, orient="row"

@@ -14,7 +14,9 @@ __all__ = ["KERNELS", "MEASURED", "MEASURED_SKIPPED", "MEASURED_SUMMARY", "measu
 
 OF_COLLECTIVES = "a collective"
 NOT_GIVEN = "the timings do not say it"
-NO_ESTIMATE = "no calibration"
+NO_CALIBRATION = "no calibration; of a served model also a split that sweeps of models lack"
+NO_ESTIMATE = "no estimate"
+NO_BAND = "no estimate, or a served model"
 
 OF_OPERATIONS = "an operation"
 
@@ -32,8 +34,9 @@ COLLECTIVE = Column("collective", "", "collective", null="a matmul")
 CALIBRATION = Column(
     "calibration",
     "",
-    "what the estimate is by: `<chip>/<software>`, or the chip's own",
-    null=NO_ESTIMATE,
+    "what the estimate is by: `<chip>/<software>`, or the chip's own; of a served model all "
+    "software that applies, joined by +",
+    null=NO_CALIBRATION,
 )
 
 STORED = (
@@ -70,6 +73,16 @@ SERVED = (
 """Of served models; B is the sequences in decode, by Little's law, and `seconds` the time per
 output token."""
 
+ESTIMATED = (
+    Column("estimate_B", "1", "sequences of the estimated step", null=NO_ESTIMATE),
+    Column("estimate_S", "1", "tokens of context of the estimated step", null=NO_ESTIMATE),
+    Column(
+        "estimate_split", "", "split of the estimated step, such as `tp2-dp4`", null=NO_ESTIMATE
+    ),
+    Column("estimate_lacks", "", "why there is no estimate", null="there is one"),
+)
+"""Of the estimates of served models."""
+
 MEASURED = (
     Column("source", "", "who measured", null=NOT_GIVEN),
     replace(MODEL, null=""),
@@ -89,17 +102,11 @@ MEASURED = (
     *(BY_NAME[name] for name in MODELLED),
     Column("t_lower_s", "s", "lower bound of the model, at the nominal rates"),
     Column("bound", "", "what the lower bound is: compute, memory or network"),
-    Column("t_estimate_s", "s", "estimated time, by the calibration", null=NO_ESTIMATE),
-    Column(
-        "t_estimate_p10_s",
-        "s",
-        "time that nine timings in ten exceed",
-        null=f"{NO_ESTIMATE}'s band",
-    ),
-    Column(
-        "t_estimate_p90_s", "s", "time that one timing in ten exceeds", null=f"{NO_ESTIMATE}'s band"
-    ),
+    Column("t_estimate_s", "s", "estimated time, by the calibration", null=NO_CALIBRATION),
+    Column("t_estimate_p10_s", "s", "time that nine timings in ten exceed", null=NO_BAND),
+    Column("t_estimate_p90_s", "s", "time that one timing in ten exceeds", null=NO_BAND),
     CALIBRATION,
+    *ESTIMATED,
     Column("ratio_lower", "1", "seconds / t_lower_s"),
     Column("ratio_estimate", "1", "seconds / t_estimate_s", null=NO_ESTIMATE),
     Column("region", "", "bin of B"),
@@ -130,6 +137,12 @@ MEASURED_SUMMARY = (
     SOFTWARE,
     DTYPES,
     COLLECTIVE,
+    Column(
+        "shards",
+        "1",
+        "number of chips of collectives and served models",
+        null="all of them together",
+    ),
     CALIBRATION,
     Column(
         "split",
@@ -139,6 +152,7 @@ MEASURED_SUMMARY = (
     ),
     Column("region", "", "all, compute-bound or memory-bound timings, or a bin of B"),
     Column("n", "1", "number of timings"),
+    Column("n_estimate", "1", "those of them that have an estimate"),
     Column("below_percent", "%", "timings below the bound, of n"),
     Column("below_in_cache_percent", "%", "those of them at least partly in cache, of n"),
     Column("bare_median", "1", "median of abs(t_lower_s / seconds - 1)"),
@@ -150,7 +164,7 @@ MEASURED_SUMMARY = (
         "band_coverage",
         "1",
         "share of the timings between t_estimate_p10_s and t_estimate_p90_s",
-        null=f"{NO_ESTIMATE}'s band",
+        null=NO_BAND,
     ),
     Column("ratio_lower_p10", "1", "10th percentile of seconds / t_lower_s"),
     Column("ratio_lower_median", "1", "median of the same"),
@@ -169,10 +183,11 @@ MEASURED_SKIPPED = (
     SOFTWARE,
     DTYPES,
     COLLECTIVE,
+    Column("lacks", "", "what they have none of: row, a row of the model, or estimate"),
     Column("reason", "", "why: what the chip lacks, or what the rows are"),
-    Column("timings", "1", "number of timings left out"),
+    Column("timings", "1", "number of timings"),
 )
-"""Timings without a row, in `measured-skipped.csv`."""
+"""Timings without a row or an estimate, in `measured-skipped.csv`."""
 
 
 KERNELS = (

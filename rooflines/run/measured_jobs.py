@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.measured.join import ROW
 from rooflines.measured.sets import measured_set_of
-from rooflines.measured.table import measured_frame, skipped_frame, summaries
+from rooflines.measured.table import (
+    measured_frame,
+    skipped_frame,
+    summaries,
+    timings_lacking,
+)
 from rooflines.model.measured_columns import measured_columns
 from rooflines.results.records import recorded, recording
 from rooflines.results.tables import metadata_of, write_csv, write_parquet
@@ -27,7 +33,7 @@ def write_measured(spec: str, path: str | Path) -> None:
 
     Args:
         spec: What they depend on, from `Plan.measured_spec`.
-        path: The Parquet file to write; its metadata have the timings without a row.
+        path: The Parquet file to write; its metadata have the timings without a row or an estimate.
 
     Raises:
         RooflinesError: The timings cannot be joined.
@@ -37,7 +43,7 @@ def write_measured(spec: str, path: str | Path) -> None:
     found = measured_set.joined()
     frame = measured_frame(found)
     skipped = measured_set.skipped(found)
-    print(f"{frame.height:,} timings; left out: {sum(row['timings'] for row in skipped):,}")
+    print(f"{frame.height:,} timings; left out: {timings_lacking(ROW, skipped):,}")
     metadata = about(recipes, measured_columns(frame.columns), skipped=skipped)
     write_parquet(frame.lazy(), path, metadata)
 
@@ -46,13 +52,13 @@ def write_measured(spec: str, path: str | Path) -> None:
 def write_measured_summary(
     spec: str, tables: Sequence[str], path: str | Path, skipped: str | Path
 ) -> None:
-    """Write the errors of all sets, and the timings without a row, as CSV.
+    """Write the errors of all sets, and the timings without a row or an estimate, as CSV.
 
     Args:
         spec: What they depend on, from `Plan.measured_summary_spec`.
         tables: The tables of the sets, in the order of `spec`.
         path: The CSV file of the errors.
-        skipped: The CSV file of the timings without a row.
+        skipped: The CSV file of the timings without a row or an estimate.
     """
     recipes = json.loads(spec)["measurements"]
     frames = [

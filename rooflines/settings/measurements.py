@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from rooflines.catalogue.forms import Entry, Text
 
 __all__ = ["AboutTimings", "MeasurementConfig"]
+
+
+def _as_text(value: object) -> object:
+    """A whole number as text; a column of numbers is compared as text too."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Wanted = Annotated[Text, BeforeValidator(_as_text), WithJsonSchema({"type": ["string", "integer"]})]
+"""A value of a column."""
 
 
 class MeasurementConfig(Entry):
@@ -17,7 +26,7 @@ class MeasurementConfig(Entry):
     file: Text = Field(
         description="the table, from the folder of the config: Parquet, CSV, or text of nccl-tests"
     )
-    where: dict[str, Text] = Field(
+    where: dict[str, Wanted] = Field(
         {},
         description=(
             "values of columns: the rows with them are chosen; a column that the table lacks gets "

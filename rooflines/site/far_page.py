@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from rooflines.basics.text import counted
-from rooflines.measured.summary import KEYS, SPREAD
+from rooflines.basics.text import counted, significant
+from rooflines.measured.join import ESTIMATE, ROW, UNEXPLAINED
+from rooflines.measured.summary import KEYS, SPREAD, spread
 from rooflines.model.measured_columns import MEASURED_SKIPPED, MEASURED_SUMMARY
 from rooflines.results.folders import MEASURED_SUMMARIES
 from rooflines.site.packing import packed
@@ -23,28 +24,58 @@ if TYPE_CHECKING:
 __all__ = ["SHOWN", "FarView", "far_data", "far_view"]
 
 FILES = dict(
-    zip(MEASURED_SUMMARIES, ("Errors as CSV", "Timings without a row as CSV"), strict=True)
+    zip(MEASURED_SUMMARIES, ("Errors as CSV", "Timings left out, and why, as CSV"), strict=True)
 )
 """The downloads of the page, and their texts."""
 
-FACETS = ("set", *(key for key in KEYS if key != "calibration"), "region")
-"""Columns that tell rows apart, each with a menu; the last one is the region of a row."""
+ALL = "all"
+"""The value of rows over all timings of the other columns."""
+
+WHOLES = ("shards", "region")
+"""Columns with this value, at which their menus start."""
+
+FACETS = ("set", *KEYS, *WHOLES)
+"""Columns that tell rows apart, each with a menu."""
 
 RATIOS = {"ratio_lower": "bound", "ratio_estimate": "estimate"}
 """Ratios with a spread in the picture: what the measured time is divided by."""
 
 SHOWN = {
     "n": ("timings", "count"),
-    "below_percent": ("below bound", "percent"),
-    "bare_median": ("error of bound, median", "share"),
+    "n_estimate": ("with estimate", "count"),
+    "ratio_lower_median": ("time / bound, median", "times"),
+    "ratio_estimate_median": ("time / estimate, median", "times"),
     "estimate_median": ("error of estimate, median", "share"),
     "estimate_p90": ("error of estimate, p90", "share"),
     "band_coverage": ("in band", "share"),
-    "ratio_lower_median": ("time / bound, median", "times"),
-    "ratio_estimate_median": ("time / estimate, median", "times"),
+    "bare_median": ("error of bound, median", "share"),
+    "below_percent": ("below bound", "percent"),
 }
 """Numbers of the table on the page: their names there, and what they are: a `count`, a percentage
 (`percent`), a `share` or a ratio (`times`)."""
+
+
+KINDS = {"D": "matmul", "collective": "collective", "model": "served run"}
+"""What the timings of a table are, by a column that only such tables have."""
+
+
+class SetView(NamedTuple):
+    """A set of timings, in words.
+
+    Attributes:
+        name: Its name.
+        timings: Their number and kind.
+        below: How many of them are below the bound, and how many of those without a reason; empty
+            if none is.
+        bound, estimate: Median, and p10 to p90, of measured time over these; None without any, and
+            no range of times that are the same.
+    """
+
+    name: str
+    timings: str
+    below: str
+    bound: tuple[str, str] | None
+    estimate: tuple[str, str] | None
 
 
 class FarView(NamedTuple):
@@ -52,11 +83,13 @@ class FarView(NamedTuple):
 
     Attributes:
         setting: What its numbers are, and of how many timings.
+        sets: The sets of timings.
         files: Its downloads: path and text.
         columns: What the columns of its files are.
     """
 
     setting: str
+    sets: Sequence[SetView]
     files: Sequence[tuple[str, str]]
     columns: Sequence[Column]
 
@@ -66,42 +99,77 @@ def _read(path: Path, columns: Sequence[Column]) -> pl.DataFrame:
     types: dict[str, type[pl.DataType]] = {
         column.name: pl.Float64 if column.unit else pl.String for column in columns
     }
-    for count in types.keys() & {"n", "timings"}:
+    for count in types.keys() & {"n", "n_estimate", "timings"}:
         types[count] = pl.Int64
+    if "shards" in types:
+        types["shards"] = pl.String
     return pl.read_csv(path, schema_overrides=types)
 
 
-def far_view(summary: Path, skipped: Path) -> FarView:
+def far_view(skipped: Path, timings: Sequence[Path]) -> FarView:
     """What the page says besides its table.
 
     Args:
-        summary: The errors at timings, `measured.csv`.
-        skipped: The timings without a row, `measured-skipped.csv`.
+        skipped: The timings without a row or an estimate, `measured-skipped.csv`.
+        timings: The sets of timings joined with the model, as Parquet.
     """
-    timings = int(_read(summary, MEASURED_SUMMARY).filter(region="all")["n"].sum())
-    left_out = int(_read(skipped, MEASURED_SKIPPED)["timings"].sum())
-    without = f" Without a row of the model: {left_out:,} more." if left_out else ""
+    frames = {path.stem: pl.read_parquet(path) for path in timings}
+    lacking = _read(skipped, MEASURED_SKIPPED)
+    bare, unread = (int(lacking.filter(lacks=what)["timings"].sum()) for what in (ESTIMATE, ROW))
+    foreign = sum(_foreign(frame) for frame in frames.values())
+    others = {
+        "{:,} more have no row of the model.": unread,
+        "Without an estimate: {:,}.": bare,
+        "With an estimate by the calibration of other software: {:,}.": foreign,
+    }
     setting = (
-        f"Measured times of {counted(timings, 'timing')} beside the model. The bound is the least "
-        "time at the rates of the data sheet; the estimate is by a calibration of chip and "
-        f"software, where there is one.{without}"
-    )
+        f"{counted(sum(map(len, frames.values())), 'timing')} beside the model. The bound is the "
+        "least time at the rates of the data sheet; the estimate is by a calibration. At 2 × a "
+        "timing takes twice the predicted time; an error is |predicted / measured - 1|. "
+    ) + " ".join(text.format(count) for text, count in others.items() if count)
     files = [(f"data/{name}", text) for name, text in FILES.items()]
-    return FarView(setting, files, MEASURED_SUMMARY)
+    sets = [_set_view(name, frame) for name, frame in frames.items()]
+    return FarView(setting.rstrip(), sets, files, MEASURED_SUMMARY)
+
+
+def _foreign(frame: pl.DataFrame) -> int:
+    """Timings whose estimate is by the calibration of other software than theirs [1]."""
+    fitted = frame.filter(pl.col("calibration").str.contains("/"))
+    softwares = pl.col("calibration").str.split("/").list.last().str.split("+")
+    return fitted.filter(~softwares.list.contains(pl.col("software"))).height
+
+
+def _set_view(name: str, frame: pl.DataFrame) -> SetView:
+    """A set of timings joined with the model, in words."""
+    kind = next(kind for column, kind in KINDS.items() if column in frame.columns)
+    spreads = [frame.select(**spread(ratio)).row(0) for ratio in RATIOS]
+    texts = [None if None in ends else _times(*ends) for ends in spreads]
+    below, unexplained = frame["reason"].count(), frame.filter(reason=UNEXPLAINED).height
+    text = f"{below:,} below the bound, {unexplained:,} unexplained" if below else ""
+    return SetView(name, counted(frame.height, kind), text, *texts)
+
+
+def _times(low: float, middle: float, high: float) -> tuple[str, str]:
+    """A median, and the range of eight values in ten; none of values that are the same."""
+    ends = f"{significant(low)} to {significant(high)} ×" if low < high else ""
+    return f"{significant(middle)} ×", ends
 
 
 def far_data(summary: Path) -> JSON:
     """The table of the page: its rows, what tells them apart, numbers, and spreads of ratios."""
-    frame = _read(summary, MEASURED_SUMMARY)
+    frame = _read(summary, MEASURED_SUMMARY).with_columns(pl.col("shards").fill_null(ALL))
     meanings = {column.name: column.meaning for column in MEASURED_SUMMARY}
     spreads = {over: [f"{ratio}_{end}" for end in SPREAD] for ratio, over in RATIOS.items()}
     names = dict.fromkeys([*FACETS, *SHOWN, *chain.from_iterable(spreads.values())])
+    partly = (frame["n_estimate"] < frame["n"]).any()
     return {
         "keys": list(FACETS),
+        "wholes": list(WHOLES),
         "meanings": {name: meanings[name] for name in FACETS},
         "shown": [
             {"name": name, "text": text, "form": form, "meaning": meanings[name]}
             for name, (text, form) in SHOWN.items()
+            if partly or name != "n_estimate"
         ],
         "spreads": spreads,
         "rows": {name: packed(frame[name].to_list()) for name in names},

@@ -176,8 +176,9 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
     far = None
     if measured:
         errors, skipped = measured
-        far = far_view(errors, skipped)
-        yield "data/how-far-off.js", _script("how-far-off", far_data(errors))
+        far = far_view(skipped, timings)
+        rows = packed_text(as_json(far_data(errors)))
+        yield "data/how-far-off.js", _packed_script("how-far-off", rows)
         for path in measured:
             yield f"data/{path.name}", path.read_bytes()
     published = Published(site or {}, written is not None, downloads, tables, bool(models), far)

@@ -24,14 +24,17 @@ from rooflines.timings.timings import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     Types = Mapping[str, pl.DataType]
 
 __all__ = ["read_timings"]
 
 ROW = "#"
-"""The column with the number of a row in its file."""
+"""The column with the number of a row in its file; with a name behind it, a column as given."""
+
+SEPARATORS = {";": "semicolons", "\t": "tabs"}
+"""What separates columns in tables that are not CSV."""
 
 LEFT_OUT: Mapping[str, tuple[pl.Expr, str]] = {
     "B": (pl.col("B") == 0, "have B = 0"),
@@ -79,8 +82,8 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
         if column not in added:
             timings = timings.where(column, value)
     with placed(file=str(path)):
-        _check_values(timings.frame, schema)
-    return replace(timings, frame=timings.frame.drop(ROW))
+        _check_values(timings.frame, schema, optional)
+    return replace(timings, frame=timings.frame.select(pl.exclude(f"^{ROW}.*$")))
 
 
 def _read(path: Path) -> pl.DataFrame:
@@ -90,19 +93,37 @@ def _read(path: Path) -> pl.DataFrame:
             return pl.read_parquet(path)
         if is_nccl_tests(path):
             return read_nccl_tests(path)
-        return pl.read_csv(path, infer_schema_length=None)
+        _check_separator(path)
+        frame = pl.read_csv(path, infer_schema_length=None)
+        return frame.rename(str.strip).with_columns(pl.col(pl.String).str.strip_chars())
     except FileNotFoundError:
         raise RooflinesError("", "does not exist", "give the path of a table") from None
     except IsADirectoryError:
         raise RooflinesError("", "is a directory", "give the path of a table") from None
     except RooflinesError:
         raise
-    except (PolarsError, PanicException, OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        problem = f"is no text in UTF-8: byte {error.start + 1} is no part of it"
+        fix = "write it again, as CSV in UTF-8 or as Parquet with the suffix .parquet"
+        raise RooflinesError("", problem, fix) from None
+    except (PolarsError, PanicException, OSError) as error:
         kind, other = ("Parquet", "CSV") if parquet else ("CSV", "Parquet")
         reason = " ".join(str(error).split())
+        if "more fields than" in reason:
+            reason = "a row has more values than the first line has names"
         problem = f"is no {kind} file: {reason[:200]}"
         fix = f"write it again; {other} has the suffix .{other.lower()}"
         raise RooflinesError("", problem, fix) from None
+
+
+def _check_separator(path: Path) -> None:
+    """Refuse a table whose columns are not separated by commas."""
+    with path.open(encoding="utf-8") as file:
+        head = file.readline()
+    for mark, name in SEPARATORS.items():
+        if mark in head and "," not in head:
+            fix = "separate them with commas, and write decimals with a point"
+            raise RooflinesError("", f"has columns that are separated by {name}", fix)
 
 
 def _form(columns: Sequence[str]) -> tuple[Types, Types]:
@@ -123,13 +144,18 @@ def _typed(frame: pl.DataFrame, schema: Types, optional: Types) -> pl.DataFrame:
             close=[near for name in missing for near in close_to(name, frame.columns)],
         )
     known = {**{n: t for n, t in optional.items() if n in frame.columns}, **schema}
-    return frame.select(ROW, *(_cast(frame, name, kind) for name, kind in known.items()))
+    given = (pl.col(name).alias(f"{ROW}{name}") for name in known)
+    casts = (_cast(frame, name, kind) for name, kind in known.items())
+    return frame.select(ROW, *casts, *given)
 
 
 def _cast(frame: pl.DataFrame, name: str, kind: pl.DataType) -> pl.Expr:
-    """A column with its type; a fraction is no whole number."""
-    column = pl.col(name)
-    if kind.is_integer() and frame.schema[name].is_float():
+    """A column with its type; a fraction is no whole number, and dates and lists are neither."""
+    column, given = pl.col(name), frame.schema[name]
+    texts = isinstance(given, pl.String | pl.Categorical | pl.Enum | pl.Null)
+    if not (texts or given.is_numeric()):
+        return pl.lit(None, kind).alias(name)
+    if kind.is_integer() and given.is_float():
         column = pl.when(column == column.floor()).then(column)
     return column.cast(kind, strict=False)
 
@@ -154,25 +180,39 @@ def _notes(left_out: Mapping[str, int]) -> tuple[str, ...]:
     )
 
 
-def _check_values(frame: pl.DataFrame, columns: Collection[str]) -> None:
-    """Refuse missing values, sizes and times that are not above zero, and unknown collectives."""
+def _check_values(frame: pl.DataFrame, schema: Types, optional: Types) -> None:
+    """Refuse values that are missing or of another type, and numbers that are too small.
+
+    Those of `schema` are above zero; those of `optional` may be missing or zero.
+    """
     with Mistakes() as mistakes:
-        for column in columns:
-            values = frame[column]
-            right = values.is_not_null()
-            if values.dtype.is_numeric():
-                right &= values.is_finite() & (values > 0)
-            wrong = frame.filter(~right.fill_null(value=False))
+        for column in (*schema, *(name for name in optional if name in frame.columns)):
+            values, given = frame[column], frame[f"{ROW}{column}"]
+            right = _present(values)
+            if column in optional:
+                missing = given.is_nan() if given.dtype.is_float() else given.is_null()
+                right = _present(values, zero=True) | missing.fill_null(value=True)
+            wrong = frame.filter(~right)
             with mistakes.at(column):
                 if not wrong.is_empty():
-                    what = "a number above zero" if values.dtype.is_numeric() else "text"
+                    least = "of at least zero" if column in optional else "above zero"
+                    what = f"a number {least}" if values.dtype.is_numeric() else "text"
                     if values.dtype.is_integer():
-                        what = "a whole number above zero"
+                        what = f"a whole number {least}"
+                    row, value = wrong.select(ROW, given.name).row(0)
                     problem = (
                         f"has {counted(wrong.height, 'value')} that should be {what}, the first in "
-                        f"row {wrong[ROW][0]}: {quote(wrong[column][0])}"
+                        f"row {row}: {quote(value)}"
                     )
                     raise RooflinesError("", problem, "correct the rows, or take them out")
                 if column == "collective":
                     for name in values.unique().sort():
                         one_of(name, PASSES, "no collective")
+
+
+def _present(values: pl.Series, *, zero: bool = False) -> pl.Series:
+    """Where a column has text, or a number above zero, or else zero."""
+    right = values.is_not_null()
+    if values.dtype.is_numeric():
+        right &= values.is_finite() & ((values >= 0) if zero else (values > 0))
+    return right.fill_null(value=False)

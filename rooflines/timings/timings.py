@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError, close_to, placed, quote
-from rooflines.basics.text import counted
+from rooflines.basics.text import MOST_SHOWN, counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -123,6 +123,11 @@ class Timings:
         return "tpot_s" in self.frame.columns
 
     @property
+    def copies(self) -> int:
+        """Timings that are the same as another one in all columns [1]."""
+        return self.frame.height - self.frame.n_unique()
+
+    @property
     def sources(self) -> list[str]:
         """The values of the column `source`, sorted."""
         if "source" not in self.frame.columns:
@@ -130,18 +135,19 @@ class Timings:
         return self.frame["source"].drop_nulls().unique().sort().to_list()
 
     def where(self, column: str, wanted: str) -> Timings:
-        """The timings with one value in a column.
+        """The timings with one value in a column; numbers as text.
 
         Raises:
             RooflinesError: There are none.
         """
-        known = self.frame[column].drop_nulls().unique().sort().to_list()
+        known = self.frame[column].drop_nulls().unique().sort().cast(pl.String).to_list()
         with placed(column, file=self.file):
             if wanted not in known:
                 problem = f"has no {quote(wanted)}"
-                fix = f"use one of {', '.join(map(str, known))}"
+                more = f" and {len(known) - MOST_SHOWN:,} more" if len(known) > MOST_SHOWN else ""
+                fix = f"use one of {', '.join(known[:MOST_SHOWN])}{more}"
                 raise RooflinesError("", problem, fix, close=close_to(wanted, known))
-        return replace(self, frame=self.frame.filter(pl.col(column) == wanted))
+        return replace(self, frame=self.frame.filter(pl.col(column).cast(pl.String) == wanted))
 
     def of(self, chip: str, software: str) -> Timings:
         """The timings of a chip with a software.
@@ -167,7 +173,8 @@ class Timings:
     def enough(self) -> None:
         """Refuse fewer timings than a fit needs."""
         if self.frame.height < FEWEST:
-            problem = f"has {counted(self.frame.height, 'timing')} to fit, of {FEWEST} needed"
+            why = f"; {'; '.join(self.notes)}" if self.notes else ""
+            problem = f"has {counted(self.frame.height, 'timing')} to fit, of {FEWEST} needed{why}"
             raise RooflinesError("", problem, "measure more sizes")
 
 

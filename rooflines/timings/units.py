@@ -23,11 +23,12 @@ LAUNCH_S = 1e-4
 """A time up to this may be overhead alone, for any bound [s]."""
 
 
-def check_units(frame: pl.DataFrame) -> None:
+def check_units(frame: pl.DataFrame, what: str = "seconds") -> None:
     """Refuse times that are off by powers of a thousand: those of the largest quarter tell.
 
     Args:
         frame: `seconds` and `t_lower_s` of timings of one kind [s].
+        what: What the times are in their file.
 
     Raises:
         RooflinesError: The unit of time is off.
@@ -46,4 +47,4 @@ def check_units(frame: pl.DataFrame) -> None:
             f"so the unit of time is off by 1e{abs(slip)}"
         )
         fix = f"write seconds: times 1e{slip}"
-        raise RooflinesError("seconds", problem, fix)
+        raise RooflinesError(what, problem, fix)

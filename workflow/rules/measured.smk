@@ -20,8 +20,8 @@ rule measured:
 
 
 rule measured_summary:
-    """Errors by set, model, chip, software, dtypes and region; timings without a row, counted. Only with
-    `measurements`.
+    """Errors by set, model, chip, software, dtypes, number of chips and region; timings without a row or an
+    estimate, counted. Only with `measurements`.
     """
     input:
         tables=expand("<results>/{file}", file=plan.measured_paths()),

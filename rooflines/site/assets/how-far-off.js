@@ -6,13 +6,13 @@ document.addEventListener("DOMContentLoaded", async () => {
   const { sorted, showHead, paged, lostOf } = TABLE;
   const { svg, ticks } = ROOFLINE;
   const $ = (id) => document.getElementById(id);
-  const { keys, meanings, shown, spreads, rows: packed } = await load("how-far-off", "data/how-far-off.js");
+  const { keys, wholes, meanings, shown, spreads, rows: packed } = await load("how-far-off", "data/how-far-off.js");
   const rows = unpacked(packed);
 
   const ROWS = 20; // of a page
-  const EVERY = "every"; // the value of the region's menu that shows all regions
+  const EVERY = "every"; // the value of a menu of `wholes` that shows parts and wholes
   const NONE = "none"; // a missing value of a menu
-  const LABELS = { dtypes: "Data types" };
+  const LABELS = { dtypes: "Data types", shards: "Number of chips" };
   const SIDES = ["a", "b"]; // classes of the marks of the picture, the bound's first
   const DIGITS = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3 });
   const FORMS = {
@@ -22,30 +22,40 @@ document.addEventListener("DOMContentLoaded", async () => {
     times: (value) => `${DIGITS.format(value)} ×`,
   };
 
-  const REGION = keys.at(-1);
+  const [ALL] = wholes.map((name) => rows[0][name]); // the value of a whole, that of the first row
   const word = (value) => value ?? NONE;
   const label = (name) => LABELS[name] ?? name[0].toUpperCase() + name.slice(1);
-  const LEVELS = new Map(keys.map((name) => [name, [...new Set(rows.map((row) => word(row[name])))]]));
+  /** The values of a column as rows have them; numbers in order. */
+  function valuesOf(name) {
+    const found = [...new Set(rows.map((row) => word(row[name])))];
+    return found.every((one) => one === ALL || Number(one)) ? found.sort((a, b) => (b === ALL) - (a === ALL) || a - b) : found;
+  }
+  const LEVELS = new Map(keys.map((name) => [name, valuesOf(name)]));
   const levels = (name) => LEVELS.get(name);
 
-  /** The value of a menu: of the region `all`, of the others "", which is any. */
+  /** The value of a menu: of a whole `all`, of the others "", which is any. */
   function wanted(name) {
-    const region = name === REGION;
+    const whole = wholes.includes(name);
     const asked = state().get(name);
-    if (region && asked === EVERY) return "";
-    return levels(name).includes(asked) ? asked : region ? levels(name)[0] : "";
+    if (whole && asked === EVERY) return "";
+    return levels(name).includes(asked) ? asked : whole ? ALL : "";
   }
 
   function showMenus() {
     const focused = document.activeElement?.closest("[data-param]")?.dataset.param;
     const menus = [];
-    const add = (name, ...rest) => { const control = menu(...rest); control.dataset.param = name; menus.push(control); };
+    const add = (name, ...rest) => {
+      const control = menu(...rest);
+      control.dataset.param = name;
+      control.title = meanings[name];
+      menus.push(control);
+    };
     for (const name of keys) {
       if (levels(name).length < 2) continue;
-      const region = name === REGION;
+      const whole = wholes.includes(name);
       const options = levels(name).map((level) => [level, level]);
-      add(name, label(name), region ? [...options, ["", EVERY]] : [["", "all"], ...options], wanted(name),
-        (value) => go({ [name]: value || (region ? EVERY : null), page: null }));
+      add(name, label(name), whole ? [...options, ["", EVERY]] : [["", "all"], ...options], wanted(name),
+        (value) => go({ [name]: value || (whole ? EVERY : null), page: null }));
     }
     $("controls").replaceChildren(...menus);
     $("controls").querySelector(`[data-param="${focused}"] select`)?.focus();
@@ -66,7 +76,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     const left = narrow ? 10 : 320;
     const tall = sides.length * line + 12 + (narrow ? line : 0);
     const height = top + tall * strips.length + bottom;
-    const [low, high] = [Math.min(...values, 1) / 1.1, Math.max(...values, 1) * 1.1];
+    const [low, high] = [Math.min(...values, 1) / 1.1, Math.max(...values, 2) * 1.1];
     const x = (value) => left + (width - left - right) * Math.log(value / low) / Math.log(high / low);
     const drawn = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
     const foot = height - bottom;
@@ -78,7 +88,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     for (const [place, row] of strips.entries()) {
       const start = top + place * tall;
       const name = nameOf(row, apart);
-      const cut = narrow ? Math.floor(width / 8) : 44;
+      const cut = narrow ? Math.floor(width / 8) : 46;
       const at = narrow ? { x: left, y: start + 14 } : { x: left - 14, y: start + tall / 2 + 4, "text-anchor": "end" };
       drawn.append(svg("text", { class: "of", ...at }, name.length > cut ? `${name.slice(0, cut - 1)}…` : name));
       const known = sides.filter(({ names }) => row[names[0]] > 0);
@@ -108,8 +118,9 @@ document.addEventListener("DOMContentLoaded", async () => {
     const fits = rows.filter((row) => wants.every(([key, value]) => word(row[key]) === value));
     const page = paged(sorted(fits, [...keys, ...shown.map(({ name }) => name)]), ROWS);
     const apart = keys.filter((key) => new Set(fits.map((row) => row[key])).size > 1);
-    const same = fits.length ? keys.filter((key) => !apart.includes(key) && fits[0][key] != null) : [];
-    $("fixed").textContent = same.length ? `In all rows: ${same.map((key) => `${key} ${fits[0][key]}`).join(" · ")}.` : "";
+    const named = apart.filter((key) => new Set(page.map((row) => row[key])).size > 1);
+    const same = page.length ? keys.filter((key) => !named.includes(key) && ![null, ALL].includes(page[0][key])) : [];
+    $("fixed").textContent = same.length ? `In all rows shown: ${same.map((key) => `${label(key).toLowerCase()} ${page[0][key]}`).join(" · ")}.` : "";
     const numbers = shown.filter(({ name }) => fits.some((row) => row[name] != null));
     showHead([...apart.map((key) => ({ name: key, text: key, title: meanings[key] })),
       ...numbers.map(({ name, text, meaning }) => ({ name, text, title: meaning, kind: "number" }))]);
@@ -118,10 +129,10 @@ document.addEventListener("DOMContentLoaded", async () => {
       ...numbers.map(({ name, form }) => make("td", { class: row[name] == null ? "number none" : "number", "data-column": name },
         row[name] == null ? "–" : FORMS[form](row[name]))))));
     const count = fits.reduce((sum, row) => sum + row.n, 0).toLocaleString("en-US");
-    const overlap = wanted(REGION) === "";
+    const overlap = wholes.some((name) => wanted(name) === "");
     $("count").textContent = `${fits.length.toLocaleString("en-US")} of ${rows.length.toLocaleString("en-US")} rows${overlap ? "" : `, ${count} ${shown[0].text}`}.`;
     $("empty").hidden = fits.length > 0;
-    picture(page, apart.length ? apart : keys.filter((key) => key !== REGION));
+    picture(page, named.length ? named : keys.filter((key) => !wholes.includes(key)));
   }
 
   /** What the address asks for that is not there. */
@@ -129,7 +140,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     const lost = [];
     for (const key of keys.filter((one) => state().has(one))) {
       const asked = state().get(key);
-      if (levels(key).includes(asked) || (key === REGION && asked === EVERY)) continue;
+      if (levels(key).includes(asked) || (wholes.includes(key) && asked === EVERY)) continue;
       lost.push([key, asked, `not among these timings; shown is ${wanted(key) || "all"}`]);
     }
     return [...lost, ...lostOf([...keys, ...shown.map(({ name }) => name)])];

@@ -1,0 +1,181 @@
+"""Estimates of runs of served models: a calibrated step with the split of the run.
+
+The step is that of a sweep of models. Prompts and answers have the nominal length, B is rounded to
+the nearest, and tokens choose experts at random. Prompts that are read between the tokens are left
+out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.measured.collectives import NO_ESTIMATE
+from rooflines.measured.served import FORMATS, ONE_BYTE, UNQUANTIZED, in_decode, mean_context
+from rooflines.model.network import PASSES
+from rooflines.models.library import model_entries
+from rooflines.models.resolve import models_of
+from rooflines.serving.rows import step_rows
+from rooflines.serving.sweep import ModelSweep
+from rooflines.settings.model_sweeps import ModelSweepConfig
+from rooflines.timings.timings import PARALLEL
+
+if TYPE_CHECKING:
+    from rooflines.measured.catalogues import Catalogues
+    from rooflines.serving.case import Case
+
+__all__ = [
+    "LACKS",
+    "NOT_MODELLED",
+    "NOT_RECORDED",
+    "STEP",
+    "SYSTEM",
+    "sweep_of",
+    "with_estimates",
+    "with_splits",
+]
+
+SYSTEM = ("model", "chip", "software", "linear", "experts", "tp", "dp", "ep")
+"""What runs of one sweep agree in; their steps differ in B and S."""
+
+STEP = ("estimate_B", "estimate_S")
+"""The columns with the sequences and the context of the estimated step."""
+
+LACKS = "estimate_lacks"
+"""The column with the reason why a run has no estimate."""
+
+NOT_RECORDED = "a split that is not recorded"
+NOT_MODELLED = "a split of experts that sweeps of models do not have"
+
+
+def with_estimates(frame: pl.DataFrame, catalogues: Catalogues) -> pl.DataFrame:
+    """Adds estimates to runs.
+
+    Args:
+        frame: From `served_rows`, with `software`.
+        catalogues: Chips, dtypes and calibrations.
+
+    Returns:
+        Also `t_estimate_s` [s], by the calibrations of the engine or else of other software of the
+        chip, and the other columns of an estimate; its step: `estimate_B`, `estimate_S` [1] and
+        `estimate_split`, of `tp`, `dp` and `ep`; `estimate_lacks`, why there is none.
+    """
+    index = "#run"
+    parts = with_splits(frame.with_row_index(index)).partition_by(
+        *SYSTEM, LACKS, maintain_order=True
+    )
+    found = pl.concat(_estimated(part, catalogues) for part in parts)
+    return found.sort(index).drop(index)
+
+
+def with_splits(frame: pl.DataFrame) -> pl.DataFrame:
+    """Adds the step and the split of the estimate to runs.
+
+    Args:
+        frame: Runs with the columns of `with_steps`.
+
+    Returns:
+        Also `estimate_B`, at least one sequence for each replica, and `estimate_S` [1]; `tp`, `dp`
+        and `ep` of a sweep of models [1]; `estimate_lacks`, null where the split is one of sweeps.
+    """
+    dense = pl.col("model").is_in(
+        [name for name, one in model_entries().items() if one.moe is None]
+    )
+    tp, replicas, by_width, by_expert = (pl.max_horizontal(name, 1) for name in PARALLEL)
+    chips, experts = tp * replicas, by_width * by_expert
+    over_all = ~dense & (by_width == 1)
+    lacks = (
+        pl.when((experts > chips) | (~dense & (experts < chips)))
+        .then(pl.lit(NOT_RECORDED))
+        .when(~dense & (by_width > 1) & ((by_expert > 1) | (replicas > 1)))
+        .then(pl.lit(NOT_MODELLED))
+    )
+    nearest = in_decode(pl.col("output_tokens")).round().cast(pl.Int64)
+    return frame.with_columns(
+        tp=tp,
+        dp=replicas,
+        ep=pl.when(over_all).then(chips).otherwise(1),
+        estimate_B=pl.max_horizontal(nearest, replicas),
+        estimate_S=mean_context(pl.col("input_tokens"), pl.col("output_tokens")),
+        **{LACKS: lacks},
+    )
+
+
+def sweep_of(part: pl.DataFrame, catalogues: Catalogues) -> ModelSweep:
+    """The sweep with the steps of the runs of one system, and others.
+
+    Args:
+        part: From `with_splits`: runs that agree in `SYSTEM`.
+        catalogues: Chips, dtypes and calibrations.
+    """
+    system = part.row(0, named=True)
+    chip, compute = system["chip"], FORMATS[system["linear"]]
+    dtypes = {
+        "weights": compute,
+        "experts": FORMATS[system["experts"]],
+        "cache": UNQUANTIZED if compute == UNQUANTIZED else ONE_BYTE,
+        "activations": UNQUANTIZED,
+        "compute": compute,
+        "attention": UNQUANTIZED,
+    }
+    fits = catalogues.fits
+    known = fits.softwares_of(chip)
+    softwares = sorted(known, key=lambda name: name != system["software"])
+    if any(fits.matmul(chip, softwares, dtype) is None for dtype in (compute, UNQUANTIZED)):
+        softwares = []
+    config = ModelSweepConfig.model_validate(
+        {
+            "models": [system["model"]],
+            "chips": [chip],
+            "dtypes": [dtypes],
+            "splits": [{name: system[name] for name in ("tp", "dp", "ep")}],
+            "grid": {
+                size: part[column].unique().sort().to_list()
+                for size, column in zip("BS", STEP, strict=True)
+            },
+            "calibration": softwares or None,
+        }
+    )
+    models = models_of(config.models)
+    return ModelSweep("served", config, models, catalogues.chips, catalogues.dtypes, fits)
+
+
+def _estimated(part: pl.DataFrame, catalogues: Catalogues) -> pl.DataFrame:
+    """Runs of one system with the columns of an estimate."""
+    (lacks,) = part[LACKS].unique()
+    sweep = None if lacks else sweep_of(part, catalogues)
+    if sweep is not None:
+        lacks = _lacking(sweep)
+    if sweep is None or lacks:
+        none = {name: pl.lit(None, part.schema[name]) for name in STEP}
+        none["estimate_split"] = pl.lit(None, pl.String)
+        return part.with_columns(**NO_ESTIMATE, **none, **{LACKS: pl.lit(lacks)})
+    (case,) = sweep.blocks[0].cases
+    times = step_rows(sweep).select(*map(pl.col, "BS"), "t_estimate_s").collect()
+    times = times.rename(dict(zip("BS", STEP, strict=True)))
+    found = part.join(times, on=STEP, how="left", maintain_order="left").with_columns(
+        **{name: NO_ESTIMATE[name] for name in ("t_estimate_p10_s", "t_estimate_p90_s")},
+        calibration=pl.lit(_label(case)),
+        estimate_split=pl.lit(case.split.name),
+    )
+    return found.select(*part.columns, *NO_ESTIMATE, "estimate_split")
+
+
+def _lacking(sweep: ModelSweep) -> str | None:
+    """Why a sweep of one system has no estimates; None where it has some."""
+    if not sweep.blocks:
+        return sweep.skipped[0].reason
+    (case,) = sweep.blocks[0].cases
+    for kernel, estimate in zip(case.kernels, case.estimates, strict=True):
+        if estimate is None:
+            return f"no calibration in {kernel.compute}"
+    return None
+
+
+def _label(case: Case) -> str:
+    """The chip and the software whose fits apply, of matmuls and collectives; else the chip."""
+    choice, names = case.choice, (*case.dtypes.computed, *PASSES)
+    of = (choice.calibrations.software(case.chip, choice.softwares, name) for name in names)
+    softwares = "+".join(dict.fromkeys(software for software in of if software))
+    return f"{case.chip}/{softwares}" if softwares else case.chip
