@@ -39,11 +39,12 @@ def in_parts(frame: pl.DataFrame, chart: alt.LayerChart, spec: Spec) -> dict[str
         `spec`, the specification with the rows and findings of its own chips and dtypes; `rows`,
         those of the frame as `packed_text`; `cases`, the choices that have a finding, as lists of
         chips and of the rest of their keys; `claims` of all titles; `parts`, by chip as
-        `packed_text`: the other `findings`, the other `rows`, and those of each dataset.
+        `packed_text`: the other `findings`, the other `rows`, and those of each dataset, once if
+        it is the frame.
     """
     frames: dict[str, pl.DataFrame] = {}
     findings, claims = _taken(chart)
-    whole = _spec_with(chart, frames)
+    whole = _spec_with(chart, frame, frames)
     texts: dict[str, dict[str, str]] = {}
     own = {CHIP: spec.chips, DTYPES: spec.dtypes}
     if any(key.startswith(f"{EVERY}|") or key == EVERY for key in findings):
@@ -97,9 +98,14 @@ def _taken(chart: alt.LayerChart) -> tuple[dict[str, Any], dict[str, Any]]:
     return findings, chart.usermeta.pop("claims")
 
 
-def _spec_with(chart: alt.LayerChart, frames: dict[str, pl.DataFrame]) -> dict[str, Any]:
-    """The specification, its data by name only; the frames go into a dictionary."""
-    names: dict[int, str] = {}
+def _spec_with(
+    chart: alt.LayerChart, frame: pl.DataFrame, frames: dict[str, pl.DataFrame]
+) -> dict[str, Any]:
+    """The specification, its data by name only; the frames go into a dictionary.
+
+    The frame of the chart is `rows`.
+    """
+    names = {id(frame): "rows"}
 
     def named(frame: Any, *_: object, **__: object) -> dict[str, str]:  # noqa: ANN401, any data
         name = names.setdefault(id(frame), f"data-{len(names)}")

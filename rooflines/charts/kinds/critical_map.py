@@ -281,7 +281,7 @@ def _places(
             best = room.best(spot, [Place(0.5, 0.0, "left")], within=ANYWHERE)
         else:
             at_corner = [Place(0.5, -0.9, "left")]
-            best = room.best(spot, at_corner, segments=edge, within=ANYWHERE, uncrossed=True)
+            best = room.best(spot, at_corner, segments=edge, within=ANYWHERE, fewer_than=1)
         places.append(room.take(spot, best))
     return places
 
