@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping, Sequence
 
     from rooflines.charts.chart import Spec
+    from rooflines.charts.claims import Plain
     from rooflines.charts.kinds.attained_cases import Case
     from rooflines.charts.results import Selection
     from rooflines.sweep.sweep import Sweep
@@ -205,7 +206,7 @@ def _finding(case: Case, size: str, title: str | None) -> Finding:
     if title or not case.knees:
         return Finding(title or f"What {chip_label(chip)} attains over {size}", subtitle)
     finding = _needed(case.knees, combination, size)
-    rows = {"chip": [chip], "dtypes": [combination], **solved(size)}
+    rows: dict[str, list[Plain]] = {"chip": [chip], "dtypes": [combination], **solved(size)}
     said = [knee for knee in case.knees if knee["series"] in finding.of]
     found = [knee["size"] and round(knee["size"]) for knee in said]
     at = [size_of(knee) for knee in said]
@@ -252,10 +253,8 @@ def _frame(of: Selection, spec: Spec) -> pl.DataFrame:
     """The frame of a spec, by `sweep` if it has several."""
     if not spec.others:
         return attained_frame(of, spec.shape)
-    frames = []
-    for name in (spec.sweep, *spec.others):
-        frame = attained_frame(of.results.of_some(name, spec.chips, spec.dtypes))
-        frames.append(frame.with_columns(sweep=pl.lit(name)))
+    several = of.results.of_several((spec.sweep, *spec.others), spec.chips, spec.dtypes)
+    frames = [attained_frame(one).with_columns(sweep=pl.lit(one.sweep.name)) for one in several]
     return pl.concat(frames, how="vertical_relaxed")
 
 
@@ -281,6 +280,7 @@ CHART = Chart(
     most_chips=4,
     most_dtypes=2,
     merges=_alike,
+    every_chip=True,
     frame=_frame,
     draw=lambda frame, of, spec: attained(
         frame,

@@ -135,12 +135,9 @@ def _smooth(curves: alt.Chart, *names: str) -> alt.Chart:
         for name in names
     }
     columns["size"] = at  # the last one, as others read it
+    following: dict[str, Any] = {f"next_{name}": f"lead({name})" for name in columns}
     drawn: alt.Chart = (
-        curves.transform_window(
-            groupby=["series"],
-            sort=[alt.SortField("size")],
-            **{f"next_{name}": f"lead({name})" for name in columns},
-        )
+        curves.transform_window(groupby=["series"], sort=[alt.SortField("size")], **following)
         .transform_calculate(
             step=f"isValid(datum.next_size) && ({differ}) ? sequence({STEPS}) : [0]"
         )
