@@ -119,7 +119,7 @@ def asked(results: Path, chart: Spec) -> Iterator[tuple[str, Case, Drawn]]:
     """Random choices, mostly of chips or dtypes that the picture lacks; what is said and shown."""
     generator = random.Random(f"{SEED} {chart.id}")  # noqa: S311, no secret
     keys = sorted(keys_of(parts_of(results, chart)))
-    for key in generator.sample(keys, STATES):
+    for key in generator.sample(keys, min(STATES, len(keys))):
         chip, *others = key.split("|")
         one = drawn_of(results, chart, chip, others[0] if others else "")
         # Without a calibration there is no menu of bases; most charts say the same of every chip.

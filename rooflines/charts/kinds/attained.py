@@ -66,9 +66,10 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
 
     Returns:
         `chip`, `dtypes`, `series` (the other sizes, such as `D = F = 4,096`), its `order`, `kind`
-        and numbers: for `curve` a size and what it attains, `flops_per_s` [FLOP/s]; for `estimate`
-        a size of the table and what it attains calibrated, with the band, `slow` at p90 and `fast`
-        at p10 of the time [FLOP/s]; for `knee` the critical size, whole and `exact`, null for
+        and numbers: for `curve` a size of the table, or the one where the curve bends, and what it
+        attains, `flops_per_s` [FLOP/s]; for `estimate` a size of the table and what it attains
+        calibrated, with the band, `slow` at p90 and `fast` at p10 of the time [FLOP/s]. Of a table
+        with many sizes they are some. For `knee` the critical size, whole and `exact`, null for
         never, and `critical_estimate`; for `share` the critical size for a smaller share of the
         peak, where sizes have no tiles; `peak` [FLOP/s]; `setting`: the sizes that all curves
         have; `calibrated`: whether chip and dtypes have estimates and critical sizes of these.
@@ -105,7 +106,8 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
     )
     shares = [] if of.sweep.tile else shares_below_peak(of)[:1]
     near = [knees_of(of, sizes, peaks, share) for share in shares]
-    parts = [knees, *near, curve, bends, estimates_of(table)]
+    curves = pl.concat([bends, curve], how="diagonal_relaxed").unique([*KEYS, "size"], keep="first")
+    parts = [knees, *near, curves, estimates_of(table)]
     return (
         pl.concat(parts, how="diagonal_relaxed")
         .with_columns(pl.col("setting").fill_null(sizes["setting"][0]))
