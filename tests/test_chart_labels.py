@@ -167,7 +167,7 @@ def test_a_label_prefers_to_cross_no_line() -> None:
     assert not beside.box(spot).crossed(above)
     only = [Place(0.5, -1.2, "left")]
     assert room.best(spot, only, segments=[above]) == only[0]
-    assert room.best(spot, only, segments=[above], uncrossed=True) is None
+    assert room.best(spot, only, segments=[above], fewer_than=1) is None
 
 
 def test_labels_beside_the_plot_need_other_bounds() -> None:

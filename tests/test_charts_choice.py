@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
@@ -117,6 +118,28 @@ def test_sweeps_of_one_chip_are_one_chart_of_attained_flops() -> None:
     ]
     findings = next(p["value"] for p in spec["params"] if p["name"] == "findings")
     assert list(findings) == ["tpu-v5e|bf16|one", "mine|bf16|two", "mine|int8|two"]
+
+
+def test_sweeps_that_are_one_chart_have_all_their_chips_on_the_site() -> None:
+    """Those of either sweep; a chip that one of them has is shown of that one."""
+    grid = {"B": {"from": 1, "to": 4096, "factor": 2}, "D": [1024, 4096], "F": "D"}
+    sweep = {"operation": "matmul", "grid": grid, "dtypes": ["bf16"]}
+    names = [f"mine-{n}" for n in range(6)]
+    variants = {name: {"base": "tpu-v5e", "source": "a test"} for name in names}
+    two = {**sweep, "chips": names, "dtypes": ["bf16", "int8", "w8a16"]}
+    config = rooflines.load_config(
+        {"sweeps": {"one": {**sweep, "chips": ["tpu-v5e"]}, "two": two}, "chips": variants}
+    )
+    (spec,) = (spec for spec in config.charts if spec.chart == "attained")
+    assert (spec.sweep, spec.others) == ("one", ("two",))
+    assert {*spec.all_chips} == {"tpu-v5e", *names}
+    assert {*spec.all_dtypes} == {"bf16", "int8", "w8a16"}
+    assert len(spec.more_chips) == 2
+    assert len(spec.more_dtypes) == 1
+    one = replace(spec, chips=spec.more_chips[:1], dtypes=spec.more_dtypes)
+    frame, _ = fitted(of_config(config), one)
+    shown = frame.select("chip", "dtypes", "sweep").unique()
+    assert shown.rows() == [(*one.chips, *one.dtypes, "two")]
 
 
 NO_DRAWING = {"rooflines.charts.chart", "rooflines.charts.needs"}

@@ -1,6 +1,8 @@
 """The numbers in charts are those of the tables, thresholds and catalogue, and of the book."""
 
 import json
+import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from contours import points
 import rooflines
 from rooflines import charts
 from rooflines.basics.text import seconds, si
+from rooflines.charts.kinds.attained_curves import between
 from rooflines.charts.kit.render import spec_of
 from rooflines.charts.kit.text import chip_label
 from rooflines.charts.results import Results, Selection
@@ -105,7 +108,7 @@ def test_question_3_has_its_knees_and_question_2_its_never(results: Results) -> 
 def test_a_curve_is_the_table_and_between_its_sizes_the_model(
     config: rooflines.Config, results: Results
 ) -> None:
-    """Points drawn between the rows of a table are those that a finer table would have."""
+    """Curves are rows of the table, and `between` two of them what a finer table would have."""
     curve = charts.attained_frame(
         results.of("book-q2-int8-weights", ["tpu-v5e-book-roofline"], ["w8a16"])
     ).filter(kind="curve")
@@ -126,8 +129,13 @@ def test_a_curve_is_the_table_and_between_its_sizes_the_model(
     both = drawn.filter(kind="curve").join(
         table.with_columns(size=pl.col("B").cast(pl.Float64)), on="size"
     )
-    assert both.height >= 2
+    assert both.height == 9
     assert (both["flops_per_s"] / both["attained_flops_per_s"] - 1).abs().max() < 1e-12  # type: ignore[operator]
+    known = dict(table.select("B", "attained_flops_per_s").iter_rows())
+    points = drawn.filter(kind="curve").select("size", "flops_per_s").rows()
+    for low, high in pairwise(points):
+        for size in range(math.ceil(low[0]), math.floor(high[0]) + 1):
+            assert between(low, high, size) == pytest.approx(known[size], rel=1e-12)
 
 
 @pytest.mark.parametrize("floats", ["float64", "float32"])

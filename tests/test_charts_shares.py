@@ -147,14 +147,8 @@ def test_curves_that_are_one_line_take_turns() -> None:
         "same": [1.0, 50.1, 100.0],
         "other": [1.0, 60.0, 100.0],
     }
-    case = pl.DataFrame(
-        [
-            {"kind": "curve", "series": name, "size": size, "flops_per_s": at, "peak": 100.0}
-            for name, heights in points.items()
-            for size, at in enumerate(heights)
-        ]
-    )
-    assert turns_of(case) == {"one": (0, 2), "same": (1, 2)}
+    curves = {name: [*enumerate(heights)] for name, heights in points.items()}
+    assert turns_of(curves, 100.0) == {"one": (0, 2), "same": (1, 2)}
 
 
 def test_a_sweep_whose_curves_are_one_line_shows_each_of_them() -> None:
@@ -163,7 +157,8 @@ def test_a_sweep_whose_curves_are_one_line_shows_each_of_them() -> None:
     sweep, chip = "book-q4-per-example-matmul", "tpu-v5e-book-roofline"
     of = charts.of_config(loaded).of(sweep, [chip], ["int8"])
     spec = charts.spec_of(charts.attained(charts.attained_frame(of)), "x")
-    turns = next(p["value"] for p in spec["params"] if p["name"] == "turns")
+    findings = next(p["value"] for p in spec["params"] if p["name"] == "findings")
+    turns = findings[f"{chip}|int8"]["turns"]
     assert sorted(turn for turn, _ in turns.values()) == [0, 1, 2]
     assert {of_how_many for _, of_how_many in turns.values()} == {3}
-    assert all(key.startswith(f"{chip}|int8|D = F = ") for key in turns)
+    assert all(series.startswith("D = F = ") for series in turns)

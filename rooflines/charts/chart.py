@@ -161,8 +161,12 @@ class Chart(AnyChart["Sweep"]):
 
     def of(self, results: Results, spec: Spec) -> tuple[pl.DataFrame, alt.LayerChart]:
         """Its frame and its picture."""
-        select = results.of_some if spec.others else results.of
-        selection = select(spec.sweep, spec.chips, spec.dtypes)
+        shown = spec.chips, spec.dtypes
+        selection = (
+            results.of_several((spec.sweep, *spec.others), *shown)[0]
+            if spec.others
+            else results.of(spec.sweep, *shown)
+        )
         frame = self.frame(selection, spec)
         return frame, self.draw(frame, selection, spec)
 

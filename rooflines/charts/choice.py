@@ -224,12 +224,18 @@ def _automatic(
     for sweep in merged:
         config = ChartConfig.model_validate({"chart": chart.name, "sweep": sweep.name})
         specs.append(_spec(chart, sweep, sweeps, popular, config))
+    chips = tuple(dict.fromkeys(chip for spec in specs for chip in spec.chips))
+    dtypes = tuple(dict.fromkeys(name for spec in specs for name in spec.dtypes))
+    more_chips = dict.fromkeys(chip for spec in specs for chip in spec.more_chips)
+    more_dtypes = dict.fromkeys(name for spec in specs for name in spec.more_dtypes)
     return replace(
         specs[0],
         auto=True,
         others=tuple(sweep.name for sweep in merged[1:]),
-        chips=tuple(dict.fromkeys(chip for spec in specs for chip in spec.chips)),
-        dtypes=tuple(dict.fromkeys(name for spec in specs for name in spec.dtypes)),
+        chips=chips,
+        dtypes=dtypes,
+        more_chips=tuple(chip for chip in more_chips if chip not in chips),
+        more_dtypes=tuple(name for name in more_dtypes if name not in dtypes),
     )
 
 

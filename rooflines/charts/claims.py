@@ -81,11 +81,13 @@ class Finding(NamedTuple):
     Attributes:
         title, subtitle: The words.
         claim: What the title claims; None if it claims nothing.
+        drawn: Further values that marks read, by name.
     """
 
     title: str
     subtitle: str
     claim: Claim | None = None
+    drawn: Mapping[str, Plain] = {}
 
     def titled(self, title: str | None) -> Finding:
         """With a title of the config's own, which claims nothing; unchanged for None."""

@@ -43,12 +43,12 @@ def in_parts(frame: pl.DataFrame, chart: alt.LayerChart, spec: Spec) -> dict[str
         those of the frame as `packed_text`; `cases`, the choices that have a finding, as lists of
         chips and of the rest of their keys; `claims` of all titles; `parts`, by chip as
         `packed_text`: `params` with the other values of `BY_CHOICE`, the other `rows`, and those of
-        each dataset, which are "rows" where a dataset is the frame itself.
+        each dataset, once if it is the frame.
     """
     frames: dict[str, pl.DataFrame] = {}
     by_choice, claims = _taken(chart)
     findings = by_choice["findings"]
-    whole = _spec_with(chart, frames)
+    whole = _spec_with(chart, frame, frames)
     texts: dict[str, dict[str, str]] = {}
     own = {CHIP: spec.chips, DTYPES: spec.dtypes}
     if CHIP not in whole["usermeta"]["choices"]:
@@ -60,14 +60,11 @@ def in_parts(frame: pl.DataFrame, chart: alt.LayerChart, spec: Spec) -> dict[str
         for name, each in frames.items()
     }
     rows = frame.filter(_is_own(frame, own))
-    same = {name: '"rows"' for name, each in frames.items() if each is frame}
     for name, each in {"rows": frame, **frames}.items():
-        if CHIP in each.columns and name not in same:
+        if CHIP in each.columns:
             others_of = each.filter(~_is_own(each, own))
             for (chip,), of_chip in others_of.group_by(CHIP, maintain_order=True):
-                texts.setdefault(str(chip), dict.fromkeys(same, '"rows"'))[name] = columns_text(
-                    of_chip
-                )
+                texts.setdefault(str(chip), {})[name] = columns_text(of_chip)
     others: dict[str, dict[str, dict[str, Any]]] = {}
     for name, values in by_choice.items():
         first, of_others = _first(values, list(whole["usermeta"]["choices"]), own)
@@ -113,9 +110,14 @@ def _taken(chart: alt.LayerChart) -> tuple[dict[str, dict[str, Any]], dict[str, 
     return taken, chart.usermeta.pop("claims")
 
 
-def _spec_with(chart: alt.LayerChart, frames: dict[str, pl.DataFrame]) -> dict[str, Any]:
-    """The specification, its data by name only; the frames go into a dictionary."""
-    names: dict[int, str] = {}
+def _spec_with(
+    chart: alt.LayerChart, frame: pl.DataFrame, frames: dict[str, pl.DataFrame]
+) -> dict[str, Any]:
+    """The specification, its data by name only; the frames go into a dictionary.
+
+    The frame of the chart is `rows`.
+    """
+    names = {id(frame): "rows"}
 
     def named(frame: Any, *_: object, **__: object) -> dict[str, str]:  # noqa: ANN401, any data
         name = names.setdefault(id(frame), f"data-{len(names)}")

@@ -291,7 +291,7 @@ def _names(roofs: pl.DataFrame, drawn: pl.DataFrame, plane: Plane) -> pl.DataFra
         across, down = head[0] - foot[0], head[1] - foot[1]
         memory = Spot(foot[0] + across / 2, foot[1] + down / 2, str(rows[-1]["text"]))
         along = [Place(share * across - OFF, share * down - OFF, "right") for share in ALONG]
-        above = room.take(memory, room.best(memory, along, segments=segments, uncrossed=True))
+        above = room.take(memory, room.best(memory, along, segments=segments, fewer_than=1))
         return [*(room.take(one, room.best(one, segments=segments)) for one in spots), above]
 
     return pl.DataFrame(rows).hstack(placed(MARGINS, places))

@@ -108,14 +108,23 @@ class Results:
             raise unsupported(chips, dtypes)
         return selection
 
-    def of_some(self, sweep: str, chips: Sequence[str], dtypes: Sequence[str]) -> Selection:
-        """As `of`, without the chips and dtype combinations that the sweep does not have."""
-        known = self.sweep(sweep)
-        return self.of(
-            sweep,
-            [chip for chip in chips if chip in known.rows_by_chip()],
-            [name for name in dtypes if name in known.combinations],
-        )
+    def of_several(
+        self, sweeps: Sequence[str], chips: Sequence[str], dtypes: Sequence[str]
+    ) -> list[Selection]:
+        """What several sweeps have of some chips and dtype combinations, without those of none.
+
+        Raises:
+            RooflinesError: There is no such sweep, or none has any of them.
+        """
+        selections = []
+        for sweep in map(self.sweep, sweeps):
+            known = [chip for chip in chips if chip in sweep.rows_by_chip()]
+            names = [name for name in dtypes if name in sweep.combinations]
+            selections.append(Selection(self, sweep, tuple(known), tuple(names)))
+        found = [selection for selection in selections if selection.targets()]
+        if not found:
+            raise unsupported(chips, dtypes)
+        return found
 
     def of_models(self, sweep: str, chips: Sequence[str], dtypes: Sequence[str]) -> ModelSelection:
         """Some chips and dtypes of a sweep of whole models, in this order.

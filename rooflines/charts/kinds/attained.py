@@ -12,23 +12,22 @@ from rooflines.charts.basis import (
     NOMINAL,
     basis_choice,
     basis_names,
-    basis_text,
     with_estimates,
 )
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.claims import Finding, claim, size_of, solved
 from rooflines.charts.frames import TIMES, first_shown, highest, lowest, shares_below_peak
+from rooflines.charts.kinds.attained_cases import cases_of
 from rooflines.charts.kinds.attained_curves import (
     KEYS,
-    densified,
+    curves_of,
     estimates_of,
     knees_of,
     series_of,
-    thinned,
     turns_of,
 )
 from rooflines.charts.kinds.attained_labels import HEADROOM, MARGINS, labels_of
-from rooflines.charts.kinds.attained_marks import marks_of, percent_of, texts_of
+from rooflines.charts.kinds.attained_marks import marks_of, texts_of
 from rooflines.charts.kit.drawing import (
     Choice,
     assemble,
@@ -43,6 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping, Sequence
 
     from rooflines.charts.chart import Spec
+    from rooflines.charts.claims import Plain
+    from rooflines.charts.kinds.attained_cases import Case
     from rooflines.charts.results import Selection
     from rooflines.sweep.sweep import Sweep
 
@@ -65,9 +66,10 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
 
     Returns:
         `chip`, `dtypes`, `series` (the other sizes, such as `D = F = 4,096`), its `order`, `kind`
-        and numbers: for `curve` a size and what it attains, `flops_per_s` [FLOP/s]; for `estimate`
-        a size of the table and what it attains calibrated, with the band, `slow` at p90 and `fast`
-        at p10 of the time [FLOP/s]; for `knee` the critical size, whole and `exact`, null for
+        and numbers: for `curve` a size of the table, or the one where the curve bends, and what it
+        attains, `flops_per_s` [FLOP/s]; for `estimate` a size of the table and what it attains
+        calibrated, with the band, `slow` at p90 and `fast` at p10 of the time [FLOP/s]. Of a table
+        with many sizes they are some. For `knee` the critical size, whole and `exact`, null for
         never, and `critical_estimate`; for `share` the critical size for a smaller share of the
         peak, where sizes have no tiles; `peak` [FLOP/s]; `setting`: the sizes that all curves
         have; `calibrated`: whether chip and dtypes have estimates and critical sizes of these.
@@ -77,10 +79,13 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
     lead = lead_of(of.sweep)
     others = [dim for dim in of.dims if dim != lead]
     rows = with_estimates(of.rows()).filter(of.on_fewest())
-    sizes = series_of(rows, others, shape, most_series)
+    solved_for = of.thresholds().filter(pl.col("axis") == lead, of.on_fewest())
+    sizes = series_of(solved_for, others, shape, most_series)
+    shown = [pl.col(dim).is_in(sizes[dim].unique().implode()) for dim in others]
     size = pl.col(lead).cast(pl.Float64).alias("size")
     table = (
-        rows.join(sizes.lazy(), on=["shape", *others], nulls_equal=True)
+        rows.filter(shown)
+        .join(sizes.lazy(), on=["shape", *others], nulls_equal=True)
         .select(*KEYS, size, MATH.work, *TIMES.values(), *BAND)
         .collect()
         .sort(*KEYS, "size")
@@ -91,11 +96,8 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
         orient="row",
     )
     table = table.join(peaks, on=["chip", "dtypes"], maintain_order="left")
-    curve = (thinned(table) if of.sweep.tile else densified(table)).with_columns(
-        flops_per_s=pl.col(MATH.work) / pl.max_horizontal(*TIMES.values())
-    )
+    curve = curves_of(of, table)
     knees = knees_of(of, sizes, peaks)
-    curve = curve.select(*KEYS, "size", "flops_per_s", "peak", kind=pl.lit("curve"))
     bends = knees.filter(pl.col("exact") > 0).with_columns(
         kind=pl.lit("curve"), size="exact", exact=None, limit=None, critical_estimate=None
     )
@@ -104,12 +106,13 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
     )
     shares = [] if of.sweep.tile else shares_below_peak(of)[:1]
     near = [knees_of(of, sizes, peaks, share) for share in shares]
-    parts = [knees, *near, curve, bends, estimates_of(table)]
+    curves = pl.concat([bends, curve], how="diagonal_relaxed").unique([*KEYS, "size"], keep="first")
+    parts = [knees, *near, curves, estimates_of(table)]
     return (
         pl.concat(parts, how="diagonal_relaxed")
         .with_columns(pl.col("setting").fill_null(sizes["setting"][0]))
         .with_columns(calibrated=of.calibrated() & (pl.col("kind") == "estimate").any().over(KEYS))
-        .sort("chip", "dtypes", "order", "size", nulls_last=True)
+        .sort("chip", "dtypes", "kind", "order", "size", nulls_last=True)
     )
 
 
@@ -139,38 +142,33 @@ def attained(
     low, high = lowest(curves, "size"), highest(curves, "size")
     high = high if high > low else low * 2
     series = frame.sort("order")["series"].unique(maintain_order=True).to_list()
-    labels, findings = [], {}
-    turns: dict[str, tuple[int, int]] = {}
     on_axis = pl.col("exact").is_between(low, high)
     views = _views(frame).filter((pl.col("kind") != "share") | on_axis)
     by = [*_names(frame), *basis_names(frame)]
-    for key, case in views.group_by(by, maintain_order=True):
-        peak = highest(case, "peak")
-        chosen_by = dict(zip(by, map(str, key), strict=True))
-        labels.append(
-            labels_of(case, size, (low, high, peak * HEADROOM)).with_columns(
-                pl.lit(value).alias(name) for name, value in chosen_by.items()
-            )
+    cases = cases_of(views, by)
+    findings = {
+        case.key: _finding(case, size, title)._replace(
+            drawn={
+                "top": float(f"{case.peak * HEADROOM:.5g}"),
+                "turns": turns_of(case.curves, case.peak),
+            }
         )
-        name = "|".join(chosen_by.values())
-        findings[name] = _finding(case, size, title)
-        turns |= {f"{name}|{line}": turn for line, turn in turns_of(case).items()}
-    roofs = frame.group_by("chip", "dtypes", maintain_order=True).agg(pl.col("peak").max())
-    tops = {f"{chip}|{dtypes}": peak * HEADROOM for chip, dtypes, peak in roofs.iter_rows()}
-    shown = views.filter((pl.col("kind") != "knee") | pl.col("size").is_between(low, high))
+        for case in cases
+    }
+    labels = labels_of(cases, size, (low, high))
     choices = [Choice("chip", chips), Choice("dtypes", combinations)]
     if "sweep" in frame.columns:
         choices.append(Choice("sweep", frame["sweep"].unique(maintain_order=True).to_list()))
     choices += basis_choice(frame)
+    of_case = "(findings[" + " + '|' + ".join(by) + "] || {})"
     return assemble(
-        [*marks_of(shown, roofs, size, by), *texts_of(pl.concat(labels), series, by)],
+        [*marks_of(frame, size, by, (low, high)), *texts_of(labels, series, by)],
         findings,
         starting(choices, first),
         MARGINS,
         [
-            alt.param(name="tops", value=tops),
-            alt.param(name="top", expr="tops[chip + '|' + dtypes] || 1"),
-            alt.param(name="turns", value=turns),
+            alt.param(name="top", expr=f"{of_case}.top || 1"),
+            alt.param(name="turns", expr=f"{of_case}.turns || {{}}"),
         ],
     )
 
@@ -193,27 +191,25 @@ def _views(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([nominal, estimates], how="vertical_relaxed")
 
 
-def _finding(case: pl.DataFrame, size: str, title: str | None) -> Finding:
+def _finding(case: Case, size: str, title: str | None) -> Finding:
     """Title and subtitle: the first knee, and the last one or the first series without."""
-    chip, combination, basis = case.select("chip", "dtypes", "basis").row(0)
-    knees = case.filter(kind="knee").sort("order").to_dicts()
-    peak = highest(case, "peak")
+    chip, combination = case.choice["chip"], case.choice["dtypes"]
+    basis = case.choice.get("basis", NOMINAL)
     knee = "Dots" if basis == NOMINAL else "Stems"
-    percent = percent_of(case.filter(kind="share"))
-    hollow = f", hollow for {percent} of the peak" if percent else ""
-    setting = f", {case['setting'][0]}" if case["setting"][0] else ""
+    hollow = f", hollow for {case.near} of the peak" if case.near else ""
+    setting = f", {case.setting}" if case.setting else ""
     subtitle = (
         f"{combination} on {chip_label(chip)}{setting}, every byte counted. {knee}: the first"
-        f" compute-bound {size}{hollow}; roof {si(peak, 'FLOP/s')}.{basis_text(case, basis)}"
+        f" compute-bound {size}{hollow}; roof {si(case.peak, 'FLOP/s')}."
     )
     if basis != NOMINAL:
-        band = " Bands: p10 to p90." if case["slow"].count() else ""
-        subtitle += f"{band} Thin: nominal."
-    if title or not knees:
+        band = " Bands: p10 to p90." if case.banded else ""
+        subtitle += f" Calibrated.{band} Thin: nominal."
+    if title or not case.knees:
         return Finding(title or f"What {chip_label(chip)} attains over {size}", subtitle)
-    finding = _needed(knees, combination, size)
-    rows = {"chip": [chip], "dtypes": [combination], **solved(size)}
-    said = [knee for knee in knees if knee["series"] in finding.of]
+    finding = _needed(case.knees, combination, size)
+    rows: dict[str, list[Plain]] = {"chip": [chip], "dtypes": [combination], **solved(size)}
+    said = [knee for knee in case.knees if knee["series"] in finding.of]
     found = [knee["size"] and round(knee["size"]) for knee in said]
     at = [size_of(knee) for knee in said]
     stated = claim("values", "critical", rows, found, basis=basis, at=at)
@@ -259,10 +255,8 @@ def _frame(of: Selection, spec: Spec) -> pl.DataFrame:
     """The frame of a spec, by `sweep` if it has several."""
     if not spec.others:
         return attained_frame(of, spec.shape)
-    frames = []
-    for name in (spec.sweep, *spec.others):
-        frame = attained_frame(of.results.of_some(name, spec.chips, spec.dtypes))
-        frames.append(frame.with_columns(sweep=pl.lit(name)))
+    several = of.results.of_several((spec.sweep, *spec.others), spec.chips, spec.dtypes)
+    frames = [attained_frame(one).with_columns(sweep=pl.lit(one.sweep.name)) for one in several]
     return pl.concat(frames, how="vertical_relaxed")
 
 
@@ -288,6 +282,7 @@ CHART = Chart(
     most_chips=4,
     most_dtypes=2,
     merges=_alike,
+    every_chip=True,
     frame=_frame,
     draw=lambda frame, of, spec: attained(
         frame,

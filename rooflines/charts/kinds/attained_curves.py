@@ -3,36 +3,81 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, TypeVar
 
-from rooflines.basics.lazy import pl
+from rooflines.basics.lazy import alt, pl
 from rooflines.charts.basis import BAND
 from rooflines.charts.comparing import ALONG
-from rooflines.charts.frames import TIMES, highest, lowest
+from rooflines.charts.frames import TIMES
 from rooflines.charts.kit.text import named_sizes
 from rooflines.charts.offers import lead_of
 from rooflines.model.resources import MATH
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rooflines.charts.results import Selection
 
-__all__ = ["KEYS", "densified", "estimates_of", "knees_of", "series_of", "thinned", "turns_of"]
+__all__ = [
+    "KEYS",
+    "POINTS",
+    "Point",
+    "between",
+    "curves_of",
+    "estimates_of",
+    "knees_of",
+    "series_of",
+    "thinned",
+    "turns_of",
+]
 
-CURVE_POINTS = 41
-"""Points of a curve. Times are affine between the sizes of the table, so interpolation is exact."""
+Number = TypeVar("Number", float, "pl.Expr", "alt.OperatorMixin")
+
+Point = tuple[float, float]
+"""A size, and what it attains [FLOP/s]."""
+
+POINTS, MOST_POINTS = 9, 41
+"""Sizes of a curve beside that where it bends: where `between` is exact, and of any other [1]."""
+
+RATES = ("flops_per_s", "fast", "slow")
+"""What is attained in each time of `BAND` [FLOP/s]."""
+
+ROUNDING = 1e-9
+"""Difference of numbers that are equal but for rounding [1]."""
 
 KEYS = ["chip", "dtypes", "series", "order"]
 """What a curve is of."""
 
 
-def estimates_of(table: pl.DataFrame) -> pl.DataFrame:
-    """What is attained calibrated, at sizes of the table: estimates are not affine between them."""
-    time, fast, slow = (pl.col(MATH.work) / pl.col(name) for name in BAND)
-    return thinned(table.drop_nulls(BAND[0])).select(
-        *KEYS, "size", "peak", kind=pl.lit("estimate"), flops_per_s=time, fast=fast, slow=slow
+def curves_of(of: Selection, table: pl.DataFrame) -> pl.DataFrame:
+    """What is attained at sizes of the table."""
+    affine = not of.sweep.tile and of.sweep.flops == "leading"
+    return thinned(table, POINTS if affine else MOST_POINTS).select(
+        *KEYS,
+        "size",
+        "peak",
+        kind=pl.lit("curve"),
+        flops_per_s=pl.col(MATH.work) / pl.max_horizontal(*TIMES.values()),
     )
+
+
+def estimates_of(table: pl.DataFrame) -> pl.DataFrame:
+    """What is attained calibrated, at sizes of the table: some, and those that they do not give."""
+    known = thinned(table.drop_nulls(BAND[0]))
+    rates = dict(zip(RATES, (pl.col(MATH.work) / pl.col(time) for time in BAND), strict=True))
+    rows = known.select(*KEYS, "size", "peak", kind=pl.lit("estimate"), **rates)
+
+    def beside(name: str, step: int) -> tuple[pl.Expr, pl.Expr]:
+        return pl.col("size").shift(step).over(KEYS), pl.col(name).shift(step).over(KEYS)
+
+    given = (
+        between(beside(name, 1), beside(name, -1), pl.col("size")) / pl.col(name) - 1
+        for name in rates
+    )
+    follows = pl.all_horizontal((off.abs() < ROUNDING).fill_null(value=True) for off in given)
+    inside = pl.col("size").shift(1).over(KEYS) < pl.col("size").shift(-1).over(KEYS)
+    some = thinned(known, POINTS)["size"].unique().implode()
+    return rows.filter(~(follows & inside.fill_null(value=False)) | pl.col("size").is_in(some))
 
 
 def knees_of(
@@ -105,21 +150,21 @@ def series_of(
     ).with_row_index("order")
 
 
-def turns_of(case: pl.DataFrame) -> dict[str, tuple[int, int]]:
+def turns_of(curves: Mapping[str, Sequence[Point]], peak: float) -> dict[str, tuple[int, int]]:
     """The curves that are one line: by series the turn that each takes along it, and of how many.
 
     Args:
-        case: The rows of one choice of a reader.
+        curves: Points by series.
+        peak: The peak [FLOP/s].
     """
-    peak = highest(case, "peak")
-    lines: list[tuple[list[float], list[str]]] = []
-    for (series,), part in case.filter(kind="curve").group_by("series", maintain_order=True):
-        heights = part.sort("size")["flops_per_s"].to_list()
+    lines: list[tuple[Mapping[float, float], list[str]]] = []
+    for series, points in curves.items():
+        heights = dict(points)
         same = (names for line, names in lines if _one_line(line, heights, ALONG * peak))
         names = next(same, None)
         if names is None:
             lines.append((heights, names := []))
-        names.append(str(series))
+        names.append(series)
     return {
         series: (turn, len(names))
         for _, names in lines
@@ -128,56 +173,32 @@ def turns_of(case: pl.DataFrame) -> dict[str, tuple[int, int]]:
     }
 
 
-def _one_line(one: Sequence[float], other: Sequence[float], closer_than: float) -> bool:
-    """Whether two curves are as close everywhere."""
-    return len(one) == len(other) and all(
-        abs(a - b) < closer_than for a, b in zip(one, other, strict=True)
-    )
+def _one_line(one: Mapping[float, float], other: Mapping[float, float], closer_than: float) -> bool:
+    """Whether two curves are as close at all sizes that both have."""
+    return all(abs(one[size] - other[size]) < closer_than for size in one if size in other)
 
 
-def thinned(table: pl.DataFrame) -> pl.DataFrame:
-    """As many sizes as a curve needs, about even on a log axis: times of tiles are not affine."""
+def between(low: tuple[Number, Number], high: tuple[Number, Number], size: Number) -> Number:
+    """What a size between two points of a curve attains, with one bottleneck between them [FLOP/s].
+
+    The work is proportional to the size, so the size over what it attains is to the time, which is
+    affine in the size.
+
+    Args:
+        low: The lower point: the size, and what it attains [FLOP/s].
+        high: The higher point.
+        size: The size.
+    """
+    start, end = low[0] / low[1], high[0] / high[1]
+    return size / (start + (end - start) * (size - low[0]) / (high[0] - low[0]))
+
+
+def thinned(table: pl.DataFrame, points: int = MOST_POINTS) -> pl.DataFrame:
+    """As many sizes of a table as a curve needs, about even on a log axis."""
     sizes = table["size"].unique().sort().to_list()
-    if len(sizes) <= CURVE_POINTS:
+    if len(sizes) <= points:
         return table
     low, high = sizes[0], sizes[-1]
-    wanted = (low * (high / low) ** (i / (CURVE_POINTS - 1)) for i in range(CURVE_POINTS - 1))
+    wanted = (low * (high / low) ** (i / (points - 1)) for i in range(points - 1))
     kept = {sizes[bisect_left(sizes, size)] for size in wanted} | {high}
     return table.filter(pl.col("size").is_in(kept))
-
-
-def densified(table: pl.DataFrame) -> pl.DataFrame:
-    """More sizes between those of a table, interpolated: times and costs are affine in one size."""
-    low, high = lowest(table, "size", 1), highest(table, "size", 1)
-    steps = CURVE_POINTS - 1
-    grid = pl.DataFrame({"size": [low * (high / low) ** (i / steps) for i in range(CURVE_POINTS)]})
-    cases = table.select(*KEYS, "peak").unique(maintain_order=True)
-    wanted = cases.join(grid, how="cross").sort("size")
-    ways: list[tuple[Literal["backward", "forward"], str]] = [("backward", "_a"), ("forward", "_b")]
-    before, after = (
-        wanted.join_asof(
-            table.sort("size").drop("peak"),
-            on="size",
-            by=KEYS,
-            strategy=strategy,
-            coalesce=False,
-            suffix=suffix,
-            check_sortedness=False,
-        )
-        for strategy, suffix in ways
-    )
-    affine = (MATH.work, *TIMES.values())
-    both = before.hstack(
-        after.select(pl.col("size_b"), *(pl.col(c).alias(f"{c}_b") for c in affine))
-    )
-    share = (
-        pl.when(pl.col("size_b") > pl.col("size_a"))
-        .then((pl.col("size") - pl.col("size_a")) / (pl.col("size_b") - pl.col("size_a")))
-        .otherwise(0.0)
-    )
-    return both.select(
-        *KEYS,
-        "size",
-        "peak",
-        *((pl.col(c) + share * (pl.col(f"{c}_b") - pl.col(c))).alias(c) for c in affine),
-    ).sort(*KEYS, "size")

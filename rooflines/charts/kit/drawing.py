@@ -336,6 +336,7 @@ def _titles(
         key: {
             "title": shorten(finding.title, min(LONGEST_TITLE, width / 1.6), bold=True),
             "subtitle": wrapped(finding.subtitle, min(LONGEST_SUBTITLE, width)),
+            **finding.drawn,
         }
         for key, finding in findings.items()
     }

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.lazy import pl
 from rooflines.charts.kit.text import width_em
 from rooflines.charts.kit.themes import SIZES, Margins, plot_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 __all__ = [
     "ANYWHERE",
@@ -29,7 +30,9 @@ __all__ = [
     "dodge",
     "end_places",
     "in_cell",
+    "in_layouts",
     "placed",
+    "stacked",
 ]
 
 LAYOUTS = {"wide": SIZES["slide"], "narrow": SIZES["paper"]}
@@ -58,6 +61,9 @@ CELL_HEIGHT = 1.05
 
 WIDEST = str.maketrans("0123456789", "4444444444")
 """Every digit as the widest one."""
+
+ALIGNED = {"left": 0.0, "center": 0.5, "right": 1.0}
+"""The part of a label's width before its point, by alignment [1]."""
 
 PARALLEL = 1e-9
 
@@ -91,8 +97,7 @@ def _log_share(value: float, low: float, high: float) -> float:
     return math.log(value / low) / math.log(high / low)
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(NamedTuple):
     """A rectangle in the plot, y downwards [em]."""
 
     left: float
@@ -117,6 +122,10 @@ class Box:
             and self.right >= other.right
             and self.bottom >= other.bottom
         )
+
+    def with_point(self, x: float, y: float) -> Box:
+        """The smallest rectangle that holds this one and a point."""
+        return Box(min(self.left, x), min(self.top, y), max(self.right, x), max(self.bottom, y))
 
     def crossed(self, segment: Segment) -> bool:
         """Whether a segment passes through the interior."""
@@ -175,8 +184,7 @@ class Spot:
         return [_beside(side, self.distance * reach) for reach in REACHES for side in self.sides]
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A label's offset from its point [em], and its alignment: left, center or right."""
 
     dx: float
@@ -186,11 +194,12 @@ class Place:
     def box(self, spot: Spot) -> Box:
         """The rectangle that the label takes."""
         wide = width_em(spot.text, bold=spot.bold)
-        left = spot.x + self.dx - {"left": 0.0, "center": wide / 2, "right": wide}[self.align]
+        left = spot.x + self.dx - ALIGNED[self.align] * wide
         middle = spot.y + self.dy
         return Box(left - PADDING, middle - LINE / 2, left + wide + PADDING, middle + LINE / 2)
 
 
+@cache
 def _beside(side: str, distance: float) -> Place:
     """The place on a side of a point: t and b are above and below, l and r before and after."""
     across = distance if "r" in side else -distance if "l" in side else 0.0
@@ -226,7 +235,7 @@ class Room:
         avoid: Sequence[Box] = (),
         segments: Sequence[Segment] = (),
         within: Box | None = None,
-        uncrossed: bool = False,
+        fewer_than: float = math.inf,
     ) -> Place | None:
         """The candidate that overlaps nothing and crosses the fewest segments.
 
@@ -236,24 +245,33 @@ class Room:
             avoid: Rectangles to keep off, besides those taken.
             segments: Lines better not crossed.
             within: Bounds of the label; the plot by default.
-            uncrossed: Whether a label that crosses a segment is left out.
+            fewer_than: Labels that cross as many segments, or more, are left out [1].
 
         Returns:
             The first of the best, or None if every candidate overlaps something. It is not taken.
         """
         within = within or Box(0.0, 0.0, *self.plot)
         obstacles = [*self.taken, *avoid]
-        best, fewest = None, math.inf
+        best, fewest = None, fewer_than
         for candidate in spot.candidates() if candidates is None else candidates:
             box = candidate.box(spot)
             if not within.holds(box) or any(box.meets(other) for other in obstacles):
                 continue
-            crossings = sum(box.crossed(segment) for segment in segments)
-            if crossings < fewest and not (uncrossed and crossings):
+            crossings = self.crossings(box, segments, fewest)
+            if crossings < fewest:
                 best, fewest = candidate, crossings
             if not fewest:
                 break
         return best
+
+    def crossings(self, box: Box, segments: Sequence[Segment], enough: float) -> int:
+        """How many segments pass through a label; `enough` of them are not counted further."""
+        found = 0
+        for segment in segments:
+            found += box.crossed(segment)
+            if found >= enough:
+                break
+        return found
 
     def take(self, spot: Spot, chosen: Place | None) -> Place | None:
         """Mark the rectangle of a label as taken, and return its place."""
@@ -362,9 +380,20 @@ def placed(
         `dx`, `dy`, `align`, and `on`: whether the label is shown. The columns of the narrow layout
         end in `_narrow`.
     """
+    return stacked(in_layouts(margins, places))
+
+
+def in_layouts(
+    margins: Margins, places: Callable[[tuple[float, float]], Sequence[Place | None]]
+) -> dict[str, Sequence[Place | None]]:
+    """Places of a chart's labels by layout, as `placed` takes them."""
+    return {layout: places(plot_size(size, margins)) for layout, size in LAYOUTS.items()}
+
+
+def stacked(by_layout: Mapping[str, Sequence[Place | None]]) -> pl.DataFrame:
+    """Places of labels by layout as the columns of `placed`."""
     columns: dict[str, Any] = {}
-    for layout, size in LAYOUTS.items():
-        of_layout = places(plot_size(size, margins))
+    for layout, of_layout in by_layout.items():
         tail = "" if layout == "wide" else "_narrow"
         columns[f"dx{tail}"] = [round(p.dx, 2) if p else 0.0 for p in of_layout]
         columns[f"dy{tail}"] = [round(p.dy, 2) if p else 0.0 for p in of_layout]
