@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
@@ -13,6 +14,7 @@ from contours import points
 import rooflines
 from rooflines import charts
 from rooflines.charts.families import fitted, unchecked
+from rooflines.charts.kinds.attained_curves import between
 from rooflines.charts.kit.render import dumps
 
 SHAPES = [{"name": "m-up", "D": 4096, "F": 14336}, {"name": "m-down", "D": 14336, "F": 4096}]
@@ -168,6 +170,29 @@ def test_a_calibrated_curve_is_the_estimate() -> None:
     assert (last["slow"], last["fast"]) == (None, None)
     said = json.dumps(charts.spec_of(charts.attained(frame), "own"))
     assert "p10 to p90" not in said
+
+
+def test_calibrated_curves_leave_out_what_lies_between_their_points() -> None:
+    """Every size of the table is a point of a curve, or `between` two of them gives it."""
+    one = {"operation": "matmul", "dtypes": ["bf16"], "chips": ["h100-sxm"]}
+    sweep = {**one, "grid": {"B": LONG, "D": [512, 8192], "F": "D"}, "calibration": "trtllm"}
+    loaded = rooflines.load_config({"sweeps": {"s": sweep}})
+    frame = charts.attained_frame(charts.of_config(loaded).of("s", ["h100-sxm"], ["bf16"]))
+    curves = frame.filter(kind="estimate").group_by("series", maintain_order=True)
+    left_out = 0
+    for (series,), curve in curves:
+        size = int(str(series).rpartition(" = ")[2].replace(",", ""))
+        table = rooflines.rows(loaded, "s").filter(pl.col("D") == size).collect()
+        for column, time in (("flops_per_s", ""), ("fast", "_p10"), ("slow", "_p90")):
+            points = curve.select("size", column).rows()
+            for row in table.to_dicts():
+                attains = row["flops"] / row[f"t_estimate{time}_s"]
+                low, high = next(
+                    (low, high) for low, high in pairwise(points) if low[0] <= row["B"] <= high[0]
+                )
+                assert between(low, high, row["B"]) == pytest.approx(attains, rel=1e-8)
+                left_out += row["B"] not in (low[0], high[0])
+    assert left_out > 0
 
 
 def test_calibrated_contours_run_where_the_estimate_says(

@@ -20,14 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KEYS",
-    "POINTS",
     "Point",
     "between",
     "curves_of",
     "estimates_of",
     "knees_of",
     "series_of",
-    "thinned",
     "turns_of",
 ]
 
@@ -62,7 +60,10 @@ def curves_of(of: Selection, table: pl.DataFrame) -> pl.DataFrame:
 
 
 def estimates_of(table: pl.DataFrame) -> pl.DataFrame:
-    """What is attained calibrated, at sizes of the table: some, and those that they do not give."""
+    """What is attained calibrated, at sizes of the table, and its band.
+
+    Sizes are about even on a log axis; of others those that `between` their neighbours differs at.
+    """
     known = thinned(table.drop_nulls(BAND[0]))
     rates = dict(zip(RATES, (pl.col(MATH.work) / pl.col(time) for time in BAND), strict=True))
     rows = known.select(*KEYS, "size", "peak", kind=pl.lit("estimate"), **rates)

@@ -282,10 +282,9 @@ def _beside_curve(text: _Text, room: _Plot, anchors: dict[str, Point]) -> tuple[
     fixed = anchors.get(text.series)
     low, high = (share * room.plot[0] for share in ANCHORED)
     points = [(room.at(*fixed), fixed)] if fixed else room.curves[text.series][::2]
+    inside = [each for each in points if low <= each[0][0] <= high]
     near = sorted(
-        (abs(y / room.plot[1] - MIDDLE), x, y, point)
-        for (x, y), point in points
-        if fixed or low <= x <= high
+        (abs(y / room.plot[1] - MIDDLE), x, y, point) for (x, y), point in inside or points
     )
     best: tuple[float, Place, Spot, Point] | None = None
     fewest = math.inf
