@@ -59,9 +59,8 @@ def in_parts(frame: pl.DataFrame, chart: alt.LayerChart, spec: Spec) -> dict[str
         if CHIP in each.columns and name not in same:
             others_of = each.filter(~_is_own(each, own))
             for (chip,), of_chip in others_of.group_by(CHIP, maintain_order=True):
-                texts.setdefault(str(chip), dict.fromkeys(same, '"rows"'))[name] = columns_text(
-                    of_chip
-                )
+                part = texts.setdefault(str(chip), {**same})
+                part[name] = columns_text(of_chip)
     first, others = _first(findings, list(whole["usermeta"]["choices"]), own)
     next(each for each in whole["params"] if each["name"] == "findings")["value"] = first
     parts = {
