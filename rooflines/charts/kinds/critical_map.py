@@ -102,6 +102,12 @@ def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl
         records += [
             {**key, **shape, **contours.shape((shape["D"], shape["F"]))} for shape in inside
         ]
+    edges = {name: pl.lit(float(at)) for name, at in window._asdict().items()}
+    return _typed(records).with_columns(calibrated=pl.col("basis") == CALIBRATED, **edges)
+
+
+def _typed(records: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Arcs and shapes in their columns, arcs in `DIGITS`, and `rank`."""
     texts = ("chip", "dtypes", "basis", "sharding", "network", "kind", "name", "near")
     whole = ("shards", "reached")
     floats = ("level", "D", "F", "share", *ENDS)
@@ -111,18 +117,12 @@ def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl
         **dict.fromkeys(floats, pl.Float64),
     }
     frame = pl.DataFrame(records, schema={name: schema[name] for name in COLUMNS}, orient="row")
-    level = pl.when(pl.col("kind") != "shape").then("level")
+    is_arc = pl.col("kind") != "shape"
+    points, level = pl.col("D", "F", *ENDS), pl.when(is_arc).then("level")
     return frame.with_columns(
-        pl.when(pl.col("kind") == "shape").then(pl.col("D", "F")).otherwise(_in_digits("D", "F")),
-        _in_digits(*ENDS),
+        pl.when(is_arc).then(points.round_sig_figs(DIGITS)).otherwise(points),
         rank=level.rank("dense", descending=True).over("chip", "dtypes", "basis").cast(pl.Int64),
-        calibrated=pl.col("basis") == CALIBRATED,
-        **{name: pl.lit(float(at)) for name, at in window._asdict().items()},
     )
-
-
-def _in_digits(*names: str) -> pl.Expr:
-    return pl.col(names).round_sig_figs(DIGITS)
 
 
 def critical_map(
