@@ -131,16 +131,7 @@ def critical_over_shards(
     """
     compared = frame.filter(~pl.col("chip").is_in(added))
     chips = compared["chip"].unique(maintain_order=True).to_list()
-    across = _across(frame, added)
-    points: list[pl.DataFrame] = []
-    drawn: list[Together] = []
-    for _, case in frame.group_by("dtypes", "sharding", maintain_order=True):
-        views = {}
-        for basis, view in critical_views(case).items():
-            together = _together(view, _setting(view, size, basis), added, across)
-            views[basis] = view.with_columns(beneath=_beneath(together))
-            drawn += together
-        points.append(_with_lanes(with_both(views, BY_BASIS), added))
+    points, drawn = _drawn(frame, size, added)
     names = basis_names(frame)
     findings, edges = {}, {}
     for one in drawn:
@@ -161,7 +152,7 @@ def critical_over_shards(
     shown_with = BESIDE if added else f"'{EVERY}'"
     key = " + '|' + ".join([shown_with, "dtypes", "sharding", *names])
     return assemble(
-        marks_of(pl.concat(points), _ends(drawn), size, chip_scale(frame)),
+        marks_of(points, _ends(drawn), size, chip_scale(frame)),
         findings,
         starting(choices, first),
         MARGINS,
@@ -173,13 +164,34 @@ def critical_over_shards(
     )
 
 
+def _drawn(
+    frame: pl.DataFrame, size: str, added: Sequence[str]
+) -> tuple[pl.DataFrame, list[Together]]:
+    """The points of all lines, and the lines that are drawn together."""
+    across = _across(frame, added)
+    points: list[pl.DataFrame] = []
+    drawn: list[Together] = []
+    for _, case in frame.group_by("dtypes", "sharding", maintain_order=True):
+        views = {}
+        for basis, view in critical_views(case).items():
+            together = _together(view, _setting(view, size, basis), added, across)
+            views[basis] = view.with_columns(beneath=_beneath(together))
+            drawn += together
+        points.append(_with_lanes(with_both(views, BY_BASIS), added))
+    return pl.concat(points), drawn
+
+
 def _across(frame: pl.DataFrame, added: Sequence[str]) -> dict[str, tuple[int, int]]:
     """The least and the largest number of chips of those compared, and with each one added [1]."""
     by_chip = frame.group_by("chip").agg(low=pl.col("shards").min(), high=pl.col("shards").max())
     found = {chip: (low, high) for chip, low, high in by_chip.iter_rows()}
     lows, highs = zip(*(found[chip] for chip in found if chip not in added), strict=True)
     low, high = min(lows), max(highs)
-    beside = {chip: (min(low, found[chip][0]), max(high, found[chip][1])) for chip in added}
+    beside = {
+        chip: (min(low, least), max(high, most))
+        for chip, (least, most) in found.items()
+        if chip in added
+    }
     return {EVERY: (low, high), **beside}
 
 
