@@ -245,7 +245,7 @@ def _finding(case: pl.DataFrame, key: Sequence[object], model: str, size: str) -
         what = "layers" if on else "pairs of chip and layer"
         title = f"{never:,} of {case.height:,} {what} are never compute-bound{on}"
         return Finding(title, subtitle, about("nulls", value=[never, case.height]))
-    by_case = f", by layer{'' if on else ' and chip'}" if needed.n_unique() > 1 else ""
+    by_case = ", by layer and chip" if needed.n_unique() > 1 and not on else ""
     subject = f"{chip_label(model)} needs" if model else "These layers need"
     title = f"{subject} {sizes_text(size, needed)}{on}{by_case}"
     return Finding(title, subtitle, about("range", value=ends(needed)))
