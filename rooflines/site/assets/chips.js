@@ -10,6 +10,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const heads = [...document.querySelectorAll("#summary th button")];
   const known = (chip) => Object.hasOwn(chips, chip ?? "");
   const order = () => (state().get("sort") ?? "").split("."); // the column that sorts, and the way: up or down
+  const compared = document.querySelector("#compared table");
   let last = "";
 
   function sortBy(place, way) {
@@ -35,11 +36,11 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("compared").hidden = $("what-if").hidden = !both;
     if (!both) return;
     $("what-if").hash = new URLSearchParams({ chip: state().get("left"), "b.chip": state().get("right") });
-    [left, right].forEach((chip, i) => { $("compared").tHead.rows[0].cells[i + 1].textContent = chip.name; });
+    [left, right].forEach((chip, i) => { compared.tHead.rows[0].cells[i + 1].textContent = chip.name; });
     const all = [...new Set([...Object.keys(left.numbers), ...Object.keys(right.numbers)])];
     const shared = (path) => path in left.numbers && path in right.numbers;
     const paths = [...all.filter(shared), ...all.filter((path) => !shared(path))];
-    $("compared").tBodies[0].replaceChildren(...paths.map((path) => {
+    compared.tBodies[0].replaceChildren(...paths.map((path) => {
       const pair = [left, right].map((chip) => chip.numbers[path] ?? null);
       const [label] = pair.find((one) => one !== null);
       const [first, second] = pair.map((one) => one?.[1]);
