@@ -491,6 +491,7 @@ def test_one_shape_is_shown_on_all_chips(visit: Visits) -> None:
         ("thresholds.html#sort=price.up", "sort price: no column of this table"),
         ("thresholds.html#table=long.B&page=61", "page 61: no page of this table; shown is 60"),
         ("chips.html#sort=9.up", "sort 9.up: no column of this table"),
+        ("chips.html#sort=length.up", "sort length.up: no column of this table"),
         ("chips.html#sort=1.sideways", "sort 1.sideways: neither up nor down; shown is up"),
         ("thresholds.html#table=none", "table none: not in this site; shown is "),
         ("thresholds.html#table=long.B&chip=mine", "chip mine: not in this table; shown is "),
