@@ -227,6 +227,10 @@ def test_the_view_can_be_saved_as_it_is(visit: Visits, tmp_path: Path) -> None:
     params = json.loads(saved["json"])["params"]
     assert {"chip": "h100-sxm"}.items() <= {one["name"]: one.get("value") for one in params}.items()
     drawn_text = html.unescape(saved["svg"].decode())
+    name = f"{page.locator('#title').inner_text()}. {page.locator('#setting').inner_text()}"
+    assert f'role="img" aria-label="{html.escape(name, quote=False)}"' in saved["svg"].decode()[
+        :2000
+    ].replace("&quot;", '"')
     assert page.locator("#title").inner_text() in drawn_text
     assert HOSTILE in drawn_text
     frame = pl.read_csv(saved["csv"])
@@ -258,8 +262,14 @@ def test_the_theme_follows_the_system_until_one_is_chosen(visit: Visits) -> None
 @pytest.mark.parametrize("address", PAGES)
 @pytest.mark.parametrize(
     "viewport",
-    [PHONE, {"width": 320, "height": 640}, {"width": 820, "height": 1180}],
-    ids=["phone", "small", "tablet"],
+    [
+        PHONE,
+        {"width": 320, "height": 640},
+        {"width": 820, "height": 1180},
+        {"width": 700, "height": 450},
+        {"width": 195, "height": 422},
+    ],
+    ids=["phone", "small", "tablet", "desk-at-200-percent", "phone-at-200-percent"],
 )
 def test_no_page_is_wider_than_the_window(
     visit: Visits, address: str, viewport: dict[str, int]
@@ -278,15 +288,30 @@ STATES = [
 
 
 @pytest.mark.parametrize(
-    ("address", "theme"),
+    ("browser", "address", "theme"),
     [
-        *((page, theme) for page in PAGES for theme in ("light", "dark")),
-        *((s, "light") for s in STATES),
+        *(("chromium", page, theme) for page in PAGES for theme in ("light", "dark")),
+        *(("chromium", state, "light") for state in STATES),
+        *(("firefox", page, "dark") for page in PAGES),
     ],
+    indirect=["browser"],
 )
 def test_axe_finds_nothing_serious(visit: Visits, address: str, theme: str) -> None:
-    """Names, roles, contrast and order: each page in both themes."""
+    """Names, roles, contrast and order: each page in both themes.
+
+    A chart is one image. In its SVG Vega gives marks without items a role and no name, as here.
+    """
     page = visit(theme=theme).open(address)
+    for drawing in page.locator("#plot svg").all():
+        drawing.evaluate(
+            """(svg) => {
+                const mark = svg.querySelector("path").cloneNode();
+                mark.removeAttribute("aria-label");
+                mark.removeAttribute("aria-hidden");
+                mark.setAttribute("role", "graphics-symbol");
+                svg.append(mark);
+            }"""
+        )
     for details in page.locator("details:not([hidden])").all()[:3]:
         details.evaluate("(element) => { element.open = true; }")
     violations = Axe().run(page, options={"preload": False}).response["violations"]
@@ -348,6 +373,56 @@ def test_the_focus_goes_through_the_page_in_reading_order(visit: Visits) -> None
         order.append(page.evaluate(name))
     seen = list(dict.fromkeys(area for area in order if area != "body"))
     assert " ".join(seen) == "skip top charts pager controls plot files behind footer"
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_what_has_the_focus_is_seen(visit: Visits, address: str) -> None:
+    """It has an outline and a name, and is neither outside the window nor below the bar at top."""
+    page = visit().open(address)
+    hidden, steps = [], 0
+    while steps < 45:
+        page.keyboard.press("Tab")
+        one = page.evaluate(FOCUSED)
+        if one is None:  # after the page comes the browser itself
+            break
+        steps += 1
+        hidden += [] if all(one[1:]) else [one]
+    assert steps > 10
+    assert hidden == []
+
+
+FOCUSED = """() => {
+    const one = document.activeElement;
+    if (one === document.body) return null;
+    const [box, style] = [one.getBoundingClientRect(), getComputedStyle(one)];
+    const within = (place, most) => Math.min(Math.max(place, 0), most - 1);
+    const x = within(box.left + box.width / 2, innerWidth);
+    const y = within(box.top + Math.min(box.height / 2, 20), innerHeight);
+    const above = document.elementFromPoint(x, y);
+    return [
+        one.outerHTML.slice(0, 90),
+        style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
+        Boolean(one.ariaLabel || one.labels?.length || one.textContent.trim()),
+        box.width > 0 && box.height > 0 && box.top < innerHeight && box.bottom > 0,
+        Boolean(one.closest(".top")) || !above?.closest(".top"),
+    ];
+}"""
+"""Of what has the focus: its outline, its name, whether it is in the window, and not covered."""
+
+
+def test_colours_that_mean_something_stay_in_forced_colours(browser: Browser, site: Path) -> None:
+    """Bars and pictures keep theirs; the page in the list of pages is underlined."""
+    with browser.new_context(forced_colors="active", reduced_motion="reduce") as context:
+        one = Visit(context, site.as_uri())
+        page = one.open("what-if.html")
+        kept = "(one) => getComputedStyle(one).forcedColorAdjust"
+        for name in (".bar", ".track", ".mark", ".card"):
+            assert page.locator(name).first.evaluate(kept) == "none"
+        colours = "(all) => all.map((one) => getComputedStyle(one).backgroundColor)"
+        assert len(set(page.locator(".bar, .track").evaluate_all(colours))) > 1
+        line = "(one) => getComputedStyle(one).textDecorationLine"
+        assert page.locator(".top nav a[aria-current]").evaluate(line) == "underline"
+        assert one.faults == []
 
 
 # ---------------------------------------------------------------- thresholds and chips
@@ -416,6 +491,7 @@ def test_one_shape_is_shown_on_all_chips(visit: Visits) -> None:
         ("thresholds.html#sort=price.up", "sort price: no column of this table"),
         ("thresholds.html#table=long.B&page=61", "page 61: no page of this table; shown is 60"),
         ("chips.html#sort=9.up", "sort 9.up: no column of this table"),
+        ("chips.html#sort=length.up", "sort length.up: no column of this table"),
         ("chips.html#sort=1.sideways", "sort 1.sideways: neither up nor down; shown is up"),
         ("thresholds.html#table=none", "table none: not in this site; shown is "),
         ("thresholds.html#table=long.B&chip=mine", "chip mine: not in this table; shown is "),

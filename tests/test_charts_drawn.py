@@ -10,6 +10,7 @@ import io
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import quoteattr
 
 import altair as alt
 import polars as pl
@@ -180,6 +181,16 @@ def test_charts_are_valid_by_the_schema_of_vega_lite(default: Specs) -> None:
     assert invalid(default) == {}
     wrong = {**default["chips-model-shapes"], "layer": [{"mark": "no such mark"}]}
     assert invalid({"wrong": wrong}).keys() == {"wrong"}
+
+
+def test_a_chart_has_a_name_for_screen_readers() -> None:
+    """Title and subtitle of what it shows first, in its description and in the picture as SVG."""
+    frame = charts.ridge_frame(
+        charts.of_config(rooflines.load_config()).of("book-q5-gpu", ["h100-sxm"], ["bf16"])
+    )
+    spec = spec_of(charts.ridges(frame, title='"Ridges" & <more>'), "ridges")
+    assert spec["description"].startswith('"Ridges" & <more>. Dense peak over main-memory')
+    assert svg(spec).startswith(f'<svg role="img" aria-label={quoteattr(spec["description"])} ')
 
 
 def test_a_notebook_draws_charts_in_the_packages_theme() -> None:

@@ -274,6 +274,8 @@ def assemble(
 ) -> alt.LayerChart:
     """A chart of layers, with parameters, a title and subtitle that follow them, and its sizes.
 
+    Its description, which screen readers say, has those of what it shows first.
+
     Args:
         layers: The chart's marks.
         findings: What is said, by the chosen values joined by `|`; by "" without choices.
@@ -293,12 +295,14 @@ def assemble(
         clip=False,
     )
     web = sizes["web"]
+    first = findings.get("|".join(str(choice.value) for choice in choices))
     layout = [alt.param(name="em", value=web["em"]), alt.param(name="narrow", value=False)]
     # The properties first: setting them on a chart copies it.
     chart = alt.layer(
         *layers,
         subtitle,
         title=alt.TitleParams(text=alt.expr("headline")),
+        description=f"{first.title}. {first.subtitle}" if first else alt.Undefined,
         autosize="none",
         padding=web["padding"],
         width=web["width"],

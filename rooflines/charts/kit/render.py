@@ -7,6 +7,7 @@ import json
 import math
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
+from xml.sax.saxutils import quoteattr
 
 import altair as alt
 import vl_convert as vlc
@@ -178,13 +179,15 @@ def thumbnail(picture: Image.Image) -> bytes:
 
 
 def svg(spec: Mapping[str, Any], size: str = "web", *, dark: bool = False) -> str:
-    """A picture as SVG, with live text; arguments as of `png`."""
+    """A picture as SVG, with live text and a name for screen readers; arguments as of `png`."""
     register_fonts()
-    return str(
+    drawn = str(
         vlc.vegalite_to_svg(
             themed(spec, SIZES[size], dark=dark), vl_version=VEGA_LITE, allowed_base_urls=[]
         )
     )
+    name = quoteattr(spec.get("description", ""))
+    return drawn.replace("<svg ", f'<svg role="img" aria-label={name} ', 1)
 
 
 def pdf(spec: Mapping[str, Any], size: str = "paper", *, dark: bool = False) -> bytes:

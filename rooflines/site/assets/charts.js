@@ -206,7 +206,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     document.title = `${title} – ${document.querySelector(".brand span").textContent}`;
     $("title").textContent = title;
     $("setting").textContent = setting;
-    $("plot").setAttribute("aria-label", `Chart: ${title}. ${setting}`);
+    $("plot").setAttribute("aria-label", `Chart: ${description()}`);
     $("live").textContent = title;
   }
 
@@ -232,7 +232,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       const size = sizeFor(spec);
       const own = inSize(spec, chart, size, values, false);
       const config = themes[mode][size.layout][size.em];
-      const plot = make("div");
+      const plot = make("div", { "aria-hidden": "true" }); // the picture around it has the name
       shown?.view.finalize();
       $("bindings").replaceChildren();
       $("plot").replaceChildren(plot);
@@ -299,7 +299,18 @@ document.addEventListener("DOMContentLoaded", async () => {
       const kept = options.map((option, i) => [option, labels[i]]).filter(([option]) => has.has(String(option)));
       return { ...param, value: values.get(param.name), bind: { ...param.bind, options: kept.map(([option]) => option), labels: kept.map(([, label]) => label) } };
     });
-    return JSON.stringify({ ...spec, params });
+    return JSON.stringify({ ...spec, params, description: description() });
+  }
+
+  /** What a screen reader says of the view. */
+  const description = () => `${$("title").textContent}. ${$("setting").textContent}`;
+
+  /** A picture with its name for screen readers. */
+  function named(drawn) {
+    const { documentElement } = new DOMParser().parseFromString(drawn, "image/svg+xml");
+    documentElement.setAttribute("role", "img");
+    documentElement.setAttribute("aria-label", description());
+    return new XMLSerializer().serializeToString(documentElement);
   }
 
   /** The picture of the view with its title and subtitle, in the size of the web. */
@@ -308,7 +319,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     const { em } = spec.usermeta?.looks?.web ?? {};
     const size = { layout: "web", em: themes[mode].web[em] ? em : Math.max(...Object.keys(themes[mode].web)) };
     const { view } = await vegaEmbed(make("div"), inSize(spec, chart, size, values, true), { ...EMBED, config: themes[mode].web[size.em] });
-    const drawn = kind === "svg" ? await view.toSVG() : await view.toImageURL("png", 2);
+    const drawn = kind === "svg" ? named(await view.toSVG()) : await view.toImageURL("png", 2);
     view.finalize();
     return drawn;
   }

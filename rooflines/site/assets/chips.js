@@ -10,6 +10,8 @@ document.addEventListener("DOMContentLoaded", async () => {
   const heads = [...document.querySelectorAll("#summary th button")];
   const known = (chip) => Object.hasOwn(chips, chip ?? "");
   const order = () => (state().get("sort") ?? "").split("."); // the column that sorts, and the way: up or down
+  const sorts = (place) => /^\d$/.test(place) && Number(place) < heads.length;
+  const compared = document.querySelector("#compared table");
   let last = "";
 
   function sortBy(place, way) {
@@ -35,11 +37,11 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("compared").hidden = $("what-if").hidden = !both;
     if (!both) return;
     $("what-if").hash = new URLSearchParams({ chip: state().get("left"), "b.chip": state().get("right") });
-    [left, right].forEach((chip, i) => { $("compared").tHead.rows[0].cells[i + 1].textContent = chip.name; });
+    [left, right].forEach((chip, i) => { compared.tHead.rows[0].cells[i + 1].textContent = chip.name; });
     const all = [...new Set([...Object.keys(left.numbers), ...Object.keys(right.numbers)])];
     const shared = (path) => path in left.numbers && path in right.numbers;
     const paths = [...all.filter(shared), ...all.filter((path) => !shared(path))];
-    $("compared").tBodies[0].replaceChildren(...paths.map((path) => {
+    compared.tBodies[0].replaceChildren(...paths.map((path) => {
       const pair = [left, right].map((chip) => chip.numbers[path] ?? null);
       const [label] = pair.find((one) => one !== null);
       const [first, second] = pair.map((one) => one?.[1]);
@@ -58,7 +60,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       if (state().has(name) && !there) lost.push([name, state().get(name), why]);
     }
     const [place, way] = order();
-    if (state().has("sort") && !(place in heads)) lost.push(["sort", state().get("sort"), "no column of this table"]);
+    if (state().has("sort") && !sorts(place)) lost.push(["sort", state().get("sort"), "no column of this table"]);
     else if (state().has("sort") && !["up", "down"].includes(way)) lost.push(["sort", state().get("sort"), "neither up nor down; shown is up"]);
     return lost;
   }
@@ -70,7 +72,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     const words = (state().get("find") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
     for (const element of found) element.hidden = !words.every((word) => element.dataset.find.includes(word));
     const [place, way] = order();
-    sortBy(place in heads ? Number(place) : -1, way);
+    sortBy(sorts(place) ? Number(place) : -1, way);
     $("count").textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} chips`;
     if (document.activeElement !== $("find")) $("find").value = state().get("find") ?? "";
     const asked = state().has("source") ? `source ${state().get("source")}` : `chip ${state().get("chip") ?? ""}`;
