@@ -49,10 +49,11 @@ RATE = Fraction("4.8e12")
 """The bandwidth of an H200 [byte/s]."""
 
 
-def config(folder: Path, *runs: str, head: str = HEAD) -> rooflines.Config:
+def config(folder: Path, *runs: str, head: str = HEAD, **more: object) -> rooflines.Config:
     """A config with a set of runs."""
     (folder / "runs.csv").write_text("\n".join([head, *runs]) + "\n", encoding="utf-8")
-    return rooflines.load_config({"measurements": {"runs": {"file": str(folder / "runs.csv")}}})
+    sets = {"runs": {"file": str(folder / "runs.csv")}}
+    return rooflines.load_config({"measurements": sets, **more})
 
 
 def test_runs_have_the_bound_of_their_step(tmp_path: Path) -> None:
@@ -110,6 +111,17 @@ def test_the_estimate_of_a_run_is_that_of_explain(tmp_path: Path) -> None:
     assert (run["t_estimate_p10_s"], run["estimate_lacks"]) == (None, None)
 
 
+FIT = {
+    "math": 1,
+    "memory": 1,
+    "overhead_s": 0,
+    "bands": {},
+    "source": "-",
+    "date": "-",
+    "fitted": {"n": 1, "median": 0, "mean": 0, "p90": 0},
+}
+"""A calibration at the nominal rates."""
+
 ALL_TO_ALL = "deepseek-v3,h200-sxm,sglang,fp8,fp8,1024,1024,16,1,0.05"
 PARALLEL = "model,chip,software,linear,experts,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
 
@@ -131,6 +143,7 @@ PARALLEL = "model,chip,software,linear,experts,input_tokens,output_tokens,concur
             "tp is 6, which does not divide the 64 query heads",
         ),
         (f"{ALL_TO_ALL.replace('h200-sxm', 'mi300x')},8,,8,1", None, "no calibration in fp8"),
+        (f"{ALL_TO_ALL.replace('h200-sxm', 'partly')},8,,8,1", None, "no calibration in bf16"),
     ],
 )
 def test_an_estimate_has_the_split_of_the_run(
@@ -138,7 +151,12 @@ def test_an_estimate_has_the_split_of_the_run(
 ) -> None:
     """Replicas are data parallelism; a run without an estimate keeps its bound, and is counted."""
     head = f"{PARALLEL},tp,attention_dp,moe_tp,moe_ep"
-    one = config(tmp_path, run, head=head).measurement("runs")
+    (tmp_path / "fits.yaml").write_text(json.dumps({"calibrations": {"partly/mine": {"fp8": FIT}}}))
+    more = {
+        "chips": {"partly": {"base": "h200-sxm", "source": "a guess"}},
+        "calibrations": [str(tmp_path / "fits.yaml")],
+    }
+    one = config(tmp_path, run, head=head, **more).measurement("runs")
     found = one.joined()
     (row,) = found.frame.to_dicts()
     assert (row["estimate_split"], row["estimate_lacks"]) == (split, lacks)
@@ -160,10 +178,8 @@ def test_the_calibration_of_the_engine_counts_first(tmp_path: Path) -> None:
     """Then that of other software of the chip, or else the chip's own."""
     (tmp_path / "runs.csv").write_text(f"{HEAD}\n{LLAMA},1,1024,1024,8,1,0.02\n")
     sets = {"runs": {"file": str(tmp_path / "runs.csv")}}
-    numbers = {"math": 1, "memory": 1, "overhead_s": 0, "bands": {}, "source": "-", "date": "-"}
-    fit = {**numbers, "fitted": {"n": 1, "median": 0, "mean": 0, "p90": 0}}
     calibrated = tmp_path / "mine.yaml"
-    forms: dict[str, object] = {"calibrations": {"h200-sxm/vllm": {"fp8": fit}}}
+    forms: dict[str, object] = {"calibrations": {"h200-sxm/vllm": {"fp8": FIT}}}
     calibrated.write_text(json.dumps(forms))
     mine = rooflines.load_config({"measurements": sets, "calibrations": [str(calibrated)]})
     (own,) = rooflines.measurements(mine, "runs").to_dicts()

@@ -87,9 +87,9 @@ def joined(timings: Timings, catalogues: Catalogues) -> Joined:
         or `network_bytes` [byte], or the columns of `served_rows`; `t_lower_s`, `t_estimate_s`,
         `t_estimate_p10_s` and `t_estimate_p90_s` [s]; `calibration`; `ratio_lower` and
         `ratio_estimate`, measured over these [1]; `bound`; of served models those of
-        `with_estimates`; of matmuls `dtypes`, `region` (the bin
-        of B) and `fits_cache` (whether the operands fit the last-level cache); `reason`, why it is
-        below the bound, null where it is not. All are nominal: efficiencies are not applied.
+        `with_estimates`; of matmuls `dtypes`, `region` (the bin of B) and `fits_cache` (whether the
+        operands fit the last-level cache); `reason`, why it is below the bound, null where it is
+        not. All are nominal: efficiencies are not applied.
 
     Raises:
         RooflinesError: A chip or dtype is in no catalogue, no timing has a row, or the unit of time

@@ -111,6 +111,7 @@ def sweep_of(part: pl.DataFrame, catalogues: Catalogues) -> ModelSweep:
     """
     system = part.row(0, named=True)
     chip, compute = system["chip"], FORMATS[system["linear"]]
+    computed = {compute, UNQUANTIZED}
     dtypes = {
         "weights": compute,
         "experts": FORMATS[system["experts"]],
@@ -119,10 +120,11 @@ def sweep_of(part: pl.DataFrame, catalogues: Catalogues) -> ModelSweep:
         "compute": compute,
         "attention": UNQUANTIZED,
     }
-    fits = catalogues.fits
+    fits, own = catalogues.fits, catalogues.chips[chip].calibration or {}
     known = fits.softwares_of(chip)
     softwares = sorted(known, key=lambda name: name != system["software"])
-    if any(fits.matmul(chip, softwares, dtype) is None for dtype in (compute, UNQUANTIZED)):
+    unfitted = {dtype for dtype in computed if fits.matmul(chip, softwares, dtype) is None}
+    if unfitted and own.keys() >= computed:
         softwares = []
     config = ModelSweepConfig.model_validate(
         {
