@@ -12,7 +12,6 @@ import gzip
 import hashlib
 import json
 import re
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,8 +22,7 @@ import yaml
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.spreadsheet import FORMULA
 from rooflines.basics.version import __version__
-from rooflines.calibration.entries import joined_calibrations, shipped_calibrations
-from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.catalogue.chips import chip_entries
 from rooflines.charts.every_chip import EVERY_CHIP, columns_text, packed_text
 from rooflines.charts.kit import VEGA_LITE
 from rooflines.charts.kit.themes import SIZES, config
@@ -35,17 +33,16 @@ from rooflines.results.atomic import atomic_folder
 from rooflines.results.chip_numbers import chip_numbers
 from rooflines.results.records import recording
 from rooflines.results.tables import NO_TEXT, csv_text, metadata_of
-from rooflines.site.chip_page import MAIN_DTYPE, compared_numbers
+from rooflines.site.chip_page import compared_numbers
 from rooflines.site.downloads import download_files, downloads_of
 from rooflines.site.far_page import far_data, far_view
-from rooflines.site.formulas import formulas
 from rooflines.site.packing import packed_rows
 from rooflines.site.pages import ListedChart, ListedTable, Published, pages, used_chips
 from rooflines.site.request_data import request_rows
 from rooflines.site.steps import step_files
 from rooflines.site.text import as_json
 from rooflines.site.threshold_data import tables as threshold_tables
-from rooflines.sweep.recipes import fits_of
+from rooflines.site.what_if import what_if_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -351,17 +348,10 @@ def _threshold_files(
 
 
 def _catalogue_files(recipes: Sequence[JSON], chip: str | None) -> Iterator[tuple[str, bytes]]:
-    """All chips: formulas and first choices of the page "What if", numbers, and their download."""
+    """All chips: the data of the page "What if", numbers, and their download."""
     used = used_chips(recipes)
     chips = {**chip_entries(), **used}
-    operations = [one["config"]["operation"] for one in recipes if "operation" in one["config"]]
-    named = Counter(name for recipe in recipes for name in recipe["chips"])
-    often = sorted(used, key=lambda name: (name != chip, -named[name]))
-    a, b, *_ = dict.fromkeys([*often, *chips])
-    own = [fits_of(recipe) for recipe in recipes if "sweep" in recipe]
-    calibrations = joined_calibrations([shipped_calibrations(), *own])
-    data = formulas(chips, dtype_entries(), operations, calibrations)
-    yield "data/formulas.js", _script("formulas", {**data, "first": [a, b, MAIN_DTYPE]})
+    yield "data/formulas.js", _script("formulas", what_if_data(chips, list(used), recipes, chip))
     yield "data/chips.js", _script("chips", compared_numbers(chips))
     yield "data/chips.csv", csv_text(chip_numbers(chips), NO_TEXT).encode()
 

@@ -44,11 +44,12 @@ const ROOFLINE = (() => {
         svg("text", { x: x(value), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }, value.toLocaleString("en-US")));
     }
     picture.append(svg("text", { x: (LEFT + width - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, "FLOP per byte of memory traffic"));
+    const letters = Math.floor((width - LEFT - RIGHT) / 7.5); // that a label has room for
     const upper = sides.findIndex((side) => side.peak === Math.max(...sides.map((one) => one.peak))); // its label is above its line
     for (const [place, side] of sides.entries()) {
       const corners = [least, side.ridge, most].map((value) => `${x(value).toFixed(1)},${y(side.roof(value)).toFixed(1)}`);
       const label = { class: `of ${side.key}`, x: width - RIGHT, y: y(side.peak) + (place === upper ? -8 : 17), "text-anchor": "end" };
-      picture.append(svg("polyline", { class: `roof ${side.key}`, points: corners.join(" ") }), svg("text", label, side.label));
+      picture.append(svg("polyline", { class: `roof ${side.key}`, points: corners.join(" ") }), svg("text", label, side.label.length > letters ? `${side.label.slice(0, letters - 1)}…` : side.label));
     }
     for (const [place, side] of sides.entries()) {
       const [at, over] = [x(side.intensity), y(side.attained)];

@@ -5,7 +5,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const { load, make, shown, tableParts, menu, onEntered, state, go, soon, tellUnknown, follow } = ROOFLINES;
   const { ratio, rational, decimal, times, over, number, compare, ONE } = EXACT;
   const formulas = await load("formulas", "data/formulas.js");
-  const { resources, operations, dtypes, chips, fits, limits, prefixes, first } = formulas;
+  const { resources, operations, dtypes, chips, fits, limits, prefixes, first, sizes } = formulas;
   const { significant, prefixed, si, seconds, percent, count } = FORMAT(prefixes);
   for (const chip of chips) chip.networks = chip.networks.map((index) => formulas.networks[index]);
   const $ = (id) => document.getElementById(id);
@@ -16,7 +16,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const NONE = "none"; // the choice of no calibration
   const CHOICES = ["chip", "dtypes", "sharding", "shards", "network", "calibration", ...Object.keys(OWN)];
   const FROM_A = ["dtypes", "sharding", "shards"]; // what side B takes from side A
-  const [BATCH, WIDTH] = [128, 8192]; // sizes that are not chosen: of the first dimension, and of the others
+  const [BATCH, WIDTH] = [128, 8192]; // sizes that are not chosen: of the first dimension, and of the others; a sweep's einsum has the middle of its axes
   const [LEAST_OWN, MOST_OWN] = [ratio(1n, 10n ** 6n), ratio(10n ** 9n)]; // own numbers, in their units
   const POWERS = 24; // a slider goes up to this power of two
 
@@ -43,7 +43,7 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   /** A whole number from 1 to `most`; null: it is none. */
   const whole = (text, most) => (/^[1-9]\d{0,15}$/.test(text ?? "") && BigInt(text) <= BigInt(most) ? Number(text) : null);
-  const sizeOf = (dim) => whole(state().get(dim), limits.size) ?? (dim === operationNow().dims[0] && !operationNow().contracted.includes(dim) ? BATCH : WIDTH);
+  const sizeOf = (dim) => whole(state().get(dim), limits.size) ?? sizes[operationNow().name]?.[dim] ?? (dim === operationNow().dims[0] && !operationNow().contracted.includes(dim) ? BATCH : WIDTH);
   const shardsOf = (side) => (shardingOf(side) === "none" ? 1 : whole(asked(side, "shards"), limits.shards) ?? 1);
 
   /** An own number [SI unit]; null: none, or one out of bounds. */
