@@ -62,9 +62,9 @@ document.addEventListener("DOMContentLoaded", async () => {
     const more = rows ? listed(rows) : [];
     one.rows = (one.rows ?? []).concat(more);
     for (const [name, values] of Object.entries(params)) Object.assign(one.spec.params.find((param) => param.name === name).value, values);
-    const add = (name, rows) => { one.spec.datasets[name] = one.spec.datasets[name].concat(rows); };
-    if (one.spec.datasets.rows) add("rows", more); // the marks are rows of the data itself
-    for (const [name, columns] of Object.entries(datasets)) add(name, listed(columns));
+    const append = (name, rows) => { one.spec.datasets[name] = one.spec.datasets[name].concat(rows); };
+    if (one.spec.datasets.rows) append("rows", more); // the marks are rows of the data itself
+    for (const [name, columns] of Object.entries(datasets)) append(name, listed(columns));
   }
 
   /** The rows behind the view: of the chart's data those of the present choices. A chip that is highlighted leaves others out. */
