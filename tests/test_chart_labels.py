@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rooflines.basics.text import count, seconds, si, significant
+from rooflines.charts.kit.ends import dodge, end_places
 from rooflines.charts.kit.place import (
     ANYWHERE,
     LAYOUTS,
@@ -18,8 +19,6 @@ from rooflines.charts.kit.place import (
     Plane,
     Room,
     Spot,
-    dodge,
-    end_places,
     in_cell,
     placed,
 )

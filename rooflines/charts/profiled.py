@@ -23,16 +23,8 @@ from rooflines.charts.kit.drawing import (
     placed_text,
     zoom,
 )
-from rooflines.charts.kit.place import (
-    Box,
-    Place,
-    Plane,
-    Room,
-    Segment,
-    Spot,
-    at_ends,
-    placed,
-)
+from rooflines.charts.kit.ends import at_ends
+from rooflines.charts.kit.place import Box, Place, Plane, Room, Segment, Spot, placed
 from rooflines.charts.kit.text import chip_label, part_name, with_value
 from rooflines.charts.kit.themes import Margins
 

@@ -31,7 +31,8 @@ from rooflines.charts.kit.drawing import (
     starting,
     zoom,
 )
-from rooflines.charts.kit.place import Place, Plane, Room, Segment, Spot, end_places, placed
+from rooflines.charts.kit.ends import end_places
+from rooflines.charts.kit.place import Place, Plane, Room, Segment, Spot, placed
 from rooflines.charts.kit.text import chip_label, with_value
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_chips, has_bandwidth, two_chips

@@ -19,7 +19,8 @@ from rooflines.charts.kit.drawing import (
     placed_text,
     zoom,
 )
-from rooflines.charts.kit.place import Plane, at_ends
+from rooflines.charts.kit.ends import at_ends
+from rooflines.charts.kit.place import Plane
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.measured import (
     CASE,

@@ -43,7 +43,8 @@ from rooflines.charts.kit.drawing import (
     starting,
     ticks_between,
 )
-from rooflines.charts.kit.place import Place, Plane, end_places, placed
+from rooflines.charts.kit.ends import end_places
+from rooflines.charts.kit.place import Place, Plane, placed
 from rooflines.charts.kit.text import chip_label, with_value
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import KNOWN_CAPACITY, NO_REQUESTS, check_needs

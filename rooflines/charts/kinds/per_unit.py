@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
-from rooflines.basics.text import count, counted, si
+from rooflines.basics.text import count, si
 from rooflines.charts.chart import Chart
-from rooflines.charts.claims import Finding, claim, over
 from rooflines.charts.comparing import (
     CHIP_MARGIN,
     EVERY,
@@ -18,18 +17,26 @@ from rooflines.charts.comparing import (
     evenly,
     heading,
     highlight,
-    names_of,
     shown_of,
 )
 from rooflines.charts.frames import first_shown, ridge_frame
-from rooflines.charts.kit.drawing import Choice, assemble, chip_scale, chosen, lettered, starting
-from rooflines.charts.kit.text import chip_label, shorten, width_em
+from rooflines.charts.kinds.per_unit_titles import ANY, UNITS, by_of, findings_of, lacking_text
+from rooflines.charts.kit.drawing import (
+    SI_LABEL,
+    Choice,
+    assemble,
+    chip_scale,
+    chosen,
+    lettered,
+    starting,
+)
+from rooflines.charts.kit.text import shorten, width_em
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_chips, has_bandwidth, two_chips
 from rooflines.charts.planes import pictured
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
     from rooflines.charts.chart import Spec
@@ -42,56 +49,6 @@ MOST_DETAILED = 8
 
 BEFORE = 0.9
 """Room before the text of a bar [em]."""
-
-ANY = "lowest of all"
-"""The choice of the lowest price of each chip."""
-
-EQUAL_DIGITS = 12
-"""Quotients that agree to this many digits are a tie."""
-
-
-class _Unit(NamedTuple):
-    """What the peak is divided by.
-
-    Attributes:
-        word: What the title calls it.
-        column: The quotient in the frame.
-        axis: What the axis calls the quotient.
-        value: Its unit in labels.
-        about: What the tooltip calls the provider and date, or the power.
-        caveat: What the subtitle says of it.
-        right: Room right of the plot, for the text of the longest bar [em].
-    """
-
-    word: str
-    column: str
-    axis: str
-    value: str
-    about: str
-    caveat: str
-    right: float
-
-
-UNITS = {
-    "usd": _Unit(
-        "dollar",
-        "flops_per_usd",
-        "FLOP per US dollar",
-        "FLOP",
-        "price of",
-        "listed prices",
-        24.5,
-    ),
-    "watt": _Unit(
-        "watt",
-        "flops_per_joule",
-        "FLOP/s per watt",
-        "FLOP/s",
-        "power",
-        "listed power, not what a kernel draws",
-        8.0,
-    ),
-}
 
 
 def per_unit(  # noqa: PLR0913, all but the first have a default
@@ -130,7 +87,7 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
     least = pictured(rows, added, added_dtypes)["row"].n_unique()
     combinations = priced.filter(pl.col("dtypes").is_in(rows["dtypes"].implode()))["dtypes"]
     below = _rows(every.filter(pl.col("chip").is_in(added)), unit)
-    findings = _findings((rows, below), order, unit, shown_of(chips, order) + lacking)
+    findings = findings_of((rows, below), order, unit, shown_of(chips, order) + lacking)
     choices = [
         Choice("chip", [EVERY, *order, *added]),
         Choice("dtypes", combinations.unique(maintain_order=True).to_list()),
@@ -147,37 +104,6 @@ def per_unit(  # noqa: PLR0913, all but the first have a default
     )
 
 
-def _findings(
-    bars: tuple[pl.DataFrame, pl.DataFrame], order: Sequence[str], unit: str, more: str
-) -> dict[str, Finding]:
-    """Title and subtitle of every choice.
-
-    Args:
-        bars: Those compared, and those that the reader adds below them.
-        order: The chips compared.
-        unit: `usd` or `watt`.
-        more: What all subtitles say.
-    """
-    rows, below = bars
-    findings: dict[str, Finding] = {}
-    for key, case in rows.group_by(_by(rows), maintain_order=True):
-        none = _without_text(rows.filter(dtypes=key[0]), case)
-        beside = below.filter(**dict(zip(_by(rows), key, strict=True)))
-        shown = dict.fromkeys((EVERY, *order), case)
-        shown |= {one["chip"][0]: pl.concat([case, one]) for one in beside.iter_slices(1)}
-        for chip, of_choice in shown.items():
-            finding = _finding(of_choice, key, unit).adding(more + none)
-            findings["|".join(map(str, (chip, *key)))] = finding
-    return findings
-
-
-def _without_text(able: pl.DataFrame, case: pl.DataFrame) -> str:
-    """What a subtitle says of chips that can do dtypes, but that a provider does not sell."""
-    names = able["chip"].unique(maintain_order=True)
-    without = [chip for chip in names if chip not in set(case["chip"])]
-    return f" None there: {names_of(without)}." if without else ""
-
-
 def _ranked(priced: pl.DataFrame, unit: str) -> list[str]:
     """The chips by the largest value that they have, the largest first."""
     column = UNITS[unit].column
@@ -189,7 +115,7 @@ def _rows(priced: pl.DataFrame, unit: str) -> pl.DataFrame:
     """The bars from the largest down: `value`, `row` and its edges, `about` and `text`."""
     rows = priced.sort(UNITS[unit].column, descending=True, maintain_order=True).with_columns(
         value=UNITS[unit].column,
-        row=pl.int_range(pl.len()).over(_by(priced)).cast(pl.Float64),
+        row=pl.int_range(pl.len()).over(by_of(priced)).cast(pl.Float64),
     )
     about = (
         pl.concat_str("provider", "sku", "date", separator=" · ", ignore_nulls=True)
@@ -227,13 +153,12 @@ def _layers(
     """
     rows, below = bars
     name = UNITS[unit].axis
-    label = "replace(format(datum.value, '~s'), regexp('([kMGTPE])$'), ' $1')"
     x = alt.X(
         "value:Q",
-        axis=alt.Axis(title=name, labelExpr=label, tickCount=alt.expr("narrow ? 3 : 5")),
+        axis=alt.Axis(title=name, labelExpr=SI_LABEL, tickCount=alt.expr("narrow ? 3 : 5")),
         scale=alt.Scale(domainMin=0, nice=False),
     )
-    by = _by(rows)
+    by = by_of(rows)
     down = chip_axis(
         {
             "|".join(map(str, key)): case["chip"].to_list()
@@ -303,11 +228,6 @@ def _texts(
     ]
 
 
-def _by(frame: pl.DataFrame) -> list[str]:
-    """What a reader chooses, beside the chip."""
-    return [name for name in ("dtypes", "seller") if name in frame.columns]
-
-
 def price_frame(of: Selection) -> pl.DataFrame:
     """What a dollar buys, at the lowest listed price of each chip and at those of each provider.
 
@@ -323,31 +243,6 @@ def price_frame(of: Selection) -> pl.DataFrame:
         ridge_frame(of, provider).with_columns(seller=pl.lit(provider or ANY))
         for provider in (None, *providers)
     )
-
-
-def lacking_text(of: Selection, compares: Callable[[Chip], bool], what: str) -> str:
-    """What a subtitle says of the chips of a sweep that lack the number compared."""
-    without = [chip for chip in of.sweep.rows_by_chip() if not compares(of.sweep.chips[chip])]
-    return f" No {what}: {names_of(without)}." if without else ""
-
-
-def _finding(rows: pl.DataFrame, key: Sequence[object], unit: str) -> Finding:
-    """Title and subtitle: the chip with the largest quotient, if there is no tie."""
-    quotients = rows["value"].round_sig_figs(EQUAL_DIGITS)
-    best = rows.filter(quotients == quotients.max())["chip"]
-    word = UNITS[unit].word
-    combination, *sellers = map(str, key)
-    provider = [seller for seller in sellers if seller != ANY]
-    at = f" at {provider[0]}, {counted(rows.height, 'chip')}" if provider else ""
-    whose = ", the lowest of each chip" if sellers and not provider else at
-    subtitle = f"{combination} dense peak over {UNITS[unit].caveat}{whose}."
-    if len(best) != 1 or rows.height == 1:
-        return Finding(f"Dense {combination} peak per {word}", subtitle)
-    among = f"At {provider[0]}" if provider else f"Of {rows.height} chips shown"
-    title = f"{among}, {chip_label(best[0])} gives most {combination} per {word}"
-    shown = over(rows, "chip", "dtypes") | ({"provider": provider} if provider else {})
-    found = claim("largest", UNITS[unit].column, shown, best[0])
-    return Finding(title, subtitle, found)
 
 
 def _chart(name: str, unit: str, number: str, order: int, caption: str) -> Chart:

@@ -16,7 +16,8 @@ from rooflines.charts.kinds.shards_lines import Line, Setting, finding_of, lines
 from rooflines.charts.kinds.shards_marks import BY_BASIS, marks_of
 from rooflines.charts.kinds.shards_scale import MOST_LANES, Scale
 from rooflines.charts.kit.drawing import Choice, assemble, chip_scale, starting
-from rooflines.charts.kit.place import Place, Plane, end_places, placed
+from rooflines.charts.kit.ends import end_places
+from rooflines.charts.kit.place import Place, Plane, placed
 from rooflines.charts.kit.text import chip_label, over_text, part_name, shorten
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import by_shards, need
