@@ -290,11 +290,11 @@ def _chart_files(chart: ListedChart, folder: Path) -> Iterator[tuple[str, bytes]
         spec = json.loads(text, parse_constant=lambda _: None)  # as_json refuses infinite numbers
         yield chart["spec"], _script(f"chart/{name}", _packed(spec))
     else:
-        parts = {chip: f"charts/{name}-{n:03d}.js" for n, chip in enumerate(every["parts"])}
-        of_chips = {"cases": every["cases"], "parts": parts}
-        yield chart["spec"], _script(f"chart/{name}", _packed(every["spec"]) | of_chips)
-        for chip, file in parts.items():
-            yield file, _packed_script(file, every["parts"][chip])
+        parts = {value: f"charts/{name}-{n:03d}.js" for n, value in enumerate(every["parts"])}
+        further = {"cases": every["cases"], "by": every["by"], "parts": parts}
+        yield chart["spec"], _script(f"chart/{name}", _packed(every["spec"]) | further)
+        for value, file in parts.items():
+            yield file, _packed_script(file, every["parts"][value])
     rows = every["rows"] if every else _packed_rows(folder / f"{name}.parquet")
     yield chart["rows"], _packed_script(chart["rows"], rows)
     for ending in FILES.values():

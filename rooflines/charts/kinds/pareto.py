@@ -349,6 +349,7 @@ CHART = ModelChart(
     ),
     reads=READ,
     most_dtypes=2,
+    every_dtypes=True,
     frame=lambda of, spec: pareto_frame(of, spec.models, spec.sizes),
     draw=lambda frame, _, spec: pareto(
         frame,
