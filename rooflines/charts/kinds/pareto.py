@@ -149,8 +149,9 @@ def pareto(
         ends.append(_ends(case, plane))
         name = "|".join(map(str, key))
         spans[name] = _span(plane)
-        shown = frame.filter(**dict(zip(CASE, key[: len(CASE)], strict=True)))["chip"].unique()
-        without = [chip for chip in chips if chip in shown and chip not in case["chip"]]
+        of_case = frame.filter(**dict(zip(CASE, key[: len(CASE)], strict=True)))
+        lacking = {*of_case["chip"].unique()} - {*case["chip"].unique()}
+        without = [chip for chip in chips if chip in lacking]
         finding = _finding(case, title, without)
         findings |= {f"{chip}|{name}": finding for chip in (EVERY, *chips) if chip not in without}
     now = " + '|' + ".join(by)
