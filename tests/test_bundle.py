@@ -43,10 +43,10 @@ def site(once: Once) -> Path:
 
 def put(path: Path) -> tuple[str, Any]:
     """The name and the data of a data file."""
-    text = re.fullmatch(r"ROOFLINES\.put(Packed)?\((.*)\);\n", path.read_text(), re.DOTALL)
+    text = re.fullmatch(r"ROOFLINES\.put\((.*)\);\n", path.read_text())
     assert text
-    name, data = json.loads(f"[{text[2]}]")
-    return name, json.loads(zlib.decompress(base64.b64decode(data))) if text[1] else data
+    name, data = json.loads(f"[{text[1]}]")
+    return name, json.loads(zlib.decompress(base64.b64decode(data)))
 
 
 class Page(HTMLParser):

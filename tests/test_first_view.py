@@ -53,6 +53,14 @@ COMMON: dict[str, Any] = {
     ],
     "shares": [1, 0.9],
 }
+SERVED: dict[str, Any] = {
+    "models": ["llama-3.1-8b", "gpt-oss-120b"],
+    "grid": {"B": {"from": 1, "to": 1024, "factor": 4}, "S": [8192, 1024]},
+    "splits": [{"tp": 1}, {"tp": 8}],
+    "dtypes": ["bf16", "fp8", "int8", "mxfp4"],
+    "chips": COMMON["chips"],
+    "calibration": ["trtllm", "nccl"],
+}
 SIZES_OF_B = {"from": 1, "to": 16384, "factor": 4}
 
 UNLIKE = re.compile(r' class="[^"]*"|gradient_\d+|clip\d+')
@@ -74,7 +82,14 @@ def loaded() -> rooflines.Config:
                     "grid": {"B": SIZES_OF_B, "D": [128, 1024, 8192], "F": [128, 1024, 8192]},
                 },
                 "split": {**COMMON, "grid": {"B": SIZES_OF_B}, "shapes": SHAPES, **split},
-            }
+                "fitted": {
+                    **COMMON,
+                    "grid": {"B": SIZES_OF_B, "D": [4096, 8192], "F": "D"},
+                    "dtypes": ["bf16", "w8a16", "fp8-out-bf16", "w4a16", "fp8"],
+                    "calibration": "trtllm",
+                },
+            },
+            "model-sweeps": {"served": SERVED},
         }
     )
 
@@ -97,15 +112,15 @@ def site_of(chart: Spec) -> dict[str, Any]:
 
 
 def at(chart: Spec, choice: dict[str, Any]) -> dict[str, Any]:
-    """The site's specification at a choice, with the part of its chip."""
+    """The site's specification at a choice, with the part of its chip or dtypes."""
     parts = site_of(chart)
     spec: dict[str, Any] = json.loads(json.dumps(chosen(parts["spec"], choice)))
-    packed = parts["parts"].get(choice["chip"])
+    packed = parts["parts"].get(choice.get(parts["by"]))
     if packed is None:
         return spec
     part = json.loads(zlib.decompress(base64.b64decode(packed)))
-    findings = next(each for each in spec["params"] if each["name"] == "findings")
-    findings["value"] |= part["findings"]
+    for name, values in part["params"].items():
+        next(each for each in spec["params"] if each["name"] == name)["value"] |= values
     for name, rows in spec["datasets"].items():
         columns = part.get(name, {})
         rows += [
@@ -145,7 +160,8 @@ def picture_of(chart: Spec) -> dict[str, Any]:
 
 def test_the_config_has_every_chart_that_the_site_has_of_every_chip() -> None:
     """So that all of them are compared."""
-    kinds = {name for name, chart in all_charts().items() if chart.every_chip}
+    charts_of = all_charts().items()
+    kinds = {name for name, chart in charts_of if chart.every_chip or chart.every_dtypes}
     assert {one.chart for one in listed()} == kinds
 
 
@@ -166,11 +182,11 @@ def added_keys(chart: Spec) -> list[str]:
     """Random choices that the picture lacks."""
     cases = site_of(chart)["cases"]
     keys = [f"{chip}{rest}" for chips, rests in cases for chip in chips for rest in rests]
+    shown = {*chart.chips, "all"}
     others = sorted(
         key
         for key in keys
-        if not {*key.split("|")[:1]} <= {*chart.chips, "all"}
-        or {*key.split("|")[1:2]} & {*chart.more_dtypes}
+        if key.partition("|")[0] not in shown or {*key.split("|")} & {*chart.more_dtypes}
     )
     return random.Random(f"{SEED} {chart.id}").sample(others, FURTHER)  # noqa: S311, no secret
 

@@ -113,6 +113,7 @@ class AnyChart(ABC, Generic[SweepType]):
         most_chips, most_dtypes: Chips and dtype combinations shown of a sweep with more.
         every_chip: Whether the site has it for every chip and dtype combination of a sweep: it
             shows one chip at a time, or `added` chips beside others.
+        every_dtypes: Whether it has all dtype combinations of the chips that it shows.
     """
 
     name: str
@@ -126,6 +127,7 @@ class AnyChart(ABC, Generic[SweepType]):
     most_chips: int = 7
     most_dtypes: int = 3
     every_chip: bool = False
+    every_dtypes: bool = False
 
     @abstractmethod
     def of(self, results: Results, spec: Spec) -> tuple[pl.DataFrame, alt.LayerChart]:

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
     from rooflines.charts.chart import Spec
 
-__all__ = ["EVERY_CHIP", "columns_text", "in_parts", "packed_text"]
+__all__ = ["CHIP", "DTYPES", "EVERY_CHIP", "columns_text", "in_parts", "packed_text"]
 
 EVERY_CHIP = "-every-chip.json"
 """The ending of the file with a chart of all chips and dtypes of its sweep, for the site."""
 
 CHIP, DTYPES = "chip", "dtypes"
+"""The menus that parts of a chart can be by."""
 
 BY_CHOICE = ("findings", "edges", "tops")
 """Parameters that have a value for each of the reader's choices, by the values joined by `|`."""
@@ -29,19 +30,22 @@ LEVEL = 6
 """Of compression: 9 saves a hundredth of the bytes and takes twice the time."""
 
 
-def in_parts(frame: pl.DataFrame, chart: alt.LayerChart, spec: Spec) -> dict[str, Any]:
+def in_parts(
+    frame: pl.DataFrame, chart: alt.LayerChart, spec: Spec, by: str = CHIP
+) -> dict[str, Any]:
     """A chart of all chips and dtype combinations, in parts that a page loads one at a time.
 
     Args:
         frame: What the chart shows.
         chart: What is drawn of `spec.all_chips` in `spec.all_dtypes`; a menu of chips is first.
+        by: The menu that parts are by: of chips, or of dtypes for a chart of all its chips.
         spec: The chart; its own chips and dtypes are in no part. Where it shows chips together, all
-            dtypes are its own.
+            dtypes are its own if parts are by chip.
 
     Returns:
         `spec`, the specification with the rows and findings of its own chips and dtypes; `rows`,
         those of the frame as `packed_text`; `cases`, the choices that have a finding, as lists of
-        chips and of the rest of their keys; `claims` of all titles; `parts`, by chip as
+        chips and of the rest of their keys; `claims` of all titles; `by`; `parts`, by its values as
         `packed_text`: `params` with the other values of `BY_CHOICE`, the other `rows`, and those of
         each dataset, once if it is the frame.
     """
@@ -51,7 +55,9 @@ def in_parts(frame: pl.DataFrame, chart: alt.LayerChart, spec: Spec) -> dict[str
     whole = _spec_with(chart, frame, frames)
     texts: dict[str, dict[str, str]] = {}
     own = {CHIP: spec.chips, DTYPES: spec.dtypes}
-    if CHIP not in whole["usermeta"]["choices"]:
+    if by == DTYPES:
+        own = {DTYPES: spec.dtypes}
+    elif CHIP not in whole["usermeta"]["choices"]:
         own = {DTYPES: spec.all_dtypes}  # all chips are shown together
     elif any(key.startswith(f"{EVERY}|") or key == EVERY for key in findings):
         own = {CHIP: (EVERY, *spec.chips), DTYPES: spec.all_dtypes}  # others are added to these
@@ -61,31 +67,32 @@ def in_parts(frame: pl.DataFrame, chart: alt.LayerChart, spec: Spec) -> dict[str
     }
     rows = frame.filter(_is_own(frame, own))
     for name, each in {"rows": frame, **frames}.items():
-        if CHIP in each.columns:
+        if by in each.columns:
             others_of = each.filter(~_is_own(each, own))
-            for (chip,), of_chip in others_of.group_by(CHIP, maintain_order=True):
-                texts.setdefault(str(chip), {})[name] = columns_text(of_chip)
+            for (value,), part in others_of.group_by(by, maintain_order=True):
+                texts.setdefault(str(value), {})[name] = columns_text(part)
     others: dict[str, dict[str, dict[str, Any]]] = {}
     for name, values in by_choice.items():
-        first, of_others = _first(values, list(whole["usermeta"]["choices"]), own)
+        first, of_others = _first(values, list(whole["usermeta"]["choices"]), own, by)
         next(each for each in whole["params"] if each["name"] == name)["value"] = first
-        for chip, more in of_others.items():
-            others.setdefault(chip, {})[name] = more
+        for value, more in of_others.items():
+            others.setdefault(value, {})[name] = more
     parts = {
-        chip: packed_text(
+        value: packed_text(
             '{"params":'
-            + json.dumps(others.get(chip, {}), ensure_ascii=False)
+            + json.dumps(others.get(value, {}), ensure_ascii=False)
             # the rows are JSON already
-            + "".join(f",{json.dumps(name)}:{text}" for name, text in texts.get(chip, {}).items())
+            + "".join(f",{json.dumps(name)}:{text}" for name, text in texts.get(value, {}).items())
             + "}"
         )
-        for chip in dict.fromkeys([*others, *texts])
+        for value in dict.fromkeys([*others, *texts])
     }
     return {
         "spec": whole,
         "rows": packed_text(columns_text(rows)),
         "cases": _cases(findings),
         "claims": claims,
+        "by": by,
         "parts": parts,
     }
 
@@ -145,9 +152,9 @@ def _is_own(frame: pl.DataFrame, own: Mapping[str, Sequence[str]]) -> pl.Expr:
 
 
 def _first(
-    by_key: Mapping[str, Any], names: Sequence[str], own: Mapping[str, Sequence[str]]
+    by_key: Mapping[str, Any], names: Sequence[str], own: Mapping[str, Sequence[str]], by: str
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The values of the chart's own chips and dtypes, and by chip all others."""
+    """The values of the chart's own chips and dtypes, and all others by chip or dtypes."""
     first: dict[str, Any] = {}
     others: dict[str, dict[str, Any]] = {}
     for key, value in by_key.items():
@@ -155,7 +162,7 @@ def _first(
         if all(values[name] in own[name] for name in own if name in values):
             first[key] = value
         else:
-            others.setdefault(values[CHIP], {})[key] = value
+            others.setdefault(values[by], {})[key] = value
     return first, others
 
 

@@ -9,7 +9,7 @@ from altair.utils import schemapi
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.version import __version__
-from rooflines.charts.every_chip import EVERY_CHIP, in_parts
+from rooflines.charts.every_chip import CHIP, DTYPES, EVERY_CHIP, in_parts
 from rooflines.charts.kit.render import (
     dumps,
     encoded,
@@ -127,7 +127,8 @@ def of_every_chip(results: Results, chart: Spec) -> dict[str, Any]:
     )
     with unchecked():
         frame, drawn = draw(results, every)
-        parts = in_parts(frame, drawn, chart)
+        by = CHIP if charts()[chart.chart].every_chip else DTYPES
+        parts = in_parts(frame, drawn, chart, by)
     return {**parts, "params": _menus(parts["spec"])}
 
 

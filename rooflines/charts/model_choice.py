@@ -14,7 +14,7 @@ from rooflines.charts.registry import charts
 from rooflines.settings.charts import ChartConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.serving.sweep import ModelSweep
 
@@ -71,7 +71,7 @@ def _spec(chart: ModelChart, sweep: ModelSweep, config: ChartConfig) -> Spec:
     supported = set().union(*(by_chip[chip] for chip in chips))
     dtypes = [name for name in config.dtypes or sweep.combinations if name in supported]
     dtypes = dtypes if config.dtypes else dtypes[: chart.most_dtypes]
-    more_chips, more_dtypes = _further(chart, sweep, config)
+    more_chips, more_dtypes = _further(chart, sweep, config, chips)
     models = [config.model] if config.model else list(sweep.models)[: chart.most_models]
     return Spec(
         chart=chart.name,
@@ -89,14 +89,11 @@ def _spec(chart: ModelChart, sweep: ModelSweep, config: ChartConfig) -> Spec:
 
 
 def _further(
-    chart: ModelChart, sweep: ModelSweep, config: ChartConfig
+    chart: ModelChart, sweep: ModelSweep, config: ChartConfig, chips: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """The chips and dtypes of a sweep that the site offers, as `needs.further` does."""
-    if not chart.every_chip:
-        return [], []
     by_chip = dtypes_by_chip(sweep)
-    every = set().union(*by_chip.values())
-    return (
-        [] if config.chips else list(by_chip),
-        [] if config.dtypes else [name for name in sweep.combinations if name in every],
-    )
+    more_chips = list(by_chip) if chart.every_chip and not config.chips else []
+    supported = set().union(*(by_chip[chip] for chip in [*chips, *more_chips]))
+    offers = (chart.every_chip or chart.every_dtypes) and not config.dtypes
+    return more_chips, [name for name in sweep.combinations if offers and name in supported]

@@ -174,8 +174,7 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
     if measured:
         errors, skipped = measured
         far = far_view(skipped, timings)
-        rows = packed_text(as_json(far_data(errors)))
-        yield "data/how-far-off.js", _packed_script("how-far-off", rows)
+        yield "data/how-far-off.js", _script("how-far-off", far_data(errors))
         for path in measured:
             yield f"data/{path.name}", path.read_bytes()
     published = Published(site or {}, written is not None, downloads, tables, bool(models), far)
@@ -238,12 +237,12 @@ def _check_unique(ids: Sequence[str]) -> None:
 
 def _script(name: str, data: object) -> bytes:
     """Data as a script, which a page opened from a folder can load; it cannot load JSON."""
-    return f"ROOFLINES.put({as_json(name)},{as_json(data)});\n".encode()
+    return _packed_script(name, packed_text(as_json(data)))
 
 
 def _packed_script(name: str, packed: str) -> bytes:
     """As `_script`, of data that `packed_text` has packed."""
-    return f"ROOFLINES.putPacked({as_json(name)},{as_json(packed)});\n".encode()
+    return f"ROOFLINES.put({as_json(name)},{as_json(packed)});\n".encode()
 
 
 def _assets() -> Iterator[tuple[str, bytes]]:
@@ -291,11 +290,11 @@ def _chart_files(chart: ListedChart, folder: Path) -> Iterator[tuple[str, bytes]
         spec = json.loads(text, parse_constant=lambda _: None)  # as_json refuses infinite numbers
         yield chart["spec"], _script(f"chart/{name}", _packed(spec))
     else:
-        parts = {chip: f"charts/{name}-{n:03d}.js" for n, chip in enumerate(every["parts"])}
-        of_chips = {"cases": every["cases"], "parts": parts}
-        yield chart["spec"], _script(f"chart/{name}", _packed(every["spec"]) | of_chips)
-        for chip, file in parts.items():
-            yield file, _packed_script(file, every["parts"][chip])
+        parts = {value: f"charts/{name}-{n:03d}.js" for n, value in enumerate(every["parts"])}
+        further = {"cases": every["cases"], "by": every["by"], "parts": parts}
+        yield chart["spec"], _script(f"chart/{name}", _packed(every["spec"]) | further)
+        for value, file in parts.items():
+            yield file, _packed_script(file, every["parts"][value])
     rows = every["rows"] if every else _packed_rows(folder / f"{name}.parquet")
     yield chart["rows"], _packed_script(chart["rows"], rows)
     for ending in FILES.values():
@@ -332,7 +331,7 @@ def _threshold_files(
         for index, part in enumerate(table.parts):
             file = f"data/thresholds-{number:02d}-{index:03d}.js"
             parts.append({"chip": part.chip, "rows": part.rows, "all": part.all_rows, "file": file})
-            yield file, _packed_script(file, packed_text(as_json(part.columns)))
+            yield file, _script(file, part.columns)
         listed.append(
             {
                 "id": f"{table.sweep}.{table.axis}",

@@ -150,8 +150,9 @@ def pareto(
         ends.append(_ends(case, plane))
         name = "|".join(map(str, key))
         spans[name] = _span(plane)
-        shown = frame.filter(**dict(zip(CASE, key[: len(CASE)], strict=True)))["chip"].unique()
-        without = [chip for chip in chips if chip in shown and chip not in case["chip"]]
+        of_case = frame.filter(**dict(zip(CASE, key[: len(CASE)], strict=True)))
+        lacking = {*of_case["chip"].unique()} - {*case["chip"].unique()}
+        without = [chip for chip in chips if chip in lacking]
         finding = _finding(case, title, without)
         findings |= {f"{chip}|{name}": finding for chip in (EVERY, *chips) if chip not in without}
     now = " + '|' + ".join(by)
@@ -350,6 +351,7 @@ CHART = ModelChart(
     ),
     reads=READ,
     most_dtypes=2,
+    every_dtypes=True,
     frame=lambda of, spec: pareto_frame(of, spec.models, spec.sizes),
     draw=lambda frame, _, spec: pareto(
         frame,

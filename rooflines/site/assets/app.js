@@ -2,7 +2,7 @@
 /* What all pages share: data files, the state in the address, the theme, and links that keep that state.
 
    A page opened from a folder may not fetch anything, but it may load scripts: every data file is a script that calls
-   ROOFLINES.put(name, data), or putPacked(name, text). Text from data only ever becomes text, never markup. */
+   ROOFLINES.put(name, text), with its data as JSON, compressed with zlib, in Base64. Text from data only ever becomes text, never markup. */
 
 const ROOFLINES = (() => {
   const MOST_OPTIONS = 12; // of a menu without a search
@@ -14,11 +14,8 @@ const ROOFLINES = (() => {
   const loading = new Map();
   let lists = 0;
 
-  /** Called by data files. */
-  const put = (name, value) => data.set(name, value);
-
-  /** The same of data that are JSON, compressed with zlib, in Base64; they are unpacked by promise. */
-  function putPacked(name, text) {
+  /** Called by data files; a promise has the data. */
+  function put(name, text) {
     const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
     data.set(name, new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json());
   }
@@ -225,5 +222,5 @@ const ROOFLINES = (() => {
     });
   });
 
-  return { put, putPacked, load, unpacked, make, shown, tableParts, menu, onEntered, picker, state, go, soon, tellUnknown, theme, follow };
+  return { put, load, unpacked, make, shown, tableParts, menu, onEntered, picker, state, go, soon, tellUnknown, theme, follow };
 })();

@@ -45,20 +45,20 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
   const keyOf = (chart, values) => chart.params.map((param) => values.get(param.name)).join("|");
 
-  /** The file with the chip of a choice that a chart does not have yet; undefined: it has it. */
-  function fileOf({ spec, parts, read = new Set() }, key, chip) {
-    return key in (findingsOf(spec) ?? {}) || read.has(chip) ? undefined : parts?.[chip];
+  /** The file with a choice that a chart does not have yet, by its chip or dtypes; undefined: it has it. */
+  function fileOf({ spec, by, parts, read = new Set() }, key, values) {
+    return key in (findingsOf(spec) ?? {}) || read.has(values.get(by)) ? undefined : parts?.[values.get(by)];
   }
 
   /** Columns as rows. */
   const listed = (columns) => unpacked(Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, { values }])));
 
-  /** Add the rows of a chip to a chart, and the values of parameters for its choices, such as findings. */
-  async function add(one, chip, file) {
+  /** Add the rows of a chip, or of dtypes, to a chart, and the values of parameters for its choices, such as findings. */
+  async function add(one, part, file) {
     const { params, rows, ...datasets } = await load(file, file);
     one.read ??= new Set();
-    if (one.read.has(chip)) return;
-    one.read.add(chip);
+    if (one.read.has(part)) return;
+    one.read.add(part);
     const more = rows ? listed(rows) : [];
     one.rows = (one.rows ?? []).concat(more);
     for (const [name, values] of Object.entries(params)) Object.assign(one.spec.params.find((param) => param.name === name).value, values);
@@ -69,7 +69,7 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   /** The rows behind the view: of the chart's data those of the present choices. A chip that is highlighted leaves others out. */
   async function rowsOf({ chart, one, values }) {
-    const rows = listed(await load(chart.rows, chart.rows)).concat((one.rows ?? []).filter((row) => row.chip === values.get("chip")));
+    const rows = listed(await load(chart.rows, chart.rows)).concat((one.rows ?? []).filter((row) => row[one.by] === values.get(one.by)));
     return chart.params.reduce((kept, { name, options }) => {
       const column = COLUMNS[name] ?? name;
       const fits = (row) => row[column] == null || row[column] === values.get(name);
@@ -225,8 +225,8 @@ document.addEventListener("DOMContentLoaded", async () => {
       for (const [name, packed] of Object.entries(columns)) spec.datasets[name] ??= unpacked(packed);
       const available = choicesOf(chart, one);
       const values = valuesOf(chart, available);
-      const file = fileOf(one, keyOf(chart, values), values.get("chip"));
-      if (file) await add(one, values.get("chip"), file);
+      const file = fileOf(one, keyOf(chart, values), values);
+      if (file) await add(one, values.get(one.by), file);
       await document.fonts.load("500 13px Inter"); // labels are measured when they are drawn
       if (mine !== turn) return;
       const size = sizeFor(spec);
@@ -275,7 +275,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       return draw(chart, mode);
     }
     const values = valuesOf(chart, shown.available);
-    if (fileOf(shown.one, keyOf(chart, values), values.get("chip"))) return draw(chart, mode);
+    if (fileOf(shown.one, keyOf(chart, values), values)) return draw(chart, mode);
     shown.values = values;
     for (const [name, value] of values) shown.view.signal(name, value);
     await shown.view.runAsync();
