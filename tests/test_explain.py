@@ -319,6 +319,27 @@ def test_several_mistakes_are_listed_together(capsys: pytest.CaptureFixture[str]
     assert "size D" in text
 
 
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        ("h100-sxm", ["sizes are missing", "dtypes is missing"]),
+        ("B=1", ["chip is missing", "sizes lack D, F", "dtypes is missing"]),
+        ("h100-sx 0x1x2 bf61", ["chip is 'h100-sx'", "size B is '0'", "dtypes is 'bf61'"]),
+        ("1x2x3 bf16 --shards 4", ["chip is missing", "shards is 4"]),
+        ("llama-3.1-70b S=4 --split tp", ["chip is missing", "sizes lack B", "split has 'tp'"]),
+    ],
+)
+def test_the_mistakes_of_all_words_are_in_one_message(
+    words: str, wrong: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is missing and what is wrong: chip, sizes, dtypes, split."""
+    text = refused(capsys, "explain", *words.split())
+    places = [line for line in text.splitlines() if not line.startswith("  ")]
+    assert len(places) == len(wrong)
+    for line, start in zip(places, wrong, strict=True):
+        assert start in line
+
+
 def test_a_wrong_question_from_python_is_a_rooflines_error() -> None:
     """Wrong types too."""
     for sizes, options in (
