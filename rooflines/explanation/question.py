@@ -202,11 +202,8 @@ def sweep_of(  # noqa: PLR0913, the parts of a question
             grid = dict(_sizes(sizes, op))
         with mistakes.at("dtypes"):
             form = _written_out(dtypes)
-        with mistakes.at("shards"):
-            if sharding in (None, "none") and str(shards) != "1":
-                names = ", ".join(name for name in SHARDINGS if name != "none")
-                problem = f"is {shards}, but nothing is split"
-                raise RooflinesError("", problem, f"choose a sharding: {names}")
+        if sharding in (None, "none") and str(shards) != "1":
+            mistakes.add(_unsplit(shards))
     keys = {
         "operation": op.name,
         "grid": grid,
@@ -245,6 +242,12 @@ def _checked(
             raise
         dims = [axis for axis in keys["thresholds"] if axis != SHARDS]
         return _checked({**keys, "thresholds": dims}, chips, calibrations)
+
+
+def _unsplit(shards: object) -> RooflinesError:
+    names = ", ".join(name for name in SHARDINGS if name != "none")
+    problem = f"is {shards}, but nothing is split"
+    return RooflinesError("shards", problem, f"choose a sharding: {names}")
 
 
 def check_chip(chip: object, chips: Mapping[str, Chip]) -> None:
