@@ -17,6 +17,7 @@ from rooflines.basics.errors import (
     placed,
     quote,
 )
+from rooflines.basics.named_file import named_file
 from rooflines.basics.text import abridged, counted
 from rooflines.basics.yaml_file import Lines, in_file, read_yaml
 from rooflines.calibration.entries import (
@@ -333,7 +334,9 @@ def _measurements(
             with own.at():
                 checked_name(name)
             config = understood(MeasurementConfig, entry, own)
-            found = checked_set(name, config, folder / config.file, catalogues)
+            with placed("file"):
+                path = named_file(folder, config.file)
+            found = checked_set(name, config, path, catalogues)
             check_new(found, sets.values())
             own.check()
             sets[name] = found
@@ -370,7 +373,7 @@ def _all_calibrations(top: ConfigFile, folder: Path, mistakes: Mistakes) -> Cali
     with mistakes.at("calibrations") as part:
         for index, path in enumerate(top.calibrations):
             with part.at(f"[{index}]"):
-                parts.append(read_calibrations(folder / path))
+                parts.append(read_calibrations(named_file(folder, path)))
     return joined_calibrations(parts) if len(parts) == 1 + len(top.calibrations) else None
 
 

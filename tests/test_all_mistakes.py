@@ -265,3 +265,56 @@ def test_a_mistake_alone_is_said_as_it_is(tmp_path: Path) -> None:
     assert first == f"{path}:6: sweeps.one.chips[0] is 'h100', which is no chip in the catalogue."
     assert re.match(r"  close to it: h100-sxm, ", close)
     assert fix.startswith("  fix: ")
+
+
+NAMES_FILES = """\
+calibrations:
+  - fits.yaml
+  - folder
+sweeps:
+  mlp: {operation: matmul, grid: {B: 1, D: 2, F: 4}, dtypes: [bf16], chips: [h100-sxm]}
+model-sweeps:
+  serve:
+    models:
+      - {name: one, hf: one.json}
+      - {name: two, hf: folder}
+    grid: {B: 1, S: 2}
+    dtypes: [bf16]
+    chips: [h100-sxm]
+measurements:
+  mine:
+    file: timings.csv
+"""
+
+
+def test_a_missing_file_is_a_mistake_of_the_key_that_names_it(tmp_path: Path) -> None:
+    """Every kind of file: the config's line and key, the path, and where relative paths start."""
+    (tmp_path / "folder").mkdir()
+    file = tmp_path / "my.yaml"
+    file.write_text(NAMES_FILES)
+    with pytest.raises(rooflines.RooflinesError) as caught:
+        rooflines.load_config(file)
+    fix = f"  fix: correct the path; a relative one starts at {tmp_path}."
+    found = [
+        (2, "calibrations[0]", "fits.yaml", "does not exist"),
+        (3, "calibrations[1]", "folder", "is a directory"),
+        (9, "model-sweeps.serve.models[0].hf", "one.json", "does not exist"),
+        (10, "model-sweeps.serve.models[1].hf", "folder/config.json", "does not exist"),
+        (16, "measurements.mine.file", "timings.csv", "does not exist"),
+    ]
+    assert str(caught.value).splitlines() == [
+        text
+        for line, key, name, problem in found
+        for text in (f"{file}:{line}: {key} names {tmp_path / name}, which {problem}.", fix)
+    ]
+
+
+def test_a_missing_file_of_a_config_as_a_mapping_has_its_key() -> None:
+    """Relative paths start at the working folder."""
+    config = yaml.safe_load(NAMES_FILES) | {"calibrations": ["nofit.yaml", "n" * 5000]}
+    with pytest.raises(rooflines.RooflinesError) as caught:
+        rooflines.load_config(config)
+    text = str(caught.value)
+    assert text.startswith("config: calibrations[0] names nofit.yaml, which does not exist.\n")
+    assert "which cannot be read: File name too long." in text
+    assert "config: measurements.mine.file names timings.csv, which does not exist." in text

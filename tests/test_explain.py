@@ -319,6 +319,27 @@ def test_several_mistakes_are_listed_together(capsys: pytest.CaptureFixture[str]
     assert "size D" in text
 
 
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        ("h100-sxm", ["sizes are missing", "dtypes is missing"]),
+        ("B=1", ["chip is missing", "sizes lack D, F", "dtypes is missing"]),
+        ("h100-sx 0x1x2 bf61", ["chip is 'h100-sx'", "size B is '0'", "dtypes is 'bf61'"]),
+        ("1x2x3 bf16 --shards 4", ["chip is missing", "shards is 4"]),
+        ("llama-3.1-70b S=4 --split tp", ["chip is missing", "sizes lack B", "split has 'tp'"]),
+    ],
+)
+def test_the_mistakes_of_all_words_are_in_one_message(
+    words: str, wrong: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is missing and what is wrong: chip, sizes, dtypes, split."""
+    text = refused(capsys, "explain", *words.split())
+    places = [line for line in text.splitlines() if not line.startswith("  ")]
+    assert len(places) == len(wrong)
+    for line, start in zip(places, wrong, strict=True):
+        assert start in line
+
+
 def test_a_wrong_question_from_python_is_a_rooflines_error() -> None:
     """Wrong types too."""
     for sizes, options in (
@@ -536,6 +557,38 @@ def test_a_peak_at_boost_clock_says_so() -> None:
     """Beside the source of the peak."""
     assert "at boost clock" in str(rooflines.explain("rtx-5090", "128x8192x8192", "bf16"))
     assert "at boost clock" not in str(rooflines.explain("h100-sxm", "128x8192x8192", "bf16"))
+
+
+def test_the_sizes_by_estimate_are_those_of_the_thresholds() -> None:
+    """In text, in JSON and as values; nothing of them without a calibration."""
+    options: dict[str, Any] = {"operation": "matmul", "dtypes": ["bf16"], "thresholds": ["B", "D"]}
+    options |= {"grid": {"B": 128, "D": 8192, "F": 8192}, "chips": ["h100-sxm", "tpu-v5e"]}
+    config = rooflines.load_config({"sweeps": {"s": {**options, "calibration": "trtllm"}}})
+    columns = ("axis", "critical_estimate", "outcome_estimate")
+    for chip in ("h100-sxm", "tpu-v5e"):
+        table = rooflines.thresholds(config, "s").filter(pl.col("chip") == chip).select(columns)
+        calibration = "trtllm" if chip == "h100-sxm" else None
+        answer = rooflines.explain(chip, "128x8192x8192", "bf16", calibration=calibration)
+        found = [each for each in answer.to_dict()["thresholds"] if each["share"] == 1]
+        found = [tuple(each[name] for name in columns) for each in found if each["axis"] != "F"]
+        assert found == table.rows()
+        fitted = chip == "h100-sxm"
+        assert [outcome for *_, outcome in found] == (["found", "never"] if fitted else [None] * 2)
+        text = " ".join(str(answer).split())
+        assert (f"90% of peak from 285; by estimate from {found[0][1]} D" in text) == fitted
+        assert ("42.7% of peak; by estimate never F" in text) == fitted
+        assert ("by estimate" in text) == fitted
+
+
+def test_a_size_by_estimate_can_be_any() -> None:
+    """Without overheads a matrix unit that is slow is compute-bound from size 1 on."""
+    chips = {"slow": OWN["calibrated"] | {"units.matrix.bf16.flops_per_s": 1e9}}
+    config = {"sweeps": {"s": {"operation": "matmul", "grid": {"B": 1, "D": 1, "F": 1}}}}
+    config["sweeps"]["s"] |= {"dtypes": ["bf16"], "chips": ["slow"]}
+    entries = rooflines.load_config({**config, "chips": chips}).chips
+    answer = rooflines.explain("slow", "8x64x64", "bf16", chips=entries)
+    assert [each["outcome_estimate"] for each in answer.thresholds[::2]] == ["always"] * 3
+    assert str(answer).count("by estimate at every size") == 3
 
 
 def test_an_estimate_names_its_software_and_its_band() -> None:

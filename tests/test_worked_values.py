@@ -373,7 +373,8 @@ def test_time_of_a_calibrated_software(tmp_path: Path) -> None:
     assert f"{row['t_estimate_p90_s'] * 1e6:.4f}" == "13.9260"
     assert row["estimate_bound"] == "mixed"
     assert (row["t_lower_s"], row["bound"]) == (4.6e-6, "memory")
-    assert rooflines.thresholds(config, "s")["critical_estimate"].item() == 65
+    (threshold,) = rooflines.thresholds(config, "s").to_dicts()
+    assert (threshold["critical_estimate"], threshold["outcome_estimate"]) == (65, "found")
 
 
 # ---------------------------------------------------------------- every metric has a worked value

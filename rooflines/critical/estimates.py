@@ -19,11 +19,14 @@ from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.calibration.critical import COMPUTE, critical_estimate
 from rooflines.calibration.quantities import whole_size
 from rooflines.critical.solving import ROUNDING, UNSURE
+from rooflines.model.columns import ALWAYS, BEYOND, FOUND, NEVER, OUTCOMES
 from rooflines.sweep.estimates import CALIBRATED, estimate_columns, estimates
 from rooflines.sweep.space import VARIANT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    from polars._typing import PolarsDataType
 
     from rooflines.calibration.estimate import Estimate
     from rooflines.sweep.estimates import EstimateColumns, Parts
@@ -31,13 +34,15 @@ if TYPE_CHECKING:
 
 __all__ = ["CriticalEstimates"]
 
-COLUMN = "critical_estimate"
+COLUMN, OUTCOME = "critical_estimate", "outcome_estimate"
 
 STEP = "#step"
 """The column of the elements of one step along the axis [1]."""
 
 AT = "#at"
 """The column of the step that is reached [1]."""
+
+KINDS: Mapping[str, PolarsDataType] = {COLUMN: pl.Int64(), OUTCOME: pl.Enum(OUTCOMES)}
 
 WHOLE = 2.0**52
 """Steps below this are whole numbers that Float64 has with their neighbours [1]."""
@@ -67,7 +72,7 @@ class Bounds:
 
 
 class CriticalEstimates:
-    """The column `critical_estimate` of the thresholds of a sweep along a dimension."""
+    """The columns `critical_estimate` and `outcome_estimate` of thresholds along a dimension."""
 
     def __init__(self, sweep: Sweep, axis: str) -> None:
         self._sweep, self._axis = sweep, axis
@@ -77,22 +82,23 @@ class CriticalEstimates:
         self._estimates = estimates(sweep, variants) if self._columns else []
 
     def added_to(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Thresholds with the column; null without a calibration or such a size.
+        """Thresholds with the columns; null without a calibration.
 
         Args:
             frame: `VARIANT`, and the sizes of the other dimensions.
         """
+        none = [pl.Series(name, [None], dtype=kind) for name, kind in KINDS.items()]
+        nulls = [each.new_from_index(0, frame.height) for each in none]
         if self._columns is None:
-            return frame.with_columns(pl.lit(None, dtype=pl.Int64).alias(COLUMN))
+            return frame.with_columns(nulls)
         calibrated = self._columns.columns[CALIBRATED].gather(frame[VARIANT])
         others = [dim for dim in self._sweep.op.dims if dim != self._axis]
         rows = calibrated.arg_true()
         found = self._solved(frame.select(VARIANT, *others)[rows], self._columns)
-        sizes = pl.Series(COLUMN, [None], dtype=pl.Int64).new_from_index(0, frame.height)
-        return frame.with_columns(sizes.scatter(rows, found))
+        return frame.with_columns([each.scatter(rows, found[each.name]) for each in nulls])
 
-    def _solved(self, frame: pl.DataFrame, columns: EstimateColumns) -> pl.Series:
-        """The sizes of rows of calibrated variants."""
+    def _solved(self, frame: pl.DataFrame, columns: EstimateColumns) -> pl.DataFrame:
+        """The columns for rows of calibrated variants."""
         steps = [each.span if each and each.row == self._axis else 1 for each in self._estimates]
         by_variant = {**columns.columns, STEP: pl.Series(steps, dtype=pl.Int64)}
         variant = frame[VARIANT]
@@ -114,17 +120,29 @@ class CriticalEstimates:
             VARIANT,
             *(dim for dim in self._sweep.op.dims if dim != self._axis),
             pl.when(fits).then(before * step + 1).alias(COLUMN),
+            pl.when(pl.col(AT).is_infinite())
+            .then(pl.lit(NEVER))
+            .when(~fits)
+            .then(pl.lit(BEYOND))
+            .when(before == 0)
+            .then(pl.lit(ALWAYS))
+            .otherwise(pl.lit(FOUND))
+            .cast(KINDS[OUTCOME])
+            .alias(OUTCOME),
             (pl.col(UNSURE) | ~sure).fill_null(value=True).alias(UNSURE),
         )
         unsure = frame[UNSURE].arg_true()
-        exact = [self._exactly(**row) for row in frame[unsure].drop(COLUMN, UNSURE).to_dicts()]
-        return frame[COLUMN].scatter(unsure, pl.Series(exact, dtype=pl.Int64))
+        rows = frame[unsure].drop(*KINDS, UNSURE).to_dicts()
+        exact = pl.DataFrame([self._exactly(**row) for row in rows], schema=KINDS, orient="row")
+        return frame.select([frame[name].scatter(unsure, exact[name]) for name in KINDS])
 
-    def _exactly(self, **row: int) -> int | None:
-        """The size of one row in exact arithmetic."""
+    def _exactly(self, **row: int) -> tuple[int | None, str]:
+        """The columns of one row, in exact arithmetic."""
         estimate: Estimate | None = self._estimates[row.pop(VARIANT)]
         size = critical_estimate(estimate, row, self._axis).size if estimate else None
-        return size if size is not None and size < LARGEST_COUNT else None
+        if size is None or size >= LARGEST_COUNT:
+            return None, NEVER if size is None else BEYOND
+        return size, ALWAYS if size == 1 else FOUND
 
     def _intervals(self, columns: EstimateColumns) -> Iterator[tuple[str, pl.Expr]]:
         """Bounds on the ends of the interval of every piece but those of compute."""

@@ -10,10 +10,10 @@ from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, 
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.forms import understood
 from rooflines.explanation.question import (
-    LIST_CHIPS,
     NAME,
     PRODUCT,
     SIZE,
+    check_chip,
     networks_on,
     take_size,
 )
@@ -93,7 +93,7 @@ def read_model_words(words: Iterable[str], chips: Mapping[str, Chip]) -> ModelWo
         chips: Catalogue entries by id.
 
     Raises:
-        RooflinesError: A word is nothing known, or something is missing or given twice.
+        RooflinesError: A word is nothing known, or something is given twice.
     """
     known, formats, unknown = ModelWords(), dtype_entries().formats, []
     for word in words:
@@ -111,8 +111,6 @@ def read_model_words(words: Iterable[str], chips: Mapping[str, Chip]) -> ModelWo
             unknown.append(word)
     for word in unknown:
         _place_unknown(known, word, chips)
-    if known.chip is None:
-        raise RooflinesError("chip", "is missing", LIST_CHIPS)
     return known
 
 
@@ -164,17 +162,25 @@ def model_sweep_of(  # noqa: PLR0913, the parts of a question
     Raises:
         RooflinesError: Something is invalid; places are words of the question, not config keys.
     """
-    with placed("chip"):
-        one_of(chip, chips, "no chip", LIST_CHIPS)
-    asked = model if isinstance(model, Model) else model_named(str(model))
-    if network := options.get("network"):
-        options["network"] = networks_on(network, chips[chip], chip)
+    with Mistakes() as mistakes:
+        with mistakes.at():
+            check_chip(chip, chips)
+            if network := options.get("network"):
+                options["network"] = networks_on(network, chips[chip], chip)
+        with mistakes.at():
+            asked = model if isinstance(model, Model) else model_named(str(model))
+        with mistakes.at():
+            grid = _grid(sizes)
+        with mistakes.at():
+            form = DEFAULT if dtypes is None else _dtypes(dtypes)
+        with mistakes.at():
+            parts = {} if split is None else _split(split)
     keys = {
         "models": [asked.name],
-        "grid": _grid(sizes),
-        "dtypes": [DEFAULT if dtypes is None else _dtypes(dtypes)],
+        "grid": grid,
+        "dtypes": [form],
         "chips": [chip],
-        "splits": [{} if split is None else _split(split)],
+        "splits": [parts],
         "thresholds": list(AXES),
         **{key: value for key, value in options.items() if value is not None},
     }

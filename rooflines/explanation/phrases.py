@@ -118,7 +118,8 @@ def _sizes(explanation: Answer) -> Iterator[Line]:
         whole, *less = rows
         line = _shards(whole) if axis == SHARDS else _size(explanation, whole)
         shares = (_less(explanation, whole, each) for each in less)
-        yield replace(line, text="; ".join([line.text, *filter(None, shares)]))
+        texts = [line.text, *shares, _by_estimate(whole)]
+        yield replace(line, text="; ".join(filter(None, texts)))
 
 
 def _size(explanation: Answer, threshold: Mapping[str, Any]) -> Line:
@@ -133,6 +134,15 @@ def _size(explanation: Answer, threshold: Mapping[str, Any]) -> Line:
     if outcome == NEVER:
         return Line(axis, "never", _never(explanation, threshold))
     return Line(axis, outcome, f"crossover {exact:.4g}, beyond 2^62")
+
+
+def _by_estimate(threshold: Mapping[str, Any]) -> str | None:
+    """From which size on the estimate is compute-bound; None without a calibration."""
+    outcome = threshold["outcome_estimate"]
+    if outcome is None:
+        return None
+    others = {ALWAYS: "at every size", FOUND: f"from {threshold['critical_estimate']}"}
+    return f"by estimate {others.get(outcome, outcome)}"
 
 
 def _shards(threshold: Mapping[str, Any]) -> Line:

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from rooflines.sweep.sweep import Sweep
 
 __all__ = [
-    "LIST_CHIPS",
     "NAME",
     "PRODUCT",
     "SIZE",
     "Words",
+    "check_chip",
     "dtypes_on",
     "networks_on",
     "read_words",
@@ -105,7 +105,7 @@ def read_words(words: Iterable[str], chips: Mapping[str, Chip]) -> Words:
         chips: Catalogue entries by id.
 
     Raises:
-        RooflinesError: A word is nothing known, or something is missing or given twice.
+        RooflinesError: A word is nothing known, or something is given twice.
     """
     known, dtypes, unknown = Words(), dtype_entries().combinations, []
     for word in words:
@@ -126,9 +126,6 @@ def read_words(words: Iterable[str], chips: Mapping[str, Chip]) -> Words:
         letter, size = next(iter(known.sizes.items()))
         twice = f"are given twice, {quote(known.product)} and {quote(f'{letter}={size}')}"
         raise RooflinesError("sizes", twice, HOW)
-    for kind, fix in (("chip", LIST_CHIPS), ("dtypes", LIST_DTYPES)):
-        if getattr(known, kind) is None:
-            raise RooflinesError(kind, "is missing", fix)
     return known
 
 
@@ -195,21 +192,21 @@ def sweep_of(  # noqa: PLR0913, the parts of a question
     Raises:
         RooflinesError: Something is invalid; places are words of the question, not config keys.
     """
-    with placed("chip"):
-        one_of(chip, chips, "no chip", LIST_CHIPS)
-    form = _written_out(dtypes)
-    if network := options.get("network"):
-        options["network"] = networks_on(network, chips[chip], chip)
-    op = _operation(str(operation or DEFAULT))
-    if sharding in (None, "none") and str(shards) != "1":
-        raise RooflinesError(
-            "shards",
-            f"is {shards}, but nothing is split",
-            f"choose a sharding: {', '.join(name for name in SHARDINGS if name != 'none')}",
-        )
+    with Mistakes() as mistakes:
+        with mistakes.at():
+            check_chip(chip, chips)
+            if network := options.get("network"):
+                options["network"] = networks_on(network, chips[chip], chip)
+        with mistakes.at():
+            op = _operation(str(operation or DEFAULT))
+            grid = dict(_sizes(sizes, op))
+        with mistakes.at("dtypes"):
+            form = _written_out(dtypes)
+        if sharding in (None, "none") and str(shards) != "1":
+            mistakes.add(_unsplit(shards))
     keys = {
         "operation": op.name,
-        "grid": dict(_sizes(sizes, op)),
+        "grid": grid,
         "dtypes": [form],
         "chips": [chip],
         "shards": [shards],
@@ -247,6 +244,28 @@ def _checked(
         return _checked({**keys, "thresholds": dims}, chips, calibrations)
 
 
+def _unsplit(shards: object) -> RooflinesError:
+    names = ", ".join(name for name in SHARDINGS if name != "none")
+    problem = f"is {shards}, but nothing is split"
+    return RooflinesError("shards", problem, f"choose a sharding: {names}")
+
+
+def check_chip(chip: object, chips: Mapping[str, Chip]) -> None:
+    """Refuse a chip that is missing or unknown.
+
+    Raises:
+        RooflinesError: It is.
+    """
+    with placed("chip"):
+        _check_given(chip, LIST_CHIPS)
+        one_of(chip, chips, "no chip", LIST_CHIPS)
+
+
+def _check_given(word: object, fix: str) -> None:
+    if word == "":
+        raise RooflinesError("", "is missing", fix)
+
+
 def networks_on(wanted: object, chip: Chip, name: str) -> object:
     """The networks as a config has them: one name, or a list from the inner to the outer.
 
@@ -278,8 +297,8 @@ def _written_out(dtypes: object) -> object:
         return dtypes
     if match := WRITTEN_OUT.fullmatch(dtypes):
         return dict(zip(("x", "w", "out", "compute"), match.groups(), strict=True))
-    with placed("dtypes"):
-        one_of(dtypes, dtype_entries().combinations, "no dtype combination", LIST_DTYPES)
+    _check_given(dtypes, LIST_DTYPES)
+    one_of(dtypes, dtype_entries().combinations, "no dtype combination", LIST_DTYPES)
     return dtypes
 
 

@@ -321,10 +321,14 @@ SOLUTION = (
     Column(
         "critical_estimate",
         "1",
-        "smallest integer size at which `estimate_bound` is compute, from the calibration; "
-        "efficiencies are not applied",
-        null="no calibration (as t_estimate_s), or no size below 2^62; or the sweep has tiles, the "
-        "share is below 1, or axis is no dimension",
+        "smallest integer size at which `estimate_bound` is compute; efficiencies are not applied",
+        null="see outcome_estimate: never, beyond-2^62, or null",
+    ),
+    Column(
+        "outcome_estimate",
+        "",
+        f"what `critical_estimate` is: {FOUND}, {NEVER}, {ALWAYS} or {BEYOND}",
+        null="no calibration, the sweep has tiles, share is below 1, or axis is no dimension",
     ),
     Column(
         "limit",

@@ -18,7 +18,10 @@ from rooflines.models.model import Model
 from rooflines.models.refused import ENCODER, REFUSED, VISION
 from rooflines.models.shape import Shape, checked
 
-__all__ = ["from_hf"]
+__all__ = ["CONFIG_JSON", "from_hf"]
+
+CONFIG_JSON = "config.json"
+"""The file of a published model that has its shape."""
 
 LARGEST_FILE = 2 * 2**20
 """Bytes of a config.json [byte]; a larger one is a mistake."""
@@ -49,16 +52,16 @@ def from_hf(source: str | Path | Mapping[str, Any]) -> Model:
             keys that could change a count.
     """
     if isinstance(source, Mapping):
-        return _model(source, "config.json")
+        return _model(source, CONFIG_JSON)
     if not isinstance(source, str | Path):
         fix = "give the path of a config.json, or its content as a mapping"
-        raise RooflinesError("config.json", f"is {quote(source)}", fix)
+        raise RooflinesError(CONFIG_JSON, f"is {quote(source)}", fix)
     path = Path(source)
     try:
-        path = path / "config.json" if path.is_dir() else path
+        path = path / CONFIG_JSON if path.is_dir() else path
     except (OSError, ValueError):
         raise RooflinesError(
-            "config.json", f"cannot be at {quote(source)}", "give the path of a file"
+            CONFIG_JSON, f"cannot be at {quote(source)}", "give the path of a file"
         ) from None
     with placed(file=printable(path)):
         return _model(_content(path), str(path))

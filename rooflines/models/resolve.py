@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
-from rooflines.models.hf import from_hf
+from rooflines.basics.named_file import named_file
+from rooflines.models.hf import CONFIG_JSON, from_hf
 from rooflines.models.library import checked_model_name, found, load
 from rooflines.models.model import Model
 from rooflines.models.shape import Shape, checked
@@ -31,7 +32,7 @@ def model_named(text: str) -> Model:
 def is_path(text: str) -> bool:
     """Whether a text is the path of a JSON file, or of a folder with a config.json."""
     try:
-        return text.endswith(".json") or (Path(text) / "config.json").is_file()
+        return text.endswith(".json") or (Path(text) / CONFIG_JSON).is_file()
     except (OSError, ValueError):  # no path can be like that
         return False
 
@@ -73,5 +74,7 @@ def _model(form: object, folder: Path) -> Model:
             problem = f"stands beside {', '.join(others)}"
             raise RooflinesError("", problem, "give a config.json, or the sizes")
         source = parts["hf"]
-        model = from_hf(folder / source if isinstance(source, str) else source)
+        if isinstance(source, str):
+            source = named_file(folder, source, inside=CONFIG_JSON)
+        model = from_hf(source)
         return replace(model, name=str(name))

@@ -50,6 +50,7 @@ WHOLE = (
     "critical_memory",
     "critical_network",
     "critical_estimate",
+    "outcome_estimate",
     "limit",
 )
 REAL = ("critical_exact", "limit_intensity")

@@ -973,7 +973,7 @@ def thresholds_along(
         tends_to = (far["math"] - near["math"]) / growth if growth else None
     outcome = "never" if never else "always" if critical == 1 else "found"
     return {
-        "critical_estimate": first_estimated(setting, axis, sizes, chips),
+        **first_estimated(setting, axis, sizes, chips),
         "outcome": "beyond-2^62" if not never and stored_size(critical) is None else outcome,
         "critical": stored_size(critical),
         "critical_exact": None if never else max(real.values()),
@@ -984,16 +984,19 @@ def thresholds_along(
     }
 
 
+NO_ESTIMATE = dict.fromkeys(("critical_estimate", "outcome_estimate"))
+
+
 def first_estimated(
     setting: Setting, axis: str, sizes: Mapping[str, int], chips: int
-) -> int | None:
-    """Return the first size at which a compute piece is the largest, and below 2^62.
+) -> dict[str, int | str | None]:
+    """Return the first size at which a compute piece is the largest, and what it is.
 
     The sizes at which it is so begin at 1, or at a crossing of two pieces: those are tried. Within
     steps of whole tiles, pieces are affine in the step.
     """
     if setting.calibration is None or setting.tile:
-        return None
+        return NO_ESTIMATE
     probe = {**sizes, axis: 1}
     step = setting.in_whole_tiles(probe, chips)[axis] if axis == setting.operation.dims[0] else 1
 
@@ -1018,7 +1021,11 @@ def first_estimated(
                 crossing = 1 + (first - one) / ((two - one) - (second - first))
                 tried |= {max(math.ceil(crossing), 1), max(math.floor(crossing) + 1, 1)}
     found = min((number for number in tried if compute_bound(number)), default=None)
-    return None if found is None else stored_size((found - 1) * step + 1)
+    size = None if found is None else (found - 1) * step + 1
+    outcome = "never" if size is None else "always" if size == 1 else "found"
+    stored = stored_size(size)
+    far = size is not None and stored is None
+    return {"critical_estimate": stored, "outcome_estimate": "beyond-2^62" if far else outcome}
 
 
 def stored_size(size: int | None) -> int | None:
@@ -1211,5 +1218,5 @@ def thresholds(
                 yield {**keys, **most_chips(setting, row.sizes)}
             else:
                 solved = thresholds_along(setting, axis, row.sizes, row.keys["shards"])
-                yield {**keys, **solved, **({"critical_estimate": None} if share != 1 else {})}
+                yield {**keys, **solved, **(NO_ESTIMATE if share != 1 else {})}
     assert set(sweep["thresholds"]) <= {*operation.dims, "shards", *RATES}

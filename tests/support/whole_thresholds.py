@@ -117,8 +117,9 @@ class Critical:
         if never or not close(row["critical_exact"], max(*roots, Fraction(0))):
             wrong += ["critical_exact"] if not never or row["critical_exact"] is not None else []
         estimated = oracle.first_estimated(setting, axis, sizes, row["shards"])
-        if row["critical_estimate"] != (estimated if row["share"] == 1 else None):
-            wrong.append(f"critical_estimate, which is {estimated}")
+        for name, value in (estimated if row["share"] == 1 else oracle.NO_ESTIMATE).items():
+            if row[name] != value:
+                wrong.append(f"{name}, which is {value}")
         limit = self._limit(ahead, works, never, row["critical"])
         if row["limit"] != limit:
             wrong.append(f"limit, which is {limit}")

@@ -52,7 +52,7 @@ class Written:
             pl.read_csv(self.folder / "thresholds.csv", infer_schema_length=None),
             {"sweep": sweep, **keys},
         )
-        texts = (*TEXTS, "limit")
+        texts = (*TEXTS, "limit", "outcome_estimate")
         assert {
             column: "none" if column in texts and row[column] is None else row[column]
             for column in text
