@@ -84,8 +84,8 @@ def test_a_long_name_leaves_room_for_the_number() -> None:
 def said(title: str, key: str = "", **over: list[str]) -> str:
     """A title as a chart has it."""
     finding = Finding(title, "", claim("never", "critical", over, None))
-    headings = titles({key: finding}, ["chip"] if key else [], Margins())
-    return str(headings[0].to_dict()["value"][key]["title"])
+    findings: Any = titles({key: finding}, ["chip"] if key else [], Margins())[0].param
+    return str(findings.value[key]["title"])
 
 
 def test_the_widest_names_are_shortened_first() -> None:

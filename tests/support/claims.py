@@ -28,6 +28,7 @@ from measured_claims import MEASURED_CLAIMS
 from model_claims import MODEL_CLAIMS
 from networks_named import says_network
 from titled import (
+    NAMED_SPAN,
     ON,
     SPAN,
     Case,
@@ -63,6 +64,7 @@ COMPARED: list[Claim] = [
     ),
     (r"The (?P<dtypes>\S+) ridge of (?P<chip>.+) is (?P<ridge>[\d.,]+) FLOP per byte", a_ridge),
 ]
+DEPENDING = r"(?:, depending on the (?P<by>chip|network))?"
 BOUGHT: list[Claim] = [
     (
         (
@@ -128,7 +130,10 @@ CLAIMS: dict[str, list[Claim]] = {
     "shards": [
         *NEVER_ON,
         (r"Split \S+: no [A-Z] is enough on the chips shown", never_at_all),
-        (rf"(?P<shards>\d+) chips? needs? {SPAN}(?: at B = [\d,]+)?(?:, by type)?", chips_need),
+        (
+            rf"(?P<shards>\d+) chips? needs? {NAMED_SPAN}(?: at B = [\d,]+)?{DEPENDING}",
+            chips_need,
+        ),
     ],
     "bounds": [
         *NEVER_ON,
