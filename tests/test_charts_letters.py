@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from claims import false
 from titled import CONFIGS, cases_of, drawn_cases
 
 import rooflines
@@ -84,7 +85,7 @@ def test_what_all_curves_share_is_in_the_subtitle() -> None:
     assert LETTERS["sweeps"]["keys"]["grid"]["N"] == 8
 
 
-OWN = {
+OWN: dict[str, Any] = {
     "operation": "XGQ,GQYZ->XGYZ",
     "grid": {"X": [16, 256, 4096], "G": 8, "Q": [16, 1024], "Y": LONG, "Z": 64},
     "thresholds": ["X"],
@@ -103,6 +104,8 @@ def test_a_curve_runs_over_a_short_axis_that_the_sweep_solves_for() -> None:
     (spec,) = [spec for spec in loaded.charts if spec.chart == "attained"]
     cases = [case for case in cases_of(loaded) if case.chart.id == spec.id]
     assert {case.across for case in cases} == {"X"}
+    assert [case.title for case in cases if false(case)] == []
+    assert "bf16 needs X = 315 at Q = 1,024, Y = 4,096" in {case.title for case in cases}
     assert {case.choice["chip"] for case in cases} == {"tpu-v5e", "h100-sxm"}
     knees = charts.attained_frame(charts.of_config(loaded).of("s", ["tpu-v5e"], ["bf16"])).filter(
         kind="knee"
@@ -112,6 +115,22 @@ def test_a_curve_runs_over_a_short_axis_that_the_sweep_solves_for() -> None:
     of_largest = knees.sort("order").head(1)
     assert of_largest["exact"].to_list() == pytest.approx([by_hand])
     assert of_largest["size"].to_list() == [math.ceil(by_hand)]
+
+
+def test_a_title_without_room_for_the_letters_has_the_smallest_size() -> None:
+    """Five others vary: X is named, with its number, and no title is cut.
+
+    By hand, as above: 240.54 / (1 - 240.54 / (131072 * 4096 * 4) - 240.54 / 131072) = 240.98.
+    """
+    wide = [1024, 131072]
+    grid = {"X": [16, 4096], "G": wide, "Q": wide, "Y": wide, "Z": [1024, 4096], "V": [2, 4]}
+    cases = [
+        case
+        for case in cases_of(config(**{**OWN, "operation": "XGQ,GQYZV->XGYZV", "grid": grid}))
+        if case.chart.chart == "attained" and case.choice["chip"] == "tpu-v5e"
+    ]
+    assert [case.title for case in cases] == ["bf16 needs X = 241 or more at the sizes shown"]
+    assert not any(map(false, cases))
 
 
 def test_a_single_size_of_the_letter_that_is_solved_for_has_no_curve() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import polars as pl
@@ -59,6 +60,19 @@ def needs_at(case: Case, match: re.Match[str]) -> bool:
     return set(first) == {number(match["low"])} and set(second) == {
         number(match["more"]) if match["more"] else None
     }
+
+
+def needs_first(case: Case, match: re.Match[str]) -> bool:
+    """The least of the sizes that are needed, and where."""
+    found = case.at(case.thresholds(), match["first"])["critical"]
+    return set(found) == {number(match["low"])} and needs_least(case, match)
+
+
+def needs_least(case: Case, match: re.Match[str]) -> bool:
+    """The least of the sizes that are needed by the curves drawn."""
+    knees = case.data("exact", "size", "series")["exact"].drop_nulls()
+    least = min(case.thresholds()["critical"].drop_nulls())
+    return bool(least == number(match["low"]) and math.ceil(min(knees)) == least)
 
 
 def never_at_all(case: Case, _: re.Match[str]) -> bool:

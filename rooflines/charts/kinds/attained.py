@@ -33,7 +33,8 @@ from rooflines.charts.kit.drawing import (
     assemble,
     starting,
 )
-from rooflines.charts.kit.text import chip_label, sizes_text
+from rooflines.charts.kit.text import chip_label, sizes_text, width_em
+from rooflines.charts.kit.titles import LONGEST_TITLE
 from rooflines.charts.needs import OTHER_DIMS, SOLVED_AXIS, SOLVED_SIZES, need
 from rooflines.charts.offers import curved_of, shape_names
 from rooflines.model.resources import MATH, math_rate
@@ -224,7 +225,7 @@ class _Needed(NamedTuple):
 
 
 def _needed(knees: Sequence[Mapping[str, Any]], combination: str, size: str) -> _Needed:
-    """The first knee, and the last one or the last series without one."""
+    """The first knee, and the last one or the last series without one if a title has room."""
     every = [knee["series"] for knee in knees]
     reached = [knee for knee in knees if knee["size"] is not None]
     never = [knee for knee in knees if knee["size"] is None]
@@ -239,8 +240,14 @@ def _needed(knees: Sequence[Mapping[str, Any]], combination: str, size: str) -> 
     sizes, _, value = last["series"].rpartition(" = ")
     other = value if sizes and first["series"].startswith(f"{sizes} = ") else last["series"]
     most = f"; at {other} no {size} is enough" if never else f", {round(last['size']):,} at {other}"
-    title = f"{combination} needs {least} at {first['series']}{most}"
-    return _Needed(title, [first["series"], last["series"]])
+    needs, alone = f"{combination} needs {least}", [first["series"]]
+    stated = (
+        _Needed(f"{needs} at {first['series']}{most}", [first["series"], last["series"]]),
+        _Needed(f"{needs} at {first['series']}", alone),
+        _Needed(f"{needs} or more at the sizes shown", alone),
+    )
+    fitting = (one for one in stated if width_em(one.title, bold=True) <= LONGEST_TITLE)
+    return next(fitting, stated[-1])
 
 
 def _alike(sweep: Sweep) -> Hashable:
