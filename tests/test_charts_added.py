@@ -113,7 +113,7 @@ def test_titles_speak_of_the_chips_shown_together() -> None:
     findings = values(with_others()[1], "findings")
     rubin = findings[f"rubin|bf16|{SPLITS[0]}|nominal"]
     assert rubin["title"].startswith("64 chips need B = ")
-    assert "by type" not in rubin["title"]
+    assert " to " not in rubin["title"]
     assert findings[f"gaudi3|bf16|{SPLITS[1]}|nominal"]["title"].startswith(
         f"{SPLITS[1]} on 2, 4 or 8 × "
     )

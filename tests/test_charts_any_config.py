@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from rooflines import RooflinesError, charts
 from rooflines.charts.families import fitted, unchecked
 from rooflines.charts.frames import SHARES, reached_text
 from rooflines.charts.job import write_charts
+from rooflines.charts.kit import render
 from rooflines.run.jobs import write_part, write_thresholds
 from rooflines.run.plan import plan
 
@@ -163,7 +165,10 @@ def test_charts_are_of_sizes_at_the_whole_peak(config: dict[str, Any], kinds: se
 def test_sizes_that_are_never_compute_bound_but_nearly_are_counted() -> None:
     """One of two; nothing is said if none comes near, or no smaller share was asked."""
     cells = [(300, 270, 0.9), (None, 512, 0.9), (None, None, 0.9)]
-    assert reached_text(cells) == " 1 of 2 nevers reach 90 % of the peak."
+    assert reached_text(cells) == " Of 2 never compute-bound, 1 reaches 90 % of the peak."
+    assert (
+        reached_text([*cells, cells[1]]) == " Of 3 never compute-bound, 2 reach 90 % of the peak."
+    )
     assert reached_text(cells[::2]) == ""
     assert reached_text((size, None, None) for size, *_ in cells) == ""
 
@@ -263,6 +268,34 @@ def test_a_chart_that_auto_chose_is_left_out_where_it_is_too_large(
         RooflinesError, match=r"charts: time-mine takes .* bytes, more than 500,000"
     ):
         write_charts(listed.charts_spec(), tmp_path, tmp_path / "charts", tmp_path / "drawn")
+
+
+def test_chips_for_which_a_page_has_no_room_are_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the subtitle, and by name in the job's log; the title is about those that are shown."""
+    chips = ["h100-sxm", "tpu-v5e", "b200", "tpu-v5p"]
+    small = {"grid": {"B": [1, 64], "D": [4096], "F": [4096]}, "chips": chips}
+    config = rooflines.load_config(matmul(**small))
+    (spec,) = [spec for spec in config.charts if spec.chart == "chips"]
+    with unchecked():
+        _, every = fitted(charts.of_config(config), spec)
+    monkeypatch.setattr(render, "MOST_BYTES", len(render.dumps(every)) - 2000)
+    with unchecked():
+        frame, some = fitted(charts.of_config(config), spec)
+    assert set(frame["chip"]) == {"h100-sxm", "tpu-v5e"}
+    assert some["usermeta"]["claims"]["all|bf16"]["over"]["chip"] == ["h100-sxm", "tpu-v5e"]
+    (said,) = (each["value"] for each in some["params"] if each["name"] == "findings")
+    assert said["all|bf16"]["title"] == "In bf16 H100 SXM needs 1.23 times the intensity of TPU v5e"
+    assert said["all|bf16"]["subtitle"][0].startswith("2 of 4 chips. bf16: dense peak over")
+    assert some["description"].endswith(" 2 of 4 chips.")
+    planned = plan(replace(config, charts=(spec,)))
+    write_thresholds(
+        planned.thresholds_spec, tmp_path / "thresholds.parquet", tmp_path / "thresholds.csv"
+    )
+    write_charts(planned.charts_spec(), tmp_path, tmp_path / "charts", tmp_path / "drawn")
+    line = "charts: chips-mine has no room for b200, tpu-v5p: left out"
+    assert line in capsys.readouterr().out.splitlines()
 
 
 @check(20)  # `make verify` draws 600

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import polars as pl
 import pytest
-from titled import CONFIGS, drawn_cases
+from claims import false
+from titled import CONFIGS, cases_of, drawn_cases
 
 import rooflines
 from rooflines import charts
-from rooflines.charts.offers import lead_of
+from rooflines.charts.offers import curved_of, lead_of
 
 LETTERS = CONFIGS["other letters"]
 LONG = {"from": 1, "to": 4096, "factor": 2}
@@ -81,3 +83,57 @@ def test_what_all_curves_share_is_in_the_subtitle() -> None:
     case = next(case for case in drawn_cases("other letters") if case.chart.id == "attained-keys")
     assert ", N = 8, D = 512, every byte counted" in case.subtitle
     assert LETTERS["sweeps"]["keys"]["grid"]["N"] == 8
+
+
+OWN: dict[str, Any] = {
+    "operation": "XGQ,GQYZ->XGYZ",
+    "grid": {"X": [16, 256, 4096], "G": 8, "Q": [16, 1024], "Y": LONG, "Z": 64},
+    "thresholds": ["X"],
+}
+
+
+def test_a_curve_runs_over_a_short_axis_that_the_sweep_solves_for() -> None:
+    """Of five letters, three sizes of X: `auto` has its curves, and not over the longer Y.
+
+    By hand, with W = Y Z columns: 2 X Q W FLOP over 2 (X Q + Q W + X W) bytes a group is the ridge
+    r = 1.97e14 / 8.19e11 at X = r Q W / (Q W - r (Q + W)) = 314.8, with W = 4096 * 64, Q = 1024.
+    """
+    loaded = config(**OWN)
+    sweep = loaded.sweeps["s"]
+    assert (lead_of(sweep), curved_of(sweep)) == ("Y", "X")
+    (spec,) = [spec for spec in loaded.charts if spec.chart == "attained"]
+    cases = [case for case in cases_of(loaded) if case.chart.id == spec.id]
+    assert {case.across for case in cases} == {"X"}
+    assert [case.title for case in cases if false(case)] == []
+    assert "bf16 needs X = 315 at Q = 1,024, Y = 4,096" in {case.title for case in cases}
+    assert {case.choice["chip"] for case in cases} == {"tpu-v5e", "h100-sxm"}
+    knees = charts.attained_frame(charts.of_config(loaded).of("s", ["tpu-v5e"], ["bf16"])).filter(
+        kind="knee"
+    )
+    columns, ridge = 4096 * 64, 1.97e14 / 8.19e11
+    by_hand = ridge * 1024 * columns / (1024 * columns - ridge * (1024 + columns))
+    of_largest = knees.sort("order").head(1)
+    assert of_largest["exact"].to_list() == pytest.approx([by_hand])
+    assert of_largest["size"].to_list() == [math.ceil(by_hand)]
+
+
+def test_a_title_without_room_for_the_letters_has_the_smallest_size() -> None:
+    """Five others vary: X is named, with its number, and no title is cut.
+
+    By hand, as above: 240.54 / (1 - 240.54 / (131072 * 4096 * 4) - 240.54 / 131072) = 240.98.
+    """
+    wide = [1024, 131072]
+    grid = {"X": [16, 4096], "G": wide, "Q": wide, "Y": wide, "Z": [1024, 4096], "V": [2, 4]}
+    cases = [
+        case
+        for case in cases_of(config(**{**OWN, "operation": "XGQ,GQYZV->XGYZV", "grid": grid}))
+        if case.chart.chart == "attained" and case.choice["chip"] == "tpu-v5e"
+    ]
+    assert [case.title for case in cases] == ["bf16 needs X = 241 or more at the sizes shown"]
+    assert not any(map(false, cases))
+
+
+def test_a_single_size_of_the_letter_that_is_solved_for_has_no_curve() -> None:
+    """`auto` draws none; a curve needs several sizes."""
+    loaded = config(**{**OWN, "grid": {**OWN["grid"], "X": 16}})
+    assert "attained" not in {spec.chart for spec in loaded.charts}

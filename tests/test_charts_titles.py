@@ -119,7 +119,7 @@ def test_every_claim_of_a_random_config_holds(config: dict[str, Any]) -> None:
         (
             "shards-across-nodes",
             {"sharding": "batch"},
-            "64 chips need B = 13,627 to 19,813, by type",
+            "64 chips need B = 13,628 (H100 SXM) to 19,813 (H200 SXM)",
         ),
         (
             "layers-model-shapes",

@@ -82,12 +82,14 @@ class Finding(NamedTuple):
         title, subtitle: The words.
         claim: What the title claims; None if it claims nothing.
         drawn: Further values that marks read, by name.
+        names: Names in the title besides those of the claim; a title too long has them shortened.
     """
 
     title: str
     subtitle: str
     claim: Claim | None = None
     drawn: Mapping[str, Plain] = {}
+    names: Sequence[str] = ()
 
     def titled(self, title: str | None) -> Finding:
         """With a title of the config's own, which claims nothing; unchanged for None."""

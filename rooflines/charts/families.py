@@ -9,6 +9,7 @@ from altair.utils import schemapi
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.version import __version__
+from rooflines.charts.comparing import shown_of
 from rooflines.charts.every_chip import CHIP, DTYPES, EVERY_CHIP, in_parts
 from rooflines.charts.kit.render import (
     dumps,
@@ -19,6 +20,7 @@ from rooflines.charts.kit.render import (
     svg,
     thumbnail,
 )
+from rooflines.charts.kit.titles import with_note
 from rooflines.charts.registry import charts
 from rooflines.results.atomic import write_bytes
 from rooflines.results.tables import write_csv, write_parquet
@@ -51,18 +53,29 @@ def draw(results: Results, spec: Spec) -> tuple[pl.DataFrame, alt.LayerChart]:
 def fitted(results: Results, spec: Spec) -> tuple[pl.DataFrame, dict[str, Any]]:
     """A chart's frame and its specification.
 
-    A chart that `auto` chose shows half of its chips where a page cannot draw all of them.
+    A chart that `auto` chose shows half of its chips where a page cannot draw all of them; its
+    subtitles then say how many.
 
     Raises:
         RooflinesError: It holds more than a page can draw.
     """
-    frame, drawn = draw(results, spec)
-    try:
-        return frame, spec_of(drawn, spec.id)
-    except RooflinesError:
-        if not spec.auto or len(spec.chips) == 1:
-            raise
-    return fitted(results, replace(spec, chips=spec.chips[: len(spec.chips) // 2]))
+    frame, fitting, _ = _fitted(results, spec)
+    return frame, fitting
+
+
+def _fitted(results: Results, spec: Spec) -> tuple[pl.DataFrame, dict[str, Any], tuple[str, ...]]:
+    """A chart's frame, its specification, and its chips that a page has no room for."""
+    most = len(spec.chips)
+    while True:
+        frame, drawn = draw(results, replace(spec, chips=spec.chips[:most]))
+        if note := shown_of(spec.chips[:most], spec.chips):
+            drawn = with_note(drawn, note.lstrip())
+        try:
+            return frame, spec_of(drawn, spec.id), spec.chips[most:]
+        except RooflinesError:
+            if not spec.auto or most == 1:
+                raise
+        most //= 2
 
 
 def unchecked() -> AbstractContextManager[None]:
@@ -90,7 +103,7 @@ def write_chart(
     """
     try:
         with unchecked():
-            frame, spec = fitted(results, chart)
+            frame, spec, chips_left_out = _fitted(results, chart)
     except RooflinesError as error:
         if not chart.auto:
             raise
@@ -112,6 +125,7 @@ def write_chart(
         "measurements": chart.measurements,
         "caption": charts()[chart.chart].caption,
         "rows": frame.height,
+        "chips_left_out": chips_left_out,
         **_said(spec),
     }
 

@@ -240,7 +240,11 @@ def reached_text(cells: Iterable[tuple[float | None, int | None, float | None]])
     some = sum(reached is not None for reached, _ in never)
     if not some:
         return ""
-    return f" {some:,} of {len(never):,} nevers reach {100 * never[0][1]:g} % of the peak."
+    reach = "reaches" if some == 1 else "reach"
+    return (
+        f" Of {len(never):,} never compute-bound, {some:,} {reach} {100 * never[0][1]:g} %"
+        " of the peak."
+    )
 
 
 def at_largest(frame: pl.DataFrame, dims: Sequence[str]) -> pl.DataFrame:

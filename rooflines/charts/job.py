@@ -54,7 +54,8 @@ def write_charts(
 ) -> None:
     """Draw the charts of all families: pictures, specification and data of each, and `index.json`.
 
-    A chart of `auto` that holds more than a page can draw is left out; the job's log says so.
+    A chart of `auto` that holds more than a page can draw shows fewer chips, or is left out; the
+    job's log names both.
 
     Args:
         spec: What they depend on, from `Plan.charts_spec`.
@@ -181,6 +182,8 @@ def _publish(drawn: Iterable[Path], folder: Path) -> None:
             if "left_out" in entry:
                 print(f"{entry['left_out']}: left out")
                 continue
+            if chips := entry.pop("chips_left_out"):
+                print(f"charts: {entry['id']} has no room for {', '.join(chips)}: left out")
             for name, file in files.items():
                 _link(file, aside / name)
             index.append(entry)

@@ -12,6 +12,7 @@ from rooflines.charts.offers import (
     SHORT_AXIS,
     TWO,
     check_asked,
+    curved_of,
     dtypes_by_chip,
     has_axis,
     lead_of,
@@ -38,6 +39,7 @@ __all__ = [
     "OTHER_DIMS",
     "SOLVED_AXIS",
     "SOLVED_LEAD",
+    "SOLVED_SIZES",
     "TWO_OTHERS",
     "absent",
     "by_chips",
@@ -121,7 +123,10 @@ def _by_shape(sweep: Sweep) -> bool:
 
 SOLVED_AXIS: Need[Sweep] = Need(
     "a dimension with an axis of its own and `thresholds`, with 1 among its `shares`",
-    lambda s: has_axis(s, lead_of(s)) and lead_of(s) in s.solved and 1 in s.config.shares,
+    lambda s: has_axis(s, curved_of(s)) and curved_of(s) in s.solved and 1 in s.config.shares,
+)
+SOLVED_SIZES: Need[Sweep] = Need(
+    "several sizes of that dimension", lambda s: len(sizes_of(s, curved_of(s))) > 1, auto=True
 )
 SOLVED_LEAD: Need[Sweep] = Need(
     "`thresholds` of the first dimension, with 1 among its `shares`",

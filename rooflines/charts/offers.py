@@ -20,6 +20,7 @@ __all__ = [
     "TWO",
     "check_asked",
     "check_asked_of_models",
+    "curved_of",
     "dtypes_by_chip",
     "has_axis",
     "lead_of",
@@ -49,7 +50,7 @@ def has_axis(sweep: Sweep, dim: str) -> bool:
 
 
 def lead_of(sweep: Sweep) -> str:
-    """The dimension that curves and maps run over.
+    """The dimension that maps run over.
 
     The first one that has an axis of its own, a long one, and thresholds; where none has, of these
     the one with most of the three, in this order.
@@ -58,6 +59,15 @@ def lead_of(sweep: Sweep) -> str:
     def suits(dim: str) -> tuple[bool, ...]:
         long = len(sizes_of(sweep, dim)) >= LONG_AXIS
         return has_axis(sweep, dim), long, dim in sweep.solved
+
+    return max(sweep.op.dims, key=suits)
+
+
+def curved_of(sweep: Sweep) -> str:
+    """The dimension that curves with critical sizes run over: as `lead_of`, thresholds first."""
+
+    def suits(dim: str) -> tuple[bool, ...]:
+        return has_axis(sweep, dim), dim in sweep.solved, len(sizes_of(sweep, dim)) >= LONG_AXIS
 
     return max(sweep.op.dims, key=suits)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import polars as pl
@@ -59,6 +60,19 @@ def needs_at(case: Case, match: re.Match[str]) -> bool:
     return set(first) == {number(match["low"])} and set(second) == {
         number(match["more"]) if match["more"] else None
     }
+
+
+def needs_first(case: Case, match: re.Match[str]) -> bool:
+    """The least of the sizes that are needed, and where."""
+    found = case.at(case.thresholds(), match["first"])["critical"]
+    return set(found) == {number(match["low"])} and needs_least(case, match)
+
+
+def needs_least(case: Case, match: re.Match[str]) -> bool:
+    """The least of the sizes that are needed by the curves drawn."""
+    knees = case.data("exact", "size", "series")["exact"].drop_nulls()
+    least = min(case.thresholds()["critical"].drop_nulls())
+    return bool(least == number(match["low"]) and math.ceil(min(knees)) == least)
 
 
 def never_at_all(case: Case, _: re.Match[str]) -> bool:
@@ -139,12 +153,21 @@ def never_on(case: Case, match: re.Match[str]) -> bool:
 
 
 def chips_need(case: Case, match: re.Match[str]) -> bool:
-    """The least and the most that the largest number of chips needs."""
+    """The least and the most that the largest number of chips needs, and the chips that need it."""
     found = split_cases(case)
     found = found.filter(pl.col("shards") == pl.col("shards").max())
-    return number(match["shards"]) == found["shards"][0] and says_span(
+    if number(match["shards"]) != found["shards"][0] or not says_span(
         match, span(found["critical"])
-    )
+    ):
+        return False
+    if match["by"]:
+        return (match["by"] == "chip") == (found["chip"].n_unique() > 1)
+    at = {"least": found["critical"].min(), "most": found["critical"].max()}
+    named = {end: found.filter(critical=size)["chip"].to_list() for end, size in at.items()}
+    return all(
+        match[end] is None or [match[end]] == [*map(chip_label, chips)]
+        for end, chips in named.items()
+    ) and (match["high"] is None or match["most"] is not None)
 
 
 def last_needs(case: Case, match: re.Match[str]) -> bool:

@@ -16,6 +16,8 @@ from claim_checks import (
     map_needs,
     most_per,
     needs_at,
+    needs_first,
+    needs_least,
     never_along,
     never_at_all,
     never_on,
@@ -28,6 +30,7 @@ from measured_claims import MEASURED_CLAIMS
 from model_claims import MODEL_CLAIMS
 from networks_named import says_network
 from titled import (
+    NAMED_SPAN,
     ON,
     SPAN,
     Case,
@@ -63,6 +66,7 @@ COMPARED: list[Claim] = [
     ),
     (r"The (?P<dtypes>\S+) ridge of (?P<chip>.+) is (?P<ridge>[\d.,]+) FLOP per byte", a_ridge),
 ]
+DEPENDING = r"(?:, depending on the (?P<by>chip|network))?"
 BOUGHT: list[Claim] = [
     (
         (
@@ -88,6 +92,8 @@ CLAIMS: dict[str, list[Claim]] = {
             rf"\S+ needs {SPAN} at (?P<first>.+?)(?:, (?P<more>[\d,]*\d)|;) at {OTHER}",
             needs_at,
         ),
+        (rf"\S+ needs {SPAN} at (?P<first>[^;]+)", needs_first),
+        (rf"\S+ needs {SPAN} or more at the sizes shown", needs_least),
         (r"No [A-Z] makes \S+ compute-bound at the sizes shown", never_at_all),
         (rf"\S+ is compute-bound from {SPAN} on at (?:every size shown|.+ = .+)", from_on),
     ],
@@ -128,7 +134,10 @@ CLAIMS: dict[str, list[Claim]] = {
     "shards": [
         *NEVER_ON,
         (r"Split \S+: no [A-Z] is enough on the chips shown", never_at_all),
-        (rf"(?P<shards>\d+) chips? needs? {SPAN}(?: at B = [\d,]+)?(?:, by type)?", chips_need),
+        (
+            rf"(?P<shards>\d+) chips? needs? {NAMED_SPAN}(?: at B = [\d,]+)?{DEPENDING}",
+            chips_need,
+        ),
     ],
     "bounds": [
         *NEVER_ON,

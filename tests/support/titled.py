@@ -503,6 +503,10 @@ def says_span(match: re.Match[str], found: tuple[int, int]) -> bool:
 
 
 SPAN = r"(?P<about>about )?(?P<size>[A-Z]) = (?P<low>[\d,]*\d)(?: to (?P<high>[\d,]*\d))?"
+NAMED_SPAN = (
+    r"(?P<about>about )?(?P<size>[A-Z]) = (?P<low>[\d,]*\d)(?: \((?P<least>.+?)\))?"
+    r"(?: to (?P<high>[\d,]*\d)(?: \((?P<most>.+?)\))?)?"
+)
 ON = r"(?:(?P<shards>[\d, .or]+) × )?(?P<chip>.+)"
 
 

@@ -33,9 +33,10 @@ from rooflines.charts.kit.drawing import (
     assemble,
     starting,
 )
-from rooflines.charts.kit.text import chip_label, sizes_text
-from rooflines.charts.needs import LONG_LEAD, OTHER_DIMS, SOLVED_AXIS, need
-from rooflines.charts.offers import lead_of, shape_names
+from rooflines.charts.kit.text import chip_label, sizes_text, width_em
+from rooflines.charts.kit.titles import LONGEST_TITLE
+from rooflines.charts.needs import OTHER_DIMS, SOLVED_AXIS, SOLVED_SIZES, need
+from rooflines.charts.offers import curved_of, shape_names
 from rooflines.model.resources import MATH, math_rate
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ BY = ("chip", "dtypes", "sweep")
 def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6) -> pl.DataFrame:
     """What an operation attains over a size, such as its batch, for several of its other sizes.
 
-    The size is that of `lead_of`: the first dimension, or another that the sweep solves for.
+    The size is that of `curved_of`: the first dimension, or another that the sweep solves for.
 
     Args:
         of: The chips and combinations of a sweep, from `Results.of`.
@@ -76,7 +77,7 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
     """
     begins = shape is not None and any(name.startswith(shape) for name in shape_names(of.sweep))
     need(CHART, of.sweep, shape=None if begins else shape)
-    lead = lead_of(of.sweep)
+    lead = curved_of(of.sweep)
     others = [dim for dim in of.dims if dim != lead]
     rows = with_estimates(of.rows()).filter(of.on_fewest())
     solved_for = of.thresholds().filter(pl.col("axis") == lead, of.on_fewest())
@@ -224,7 +225,7 @@ class _Needed(NamedTuple):
 
 
 def _needed(knees: Sequence[Mapping[str, Any]], combination: str, size: str) -> _Needed:
-    """The first knee, and the last one or the last series without one."""
+    """The first knee, and the last one or the last series without one if a title has room."""
     every = [knee["series"] for knee in knees]
     reached = [knee for knee in knees if knee["size"] is not None]
     never = [knee for knee in knees if knee["size"] is None]
@@ -239,15 +240,23 @@ def _needed(knees: Sequence[Mapping[str, Any]], combination: str, size: str) -> 
     sizes, _, value = last["series"].rpartition(" = ")
     other = value if sizes and first["series"].startswith(f"{sizes} = ") else last["series"]
     most = f"; at {other} no {size} is enough" if never else f", {round(last['size']):,} at {other}"
-    title = f"{combination} needs {least} at {first['series']}{most}"
-    return _Needed(title, [first["series"], last["series"]])
+    needs, alone = f"{combination} needs {least}", [first["series"]]
+    stated = (
+        _Needed(f"{needs} at {first['series']}{most}", [first["series"], last["series"]]),
+        _Needed(f"{needs} at {first['series']}", alone),
+        _Needed(f"{needs} or more at the sizes shown", alone),
+    )
+    fitting = (one for one in stated if width_em(one.title, bold=True) <= LONGEST_TITLE)
+    return next(fitting, stated[-1])
 
 
 def _alike(sweep: Sweep) -> Hashable:
     """What sweeps have in common that are one chart: the operation, and variants of one chip."""
     chips = {sweep.chips[chip].base or chip for chip in sweep.rows_by_chip()}
     return (
-        (sweep.op.name, lead_of(sweep), sweep.unit, chips.pop()) if len(chips) == 1 else sweep.name
+        (sweep.op.name, curved_of(sweep), sweep.unit, chips.pop())
+        if len(chips) == 1
+        else sweep.name
     )
 
 
@@ -272,7 +281,7 @@ CHART = Chart(
     needs=(
         OTHER_DIMS,
         SOLVED_AXIS,
-        LONG_LEAD,
+        SOLVED_SIZES,
         Need("no shapes", lambda s: not s.config.shapes, auto=True),
         Need("rows of one chip alone", lambda s: min(s.counts) == 1),
         Need("no other numbers of chips", lambda s: max(s.counts) == 1, auto=True),
@@ -286,7 +295,7 @@ CHART = Chart(
     frame=_frame,
     draw=lambda frame, of, spec: attained(
         frame,
-        size=lead_of(of.sweep),
+        size=curved_of(of.sweep),
         first=first_shown(frame, spec, *_names(frame)),
         title=spec.title,
     ),

@@ -10,7 +10,7 @@ from rooflines.charts.basis import BAND
 from rooflines.charts.comparing import ALONG
 from rooflines.charts.frames import TIMES
 from rooflines.charts.kit.text import named_sizes
-from rooflines.charts.offers import lead_of
+from rooflines.charts.offers import curved_of
 from rooflines.model.resources import MATH
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def knees_of(
         peaks: By chip and combination [FLOP/s].
         share: The share [1].
     """
-    lead = lead_of(of.sweep)
+    lead = curved_of(of.sweep)
     others = [dim for dim in of.dims if dim != lead]
     return (
         of.thresholds(share)

@@ -275,7 +275,8 @@ def _finding(rows: Sequence[Row], title: str | None) -> Finding:
         else f"{chip_label(shapes[0]['name'])} needs"
     )
     found = about("range", value=ends(needed))
-    return Finding(f"{which} {sizes_text('B', needed)} on {name}", subtitle, found)
+    title = f"{which} {sizes_text('B', needed)} on {name}"
+    return Finding(title, subtitle, found, names=[row["name"] for row in shapes])
 
 
 CHART = Chart(

@@ -248,7 +248,7 @@ def _finding(case: pl.DataFrame, key: Sequence[object], model: str, size: str) -
     by_case = ", by layer and chip" if needed.n_unique() > 1 and not on else ""
     subject = f"{chip_label(model)} needs" if model else "These layers need"
     title = f"{subject} {sizes_text(size, needed)}{on}{by_case}"
-    return Finding(title, subtitle, about("range", value=ends(needed)))
+    return Finding(title, subtitle, about("range", value=ends(needed)), names=[model])
 
 
 CHART = Chart(

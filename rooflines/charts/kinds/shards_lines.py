@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.basics.text import count
 from rooflines.charts.basis import NOMINAL, fitted_text
 from rooflines.charts.claims import Finding, claim, ends, solved
-from rooflines.charts.kit.text import over_text, sizes_text, split_on
+from rooflines.charts.kit.text import chip_label, over_text, sizes_text, split_on, width_em
+from rooflines.charts.kit.titles import LONGEST_TITLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,6 +73,11 @@ class Line:
     def shards(self) -> list[int]:
         """Its numbers of chips [1]."""
         return list(dict.fromkeys(point.shards for point in self.points))
+
+    def sizes_on(self, shards: int) -> list[int]:
+        """The critical sizes on a number of chips [1]."""
+        points = (point for point in self.points if point.shards == shards)
+        return [point.critical for point in points if point.critical is not None]
 
     @cached_property
     def networks(self) -> list[str | None]:
@@ -140,14 +146,29 @@ def finding_of(lines: Sequence[Line], of: Setting) -> Finding:
         return Finding(title, subtitle, found)
     most = max(line.shards[-1] for line in lines)
     last = [line for line in lines if line.shards[-1] == most]
-    needed = [point.critical for line in last for point in line.points if point.shards == most]
-    sizes = [each for each in needed if each is not None]
-    chips = "1 chip needs" if most == 1 else f"{count(most)} chips need"
-    by_type = ", by type" if len({*sizes}) > 1 else ""
-    shown |= {"chip": [line.chip for line in last], "shards": [most]}
+    needed = {line.chip: line.sizes_on(most) for line in last}
+    shown |= {"chip": [*needed], "shards": [most]}
+    value = ends(each for sizes in needed.values() for each in sizes)
+    return Finding(_title(most, needed, of), subtitle, about("range", rows=shown, value=value))
+
+
+def _title(shards: int, needed: Mapping[str, Sequence[int]], of: Setting) -> str:
+    """What each chip needs on a number of chips; the ends of a range have their chips' names."""
+    chips = "1 chip needs" if shards == 1 else f"{count(shards)} chips need"
     at = "" if of.batch is None else f" at B = {of.batch:,}"
-    title = f"{chips} {sizes_text(size, sizes)}{at}{by_type}"
-    return Finding(title, subtitle, about("range", rows=shown, value=ends(sizes)))
+    every = sorted((each, chip) for chip, sizes in needed.items() for each in sizes)
+    sizes = [each for each, _ in every]
+    (low, least), (high, most) = every[0], every[-1]
+    span = sizes_text(of.size, sizes)
+    if " to " not in span:
+        return f"{chips} {span}{at}"
+    named = (
+        f"{chips} {of.size} = {low:,} ({chip_label(least)}) to {high:,} ({chip_label(most)}){at}"
+    )
+    alone = sizes.count(low) == sizes.count(high) == 1 and least != most
+    if alone and width_em(named, bold=True) <= LONGEST_TITLE:
+        return named
+    return f"{chips} {span}{at}, depending on the {'chip' if len(needed) > 1 else 'network'}"
 
 
 def _subtitle(lines: Sequence[Line], of: Setting) -> str:

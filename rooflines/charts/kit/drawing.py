@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from rooflines.basics.errors import check_known, placed
 from rooflines.basics.lazy import alt, pl
 from rooflines.charts.kit.chip_colours import chip_order
-from rooflines.charts.kit.text import chip_label, shorten, wrapped
-from rooflines.charts.kit.themes import SIZES, Margins, plot_size, sizes_of
+from rooflines.charts.kit.text import chip_label
+from rooflines.charts.kit.themes import Margins, sizes_of
+from rooflines.charts.kit.titles import titles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,12 +48,6 @@ __all__ = [
 
 FEW_TICKS = 2
 """Ticks of an axis that are too few [1]."""
-
-LONGEST_TITLE, LONGEST_SUBTITLE = 34.0, 56.0
-"""Widths of the title and of a line of the subtitle, in their own size [em]."""
-
-NOTHING = "{title: 'No numbers for this choice', subtitle: ['Choose another value in a menu.']}"
-"""Title and subtitle of a choice without data, as an expression."""
 
 SHORT_LABEL = (
     "datum.value > 0 && datum.value < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
@@ -284,7 +279,7 @@ def assemble(
         parameters: Further parameters.
     """
     sizes = sizes_of(margins)
-    titles = _titles(findings, [choice.name for choice in choices], margins)
+    headings = titles(findings, [choice.name for choice in choices], margins)
     subtitle = alt.Chart(pl.DataFrame({"subtitle": [""]})).mark_text(
         style="subtitle",
         text=alt.expr("narrow ? '' : subline"),
@@ -313,7 +308,7 @@ def assemble(
             "claims": {key: finding.claim for key, finding in findings.items() if finding.claim},
         },
     )
-    every = [*layout, *(choice.parameter() for choice in choices), *titles, *parameters]
+    every = [*layout, *(choice.parameter() for choice in choices), *headings, *parameters]
     return _with_parameters(cast("alt.LayerChart", chart), every)
 
 
@@ -329,25 +324,3 @@ def _with_parameters(chart: alt.LayerChart, parameters: Sequence[Any]) -> alt.La
         if each.name in values:
             each.value = values[each.name]
     return added
-
-
-def _titles(
-    findings: Mapping[str, Finding], names: Sequence[str], margins: Margins
-) -> list[alt.Parameter]:
-    """Title and subtitle of every choice, cut to the width of a slide, and the present ones."""
-    width = plot_size(SIZES["slide"], margins)[0] + margins.right - 1.5
-    shown = {
-        key: {
-            "title": shorten(finding.title, min(LONGEST_TITLE, width / 1.6), bold=True),
-            "subtitle": wrapped(finding.subtitle, min(LONGEST_SUBTITLE, width)),
-            **finding.drawn,
-        }
-        for key, finding in findings.items()
-    }
-    key = " + '|' + ".join(names)
-    current = f"(findings[{key}] || {NOTHING})" if names else "findings['']"
-    return [
-        alt.param(name="findings", value=shown),
-        alt.param(name="headline", expr=f"{current}.title"),
-        alt.param(name="subline", expr=f"{current}.subtitle"),
-    ]
