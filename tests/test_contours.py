@@ -16,7 +16,7 @@ from contours import height
 import rooflines
 from rooflines import charts
 from rooflines.calibration.critical import critical_estimate
-from rooflines.charts.kinds.critical_contours import HUGE
+from rooflines.charts.contours import HUGE
 from rooflines.charts.kit import VEGA_LITE
 from rooflines.charts.kit.render import spec_of
 from rooflines.critical.plane import Arc, Hyperbola, Window, border, estimated_area, nominal_area

@@ -77,24 +77,25 @@ def in_parts(
         next(each for each in whole["params"] if each["name"] == name)["value"] = first
         for value, more in of_others.items():
             others.setdefault(value, {})[name] = more
-    parts = {
-        value: packed_text(
-            '{"params":'
-            + json.dumps(others.get(value, {}), ensure_ascii=False)
-            # the rows are JSON already
-            + "".join(f",{json.dumps(name)}:{text}" for name, text in texts.get(value, {}).items())
-            + "}"
-        )
-        for value in dict.fromkeys([*others, *texts])
-    }
     return {
         "spec": whole,
         "rows": packed_text(columns_text(rows)),
         "cases": _cases(findings),
         "claims": claims,
         "by": by,
-        "parts": parts,
+        "parts": {
+            value: _part(others.get(value, {}), texts.get(value, {}))
+            for value in dict.fromkeys([*others, *texts])
+        },
     }
+
+
+def _part(params: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+    """What a page loads for a value of the menu: `params`, and rows that are JSON already."""
+    fields = {"params": json.dumps(params, ensure_ascii=False), **texts}
+    return packed_text(
+        "{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in fields.items()) + "}"
+    )
 
 
 def columns_text(frame: pl.DataFrame) -> str:

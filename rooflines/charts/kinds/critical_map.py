@@ -75,7 +75,7 @@ def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl
         `calibrated`: whether `basis` is, and the map's edges: `left` and `right` (D), `bottom` and
         `top` (F) [1].
     """
-    from rooflines.charts.kinds.critical_contours import (  # noqa: PLC0415, it imports polars
+    from rooflines.charts.contours import (  # noqa: PLC0415, it imports polars
         contours_of,
     )
     from rooflines.critical.plane import Window  # noqa: PLC0415, as above
