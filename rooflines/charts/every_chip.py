@@ -38,9 +38,9 @@ def in_parts(
     Args:
         frame: What the chart shows.
         chart: What is drawn of `spec.all_chips` in `spec.all_dtypes`; a menu of chips is first.
-        by: The menu that parts are by: of chips, or of dtypes for a chart of all its chips.
         spec: The chart; its own chips and dtypes are in no part. Where it shows chips together, all
             dtypes are its own if parts are by chip.
+        by: The menu that parts are by: `CHIP`, or `DTYPES` for a chart that no chip is added to.
 
     Returns:
         `spec`, the specification with the rows and findings of its own chips and dtypes; `rows`,
