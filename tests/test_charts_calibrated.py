@@ -8,7 +8,9 @@ import pytest
 
 import rooflines
 from rooflines import RooflinesError, charts
+from rooflines.basics.text import count
 from rooflines.charts.families import fitted, unchecked
+from rooflines.charts.kit.text import width_em
 from rooflines.charts.kit.themes import theme
 
 if TYPE_CHECKING:
@@ -48,6 +50,38 @@ def test_critical_sizes_are_those_of_the_thresholds() -> None:
     assert (
         findings["bf16|D = F = 64"]["title"] == "Calibrated, 2 of 2 chips are never compute-bound"
     )
+
+
+def test_it_opens_where_most_chips_have_both_sizes() -> None:
+    """Not in the middle, where none has; a reader's first choice of dtypes counts."""
+    grid = {"B": 1, "D": [64, 128, 256, 512, 4096, 8192], "F": [64, 128, 256, 512, 4096, 8192]}
+    sweep = {**SWEEP, "grid": grid, "thresholds": ["B"]}
+    chosen = rooflines.load_config({"sweeps": {"s": sweep}})
+    (spec,) = [spec for spec in chosen.charts if spec.chart == "critical-estimate"]
+    frame, drawn = draw(chosen, spec)
+    both = frame.drop_nulls(["critical", "critical_estimate"])
+    assert both["sizes"].unique(maintain_order=True).to_list()[0] == "D = F = 4,096"
+    parameters = {each["name"]: each.get("value") for each in drawn["params"]}
+    assert parameters["sizes"] == "D = F = 4,096"
+    span = parameters["spans"]["bf16"]
+    sizes = [*both["critical"], *both["critical_estimate"]]
+    assert span["low"] <= min(sizes)
+    assert span["high"] >= max(sizes)
+    assert all(span["low"] <= tick <= span["high"] for tick in span["ticks"])
+    assert span["room"] > max(width_em(count(size), bold=True) for size in sizes)
+    assert span["room"] < 5
+    assert span["high"] / span["low"] < 5
+
+
+def test_the_only_chip_that_is_never_compute_bound_has_its_name() -> None:
+    """In the title of a chart of one chip."""
+    chosen = rooflines.load_config(
+        {"sweeps": {"s": {**SWEEP, "chips": ["h100-sxm"], "thresholds": ["B"]}}}
+    )
+    (spec,) = [spec for spec in chosen.charts if spec.chart == "critical-estimate"]
+    _, drawn = draw(chosen, spec)
+    findings = next(p["value"] for p in drawn["params"] if p["name"] == "findings")
+    assert findings["bf16|D = F = 64"]["title"] == "Calibrated, H100 SXM is never compute-bound"
 
 
 @pytest.mark.parametrize(

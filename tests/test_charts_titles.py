@@ -188,7 +188,8 @@ def test_the_check_sees_a_map_of_another_split(field: str, right: str, wrong: st
         ("timings", "measured-ratio", "1.57 ×", "1.56 ×"),
         ("timings", "measured-errors", "worst cell 20.7 %", "worst cell 20.6 %"),
         ("calibrations", "critical-estimate", "is 1.52", "is 1.51"),
-        ("calibrations", "critical-estimate", "1 of 3", "2 of 3"),
+        ("calibrations", "critical-estimate", "3 of 3", "2 of 3"),
+        ("calibrations", "critical-estimate", "RTX pro 6000 server is", "B200 is"),
     ],
 )
 def test_the_check_sees_wrong_numbers_of_timings(

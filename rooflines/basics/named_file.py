@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError, printable
@@ -32,11 +31,11 @@ def named_file(folder: Path, name: str, inside: str = "") -> Path:
             problem = "is a directory"
         elif not path.exists():
             problem = "does not exist"
-        elif not os.access(path, os.R_OK):
-            problem = "cannot be read"
         else:
+            if path.is_file():  # a pipe can be opened once only
+                path.open("rb").close()
             return path
-    except (OSError, ValueError) as error:  # no path can be like that
+    except (OSError, ValueError) as error:
         problem = f"cannot be read: {getattr(error, 'strerror', None) or error}"
     fix = f"correct the path; a relative one starts at {folder.absolute()}"
     raise RooflinesError("", f"names {printable(path)}, which {problem}", fix)

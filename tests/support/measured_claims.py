@@ -11,6 +11,7 @@ from titled import SPAN, known_rows, number, on_fewest, says_span, span
 
 import rooflines
 from rooflines.basics.text import significant
+from rooflines.charts.kit.text import chip_label
 
 if TYPE_CHECKING:
     import re
@@ -115,10 +116,13 @@ def times_nominal(case: Case, match: re.Match[str]) -> bool:
 def calibrated_never(case: Case, match: re.Match[str]) -> bool:
     """So many chips without a calibrated size, of all."""
     found = calibrated(case)["critical_estimate"]
-    return (number(match["some"] or "1"), number(match["all"] or "1")) == (
-        found.null_count(),
-        len(found),
-    )
+    return (number(match["some"]), number(match["all"])) == (found.null_count(), len(found))
+
+
+def one_never(case: Case, match: re.Match[str]) -> bool:
+    """The only chip without a calibrated size."""
+    never = calibrated(case).filter(pl.col("critical_estimate").is_null())["chip"].to_list()
+    return [chip_label(str(chip)) for chip in never] == [match["chip"]]
 
 
 def nominal_never(case: Case, match: re.Match[str]) -> bool:
@@ -132,7 +136,6 @@ def nominal_never(case: Case, match: re.Match[str]) -> bool:
 TO = rf"(?P<low>{NUMBER})(?: to (?P<high>{NUMBER}))?"
 OVER = rf"(?P<bound>{NUMBER}) × the bound(?:, (?P<estimate>{NUMBER}) × the estimate)?"
 ERRORS = rf"(?P<error>{NUMBER}) %, worst cell (?P<worst>{NUMBER}) %"
-CHIPS = r"(?:the chip is|(?P<some>\d+) of (?P<all>\d+) chips (?:is|are))"
 
 MEASURED_CLAIMS: dict[str, list[Claim]] = {
     "measured-roofline": [
@@ -142,7 +145,11 @@ MEASURED_CLAIMS: dict[str, list[Claim]] = {
     "measured-errors": [(rf"Median error of the (?P<of>\w+): {ERRORS}", errs)],
     "critical-estimate": [
         (rf"Calibrated, the critical [A-Z] is {TO} × the nominal one", times_nominal),
-        (rf"Calibrated, {CHIPS} never compute-bound", calibrated_never),
+        (
+            r"Calibrated, (?P<some>\d+) of (?P<all>\d+) chips are never compute-bound",
+            calibrated_never,
+        ),
+        (r"Calibrated, (?P<chip>.+) is never compute-bound", one_never),
         (rf"Calibrated {SPAN}; nominal never", nominal_never),
     ],
 }

@@ -209,7 +209,8 @@ CHART = Chart(
     heading="Critical batch size",
     caption=(
         "The smallest compute-bound size for every pair of the other two, exact to the last "
-        "integer; the smaller number is for a smaller share of the peak. Grey is never."
+        "integer; the smaller number is for a smaller share of the peak. Grey is never. "
+        "Calibrated, the numbers are by the calibration of each chip, where it has one."
     ),
     order=40,
     needs=(TWO_OTHERS, SOLVED_LEAD, BOTH_FREE),

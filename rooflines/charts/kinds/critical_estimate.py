@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ from rooflines.charts.kit.drawing import (
     starting,
     ticks_between,
 )
-from rooflines.charts.kit.text import named_sizes, sizes_text, split_text, width_em
+from rooflines.charts.kit.text import chip_label, named_sizes, sizes_text, split_text, width_em
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import OTHER_DIMS, SOLVED_LEAD, check_shown, need
 from rooflines.sweep.fits import fit_of
@@ -61,8 +62,11 @@ BY = ("dtypes", "sizes")
 MOST_SIZES = 32
 """Sizes that a reader can choose from, of a sweep with more [1]."""
 
-NUMBER_ROOM = 0.34
-"""Room for numbers on each side of the outermost points, as a share of the span of the points."""
+NUMBER_GAP = 1.0
+"""Room between a point and its number, and between the number and the edge of the plot [em]."""
+
+LEAST_SPAN = 4.0
+"""The largest size of an axis over its smallest is at least this, without room for numbers [1]."""
 
 NEVER = {
     (True, True): "never",
@@ -163,7 +167,9 @@ def critical_estimate(
                 key = "|".join([*([chip] if added else []), str(dtypes), str(sizes)])
                 findings[key] = _finding(together, size, title).adding(shown_of(shown, chips))
     choices = [Choice(name, frame[name].unique(maintain_order=True).to_list()) for name in BY]
-    choices[1].title, choices[1].value = "Sizes", choices[1].options[len(choices[1].options) // 2]
+    opened = (first or {}).get("dtypes", choices[0].options[0])
+    choices[1].title = "Sizes"
+    choices[1].value = _opened(frame.filter(~is_added, dtypes=opened), choices[1].options)
     if added:
         choices.insert(0, Choice("chip", [EVERY, *every, *added]))
         last = float(max(map(len, orders.values())))
@@ -189,20 +195,43 @@ def _together(
     return together if added else {EVERY: own}
 
 
+def _opened(frame: pl.DataFrame, options: Sequence[str]) -> str:
+    """The first of the sizes at which most chips have both numbers, or else a calibrated one."""
+    estimated = pl.col("critical_estimate").is_not_null()
+    found = frame.group_by("sizes").agg(
+        both=(estimated & pl.col("critical").is_not_null()).sum(), estimated=estimated.sum()
+    )
+    counts = {sizes: tuple(numbers) for sizes, *numbers in found.iter_rows()}
+    return max(options, key=lambda sizes: counts.get(sizes, (0, 0)))
+
+
 def _spans(frame: pl.DataFrame) -> list[alt.Parameter]:
-    """Parameters of the axis of sizes: its ends and ticks by dtypes, and those of the present."""
-    spans = {}
-    for (dtypes,), part in frame.group_by("dtypes", maintain_order=True):
-        every = [part[name] for name in ("critical", "critical_estimate", "reached")]
-        both = pl.DataFrame({"size": pl.concat(every)})
-        low, high = lowest(both, "size"), highest(both, "size")
-        room = max((high / low) ** NUMBER_ROOM, 2.0)
-        low, high = low / room, high * room
-        spans[dtypes] = {"low": low, "high": high, "ticks": ticks_between(low, high)}
+    """Parameters of the axis: its sizes by dtypes, those of the present, and room for numbers.
+
+    `beyond` is the factor from the outermost sizes to the ends of the axis.
+    """
+    spans = {
+        dtypes: _span(part) for (dtypes,), part in frame.group_by("dtypes", maintain_order=True)
+    }
+    room = "span.room * em"
+    beyond = f"pow(span.high / span.low, {room} / max(width - 2 * {room}, width / 4))"
     return [
         alt.param(name="spans", value=spans),
-        alt.param(name="span", expr="spans[dtypes] || {low: 1, high: 10, ticks: []}"),
+        alt.param(name="span", expr="spans[dtypes] || {low: 1, high: 10, room: 0, ticks: []}"),
+        alt.param(name="beyond", expr=beyond),
     ]
+
+
+def _span(part: pl.DataFrame) -> dict[str, Any]:
+    """The outermost sizes with ticks between, and the room of the widest number [em]."""
+    numbers = pl.concat([part["critical"], part["critical_estimate"]]).drop_nulls().unique()
+    sizes = pl.DataFrame({"size": pl.concat([numbers, part["reached"].drop_nulls()])})
+    low, high = lowest(sizes, "size"), highest(sizes, "size")
+    wider = max(math.sqrt(LEAST_SPAN * low / high), 1.0)
+    low, high = low / wider, high * wider
+    widest = max((width_em(count(number), bold=True) for number in numbers), default=0.0)
+    ticks = ticks_between(low, high)
+    return {"low": low, "high": high, "room": widest + NUMBER_GAP, "ticks": ticks}
 
 
 def _base(rows: pl.DataFrame) -> alt.Chart:
@@ -234,9 +263,16 @@ def _base(rows: pl.DataFrame) -> alt.Chart:
 def _layers(rows: pl.DataFrame, orders: Mapping[str, Sequence[str]], size: str) -> list[alt.Chart]:
     """The two points of every chip with their numbers, and what is never compute-bound."""
     axis = alt.Axis(
-        values=alt.expr("span.ticks"), labelExpr=SI_LABEL, title=f"Smallest compute-bound {size}"
+        values=alt.expr("span.ticks"),
+        labelExpr=SI_LABEL,
+        labelOverlap="greedy",
+        labelSeparation=6,
+        title=f"Smallest compute-bound {size}",
     )
-    x: dict[str, Any] = {"scale": log_scale("span.low", "span.high"), "axis": axis}
+    x: dict[str, Any] = {
+        "scale": log_scale("span.low / beyond", "span.high * beyond"),
+        "axis": axis,
+    }
     y = alt.Y("row:Q", **chip_axis(orders, added="added" in rows.columns))
     base = _base(rows)
     found = "datum.critical != null && datum.critical_estimate != null"
@@ -301,10 +337,14 @@ def _finding(case: pl.DataFrame, size: str, title: str | None) -> Finding:
     shown = over(case, "chip", "dtypes", "sharding", "shards") | solved(size) | held(case)
     about = partial(claim, of="critical_estimate", rows=shown)
     if never:
-        verb = "is" if never == 1 else "are"
-        some = f"{never} of {case.height} chips {verb}" if case.height > 1 else "the chip is"
+        if never == 1:
+            (chip,) = case.filter(pl.col("critical_estimate").is_null())["chip"]
+            found = about("never", value=[chip], by="chip")
+            title = f"Calibrated, {chip_label(chip)} is never compute-bound"
+            return Finding(title, subtitle, found)
         found = about("nulls", value=[never, case.height])
-        return Finding(f"Calibrated, {some} never compute-bound", subtitle, found)
+        title = f"Calibrated, {never} of {case.height} chips are never compute-bound"
+        return Finding(title, subtitle, found)
     if not both.height:
         title = f"Calibrated {sizes_text(size, case['critical_estimate'])}; nominal never"
         return Finding(title, subtitle, about("range", value=ends(case["critical_estimate"])))

@@ -385,7 +385,8 @@ CHART = Chart(
     family="time",
     heading="Where the time goes",
     caption=(
-        "The time each resource takes by itself. The longest, in full colour, is its lower bound."
+        "The time each resource takes by itself. The longest, in full colour, is its lower bound. "
+        "Calibrated, a layer has one bar: its estimate, with p10 to p90 and the lower bound."
     ),
     order=110,
     needs=(BY_SHAPE,),
