@@ -124,7 +124,7 @@ def test_a_title_without_room_for_the_letters_has_the_smallest_size() -> None:
     By hand, as above: 240.54 / (1 - 240.54 / (131072 * 4096 * 4) - 240.54 / 131072) = 240.98.
     """
     wide = [1024, 131072]
-    grid = {"X": [16, 4096], "G": wide, "Q": wide, "Y": wide, "Z": [1024, 4096], "V": [2, 4]}
+    grid = {"X": [16, 256, 4096], "G": wide, "Q": wide, "Y": wide, "Z": [1024, 4096], "V": [2, 4]}
     cases = [
         case
         for case in cases_of(config(**{**OWN, "operation": "XGQ,GQYZV->XGYZV", "grid": grid}))
@@ -154,7 +154,8 @@ def test_a_map_is_over_the_two_letters_that_vary_beside_the_one_solved_for() -> 
     assert "critical" not in {spec.chart for spec in three.charts}
 
 
-def test_a_single_size_of_the_letter_that_is_solved_for_has_no_curve() -> None:
-    """`auto` draws none; a curve needs several sizes."""
-    loaded = config(**{**OWN, "grid": {**OWN["grid"], "X": 16}})
+@pytest.mark.parametrize("sizes", [16, [16, 4096]])
+def test_two_sizes_of_the_letter_that_is_solved_for_have_no_curve(sizes: int | list[int]) -> None:
+    """`auto` draws one of three sizes or more."""
+    loaded = config(**{**OWN, "grid": {**OWN["grid"], "X": sizes}})
     assert "attained" not in {spec.chart for spec in loaded.charts}

@@ -127,7 +127,9 @@ SOLVED_AXIS: Need[Sweep] = Need(
     lambda s: has_axis(s, curved_of(s)) and curved_of(s) in s.solved and 1 in s.config.shares,
 )
 SOLVED_SIZES: Need[Sweep] = Need(
-    "several sizes of that dimension", lambda s: len(sizes_of(s, curved_of(s))) > 1, auto=True
+    f"{SHORT_AXIS} sizes of that dimension",
+    lambda s: len(sizes_of(s, curved_of(s))) >= SHORT_AXIS,
+    auto=True,
 )
 SOLVED_LEAD: Need[Sweep] = Need(
     "`thresholds` of the first dimension, with 1 among its `shares`",
