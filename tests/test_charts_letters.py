@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from claimed import holds
 from claims import false
 from titled import CONFIGS, cases_of, drawn_cases
 
@@ -123,7 +124,7 @@ def test_a_title_without_room_for_the_letters_has_the_smallest_size() -> None:
     By hand, as above: 240.54 / (1 - 240.54 / (131072 * 4096 * 4) - 240.54 / 131072) = 240.98.
     """
     wide = [1024, 131072]
-    grid = {"X": [16, 4096], "G": wide, "Q": wide, "Y": wide, "Z": [1024, 4096], "V": [2, 4]}
+    grid = {"X": [16, 256, 4096], "G": wide, "Q": wide, "Y": wide, "Z": [1024, 4096], "V": [2, 4]}
     cases = [
         case
         for case in cases_of(config(**{**OWN, "operation": "XGQ,GQYZV->XGYZV", "grid": grid}))
@@ -133,7 +134,28 @@ def test_a_title_without_room_for_the_letters_has_the_smallest_size() -> None:
     assert not any(map(false, cases))
 
 
-def test_a_single_size_of_the_letter_that_is_solved_for_has_no_curve() -> None:
-    """`auto` draws none; a curve needs several sizes."""
-    loaded = config(**{**OWN, "grid": {**OWN["grid"], "X": 16}})
+def test_a_map_is_over_the_two_letters_that_vary_beside_the_one_solved_for() -> None:
+    """Y over Z with G and Q of one size, named in the subtitle; with three that vary there is none.
+
+    By hand, as above: 240.54 / (1 - 240.54 / 4096 - 240.54 / 1024) = 340.5 at Y = Z = 64.
+    """
+    sizes = {"X": [16, 4096], "G": 8, "Q": 1024, "Y": [16, 64, 256], "Z": [16, 64, 256]}
+    loaded = config(**{**OWN, "grid": sizes})
+    cases = [case for case in cases_of(loaded) if case.chart.chart == "critical"]
+    assert {case.choice["chip"] for case in cases} == {"tpu-v5e", "h100-sxm"}
+    assert all(", G = 8, Q = 1,024, every byte counted." in case.subtitle for case in cases)
+    assert all(holds(case) and not false(case) for case in cases)
+    frame = charts.critical_frame(charts.of_config(loaded).of("s", ["tpu-v5e"], ["bf16"]))
+    (cell,) = frame.filter(x=64, y=64).to_dicts()
+    ridge = 1.97e14 / 8.19e11
+    by_hand = ridge / (1 - ridge / 4096 - ridge / 1024)
+    assert (cell["critical"], cell["exact"]) == (math.ceil(by_hand), pytest.approx(by_hand))
+    three = config(**{**OWN, "grid": {**sizes, "Q": [64, 1024]}})
+    assert "critical" not in {spec.chart for spec in three.charts}
+
+
+@pytest.mark.parametrize("sizes", [16, [16, 4096]])
+def test_two_sizes_of_the_letter_that_is_solved_for_have_no_curve(sizes: int | list[int]) -> None:
+    """`auto` draws one of three sizes or more."""
+    loaded = config(**{**OWN, "grid": {**OWN["grid"], "X": sizes}})
     assert "attained" not in {spec.chart for spec in loaded.charts}

@@ -16,6 +16,7 @@ from rooflines.charts.offers import (
     dtypes_by_chip,
     has_axis,
     lead_of,
+    pair_of,
     sizes_of,
 )
 
@@ -126,7 +127,9 @@ SOLVED_AXIS: Need[Sweep] = Need(
     lambda s: has_axis(s, curved_of(s)) and curved_of(s) in s.solved and 1 in s.config.shares,
 )
 SOLVED_SIZES: Need[Sweep] = Need(
-    "several sizes of that dimension", lambda s: len(sizes_of(s, curved_of(s))) > 1, auto=True
+    f"{SHORT_AXIS} sizes of that dimension",
+    lambda s: len(sizes_of(s, curved_of(s))) >= SHORT_AXIS,
+    auto=True,
 )
 SOLVED_LEAD: Need[Sweep] = Need(
     "`thresholds` of the first dimension, with 1 among its `shares`",
@@ -139,13 +142,12 @@ LONG_LEAD: Need[Sweep] = Need(
 )
 OTHER_DIMS: Need[Sweep] = Need("an operation of several dimensions", lambda s: len(s.op.dims) > 1)
 TWO_OTHERS: Need[Sweep] = Need(
-    "an operation of three dimensions", lambda s: len(s.op.dims) == 1 + TWO
+    "two dimensions beside the first, and one size of any further one",
+    lambda s: len(pair_of(s)) == TWO,
 )
 BOTH_FREE: Need[Sweep] = Need(
-    f"{SHORT_AXIS} sizes of each other dimension, each on an axis of its own",
-    lambda s: all(
-        has_axis(s, dim) and len(sizes_of(s, dim)) >= SHORT_AXIS for dim in s.op.dims[1:]
-    ),
+    f"{SHORT_AXIS} sizes of two other dimensions, each on an axis of its own",
+    lambda s: all(has_axis(s, dim) and len(sizes_of(s, dim)) >= SHORT_AXIS for dim in pair_of(s)),
     auto=True,
 )
 BY_SHAPE: Need[Sweep] = Need(

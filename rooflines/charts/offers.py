@@ -25,6 +25,7 @@ __all__ = [
     "has_axis",
     "lead_of",
     "map_dims",
+    "pair_of",
     "shape_names",
     "sizes_of",
     "tall",
@@ -70,6 +71,12 @@ def curved_of(sweep: Sweep) -> str:
         return has_axis(sweep, dim), dim in sweep.solved, len(sizes_of(sweep, dim)) >= LONG_AXIS
 
     return max(sweep.op.dims, key=suits)
+
+
+def pair_of(sweep: Sweep) -> list[str]:
+    """The dimensions beside the first that have several sizes; all where these are two."""
+    others = sweep.op.dims[1:]
+    return [dim for dim in others if len(others) == TWO or len(sizes_of(sweep, dim)) > 1]
 
 
 def tall(sweep: Sweep, up: str) -> bool:

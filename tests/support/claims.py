@@ -103,7 +103,7 @@ CLAIMS: dict[str, list[Claim]] = {
             lambda c, m: fewest(c, m) and cells(c)["critical"].null_count() == cells(c).height,
         ),
         (
-            rf"(?P<at>D = F = [\d,]+) is never compute-bound on {ON}",
+            rf"(?P<at>[A-Z] = [A-Z] = [\d,]+) is never compute-bound on {ON}",
             lambda c, m: fewest(c, m) and c.at(cells(c), m["at"])["critical"].to_list() == [None],
         ),
         (

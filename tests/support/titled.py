@@ -16,6 +16,7 @@ from rooflines import charts
 from rooflines.charts.comparing import EVERY
 from rooflines.charts.families import fitted, unchecked
 from rooflines.charts.kit.text import chip_label
+from rooflines.charts.offers import pair_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -533,7 +534,7 @@ def on_fewest(frame: pl.DataFrame) -> pl.DataFrame:
 
 def cells(case: Case) -> pl.DataFrame:
     """The thresholds of the sizes on a map, on the fewest chips and of the first split."""
-    _, across, up = case.dims
+    across, up = pair_of(case.config.sweeps[case.chart.sweep])
     return on_fewest(case.thresholds()).join(
         case.data("x_low", "critical")
         .select(pl.col("x").alias(across), pl.col("y").alias(up))

@@ -39,6 +39,7 @@ from rooflines.charts.kit.place import Plane
 from rooflines.charts.kit.text import on_chips, sizes_text, split_text
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import BOTH_FREE, SOLVED_LEAD, TWO_OTHERS, need
+from rooflines.charts.offers import pair_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,7 +55,7 @@ BY = ("chip", "dtypes")
 
 
 def critical_frame(of: Selection) -> pl.DataFrame:
-    """The critical batch over the two other sizes of an operation.
+    """The critical batch over two other sizes of an operation, the others having one value each.
 
     Args:
         of: The chips and combinations, from `Results.of`, of a sweep with thresholds of its first
@@ -64,18 +65,23 @@ def critical_frame(of: Selection) -> pl.DataFrame:
         `chip`, `dtypes`, `sharding`, `network` and `shards`, the sizes `x` and `y` with the edges
         of their cells (`x_low`, `x_high`, ...), `critical` [1] (null: never), `critical_estimate`
         [1] (null: never, where `calibrated`), `exact` [1], `rule` [1], `limit_intensity`
-        [FLOP/byte]; `near`, `reached` and `share`, from `share_values`.
+        [FLOP/byte]; `near`, `reached` and `share`, from `share_values`; `setting`, the
+        further sizes.
     """
     need(CHART, of.sweep)
-    _, across, up = of.dims
+    across, up = pair = pair_of(of.sweep)
     frame = unsharded(of).collect()
     for dim in (across, up):
         frame = frame.filter(pl.col(dim).is_in(apart(sorted(frame[dim].unique().to_list()))))
     frame = with_shares(frame, of, of.dims[0], (across, up))
     frame = with_edges(frame, x=across, y=up)
+    held = {dim: frame[dim][0] for dim in of.dims[1:] if dim not in pair and frame.height}
+    setting = "".join(f", {dim} = {size:,}" for dim, size in held.items())
     kept = ("chip", "dtypes", *SPLIT, *CELL_COLUMNS, *SIZES, "limit_intensity", *SHARES)
     frame = frame.with_columns(calibrated=of.calibrated())
-    return frame.select(*kept, exact="critical_exact", rule="critical_rule")
+    return frame.select(
+        *kept, exact="critical_exact", rule="critical_rule", setting=pl.lit(setting)
+    )
 
 
 def critical(
@@ -101,6 +107,7 @@ def critical(
     chips, combinations = (frame[name].unique(maintain_order=True).to_list() for name in BY)
     span = span_of(frame)
     cells, numbers = cells_by_basis(frame, BY)
+    cells = cells.drop("setting")
     names = (*BY, *basis_names(frame))
     plane = Plane(span[:2], span[2:])
     numbers = with_room(numbers, MARGINS, partial(_rooms, numbers, plane))
@@ -175,8 +182,9 @@ def _finding(
     split = split_text(str(case["sharding"][0]), shards, case["network"])
     name = on_chips(chip, shards)
     cells = case.select("critical", "reached", "share").rows()
+    setting = f"{split}{case['setting'][0]}"
     subtitle = (
-        f"Smallest compute-bound {size} for {combination} on {name}{split}, every byte counted."
+        f"Smallest compute-bound {size} for {combination} on {name}{setting}, every byte counted."
         f"{limit}{reached_text(cells)}{below_text(case)}{basis_text(case, *basis)}"
     )
     never = case.filter(pl.col("critical").is_null())
@@ -219,7 +227,7 @@ CHART = Chart(
     frame=lambda of, _: critical_frame(of),
     draw=lambda frame, of, spec: critical(
         frame,
-        dims=of.dims[1:],
+        dims=pair_of(of.sweep),
         size=of.dims[0],
         first=first_shown(frame, spec, "chip", "dtypes"),
         title=spec.title,
