@@ -95,8 +95,9 @@ def write_chart(
         folder: Where the files go.
 
     Returns:
-        Its entry in the index of its family. A chart of `auto` that holds more than a page can draw
-        is left out: then the reason, as `left_out`.
+        Its entry in the index of its family, and `chips_left_out` if there are any, for the log. A
+        chart of `auto` that holds more than a page can draw is left out: then the reason, as
+        `left_out`.
 
     Raises:
         RooflinesError: A chart that the config lists would hold more than a page can draw.
@@ -125,7 +126,7 @@ def write_chart(
         "measurements": chart.measurements,
         "caption": charts()[chart.chart].caption,
         "rows": frame.height,
-        "chips_left_out": chips_left_out,
+        **({"chips_left_out": chips_left_out} if chips_left_out else {}),
         **_said(spec),
     }
 

@@ -182,7 +182,7 @@ def _publish(drawn: Iterable[Path], folder: Path) -> None:
             if "left_out" in entry:
                 print(f"{entry['left_out']}: left out")
                 continue
-            if chips := entry.pop("chips_left_out"):
+            if chips := entry.pop("chips_left_out", None):
                 print(f"charts: {entry['id']} has no room for {', '.join(chips)}: left out")
             for name, file in files.items():
                 _link(file, aside / name)
