@@ -1,20 +1,18 @@
 """The files of the site: their content, and that they are reproducible."""
 
-import base64
 import gzip
 import hashlib
 import json
 import re
-import zlib
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 from bundles import CHARTS, CHIPS, CONFIG, HOSTILE, made_bundle, unpacked, write_family
 from conftest import Once
 from polars.testing import assert_frame_equal
+from site_data import put
 
 import rooflines
 from rooflines import RooflinesError, load_config, thresholds
@@ -41,14 +39,6 @@ def site(once: Once) -> Path:
     return once("small-site", made_bundle) / "bundle"
 
 
-def put(path: Path) -> tuple[str, Any]:
-    """The name and the data of a data file."""
-    text = re.fullmatch(r"ROOFLINES\.put\((.*)\);\n", path.read_text())
-    assert text
-    name, data = json.loads(f"[{text[1]}]")
-    return name, json.loads(zlib.decompress(base64.b64decode(data)))
-
-
 class Page(HTMLParser):
     """The elements of a page, and the text a reader sees."""
 
@@ -72,14 +62,14 @@ class Page(HTMLParser):
 
 def test_a_chart_has_all_its_files_under_the_names_that_its_page_links(site: Path) -> None:
     """Pictures in both themes, SVG, PDF, specification and data, as the chart's job wrote them."""
-    charts = put(site / "assets" / "charts-data.js")[1]["charts"]
+    charts = put((site / "assets" / "charts-data.js").read_text())[1]["charts"]
     assert [chart["id"] for chart in charts] == CHARTS
     for chart in charts:
         assert [text for text, _ in chart["files"]] == list(FILES)
         source = site.parent / "charts" / chart["family"]
         for ending, (_, file) in zip(FILES.values(), chart["files"], strict=True):
             assert (site / file).read_bytes() == (source / f"{chart['id']}{ending}").read_bytes()
-        name, spec = put(site / chart["spec"])
+        name, spec = put((site / chart["spec"]).read_text())
         assert name == f"chart/{chart['id']}"
         columns = {
             data: {key: unpacked(form) for key, form in forms.items()}
@@ -88,7 +78,7 @@ def test_a_chart_has_all_its_files_under_the_names_that_its_page_links(site: Pat
         rows = {data: pl.DataFrame(lists).to_dicts() for data, lists in columns.items()}
         shown = {**spec["spec"], "datasets": {**spec["spec"]["datasets"], **rows}}
         assert shown == {"datasets": {}, **json.loads((source / f"{chart['id']}.json").read_text())}
-        behind = pl.DataFrame(put(site / chart["rows"])[1])
+        behind = pl.DataFrame(put((site / chart["rows"]).read_text())[1])
         assert_frame_equal(behind, pl.read_parquet(source / f"{chart['id']}.parquet"))
 
 
@@ -151,7 +141,7 @@ def test_it_has_all_numbers_of_all_chips(site: Path) -> None:
     own = {"chip": "mine", "path": "memory.hbm.bytes_per_s", "value": "810000000000.0"}
     assert numbers.filter(**own).height == 1
     assert numbers.filter(pl.col("chip") != "mine").height == rooflines.chips().height
-    compared = put(site / "data" / "chips.js")[1]
+    compared = put((site / "data" / "chips.js").read_text())[1]
     assert compared["mine"]["numbers"]["units.matrix.bf16.flops_per_s"][1] == 1.97e14
     assert set(compared) == set(numbers["chip"])
 
@@ -327,7 +317,7 @@ def test_an_id_that_is_there_twice_is_refused(tmp_path: Path) -> None:
 
 def test_the_thresholds_of_the_page_are_those_on_disk(site: Path) -> None:
     """All rows, a long table split by chip; integers are exact, real numbers have six digits."""
-    data = put(site / "data" / "thresholds.js")[1]
+    data = put((site / "data" / "thresholds.js").read_text())[1]
     expected = thresholds(load_config(CONFIG)).with_columns(
         pl.col(pl.Categorical, pl.Enum).cast(pl.String)
     )
@@ -337,7 +327,7 @@ def test_the_thresholds_of_the_page_are_those_on_disk(site: Path) -> None:
         assert table["rows"] == of_table.height
         for part in table["parts"]:
             rows = of_table if part["chip"] is None else of_table.filter(chip=part["chip"])
-            columns = put(site / part["file"])[1]
+            columns = put((site / part["file"]).read_text())[1]
             assert part["rows"] == part["all"] == rows.height <= MOST_ROWS
             shown = pl.DataFrame(
                 {name: unpacked(form) for name, form in columns.items()},

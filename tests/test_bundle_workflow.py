@@ -1,9 +1,7 @@
 """The sites of workflow runs, of the default config and with a hostile name, in a browser."""
 
-import base64
 import json
 import re
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ from bundles import HOSTILE
 from conftest import Once
 from hostile import KINDS, MEASURED_KINDS, run_hostile
 from playwright.sync_api import Browser, Page
+from site_data import put
 from visits import Visit, serving
 
 from rooflines.charts.chart import MeasuredChart
@@ -33,12 +32,8 @@ def default(default_results: Path) -> Path:
 
 def charts(site: Path) -> list[dict[str, Any]]:
     """The charts that a site lists."""
-    text = re.fullmatch(
-        r'ROOFLINES\.put\("charts","(.*)"\);\n', (site / "assets" / "charts-data.js").read_text()
-    )
-    assert text
-    packed = zlib.decompress(base64.b64decode(text[1]))
-    listed: list[dict[str, Any]] = json.loads(packed)["charts"]
+    _, data = put((site / "assets" / "charts-data.js").read_text())
+    listed: list[dict[str, Any]] = data["charts"]
     return listed
 
 

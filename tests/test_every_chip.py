@@ -21,6 +21,7 @@ from claimed import holds, unclaimed
 from claims import false
 from playwright.sync_api import Browser, Page, expect
 from polars.testing import assert_frame_equal
+from site_data import inflated
 from titled import Case, said_by
 from visits import Visit, drawn
 
@@ -182,7 +183,7 @@ def test_titles_of_every_chip_are_true(default_results: Path) -> None:
         findings = next(p["value"] for p in parts["spec"]["params"] if p["name"] == "findings")
         for key, case, _ in asked(default_results, chart):
             chosen = choice_of(parts, key).get(parts["by"], "")
-            part = json.loads(zlib.decompress(base64.b64decode(parts["parts"].get(chosen, EMPTY))))
+            part = inflated(parts["parts"].get(chosen, EMPTY))
             said = (findings | part["params"].get("findings", {}))[key]
             assert (said["title"], " ".join(said["subtitle"])) == (case.title, case.subtitle), key
             assert in_any_order(parts["claims"].get(key, {})) == in_any_order(case.claim)

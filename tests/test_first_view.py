@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import random
 import re
-import zlib
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 from scenes import chosen, outside, overlaps, texts
+from site_data import inflated
 
 import rooflines
 from rooflines import charts
@@ -118,7 +117,7 @@ def at(chart: Spec, choice: dict[str, Any]) -> dict[str, Any]:
     packed = parts["parts"].get(choice.get(parts["by"]))
     if packed is None:
         return spec
-    part = json.loads(zlib.decompress(base64.b64decode(packed)))
+    part = inflated(packed)
     for name, values in part["params"].items():
         next(each for each in spec["params"] if each["name"] == name)["value"] |= values
     for name, rows in spec["datasets"].items():
