@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from functools import cache
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -188,6 +189,7 @@ def _work(op: Operation, scheme: Sharding, work: str) -> list[list[object]]:
     return terms
 
 
+@cache
 def _costs(
     op: Operation, scheme: Sharding, shards: int, operand: str
 ) -> Mapping[str, Mapping[tuple[str, ...], Fraction]]:
