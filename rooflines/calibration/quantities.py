@@ -29,7 +29,6 @@ __all__ = [
 Polynomial = Mapping[tuple[str, ...], Fraction]
 """The coefficient of every product of sizes."""
 
-
 MOVED = ("x", "out")
 """Operands whose bytes calibrations weigh besides all memory traffic."""
 

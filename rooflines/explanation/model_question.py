@@ -13,8 +13,7 @@ from rooflines.explanation.question import (
     NAME,
     PRODUCT,
     SIZE,
-    check_chip,
-    networks_on,
+    on_chip,
     take_size,
 )
 from rooflines.model.operation import MATRIX, NAMED
@@ -164,9 +163,7 @@ def model_sweep_of(  # noqa: PLR0913, the parts of a question
     """
     with Mistakes() as mistakes:
         with mistakes.at():
-            check_chip(chip, chips)
-            if network := options.get("network"):
-                options["network"] = networks_on(network, chips[chip], chip)
+            options = on_chip(chip, chips, options)
         with mistakes.at():
             asked = model if isinstance(model, Model) else model_named(str(model))
         with mistakes.at():

@@ -30,9 +30,8 @@ __all__ = [
     "PRODUCT",
     "SIZE",
     "Words",
-    "check_chip",
     "dtypes_on",
-    "networks_on",
+    "on_chip",
     "read_words",
     "sweep_of",
     "take_size",
@@ -194,9 +193,7 @@ def sweep_of(  # noqa: PLR0913, the parts of a question
     """
     with Mistakes() as mistakes:
         with mistakes.at():
-            check_chip(chip, chips)
-            if network := options.get("network"):
-                options["network"] = networks_on(network, chips[chip], chip)
+            options = on_chip(chip, chips, options)
         with mistakes.at():
             op = _operation(str(operation or DEFAULT))
             grid = dict(_sizes(sizes, op))
@@ -250,15 +247,21 @@ def _unsplit(shards: object) -> RooflinesError:
     return RooflinesError("shards", problem, f"choose a sharding: {names}")
 
 
-def check_chip(chip: object, chips: Mapping[str, Chip]) -> None:
-    """Refuse a chip that is missing or unknown.
+def on_chip(
+    chip: object, chips: Mapping[str, Chip], options: Mapping[str, object]
+) -> dict[str, object]:
+    """The options of a question about a chip, with its networks as a config has them.
 
     Raises:
-        RooflinesError: It is.
+        RooflinesError: The chip is missing or unknown, or it lacks a network.
     """
     with placed("chip"):
         _check_given(chip, LIST_CHIPS)
         one_of(chip, chips, "no chip", LIST_CHIPS)
+    network = options.get("network")
+    if not network:
+        return {**options}
+    return {**options, "network": _networks_on(network, chips[str(chip)], str(chip))}
 
 
 def _check_given(word: object, fix: str) -> None:
@@ -266,7 +269,7 @@ def _check_given(word: object, fix: str) -> None:
         raise RooflinesError("", "is missing", fix)
 
 
-def networks_on(wanted: object, chip: Chip, name: str) -> object:
+def _networks_on(wanted: object, chip: Chip, name: str) -> object:
     """The networks as a config has them: one name, or a list from the inner to the outer.
 
     Args:

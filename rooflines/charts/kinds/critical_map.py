@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.charts.basis import CALIBRATED, basis_choice, basis_names, basis_text
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from rooflines.charts.results import Selection
 
 __all__ = ["contour_frame", "critical_map"]
+
+Number = TypeVar("Number", float, "alt.OperatorMixin")
 
 MARGINS = Margins(left=4.2, right=6.2)
 
@@ -183,7 +185,7 @@ def _marks(frame: pl.DataFrame, span: Span, names: Sequence[str]) -> list[alt.Ch
             rows.transform_filter(which)
             .transform_calculate(step=f"sequence({STEPS + 1})")
             .transform_flatten(["step"])
-            .transform_calculate(D=_along("D"), F=_along("F"))
+            .transform_calculate(D=_drawn("D"), F=_drawn("F"))
         )
 
     bands = points("datum.kind == 'level' || datum.kind == 'never'")
@@ -223,25 +225,33 @@ def _marks(frame: pl.DataFrame, span: Span, names: Sequence[str]) -> list[alt.Ch
     ]
 
 
-def _along(name: str) -> str:
-    """The coordinate D or F of a point of an arc, as an expression of `step`, 0 to `STEPS`.
+def _along(start: Number, end: Number, limit: Number, share: Number) -> Number:
+    """A coordinate of a point of an arc, as a number or as an expression.
 
     Distances from the limits, whose product is constant, are even on a logarithmic scale: points
     are densest where the arc bends.
+
+    Args:
+        start: The coordinate of the arc's first end.
+        end: That of the other end.
+        limit: The arc's limit.
+        share: How far along the arc the point is, from 0 to 1 [1].
     """
-    end, limit = f"datum.{name}_end", f"datum.{name}_limit"
-    ratio = f"({end} - {limit}) / (datum.{name} - {limit})"
-    return f"{limit} + (datum.{name} - {limit}) * pow({ratio}, datum.step / {STEPS})"
+    factor: Number = ((end - limit) / (start - limit)) ** share
+    return limit + (start - limit) * factor
 
 
-def _points(arc: Mapping[str, Any], steps: int = 8) -> list[tuple[float, float]]:
-    """Points of an arc, as `_along` has them."""
-    found = []
-    for name in "DF":
-        limit = arc[f"{name}_limit"] or 0.0
-        start, end = arc[name] - limit, arc[f"{name}_end"] - limit
-        found.append([limit + start * (end / start) ** (step / steps) for step in range(steps + 1)])
-    return list(zip(*found, strict=True))
+def _drawn(name: str) -> str:
+    """The coordinate D or F of a point of an arc, as an expression of `step`, 0 to `STEPS`."""
+    start, end, limit = (alt.datum[f"{name}{part}"] for part in ("", "_end", "_limit"))
+    return str(_along(start, end, limit, alt.datum.step / STEPS))
+
+
+def _points(arc: Row, steps: int = 8) -> list[tuple[float, float]]:
+    """Points of an arc, as D and F."""
+    ends = [(arc[name], arc[f"{name}_end"], arc[f"{name}_limit"] or 0.0) for name in "DF"]
+    shares = [step / steps for step in range(steps + 1)]
+    return [(_along(*ends[0], share), _along(*ends[1], share)) for share in shares]
 
 
 def _finding(rows: Sequence[Row], title: str | None) -> Finding:

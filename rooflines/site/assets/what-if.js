@@ -61,12 +61,12 @@ document.addEventListener("DOMContentLoaded", async () => {
       if (state().has(dim) && whole(state().get(dim), limits.size) === null) miss(`size ${dim}`, state().get(dim), `no whole number from 1 to ${count(limits.size)}; shown is ${count(sizeOf(dim))}`);
     }
     for (const side of SIDES) {
-      const shown = { chip: chipOf(side).id, dtypes: dtypesOf(side).name, sharding: shardingOf(side), network: networkOf(side)?.name ?? "none", calibration: calibrationOf(side) };
+      const used = { chip: chipOf(side).id, dtypes: dtypesOf(side).name, sharding: shardingOf(side), network: networkOf(side)?.name ?? "none", calibration: calibrationOf(side) };
       for (const name of CHOICES) {
         const value = state().get(keyOf(side, name));
         if (value === null) continue;
         const label = `side ${side.toUpperCase()}, ${name}`;
-        if (name in shown && shown[name] !== value) miss(label, value, `unknown; shown is ${shown[name]}`);
+        if (Object.hasOwn(used, name) && used[name] !== value) miss(label, value, `unknown; shown is ${used[name]}`);
         if (name === "shards" && whole(value, limits.shards) === null) miss(label, value, "no whole number of chips; shown is 1");
         if (name in OWN && ownOf(side, name) === null) miss(label, value, "no number from 0.000001 to 1,000,000,000; shown is the data sheet");
       }
