@@ -47,6 +47,8 @@ rule charts:
         ],
     log:
         "<results>/logs/charts.log",
+    # On all cores; the workbook, on one, runs beside the bundle, which waits for the charts.
+    priority: 1
     threads: plan.drawing_threads()
     resources:
         mem_mb=lambda wildcards, threads: 500 + 500 * threads,

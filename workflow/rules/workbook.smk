@@ -16,8 +16,6 @@ rule workbook:
         xlsx="<results>/rooflines.xlsx",
     log:
         "<results>/logs/workbook.log",
-    # Long, on one core: it runs beside the tables, so that the charts find all cores free.
-    priority: 1
     threads: 1
     resources:
         mem_mb=1000,
