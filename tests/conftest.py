@@ -13,6 +13,7 @@ import pytest
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+    from visits import Visits
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -96,3 +97,29 @@ def default_results(once: Once, repository: Path, snakemake: Snakemake) -> Path:
         assert done.returncode == 0, done.stdout
 
     return once("default", run) / "results"
+
+
+@pytest.fixture(scope="session")
+def site(once: Once) -> Path:
+    """A small site with every kind of page, read only."""
+    from bundles import made_bundle  # noqa: PLC0415, most tests need no site
+
+    return once("small-site", made_bundle) / "bundle"
+
+
+@pytest.fixture(scope="session")
+def visits_of_all(browser: "Browser", site: Path) -> "Iterator[Visits]":
+    """The page that all visits to the small site share."""
+    from visits import Visits  # noqa: PLC0415
+
+    visits = Visits(browser, site.as_uri())
+    yield visits
+    visits.context.close()
+
+
+@pytest.fixture
+def visit(visits_of_all: "Visits") -> "Iterator[Visits]":
+    """Start a visit; at the end no visit may have an error or a request to another host."""
+    visits_of_all.shared.faults.clear()
+    yield visits_of_all
+    assert visits_of_all.shared.faults == []

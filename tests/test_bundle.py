@@ -1,28 +1,23 @@
 """The files of the site: their content, and that they are reproducible."""
 
-import gzip
 import hashlib
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import polars as pl
 import pytest
-from bundles import CHARTS, CHIPS, CONFIG, HOSTILE, made_bundle, unpacked, write_family
-from conftest import Once
+from bundles import CHARTS, CONFIG, HOSTILE, made_bundle, unpacked, write_family
+from html_page import Page
 from polars.testing import assert_frame_equal
 from site_data import put
 
 import rooflines
-from rooflines import RooflinesError, load_config, thresholds
-from rooflines.results.tables import write_parquet
+from rooflines import RooflinesError, load_config
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
-from rooflines.site.downloads import MOST_CSV_ROWS, download_files, downloads_of
 from rooflines.site.pages import PAGES, POLICY
 from rooflines.site.site import FILES, write_bundle
-from rooflines.site.threshold_data import MOST_ROWS
 
 FOREIGN = {
     "http://www.w3.org/": "names of XML vocabularies, never fetched",
@@ -31,33 +26,6 @@ FOREIGN = {
     "https://github.com/vega/": "a reference in one of Vega's messages",
 }
 """Addresses that may occur in scripts and charts."""
-
-
-@pytest.fixture(scope="module")
-def site(once: Once) -> Path:
-    """A site, not to be changed."""
-    return once("small-site", made_bundle) / "bundle"
-
-
-class Page(HTMLParser):
-    """The elements of a page, and the text a reader sees."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(path.read_text())
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Collect an element."""
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        """Collect text."""
-        self.text += data
-
-
-# ---------------------------------------------------------------- the folder
 
 
 def test_a_chart_has_all_its_files_under_the_names_that_its_page_links(site: Path) -> None:
@@ -135,17 +103,6 @@ def test_a_bundle_without_models_has_no_page_of_them(tmp_path: Path) -> None:
         assert "models.html" not in page.read_text()
 
 
-def test_it_has_all_numbers_of_all_chips(site: Path) -> None:
-    """Those of `rooflines.chips()`, and of the config's own chips."""
-    numbers = pl.read_csv(site / "data" / "chips.csv", infer_schema=False)
-    own = {"chip": "mine", "path": "memory.hbm.bytes_per_s", "value": "810000000000.0"}
-    assert numbers.filter(**own).height == 1
-    assert numbers.filter(pl.col("chip") != "mine").height == rooflines.chips().height
-    compared = put((site / "data" / "chips.js").read_text())[1]
-    assert compared["mine"]["numbers"]["units.matrix.bf16.flops_per_s"][1] == 1.97e14
-    assert set(compared) == set(numbers["chip"])
-
-
 def test_it_says_what_the_config_says_of_it(site: Path) -> None:
     """Title, author, address and date, escaped, on every page."""
     for name in PAGES:
@@ -213,9 +170,6 @@ def test_it_has_the_licences_of_others(site: Path) -> None:
 def test_it_is_small_but_for_the_charts(site: Path) -> None:
     """Scripts, styles and the font take 1.2 MB."""
     assert sum(path.stat().st_size for path in (site / "assets").iterdir()) < 1.3e6
-
-
-# ---------------------------------------------------------------- no request leaves the page
 
 
 def test_no_file_loads_from_another_site(site: Path) -> None:
@@ -310,103 +264,3 @@ def test_an_id_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     families = [tmp_path / folder / "roofline" for folder in ("charts", "again")]
     with pytest.raises(RooflinesError, match="twice"):
         write_bundle(tmp_path / "bundle", families, tmp_path / "thresholds.parquet")
-
-
-# ---------------------------------------------------------------- thresholds and chips
-
-
-def test_the_thresholds_of_the_page_are_those_on_disk(site: Path) -> None:
-    """All rows, a long table split by chip; integers are exact, real numbers have six digits."""
-    data = put((site / "data" / "thresholds.js").read_text())[1]
-    expected = thresholds(load_config(CONFIG)).with_columns(
-        pl.col(pl.Categorical, pl.Enum).cast(pl.String)
-    )
-    seen = 0
-    for table in data["tables"]:
-        of_table = expected.filter(sweep=table["sweep"], axis=table["axis"])
-        assert table["rows"] == of_table.height
-        for part in table["parts"]:
-            rows = of_table if part["chip"] is None else of_table.filter(chip=part["chip"])
-            columns = put((site / part["file"]).read_text())[1]
-            assert part["rows"] == part["all"] == rows.height <= MOST_ROWS
-            shown = pl.DataFrame(
-                {name: unpacked(form) for name, form in columns.items()},
-                schema={name: rows.schema[name] for name in columns},
-            )
-            assert_frame_equal(shown, rows.select(shown.columns), check_exact=False, rel_tol=1e-5)
-            if table["rate"]:
-                assert "critical_exact" in shown.columns
-                assert "critical" not in shown.columns
-            else:
-                assert shown["critical"].to_list() == rows["critical"].to_list()
-            seen += rows.height
-    assert seen == expected.height
-    assert {len(table["parts"]) for table in data["tables"]} == {1, len(CHIPS)}
-    assert [table["id"] for table in data["tables"] if table["rate"]] == ["shapes.memory_rate"]
-    assert data["table"] == "shapes.B"
-
-
-def test_all_thresholds_can_be_downloaded(site: Path) -> None:
-    """As Parquet and as CSV, equal to those on disk."""
-    assert (site / "data" / "thresholds.parquet").read_bytes() == (
-        site.parent / "thresholds.parquet"
-    ).read_bytes()
-    assert (
-        gzip.decompress((site / "data" / "thresholds.csv.gz").read_bytes())
-        == (site.parent / "thresholds.csv").read_bytes()
-    )
-
-
-def test_a_large_table_is_offered_as_parquet_alone(tmp_path: Path) -> None:
-    """As CSV it would be most of the site."""
-    path = tmp_path / "thresholds.parquet"
-    for rows, csv in ((MOST_CSV_ROWS, True), (MOST_CSV_ROWS + 1, False)):
-        write_parquet(pl.LazyFrame({"n": range(rows)}), path, {"columns": [{"name": "n"}]})
-        (download,) = downloads_of(path, [])
-        assert download.csv == csv
-        names = [name for name, _ in download_files(download)]
-        assert names == ["data/thresholds.parquet", "data/thresholds.csv.gz"][: 1 + csv]
-
-
-def test_every_number_of_every_chip_is_there_with_its_source(site: Path) -> None:
-    """Values are those of the catalogue; every document that is named is listed."""
-    page = Page(site / "chips.html")
-    chips = [attributes["data-chip"] for tag, attributes in page.elements if tag == "details"]
-    assert chips == ["tpu-v5e", "h100-sxm", "h200-sxm", "b200", "mine"]
-    for text in (
-        "197 TFLOP/s",
-        "819 GB/s",
-        "810 GB/s",
-        "1.979 PFLOP/s",
-        "450 GB/s",
-        "estimate",
-        "printed with sparsity",
-    ):
-        assert text in page.text, text
-    named = {
-        a["href"].removeprefix("#source=")  # type: ignore[union-attr]
-        for tag, a in page.elements
-        if tag == "a" and (a.get("href") or "").startswith("#source=")
-    }
-    listed = {a["data-source"] for _, a in page.elements if "data-source" in a}
-    assert named <= listed
-    assert "gcp-v5e-old" in named
-
-
-def test_a_variant_shows_only_what_is_its_own(site: Path) -> None:
-    """One number, and a link to its base."""
-    section = (
-        (site / "chips.html")
-        .read_text()
-        .partition('data-chip="mine"')[2]
-        .partition("</details>")[0]
-    )
-    assert section.count("<tr>") == 2
-    assert "A variant of" in section
-
-
-def test_the_model_page_lists_the_sweeps(site: Path) -> None:
-    """It also says what the model ignores."""
-    text = Page(site / "model.html").text
-    assert "What it ignores" in text
-    assert all(sweep in text for sweep in CONFIG["sweeps"])

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 from claimed import holds
 from claims import false
-from titled import CONFIGS, cases_of, drawn_cases
+from titled import cases_of, drawn_cases
+from titled_configs import CONFIGS
 
 import rooflines
 from rooflines import charts

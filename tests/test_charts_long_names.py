@@ -6,7 +6,8 @@ import copy
 from typing import Any
 
 import pytest
-from titled import BLOCK, CONFIGS, LONG, MATMUL, Case, cases_of
+from titled import Case, cases_of
+from titled_configs import BLOCK, CONFIGS, LONG, MATMUL
 
 import rooflines
 from rooflines.charts.claims import Finding, claim

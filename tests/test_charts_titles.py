@@ -13,7 +13,8 @@ from claimed import altered, holds, unclaimed
 from claims import false
 from hypothesis import given
 from random_sweeps import check
-from titled import CONFIGS, Case, cases_of, default_cases, drawn_cases
+from titled import Case, cases_of, default_cases, drawn_cases
+from titled_configs import CONFIGS
 
 import rooflines
 from rooflines import RooflinesError, charts

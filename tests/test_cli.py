@@ -1,48 +1,29 @@
-"""The commands besides `explain`: what they print, write and refuse, on a terminal and piped."""
+"""The commands besides `explain` and `run`: what they print, write and refuse."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import os
-import pty
-import signal
-import subprocess
-import sys
-import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from command_line import said
 from measured import WHOLE, number, results
+from small_config import SMALL
 
 import rooflines
 from rooflines.cli import main as cli
 from rooflines.cli.main import COMMANDS
 from rooflines.cli.new import QUESTIONS
 from rooflines.cli.output import as_table
-from rooflines.cli.run import snakemake_command
 from rooflines.run.ending import findings, skipped_reasons
 from rooflines.run.plan import plan
 from rooflines.run.work import work_of
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-SMALL = """
-sweeps:
-  a:
-    operation: matmul
-    grid: {B: [1, 64, 4096], D: [1024, 8192], F: D}
-    dtypes: [bf16, mxfp4]
-    chips: [tpu-v5e, mine]
-    thresholds: [B]
-chips:
-  mine: {base: h100-sxm, memory.hbm.bytes_per_s: 4.0e+12, source: mine}
-charts: []
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -51,12 +32,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my.yaml").write_text(SMALL)
     return tmp_path
-
-
-def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """What a command prints on stdout."""
-    assert cli.run(list(words)) == 0
-    return capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
@@ -279,119 +254,6 @@ def test_two_configs_are_compared_by_rows_and_thresholds(
     assert len(moved) == 2
     assert all(row["because_of"] == "memory.hbm.bytes_per_s" for row in moved.values())
     assert "0 of 4 thresholds in both differ" in said(capsys, "compare", "my.yaml", "my.yaml")
-
-
-@pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A folder in which `rooflines run` made results on a terminal, and what it printed."""
-    folder = tmp_path_factory.mktemp("ran")
-    (folder / "my.yaml").write_text(SMALL)
-    return folder, on_a_terminal(folder, "run", "my.yaml", "--cores", "2")[1]
-
-
-def on_a_terminal(folder: Path, *words: str, stop_after: str = "") -> tuple[int, str]:
-    """The exit status and the output of a command on a terminal of 80 columns.
-
-    Args:
-        folder: Where it runs.
-        words: The command.
-        stop_after: Text after which Ctrl-C is typed.
-    """
-    here, there = pty.openpty()
-    command = [sys.executable, "-m", "rooflines", *words]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "NO_COLOR": "1"}
-    with subprocess.Popen(
-        command, cwd=folder, stdin=there, stdout=there, stderr=there, env=environment,
-        start_new_session=True,
-    ) as run:  # fmt: skip
-        os.close(there)
-        shown, stopped = b"", False
-        with suppress(OSError):  # the terminal was closed
-            while text := os.read(here, 4096):
-                shown += text
-                if stop_after and not stopped and stop_after.encode() in shown:
-                    stopped = True
-                    time.sleep(0.5)
-                    os.killpg(run.pid, signal.SIGINT)
-        os.close(here)
-        return run.wait(60), shown.decode().replace("\r\n", "\n")
-
-
-def test_run_makes_results_in_this_folder_and_says_what(ran: tuple[Path, str]) -> None:
-    """Its last lines say what was made, skipped and found, and what to open."""
-    folder, text = ran
-    assert (folder / "results/bundle/index.html").is_file()
-    assert "In results: 12 rows in 1 part, thresholds.csv, 0 charts\n" in text
-    assert "Skipped 12 rows: no mxfp4 peak of its matrix unit (12)\n" in text
-    assert "Compute-bound: " in text
-    assert "Open results/bundle/index.html" in text
-    assert "\x1b[3" not in text, "NO_COLOR is set"
-
-
-def test_targets_are_not_read_as_configs(tmp_path: Path) -> None:
-    """An option follows the config file, so that what the user adds begins a list of its own."""
-    (tmp_path / "my.yaml").write_text(SMALL)
-    config = str(tmp_path / "my.yaml")
-    words = snakemake_command(config, 2, ["summary"], dry_run=False)
-    assert words[words.index(config) + 1].startswith("--")
-    assert words[-1] == "summary"
-
-
-def test_origin_says_what_the_old_command_says(
-    ran: tuple[Path, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Unchanged files give 0, others 1."""
-    file = str(ran[0] / "results" / "summary.csv")
-    assert said(capsys, "origin", file, "--check") == f"{file} is as it was written\n"
-    assert "sweeps:" in said(capsys, "origin", file)
-    changed = ran[0] / "copy.csv"
-    changed.write_text("a\n")
-    assert cli.run(["origin", str(changed), "--results", str(ran[0] / "results")]) == 1
-
-
-def test_a_dry_run_makes_nothing_and_words_after_dashes_go_to_snakemake(here: Path) -> None:
-    """Piped, without colours; the words reach Snakemake."""
-    words = ["run", "my.yaml", "--dry-run", "--", "results/skipped.csv"]
-    done = subprocess.run(
-        [sys.executable, "-m", "rooflines", *words],
-        cwd=here, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    printed = done.stdout + done.stderr
-    assert "skipped" in printed
-    assert "sweep_table" not in printed
-    assert "\x1b" not in printed
-    assert not (here / "results").exists()
-
-
-def test_ctrl_c_ends_a_run_in_one_line(here: Path) -> None:
-    """No traceback and no block of a failed rule."""
-    large = SMALL.replace("[1, 64, 4096]", "{from: 1, to: 1000000, step: 1}")
-    (here / "my.yaml").write_text(large)
-    status, text = on_a_terminal(here, "run", "my.yaml", "--cores", "2", stop_after="to make")
-    assert status == 130
-    after = text.partition("to make in")[2]
-    assert "Interrupted; the same command resumes the run" in after
-    for word in ("Traceback", "Error", "died with"):
-        assert word not in after
-
-
-def test_run_without_snakemake_says_how_to_install_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One message with the command."""
-    monkeypatch.setattr("rooflines.cli.run.find_spec", lambda _: None)
-    assert cli.run(["run", "my.yaml"]) == 2
-    assert 'pip install "rooflines[workflow]"' in capsys.readouterr().err
-
-
-def test_a_terminal_gets_tables_of_its_width(here: Path) -> None:
-    """No line of a table is wider than 80 columns."""
-    for words in (("chips",), ("dtypes",), ("compare", "h100-sxm", "b200")):
-        status, text = on_a_terminal(here, *words)
-        assert status == 0
-        table = text.partition("\n\n")[2] if words[0] == "compare" else text
-        assert max(map(len, table.splitlines())) <= 80
-        assert "\x1b" not in text
 
 
 def test_findings_count_rows_and_not_lines() -> None:

@@ -11,6 +11,7 @@ import defaults
 import polars as pl
 import predicates
 import pytest
+from plain_files import plain_file
 from whole_thresholds import Critical
 
 import rooflines
@@ -66,9 +67,7 @@ def plain(sweep: dict[str, object]) -> dict[str, object]:
 def own_chips(chip: str) -> dict[str, object]:
     """Return the config's own chips that a chip needs."""
     return {
-        name: entry
-        for name, entry in defaults.plain("config.yaml")["chips"].items()
-        if name == chip
+        name: entry for name, entry in plain_file("config.yaml")["chips"].items() if name == chip
     }
 
 

@@ -8,6 +8,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from command_line import said
 from hf_configs import config_of
 from pages import text_of
 
@@ -28,12 +29,6 @@ if TYPE_CHECKING:
     import pytest
 
 SECTION = text_of("models.md").partition("\n## ")[0]
-
-
-def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """What a command prints on stdout."""
-    assert cli.run(list(words)) == 0
-    return capsys.readouterr().out
 
 
 def test_the_page_shows_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import effort
 import polars as pl
 import pytest
-from bundles import CONFIG, HOSTILE, made_bundle
+from bundles import CONFIG, HOSTILE
 from conftest import IN_BOTH
 from playwright.sync_api import expect
 from shown import rounds_to
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from conftest import Once
     from playwright.sync_api import Browser, Page
 
     from rooflines.serving.case import Case
@@ -55,12 +54,6 @@ COLUMNS = (
     *("footprint_bytes", "weights_footprint_bytes", "cache_footprint_bytes"),
 )
 """Numbers that the page shows by the names of columns."""
-
-
-@pytest.fixture(scope="module")
-def site(once: Once) -> Path:
-    """A site, not to be changed."""
-    return once("small-site", made_bundle) / "bundle"
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import random_serving
-from bundles import made_bundle
 from hypothesis import given
 from random_sweeps import check
 from serving_tables import sweep_of
@@ -23,8 +22,8 @@ from rooflines.site.steps import step_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-    from conftest import Once
     from playwright.sync_api import Browser, Page
 
     from rooflines.serving.case import Case
@@ -66,9 +65,8 @@ CLOSE = 1e-11
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser, once: Once) -> Iterator[Page]:
+def page(browser: Browser, site: Path) -> Iterator[Page]:
     """A page with steps.js."""
-    site = once("small-site", made_bundle) / "bundle"
     with browser.new_context() as context:
         yield Visit(context, site.as_uri()).open("models.html")
 

@@ -8,8 +8,7 @@ from urllib.parse import urlencode
 
 import effort
 import pytest
-from bundles import made_bundle
-from conftest import IN_BOTH, Once
+from conftest import IN_BOTH
 from playwright.sync_api import Browser, Page, expect
 from shown import rounds_to
 from visits import Visit, serving, visiting
@@ -35,12 +34,6 @@ FOUR_DIGITS = ("memory_intensity", "ridge")
 """Numbers with four digits, besides rates; the others have three."""
 
 State = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def site(once: Once) -> Path:
-    """A site, not to be changed."""
-    return once("small-site", made_bundle) / "bundle"
 
 
 @pytest.fixture(scope="module")

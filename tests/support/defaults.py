@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 from oracle import as_list
-from test_chips import _Loader as Loader
+from plain_files import plain_file
 from whole import Whole
-from yaml import load
-
-CONFIG = Path(__file__).parents[2] / "config"
-
-
-@cache
-def plain(name: str) -> Any:  # noqa: ANN401, any YAML
-    """Return one of the data files."""
-    return load((CONFIG / name).read_text(encoding="utf-8"), Loader)  # noqa: S506, plain data
 
 
 @cache
 def sweeps() -> dict[str, Whole]:
     """Return the sweeps of the default config."""
     config, catalogue, dtypes = (
-        plain("config.yaml"),
-        plain("chips.yaml")["chips"],
-        plain("dtypes.yaml"),
+        plain_file("config.yaml"),
+        plain_file("chips.yaml")["chips"],
+        plain_file("dtypes.yaml"),
     )
     every = [chip for chip, entry in catalogue.items() if "base" not in entry]
     chips = {**catalogue, **config["chips"]}
@@ -37,5 +26,5 @@ def sweeps() -> dict[str, Whole]:
             "dtypes": as_list(given["dtypes"]),
             "chips": every if given["chips"] == "all" else as_list(given["chips"]),
         }
-        found[name] = Whole(sweep, chips, dtypes, plain("calibrations.yaml"))
+        found[name] = Whole(sweep, chips, dtypes, plain_file("calibrations.yaml"))
     return found

@@ -32,6 +32,9 @@ LAUNCH = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "-
 PREFS: dict[str, str | float | bool] = {"browser.download.alwaysOpenPanel": False}
 """Preferences of Firefox: its list of downloads does not take the focus from the page."""
 
+PHONE, DESK = {"width": 390, "height": 844}, {"width": 1360, "height": 900}
+"""Windows [px]."""
+
 STRICT = POLICY + "; connect-src 'none'; frame-ancestors 'none'"
 """The content security policy of a careful web server."""
 
@@ -101,6 +104,26 @@ def started(name: str) -> Iterator[Browser]:
         )
         yield browser
         browser.close()
+
+
+class Visits:
+    """Visits that share one page: a new one takes longer than to load it again.
+
+    Args:
+        browser: The browser.
+        base: The address of the site.
+    """
+
+    def __init__(self, browser: Browser, base: str) -> None:
+        self.context = browser.new_context(accept_downloads=True, reduced_motion="reduce")
+        self.shared = Visit(self.context, base)
+
+    def __call__(self, viewport: dict[str, int] = DESK, theme: str = "light") -> Visit:
+        """Start a visit in a window and a theme, with the pointer in a corner."""
+        self.shared.page.set_viewport_size(viewport)  # type: ignore[arg-type]
+        self.shared.page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        self.shared.page.mouse.move(0, 0)
+        return self.shared
 
 
 @contextmanager

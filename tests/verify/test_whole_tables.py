@@ -8,6 +8,7 @@ import defaults
 import polars as pl
 import predicates
 import pytest
+from plain_files import plain_file
 from test_laws import disagreements
 from whole_thresholds import Critical
 
@@ -98,7 +99,7 @@ def check_sides(name: str, axis: str, row: dict[str, object]) -> None:
     }
     own = {
         chip: entry
-        for chip, entry in defaults.plain("config.yaml")["chips"].items()
+        for chip, entry in plain_file("config.yaml")["chips"].items()
         if chip == row["chip"]
     }
     table = rooflines.rows(

@@ -1,0 +1,24 @@
+"""The command line in this process: what it prints, and its message if it refuses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflines.cli.main import run
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What a command prints on stdout."""
+    assert run(list(words)) == 0
+    return capsys.readouterr().out
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """The message of a command that is refused."""
+    assert run(list(words)) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    return printed.err

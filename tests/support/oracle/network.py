@@ -1,0 +1,166 @@
+"""Interconnects: what they join, how many bytes are sent, and how many hops follow."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from oracle.quantities import (
+    exact,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+
+@dataclass(frozen=True)
+class Link:
+    """One interconnect of a chip."""
+
+    name: str
+    rate: Fraction
+    links: int
+    topology: str
+    domain: int | None
+    ring_multiple: int | None
+    hop_s: Fraction
+    typical_s: Fraction
+    published: bool = True
+
+    def ring(self, chips: int) -> bool:
+        """Return whether an axis of N chips is closed."""
+        return self.ring_multiple is not None and chips % self.ring_multiple == 0 and chips > 2
+
+    def links_used(self, axes: Sequence[int]) -> int:
+        """Return over how many links a chip sends at once."""
+        if self.topology == "switch":
+            return self.links
+        if self.topology == "mesh":
+            return min(math.prod(axes) - 1, self.links) or 1
+        return sum(2 if self.ring(chips) else 1 for chips in axes)
+
+    def bytes_per_s(self, axes: Sequence[int]) -> Fraction:
+        """Return what one chip sends per second in a collective."""
+        return self.rate * self.links_used(axes)
+
+    def hops(self, axes: Sequence[int]) -> int:
+        """Return how many hops follow one another in one round."""
+        if self.topology == "torus":
+            return sum(n // 2 if self.ring(n) else n - 1 for n in axes)
+        return 1 if math.prod(axes) > 1 else 0
+
+    def scattered(self, axes: Sequence[int]) -> Fraction:
+        """Return what a chip sends in an all-to-all, per byte of its own share."""
+        chips = math.prod(axes)
+        if self.topology != "torus":
+            return Fraction(chips - 1, chips)
+        if not self.ring(chips):
+            return Fraction(chips**2 // 4, chips)
+        even = Fraction(chips, 8) if chips % 2 == 0 else Fraction(chips**2 - 1, 8 * chips)
+        return 2 * even
+
+
+Tier = tuple[Link, tuple[int, ...]]  # an interconnect, and how many it joins along each axis
+
+
+def tiers(links: Sequence[Link], axes: tuple[int, ...]) -> list[Tier]:
+    """Return the levels of a network, inner first, with what each of them joins."""
+    if len(links) == 1:
+        return [(links[0], axes)]
+    chips = math.prod(axes)
+    inside = chips if links[0].domain is None else min(links[0].domain, chips)
+    return [(links[0], (inside,)), (links[1], (chips // inside,))]
+
+
+def sent_per_byte(links: Sequence[Link], axes: tuple[int, ...], kind: str) -> list[Fraction]:
+    """Return what a chip sends on each level per byte of a payload, "gather"ed or "scattered"."""
+    levels = tiers(links, axes)
+    counts = [math.prod(axes) for _, axes in levels]
+    if kind == "scattered":
+        amounts = [link.scattered(joined) for link, joined in levels]
+        return amounts if len(levels) == 1 else [amounts[0] / counts[1], amounts[1]]
+    shares = [Fraction(1), *(Fraction(1, counts[0]) for _ in levels[1:])]
+    return [share * Fraction(n - 1, n) for share, n in zip(shares, counts, strict=True)]
+
+
+def why_not_joined(links: Sequence[Link], axes: tuple[int, ...]) -> str | None:
+    """Return why links do not join chips in this form; None if they do."""
+    chips = math.prod(axes)
+    if chips == 1:
+        return None
+    if not links:
+        return "network"
+    inner = links[0]
+    if len(links) > 1 and inner.topology == "torus":
+        return "inner torus"
+    if len(axes) > 1 and (
+        len(links) > 1 or inner.topology != "torus" or 2 * len(axes) > inner.links
+    ):
+        return "axes"
+    if len(links) == 1:
+        return "domain" if inner.domain is not None and max(axes) > inner.domain else None
+    return why_not_grouped(inner, links[1], chips)
+
+
+def why_not_grouped(inner: Link, outer: Link, chips: int) -> str | None:
+    """Return why two levels do not join chips; None if they do."""
+    if inner.domain is None or chips <= inner.domain:
+        return None
+    joined = chips if outer.topology == "switch" else chips // inner.domain
+    if not inner.published or (outer.domain is not None and joined > outer.domain):
+        return "domain"
+    return "groups" if chips % inner.domain else None
+
+
+def link_of(name: str, entry: Mapping[str, Any]) -> Link:
+    """Return an interconnect of the catalogue."""
+    domain = most_joined(entry)
+    hop = exact(entry.get("hop_latency_s", 0))
+    ring = entry.get("ring_multiple")
+    return Link(
+        name=name,
+        rate=exact(entry["bytes_per_s"]),
+        links=whole(entry.get("links", 1)),
+        topology=entry["topology"],
+        domain=2 if domain == "unknown" else None if domain == "unlimited" else whole(domain),
+        ring_multiple=None if ring is None else whole(ring),
+        hop_s=hop,
+        typical_s=exact(entry.get("typical_hop_latency_s", hop)),
+        published=domain != "unknown",
+    )
+
+
+def most_joined(network: Mapping[str, Any]) -> int | str:
+    """Return how many chips a network joins at most: a number, unlimited, or unknown."""
+    if network.get("domain") is not None:
+        return network["domain"] if network["domain"] == "unlimited" else whole(network["domain"])
+    return whole(network.get("links", 1)) + 1 if network["topology"] == "mesh" else "unknown"
+
+
+def largest_domain(links: Sequence[Link]) -> tuple[int | None, bool]:
+    """Return the most chips along one axis, None without a limit, and whether it is published."""
+    inner, *others = links
+    if not others or inner.domain is None or not inner.published:
+        return inner.domain, inner.published
+    outer = others[0]
+    if outer.domain is None:
+        return None, True
+    groups = outer.domain // inner.domain if outer.topology == "switch" else outer.domain
+    return inner.domain * max(groups, 1), outer.published
+
+
+def families(links: Sequence[Link]) -> list[Callable[[int], int]]:
+    """Return families of numbers of chips, counted from 1, in which links have one rate.
+
+    Of two levels: whole groups.
+    """
+    if len(links) > 1 and links[0].domain is not None:
+        group = links[0].domain
+        return [lambda k: k * group]
+    ring = links[0].ring_multiple if links[0].topology == "torus" else None
+    if ring is None or ring == 1:
+        return [lambda k: k + 1]
+    return [lambda k: k * ring, lambda k: k + (k - 1) // (ring - 1)]

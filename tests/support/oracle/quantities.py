@@ -1,0 +1,89 @@
+"""Numbers and sizes of a config, exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+Sizes = int | float | str | list[Any] | Mapping[str, Any]
+
+
+ENDLESS = 2**53  # the largest size and number of chips
+LARGEST = 2**62  # a whole size from here on is null
+
+
+def exact(value: float | str | Fraction) -> Fraction:
+    """Return the decimal number that was written, exactly."""
+    return (
+        Fraction(value)
+        if isinstance(value, (int, Fraction))
+        else Fraction(str(value).replace("_", ""))
+    )
+
+
+def whole(value: float | str | Fraction) -> int:
+    """Return a number that must be whole as an int."""
+    number = exact(value)
+    assert number.denominator == 1, f"{value} is not whole"
+    return int(number)
+
+
+SNAP = Fraction(1, 10**9)
+
+
+def sizes_of(spec: Sizes) -> list[int]:
+    """Return the sizes that one entry of a grid asks for (a tie is not one of them)."""
+    if isinstance(spec, list):
+        return [whole(value) for value in spec]
+    if not isinstance(spec, Mapping):
+        return [whole(spec)]
+    if "sequences" in spec:
+        return [
+            whole(
+                exact(spec["sequences"])
+                * exact(spec["tokens_per_sequence"])
+                / exact(spec["replicas"])
+            )
+        ]
+    first, last = exact(spec["from"]), exact(spec["to"])
+    if "count" in spec:
+        return list(
+            dict.fromkeys(
+                nearest_mean(first, last, step, int(spec["count"]) - 1)
+                for step in range(int(spec["count"]))
+            )
+        )
+    values, value = [], first
+    while value <= last:
+        values.append(value)
+        value = value * exact(spec["factor"]) if "factor" in spec else value + exact(spec["step"])
+    if "factor" in spec and value <= last * (1 + SNAP):
+        values.append(last)
+    elif "factor" in spec and len(values) > 1 and values[-1] >= last * (1 - SNAP):
+        values[-1] = last
+    return list(dict.fromkeys(math.floor(value + Fraction(1, 2)) for value in values))
+
+
+def nearest_mean(first: Fraction, last: Fraction, step: int, steps: int) -> int:
+    """Return first * (last / first)^(step / steps) rounded half up, by powers of whole numbers."""
+    if not steps:
+        return math.floor(first + Fraction(1, 2))
+    power = first ** (steps - step) * last**step
+    size = round(math.exp(math.log(first) + math.log(last / first) * step / steps))
+    while (size + Fraction(1, 2)) ** steps <= power:
+        size += 1
+    while (size - Fraction(1, 2)) ** steps > power:
+        size -= 1
+    return size
+
+
+def as_list(value: object) -> list[Any]:
+    """Return a list as it is and anything else as a list of one."""
+    return list(value) if isinstance(value, list) else [value]
+
+
+def stored_size(size: int | None) -> int | None:
+    """Return a whole size as its column has it: null from 2^62 on."""
+    return size if size is not None and size < LARGEST else None

@@ -1,0 +1,127 @@
+"""What a sweep requests: chips, dtypes, networks, splits and sizes."""
+
+from __future__ import annotations
+
+import copy
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from oracle.operations import Sharding, operation_of, sharding_of
+from oracle.quantities import (
+    as_list,
+    exact,
+    sizes_of,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from fractions import Fraction
+
+ABOUT_SHAPE = ("name", "model", "layer")
+
+
+def resolve_chips(chips: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return every chip with its base, if it has one, filled in and its overrides applied."""
+
+    def resolve(name: str) -> dict[str, Any]:
+        entry = dict(chips[name])
+        base = entry.pop("base", None)
+        if base is None:
+            return copy.deepcopy(entry)
+        result = resolve(base)
+        for key, value in entry.items():
+            *path, last = key.split(".")
+            place = result
+            for step in path:
+                place = place.setdefault(step, {})
+            place[last] = copy.deepcopy(value)
+        return result
+
+    return {name: resolve(name) for name in chips}
+
+
+def stored_bits(formats: Mapping[str, Any], name: str) -> Fraction:
+    """Return the bits one element takes, its share of a block's scale included."""
+    entry = formats[name]
+    if "scale_bits" in entry:
+        return exact(entry["bits"]) + exact(entry["scale_bits"]) / exact(entry["block"])
+    return exact(entry["bits"])
+
+
+def routes(sweep: Mapping[str, Any]) -> list[list[str] | None]:
+    """Return the networks of a sweep, each as a list of one, or of inner and outer."""
+    asked = sweep.get("network")
+    if asked is None:
+        return [None]
+    if isinstance(asked, list) and any(isinstance(each, list) for each in asked):
+        return [as_list(each) for each in asked]
+    return [as_list(asked)]
+
+
+def exactly(sweep: Mapping[str, Any]) -> bool:
+    """Say whether a sweep counts FLOPs exactly, which is the default of a dot product."""
+    how: str = sweep.get(
+        "flops", "exact" if operation_of(sweep["operation"]).name == "dot" else "leading"
+    )
+    return how == "exact"
+
+
+def default_unit(sweep: Mapping[str, Any]) -> str:
+    """Return the unit a sweep means where it names none."""
+    return "vector" if operation_of(sweep["operation"]).name == "dot" else "matrix"
+
+
+def combination_of(
+    spec: str | Mapping[str, str], combinations: Mapping[str, Any]
+) -> tuple[str, Mapping[str, str]]:
+    """Return the name and the four dtypes of a combination."""
+    if isinstance(spec, str):
+        return spec, combinations[spec]
+    return f"{spec['x']},{spec['w']}->{spec['out']}@{spec['compute']}", spec
+
+
+def points(sweep: Mapping[str, Any]) -> list[list[tuple[str | None, dict[str, int]]]]:
+    """Return the sizes of a sweep in order, a list per size of the first dimension."""
+    operation = operation_of(sweep["operation"])
+    grid: Mapping[str, Any] = sweep.get("grid") or {}
+    shapes: list[Mapping[str, Any] | None] = list(sweep.get("shapes") or []) or [None]
+    ties = {d: spec for d, spec in grid.items() if isinstance(spec, str) and spec in operation.dims}
+    axes = [d for d in operation.dims if d in grid and d not in ties]
+    first = axes[:1] if operation.dims[:1] == axes[:1] else []
+    rest = axes[len(first) :]
+    found = []
+    for lead in product(*(sizes_of(grid[d]) for d in first)):
+        others: list[tuple[str | None, dict[str, int]]] = []
+        for shape, sizes in product(shapes, product(*(sizes_of(grid[d]) for d in rest))):
+            of_dim = dict(zip(first, lead, strict=True)) | dict(zip(rest, sizes, strict=True))
+            if shape is not None:
+                of_dim |= {d: whole(size) for d, size in shape.items() if d not in ABOUT_SHAPE}
+            while len(of_dim) < len(operation.dims):
+                of_dim |= {d: of_dim[other] for d, other in ties.items() if other in of_dim}
+            others.append(
+                (None if shape is None else shape["name"], {d: of_dim[d] for d in operation.dims})
+            )
+        found.append(others)
+    return found
+
+
+def axes_of(form: int | str) -> tuple[int, ...]:
+    """Return the chips along each axis."""
+    return tuple(map(int, form.split("x"))) if isinstance(form, str) else (whole(form),)
+
+
+def splits(sweep: Mapping[str, Any]) -> list[tuple[Sharding, tuple[int, ...]]]:
+    """Return every sharding of a sweep with every form of chips that goes with it."""
+    operation = operation_of(sweep["operation"])
+    return [
+        (sharding, axes)
+        for sharding in (
+            sharding_of(operation, spec) for spec in as_list(sweep.get("sharding", "none"))
+        )
+        for axes in (
+            [(1,)]
+            if sharding.split is None
+            else [axes_of(form) for form in as_list(sweep.get("shards", [1]))]
+        )
+    ]

@@ -1,0 +1,193 @@
+"""The rows of a sweep, in order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from oracle.network import (
+    Link,
+    link_of,
+    why_not_joined,
+)
+from oracle.operations import Sharding, operation_of
+from oracle.quantities import (
+    as_list,
+    exact,
+    whole,
+)
+from oracle.setting import (
+    RESOURCES,
+    Setting,
+)
+from oracle.sweeps import (
+    axes_of,
+    combination_of,
+    default_unit,
+    exactly,
+    points,
+    resolve_chips,
+    routes,
+    splits,
+    stored_bits,
+)
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+
+@dataclass(frozen=True)
+class Row:
+    """One requested row: its keys, and its setting or the reason why it is not supported."""
+
+    keys: Mapping[str, Any]
+    sizes: Mapping[str, int]
+    setting: Setting | None
+    reason: str | None
+
+    def values(self) -> dict[str, Any]:
+        """Return the row of the table."""
+        assert self.setting is not None
+        return {**self.keys, **self.sizes, **self.setting.row(self.sizes, self.keys["shards"])}
+
+
+class Case(NamedTuple):
+    """What a sweep combines on one chip, without sizes."""
+
+    chip: str
+    memory: str
+    dtypes: Mapping[str, str]
+    formats: Mapping[str, Any]
+    sharding: Sharding
+    axes: tuple[int, ...]
+    route: list[str] | None
+
+
+def fitted(
+    softwares: Sequence[str], sweep: Mapping[str, Any], case: Case, fits: Fits
+) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
+    """Return the fit of the matmul, and of its collective, of the first software that has one."""
+    if sweep.get("unit", default_unit(sweep)) != "matrix" or case.memory != "hbm":
+        return None, None
+    how = case.sharding
+    kinds = [
+        *(["all-gather"] if how.gather is not None else []),
+        *(["all-to-all"] * (bool(how.dispatch) + bool(how.combine))),
+        *([how.reduce] if how.reduce else []),
+    ]
+
+    def first(kind: str, name: str) -> Mapping[str, Any] | None:
+        entries = (fits.get(kind, {}).get(f"{case.chip}/{each}", {}) for each in softwares)
+        return next((entry[name] for entry in entries if name in entry), None)
+
+    matmul = first("calibrations", case.dtypes["compute"])
+    return matmul, first("collectives", kinds[0]) if len(kinds) == 1 else None
+
+
+def numbers_of(entry: Mapping[str, Any] | None) -> dict[str, Fraction] | None:
+    """Return the numbers of a fit."""
+    if entry is None:
+        return None
+    about = ("bands", "held", "fitted", "held_out", "source", "date")
+    return {name: exact(number) for name, number in entry.items() if name not in about}
+
+
+def bands_of(entry: Mapping[str, Any] | None) -> dict[str, tuple[Fraction, Fraction]]:
+    """Return the bands of a fit, by bound."""
+    bands = (entry or {}).get("bands", {})
+    return {bound: (exact(low), exact(high)) for bound, (low, high) in bands.items()}
+
+
+def setting_of(
+    sweep: Mapping[str, Any], chip: Mapping[str, Any], case: Case, fits: Fits | None = None
+) -> tuple[Setting | None, str | None, str | None]:
+    """Return the setting, or None and why there is none; and the name of the network."""
+    _, memory, dtypes, formats, sharding, axes, route = case
+    networks = chip.get("networks") or {}
+    names = route or list(networks)[:1]
+    peak = chip["units"].get(sweep.get("unit", default_unit(sweep)), {}).get(dtypes["compute"])
+    level = chip["memory"].get(memory, {})
+    links: tuple[Link, ...] = ()
+    if names and set(names) <= set(networks):
+        links = tuple(link_of(name, networks[name]) for name in names)
+    network = "+".join(names) if links else None
+    if peak is None:
+        return None, "compute dtype", network
+    if "bytes_per_s" not in level:
+        return None, "memory", network
+    scattered = sharding.dispatch or sharding.combine
+    reason = "axes" if scattered and len(axes) > 1 else why_not_joined(links, axes)
+    if reason is not None:
+        return None, reason, network
+    own = (chip.get("calibration") or {}).get(dtypes["compute"])
+    calibration = own and {"overhead_s": 0, **dict.fromkeys(RESOURCES, 1), **own}
+    collective = None
+    if softwares := as_list(sweep.get("calibration") or []):
+        calibration, collective = fitted(softwares, sweep, case, fits or {})
+        if names != list(networks)[:1]:
+            collective = None
+    efficiency = (chip.get("efficiency") or {}) | (sweep.get("efficiency") or {})
+    setting = Setting(
+        operation=operation_of(sweep["operation"]),
+        sharding=sharding,
+        bits={operand: stored_bits(formats, dtypes[operand]) for operand in ("x", "w", "out")},
+        peak=exact(peak["flops_per_s"]),
+        memory_rate=exact(level["bytes_per_s"]),
+        capacity=exact(level["capacity_bytes"]) if "capacity_bytes" in level else None,
+        links=links,
+        efficiency={r: exact(efficiency.get(r, 1)) for r in RESOURCES},
+        calibration=numbers_of(calibration),
+        collective=numbers_of(collective),
+        bands={**bands_of(calibration), **bands_of(collective)},
+        exact_flops=exactly(sweep),
+        tile={d: whole(size) for d, size in (sweep.get("tile") or {}).items()},
+        two_levels=any(len(names or []) > 1 for names in routes(sweep)),
+        axes=axes if len(axes) > 1 else (),
+    )
+    return setting, None, network
+
+
+Fits = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""Files of calibrations: by kind, by chip and software, and by compute dtype or collective."""
+
+
+def rows(
+    sweep: Mapping[str, Any],
+    chips: Mapping[str, Any],
+    dtypes: Mapping[str, Any],
+    fits: Fits | None = None,
+) -> Iterator[Row]:
+    """Yield every requested row in order, including unsupported ones."""
+    operation = operation_of(sweep["operation"])
+    resolved = resolve_chips(chips)
+    forms = as_list(sweep.get("shards", [1]))
+    several = any(len(axes_of(form)) > 1 for form in forms)
+    for chip, memory in product(as_list(sweep["chips"]), as_list(sweep.get("memory", "hbm"))):
+        alone = False  # whether rows without a network were there
+        for route in routes(sweep):
+            networks = resolved[chip].get("networks") or {}
+            missing = not networks or not set(route or []) <= set(networks)
+            for lead, spec in product(points(sweep), sweep["dtypes"]):
+                name, combination = combination_of(spec, dtypes["combinations"])
+                for sharding, axes in splits(sweep):
+                    if missing and alone and axes == (1,):
+                        continue
+                    case = Case(chip, memory, combination, dtypes["formats"], sharding, axes, route)
+                    setting, reason, network = setting_of(sweep, resolved[chip], case, fits)
+                    keys = {
+                        "operation": operation.name,
+                        "chip": chip,
+                        "unit": sweep.get("unit", default_unit(sweep)),
+                        "memory": memory,
+                        "network": network,
+                        "dtypes": name,
+                        "sharding": sharding.name,
+                        "shards": math.prod(axes),
+                        **({"axes": "x".join(map(str, axes))} if several else {}),
+                    }
+                    for shape, sizes in lead:
+                        yield Row({**keys, "shape": shape}, sizes, setting, reason)
+            alone = alone or missing

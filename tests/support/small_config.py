@@ -1,0 +1,16 @@
+"""A config of 24 rows, of which 12 are supported."""
+
+from __future__ import annotations
+
+SMALL = """
+sweeps:
+  a:
+    operation: matmul
+    grid: {B: [1, 64, 4096], D: [1024, 8192], F: D}
+    dtypes: [bf16, mxfp4]
+    chips: [tpu-v5e, mine]
+    thresholds: [B]
+chips:
+  mine: {base: h100-sxm, memory.hbm.bytes_per_s: 4.0e+12, source: mine}
+charts: []
+"""

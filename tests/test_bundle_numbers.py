@@ -1,0 +1,124 @@
+"""The numbers in the files of the site are those of the tables and of the catalogue."""
+
+import gzip
+from pathlib import Path
+
+import polars as pl
+from bundles import CHIPS, CONFIG, unpacked
+from html_page import Page
+from polars.testing import assert_frame_equal
+from site_data import put
+
+import rooflines
+from rooflines import load_config, thresholds
+from rooflines.results.tables import write_parquet
+from rooflines.site.downloads import MOST_CSV_ROWS, download_files, downloads_of
+from rooflines.site.threshold_data import MOST_ROWS
+
+
+def test_it_has_all_numbers_of_all_chips(site: Path) -> None:
+    """Those of `rooflines.chips()`, and of the config's own chips."""
+    numbers = pl.read_csv(site / "data" / "chips.csv", infer_schema=False)
+    own = {"chip": "mine", "path": "memory.hbm.bytes_per_s", "value": "810000000000.0"}
+    assert numbers.filter(**own).height == 1
+    assert numbers.filter(pl.col("chip") != "mine").height == rooflines.chips().height
+    compared = put((site / "data" / "chips.js").read_text())[1]
+    assert compared["mine"]["numbers"]["units.matrix.bf16.flops_per_s"][1] == 1.97e14
+    assert set(compared) == set(numbers["chip"])
+
+
+def test_the_thresholds_of_the_page_are_those_on_disk(site: Path) -> None:
+    """All rows, a long table split by chip; integers are exact, real numbers have six digits."""
+    data = put((site / "data" / "thresholds.js").read_text())[1]
+    expected = thresholds(load_config(CONFIG)).with_columns(
+        pl.col(pl.Categorical, pl.Enum).cast(pl.String)
+    )
+    seen = 0
+    for table in data["tables"]:
+        of_table = expected.filter(sweep=table["sweep"], axis=table["axis"])
+        assert table["rows"] == of_table.height
+        for part in table["parts"]:
+            rows = of_table if part["chip"] is None else of_table.filter(chip=part["chip"])
+            columns = put((site / part["file"]).read_text())[1]
+            assert part["rows"] == part["all"] == rows.height <= MOST_ROWS
+            shown = pl.DataFrame(
+                {name: unpacked(form) for name, form in columns.items()},
+                schema={name: rows.schema[name] for name in columns},
+            )
+            assert_frame_equal(shown, rows.select(shown.columns), check_exact=False, rel_tol=1e-5)
+            if table["rate"]:
+                assert "critical_exact" in shown.columns
+                assert "critical" not in shown.columns
+            else:
+                assert shown["critical"].to_list() == rows["critical"].to_list()
+            seen += rows.height
+    assert seen == expected.height
+    assert {len(table["parts"]) for table in data["tables"]} == {1, len(CHIPS)}
+    assert [table["id"] for table in data["tables"] if table["rate"]] == ["shapes.memory_rate"]
+    assert data["table"] == "shapes.B"
+
+
+def test_all_thresholds_can_be_downloaded(site: Path) -> None:
+    """As Parquet and as CSV, equal to those on disk."""
+    assert (site / "data" / "thresholds.parquet").read_bytes() == (
+        site.parent / "thresholds.parquet"
+    ).read_bytes()
+    assert (
+        gzip.decompress((site / "data" / "thresholds.csv.gz").read_bytes())
+        == (site.parent / "thresholds.csv").read_bytes()
+    )
+
+
+def test_a_large_table_is_offered_as_parquet_alone(tmp_path: Path) -> None:
+    """As CSV it would be most of the site."""
+    path = tmp_path / "thresholds.parquet"
+    for rows, csv in ((MOST_CSV_ROWS, True), (MOST_CSV_ROWS + 1, False)):
+        write_parquet(pl.LazyFrame({"n": range(rows)}), path, {"columns": [{"name": "n"}]})
+        (download,) = downloads_of(path, [])
+        assert download.csv == csv
+        names = [name for name, _ in download_files(download)]
+        assert names == ["data/thresholds.parquet", "data/thresholds.csv.gz"][: 1 + csv]
+
+
+def test_every_number_of_every_chip_is_there_with_its_source(site: Path) -> None:
+    """Values are those of the catalogue; every document that is named is listed."""
+    page = Page(site / "chips.html")
+    chips = [attributes["data-chip"] for tag, attributes in page.elements if tag == "details"]
+    assert chips == ["tpu-v5e", "h100-sxm", "h200-sxm", "b200", "mine"]
+    for text in (
+        "197 TFLOP/s",
+        "819 GB/s",
+        "810 GB/s",
+        "1.979 PFLOP/s",
+        "450 GB/s",
+        "estimate",
+        "printed with sparsity",
+    ):
+        assert text in page.text, text
+    named = {
+        a["href"].removeprefix("#source=")  # type: ignore[union-attr]
+        for tag, a in page.elements
+        if tag == "a" and (a.get("href") or "").startswith("#source=")
+    }
+    listed = {a["data-source"] for _, a in page.elements if "data-source" in a}
+    assert named <= listed
+    assert "gcp-v5e-old" in named
+
+
+def test_a_variant_shows_only_what_is_its_own(site: Path) -> None:
+    """One number, and a link to its base."""
+    section = (
+        (site / "chips.html")
+        .read_text()
+        .partition('data-chip="mine"')[2]
+        .partition("</details>")[0]
+    )
+    assert section.count("<tr>") == 2
+    assert "A variant of" in section
+
+
+def test_the_model_page_lists_the_sweeps(site: Path) -> None:
+    """It also says what the model ignores."""
+    text = Page(site / "model.html").text
+    assert "What it ignores" in text
+    assert all(sweep in text for sweep in CONFIG["sweeps"])

@@ -1,0 +1,143 @@
+"""`rooflines run` and `rooflines origin`, on a terminal and piped."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+from command_line import said
+from small_config import SMALL
+
+from rooflines.cli import main as cli
+from rooflines.cli.run import snakemake_command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in, with a config."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.yaml").write_text(SMALL)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A folder in which `rooflines run` made results on a terminal, and what it printed."""
+    folder = tmp_path_factory.mktemp("ran")
+    (folder / "my.yaml").write_text(SMALL)
+    return folder, on_a_terminal(folder, "run", "my.yaml", "--cores", "2")[1]
+
+
+def on_a_terminal(folder: Path, *words: str, stop_after: str = "") -> tuple[int, str]:
+    """The exit status and the output of a command on a terminal of 80 columns.
+
+    Args:
+        folder: Where it runs.
+        words: The command.
+        stop_after: Text after which Ctrl-C is typed.
+    """
+    here, there = pty.openpty()
+    command = [sys.executable, "-m", "rooflines", *words]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "NO_COLOR": "1"}
+    with subprocess.Popen(
+        command, cwd=folder, stdin=there, stdout=there, stderr=there, env=environment,
+        start_new_session=True,
+    ) as run:  # fmt: skip
+        os.close(there)
+        shown, stopped = b"", False
+        with suppress(OSError):  # the terminal was closed
+            while text := os.read(here, 4096):
+                shown += text
+                if stop_after and not stopped and stop_after.encode() in shown:
+                    stopped = True
+                    time.sleep(0.5)
+                    os.killpg(run.pid, signal.SIGINT)
+        os.close(here)
+        return run.wait(60), shown.decode().replace("\r\n", "\n")
+
+
+def test_run_makes_results_in_this_folder_and_says_what(ran: tuple[Path, str]) -> None:
+    """Its last lines say what was made, skipped and found, and what to open."""
+    folder, text = ran
+    assert (folder / "results/bundle/index.html").is_file()
+    assert "In results: 12 rows in 1 part, thresholds.csv, 0 charts\n" in text
+    assert "Skipped 12 rows: no mxfp4 peak of its matrix unit (12)\n" in text
+    assert "Compute-bound: " in text
+    assert "Open results/bundle/index.html" in text
+    assert "\x1b[3" not in text, "NO_COLOR is set"
+
+
+def test_targets_are_not_read_as_configs(tmp_path: Path) -> None:
+    """An option follows the config file, so that what the user adds begins a list of its own."""
+    (tmp_path / "my.yaml").write_text(SMALL)
+    config = str(tmp_path / "my.yaml")
+    words = snakemake_command(config, 2, ["summary"], dry_run=False)
+    assert words[words.index(config) + 1].startswith("--")
+    assert words[-1] == "summary"
+
+
+def test_origin_says_what_the_old_command_says(
+    ran: tuple[Path, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Unchanged files give 0, others 1."""
+    file = str(ran[0] / "results" / "summary.csv")
+    assert said(capsys, "origin", file, "--check") == f"{file} is as it was written\n"
+    assert "sweeps:" in said(capsys, "origin", file)
+    changed = ran[0] / "copy.csv"
+    changed.write_text("a\n")
+    assert cli.run(["origin", str(changed), "--results", str(ran[0] / "results")]) == 1
+
+
+def test_a_dry_run_makes_nothing_and_words_after_dashes_go_to_snakemake(here: Path) -> None:
+    """Piped, without colours; the words reach Snakemake."""
+    words = ["run", "my.yaml", "--dry-run", "--", "results/skipped.csv"]
+    done = subprocess.run(
+        [sys.executable, "-m", "rooflines", *words],
+        cwd=here, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    printed = done.stdout + done.stderr
+    assert "skipped" in printed
+    assert "sweep_table" not in printed
+    assert "\x1b" not in printed
+    assert not (here / "results").exists()
+
+
+def test_ctrl_c_ends_a_run_in_one_line(here: Path) -> None:
+    """No traceback and no block of a failed rule."""
+    large = SMALL.replace("[1, 64, 4096]", "{from: 1, to: 1000000, step: 1}")
+    (here / "my.yaml").write_text(large)
+    status, text = on_a_terminal(here, "run", "my.yaml", "--cores", "2", stop_after="to make")
+    assert status == 130
+    after = text.partition("to make in")[2]
+    assert "Interrupted; the same command resumes the run" in after
+    for word in ("Traceback", "Error", "died with"):
+        assert word not in after
+
+
+def test_run_without_snakemake_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One message with the command."""
+    monkeypatch.setattr("rooflines.cli.run.find_spec", lambda _: None)
+    assert cli.run(["run", "my.yaml"]) == 2
+    assert 'pip install "rooflines[workflow]"' in capsys.readouterr().err
+
+
+def test_a_terminal_gets_tables_of_its_width(here: Path) -> None:
+    """No line of a table is wider than 80 columns."""
+    for words in (("chips",), ("dtypes",), ("compare", "h100-sxm", "b200")):
+        status, text = on_a_terminal(here, *words)
+        assert status == 0
+        table = text.partition("\n\n")[2] if words[0] == "compare" else text
+        assert max(map(len, table.splitlines())) <= 80
+        assert "\x1b" not in text

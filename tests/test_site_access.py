@@ -1,0 +1,176 @@
+"""Every page of the site for all readers: narrow windows, keys, focus, screen readers, colours."""
+
+import re
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from bundles import CHARTS
+from conftest import IN_BOTH
+from playwright.sync_api import Browser, expect
+from visits import PHONE, Visit, Visits, drawn
+
+from rooflines.site.pages import PAGES
+
+
+@pytest.mark.parametrize("address", PAGES)
+@pytest.mark.parametrize(
+    "viewport",
+    [
+        PHONE,
+        {"width": 320, "height": 640},
+        {"width": 820, "height": 1180},
+        {"width": 700, "height": 450},
+        {"width": 195, "height": 422},
+    ],
+    ids=["phone", "small", "tablet", "desk-at-200-percent", "phone-at-200-percent"],
+)
+def test_no_page_is_wider_than_the_window(
+    visit: Visits, address: str, viewport: dict[str, int]
+) -> None:
+    """Only tables and charts scroll sideways, on their own."""
+    page = visit(viewport).open(address)
+    assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+
+
+STATES = [
+    f"index.html#chart={CHARTS[2]}",
+    "chips.html#chip=h100-sxm",
+    "what-if.html#sharding=batch&shards=4&b.dtypes=fp8&unknown=1",
+    "models.html#sweep=asked",
+]
+
+
+@pytest.mark.parametrize(
+    ("browser", "address", "theme"),
+    [
+        *(("chromium", page, theme) for page in PAGES for theme in ("light", "dark")),
+        *(("chromium", state, "light") for state in STATES),
+        *(("firefox", page, "dark") for page in PAGES),
+    ],
+    indirect=["browser"],
+)
+def test_axe_finds_nothing_serious(visit: Visits, address: str, theme: str) -> None:
+    """Names, roles, contrast and order: each page in both themes.
+
+    A chart is one image. In its SVG Vega gives marks without items a role and no name, as here.
+    """
+    page = visit(theme=theme).open(address)
+    for drawing in page.locator("#plot svg").all():
+        drawing.evaluate(
+            """(svg) => {
+                const mark = svg.querySelector("path").cloneNode();
+                mark.removeAttribute("aria-label");
+                mark.removeAttribute("aria-hidden");
+                mark.setAttribute("role", "graphics-symbol");
+                svg.append(mark);
+            }"""
+        )
+    for details in page.locator("details:not([hidden])").all()[:3]:
+        details.evaluate("(element) => { element.open = true; }")
+    violations = Axe().run(page, options={"preload": False}).response["violations"]
+    assert [
+        (one["id"], [node["html"][:200] for node in one["nodes"][:3]])
+        for one in violations
+        if one["impact"] in ("serious", "critical")
+    ] == []
+
+
+@IN_BOTH
+def test_the_skip_link_comes_first_and_leads_to_the_content(visit: Visits) -> None:
+    """And leaves the state alone."""
+    page = visit().open(f"index.html#chart={CHARTS[1]}")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    assert f"chart={CHARTS[1]}" in page.url
+
+
+@IN_BOTH
+def test_arrow_keys_go_through_the_charts(visit: Visits) -> None:
+    """Right and left anywhere, up and down in the list; in a menu they are the menu's."""
+    page = visit().open("index.html")
+    page.keyboard.press("ArrowRight")
+    drawn(page, CHARTS[1])
+    page.keyboard.press("ArrowLeft")
+    drawn(page, CHARTS[0])
+    page.locator("#charts a").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.dataset.chart") == CHARTS[2]
+    page.keyboard.press("Enter")
+    drawn(page, CHARTS[2])
+    page.keyboard.press("Home")
+    assert page.evaluate("document.activeElement.dataset.chart") == CHARTS[0]
+    page.keyboard.press("Enter")
+    drawn(page, CHARTS[0])
+    page.get_by_label("Chip").focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#title")).to_have_text(re.compile("^h100-sxm"))
+    assert page.evaluate("document.activeElement.closest('[data-param]').dataset.param") == "chip"
+
+
+@IN_BOTH
+def test_the_focus_goes_through_the_page_in_reading_order(visit: Visits) -> None:
+    """Top, list, pager, menus, chart, files."""
+    page = visit().open("index.html")
+    areas = ".skip, .top, #charts, .pager, #controls, #plot, .files, .behind, footer"
+    area = f"document.activeElement.closest('{areas}') ?? document.body"
+    name = f"(({{ id, classList, localName }}) => id || classList[0] || localName)({area})"
+    order: list[str] = []
+    while len(order) < 40 and "footer" not in order:  # after the page comes the browser itself
+        page.keyboard.press("Tab")
+        order.append(page.evaluate(name))
+    seen = list(dict.fromkeys(area for area in order if area != "body"))
+    assert " ".join(seen) == "skip top charts pager controls plot files behind footer"
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_what_has_the_focus_is_seen(visit: Visits, address: str) -> None:
+    """It has an outline and a name, and is neither outside the window nor below the bar at top."""
+    page = visit().open(address)
+    hidden, steps = [], 0
+    while steps < 45:
+        page.keyboard.press("Tab")
+        one = page.evaluate(FOCUSED)
+        if one is None:  # after the page comes the browser itself
+            break
+        steps += 1
+        hidden += [] if all(one[1:]) else [one]
+    assert steps > 10
+    assert hidden == []
+
+
+FOCUSED = """() => {
+    const one = document.activeElement;
+    if (one === document.body) return null;
+    const [box, style] = [one.getBoundingClientRect(), getComputedStyle(one)];
+    const within = (place, most) => Math.min(Math.max(place, 0), most - 1);
+    const x = within(box.left + box.width / 2, innerWidth);
+    const y = within(box.top + Math.min(box.height / 2, 20), innerHeight);
+    const above = document.elementFromPoint(x, y);
+    return [
+        one.outerHTML.slice(0, 90),
+        style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
+        Boolean(one.ariaLabel || one.labels?.length || one.textContent.trim()),
+        box.width > 0 && box.height > 0 && box.top < innerHeight && box.bottom > 0,
+        Boolean(one.closest(".top")) || !above?.closest(".top"),
+    ];
+}"""
+"""Of what has the focus: its outline, its name, whether it is in the window, and not covered."""
+
+
+def test_colours_that_mean_something_stay_in_forced_colours(browser: Browser, site: Path) -> None:
+    """Bars and pictures keep theirs; the page in the list of pages is underlined."""
+    with browser.new_context(forced_colors="active", reduced_motion="reduce") as context:
+        one = Visit(context, site.as_uri())
+        page = one.open("what-if.html")
+        kept = "(one) => getComputedStyle(one).forcedColorAdjust"
+        for name in (".bar", ".track", ".mark", ".card"):
+            assert page.locator(name).first.evaluate(kept) == "none"
+        colours = "(all) => all.map((one) => getComputedStyle(one).backgroundColor)"
+        assert len(set(page.locator(".bar, .track").evaluate_all(colours))) > 1
+        line = "(one) => getComputedStyle(one).textDecorationLine"
+        assert page.locator(".top nav a[aria-current]").evaluate(line) == "underline"
+        assert one.faults == []

@@ -1,0 +1,212 @@
+"""The page of charts in a browser: drawn, filtered, saved, and shown as a link says."""
+
+import html
+import json
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+from bundles import CHARTS, HOSTILE, filtered_chart
+from conftest import IN_BOTH
+from playwright.sync_api import Browser, expect
+from polars.testing import assert_frame_equal
+from visits import PHONE, Visit, Visits, drawn, line, point_at
+
+
+@IN_BOTH
+def test_a_visit_notices_errors_and_requests(browser: Browser, tmp_path: Path) -> None:
+    """Of a page that has them: a message of the console, an exception, a picture from elsewhere."""
+    (tmp_path / "faulty.html").write_text(
+        "<script>console.error('said')</script><script>throw new Error('thrown')</script>"
+        "<img src='https://example.invalid/picture.png'>"
+    )
+    with browser.new_context() as context:
+        one = Visit(context, tmp_path.as_uri())
+        one.open("faulty.html")
+    faults = " ".join(one.faults)
+    assert "said" in faults
+    assert "thrown" in faults
+    assert "request to https://example.invalid/picture.png" in faults
+
+
+@IN_BOTH
+def test_every_chart_is_drawn(visit: Visits) -> None:
+    """Each with marks and text, its finding as title and its setting below, and all its files."""
+    one = visit()
+    for chart in CHARTS:
+        page = one.open(f"index.html#chart={chart}")
+        drawn(page, chart)
+        assert page.locator("#plot svg path").count() > 3
+        assert page.locator("#plot svg text").count() > 3
+        assert page.locator("#title").inner_text()
+        assert page.locator("#setting").inner_text()
+        assert page.locator("#files a").count() == 6
+        assert page.locator(f"#charts a[data-chart={chart}][aria-current=true]").count() == 1
+
+
+def test_the_first_chart_is_shown_without_a_state(visit: Visits) -> None:
+    """The list has all charts, and their pictures are loaded."""
+    page = visit().open("index.html")
+    drawn(page, CHARTS[0])
+    assert page.locator("#charts a").count() == len(CHARTS)
+    assert page.evaluate(
+        "[...document.images].every((image) => image.complete && image.naturalWidth > 0)"
+    )
+
+
+@IN_BOTH
+def test_the_menus_filter_the_chart(visit: Visits) -> None:
+    """Another chip draws another line, and the finding says so."""
+    page = visit().open(f"index.html#chart={CHARTS[0]}")
+    first = line(page)
+    page.get_by_label("Chip").select_option("h100-sxm")
+    expect(page.locator("#title")).to_have_text(re.compile("^h100-sxm in bf16"))
+    assert line(page) != first
+    assert page.locator("#title").inner_text() == "h100-sxm in bf16 has its ridge at 295"
+    page.get_by_label("Data types").select_option("fp8")
+    expect(page.locator("#title")).to_have_text(re.compile("^h100-sxm in fp8"))
+    page.get_by_role("button", name="Reset").click()
+    expect(page.locator("#title")).to_have_text(re.compile("^tpu-v5e in bf16"))
+    assert line(page) == first
+
+
+def test_what_a_chip_lacks_cannot_be_chosen(visit: Visits) -> None:
+    """Missing formats are disabled; a chip without the chosen one falls back with a note."""
+    page = visit().open(f"index.html#chart={CHARTS[0]}&chip=h100-sxm&dtypes=fp8")
+    assert page.locator("[data-param=dtypes] option[disabled]").all_inner_texts() == ["int8"]
+    page.get_by_label("Chip").select_option("tpu-v5e")
+    expect(page.locator("#title")).to_have_text(re.compile("^tpu-v5e in bf16"))
+    assert "fp8 is not in this chart" in page.locator("#note").inner_text()
+
+
+def test_the_choice_goes_along_to_the_next_chart(visit: Visits) -> None:
+    """One pair of menus drives all charts."""
+    page = visit().open(f"index.html#chart={CHARTS[0]}&chip=h100-sxm")
+    page.get_by_role("button", name="Next chart").click()
+    drawn(page, CHARTS[1])
+    assert page.locator("#title").inner_text().startswith("h100-sxm in bf16")
+    page.get_by_role("button", name="Next chart").click()
+    drawn(page, CHARTS[2])
+    assert page.get_by_label("Chip").is_disabled()
+    assert "chip=h100-sxm" in page.url
+
+
+@IN_BOTH
+def test_a_link_brings_the_state_back(visit: Visits) -> None:
+    """Chart, chip, format and theme; and the history goes back to the chart before."""
+    page = visit().open(f"index.html#chart={CHARTS[1]}&chip=h100-sxm&dtypes=fp8&theme=dark")
+    drawn(page, CHARTS[1], "dark")
+    assert page.get_by_label("Chip").input_value() == "h100-sxm"
+    assert page.locator("#title").inner_text().startswith("h100-sxm in fp8")
+    page.locator(f"#charts a[data-chart={CHARTS[3]}]").click()
+    drawn(page, CHARTS[3], "dark")
+    page.go_back()
+    drawn(page, CHARTS[1], "dark")
+    assert page.locator("#title").inner_text().startswith("h100-sxm in fp8")
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        "chart=none&chip=none&dtypes=none&theme=none",
+        "&&=&chart",
+        "chart=%3Cscript%3E&chip=__proto__",
+        "%",
+    ],
+)
+def test_a_state_that_makes_no_sense_shows_the_first_chart(visit: Visits, state: str) -> None:
+    """A link from an older site does not break the page."""
+    drawn(visit().open(f"index.html#{state}"), CHARTS[0])
+
+
+@IN_BOTH
+def test_tooltips_have_text_and_no_markup(visit: Visits) -> None:
+    """A hostile name is shown as text."""
+    page = visit().open("index.html")
+    point_at(page, 1)
+    assert "FLOP/s" in page.locator("#vg-tooltip-element").inner_text()
+    assert HOSTILE[:30] in page.locator("#vg-tooltip-element").inner_text()
+    assert page.locator("#vg-tooltip-element img, #vg-tooltip-element script").count() == 0
+
+
+@IN_BOTH
+def test_a_tooltip_stays_in_a_narrow_window(visit: Visits) -> None:
+    """Wherever the pointer is."""
+    page = visit(PHONE).open("index.html")
+    for number in range(page.locator("#plot .mark-symbol path").count()):
+        point_at(page, number)
+        box = page.locator("#vg-tooltip-element").bounding_box()
+        assert box
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= PHONE["width"]
+
+
+@IN_BOTH
+def test_the_chart_fills_the_room_it_has(visit: Visits) -> None:
+    """A wide window draws it larger, a narrow one in its narrow layout."""
+    one = visit()
+    page = one.open("index.html")
+    wide = page.locator("#plot svg").bounding_box()
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(page.locator("#plot svg")).to_have_attribute("width", re.compile(r"^[34]\d\d(\.|$)"))
+    narrow = page.locator("#plot svg").bounding_box()
+    assert wide
+    assert narrow
+    assert wide["width"] > 850
+    assert narrow["width"] <= 390
+
+
+def test_the_rows_behind_a_chart_are_shown_as_a_table(visit: Visits) -> None:
+    """For readers who cannot see the picture."""
+    page = visit().open("index.html")
+    page.locator("#behind summary").click()
+    rows = page.locator("#rows tbody tr")
+    expect(rows).to_have_count(3)
+    assert HOSTILE in page.locator("#rows").inner_text()
+    page.get_by_label("Chip").select_option("h100-sxm")
+    expect(rows.nth(2)).to_contain_text("h100-sxm")
+    assert rows.count() == 3
+
+
+@IN_BOTH
+def test_the_view_can_be_saved_as_it_is(visit: Visits, tmp_path: Path) -> None:
+    """With its title and setting, as PNG, SVG, CSV and specification; the name has the choices."""
+    page = visit().open("index.html#chip=h100-sxm")
+    saved = {}
+    for kind, start in (("png", b"\x89PNG"), ("svg", b"<svg"), ("csv", b"chip,"), ("json", b'{"')):
+        with page.expect_download() as download:
+            page.locator(f"#view-{kind}").click()
+        assert download.value.suggested_filename.startswith(f"{CHARTS[0]}-h100-sxm-bf16.")
+        download.value.save_as(tmp_path / kind)
+        saved[kind] = (tmp_path / kind).read_bytes()
+        assert saved[kind].startswith(start)
+    params = json.loads(saved["json"])["params"]
+    assert {"chip": "h100-sxm"}.items() <= {one["name"]: one.get("value") for one in params}.items()
+    drawn_text = html.unescape(saved["svg"].decode())
+    name = f"{page.locator('#title').inner_text()}. {page.locator('#setting').inner_text()}"
+    assert f'role="img" aria-label="{html.escape(name, quote=False)}"' in saved["svg"].decode()[
+        :2000
+    ].replace("&quot;", '"')
+    assert page.locator("#title").inner_text() in drawn_text
+    assert HOSTILE in drawn_text
+    frame = pl.read_csv(saved["csv"])
+    assert_frame_equal(frame, filtered_chart()[1].filter(chip="h100-sxm", dtypes="bf16"))
+
+
+def test_the_theme_follows_the_system_until_one_is_chosen(visit: Visits) -> None:
+    """The button switches it, the address keeps it, other pages, charts and pictures follow it."""
+    page = visit(theme="dark").open("index.html")
+    drawn(page, CHARTS[0], "dark")
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (page.locator("#charts img").first.get_attribute("src") or "").endswith(
+        "-dark-small.png"
+    )
+    page.emulate_media(color_scheme="light")
+    drawn(page, CHARTS[0], "light")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != ground
+    page.get_by_role("button", name="Use the dark theme").click()
+    drawn(page, CHARTS[0], "dark")
+    assert "theme=dark" in page.url
+    page.get_by_role("link", name="Method").click()
+    page.wait_for_url(re.compile("model.html#theme=dark"))
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground
