@@ -22,7 +22,7 @@ from rooflines.charts.kit.text import width_em
 from rooflines.charts.kit.themes import plot_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rooflines.charts.kit.place import Place
     from rooflines.charts.kit.themes import Margins
@@ -145,7 +145,7 @@ def numbered(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 def with_room(
     numbers: pl.DataFrame,
     margins: Margins,
-    rooms: Callable[[tuple[float, float]], Iterable[tuple[float, float]]],
+    rooms: Callable[[tuple[float, float]], Sequence[tuple[float, float]]],
 ) -> pl.DataFrame:
     """Numbers with the places of `placed`, and `two` and `two_narrow`: if `below` has room, too.
 
@@ -154,7 +154,7 @@ def with_room(
         margins: Room around the plot.
         rooms: Gives width and height of the cell of each number in a plot of this size [em].
     """
-    place = cache(in_cell)
+    place, rooms = cache(in_cell), cache(rooms)
     columns = {}
     for layout, tail in (("wide", ""), ("narrow", "_narrow")):
         plot = plot_size(LAYOUTS[layout], margins)

@@ -160,12 +160,18 @@ def _rooms(
     cells: pl.DataFrame, plane: Plane, plot: tuple[float, float]
 ) -> list[tuple[float, float]]:
     """Width and height that the text of each cell may have [em]."""
-    rooms = []
-    for row in cells.to_dicts():
-        left, bottom = plane.at(plot, row["x_low"], row["y_low"])
-        right, top = plane.at(plot, row["x_high"], row["y_high"])
-        rooms.append((right - left - 0.25, bottom - top))
-    return rooms
+    across = {x: plane.at(plot, x, plane.y[0])[0] for x in _edges(cells, "x")}
+    down = {y: plane.at(plot, plane.x[0], y)[1] for y in _edges(cells, "y")}
+    edges = cells.select("x_low", "x_high", "y_low", "y_high").iter_rows()
+    return [
+        (across[right] - across[left] - 0.25, down[bottom] - down[top])
+        for left, right, bottom, top in edges
+    ]
+
+
+def _edges(cells: pl.DataFrame, axis: str) -> set[float]:
+    """The edges of all cells along an axis."""
+    return {*cells[f"{axis}_low"], *cells[f"{axis}_high"]}
 
 
 def _finding(

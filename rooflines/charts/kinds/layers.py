@@ -126,13 +126,17 @@ def critical_of_layers(  # noqa: PLR0913, all but the first have a default
     numbers = with_room(numbers, MARGINS, rooms)
     findings: dict[str, Finding] = {}
     for key, case in numbers.group_by("dtypes", *basis_names(rows), maintain_order=True):
+        shown = {EVERY: case.filter(~pl.col("chip").is_in(added))}
+        shown |= {str(chip): part for (chip,), part in case.group_by("chip")}
+        said = {
+            name: _finding(part, key, model, size).adding(shown_of(chips, order)).titled(title)
+            for name, part in shown.items()
+            if part.height
+        }
         for chip in (EVERY, *order, *added):
-            one = chip in chips or chip in added
-            shown = case.filter(chip=chip) if one else case.filter(~pl.col("chip").is_in(added))
-            if not shown.height:
-                continue
-            finding = _finding(shown, key, model, size).adding(shown_of(chips, order))
-            findings["|".join(map(str, (chip, *key)))] = finding.titled(title)
+            name = chip if chip in chips or chip in added else EVERY
+            if name in said:
+                findings["|".join(map(str, (chip, *key)))] = said[name]
     choices = [Choice("chip", [EVERY, *order, *added]), Choice("dtypes", combinations)]
     return assemble(
         _marks((cells, numbers), chips, _layer_axis(layers, model), size),
