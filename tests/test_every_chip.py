@@ -1,11 +1,9 @@
 """Charts of every chip and dtypes of a sweep, in the site: over random states, against Python."""
 
-import base64
 import html
 import json
 import random
 import re
-import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -21,7 +19,7 @@ from claimed import holds, unclaimed
 from claims import false
 from playwright.sync_api import Browser, Page, expect
 from polars.testing import assert_frame_equal
-from site_data import inflated
+from site_data import part_of
 from titled import Case, said_by
 from visits import Visit, drawn
 
@@ -39,14 +37,11 @@ SEED = 18
 STATES = effort.cases(2)
 """Random states of each chart."""
 
-EMPTY = base64.b64encode(zlib.compress(b'{"params": {}}')).decode()
-"""The part of chips or dtypes that have no more findings."""
-
 TOGETHER = {
     *("chips", "critical-estimate", "layers", "pareto", "per-dollar", "per-watt", "ridges"),
     "shards",
 }
-"""Charts that show chips together; any other chip is added to them, but not to `pareto`."""
+"""Charts that show chips together; any other chip is added to them."""
 
 CAUGHT = """
 let content = null;
@@ -84,7 +79,7 @@ def loaded() -> rooflines.Config:
 
 def listed() -> list[Spec]:
     """The charts of the default config with more chips or dtypes than their pictures."""
-    return [chart for chart in loaded().charts if chart.more_chips or chart.more_dtypes]
+    return [chart for chart in loaded().charts if chart.has_more]
 
 
 def parts_of(results: Path, chart: Spec) -> dict[str, Any]:
@@ -108,13 +103,14 @@ def choice_of(parts: dict[str, Any], key: str) -> dict[str, str]:
 def drawn_of(results: Path, chart: Spec, chip: str, dtypes: str) -> Drawn:
     """The chart of a choice, drawn from the tables and thresholds of a run."""
     together = chart.chart in TOGETHER
-    added = all_charts()[chart.chart].every_chip
     beside = () if chip in (EVERY, *chart.chips) else (chip,)
     one = replace(
         chart,
         id=f"{chart.id} {chip} {dtypes}",
         chips=(*chart.chips, *beside) if together else (chip,),
-        dtypes=chart.all_dtypes if together and added else (dtypes,),
+        dtypes=chart.all_dtypes if together else (dtypes,),
+        models=chart.all_models,
+        sizes=chart.all_sizes,
         more_chips=(),
         more_dtypes=(),
     )
@@ -151,23 +147,18 @@ def test_these_charts_have_every_chip_and_dtypes_of_their_sweep() -> None:
             }
         else:
             of_models = loaded().model_sweeps[chart.sweep]
-            if kind.every_chip:
-                assert {*chart.all_chips} == {*of_models.config.chips}
+            assert {*chart.all_chips} == {*of_models.config.chips}
             assert {*chart.all_dtypes} == {*of_models.combinations}
+            assert (*chart.all_models,) == (*of_models.models,)
+            assert chart.all_sizes == of_models.contexts
     assert {chart.chart for chart in listed()} == {
-        name
-        for name, chart in all_charts().items()
-        if (chart.every_chip or chart.every_dtypes) and not isinstance(chart, MeasuredChart)
+        name for name, chart in all_charts().items() if not isinstance(chart, MeasuredChart)
     }
 
 
-def test_the_config_names_the_charts_without_every_chip(repository: Path) -> None:
-    """All others have every chip, those of timings too."""
-    text = (repository / "config" / "README.md").read_text(encoding="utf-8")
-    (listed_there,) = re.findall(r"The exception is (.+?):", text)
-    assert {*re.findall(r"`(.+?)`", listed_there)} == {
-        name for name, chart in all_charts().items() if not chart.every_chip
-    }
+def test_every_chart_has_every_chip() -> None:
+    """None is left with the chips of its picture."""
+    assert all(chart.every_chip for chart in all_charts().values())
 
 
 def in_any_order(claim: dict[str, Any]) -> dict[str, Any]:
@@ -182,8 +173,7 @@ def test_titles_of_every_chip_are_true(default_results: Path) -> None:
         parts = parts_of(default_results, chart)
         findings = next(p["value"] for p in parts["spec"]["params"] if p["name"] == "findings")
         for key, case, _ in asked(default_results, chart):
-            chosen = choice_of(parts, key).get(parts["by"], "")
-            part = inflated(parts["parts"].get(chosen, EMPTY))
+            part = part_of(parts, choice_of(parts, key))
             said = (findings | part["params"].get("findings", {}))[key]
             assert (said["title"], " ".join(said["subtitle"])) == (case.title, case.subtitle), key
             assert in_any_order(parts["claims"].get(key, {})) == in_any_order(case.claim)

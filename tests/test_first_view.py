@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 import timed
 from scenes import chosen, outside, overlaps, texts
-from site_data import inflated
+from site_data import part_of
 
 import rooflines
 from rooflines import charts
@@ -58,8 +58,11 @@ COMMON: dict[str, Any] = {
     "shares": [1, 0.9],
 }
 SERVED: dict[str, Any] = {
-    "models": ["llama-3.1-8b", "gpt-oss-120b"],
-    "grid": {"B": {"from": 1, "to": 1024, "factor": 4}, "S": [8192, 1024]},
+    "models": [
+        *("llama-3.1-8b", "gpt-oss-120b", "llama-3.1-70b", "gemma-3-27b", "qwen3-32b"),
+        *("deepseek-v3", "kimi-k2", "mixtral-8x22b"),
+    ],
+    "grid": {"B": {"from": 1, "to": 1024, "factor": 4}, "S": [8192, 1024, 32768]},
     "splits": [{"tp": 1}, {"tp": 8}],
     "dtypes": ["bf16", "fp8", "int8", "mxfp4"],
     "chips": COMMON["chips"],
@@ -110,7 +113,7 @@ def results() -> charts.Results:
 
 def listed() -> list[Spec]:
     """The charts with more chips or dtypes on the site."""
-    return [one for one in loaded().charts if one.more_chips or one.more_dtypes]
+    return [one for one in loaded().charts if one.has_more]
 
 
 @cache
@@ -123,10 +126,7 @@ def at(chart: Spec, choice: dict[str, Any]) -> dict[str, Any]:
     """The site's specification at a choice, with the part of its chip or dtypes."""
     parts = site_of(chart)
     spec: dict[str, Any] = json.loads(json.dumps(chosen(parts["spec"], choice)))
-    packed = parts["parts"].get(choice.get(parts["by"]))
-    if packed is None:
-        return spec
-    part = inflated(packed)
+    part = part_of(parts, choice)
     for name, values in part["params"].items():
         next(each for each in spec["params"] if each["name"] == name)["value"] |= values
     for name, rows in spec["datasets"].items():
@@ -169,7 +169,7 @@ def picture_of(chart: Spec) -> dict[str, Any]:
 def test_the_config_has_every_chart_that_the_site_has_of_every_chip() -> None:
     """So that all of them are compared."""
     charts_of = all_charts().items()
-    kinds = {name for name, chart in charts_of if chart.every_chip or chart.every_dtypes}
+    kinds = {name for name, chart in charts_of if chart.every_chip}
     assert {one.chart for one in listed()} == kinds
 
 
@@ -191,10 +191,9 @@ def added_keys(chart: Spec) -> list[str]:
     cases = site_of(chart)["cases"]
     keys = [f"{chip}{rest}" for chips, rests in cases for chip in chips for rest in rests]
     shown = {*chart.chips, "all"}
+    more = {*chart.more_dtypes, *chart.more_models, *map(str, chart.more_sizes)}
     others = sorted(
-        key
-        for key in keys
-        if key.partition("|")[0] not in shown or {*key.split("|")} & {*chart.more_dtypes}
+        key for key in keys if key.partition("|")[0] not in shown or {*key.split("|")} & more
     )
     return random.Random(f"{SEED} {chart.id}").sample(others, FURTHER)  # noqa: S311, no secret
 

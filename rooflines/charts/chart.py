@@ -46,7 +46,8 @@ class Spec:
         chart, id, family: Which chart, the name of its files, and their folder.
         sweep: The sweep that it shows; "" for a chart of timings.
         chips, dtypes: What it shows of the sweep or the timings.
-        more_chips, more_dtypes: What a reader of the site can choose beside these.
+        more_chips, more_dtypes, more_models, more_sizes: What a reader of the site can choose
+            beside these.
         others: Further sweeps, which the reader can choose; they have some of the chips and dtypes.
         title: Replaces the finding.
         shape, model, sharding, up, sizes, shards: Choices that only some charts have.
@@ -66,6 +67,8 @@ class Spec:
     dtypes: tuple[str, ...]
     more_chips: tuple[str, ...] = ()
     more_dtypes: tuple[str, ...] = ()
+    more_models: tuple[str, ...] = ()
+    more_sizes: tuple[int, ...] = ()
     others: tuple[str, ...] = ()
     title: str | None = None
     shape: str | None = None
@@ -95,6 +98,21 @@ class Spec:
         """The dtype combinations, as `all_chips`."""
         return self.dtypes + self.more_dtypes
 
+    @property
+    def all_models(self) -> tuple[str, ...]:
+        """The whole models, as `all_chips`."""
+        return self.models + self.more_models
+
+    @property
+    def all_sizes(self) -> tuple[int, ...]:
+        """The sizes, as `all_chips`."""
+        return self.sizes + self.more_sizes
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the site offers more than the picture shows."""
+        return bool(self.more_chips or self.more_dtypes or self.more_models or self.more_sizes)
+
 
 @dataclass(frozen=True, kw_only=True)
 class AnyChart(ABC, Generic[SweepType]):
@@ -113,7 +131,8 @@ class AnyChart(ABC, Generic[SweepType]):
         most_chips, most_dtypes: Chips and dtype combinations shown of a sweep with more.
         every_chip: Whether the site has it for every chip and dtype combination of a sweep: it
             shows one chip at a time, or `added` chips beside others.
-        every_dtypes: Whether it has all dtype combinations of the chips that it shows.
+        parts_by: The menus for whose values the site loads a part of the chart, if it has every
+            chip.
     """
 
     name: str
@@ -127,7 +146,7 @@ class AnyChart(ABC, Generic[SweepType]):
     most_chips: int = 7
     most_dtypes: int = 3
     every_chip: bool = False
-    every_dtypes: bool = False
+    parts_by: tuple[str, ...] = ("chip",)
 
     @abstractmethod
     def of(self, results: Results, spec: Spec) -> tuple[pl.DataFrame, alt.LayerChart]:
@@ -180,8 +199,7 @@ class ModelChart(AnyChart["ModelSweep"]):
     Attributes:
         frame: Its rows, from the selected chips and dtypes of a sweep.
         draw: The picture of that frame.
-        most_models, most_contexts: Models and contexts that a reader can choose, of a sweep with
-            more.
+        most_models, most_contexts: Models and contexts shown of a sweep with more.
     """
 
     frame: Callable[[ModelSelection, Spec], pl.DataFrame]

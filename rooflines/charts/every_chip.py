@@ -15,13 +15,12 @@ if TYPE_CHECKING:
 
     from rooflines.charts.chart import Spec
 
-__all__ = ["CHIP", "DTYPES", "EVERY_CHIP", "columns_text", "in_parts", "packed_text"]
+__all__ = ["EVERY_CHIP", "columns_text", "in_parts", "packed_text"]
 
 EVERY_CHIP = "-every-chip.json"
 """The ending of the file with a chart of all chips and dtypes of its sweep, for the site."""
 
-CHIP, DTYPES = "chip", "dtypes"
-"""The menus that parts of a chart can be by."""
+CHIP = "chip"
 
 BY_CHOICE = ("findings", "edges", "tops")
 """Parameters that have a value for each of the reader's choices, by the values joined by `|`."""
@@ -31,49 +30,44 @@ LEVEL = 6
 
 
 def in_parts(
-    frame: pl.DataFrame, chart: alt.LayerChart, spec: Spec, by: str = CHIP
+    frame: pl.DataFrame, chart: alt.LayerChart, spec: Spec, by: Sequence[str] = (CHIP,)
 ) -> dict[str, Any]:
     """A chart of all chips and dtype combinations, in parts that a page loads one at a time.
 
     Args:
         frame: What the chart shows.
-        chart: What is drawn of `spec.all_chips` in `spec.all_dtypes`; a menu of chips is first.
-        spec: The chart; its own chips and dtypes are in no part. Where it shows chips together, all
-            dtypes are its own if parts are by chip.
-        by: The menu that parts are by: `CHIP`, or `DTYPES` for a chart that no chip is added to.
+        chart: What is drawn of all that the site offers; a menu of chips is first.
+        spec: The chart; what it shows is in no part. Where it shows chips together, these have all
+            values of menus that parts are not by.
+        by: The menus that parts are by.
 
     Returns:
-        `spec`, the specification with the rows and findings of its own chips and dtypes; `rows`,
-        those of the frame as `packed_text`; `cases`, the choices that have a finding, as lists of
-        chips and of the rest of their keys; `claims` of all titles; `by`; `parts`, by its values as
-        `packed_text`: `params` with the other values of `BY_CHOICE`, the other `rows`, and those of
-        each dataset, once if it is the frame.
+        `spec`, the specification with the rows and findings of what the chart shows; `rows`, those
+        of the frame as `packed_text`; `cases`, the choices that have a finding, as lists of chips
+        and of the rest of their keys; `claims` of all titles; `by`; `parts`, by its values joined
+        by `|`, as `packed_text`: `params` with the other values of `BY_CHOICE`, the other `rows`,
+        and those of each dataset, once if it is the frame.
     """
     frames: dict[str, pl.DataFrame] = {}
     by_choice, claims = _taken(chart)
     findings = by_choice["findings"]
     whole = _spec_with(chart, frame, frames)
     texts: dict[str, dict[str, str]] = {}
-    own = {CHIP: spec.chips, DTYPES: spec.dtypes}
-    if by == DTYPES:
-        own = {DTYPES: spec.dtypes}
-    elif CHIP not in whole["usermeta"]["choices"]:
-        own = {DTYPES: spec.all_dtypes}  # all chips are shown together
-    elif any(key.startswith(f"{EVERY}|") or key == EVERY for key in findings):
-        own = {CHIP: (EVERY, *spec.chips), DTYPES: spec.all_dtypes}  # others are added to these
+    menus = list(whole["usermeta"]["choices"])
+    own = _own(spec, menus, findings, by)
     whole["datasets"] = {
         name: json.loads(each.filter(_is_own(each, own)).write_json())
         for name, each in frames.items()
     }
     rows = frame.filter(_is_own(frame, own))
     for name, each in {"rows": frame, **frames}.items():
-        if by in each.columns:
+        if {*by} <= {*each.columns}:
             others_of = each.filter(~_is_own(each, own))
-            for (value,), part in others_of.group_by(by, maintain_order=True):
-                texts.setdefault(str(value), {})[name] = columns_text(part)
+            for chosen, part in others_of.group_by(by, maintain_order=True):
+                texts.setdefault(_key(chosen), {})[name] = columns_text(part)
     others: dict[str, dict[str, dict[str, Any]]] = {}
     for name, values in by_choice.items():
-        first, of_others = _first(values, list(whole["usermeta"]["choices"]), own, by)
+        first, of_others = _first(values, menus, own, by)
         next(each for each in whole["params"] if each["name"] == name)["value"] = first
         for value, more in of_others.items():
             others.setdefault(value, {})[name] = more
@@ -82,12 +76,31 @@ def in_parts(
         "rows": packed_text(columns_text(rows)),
         "cases": _cases(findings),
         "claims": claims,
-        "by": by,
+        "by": list(by),
         "parts": {
             value: _part(others.get(value, {}), texts.get(value, {}))
             for value in dict.fromkeys([*others, *texts])
         },
     }
+
+
+def _own(
+    spec: Spec, menus: Sequence[str], findings: Iterable[str], by: Sequence[str]
+) -> dict[str, Sequence[Any]]:
+    """The values of menus that are in no part."""
+    own: dict[str, Sequence[Any]] = {CHIP: spec.chips, "dtypes": spec.dtypes}
+    if spec.models:
+        own |= {"model": spec.models, "S": spec.sizes}
+    if CHIP not in menus:
+        return {}  # all chips are shown together
+    if any(key.partition("|")[0] == EVERY for key in findings):  # others are added to these
+        return {CHIP: (EVERY, *spec.chips), **{name: own[name] for name in by if name != CHIP}}
+    return own
+
+
+def _key(values: Iterable[Any]) -> str:
+    """Values of menus as a key."""
+    return "|".join(map(str, values))
 
 
 def _part(params: Mapping[str, Any], texts: Mapping[str, str]) -> str:
@@ -142,8 +155,8 @@ def _spec_with(
     return spec
 
 
-def _is_own(frame: pl.DataFrame, own: Mapping[str, Sequence[str]]) -> pl.Expr:
-    """Whether a row is of the chart's own chips and dtypes, or of none."""
+def _is_own(frame: pl.DataFrame, own: Mapping[str, Sequence[Any]]) -> pl.Expr:
+    """Whether a row is of what the chart shows, or of none of it."""
     conditions = [
         pl.col(name).is_null() | pl.col(name).is_in(values)
         for name, values in own.items()
@@ -153,17 +166,21 @@ def _is_own(frame: pl.DataFrame, own: Mapping[str, Sequence[str]]) -> pl.Expr:
 
 
 def _first(
-    by_key: Mapping[str, Any], names: Sequence[str], own: Mapping[str, Sequence[str]], by: str
+    by_key: Mapping[str, Any],
+    names: Sequence[str],
+    own: Mapping[str, Sequence[Any]],
+    by: Sequence[str],
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The values of the chart's own chips and dtypes, and all others by chip or dtypes."""
+    """The values of what the chart shows, and all others by their part."""
+    known = {name: set(map(str, values)) for name, values in own.items()}
     first: dict[str, Any] = {}
     others: dict[str, dict[str, Any]] = {}
     for key, value in by_key.items():
         values = dict(zip(names, key.split("|"), strict=True))
-        if all(values[name] in own[name] for name in own if name in values):
+        if all(values[name] in known[name] for name in known if name in values):
             first[key] = value
         else:
-            others.setdefault(values[by], {})[key] = value
+            others.setdefault(_key(values[name] for name in by), {})[key] = value
     return first, others
 
 

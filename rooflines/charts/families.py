@@ -10,7 +10,7 @@ from altair.utils import schemapi
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.version import __version__
 from rooflines.charts.comparing import shown_of
-from rooflines.charts.every_chip import CHIP, DTYPES, EVERY_CHIP, in_parts
+from rooflines.charts.every_chip import EVERY_CHIP, in_parts
 from rooflines.charts.kit.render import (
     dumps,
     encoded,
@@ -22,6 +22,7 @@ from rooflines.charts.kit.render import (
 )
 from rooflines.charts.kit.titles import with_note
 from rooflines.charts.registry import charts
+from rooflines.charts.room import left_out_of, offered_text, with_room
 from rooflines.results.atomic import write_bytes
 from rooflines.results.tables import write_csv, write_parquet
 from rooflines.settings.charts import FORMATS
@@ -95,9 +96,9 @@ def write_chart(
         folder: Where the files go.
 
     Returns:
-        Its entry in the index of its family, and `chips_left_out` if there are any, for the log. A
-        chart of `auto` that holds more than a page can draw is left out: then the reason, as
-        `left_out`.
+        Its entry in the index of its family, and for the log `chips_left_out` of the picture and
+        what is `not_offered` by the site, if there are any. A chart of `auto` that holds more than
+        a page can draw is left out: then the reason, as `left_out`.
 
     Raises:
         RooflinesError: A chart that the config lists would hold more than a page can draw.
@@ -111,8 +112,10 @@ def write_chart(
         return {"left_out": f"{error.where} {error.problem}"}
     name = chart.id
     write_bytes(folder / f"{name}.json", dumps(spec))
-    if chart.more_chips or chart.more_dtypes:
-        write_bytes(folder / f"{name}{EVERY_CHIP}", dumps(of_every_chip(results, chart)))
+    offered = with_room(results, chart)
+    if offered.has_more:
+        every = of_every_chip(results, offered) | {"note": offered_text(offered, chart)}
+        write_bytes(folder / f"{name}{EVERY_CHIP}", dumps(every))
     _write_pictures(name, spec, formats, folder)
     write_csv(frame, folder / f"{name}.csv")
     write_parquet(
@@ -127,6 +130,7 @@ def write_chart(
         "caption": charts()[chart.chart].caption,
         "rows": frame.height,
         **({"chips_left_out": chips_left_out} if chips_left_out else {}),
+        **({"not_offered": rest} if (rest := left_out_of(offered, chart)) else {}),
         **_said(spec),
     }
 
@@ -139,11 +143,12 @@ def of_every_chip(results: Results, chart: Spec) -> dict[str, Any]:
         dtypes=chart.all_dtypes,
         added=chart.more_chips,
         added_dtypes=chart.more_dtypes,
+        models=chart.all_models,
+        sizes=chart.all_sizes,
     )
     with unchecked():
         frame, drawn = draw(results, every)
-        by = CHIP if charts()[chart.chart].every_chip else DTYPES
-        parts = in_parts(frame, drawn, chart, by)
+        parts = in_parts(frame, drawn, chart, charts()[chart.chart].parts_by)
     return {**parts, "params": _menus(parts["spec"])}
 
 

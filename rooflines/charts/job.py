@@ -184,6 +184,8 @@ def _publish(drawn: Iterable[Path], folder: Path) -> None:
                 continue
             if chips := entry.pop("chips_left_out", None):
                 print(f"charts: {entry['id']} has no room for {', '.join(chips)}: left out")
+            if rest := entry.pop("not_offered", None):
+                print(f"charts: the menus of {entry['id']} have no room for {', '.join(rest)}")
             for name, file in files.items():
                 _link(file, aside / name)
             index.append(entry)

@@ -73,6 +73,9 @@ def _spec(chart: ModelChart, sweep: ModelSweep, config: ChartConfig) -> Spec:
     dtypes = dtypes if config.dtypes else dtypes[: chart.most_dtypes]
     more_chips, more_dtypes = _further(chart, sweep, config, chips)
     models = [config.model] if config.model else list(sweep.models)[: chart.most_models]
+    contexts = config.sizes or sweep.contexts[: chart.most_contexts]
+    more_models = [] if config.model or not chart.every_chip else sweep.models
+    more_contexts = () if config.sizes or not chart.every_chip else sweep.contexts
     return Spec(
         chart=chart.name,
         id=config.id or f"{chart.name}-{sweep.name}",
@@ -84,7 +87,9 @@ def _spec(chart: ModelChart, sweep: ModelSweep, config: ChartConfig) -> Spec:
         more_dtypes=tuple(name for name in more_dtypes if name not in dtypes),
         title=config.title,
         models=tuple(models),
-        sizes=tuple(config.sizes or sweep.contexts[: chart.most_contexts]),
+        more_models=tuple(name for name in more_models if name not in models),
+        sizes=tuple(contexts),
+        more_sizes=tuple(size for size in more_contexts if size not in contexts),
     )
 
 
@@ -95,5 +100,5 @@ def _further(
     by_chip = dtypes_by_chip(sweep)
     more_chips = list(by_chip) if chart.every_chip and not config.chips else []
     supported = set().union(*(by_chip[chip] for chip in [*chips, *more_chips]))
-    offers = (chart.every_chip or chart.every_dtypes) and not config.dtypes
+    offers = chart.every_chip and not config.dtypes
     return more_chips, [name for name in sweep.combinations if offers and name in supported]

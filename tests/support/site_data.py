@@ -1,9 +1,10 @@
-"""The data of a site: files that put them into a page, and packed JSON."""
+"""The data of a site: files that put them into a page, parts of charts, and packed JSON."""
 
 import base64
 import json
 import re
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -18,3 +19,9 @@ def put(text: str) -> tuple[str, Any]:
     assert call, text[:100]
     name, data = json.loads(f"[{call[1]}]")
     return name, inflated(data)
+
+
+def part_of(parts: Mapping[str, Any], choice: Mapping[str, Any]) -> Any:  # noqa: ANN401, any JSON
+    """What a page loads of a chart of every chip for a choice; without rows where it has all."""
+    packed = parts["parts"].get("|".join(str(choice.get(name, "")) for name in parts["by"]))
+    return {"params": {}} if packed is None else inflated(packed)

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import seconds, significant
-from rooflines.charts.basis import BAND, NOMINAL, basis_choice, basis_names
+from rooflines.charts.basis import BAND, basis_choice, basis_names
 from rooflines.charts.chart import ModelChart, Need
-from rooflines.charts.claims import Finding, claim, over
 from rooflines.charts.comparing import (
+    BESIDE,
     EVERY,
+    added_parameters,
     at_right_edge,
+    compared_rows,
     highlight,
     larger,
-    names_of,
     wider,
 )
-from rooflines.charts.frames import first_shown, highest, lowest
+from rooflines.charts.frames import first_shown
+from rooflines.charts.kinds.pareto_cases import TARGET_S, VIEW, finding_of, together
 from rooflines.charts.kinds.pareto_fronts import (
     CASE,
     ESTIMATES,
-    MS,
     RATE,
     TIME,
     hidden,
@@ -35,7 +36,6 @@ from rooflines.charts.kit.drawing import (
     assemble,
     chip_scale,
     chosen,
-    data,
     haloed,
     lettered,
     log_scale,
@@ -43,34 +43,25 @@ from rooflines.charts.kit.drawing import (
     starting,
 )
 from rooflines.charts.kit.ends import end_places
-from rooflines.charts.kit.place import Place, Plane, placed
+from rooflines.charts.kit.place import placed
 from rooflines.charts.kit.text import chip_label, with_value
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import KNOWN_CAPACITY, NO_REQUESTS, check_needs
-from rooflines.charts.planes import NO_PLANE, ticked
+from rooflines.charts.planes import NO_PLANE
 from rooflines.models.shape import DECODE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rooflines.charts.claims import Finding
+    from rooflines.charts.kinds.pareto_cases import Together
+    from rooflines.charts.kit.place import Place
     from rooflines.charts.results import ModelSelection
 
 __all__ = ["pareto", "pareto_frame"]
 
 MARGINS = Margins(left=4.6, right=12.5)
 NAME_ROOM = 11.6
-
-TARGET_S = 0.02
-"""The time per token that titles compare chips at: 50 tokens per second for every user [s]."""
-
-ROOM = 1.3
-"""The factor by which axes go beyond the values [1]."""
-
-BEYOND = 3.0
-"""The factor by which times of what does not fit may exceed those of what fits [1]."""
-
-EQUAL_DIGITS = 12
-"""Throughputs that agree to this many digits are a tie."""
 
 KEYS = ("model", "routing", "chip", "vendor", "dtypes", "S", "split", "chips")
 
@@ -124,6 +115,7 @@ def pareto(
     *,
     first: Mapping[str, Any] | None = None,
     title: str | None = None,
+    added: Sequence[str] = (),
 ) -> alt.LayerChart:
     """Throughput per chip over the time per output token, with the Pareto front of every chip.
 
@@ -131,73 +123,73 @@ def pareto(
         frame: From `pareto_frame`: times [s] and throughputs [1/s].
         first: The initial choices by parameter; the first of the frame by default.
         title: Replaces the finding.
+        added: Chips that are only shown where the reader chooses them.
 
     Returns:
         A chart with the parameters `model`, `dtypes`, `S`, `chip` for the one to highlight, and
         `basis` where chips are calibrated; then it has only these.
     """
     views = views_of(frame)
-    by = (*CASE, *basis_names(frame))
+    names = basis_names(frame)
+    drawn = list(together(views, added))
     chips, models, combinations, contexts = (
         frame[name].unique(maintain_order=True).to_list() for name in ("chip", *CASE)
     )
-    points, ends, spans = [], [], {}
+    compared = [chip for chip in chips if chip not in added]
     findings: dict[str, Finding] = {}
-    for key, case in views.group_by(by, maintain_order=True):
-        plane = _plane(case)
-        under = hidden(case, plane)
-        points.append(case.join(under, on="chip", how="left", maintain_order="left"))
-        ends.append(_ends(case, plane))
-        name = "|".join(map(str, key))
-        spans[name] = _span(plane)
-        of_case = frame.filter(**dict(zip(CASE, key[: len(CASE)], strict=True)))
-        lacking = {*of_case["chip"].unique()} - {*case["chip"].unique()}
-        without = [chip for chip in chips if chip in lacking]
-        finding = _finding(case, title, without)
-        findings |= {f"{chip}|{name}": finding for chip in (EVERY, *chips) if chip not in without}
-    now = " + '|' + ".join(by)
+    edges = {}
+    for one in drawn:
+        of = one.of
+        rest = [of.model, of.dtypes, str(of.context), *(of.basis for _ in names)]
+        edges["|".join([one.chip, *rest])] = one.span()
+        finding = finding_of(one).titled(title)
+        of_chips = [EVERY, *compared] if one.chip == EVERY else [one.chip]
+        for chip in (each for each in of_chips if each not in of.lacking):
+            findings["|".join([chip, *rest])] = finding
     choices = [
-        Choice("chip", [EVERY, *chips]),
+        Choice("chip", [EVERY, *compared, *added]),
         Choice("model", models, "Model"),
         Choice("dtypes", combinations),
         Choice("S", contexts, "Context"),
         *basis_choice(frame),
     ]
+    key = " + '|' + ".join([BESIDE if added else f"'{EVERY}'", *CASE, *names])
     return assemble(
-        _layers(pl.concat(points), pl.concat(ends), by, chip_scale(frame)),
+        _layers(_points(views, drawn, added), _ends(drawn), [*CASE, *names], chip_scale(frame)),
         findings,
         starting(choices, first),
         MARGINS,
         [
-            alt.param(name="spans", value=spans),
-            alt.param(name="span", expr=f"spans[{now}] || {NO_PLANE}"),
+            *added_parameters(added),
+            alt.param(name="edges", value=edges),
+            alt.param(name="span", expr=f"edges[{key}] || {NO_PLANE}"),
         ],
     )
 
 
-def _plane(case: pl.DataFrame) -> Plane:
-    """The axes of one choice; times go on somewhat beyond those that fit."""
-    left, right = lowest(case, "ms"), highest(case, "ms")
-    if case["fits"].any():
-        right = min(right, highest(case.filter("fits"), "ms") * BEYOND)
-    bottom, top = lowest(case, "rate"), highest(case, "rate")
-    return Plane((left / ROOM, right * ROOM), (bottom / ROOM, top * ROOM))
-
-
-def _span(plane: Plane) -> dict[str, Any]:
-    """The axes of one choice, and the target where it is on them."""
-    left, right = plane.x
-    target = TARGET_S * MS
-    return {
-        **ticked(plane),
-        "target": target if left < target < right else None,
-        "late": target**2 > left * right,
-    }
+def _points(views: pl.DataFrame, drawn: Sequence[Together], added: Sequence[str]) -> pl.DataFrame:
+    """The points with `beneath`, the fronts compared that hide that of their chip, and `added`."""
+    beneath = [
+        (*one.of.view, chip, count)
+        for one in drawn
+        if one.chip == EVERY
+        for chip, count in hidden(one.fronts, one.plane).items()
+    ]
+    keys = (*VIEW, "chip")
+    schema = [*((name, views.schema[name]) for name in keys), ("beneath", pl.Int64())]
+    counts = pl.DataFrame(beneath, schema=schema, orient="row")
+    points = views.join(counts, on=keys, how="left", maintain_order="left")
+    points = points.with_columns(pl.col("beneath").fill_null(0))
+    if not added:
+        return points
+    is_added = pl.col("chip").is_in(added)
+    return points.with_columns(added=is_added).sort("added", maintain_order=True)
 
 
 def _grouped(points: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """A row for each chip and split, with its points as lists: a tenth of the bytes."""
-    keys = (*by, "chip", "split", "chips", "max_B", "beneath")
+    keys = [*by, "chip", "split", "chips", "max_B", "beneath"]
+    keys += ["added"] if "added" in points.columns else []
     return points.group_by(keys, maintain_order=True).agg(POINT)
 
 
@@ -227,7 +219,7 @@ def _layers(
     ]
     color = alt.Color("chip:N", legend=None, scale=colors)
     base = (
-        alt.Chart(data(_grouped(points, by)))
+        compared_rows(_grouped(points, by))
         .transform_filter(now)
         .transform_flatten(list(POINT))
         .transform_calculate(fits=f"datum.state != {OUTSIDE}")
@@ -256,76 +248,46 @@ def _layers(
             dx=alt.expr("em * (span.late ? -0.5 : 0.5)"),
             y=alt.expr("height - em"),
         ),
-        *placed_text(ends, "value", now, halo=False, clip=False, x=at_right_edge(), y=y, **named),
+        *_names(ends, points, now, y=y, **named),
     ]
 
 
-def _ends(case: pl.DataFrame, plane: Plane) -> pl.DataFrame:
+def _names(ends: pl.DataFrame, points: pl.DataFrame, now: str, **encoding: Any) -> list[alt.Chart]:  # noqa: ANN401, handed on to Altair
+    """The chips' names; those of chips compared have other places beside a chip that is added."""
+    if "added" in points.columns:
+        now += f" && datum.chip == {BESIDE}"
+    x = at_right_edge()
+    named = placed_text(ends, "value", now, halo=False, clip=False, x=x, **encoding)
+    return [each.transform_calculate(chip="datum.line") for each in named]
+
+
+def _ends(drawn: Sequence[Together]) -> pl.DataFrame:
     """Names of the chips, with the largest throughput of each that fits."""
-    best = (
-        case.filter("front")
-        .group_by("chip", *CASE, "basis", maintain_order=True)
-        .agg(pl.col("rate", RATE).max())
-        .sort("rate", descending=True, maintain_order=True)
-    )
+    records = [
+        (one.chip, *one.of.view, chip, height, _name(chip, rate))
+        for one in drawn
+        for chip, height, rate in one.highest
+    ]
 
     def places(plot: tuple[float, float]) -> list[Place | None]:
-        heights = [plane.at(plot, plane.x[1], rate)[1] for rate in best["rate"]]
-        return end_places(heights, plot[1])
+        return [
+            place
+            for one in drawn
+            for place in end_places(
+                [one.plane.at(plot, one.plane.x[1], y)[1] for _, y, _ in one.highest], plot[1]
+            )
+        ]
 
-    text = [
-        with_value(chip_label(chip), f"{significant(rate)}/s", NAME_ROOM)
-        for chip, rate in best.select("chip", RATE).iter_rows()
-    ]
-    return best.with_columns(text=pl.Series(text, dtype=pl.String)).hstack(placed(MARGINS, places))
-
-
-def _finding(case: pl.DataFrame, title: str | None, without: Sequence[str]) -> Finding:
-    """Title and subtitle: the chips with the largest throughput within the target.
-
-    Args:
-        case: The points of one choice.
-        title: Replaces the finding.
-        without: The chips that are not shown, as they have no calibration.
-    """
-    row = case.row(0, named=True)
-    times = "lower bounds (t_lower)" if row["basis"] == NOMINAL else "calibrated"
-    experts = f" Experts: {row['routing']} routing." if row["routing"] else ""
-    lacking = f" No calibration: {names_of(without)}." if without else ""
-    subtitle = (
-        f"{chip_label(row['model'])} in {row['dtypes']}, decode at S = {row['S']:,}. Times are"
-        f" {times}.{experts} Dots: batches and splits; hollow: too large for the memory.{lacking}"
-    )
-    return Finding(title, subtitle) if title else _headline(case, subtitle)
+    columns = ("chip", *VIEW, "line", "rate", "text")
+    schema: dict[str, pl.DataType] = dict.fromkeys(columns, pl.String())
+    schema |= {"S": pl.Int64(), "rate": pl.Float64()}
+    return pl.DataFrame(records, schema=schema, orient="row").hstack(placed(MARGINS, places))
 
 
-def _headline(case: pl.DataFrame, subtitle: str) -> Finding:
-    basis = case["basis"][0]
-    shown = over(case, "chip", *CASE) | {"phase": [DECODE], "fits": [True]}
-    about = partial(claim, of=RATE, basis=basis)
-    time = TIME if basis == NOMINAL else ESTIMATES[TIME]
-    quickly = partial(about, rows=shown, most={time: TARGET_S})
-    within = f"within {seconds(TARGET_S)} a token"
-    if not case["fits"].any():
-        return Finding(
-            "Nothing shown fits the memory", subtitle, about("none", rows=shown, value=None)
-        )
-    quick = case.filter("front", pl.col(TIME) <= TARGET_S)
-    if not quick.height:
-        found = quickly("none", value=None)
-        return Finding(f"Nothing that fits is {within}", subtitle, found)
-    rates = quick[RATE].round_sig_figs(EQUAL_DIGITS)
-    best = quick.filter(rates == rates.max())["chip"].unique(maintain_order=True)
-    if len(best) > 1:
-        found = quickly("tie", value=len(best))
-        title = f"{len(best)} chips tie for most tokens per chip {within}"
-        return Finding(title, subtitle, found)
-    if case["chip"].n_unique() == 1:
-        most = highest(quick, RATE)
-        title = f"{chip_label(best[0])}: {significant(most)} tokens/s per chip {within}"
-        return Finding(title, subtitle, quickly("maximum", value=most))
-    title = f"{chip_label(best[0])} gives most tokens per chip {within}"
-    return Finding(title, subtitle, quickly("largest", value=best[0]))
+@cache
+def _name(chip: str, rate: float) -> str:
+    """What a front is called: the chip, and its largest throughput [1/s]."""
+    return with_value(chip_label(chip), f"{significant(rate)}/s", NAME_ROOM)
 
 
 CHART = ModelChart(
@@ -347,11 +309,13 @@ CHART = ModelChart(
     ),
     reads=READ,
     most_dtypes=2,
-    every_dtypes=True,
+    every_chip=True,
+    parts_by=CASE,
     frame=lambda of, spec: pareto_frame(of, spec.models, spec.sizes),
     draw=lambda frame, _, spec: pareto(
         frame,
         first=first_shown(frame, spec, "dtypes"),
         title=spec.title,
+        added=spec.added,
     ),
 )

@@ -11,6 +11,8 @@ from rooflines.charts.basis import BAND, CALIBRATED, NOMINAL
 from rooflines.charts.comparing import beneath
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from rooflines.charts.kit.place import Plane
 
 __all__ = ["CASE", "ESTIMATES", "MS", "RATE", "TIME", "hidden", "views_of", "with_front"]
@@ -68,17 +70,20 @@ def views_of(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def hidden(case: pl.DataFrame, plane: Plane) -> pl.DataFrame:
-    """How many fronts drawn later run along the front of each chip, or 1 for dots on its dots."""
+def hidden(fronts: Mapping[str, Sequence[tuple[float, float]]], plane: Plane) -> dict[str, int]:
+    """How many fronts drawn later run along the front of each chip, or 1 for dots on its dots.
+
+    Args:
+        fronts: Time [ms] and throughput [1/s] along the front of each chip, in order of drawing.
+        plane: The axes.
+    """
     heights: dict[str, dict[int, float]] = {}
-    for (chip,), part in case.group_by("chip", maintain_order=True):
-        front = part.filter("front").sort("ms").select("ms", "rate").rows()
+    for chip, front in fronts.items():
         points = [plane.at((1.0, 1.0), *point) for point in front]
-        heights[str(chip)] = {
+        heights[chip] = {
             step: y + (after[1] - y) * (step / STEPS - x) / (after[0] - x)
             for (x, y), after in pairwise(points)
             for step in range(math.ceil(x * STEPS), math.ceil(after[0] * STEPS))
         }
     lines, dots = beneath(heights, along=PART), beneath(heights, DOT, PART)
-    counts = [max(count, min(dots[chip], 1)) for chip, count in lines.items()]
-    return pl.DataFrame({"chip": list(lines), "beneath": counts})
+    return {chip: max(count, min(dots[chip], 1)) for chip, count in lines.items()}

@@ -45,15 +45,19 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
   const keyOf = (chart, values) => chart.params.map((param) => values.get(param.name)).join("|");
 
-  /** The file with a choice that a chart does not have yet, by its chip or dtypes; undefined: it has it. */
-  function fileOf({ spec, by, parts, read = new Set() }, key, values) {
-    return key in (findingsOf(spec) ?? {}) || read.has(values.get(by)) ? undefined : parts?.[values.get(by)];
+  /** The part of a chart with a choice, by the menus that parts are by. */
+  const partOf = ({ by = [] }, values) => by.map((name) => values.get(name)).join("|");
+
+  /** The file with a choice that a chart does not have yet; undefined: it has it. */
+  function fileOf(one, key, values) {
+    const part = partOf(one, values);
+    return key in (findingsOf(one.spec) ?? {}) || one.read?.has(part) ? undefined : one.parts?.[part];
   }
 
   /** Columns as rows. */
   const listed = (columns) => unpacked(Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, { values }])));
 
-  /** Add the rows of a chip, or of dtypes, to a chart, and the values of parameters for its choices, such as findings. */
+  /** Add a part to a chart: rows, and the values of parameters for its choices, such as findings. */
   async function add(one, part, file) {
     const { params, rows, ...datasets } = await load(file, file);
     one.read ??= new Set();
@@ -69,7 +73,9 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   /** The rows behind the view: of the chart's data those of the present choices. A chip that is highlighted leaves others out. */
   async function rowsOf({ chart, one, values }) {
-    const rows = listed(await load(chart.rows, chart.rows)).concat((one.rows ?? []).filter((row) => row[one.by] === values.get(one.by)));
+    const addable = one.spec.params.find(({ name }) => name === "addable")?.value ?? {};
+    const beside = (row) => !(row.chip in addable) || row.chip === values.get("chip");
+    const rows = listed(await load(chart.rows, chart.rows)).concat((one.rows ?? []).filter(beside));
     return chart.params.reduce((kept, { name, options }) => {
       const column = COLUMNS[name] ?? name;
       const fits = (row) => row[column] == null || row[column] === values.get(name);
@@ -226,7 +232,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       const available = choicesOf(chart, one);
       const values = valuesOf(chart, available);
       const file = fileOf(one, keyOf(chart, values), values);
-      if (file) await add(one, values.get(one.by), file);
+      if (file) await add(one, partOf(one, values), file);
       await document.fonts.load("500 13px Inter"); // labels are measured when they are drawn
       if (mine !== turn) return;
       const size = sizeFor(spec);
