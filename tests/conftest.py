@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,15 +58,25 @@ def snakemake() -> Snakemake:
 
 
 @pytest.fixture(scope="session")
-def browser(request: pytest.FixtureRequest) -> "Iterator[Browser]":
-    """Chromium, or Firefox in tests of both; one per worker. Without it, tests are skipped."""
-    from visits import installed, started  # noqa: PLC0415, most tests need no browser
+def browsers() -> "Iterator[Callable[[str], Browser]]":
+    """Start a browser on its first use; it runs as long as the worker. Without it, skip."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415, most tests need no browser
+    from visits import installed, launched  # noqa: PLC0415
 
-    name: str = getattr(request, "param", "chromium")
-    if installed(name) is None:
-        pytest.skip(f"no {name}: apt-get install chromium firefox-esr")
-    with started(name) as running:
-        yield running
+    @cache
+    def started(name: str) -> "Browser":
+        if installed(name) is None:
+            pytest.skip(f"no {name}: apt-get install chromium firefox-esr")
+        return ends.enter_context(closing(launched(playwright, name)))
+
+    with sync_playwright() as playwright, ExitStack() as ends:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def browser(request: pytest.FixtureRequest, browsers: "Callable[[str], Browser]") -> "Browser":
+    """Chromium, or Firefox in tests of both."""
+    return browsers(getattr(request, "param", "chromium"))
 
 
 @pytest.fixture(scope="session")
@@ -108,18 +120,17 @@ def site(once: Once) -> Path:
 
 
 @pytest.fixture(scope="session")
-def visits_of_all(browser: "Browser", site: Path) -> "Iterator[Visits]":
-    """The page that all visits to the small site share."""
+def visits_in(site: Path) -> "Callable[[Browser], Visits]":
+    """The visits to the small site in a browser, which share a page."""
     from visits import Visits  # noqa: PLC0415
 
-    visits = Visits(browser, site.as_uri())
-    yield visits
-    visits.context.close()
+    return cache(lambda browser: Visits(browser, site.as_uri()))
 
 
 @pytest.fixture
-def visit(visits_of_all: "Visits") -> "Iterator[Visits]":
+def visit(browser: "Browser", visits_in: "Callable[[Browser], Visits]") -> "Iterator[Visits]":
     """Start a visit; at the end no visit may have an error or a request to another host."""
-    visits_of_all.shared.faults.clear()
-    yield visits_of_all
-    assert visits_of_all.shared.faults == []
+    visits = visits_in(browser)
+    visits.page.faults.clear()
+    yield visits
+    assert visits.page.faults == []

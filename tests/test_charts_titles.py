@@ -37,10 +37,15 @@ def test_no_title_of_the_default_config_is_false(default_results: Path) -> None:
     assert lies(default_cases(default_results)) == []
 
 
-@pytest.mark.parametrize("config", CONFIGS)
-def test_no_title_is_false(config: str) -> None:
+@pytest.fixture(scope="module", params=CONFIGS)
+def drawn(request: pytest.FixtureRequest) -> tuple[Case, ...]:
+    """What the charts of a config say; the tests of one config follow one another."""
+    return drawn_cases(request.param)
+
+
+def test_no_title_is_false(drawn: tuple[Case, ...]) -> None:
     """For every chart and every choice of a reader."""
-    assert lies(drawn_cases(config)) == []
+    assert lies(drawn) == []
 
 
 def unfounded(said: Sequence[Case]) -> list[tuple[str, ...]]:
@@ -64,12 +69,10 @@ def test_every_claim_of_the_default_config_holds(default_results: Path) -> None:
     assert listed == {case.chart.id: case.spec["usermeta"]["claims"] for case in cases}
 
 
-@pytest.mark.parametrize("config", CONFIGS)
-def test_every_claim_holds(config: str) -> None:
+def test_every_claim_holds(drawn: tuple[Case, ...]) -> None:
     """And none would if its value were another."""
-    cases = drawn_cases(config)
-    assert unfounded(cases) == []
-    for case in cases:
+    assert unfounded(drawn) == []
+    for case in drawn:
         if case.claim:
             other = {**case.claim, "value": altered(case.claim["value"])}
             assert not holds(replace(case, claim=other)), (case.chart.id, case.claim)

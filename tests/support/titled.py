@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -35,6 +35,7 @@ class Case:
         title, subtitle: What is said.
         spec: The chart.
         claim: What the title claims; empty if it claims nothing.
+        known: Rows and thresholds that were read for the chart, by sweep.
     """
 
     config: rooflines.Config
@@ -45,6 +46,7 @@ class Case:
     subtitle: str
     spec: dict[str, Any]
     claim: dict[str, Any]
+    known: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False)
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -122,7 +124,7 @@ class Case:
         return frame
 
 
-@cache
+@lru_cache(maxsize=4)
 def drawn_cases(name: str) -> tuple[Case, ...]:
     """Everything that the charts of one of `CONFIGS` say, drawn and computed in this process."""
     return cases_of(rooflines.load_config(CONFIGS[name]))
@@ -156,6 +158,7 @@ def said_by(
     config: rooflines.Config, results: charts.Results, chart: Spec, spec: dict[str, Any]
 ) -> Iterator[tuple[str, Case]]:
     """What a chart says, by the keys of the reader's choices."""
+    known: dict[tuple[str, str], pl.DataFrame] = {}
     findings = next(p["value"] for p in spec["params"] if p["name"] == "findings")
     names = [p["name"] for p in spec["params"] if p["name"] in spec["usermeta"]["choices"]]
     for key, said in findings.items():
@@ -167,10 +170,9 @@ def said_by(
         subtitle = " ".join(said["subtitle"])
         one = replace(chart, sweep=choice.get("sweep", chart.sweep))
         claim = spec["usermeta"]["claims"].get(key, {})
-        yield key, Case(config, results, one, choice, said["title"], subtitle, spec, claim)
+        yield key, Case(config, results, one, choice, said["title"], subtitle, spec, claim, known)
 
 
-KNOWN: dict[tuple[int, str, str], pl.DataFrame] = {}
 TEXTS = ("chip", "dtypes", "sharding", "shape", "network", "memory")
 
 
@@ -189,15 +191,13 @@ def known_rows(case: Case) -> pl.DataFrame:
 
 
 def _known(case: Case, what: str, read: Callable[[str], pl.LazyFrame]) -> pl.DataFrame:
-    config, chart = case.config, case.chart
-    key = (id(config), f"{chart.id} {chart.sweep}", what)
-    if key not in KNOWN:
+    chart, known = case.chart, case.known
+    if (what, chart.sweep) not in known:
         mine = pl.col("chip").is_in(chart.chips) & pl.col("dtypes").is_in(chart.dtypes)
         frame = read(chart.sweep).with_columns(pl.col(TEXTS).cast(pl.String))
-        KNOWN[key] = frame.filter(
-            mine, memory=config.sweeps[chart.sweep].config.memory[0]
-        ).collect()
-    return KNOWN[key]
+        memory = case.config.sweeps[chart.sweep].config.memory[0]
+        known[what, chart.sweep] = frame.filter(mine, memory=memory).collect()
+    return known[what, chart.sweep]
 
 
 def number(text: str) -> int:

@@ -10,15 +10,13 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from playwright.sync_api import sync_playwright
-
 from rooflines.site.pages import POLICY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Browser, BrowserContext, Page, Route, ViewportSize
+    from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Route, ViewportSize
 
 NAMES = {
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
@@ -91,19 +89,13 @@ def installed(name: str) -> str | None:
     return next((path for each in NAMES[name] if (path := shutil.which(each))), None)
 
 
-@contextmanager
-def started(name: str) -> Iterator[Browser]:
+def launched(playwright: Playwright, name: str) -> Browser:
     """Start an installed browser; Firefox, no build of Playwright's own, by WebDriver BiDi."""
-    with sync_playwright() as playwright:
-        browser = (
-            playwright.firefox.launch(
-                executable_path=installed(name), channel="moz-firefox", firefox_user_prefs=PREFS
-            )
-            if name == "firefox"
-            else playwright.chromium.launch(executable_path=installed(name), args=list(LAUNCH))
+    if name == "firefox":
+        return playwright.firefox.launch(
+            executable_path=installed(name), channel="moz-firefox", firefox_user_prefs=PREFS
         )
-        yield browser
-        browser.close()
+    return playwright.chromium.launch(executable_path=installed(name), args=list(LAUNCH))
 
 
 class Visits:
@@ -115,15 +107,15 @@ class Visits:
     """
 
     def __init__(self, browser: Browser, base: str) -> None:
-        self.context = browser.new_context(accept_downloads=True, reduced_motion="reduce")
-        self.shared = Visit(self.context, base)
+        context = browser.new_context(accept_downloads=True, reduced_motion="reduce")
+        self.page = Visit(context, base)
 
     def __call__(self, viewport: dict[str, int] = DESK, theme: str = "light") -> Visit:
         """Start a visit in a window and a theme, with the pointer in a corner."""
-        self.shared.page.set_viewport_size(viewport)  # type: ignore[arg-type]
-        self.shared.page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-        self.shared.page.mouse.move(0, 0)
-        return self.shared
+        self.page.page.set_viewport_size(viewport)  # type: ignore[arg-type]
+        self.page.page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        self.page.page.mouse.move(0, 0)
+        return self.page
 
 
 @contextmanager
