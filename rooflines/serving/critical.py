@@ -23,6 +23,8 @@ from rooflines.model.step_columns import (
 from rooflines.models.footprint import max_batch
 from rooflines.models.shape import DECODE, checked
 from rooflines.models.split import Split
+from rooflines.serving.calibrated_lines import CalibratedLines
+from rooflines.serving.calibrated_solving import context_ceiling_estimate, critical_batch_estimate
 from rooflines.serving.lines import CaseLines
 from rooflines.serving.rows import key_columns
 from rooflines.serving.solving import (
@@ -51,6 +53,7 @@ class Row(NamedTuple):
         axis: B, S or chips.
         sizes: The sizes that are fixed [1].
         solution: What is found.
+        estimate: The same by estimate; None without a calibration of every kernel.
         target_s: A time of a step, as it was written [s].
         fit: Most sequences that fit [1].
         latency: Most sequences whose step keeps the target [1].
@@ -60,6 +63,7 @@ class Row(NamedTuple):
     axis: str
     sizes: Mapping[str, int]
     solution: Solution
+    estimate: Solution | None = None
     target_s: float | None = None
     fit: int | None = None
     latency: int | None = None
@@ -103,25 +107,30 @@ def batches(sweep: ModelSweep) -> Iterator[Row]:
     time = "" if targets is None else targets.time
     for case in cases_of(sweep):
         lines, replicas = CaseLines(case), case.split.dp
+        calibrated = CalibratedLines.of(case)
         fits = {context: fit(case, case.split, context) for context in sweep.contexts}
         for new, context in product(sweep.new_tokens or (1,), sweep.contexts):
             step = lines.at(context, new)
-            solution = critical_batch(step, replicas)
+            solution, estimate = critical_batch(step, replicas), None
+            if calibrated:
+                estimate = critical_batch_estimate(calibrated.at(context, new), replicas)
             for target_s in wanted:
                 latency = None
                 if target_s is not None:
                     latency = largest_within(step, exact(target_s) * lines.per_s, time, replicas)
                 sizes = {"T": new, "S": context}
-                yield Row(case, "B", sizes, solution, target_s, fits[context], latency)
+                fit_ = fits[context]
+                yield Row(case, "B", sizes, solution, estimate, target_s, fit_, latency)
 
 
 def contexts(sweep: ModelSweep) -> Iterator[Row]:
     """The largest context with a compute-bound batch at every T, of decode: a prompt is a batch."""
     for case in cases_of(sweep):
         if case.phase == DECODE:
-            lines = CaseLines(case)
+            lines, calibrated = CaseLines(case), CalibratedLines.of(case)
             for new in sweep.new_tokens or (1,):
-                yield Row(case, "S", {"T": new}, context_ceiling(lines, new))
+                estimate = context_ceiling_estimate(calibrated, new) if calibrated else None
+                yield Row(case, "S", {"T": new}, context_ceiling(lines, new), estimate)
 
 
 def chips(sweep: ModelSweep) -> Iterator[Row]:
@@ -198,6 +207,7 @@ def frame_of(
         new_tokens: Whether its grid has T.
     """
     solutions = [row.solution for row in rows]
+    estimates = [row.estimate for row in rows]
     values: dict[str, list[object]] = {
         "sweep": [sweep] * len(rows),
         "axis": [row.axis for row in rows],
@@ -207,6 +217,8 @@ def frame_of(
         "outcome": [solution.outcome for solution in solutions],
         "critical_exact": [solution.exact for solution in solutions],
         "critical": [solution.whole for solution in solutions],
+        "critical_estimate": [each and each.whole for each in estimates],
+        "outcome_estimate": [each and each.outcome for each in estimates],
         "limit": [solution.limit for solution in solutions],
         "max_B_fit": [row.fit for row in rows],
         "max_B_latency": [row.latency for row in rows],
@@ -228,6 +240,7 @@ KINDS: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "time": pl.Categorical,
     "outcome": pl.Enum(STEP_OUTCOMES),
     "critical_exact": pl.Float64,
+    "outcome_estimate": pl.Enum(STEP_OUTCOMES),
     "limit": pl.Enum(STEP_LIMITS),
 }
 """Types of columns that are not Int64, besides the keys."""
