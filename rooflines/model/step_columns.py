@@ -296,6 +296,20 @@ SOLUTION = (
         null="see outcome: all but found and always",
     ),
     Column(
+        "critical_estimate",
+        "1",
+        "axis B: smallest batch, from dp on, at which the sum over the kernels of their largest "
+        "compute pieces is at least that of every other bound; axis S: largest context at which it "
+        "is for large batches; efficiencies are not applied",
+        null="see outcome_estimate: never, beyond-2^62, without-end, or null",
+    ),
+    Column(
+        "outcome_estimate",
+        "",
+        "what `critical_estimate` is, as `outcome`; always: it is dp",
+        null="a kernel has no calibration; axis is chips",
+    ),
+    Column(
         "limit",
         "",
         "axis B: bottleneck of a sequence less than `critical`; axis S: bottleneck of longer "

@@ -23,6 +23,8 @@ from rooflines.model.step_columns import (
 from rooflines.models.footprint import max_batch
 from rooflines.models.shape import DECODE, checked
 from rooflines.models.split import Split
+from rooflines.serving.calibrated_lines import CalibratedLines
+from rooflines.serving.calibrated_solving import context_ceiling_estimate, critical_batch_estimate
 from rooflines.serving.lines import CaseLines
 from rooflines.serving.rows import key_columns
 from rooflines.serving.solving import (
@@ -51,6 +53,7 @@ class Row(NamedTuple):
         axis: B, S or chips.
         sizes: The sizes that are fixed [1].
         solution: What is found.
+        estimate: The same by estimate; None without a calibration of every kernel.
         target_s: A time of a step, as it was written [s].
         fit: Most sequences that fit [1].
         latency: Most sequences whose step keeps the target [1].
@@ -60,9 +63,22 @@ class Row(NamedTuple):
     axis: str
     sizes: Mapping[str, int]
     solution: Solution
+    estimate: Solution | None = None
     target_s: float | None = None
     fit: int | None = None
     latency: int | None = None
+
+
+class Pieces(NamedTuple):
+    """The times of a case along B.
+
+    Attributes:
+        nominal: Its nominal times.
+        calibrated: The pieces of its estimates; None without a calibration of every kernel.
+    """
+
+    nominal: CaseLines
+    calibrated: CalibratedLines | None
 
 
 def step_thresholds(sweep: ModelSweep) -> pl.DataFrame:
@@ -71,15 +87,18 @@ def step_thresholds(sweep: ModelSweep) -> pl.DataFrame:
     Returns:
         The columns of `step_threshold_columns`, in their order.
     """
-    asked = sweep.config.thresholds
-    rows: list[Row] = []
-    if "B" in asked or sweep.config.targets is not None:
-        rows.extend(batches(sweep))
-    if "S" in asked:
-        rows.extend(contexts(sweep))
+    asked, targets = sweep.config.thresholds, sweep.config.targets
+    batches: list[Row] = []
+    contexts: list[Row] = []
+    for case in cases_of(sweep) if {"B", "S"}.intersection(asked) or targets else ():
+        lines = Pieces(CaseLines(case), CalibratedLines.of(case))
+        if "B" in asked or targets:
+            batches.extend(batches_of(sweep, lines))
+        if "S" in asked and case.phase == DECODE:
+            contexts.extend(contexts_of(sweep, lines))
+    rows = batches + contexts
     if "chips" in asked:
         rows.extend(chips(sweep))
-    targets = sweep.config.targets
     time = None if targets is None else targets.time
     return frame_of(sweep.name, rows, time, new_tokens=sweep.new_tokens is not None)
 
@@ -96,32 +115,39 @@ def all_step_columns(sweeps: Sequence[ModelSweep]) -> tuple[Column, ...]:
     return step_threshold_columns(new_tokens=any(sweep.new_tokens is not None for sweep in sweeps))
 
 
-def batches(sweep: ModelSweep) -> Iterator[Row]:
+def batches_of(sweep: ModelSweep, pieces: Pieces) -> Iterator[Row]:
     """The smallest compute-bound batch at every T and S, for every target."""
     targets = sweep.config.targets
     wanted = [None] if targets is None else targets.t_step_s
     time = "" if targets is None else targets.time
-    for case in cases_of(sweep):
-        lines, replicas = CaseLines(case), case.split.dp
-        fits = {context: fit(case, case.split, context) for context in sweep.contexts}
-        for new, context in product(sweep.new_tokens or (1,), sweep.contexts):
-            step = lines.at(context, new)
-            solution = critical_batch(step, replicas)
-            for target_s in wanted:
-                latency = None
-                if target_s is not None:
-                    latency = largest_within(step, exact(target_s) * lines.per_s, time, replicas)
-                sizes = {"T": new, "S": context}
-                yield Row(case, "B", sizes, solution, target_s, fits[context], latency)
+    lines, calibrated = pieces
+    case, replicas = lines.case, lines.case.split.dp
+    fits = {context: fit(case, case.split, context) for context in sweep.contexts}
+    for new, context in product(sweep.new_tokens or (1,), sweep.contexts):
+        step, estimate = lines.at(context, new), None
+        if calibrated is not None:
+            estimate = critical_batch_estimate(calibrated.at(context, new), replicas)
+        row = Row(
+            case,
+            "B",
+            {"T": new, "S": context},
+            critical_batch(step, replicas),
+            estimate,
+            fit=fits[context],
+        )
+        for target_s in wanted:
+            latency = None
+            if target_s is not None:
+                latency = largest_within(step, exact(target_s) * lines.per_s, time, replicas)
+            yield row._replace(target_s=target_s, latency=latency)
 
 
-def contexts(sweep: ModelSweep) -> Iterator[Row]:
+def contexts_of(sweep: ModelSweep, pieces: Pieces) -> Iterator[Row]:
     """The largest context with a compute-bound batch at every T, of decode: a prompt is a batch."""
-    for case in cases_of(sweep):
-        if case.phase == DECODE:
-            lines = CaseLines(case)
-            for new in sweep.new_tokens or (1,):
-                yield Row(case, "S", {"T": new}, context_ceiling(lines, new))
+    lines, calibrated = pieces
+    for new in sweep.new_tokens or (1,):
+        estimate = None if calibrated is None else context_ceiling_estimate(calibrated, new)
+        yield Row(lines.case, "S", {"T": new}, context_ceiling(lines, new), estimate)
 
 
 def chips(sweep: ModelSweep) -> Iterator[Row]:
@@ -198,6 +224,7 @@ def frame_of(
         new_tokens: Whether its grid has T.
     """
     solutions = [row.solution for row in rows]
+    estimates = [row.estimate for row in rows]
     values: dict[str, list[object]] = {
         "sweep": [sweep] * len(rows),
         "axis": [row.axis for row in rows],
@@ -207,6 +234,8 @@ def frame_of(
         "outcome": [solution.outcome for solution in solutions],
         "critical_exact": [solution.exact for solution in solutions],
         "critical": [solution.whole for solution in solutions],
+        "critical_estimate": [each and each.whole for each in estimates],
+        "outcome_estimate": [each and each.outcome for each in estimates],
         "limit": [solution.limit for solution in solutions],
         "max_B_fit": [row.fit for row in rows],
         "max_B_latency": [row.latency for row in rows],
@@ -228,6 +257,7 @@ KINDS: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "time": pl.Categorical,
     "outcome": pl.Enum(STEP_OUTCOMES),
     "critical_exact": pl.Float64,
+    "outcome_estimate": pl.Enum(STEP_OUTCOMES),
     "limit": pl.Enum(STEP_LIMITS),
 }
 """Types of columns that are not Int64, besides the keys."""

@@ -17,11 +17,12 @@ from rooflines.models.groups import ONCE, TOUCHED, touched_experts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from rooflines.models.groups import Group, Terms
+    from rooflines.models.groups import Group, Step, Terms
     from rooflines.serving.case import Case
+    from rooflines.serving.kernels import Kernel
     from rooflines.serving.times import KernelTimes
 
-__all__ = ["CaseLines", "Experts", "Lines", "StepLines"]
+__all__ = ["CaseLines", "Experts", "Lines", "StepLines", "experts_used"]
 
 Whole = dict[tuple[str, ...], int]
 """A time by extents, as `Terms`, with whole coefficients [unit]."""
@@ -208,19 +209,32 @@ class CaseLines:
             if times.group.moe is None and times.group.window not in extents:
                 extents[times.group.window] = times.group.extents(step)
         lines = [times.at(extents[times.group.window]) for times in self.kernels]
-        experts = None
-        for index, kernel in enumerate(self.case.kernels):
-            moe = kernel.group.moe
-            if moe is None:
-                continue
-            fewest = touched_experts(moe.E, moe.k, 0, step.routing)
-            if fewest:  # for any number of tokens
-                line = lines[index]
-                weights = line.weights + int(line.expert * fewest)
-                lines[index] = line._replace(weights=weights, expert=0)
-            else:
-                experts = Experts(moe.E, moe.k, step.T * kernel.token_share, step.routing)
+        fewest, experts = experts_used(self.case.kernels, step)
+        if fewest:
+            lines = [
+                line._replace(weights=line.weights + line.expert * fewest, expert=0)
+                for line in lines
+            ]
         return StepLines(tuple(lines), experts)
+
+
+def experts_used(kernels: Iterable[Kernel], step: Step) -> tuple[int, Experts | None]:
+    """The experts of a layer that the tokens of a step use.
+
+    Args:
+        kernels: The kernels of the step.
+        step: A step of one sequence.
+
+    Returns:
+        How many every batch uses [1]; and, if that is none, those of which more tokens use more.
+    """
+    for kernel in kernels:
+        moe = kernel.group.moe
+        if moe is not None:
+            fewest = int(touched_experts(moe.E, moe.k, 0, step.routing))
+            more = Experts(moe.E, moe.k, step.T * kernel.token_share, step.routing)
+            return fewest, None if fewest else more
+    return 0, None
 
 
 def _coefficients(times: KernelTimes) -> Iterator[Fraction]:

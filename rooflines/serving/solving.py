@@ -21,9 +21,20 @@ from rooflines.model.resources import RESOURCES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rooflines.models.shape import Shape
     from rooflines.serving.lines import CaseLines, Experts, Lines, StepLines
 
-__all__ = ["NETWORK", "Solution", "context_ceiling", "critical_batch", "largest_within"]
+__all__ = [
+    "MEMORY",
+    "NETWORK",
+    "Growth",
+    "Solution",
+    "context_ceiling",
+    "critical_batch",
+    "first",
+    "largest_context",
+    "largest_within",
+]
 
 BOUNDS = {resource.name: resource.bound for resource in RESOURCES}
 MEMORY, NETWORK = BOUNDS["memory"], BOUNDS["network"]
@@ -46,6 +57,24 @@ class Solution(NamedTuple):
     exact: float | None = None
     whole: int | None = None
     limit: str | None = None
+
+
+class Growth(NamedTuple):
+    """What a sequence adds to a step [unit].
+
+    Attributes:
+        math, memory: To compute and to memory.
+        least: The least `math` for which the network does not outgrow compute.
+    """
+
+    math: int
+    memory: int
+    least: int
+
+    @property
+    def ahead(self) -> int:
+        """How much compute grows more than memory [unit]."""
+        return self.math - self.memory
 
 
 class Crossing(NamedTuple):
@@ -189,39 +218,51 @@ def largest_within(step: StepLines, target: Fraction, time: str, replicas: int) 
 def context_ceiling(lines: CaseLines, new: int) -> Solution:
     """The largest context at which some batch of a decode step is compute-bound.
 
-    For large B only what grows with B counts. Let h(S) be how much t_math grows by a sequence more
-    than t_memory. h > 0 is needed. Until all windows are full h is concave, from then on a straight
-    line; if that falls, h falls everywhere. t_network does not depend on S and t_math does not
-    fall, so the network forbids short contexts only.
-
     Args:
         lines: The lines of the case.
         new: T, new tokens of each sequence: no context is smaller [1].
     """
-    windows = [window for _, window in lines.case.model.shape.windows if window is not None]
+
+    def growth(context: int) -> Growth:
+        total = lines.at(context, new).total
+        return Growth(total.math, total.memory, sum(slope for slope, _ in total.exchanges))
+
+    return largest_context(growth, lines.case.model.shape, new)
+
+
+def largest_context(growth: Callable[[int], Growth], shape: Shape, new: int) -> Solution:
+    """The largest context at which some large batch is compute-bound.
+
+    For large B only what grows with B counts. Let h(S) be how much compute grows by a sequence more
+    than memory. h > 0 is needed. Until all windows are full h is concave, from then on a straight
+    line; if that falls, h falls everywhere. The network does not depend on S and compute does not
+    fall, so the network forbids short contexts only.
+
+    Args:
+        growth: What a sequence adds, by the context.
+        shape: The model.
+        new: T, new tokens of each sequence: no context is smaller [1].
+    """
+    windows = [window for _, window in shape.windows if window is not None]
     far = max(windows, default=0) + new
-    end, after = (lines.at(context, new).total for context in (far, far + 1))
-    network = sum(slope for slope, _ in end.exchanges)
-    fall = ahead_of_memory(end) - ahead_of_memory(after)
-    if fall < 0 or (fall == 0 and ahead_of_memory(end) > 0):
-        grows = after.math > end.math
-        return Solution(ENDLESS) if grows or end.math >= network else Solution(NEVER, limit=NETWORK)
-
-    def ahead(context: int) -> int:
-        return ahead_of_memory(lines.at(context, new).total)
-
-    if ahead_of_memory(end) > 0:
-        real = far + Fraction(ahead_of_memory(end), fall)
+    end, after = growth(far), growth(far + 1)
+    fall = end.ahead - after.ahead
+    if fall < 0 or (fall == 0 and end.ahead > 0):
+        enough = after.math > end.math or end.math >= end.least
+        return Solution(ENDLESS) if enough else Solution(NEVER, limit=NETWORK)
+    if end.ahead > 0:
+        real = far + Fraction(end.ahead, fall)
         last = math.ceil(real) - 1
         math_at_last = end.math + (last - far) * (after.math - end.math)
     else:
-        peak = first(lambda context: ahead(context + 1) <= ahead(context), new)
-        if ahead(peak) <= 0:
+        peak = first(lambda context: growth(context + 1).ahead <= growth(context).ahead, new)
+        if growth(peak).ahead <= 0:
             return Solution(NEVER, limit=MEMORY)
-        last = first(lambda context: ahead(context + 1) <= 0, peak)
-        real = last + Fraction(ahead(last), ahead(last) - ahead(last + 1))
-        math_at_last = lines.at(last, new).total.math
-    if math_at_last < network:
+        last = first(lambda context: growth(context + 1).ahead <= 0, peak)
+        ahead = growth(last).ahead
+        real = last + Fraction(ahead, ahead - growth(last + 1).ahead)
+        math_at_last = growth(last).math
+    if math_at_last < end.least:
         return Solution(NEVER, limit=NETWORK)
     if last >= LARGEST_COUNT:
         return Solution(BEYOND, float(real), limit=MEMORY)

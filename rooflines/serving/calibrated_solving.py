@@ -1,0 +1,185 @@
+"""Critical batches and context ceilings of a case by estimate, exact.
+
+Of every kernel the largest piece of a bound counts; a step is compute-bound by estimate where the
+sum for compute is at least that of every other bound. No sum falls as B grows. Where the rows of
+tiles grow by whole tiles in a period, what compute gains on memory and on mixed in a period does
+not fall either, as compute is convex and touched experts are concave. So as long as it gains
+nothing the first period decides; from then on a batch that is compute-bound is so a period later.
+The network is a straight line between the batches at which another of its lines counts.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from itertools import combinations, pairwise
+from math import ceil
+from typing import TYPE_CHECKING
+
+from rooflines.basics.numbers import LARGEST_COUNT
+from rooflines.calibration.critical import COMPUTE
+from rooflines.model.columns import ALWAYS, BEYOND, FOUND, NEVER
+from rooflines.serving.calibrated_lines import Curve, Line
+from rooflines.serving.solving import MEMORY, NETWORK, Growth, Solution, first, largest_context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rooflines.serving.calibrated_lines import CalibratedLines, CalibratedStep
+
+__all__ = ["context_ceiling_estimate", "critical_batch_estimate"]
+
+
+@dataclass(frozen=True)
+class Race:
+    """Compute against another bound along B.
+
+    Attributes:
+        step: The pieces of the step.
+        other: The times of the other bound: concave, but for counted rows.
+    """
+
+    step: CalibratedStep
+    other: Curve
+
+    def compute_at(self, batch: int) -> int | Fraction:
+        """The time of compute [unit]."""
+        return self.step.time(self.step.curves[COMPUTE], batch)
+
+    def other_at(self, batch: int) -> int | Fraction:
+        """The time of the other bound [unit]."""
+        return self.step.time(self.other, batch)
+
+    @property
+    def gains_at_last(self) -> bool:
+        """Whether compute gains on the other bound in the long run."""
+        rows = self.step.rows
+        return self.step.curves[COMPUTE].end(rows)[0] > self.other.end(rows)[0]
+
+    def gains(self, batch: int) -> bool:
+        """Whether compute gains on the other bound in the period from a batch on."""
+        later = batch + self.step.period
+        gained = self.compute_at(later) - self.compute_at(batch)
+        return gained > self.other_at(later) - self.other_at(batch)
+
+    def first_of_period(self, start: int) -> int | None:
+        """The first batch of the period from `start` on at which compute is no less; or None."""
+        last = start + self.step.period - 1
+        most = self.compute_at(last)
+        while (needed := self.other_at(start)) <= most:
+            if self.compute_at(start) >= needed:
+                return start
+            later = range(start + 1, last + 1)
+            start = later[bisect_left(later, needed, key=self.compute_at)]
+        return None
+
+    def first(self, start: int) -> int | None:
+        """The first batch from `start` on at which compute is no less; None: there is none.
+
+        A batch of `LARGEST_COUNT` or more need not be the first.
+        """
+        found = self.first_of_period(start)
+        if found is not None or not self.gains_at_last:
+            return found
+        begin, period = first(self.gains, start), self.step.period
+
+        def good(number: int) -> bool:
+            return self.first_of_period(begin + number * period) is not None
+
+        begin += first(good, 0) * period
+        return self.first_of_period(begin) or begin
+
+
+def critical_batch_estimate(step: CalibratedStep, replicas: int) -> Solution:
+    """The smallest batch that is compute-bound by estimate.
+
+    Args:
+        step: The pieces of the step.
+        replicas: dp: no batch is smaller [1].
+    """
+    searches: list[Callable[[int], int | None]] = [
+        partial(first_before_network, step) if bound == NETWORK else Race(step, curve).first
+        for bound, curve in step.curves.items()
+        if bound != COMPUTE
+    ]
+    batch, before = replicas, 0
+    while before < min(batch, LARGEST_COUNT):
+        before = batch
+        for search in searches:
+            found = search(batch)
+            if found is None:
+                return Solution(NEVER)
+            batch = found
+    if batch >= LARGEST_COUNT:
+        return Solution(BEYOND)
+    return Solution(ALWAYS if batch == replicas else FOUND, whole=batch)
+
+
+def first_before_network(step: CalibratedStep, start: int) -> int | None:
+    """The first batch from `start` on at which compute takes no less than the network, or None."""
+    for begin, end, line in stretches(step.curves[NETWORK], start):
+        race = Race(step, Curve(line))
+        if end is None or race.compute_at(end) >= race.other_at(begin):
+            found = race.first(begin)
+            if end is None or (found is not None and found <= end):
+                return found
+    return None
+
+
+def stretches(network: Curve, start: int) -> Iterator[tuple[int, int | None, Line]]:
+    """The straight lines of the network along B, from `start` on.
+
+    Yields:
+        The first batch, the last one (None: without end), and the line.
+    """
+    begins = {start}
+    for pieces in network.bent:
+        lines = {line for least in pieces for line in least}
+        for one, other in combinations(lines, 2):
+            if one.slope != other.slope:
+                at = Fraction(other.constant - one.constant, one.slope - other.slope)
+                begins.add(max(ceil(at), start))
+    ordered = sorted(begins)
+    for begin, after in pairwise(ordered):
+        yield begin, after - 1, line_from(network, begin)
+    yield ordered[-1], None, line_from(network, ordered[-1])
+
+
+def line_from(network: Curve, begin: int) -> Line:
+    """The straight line of the network from a batch on."""
+
+    def following(line: Line) -> tuple[int, int]:
+        return line.constant + line.slope * begin, line.slope
+
+    found = [
+        max((min(least, key=following) for least in pieces), key=following)
+        for pieces in network.bent
+    ]
+    return Line(
+        sum(line.constant for line in found) + network.line.constant,
+        sum(line.slope for line in found) + network.line.slope,
+        network.line.counted,
+    )
+
+
+def context_ceiling_estimate(lines: CalibratedLines, new: int) -> Solution:
+    """The largest context at which some large batch of a decode step is compute-bound by estimate.
+
+    Rows count by the average of whole tiles.
+
+    Args:
+        lines: The pieces of the case.
+        new: T, new tokens of each sequence: no context is smaller [1].
+    """
+
+    def growth(context: int) -> Growth:
+        step = lines.at(context, new)
+        ends = {bound: curve.end(step.rows) for bound, curve in step.curves.items()}
+        math, start = ends.pop(COMPUTE)
+        memory, _ = ends.pop(MEMORY)
+        least = max((slope + (constant > start) for slope, constant in ends.values()), default=0)
+        return Growth(math, memory, least)
+
+    return largest_context(growth, lines.case.model.shape, new)
