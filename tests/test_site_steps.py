@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 import random_serving
@@ -13,7 +13,10 @@ from serving_tables import sweep_of
 from visits import Visit
 
 from rooflines.basics.numbers import LARGEST_COUNT
+from rooflines.calibration.entries import Bound
 from rooflines.models.shape import DECODE
+from rooflines.serving.calibrated_lines import CalibratedLines
+from rooflines.serving.calibrated_solving import critical_batch_estimate
 from rooflines.serving.lines import CaseLines
 from rooflines.serving.recipes import model_recipe
 from rooflines.serving.rows import step_rows
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
     from rooflines.serving.case import Case
+    from rooflines.serving.solving import Solution
 
 CODE = """([index, files, asked]) => asked.map((one) => {
   const { model, phase, split, dtypes, place, T, S, B } = one;
@@ -42,14 +46,21 @@ CODE = """([index, files, asked]) => asked.map((one) => {
   const held = STEPS.footprint(step, machine, dp, S, B);
   const beyond = BigInt(index.limits.count);
   const { outcome, size, limit } = STEPS.critical(lines, dp, beyond, index.bounds);
-  const estimates = STEPS.estimate(file, step, place, pieces, S, B);
+  const fitted = ESTIMATES.prepared(file, step, place, index.estimate_bounds);
+  const of = fitted && ESTIMATES.lines(fitted, pieces, S);
+  const estimated = of && ESTIMATES.critical(of, dp, beyond);
+  const { time, bound: estimate_bound } = of ? ESTIMATES.answer(of, B) : {};
+  const text = (one) => [one.outcome, one.size === undefined ? null : String(one.size)];
   return {
     t_lower_s: lower, t_ops_s: ops, t_upper_s: upper, bound, fits: held.fits,
     max_B: held.most === null ? null : Number(held.most),
     weights_footprint_bytes: EXACT.number(held.weights),
     cache_footprint_bytes: EXACT.number(held.caches),
-    t_estimate_s: estimates && estimates.reduce((total, time) => total + time, 0),
-    critical: [outcome, size === undefined ? null : String(size), limit ?? null],
+    t_estimate_s: time ?? null,
+    estimate_bound: estimate_bound ?? null,
+    critical: [...text({ outcome, size }), limit ?? null],
+    critical_estimate: estimated && text(estimated),
+    large: of && ESTIMATES.large(of),
   };
 })"""
 """All answers of steps, from the data of the page."""
@@ -71,18 +82,42 @@ def page(browser: Browser, site: Path) -> Iterator[Page]:
         yield Visit(context, site.as_uri()).open("models.html")
 
 
+def estimates_of(case: Case, batch: int, context: int, new: int) -> dict[str, Any]:
+    """The calibrated critical batch, the bound at a batch, and whether large ones are compute-bound.
+
+    All are None without a calibration.
+    """
+    lines = CalibratedLines.of(case)
+    if lines is None:
+        return dict.fromkeys(("critical_estimate", "estimate_bound", "large"))
+    step = lines.at(context, new)
+    solution = critical_batch_estimate(step, case.split.dp)
+    times = {bound: step.time(curve, batch) for bound, curve in step.curves.items()}
+    ends = {bound: curve.end(step.rows) for bound, curve in step.curves.items()}
+    return {
+        "critical_estimate": [solution.outcome, text_of(solution)],
+        "estimate_bound": max(sorted(times, key=get_args(Bound).index), key=times.__getitem__),
+        "large": ends["compute"] == max(ends.values()),
+    }
+
+
+def text_of(solution: Solution) -> str | None:
+    """The size of a threshold that the page has."""
+    beyond = solution.outcome == "beyond" or solution.whole is None
+    return None if beyond else str(solution.whole)
+
+
 def critical_of(case: Case, context: int, new: int) -> list[str | None]:
     """Outcome, size and limit of the critical batch."""
     solution = critical_batch(CaseLines(case).at(context, new), case.split.dp)
-    size = None if solution.outcome == "beyond" or solution.whole is None else solution.whole
     limit = None if solution.outcome == "always" else solution.limit
-    return [solution.outcome, None if size is None else str(size), limit]
+    return [solution.outcome, text_of(solution), limit]
 
 
 @check(40)
 @given(config=CONFIGS)
 def test_steps_are_those_of_python(page: Page, config: dict[str, Any]) -> None:
-    """Every row of a random sweep: times, bound, footprint, estimate and critical batch."""
+    """Every row of a random sweep: times, bound, footprint, estimate and critical batches."""
     sweep = sweep_of(config)
     recipe = model_recipe(sweep, sweep.models, sweep.config.chips)
     (_, index), *files = step_files([recipe], {})
@@ -108,7 +143,10 @@ def test_steps_are_those_of_python(page: Page, config: dict[str, Any]) -> None:
     for row, one, answer in zip(rows, asked, answers, strict=True):
         names = ("model", "phase", "split", "chip", "memory", "network", "dtypes")
         case = cases[tuple(row[name] for name in names)]
-        assert answer.pop("critical") == critical_of(case, row["S"], one["T"] or 1), one
+        new = one["T"] or 1
+        assert answer.pop("critical") == critical_of(case, row["S"], new), one
+        estimates = estimates_of(case, row["B"], row["S"], new)
+        assert {name: answer.pop(name) for name in estimates} == estimates, one
         exact = {name: answer.pop(name) for name in EXACT}
         assert exact == {name: row[name] for name in EXACT}, one
         assert (answer["t_estimate_s"] is None) == (row["t_estimate_s"] is None), one

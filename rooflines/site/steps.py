@@ -12,10 +12,11 @@ import json
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.basics.text import PREFIXES, SMALL
+from rooflines.calibration.entries import Bound
 from rooflines.critical.split_lines import interpolated
 from rooflines.model.resources import RESOURCES, collective_rate
 from rooflines.models.cache import entries_moved, pairs
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.calibration.estimate import Estimate
+    from rooflines.calibration.estimate import Estimate, Sum
     from rooflines.models.groups import Terms
     from rooflines.models.shape import Shape
     from rooflines.serving.case import Case
@@ -48,10 +49,6 @@ The page has the first model of each sweep in any case, and names those left out
 
 SAMPLES = 3
 """Values that determine a polynomial of degree 2 [1]."""
-
-DIGITS = 12
-"""Significant digits of the coefficients of an estimate [1]; fits have no more."""
-
 
 Machines = dict[tuple[str, str, str | None], dict[str, Any]]
 """Machines by chip, memory level and network."""
@@ -119,6 +116,7 @@ def step_files(
         {
             "sweeps": sweeps,
             "bounds": [resource.bound for resource in RESOURCES],
+            "estimate_bounds": get_args(Bound),
             "limits": {"count": str(LARGEST_COUNT)},
             "prefixes": {"large": list(PREFIXES.items()), "small": list(SMALL.items())},
         },
@@ -330,18 +328,15 @@ def _estimates(case: Case, pool: Pool) -> list[int] | None:
 
 
 def _estimate(kernel: Kernel, estimate: Estimate) -> JSON:
-    """A calibrated time: what is common, and pieces of which the largest counts.
+    """A calibrated time: what is common, and the pieces of which the largest counts.
 
-    A piece is the least of a few sums, by extents.
+    A piece is its bound, and sums of which the least counts, by extents.
     """
 
-    def rounded(terms: Terms) -> dict[str, float]:
-        return {
-            " ".join(dims): float(f"{float(coefficient):.{DIGITS}g}")
-            for dims, coefficient in named(kernel, terms).items()
-        }
+    def terms(total: Sum) -> dict[str, int | str]:
+        return _terms(named(kernel, dict(total.plain)))
 
     return {
-        "common": rounded(dict(estimate.common.plain)),
-        "pieces": [[rounded(dict(one.plain)) for one in each.least] for each in estimate.pieces],
+        "common": terms(estimate.common),
+        "pieces": [[each.bound, [terms(one) for one in each.least]] for each in estimate.pieces],
     }

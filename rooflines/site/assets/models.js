@@ -1,14 +1,16 @@
 "use strict";
-/* The page "Models": the choices in the address, and the answers to them. steps.js computes every number. */
+/* The page "Models": the choices in the address, and the answers to them. steps.js computes every nominal number, estimates.js
+   every calibrated one. */
 
 document.addEventListener("DOMContentLoaded", async () => {
   const { load, unpacked, make, shown, tableParts, menu, onEntered, state, go, soon, tellUnknown, follow } = ROOFLINES;
   const { number, ratio, plus, over } = EXACT;
-  const { sweeps, bounds, limits, prefixes } = await load("data/models", "data/models.js");
+  const { sweeps, bounds, estimate_bounds: estimateBounds, limits, prefixes } = await load("data/models", "data/models.js");
   const { significant, prefixed, si, percent, count } = FORMAT(prefixes);
   const $ = (id) => document.getElementById(id);
 
   const DECODE = "decode";
+  const [NOMINAL, CALIBRATED] = ["nominal", "calibrated"]; // as in charts
   const BEYOND = BigInt(limits.count);
   const MOST = 2 ** 24; // the largest size that can be chosen [1]
   const COLOURS = 6; // of splits
@@ -23,7 +25,8 @@ document.addEventListener("DOMContentLoaded", async () => {
   };
   const TIMES = ({ T }) => (T === null ? "Time to the first token" : T === 1 ? "Time per token" : "Time per step");
   const OUTCOMES = { always: "any", never: "never", beyond: "beyond 2^62" };
-  const WHY = { memory: "each sequence adds more memory time than compute", network: "each sequence adds more network time than compute" };
+  const WHY = Object.fromEntries(estimateBounds.map((bound) => [bound, `each sequence adds more ${bound} time than compute`]));
+  const MIXED = "Mixed is imperfect overlap near the ridge, and blocks too few to fill the chip.";
 
   const seconds = (value) => prefixed(value, "s", prefixes.small);
   const rate = (value) => (value < 1e6 ? significant(value, 3) : prefixed(value, "", prefixes.large));
@@ -55,6 +58,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     return {
       sweep, model, chips, machine, memories, networks, split, phase,
       dtypes: of(sweep.dtypes, "dtypes"),
+      basis: of([NOMINAL, CALIBRATED], "basis"),
       T: phase === DECODE ? least : null,
       S: Math.max(whole(asked("S")) ?? sweep.contexts[0], least),
       B: Math.max(whole(asked("B")) ?? sweep.batches[Math.floor(sweep.batches.length / 2)], split.dp),
@@ -64,7 +68,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   /** Report what the address asks for that is not there. */
   function showUnknown(now) {
     const lost = [];
-    const used = { sweep: now.sweep.name, model: now.model.name, chip: now.machine.chip, memory: now.machine.memory, network: String(now.machine.network), dtypes: now.dtypes, split: now.split.name, phase: now.phase };
+    const used = { sweep: now.sweep.name, model: now.model.name, chip: now.machine.chip, memory: now.machine.memory, network: String(now.machine.network), dtypes: now.dtypes, split: now.split.name, phase: now.phase, basis: now.basis };
     if (now.T !== null) used.T = String(now.T);
     for (const [name, value] of state()) {
       if (name === "S" || name === "B") {
@@ -90,22 +94,33 @@ document.addEventListener("DOMContentLoaded", async () => {
     const place = now.sweep.machines.indexOf(machine);
     if (!step || !(place in step.on)) return null;
     const key = [now.model.file, file.steps.indexOf(step), place].join(" ");
-    if (!made.has(key)) made.set(key, { step, place, machine, split, file, prepared: STEPS.prepared(file, step, machine) });
+    if (!made.has(key)) made.set(key, { step, place, machine, split, file, prepared: STEPS.prepared(file, step, machine), fitted: ESTIMATES.prepared(file, step, place, estimateBounds) });
     return made.get(key);
   }
   const piecesOf = (now, file) => file.extents[now.phase][now.T ?? "all"];
-  const linesOf = (now, one, S) => STEPS.lines(one.prepared, piecesOf(now, one.file), S);
 
-  /** All numbers of a step at a batch. */
+  /** The lines of a step at S: nominal, and calibrated (null: no calibration). */
+  const linesOf = (now, one, S) => ({
+    nominal: STEPS.lines(one.prepared, piecesOf(now, one.file), S),
+    calibrated: one.fitted && ESTIMATES.lines(one.fitted, piecesOf(now, one.file), S),
+  });
+  /** The critical batch by a basis. */
+  const criticalOf = (of, basis, dp) => (basis === CALIBRATED ? ESTIMATES.critical(of.calibrated, dp, BEYOND) : STEPS.critical(of.nominal, dp, BEYOND, bounds));
+
+  /** All numbers of a step at a batch: nominal ones, the `estimate` (null: no calibration), and the time and throughput by the basis. */
   function rowOf(now, one, B, of = linesOf(now, one, now.S)) {
-    const times = STEPS.answer(of, B, bounds);
+    const times = STEPS.answer(of.nominal, B, bounds);
+    const estimate = of.calibrated && ESTIMATES.answer(of.calibrated, B);
     const tokens = B * (now.T ?? now.S);
+    const time = now.basis === CALIBRATED ? estimate.time : times.lower;
     return {
-      ...times, tokens, B,
+      ...times, estimate, tokens, B, time,
       ...STEPS.footprint(one.step, one.machine, one.split.dp, now.S, B),
-      perChip: tokens / times.lower / one.split.chips,
+      perChip: perChip(tokens, time, one.split),
     };
   }
+  const perChip = (tokens, time, split) => tokens / time / split.chips;
+  const byBasis = (text, now) => `${text}, ${now.basis}`;
 
   // ---------------------------------------------------------------- the controls
 
@@ -118,7 +133,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   };
   const sizes = { S: field("Context S", "S"), B: field("Sequences B", "B") };
 
-  function showControls(now, file) {
+  function showControls(now, file, calibrated) {
     const focused = document.activeElement?.closest("[data-param]")?.dataset.param;
     const named = (name, control) => { control.dataset.param = name; return control; };
     const set = (name, others = {}) => (value) => go({ ...others, [name]: value }, true);
@@ -134,6 +149,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     add("Chips and split", "split", sweep.splits.map((one) => [one.name, `${count(one.chips)}: ${one.name}`, !runs(one)]), now.split.name, {}, true);
     add("Data types", "dtypes", sweep.dtypes, now.dtypes, {}, true);
     add("Phase", "phase", sweep.phases, now.phase, { T: null });
+    if (calibrated) add("Basis", "basis", [NOMINAL, CALIBRATED], now.basis, {}, true);
     if (now.phase === DECODE) add("New tokens T", "T", sweep.new.map(String), String(now.T));
     for (const [name, { input, slider }] of Object.entries(sizes)) {
       if (document.activeElement !== input) input.value = count(now[name]);
@@ -151,13 +167,20 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   // ---------------------------------------------------------------- the answers
 
-  function showVerdict(now, row, estimate) {
+  /** What calibrated numbers are fitted to. */
+  const timings = ({ calibration }) => (calibration.length ? `timings of ${list(calibration)}` : "measurements");
+
+  function showVerdict(now, row) {
     const { machine, split } = now;
     const where = `${count(split.chips)} ${machine.name}`;
     const prompt = now.phase !== DECODE;
-    const parts = [`${prompt ? "Reading " : "A decode step of "}`, `${counted(now.B, prompt ? "prompt" : "sequence")} of ${count(now.S)} tokens with ${now.model.name} on ${where} `,
-      "takes at least ", shown("verdict.t_lower_s", seconds(row.lower)), estimate === null ? "" : ", by estimate ", ...(estimate === null ? [] : [shown("verdict.t_estimate_s", seconds(estimate))]),
-      ", and is ", shown("bound", `${row.bound}-bound`), ". "];
+    const nominal = ["at least ", shown("verdict.t_lower_s", seconds(row.lower))];
+    const bound = shown("bound", `${row.bound}-bound`);
+    const parts = [`${prompt ? "Reading " : "A decode step of "}`, `${counted(now.B, prompt ? "prompt" : "sequence")} of ${count(now.S)} tokens with ${now.model.name} on ${where} takes `];
+    const calibrated = row.estimate ? [shown("verdict.t_estimate_s", seconds(row.estimate.time))] : [];
+    const fitted = row.estimate ? [shown("estimate_bound", `${row.estimate.bound}-bound`)] : [];
+    if (now.basis === CALIBRATED) parts.push(...calibrated, " and is ", ...fitted, `, calibrated to ${timings(now.sweep)}; nominal: `, ...nominal, ", ", bound, ". ");
+    else parts.push(...nominal, " and is ", bound, ", at nominal rates", ...(row.estimate ? ["; calibrated: ", ...calibrated, ", ", ...fitted] : []), ". ");
     if (row.fits === true) parts.push("It fits.");
     if (row.fits === false) parts.push(row.most > 0n ? `It does not fit: at most ${counted(row.most)} would.` : "It does not fit: the weights and one cache are too large.");
     const { trained, name } = now.model;
@@ -165,53 +188,77 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("verdict").replaceChildren(...parts);
   }
 
-  function criticalText(answer) {
-    return answer.size !== undefined && answer.outcome === STEPS.FOUND ? count(answer.size) : OUTCOMES[answer.outcome];
+  const criticalText = (answer, basis) => (answer.outcome === STEPS.FOUND || (answer.outcome === STEPS.ALWAYS && basis === CALIBRATED) ? count(answer.size) : OUTCOMES[answer.outcome]);
+
+  /** What binds where no batch is compute-bound, or below the smallest that is. Calibrated, larger ones need not be: a last tile may be hardly filled. */
+  function criticalWhy(now, answer) {
+    const calibrated = now.basis === CALIBRATED;
+    if (answer.outcome === STEPS.NEVER) return WHY[answer.limit];
+    if (answer.outcome === STEPS.ALWAYS) return calibrated ? "sequences, the fewest of this split" : "sequences: every batch is compute-bound";
+    return `sequences${calibrated ? "" : " on"}; ${answer.limit}-bound below`;
   }
 
-  function showKey(now, row, estimate, answer) {
-    const decode = now.phase === DECODE;
+  function showKey(now, row, answers) {
     const each = (time) => time / (now.T ?? 1);
     const tile = (label, name, text, ...more) => make("div", {}, make("dt", {}, label), make("dd", {}, shown(name, text), ...(more.length ? [make("small", {}, ...more)] : [])));
-    const perChip = (time) => rate(row.tokens / time / now.split.chips);
-    const tiles = [tile(TIMES(now), "t_lower_s", seconds(row.lower),
-      shown("t_ops_s", seconds(row.ops)), " kernel after kernel, ", shown("t_upper_s", seconds(row.upper)), " without overlap", ...(estimate === null ? [] : [", ", shown("t_estimate_s", seconds(estimate)), " estimated"]))];
-    tiles.push(tile("Tokens/s per chip", "tokens_per_s_per_chip", perChip(row.lower), shown("tokens_per_s_per_chip_ops", perChip(row.ops)), " kernel after kernel",
-      ...(estimate === null ? [] : [", ", shown("tokens_per_s_per_chip_estimate", perChip(estimate)), " estimated"])));
-    if (decode) {
-      tiles.push(tile("Tokens/s per sequence", "user", rate(1 / each(row.lower)), shown("user_ops", rate(1 / each(row.ops))), " kernel after kernel",
-        ...(estimate === null ? [] : [", ", shown("user_estimate", rate(1 / each(estimate))), " estimated"])));
-    }
+    /** A tile of a number that follows from a time: by the basis, and below it by the others. */
+    const timed = (label, name, others, text) => {
+      const [upper, lower, estimate] = [others.upper ? [", ", shown(others.upper, text(row.upper)), " without overlap"] : [], shown(name, text(row.lower)), row.estimate && shown(others.estimate, text(row.estimate.time))];
+      const more = [shown(others.ops, text(row.ops)), " kernel after kernel", ...upper];
+      const [main, ...rest] = now.basis === CALIBRATED ? [estimate, "nominal ", lower, ", ", ...more] : [lower, ...more, ...(estimate ? ["; calibrated ", estimate] : [])];
+      return make("div", {}, make("dt", {}, label), make("dd", {}, main, make("small", {}, `${now.basis}; `, ...rest)));
+    };
+    const names = (name, more = {}) => [name, { ops: `${name}_ops`, estimate: `${name}_estimate`, ...more }];
+    const tiles = [timed(TIMES(now), "t_lower_s", { ops: "t_ops_s", upper: "t_upper_s", estimate: "t_estimate_s" }, seconds),
+      timed("Tokens/s per chip", ...names("tokens_per_s_per_chip"), (time) => rate(perChip(row.tokens, time, now.split)))];
+    if (now.phase === DECODE) tiles.push(timed("Tokens/s per sequence", ...names("user"), (time) => rate(1 / each(time))));
     const held = plus(row.weights, row.caches);
     tiles.push(tile("Memory of a chip", "footprint_bytes", si(held, "B"), shown("weights_footprint_bytes", si(row.weights, "B")), " weights, ", shown("cache_footprint_bytes", si(row.caches, "B")), " caches",
       ...(row.capacity ? [`; ${percent(over(held, row.capacity))} of ${si(row.capacity, "B")}`] : ["; capacity not known"])));
     if (row.most !== null) tiles.push(tile("Largest batch that fits", "max_B", count(row.most), `sequences of ${count(now.S)} tokens`));
-    tiles.push(tile("Compute-bound from", "critical", criticalText(answer), answer.outcome === STEPS.NEVER ? WHY[answer.limit] : answer.outcome === STEPS.ALWAYS ? "sequences: every batch is compute-bound" : `sequences on; ${answer.limit}-bound below`));
+    const critical = (basis) => shown(basis === CALIBRATED ? "critical_estimate" : "critical", criticalText(answers[basis], basis));
+    const other = now.basis === CALIBRATED ? NOMINAL : CALIBRATED;
+    tiles.push(make("div", {}, make("dt", {}, "Compute-bound from"), make("dd", {}, critical(now.basis),
+      make("small", {}, `${now.basis}; `, criticalWhy(now, answers[now.basis]), ...(answers[other] ? [`; ${other} `, critical(other)] : [])))));
     $("key").replaceChildren(...tiles);
   }
 
   const legend = (id, ...entries) => $(id).replaceChildren(...entries.map(([name, text]) => make("li", {}, make("span", { class: `swatch ${name}`, "aria-hidden": "true" }), text)));
 
-  function showTime(row, estimates, estimate, now) {
-    const stack = row.kernels.map((kernel) => {
-      const part = make("span", { class: `bar ${kernel.bound}`, title: `${kernel.name}: ${seconds(kernel.ops)}, ${kernel.bound}-bound` });
-      part.style.inlineSize = `${100 * kernel.ops / row.ops}%`;
-      if (kernel.ops / row.ops > 0.12) part.append(kernel.name);
+  /** The kernels by a basis: time, bound and the parts by bound; calibrated with what is common, nominal with what overlaps. */
+  function kernelsBy(basis, row) {
+    if (basis === CALIBRATED) return row.estimate.kernels;
+    return row.kernels.map(({ ops, parts, ...kernel }) => ({ ...kernel, time: ops, parts: Object.fromEntries(bounds.map((bound, i) => [bound, parts[i]])) }));
+  }
+
+  function showTime(row, now) {
+    const calibrated = now.basis === CALIBRATED;
+    const kernels = kernelsBy(now.basis, row);
+    const others = row.estimate && kernelsBy(calibrated ? NOMINAL : CALIBRATED, row);
+    const all = calibrated ? row.estimate.time : row.ops;
+    const used = (calibrated ? estimateBounds : bounds).filter((bound) => bounds.includes(bound) || kernels.some(({ parts }) => parts[bound]));
+    const stack = kernels.map((kernel) => {
+      const part = make("span", { class: `bar ${kernel.bound}`, title: `${kernel.name}: ${seconds(kernel.time)}, ${kernel.bound}-bound` });
+      part.style.inlineSize = `${100 * kernel.time / all}%`;
+      if (kernel.time / all > 0.12) part.append(kernel.name);
       return part;
     });
     $("stack").replaceChildren(...stack);
-    legend("time-legend", ...bounds.map((bound) => [`bar ${bound}`, `${bound}-bound`]));
-    const head = ["Kernel", "Time", "Share", "Bound", "Compute", "Memory", "Network", ...(estimates ? ["Estimate"] : [])];
-    const rows = row.kernels.map((kernel, i) => ({ ...kernel, estimate: estimates?.[i] })).sort((a, b) => b.ops - a.ops).map((kernel) => make("tr", { "data-kernel": kernel.name },
+    legend("time-legend", ...used.map((bound) => [`bar ${bound}`, `${bound}-bound`]));
+    const head = ["Kernel", `Time, ${now.basis}`, "Share", "Bound", ...used.map((bound) => bound[0].toUpperCase() + bound.slice(1)), ...(calibrated ? ["Overhead"] : []), ...(others ? [calibrated ? "Nominal" : "Calibrated"] : [])];
+    const part = (time, binds) => make("td", { class: time ? `number${binds ? " answer" : ""}` : "number none" }, time ? seconds(time) : "–");
+    const rows = kernels.map((kernel, i) => ({ ...kernel, other: others?.[i].time })).sort((a, b) => b.time - a.time).map((kernel) => make("tr", { "data-kernel": kernel.name },
       make("th", { scope: "row" }, kernel.name, kernel.count > 1 ? make("small", {}, ` × ${kernel.count}`) : ""),
-      make("td", { class: "number" }, seconds(kernel.ops)),
-      make("td", { class: "number" }, `${significant(100 * kernel.ops / row.ops)}%`),
+      make("td", { class: "number" }, seconds(kernel.time)),
+      make("td", { class: "number" }, `${significant(100 * kernel.time / all)}%`),
       make("td", {}, kernel.bound),
-      ...kernel.parts.map((part, i) => make("td", { class: part ? `number${bounds[i] === kernel.bound ? " answer" : ""}` : "number none" }, part ? seconds(part) : "–")),
-      ...(estimates ? [make("td", { class: "number" }, seconds(kernel.estimate))] : [])));
+      ...used.map((bound) => part(kernel.parts[bound], bound === kernel.bound)),
+      ...(calibrated ? [part(kernel.common)] : []),
+      ...(others ? [make("td", { class: "number" }, seconds(kernel.other))] : [])));
     $("time").replaceChildren(...tableParts(head.map((text) => [text, !["Kernel", "Bound"].includes(text)]), rows));
-    $("time-note").replaceChildren("Kernels one after another, over all layers: ", shown("sum", seconds(row.ops)), ". Memory is of weights, caches and what kernels pass on; network is of the collectives that follow a kernel.",
-      ...(estimate === null ? [] : [` The estimate, ${seconds(estimate)}, is calibrated to timings of ${list(now.sweep.calibration)}.`]));
+    const sum = ["Kernels one after another, over all layers: ", shown("sum", seconds(all))];
+    if (calibrated) $("time-note").replaceChildren(...sum, `, calibrated to ${timings(now.sweep)}. A kernel takes its overhead and the largest of the others. ${used.includes("mixed") ? MIXED : ""}`);
+    else $("time-note").replaceChildren(...sum, ", nominal. Memory is of weights, caches and what kernels pass on; network is of the collectives that follow a kernel.");
   }
 
   function showFits(now, file) {
@@ -276,7 +323,7 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   /** Cases that fit and that no other one is at least as fast and as productive as. */
   function frontOf(points) {
-    const sorted = points.filter((point) => point.fits).sort((a, b) => a.lower - b.lower || b.perChip - a.perChip);
+    const sorted = points.filter((point) => point.fits).sort((a, b) => a.time - b.time || b.perChip - a.perChip);
     let best = 0;
     return sorted.filter((point) => point.perChip > best * ALIKE && (best = point.perChip));
   }
@@ -290,58 +337,63 @@ document.addEventListener("DOMContentLoaded", async () => {
     });
     const all = series.flatMap((one) => one.points);
     const front = frontOf(all);
-    const late = front.length ? SLOWEST * Math.max(...all.filter((point) => point.fits).map((point) => point.lower), row.lower / SLOWEST) : Infinity;
-    const near = [...all.filter((point) => point.lower <= late), row];
-    const [xs, ys] = [near.map((point) => 1e3 * point.lower), near.map((point) => point.perChip)];
-    const place = (point) => [1e3 * point.lower, point.perChip];
+    const late = front.length ? SLOWEST * Math.max(...all.filter((point) => point.fits).map((point) => point.time), row.time / SLOWEST) : Infinity;
+    const near = [...all.filter((point) => point.time <= late), row];
+    const [xs, ys] = [near.map((point) => 1e3 * point.time), near.map((point) => point.perChip)];
+    const place = (point) => [1e3 * point.time, point.perChip];
     const own = series.find((one) => one.split === now.split);
     PLOT.draw($("front"), {
-      x: { from: Math.min(...xs) / 1.4, to: Math.max(...xs) * 1.4, title: `${TIMES(now)} (ms)`, text: (value) => significant(value, 3) },
-      y: { from: Math.min(...ys) / 1.6, to: Math.max(...ys) * 1.6, title: "Tokens per second and chip", text: short },
+      x: { from: Math.min(...xs) / 1.4, to: Math.max(...xs) * 1.4, title: `${byBasis(TIMES(now), now)} (ms)`, text: (value) => significant(value, 3) },
+      y: { from: Math.min(...ys) / 1.6, to: Math.max(...ys) * 1.6, title: byBasis("Tokens per second and chip", now), text: short },
       lines: [["front", front.map(place)], ...series.map((one) => [`line ${one.colour}`, one.points.map(place)])],
-      marks: [...series.flatMap((one) => one.points.map((point) => [`mark ${one.colour}${point.fits === false ? " out" : ""}`, ...place(point), 4, `${one.split.name}, B = ${count(point.B)}: ${seconds(point.lower)}, ${rate(point.perChip)} tokens/s per chip${point.fits === false ? ", does not fit" : ""}`])),
+      marks: [...series.flatMap((one) => one.points.map((point) => [`mark ${one.colour}${point.fits === false ? " out" : ""}`, ...place(point), 4, `${one.split.name}, B = ${count(point.B)}: ${seconds(point.time)}, ${rate(point.perChip)} tokens/s per chip${point.fits === false ? ", does not fit" : ""}`])),
         [`chosen ${own.colour}`, ...place(row), 8, `B = ${count(row.B)}, chosen`]],
       labels: [["of", ...place(row), `B = ${count(row.B)}`]],
     });
     legend("front-legend", ...series.map((one) => [`line ${one.colour}`, one.split.name]), ["out", "does not fit"], ["front", "front"]);
-    const ends = front.length ? [`The front of what fits, over ${count(now.sweep.batches.length)} batches and ${series.length === 1 ? "one split" : `${series.length} splits`}, goes from `,
+    const ends = front.length ? [`The front of what fits, ${now.basis}, over ${count(now.sweep.batches.length)} batches and ${series.length === 1 ? "one split" : `${series.length} splits`}, goes from `,
       shown("front.first", `B = ${count(front[0].B)} on ${front[0].split.name}`), " to ", shown("front.last", `B = ${count(front.at(-1).B)} on ${front.at(-1).split.name}`), "."] : ["No batch of the sweep fits on these chips."];
     $("front-note").replaceChildren(...ends);
-    $("front").setAttribute("aria-label", `Throughput against time per step. Chosen: ${seconds(row.lower)}, ${rate(row.perChip)} tokens per second and chip.`);
+    $("front").setAttribute("aria-label", `Throughput against time per step, ${now.basis}. Chosen: ${seconds(row.time)}, ${rate(row.perChip)} tokens per second and chip.`);
     $("front").dataset.front = front.map((point) => `${point.split.name} ${point.B}`).join(", ");
   }
 
   const curves = new Map();
-  /** The critical batch over the context, and the contexts at which there is none. */
+  /** The critical batch over the context, the contexts at which there is none, and those at which large batches are compute-bound. */
   function curveOf(now, one) {
-    const key = [now.model.file, one.file.steps.indexOf(one.step), one.place, now.T].join(" ");
+    const key = [now.model.file, one.file.steps.indexOf(one.step), one.place, now.T, now.basis].join(" ");
     if (curves.has(key)) return curves.get(key);
     const least = now.T ?? 1;
-    const solve = (S) => ({ S, ...STEPS.critical(linesOf(now, one, S), one.split.dp, BEYOND, bounds) });
-    const never = (S) => STEPS.critical(linesOf(now, one, S), one.split.dp, 1n, bounds).outcome === STEPS.NEVER;
+    const solve = (S) => {
+      const of = linesOf(now, one, S);
+      const answer = criticalOf(of, now.basis, one.split.dp);
+      const never = answer.outcome === STEPS.NEVER;
+      return { S, ...answer, never, large: now.basis === CALIBRATED ? ESTIMATES.large(of.calibrated) : !never };
+    };
     const samples = new Set([least, LONGEST, ...now.model.windows.flatMap((window) => [window, window + least])].filter((S) => S >= least && S <= LONGEST));
     for (let S = Math.max(64, least); S < LONGEST; S *= 2 ** (1 / PER_OCTAVE)) samples.add(Math.round(S));
-    const points = [...samples].sort((a, b) => a - b).map(solve);
-    const turns = []; // the last context before a change, exactly
-    for (const [i, point] of points.slice(1).entries()) {
-      const before = points[i].outcome === STEPS.NEVER;
-      if (before === (point.outcome === STEPS.NEVER)) continue;
-      let [low, high] = [points[i].S, point.S];
-      while (high - low > 1) {
-        const middle = Math.floor((low + high) / 2);
-        if (never(middle) === before) low = middle;
+    const sampled = [...samples].sort((a, b) => a - b).map(solve);
+    const points = [...sampled];
+    /** The last contexts before a change, exactly, and what holds up to there. */
+    const changes = (name) => sampled.slice(1).flatMap((after, i) => {
+      let [low, high] = [sampled[i], after];
+      if (low[name] === high[name]) return [];
+      while (high.S - low.S > 1) {
+        const middle = solve(Math.floor((low.S + high.S) / 2));
+        if (middle[name] === low[name]) low = middle;
         else high = middle;
       }
-      turns.push({ last: low, never: before });
-      points.push(...[low, high].map(solve));
-    }
+      points.push(low, high);
+      return [{ last: low.S, [name]: low[name] }];
+    });
+    const [never, large] = [changes("never"), changes("large")];
     const sorted = [...new Map(points.map((point) => [point.S, point])).values()].sort((a, b) => a.S - b.S);
-    curves.set(key, { points: sorted, turns });
+    curves.set(key, { points: sorted, never, large });
     return curves.get(key);
   }
 
   function showCritical(now, one, answer, row) {
-    const { points, turns } = curveOf(now, one);
+    const { points, never, large } = curveOf(now, one);
     const [from, to] = [Math.max(64, Math.min(now.S / 2, 128)), Math.max(LONGEST / 8, Math.min(2 * now.S, LONGEST))];
     const size = ({ outcome, size: found }) => (outcome === STEPS.FOUND || outcome === STEPS.ALWAYS ? Number(found) : null);
     const solid = points.filter((point) => size(point) !== null);
@@ -350,8 +402,8 @@ document.addEventListener("DOMContentLoaded", async () => {
     const low = Math.min(...batches, ...fits.filter(([S]) => S <= to).map(([, most]) => most));
     const high = Math.min(Math.max(...batches), 1e4 * Math.min(...batches));
     const areas = [];
-    let start = points[0].outcome === STEPS.NEVER ? from : null;
-    for (const turn of turns) {
+    let start = points[0].never ? from : null;
+    for (const turn of never) {
       if (turn.never) { areas.push(["never", start ?? from, turn.last]); start = null; } else start = turn.last;
     }
     if (start !== null) areas.push(["never", start, to]);
@@ -363,11 +415,13 @@ document.addEventListener("DOMContentLoaded", async () => {
       marks: [["chosen", now.S, now.B, 8, `S = ${count(now.S)}, B = ${count(now.B)}, chosen`]],
       labels: [["of", now.S, now.B, `B = ${count(now.B)}`]],
     });
-    legend("critical-legend", ["least", "compute-bound from here up"], ["fitting", "largest batch that fits"], ["never", "never compute-bound"]);
-    const ceiling = turns.findLast((turn) => !turn.never);
-    const parts = [`At S = ${count(now.S)}: `, answer.outcome === STEPS.NEVER ? `no batch is compute-bound; ${WHY[answer.limit]}.` : answer.outcome === STEPS.BEYOND ? `only from a batch beyond 2^62 on, ${answer.limit}-bound below.` : `compute-bound from ${counted(answer.size)} on${row.most !== null && answer.size > row.most ? `, and ${count(row.most)} fit` : ""}.`];
-    if (now.phase === DECODE && ceiling) parts.push(" The longest context with a compute-bound batch is ", shown("ceiling", count(ceiling.last)), ".");
-    else if (now.phase === DECODE && points.at(-1).outcome === STEPS.NEVER) parts.push(" ", shown("ceiling", "No context"), " has a compute-bound batch.");
+    legend("critical-legend", ["least", byBasis("compute-bound from here up", now)], ["fitting", "largest batch that fits"], ["never", byBasis("never compute-bound", now)]);
+    const ceiling = large.findLast((change) => change.large);
+    const [lead, on] = now.basis === CALIBRATED ? ["the smallest compute-bound batch is ", ""] : ["compute-bound from ", " on"];
+    const parts = [`At S = ${count(now.S)}, ${now.basis}: `, answer.outcome === STEPS.NEVER ? `no batch is compute-bound; ${WHY[answer.limit]}.` : answer.outcome === STEPS.BEYOND ? `only from a batch beyond 2^62 on, ${answer.limit}-bound below.` : `${lead}${counted(answer.size)}${on}${row.most !== null && answer.size > row.most ? `, and ${count(row.most)} fit` : ""}.`];
+    const name = now.basis === CALIBRATED ? "ceiling_estimate" : "ceiling";
+    if (now.phase === DECODE && ceiling) parts.push(" A large batch is compute-bound up to a context of ", shown(name, count(ceiling.last)), ".");
+    else if (now.phase === DECODE && !points.at(-1).large) parts.push(" ", shown(name, "No context"), " has a large batch that is compute-bound.");
     $("critical-note").replaceChildren(...parts);
     $("critical").setAttribute("aria-label", $("critical-note").textContent);
   }
@@ -381,8 +435,12 @@ document.addEventListener("DOMContentLoaded", async () => {
     const { machine } = now;
     const facts = { chip: machine.chip, memory: machine.memory, network: machine.network, dtypes: now.dtypes, split: now.split.name };
     const rows = unpacked(await load(requests, `${requests}.js`)).filter((row) => Object.entries(facts).every(([name, value]) => row[name] === value));
+    const calibrated = now.basis === CALIBRATED;
+    if (calibrated) for (const row of rows) row.rate = perChip(row.B, row.t_estimate_s, now.split);
+    const times = calibrated ? [["Per output token", "t_estimate_s", seconds], ["Tokens/s per chip", "rate", rate]]
+      : [["First token", "ttft_s", seconds], ["Per output token", "tpot_s", seconds], ["Kernel after kernel", "tpot_ops_s", seconds], ["Tokens/s per chip", "tokens_per_s_per_chip", rate]];
     const columns = [["Input", "input", count], ["Output", "output", count], ["B", "B", count], ["Fits", "fits", (value) => (value === null ? "–" : value ? "yes" : "no")],
-      ["First token", "ttft_s", seconds], ["Per output token", "tpot_s", seconds], ["Kernel after kernel", "tpot_ops_s", seconds], ["Estimate", "t_estimate_s", seconds], ["Tokens/s per chip", "tokens_per_s_per_chip", rate]];
+      ...times.map(([label, ...rest]) => [byBasis(label, now), ...rest])];
     const used = columns.filter(([, name]) => rows.some((row) => row[name] !== null && row[name] !== undefined));
     $("requests").replaceChildren(...tableParts(used.map(([label]) => [label, true]),
       rows.map((row) => make("tr", {}, ...used.map(([, name, text]) => make("td", { class: "number" }, row[name] === null ? "–" : text(row[name])))))));
@@ -397,8 +455,11 @@ document.addEventListener("DOMContentLoaded", async () => {
     const file = await load(now.model.file, `${now.model.file}.js`);
     if (mine !== turn) return;
     showUnknown(now);
-    showControls(now, file);
     const one = stepOf(now, file, now.split, now.machine);
+    const calibrated = Boolean(one?.fitted);
+    showControls(now, file, calibrated);
+    if (!calibrated) now.basis = NOMINAL;
+    $("basis").textContent = one && !calibrated ? "These choices have no calibration: all numbers are nominal." : "";
     $("answers").hidden = $("verdict").hidden = !one;
     $("lack").hidden = Boolean(one);
     const left = now.sweep.left.length ? ` Left out of this page, but in the tables: ${list(now.sweep.left)}.` : "";
@@ -408,15 +469,13 @@ document.addEventListener("DOMContentLoaded", async () => {
     else {
       const of = linesOf(now, one, now.S);
       const row = rowOf(now, one, now.B, of);
-      const estimates = STEPS.estimate(file, one.step, one.place, piecesOf(now, file), now.S, now.B);
-      const estimate = estimates?.reduce((total, time) => total + time, 0) ?? null;
-      const answer = STEPS.critical(of, now.split.dp, BEYOND, bounds);
-      showVerdict(now, row, estimate);
-      showKey(now, row, estimate, answer);
-      showTime(row, estimates, estimate, now);
+      const answers = Object.fromEntries((calibrated ? [NOMINAL, CALIBRATED] : [NOMINAL]).map((basis) => [basis, criticalOf(of, basis, now.split.dp)]));
+      showVerdict(now, row);
+      showKey(now, row, answers);
+      showTime(row, now);
       showFits(now, file);
       showFront(now, file, row);
-      showCritical(now, one, answer, row);
+      showCritical(now, one, answers[now.basis], row);
       await showRequests(now);
       if (mine !== turn) return;
     }

@@ -10,7 +10,7 @@ const STEPS = (() => {
   const FOUND = "found", ALWAYS = "always", NEVER = "never", BEYOND = "beyond";
 
   const larger = (a, b) => (b > a ? b : a);
-  const common = (a, b) => ratio(a, b).n * b; // the least common multiple
+  const multiple = (a, b) => ratio(a, b).n * b; // the least common one
   const fixed = (value) => { const { n, d } = rational(value); return (n << PLACES) / d; };
 
   /** The value at S of a function that is a polynomial on pieces. */
@@ -18,6 +18,9 @@ const STEPS = (() => {
     const [, coefficients] = pieces.findLast(([least]) => least <= S);
     return polynomial(coefficients.map(rational), ratio(BigInt(S)));
   }
+
+  /** Experts touched by n tokens of a step, as a + b c^n: a, b and c; undefined without experts. */
+  const touchedOf = (model, step) => step.kernels.map((index) => model.kernels[index].touched).find(Boolean)?.map(fixed);
 
   /** A step of a model on a chip: its kernels with times in whole units.
 
@@ -43,13 +46,12 @@ const STEPS = (() => {
     });
     const all = kernels.flatMap((kernel) => [...kernel.math, ...kernel.memory, ...kernel.activation, ...kernel.network.flatMap(([terms]) => terms)].map(([, value]) => value)
       .concat(kernel.network.map(([, latency]) => latency)));
-    const unit = all.reduce((least, value) => common(least, value.d), 1n); // units in a second
+    const unit = all.reduce((least, value) => multiple(least, value.d), 1n); // units in a second
     const whole = (value) => value.n * (unit / value.d);
     const terms = (list) => list.map(([dims, value]) => [dims.split(" ").filter(Boolean), whole(value)]);
-    const touched = step.kernels.map((index) => model.kernels[index].touched).find(Boolean);
     return {
       unit,
-      touched: touched?.map(fixed),
+      touched: touchedOf(model, step),
       kernels: kernels.map((kernel) => ({
         ...kernel,
         math: terms(kernel.math),
@@ -167,23 +169,5 @@ const STEPS = (() => {
     };
   }
 
-  /** The calibrated times of all kernels of a step [s]; null without a calibration. */
-  function estimate(model, step, place, pieces, S, B) {
-    const own = step.on[place];
-    if (!own) return null;
-    const extents = Object.fromEntries(Object.entries(pieces).map(([name, of]) => [name, number(at(of, S))]));
-    const [a, b, c] = (step.kernels.map((index) => model.kernels[index].touched).find(Boolean) ?? ["0", "0", "0"]).map((text) => number(rational(text)));
-    const touched = a + b * c ** (B * extents.T);
-    const rows = { tokens: B * extents.T, sequences: B };
-    const extent = (dim) => {
-      const [kind, span] = dim.split(":");
-      if (kind in rows) return Math.ceil(rows[kind] / span) * span; // in whole tiles
-      return dim === "B" ? B : dim === "touched" ? touched : extents[dim];
-    };
-    const value = (terms) => Object.entries(terms).reduce((total, [dims, per]) => total + dims.split(" ").filter(Boolean).reduce((product, dim) => product * extent(dim), per), 0);
-    const of = ({ common: all, pieces: parts }) => value(all) + Math.max(0, ...parts.map((least) => Math.min(...least.map(value))));
-    return own.map((index, i) => model.kernels[step.kernels[i]].count * of(model.estimates[index]));
-  }
-
-  return { FOUND, ALWAYS, NEVER, BEYOND, prepared, lines, answer, critical, footprint, estimate };
+  return { PLACES, FOUND, ALWAYS, NEVER, BEYOND, larger, multiple, at, touchedOf, touchedBy, prepared, lines, answer, critical, footprint };
 })();
