@@ -37,8 +37,8 @@ def in_parts(
     Args:
         frame: What the chart shows.
         chart: What is drawn of all that the site offers; a menu of chips is first.
-        spec: The chart; what it shows is in no part. Where it shows chips together, these have all
-            values of menus that parts are not by.
+        spec: The chart; what it shows is in no part. Chips that it shows together are in parts only
+            if these are by a menu besides that of chips.
         by: The menus that parts are by.
 
     Returns:

@@ -114,8 +114,7 @@ def write_chart(
     write_bytes(folder / f"{name}.json", dumps(spec))
     offered = with_room(results, chart)
     if offered.has_more:
-        every = of_every_chip(results, offered) | {"note": offered_text(offered, chart)}
-        write_bytes(folder / f"{name}{EVERY_CHIP}", dumps(every))
+        write_bytes(folder / f"{name}{EVERY_CHIP}", dumps(of_every_chip(results, offered)))
     _write_pictures(name, spec, formats, folder)
     write_csv(frame, folder / f"{name}.csv")
     write_parquet(
@@ -127,7 +126,7 @@ def write_chart(
         "chart": chart.chart,
         "sweep": chart.sweep,
         "measurements": chart.measurements,
-        "caption": charts()[chart.chart].caption,
+        "caption": charts()[chart.chart].caption + offered_text(offered, chart),
         "rows": frame.height,
         **({"chips_left_out": chips_left_out} if chips_left_out else {}),
         **({"not_offered": rest} if (rest := left_out_of(offered, chart)) else {}),

@@ -18,15 +18,20 @@ __all__ = ["MOST_OFFERED", "left_out_of", "offered_text", "with_room"]
 MOST_OFFERED = 200_000
 """Cases of whole models that one chart of the site offers [1]: about 4 MB."""
 
-MENUS = {"chips": "chips", "models": "models", "contexts": "sizes"}
-"""The menus whose lists are halved, and their fields of a spec."""
+MENUS = {
+    "chips": ("chip", "chips"),
+    "data types": ("dtypes", "dtypes"),
+    "models": ("model", "models"),
+    "contexts": ("S", "sizes"),
+}
+"""The menus whose lists are halved: the column, and the field of a spec."""
 
 
 def with_room(results: Results, chart: Spec) -> Spec:
     """A chart that offers no more than the site has room for.
 
-    While a chart of whole models offers too many cases, the longest list of further chips, models
-    and contexts is halved; what the picture shows stays.
+    While a chart of whole models offers too many cases, the longest list of further chips, dtypes,
+    models and contexts is halved; what the picture shows stays.
 
     Args:
         results: Where numbers come from.
@@ -37,44 +42,37 @@ def with_room(results: Results, chart: Spec) -> Spec:
     selection = results.of_models(chart.sweep, chart.all_chips, chart.all_dtypes)
     rows = selection.rows(chart.all_models, chart.all_sizes)
     rows = rows.filter(phase=selection.sweep.config.phase[0])
-    counts = rows.group_by("chip", "model", "S").len().collect()
+    counts = rows.group_by(column for column, _ in MENUS.values()).len().collect()
     while _cases(counts, chart) > MOST_OFFERED:
-        longest = max(MENUS.values(), key=lambda name: len(_further(chart, name)))
-        further = _further(chart, longest)
-        if not further:
+        lists = {name: getattr(chart, f"more_{name}") for _, name in MENUS.values()}
+        name, longest = max(lists.items(), key=lambda item: len(item[1]))
+        if not longest:
             break
-        halved: dict[str, Any] = {f"more_{longest}": further[: len(further) // 2]}
+        halved: dict[str, Any] = {f"more_{name}": longest[: len(longest) // 2]}
         chart = replace(chart, **halved)
     return chart
 
 
-def _further(chart: Spec, name: str) -> tuple[Any, ...]:
-    """What the site offers beside what the picture shows, of a field."""
-    return tuple(getattr(chart, f"more_{name}"))
-
-
 def _cases(counts: pl.DataFrame, chart: Spec) -> int:
     """The cases that a chart offers [1]."""
-    kept = counts.filter(
-        pl.col("chip").is_in(chart.all_chips),
-        pl.col("model").is_in(chart.all_models),
-        pl.col("S").is_in(chart.all_sizes),
-    )
-    return int(kept["len"].sum())
+    offered = [
+        pl.col(column).is_in(getattr(chart, f"all_{name}")) for column, name in MENUS.values()
+    ]
+    return int(counts.filter(offered)["len"].sum())
 
 
 def offered_text(offered: Spec, chart: Spec) -> str:
-    """What a caption says if the site does not offer all of a chart; "" if it does."""
+    """What is added to a caption if the site does not offer all of a chart; "" if it does."""
     few = [
         f"{len(shown):,} of {len(every):,} {menu}"
         for menu, shown, every in _lists(offered, chart)
         if len(shown) < len(every)
     ]
-    return f"The menus have {', '.join(few)}." if few else ""
+    return f" The menus have {', '.join(few)}." if few else ""
 
 
 def left_out_of(offered: Spec, chart: Spec) -> list[str]:
-    """The chips, models and contexts of a chart that the site does not offer."""
+    """The chips, dtypes, models and contexts of a chart that the site does not offer."""
     return [
         f"S = {value:,}" if menu == "contexts" else str(value)
         for menu, shown, every in _lists(offered, chart)
@@ -85,5 +83,5 @@ def left_out_of(offered: Spec, chart: Spec) -> list[str]:
 
 def _lists(offered: Spec, chart: Spec) -> Iterator[tuple[str, Sequence[Any], Sequence[Any]]]:
     """Each menu, what the site offers in it, and what the sweep has."""
-    for menu, name in MENUS.items():
+    for menu, (_, name) in MENUS.items():
         yield menu, getattr(offered, f"all_{name}"), getattr(chart, f"all_{name}")

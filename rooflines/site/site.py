@@ -199,28 +199,25 @@ def _charts(folder: Path) -> list[ListedChart]:
             )
     family = folder.name
     heading = headings().get(family) or family.replace("-", " ").capitalize()
-    return [_listed(chart, folder, heading) for chart in listed]
-
-
-def _listed(chart: JSON, folder: Path, heading: str) -> ListedChart:
-    """A chart as the list of the site has it."""
-    every = _of_every_chip(folder, chart["id"]) or chart
-    return {
-        "id": chart["id"],
-        "family": folder.name,
-        "heading": chart.get("heading") or heading,
-        "title": chart["title"],
-        "subtitle": chart["subtitle"],
-        "caption": f"{chart['caption']} {every.get('note', '')}".rstrip(),
-        "params": every["params"],
-        "spec": f"charts/{chart['id']}.js",
-        "rows": f"charts/{chart['id']}-rows.js",
-        "files": [
-            (text, f"charts/{chart['id']}{ending}")
-            for text, ending in FILES.items()
-            if (folder / f"{chart['id']}{ending}").exists()
-        ],
-    }
+    return [
+        {
+            "id": chart["id"],
+            "family": family,
+            "heading": chart.get("heading") or heading,
+            "title": chart["title"],
+            "subtitle": chart["subtitle"],
+            "caption": chart["caption"],
+            "params": (_of_every_chip(folder, chart["id"]) or chart)["params"],
+            "spec": f"charts/{chart['id']}.js",
+            "rows": f"charts/{chart['id']}-rows.js",
+            "files": [
+                (text, f"charts/{chart['id']}{ending}")
+                for text, ending in FILES.items()
+                if (folder / f"{chart['id']}{ending}").exists()
+            ],
+        }
+        for chart in listed
+    ]
 
 
 def _of_every_chip(folder: Path, chart: str) -> JSON | None:

@@ -115,9 +115,6 @@ def choice_of(parts: dict[str, Any], key: str) -> dict[str, str]:
 def picture_of(run: Run, chart: Spec, choice: dict[str, str]) -> Drawn:
     """The chart of a choice, drawn from the tables and thresholds of a run."""
     chip, dtypes = choice.get("chip", EVERY), choice.get("dtypes", "")
-    of_models = {}
-    if chart.models:
-        of_models = {"models": (choice["model"],), "sizes": (int(choice["S"]),)}
     together = chart.chart in TOGETHER
     beside = () if chip in (EVERY, *chart.chips) else (chip,)
     one = replace(
@@ -127,8 +124,9 @@ def picture_of(run: Run, chart: Spec, choice: dict[str, str]) -> Drawn:
         dtypes=chart.all_dtypes if together else (dtypes,),
         more_chips=(),
         more_dtypes=(),
-        **of_models,
     )
+    if chart.models:
+        one = replace(one, models=(choice["model"],), sizes=(int(choice["S"]),))
     return _drawn_of(run, one, together=together)
 
 
