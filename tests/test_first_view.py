@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import random
 import re
+import shutil
+import tempfile
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+import timed
 from scenes import chosen, outside, overlaps, texts
 from site_data import inflated
 
@@ -73,6 +78,9 @@ EMPTY = re.compile(r"<g\s*/>|<g>\s*</g>")
 def loaded() -> rooflines.Config:
     """Sweeps of chips unlike each other, for every chart that the site has of every chip."""
     split = {"sharding": "contracting/all-reduce", "shards": [1, 2, 8, 16, 64]}
+    table = Path(tempfile.mkdtemp()) / "timed.csv"
+    atexit.register(shutil.rmtree, table.parent)
+    timed.of_many(COMMON["chips"], ["mine", "theirs"], 8).write_csv(table)
     return rooflines.load_config(
         {
             "sweeps": {
@@ -89,6 +97,7 @@ def loaded() -> rooflines.Config:
                 },
             },
             "model-sweeps": {"served": SERVED},
+            "measurements": {"timed": {"file": str(table)}},
         }
     )
 

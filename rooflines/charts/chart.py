@@ -205,10 +205,11 @@ class MeasuredChart(AnyChart["MeasuredSet"]):
         draw: The picture of that frame.
     """
 
-    frame: Callable[[MeasuredSelection], pl.DataFrame]
+    frame: Callable[[MeasuredSelection, Spec], pl.DataFrame]
     draw: Callable[[pl.DataFrame, Spec], alt.LayerChart]
 
     def of(self, results: Results, spec: Spec) -> tuple[pl.DataFrame, alt.LayerChart]:
         """Its frame and its picture."""
-        frame = self.frame(results.of_measured(str(spec.measurements), spec.chips, spec.dtypes))
+        selection = results.of_measured(str(spec.measurements), spec.chips, spec.dtypes)
+        frame = self.frame(selection, spec)
         return frame, self.draw(frame, spec)

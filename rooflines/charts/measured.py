@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.lazy import pl
 from rooflines.charts.kit.drawing import Choice, starting
 from rooflines.charts.kit.text import chip_label
+from rooflines.charts.planes import pictured
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 __all__ = [
     "CASE",
+    "FEWEST_DOTS",
+    "MOST_DOTS",
     "NO_SOFTWARE",
     "case_choices",
     "dots_text",
+    "first_case",
     "frame_of_cases",
     "in_bins",
     "medians",
@@ -31,7 +35,7 @@ NO_SOFTWARE = "software not stated"
 """The software of timings that do not state it."""
 
 MOST_DOTS, FEWEST_DOTS = 1_800, 40
-"""Timings drawn as dots in all cases of a chart together, and in a case of many [1]."""
+"""Timings drawn as dots in all cases of a picture together, and in a case of many [1]."""
 
 FINEST = 256
 """Cells along each side of the finest grid that timings are sampled by [1]."""
@@ -76,13 +80,15 @@ def _share(column: str) -> pl.Expr:
 
 def dots_each(cases: int) -> int:
     """Timings drawn as dots in each of a number of cases [1]."""
-    return max(MOST_DOTS // cases, FEWEST_DOTS)
+    return max(MOST_DOTS // max(cases, 1), FEWEST_DOTS)
 
 
 def frame_of_cases(
     cases: Iterable[tuple[Mapping[str, str], pl.DataFrame]],
     schema: Mapping[str, type],
     rows: Callable[[Mapping[str, str], pl.DataFrame, int], Mapping[str, pl.DataFrame]],
+    added: Collection[str] = (),
+    added_dtypes: Collection[str] = (),
 ) -> pl.DataFrame:
     """A frame with the rows of every case.
 
@@ -91,15 +97,19 @@ def frame_of_cases(
         schema: Its columns, those of `CASE` and `kind` first.
         rows: Gives the rows of a case by their kind, from the case, its timings, and the number of
             timings to draw as dots [1].
+        added: The chips that only the site has. The cases of all others share the dots of a
+            picture; an added one has as many as if all cases were in it.
+        added_dtypes: The dtype combinations that only the site has.
     """
     every = list(cases)
-    most = dots_each(len(every))
+    own = [case["chip"] not in added and case["dtypes"] not in added_dtypes for case, _ in every]
+    dots = {True: dots_each(sum(own)), False: dots_each(len(every))}
     frames = [
         part.with_columns(
             **{name: pl.lit(value) for name, value in case.items()}, kind=pl.lit(kind)
         )
-        for case, timings in every
-        for kind, part in rows(case, timings, most).items()
+        for (case, timings), shown in zip(every, own, strict=True)
+        for kind, part in rows(case, timings, dots[shown]).items()
     ]
     empty = pl.DataFrame(schema=schema)
     return pl.concat([empty, *frames], how="diagonal_relaxed").select(*schema)
@@ -142,6 +152,20 @@ def dots_text(drawn: int, every: int) -> str:
     """What a subtitle says of the dots: how many timings they are, and how these are chosen."""
     chosen = ", one per cell of a grid" if drawn < every else ""
     return f"Dots: {drawn:,} of {every:,} timings{chosen}"
+
+
+def first_case(
+    frame: pl.DataFrame, added: Collection[str], added_dtypes: Collection[str], *more: str
+) -> dict[str, str]:
+    """What a chart shows first: the first case of its picture.
+
+    Args:
+        frame: The rows of all cases.
+        added: The chips that only the site has.
+        added_dtypes: The dtype combinations that only the site has.
+        more: Further columns of a case.
+    """
+    return pictured(frame, added, added_dtypes).select(*CASE, *more).row(0, named=True)
 
 
 def case_choices(

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from itertools import islice
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import Mistakes, RooflinesError, check_known, placed
 from rooflines.charts.chart import MeasuredChart, Spec
+from rooflines.charts.measured import FEWEST_DOTS, MOST_DOTS
 from rooflines.charts.needs import lacking
 from rooflines.charts.offers import unsupported
 from rooflines.charts.registry import charts
 from rooflines.settings.charts import ChartConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.measured.sets import MeasuredSet
+    from rooflines.measured.sets import Case, MeasuredSet
 
 __all__ = ["fitting_measured", "listed_of_measured"]
 
 DESCRIBE = "describe one under `measurements:` of the config, and add measurements: with its name"
 """How to fix a chart of timings in a config without timings."""
+
+MOST_CASES = MOST_DOTS // FEWEST_DOTS
+"""Cases of a picture that have enough dots each [1]."""
 
 
 def fitting_measured(sets: Mapping[str, MeasuredSet]) -> Iterator[Spec]:
@@ -69,26 +73,30 @@ def listed_of_measured(
         for key, (known, what) in offered.items():
             with mistakes.at(key):
                 check_known(getattr(config, key), sorted(known), f"{what} of set {one.name}")
-    spec = _spec(chart, one, config)
-    if not spec.dtypes:
-        raise unsupported(spec.chips, config.dtypes or [])
-    return spec
+    return _spec(chart, one, config)
 
 
 def _spec(chart: MeasuredChart, one: MeasuredSet, config: ChartConfig) -> Spec:
-    """A chart with a value for every choice that it has: what has most timings."""
-    found = one.cases
-    by_chip: Counter[str] = Counter()
-    by_dtypes: Counter[str] = Counter()
-    for case in found:
-        by_chip[case.chip] += case.timings
-    chips = config.chips or _most(by_chip, chart.most_chips)
-    for case in found:
-        if case.chip in chips:
-            by_dtypes[case.dtypes] += case.timings
-    dtypes = [name for name in config.dtypes or [] if name in by_dtypes]
-    if config.dtypes is None:
-        dtypes = _most(by_dtypes, chart.most_dtypes)
+    """A chart with a value for every choice that it has: what has most timings.
+
+    Raises:
+        RooflinesError: None of the chips that the config names has timings in its dtypes.
+    """
+    cases = [
+        case
+        for case in one.cases
+        if case.chip in (config.chips or [case.chip])
+        and case.dtypes in (config.dtypes or [case.dtypes])
+    ]
+    if not cases:
+        raise unsupported(config.chips or [], config.dtypes or [])
+    ranked_chips, ranked_dtypes = _ranked(cases)
+    dtypes = ranked_dtypes[: chart.most_dtypes]
+    if config.dtypes is not None:
+        dtypes = [name for name in config.dtypes if name in ranked_dtypes]
+    of_chips = Counter(case.chip for case in cases if case.dtypes in dtypes)
+    most = sum(count <= MOST_CASES for count in accumulate(of_chips[chip] for chip in ranked_chips))
+    chips = config.chips or ranked_chips[: min(max(most, 1), chart.most_chips)]
     return Spec(
         chart=chart.name,
         id=config.id or f"{chart.name}-{one.name}",
@@ -96,11 +104,22 @@ def _spec(chart: MeasuredChart, one: MeasuredSet, config: ChartConfig) -> Spec:
         sweep="",
         chips=tuple(chips),
         dtypes=tuple(dtypes),
+        more_chips=tuple(chip for chip in ranked_chips if chip not in chips),
+        more_dtypes=tuple(name for name in ranked_dtypes if name not in dtypes),
         title=config.title,
         measurements=one.name,
     )
 
 
-def _most(counts: Counter[str], most: int) -> list[str]:
-    """The names counted most often, the most frequent first."""
-    return [name for name, _ in counts.most_common(most)]
+def _ranked(cases: Sequence[Case]) -> tuple[list[str], list[str]]:
+    """Chips and dtypes: those of the case with most timings, then those with most timings."""
+    chips: Counter[str] = Counter()
+    dtypes: Counter[str] = Counter()
+    for case in cases:
+        chips[case.chip] += case.timings
+        dtypes[case.dtypes] += case.timings
+    first = max(cases, key=lambda case: (case.timings, chips[case.chip], dtypes[case.dtypes]))
+    return (
+        sorted(chips, key=lambda name: (name != first.chip, -chips[name])),
+        sorted(dtypes, key=lambda name: (name != first.dtypes, -dtypes[name])),
+    )

@@ -6,29 +6,35 @@ What a picture shows has the picture's axes on the site too; what a reader adds 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rooflines.basics.lazy import alt, pl
-from rooflines.charts.kit.drawing import SHORT_LABEL, log_axis, log_scale
+from rooflines.charts.kit.drawing import SHORT_LABEL, log_axis, log_scale, ticks_between
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from rooflines.charts.kit.place import Plane
 
 __all__ = [
     "FAR",
     "PICTURE",
+    "case_planes",
     "in_picture",
     "log_axes",
     "pictured",
+    "plane_axis",
     "plane_parameters",
     "plane_scale",
     "sides_of",
+    "ticked",
 ]
 
 PICTURE, FAR = "", "far"
 """The keys of the picture's own plane, and of one that holds all that a chart can show."""
+
+NO_PLANE = "{x: [1, 10], y: [1, 10], across: [], up: []}"
+"""The plane of a choice without data, as `ticked` gives others."""
 
 
 def pictured(
@@ -79,6 +85,46 @@ def plane_parameters(planes: Mapping[str, Any], key: str) -> list[alt.Parameter]
 def sides_of(plane: Plane) -> dict[str, tuple[float, float]]:
     """The edges of a plane, as an expression reads them."""
     return {"x": plane.x, "y": plane.y}
+
+
+def ticked(plane: Plane) -> dict[str, Sequence[float]]:
+    """The edges of a plane, and its ticks, as expressions read them."""
+    return {**sides_of(plane), "across": ticks_between(*plane.x), "up": ticks_between(*plane.y)}
+
+
+def case_planes(planes: Mapping[str, Any], names: Sequence[str]) -> list[alt.Parameter]:
+    """Parameters of planes that every choice of the reader has one of.
+
+    Args:
+        planes: As `ticked` gives them, by the chosen values joined by `|`.
+        names: The parameters of these values.
+    """
+    key = " + '|' + ".join(names)
+    return [
+        alt.param(name="edges", value=dict(planes)),
+        alt.param(name="plane", expr=f"edges[{key}] || {NO_PLANE}"),
+    ]
+
+
+def plane_axis(
+    axis: Literal["x", "y"], title: str, label: str, *, bare: bool = False
+) -> dict[str, Any]:
+    """Scale and axis of the present plane of `case_planes`, both logarithmic.
+
+    Args:
+        axis: Which.
+        title: Its title.
+        label: The expression of its labels.
+        bare: Whether it has labels alone, without grid, line and ticks.
+    """
+    drawn = False if bare else alt.Undefined
+    values = alt.expr({"x": "plane.across", "y": "plane.up"}[axis])
+    return {
+        "scale": plane_scale(axis),
+        "axis": alt.Axis(
+            values=values, labelExpr=label, title=title, grid=drawn, domain=drawn, ticks=drawn
+        ),
+    }
 
 
 def log_axes(

@@ -39,9 +39,10 @@ __all__ = ["Case", "MeasuredSet", "check_new", "checked_set", "measured_recipe",
 
 
 class Case(NamedTuple):
-    """A chip, a dtype combination, and the number of their timings that have a row [1]."""
+    """A chip, software and dtypes, and the number of their timings that have a row [1]."""
 
     chip: str
+    software: str | None
     dtypes: str
     timings: int
 
@@ -74,15 +75,18 @@ class MeasuredSet:
 
     @cached_property
     def cases(self) -> list[Case]:
-        """The chips and dtypes of matmuls that have rows of the model; none of other timings."""
+        """What matmuls that have rows of the model are of; none of other timings."""
         if not self.timings.matmuls:
             return []
         known = pl.all_horizontal(pl.col(DTYPES).is_in(list(self.catalogues.dtypes.formats)))
-        counts = self.timings.frame.filter(known).group_by("chip", *DTYPES, maintain_order=True)
+        keys = [
+            name for name in ("chip", "software", *DTYPES) if name in self.timings.frame.columns
+        ]
+        counts = self.timings.frame.filter(known).group_by(keys, maintain_order=True)
         named = with_dtypes(counts.agg(timings=pl.len()), self.catalogues.dtypes)
         chips = self.catalogues.chips
         return [
-            Case(row["chip"], row["dtypes"], row["timings"])
+            Case(row["chip"], row.get("software"), row["dtypes"], row["timings"])
             for row in named.iter_rows(named=True)
             if lacking(chips[row["chip"]], row["compute"]) is None
         ]

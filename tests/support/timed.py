@@ -17,6 +17,16 @@ SIZES = (1024, 2048, 4096, 8192, 16384)
 BATCHES = (1, 8, 32, 128, 256, 512, 1024, 2048, 4096, 8192)
 
 
+FORMATS = {
+    "bf16": ("bf16", "bf16", "bf16", "bf16"),
+    "bf16-out-fp32": ("bf16", "bf16", "fp32", "bf16"),
+    "w8a16": ("bf16", "int8", "bf16", "bf16"),
+    "w4a16": ("bf16", "int4", "bf16", "bf16"),
+    "w-fp8-x-bf16": ("bf16", "fp8", "bf16", "bf16"),
+}
+"""Dtype combinations of `of_many`: x, w, out and compute."""
+
+
 def seconds(numbers: dict[str, float], B: int, D: int, F: int) -> float:  # noqa: N803, letters of sizes
     """The time of a bf16 matmul on an h100-sxm by the form, written out."""
     tile = numbers.get("tile", 1)
@@ -62,3 +72,27 @@ def timings(
     frame = pl.DataFrame(rows).with_row_index("#")
     sign = pl.when(pl.col("#") % 2 == 0).then(1 + noise).otherwise(1 / (1 + noise))
     return frame.with_columns(pl.col("seconds") * sign).drop("#")
+
+
+def seconds_at(B: int, place: int) -> float:  # noqa: N803, a letter of sizes
+    """The time of a timing of `of_many` on the chip at a place: each chip is slower [s]."""
+    return 1e-5 + 2 * B * 4096**2 / (1e14 / (1 + place / 4))
+
+
+def of_many(chips: Sequence[str], softwares: Sequence[str], timings: int) -> pl.DataFrame:
+    """A table of timings in each of `FORMATS`, on scales of their own.
+
+    Args:
+        chips: The first one has one timing more than others in the second of `FORMATS`.
+        softwares: Each times every chip.
+        timings: Timings of each case [1].
+    """
+    rows = [
+        (chip, software, *dtypes, 64 * step, 4096, 4096, seconds_at(64 * step, place))
+        for place, chip in enumerate(chips)
+        for software in softwares
+        for number, dtypes in enumerate(FORMATS.values())
+        for step in range(1, 1 + timings + (place == 0 and number == 1))
+    ]
+    columns = ["chip", "software", "dtype_x", "dtype_w", "dtype_out", "compute", *"BDF", "seconds"]
+    return pl.DataFrame(rows, schema=columns, orient="row")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import alt, pl
@@ -13,11 +14,12 @@ from rooflines.charts.claims import Finding, claim
 from rooflines.charts.frames import highest, span_of
 from rooflines.charts.kit.drawing import BINARY_LABEL, Choice, assemble, chosen, data
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.measured import CASE, case_choices, named
+from rooflines.charts.measured import CASE, case_choices, first_case, named
 from rooflines.charts.needs import MATMULS
+from rooflines.charts.planes import case_planes, plane_axis
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rooflines.charts.measured_results import MeasuredSelection
 
@@ -101,23 +103,40 @@ def measured_errors(
         A chart with the parameters `chip`, `software`, `dtypes` and `of`.
     """
     by = (*CASE, "of")
-    findings = {
-        "|".join(map(str, case)): _finding(part, title)
-        for case, part in frame.group_by(by, maintain_order=True)
-    }
+    findings, planes = {}, {}
+    for case, part in frame.group_by(by, maintain_order=True):
+        key = "|".join(map(str, case))
+        findings[key], planes[key] = _finding(part, title), _plane(part)
     of = Choice("of", frame["of"].unique(maintain_order=True).to_list(), "Error of")
     return assemble(
-        _layers(frame.filter(kind="cell")), findings, case_choices(frame, first, of), MARGINS
+        _layers(frame.filter(kind="cell")),
+        findings,
+        case_choices(frame, first, of),
+        MARGINS,
+        case_planes(planes, by),
     )
+
+
+def _plane(part: pl.DataFrame) -> dict[str, Sequence[float]]:
+    """The axes of a case, as `planes.ticked` gives them: ticks are the edges of cells."""
+    left, right, bottom, top = span_of(part)
+    across, up = _edges_between(left, right), _edges_between(bottom, top)
+    return {"x": (left, right), "y": (bottom, top), "across": across, "up": up}
+
+
+def _edges_between(low: float, high: float) -> list[float]:
+    """The edges of all cells from one edge to another."""
+    cells = round(math.log(high / low, STEP))
+    return [low * STEP**i for i in range(cells + 1)]
 
 
 def _layers(cells: pl.DataFrame) -> list[alt.Chart]:
     """The cells in colours of their errors, with numbers."""
-    left, right, bottom, top = span_of(cells)
+    axis = partial(plane_axis, bare=True)
     position: dict[str, Any] = {
-        "x": alt.X("x_low:Q", **_axis(left, right, "B", BINARY_LABEL)),
+        "x": alt.X("x_low:Q", **axis("x", "B", BINARY_LABEL)),
         "x2": alt.X2("x_high:Q"),
-        "y": alt.Y("y_low:Q", **_axis(bottom, top, "D × F", PRODUCT_LABEL)),
+        "y": alt.Y("y_low:Q", **axis("y", "D × F", PRODUCT_LABEL)),
         "y2": alt.Y2("y_high:Q"),
     }
     numbers = data(
@@ -153,21 +172,6 @@ def _layers(cells: pl.DataFrame) -> list[alt.Chart]:
             for style, shade in styles.items()
         ),
     ]
-
-
-def _axis(low: float, high: float, title: str, label: str) -> dict[str, Any]:
-    """Scale and axis with ticks at the edges of cells."""
-    cells = round(math.log(high / low, STEP))
-    axis = alt.Axis(
-        values=[low * STEP**i for i in range(cells + 1)],
-        labelExpr=label,
-        title=title,
-        grid=False,
-        domain=False,
-        ticks=False,
-    )
-    scale = alt.Scale(type="log", base=2, domain=[low, high], nice=False)
-    return {"scale": scale, "axis": axis}
 
 
 def _color() -> alt.Color:
@@ -215,6 +219,9 @@ CHART = MeasuredChart(
     needs=(MATMULS,),
     most=8,
     most_chips=9,
-    frame=measured_errors_frame,
-    draw=lambda frame, spec: measured_errors(frame, title=spec.title),
+    every_chip=True,
+    frame=lambda of, _: measured_errors_frame(of),
+    draw=lambda frame, spec: measured_errors(
+        frame, first=first_case(frame, spec.added, spec.added_dtypes, "of"), title=spec.title
+    ),
 )

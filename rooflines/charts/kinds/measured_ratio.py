@@ -14,9 +14,7 @@ from rooflines.charts.kit.drawing import (
     assemble,
     chosen,
     data,
-    log_axis,
     placed_text,
-    ticks_between,
     zoom,
 )
 from rooflines.charts.kit.ends import at_ends
@@ -26,15 +24,17 @@ from rooflines.charts.measured import (
     CASE,
     case_choices,
     dots_text,
+    first_case,
     frame_of_cases,
     medians,
     named,
     sampled,
 )
 from rooflines.charts.needs import MATMULS
+from rooflines.charts.planes import case_planes, plane_axis, ticked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from rooflines.charts.measured_results import MeasuredSelection
 
@@ -64,11 +64,15 @@ SCHEMA = {
 """The columns of `measured_ratio_frame`."""
 
 
-def measured_ratio_frame(of: MeasuredSelection) -> pl.DataFrame:
+def measured_ratio_frame(
+    of: MeasuredSelection, *, added: Collection[str] = (), added_dtypes: Collection[str] = ()
+) -> pl.DataFrame:
     """Measured over predicted times of matmuls: all, by size of the bound, and a sample.
 
     Args:
         of: The chips and combinations, from `Results.of_measured`.
+        added: Chips with a smaller sample: others share the number of timings that a picture has.
+        added_dtypes: Dtype combinations with a smaller sample.
 
     Returns:
         `chip`, `software`, `dtypes`, and rows of three kinds with `ratio_lower` and
@@ -77,7 +81,7 @@ def measured_ratio_frame(of: MeasuredSelection) -> pl.DataFrame:
         `t_lower_s`, their median bound [s]. `timing`: a timing with its bound, `B`, `D`, `F` [1]
         and `seconds` [s].
     """
-    return frame_of_cases(of.cases(), SCHEMA, _rows)
+    return frame_of_cases(of.cases(), SCHEMA, _rows, added, added_dtypes)
 
 
 def _rows(_: Mapping[str, str], part: pl.DataFrame, most: int) -> Mapping[str, pl.DataFrame]:
@@ -105,28 +109,33 @@ def measured_ratio(
     Returns:
         A chart with the parameters `chip`, `software` and `dtypes`.
     """
-    timings = frame.filter(kind="timing")
-    across = lowest(timings, "t_lower_s") / 1.5, highest(timings, "t_lower_s") * 1.5
-    least = min(lowest(timings, name) for name in OVER)
-    most = max(highest(timings, name) for name in OVER)
-    plane = Plane(across, (min(least, 1.0) / 1.25, max(most, 1.0) * 1.25))
-    labels, findings = [], {}
+    labels, findings, planes = [], {}, {}
     for case, part in frame.group_by(CASE, maintain_order=True):
+        plane, key = _plane(part), "|".join(map(str, case))
         labels.append(_labels(part, plane))
-        findings["|".join(map(str, case))] = _finding(part, title)
+        findings[key], planes[key] = _finding(part, title), ticked(plane)
     return assemble(
-        _layers(frame, plane, pl.concat(labels)),
+        _layers(frame, pl.concat(labels)),
         findings,
         case_choices(frame, first),
         MARGINS,
+        case_planes(planes, CASE),
     )
 
 
-def _layers(frame: pl.DataFrame, plane: Plane, labels: pl.DataFrame) -> list[alt.Chart]:
+def _plane(part: pl.DataFrame) -> Plane:
+    """The axes of a case."""
+    across = lowest(part, "t_lower_s") / 1.5, highest(part, "t_lower_s") * 1.5
+    least = min(lowest(part, name) for name in OVER)
+    most = max(highest(part, name) for name in OVER)
+    return Plane(across, (min(least, 1.0) / 1.25, max(most, 1.0) * 1.25))
+
+
+def _layers(frame: pl.DataFrame, labels: pl.DataFrame) -> list[alt.Chart]:
     """The line of one, the timings, and the medians with their names."""
     now = chosen(*CASE)
-    x = alt.X("t_lower_s:Q", **log_axis(*plane.x, "Bound of the time", SECONDS_LABEL))
-    up = log_axis(*plane.y, "Measured over predicted time", RATIO_LABEL, ticks_between(*plane.y))
+    x = alt.X("t_lower_s:Q", **plane_axis("x", "Bound of the time", SECONDS_LABEL))
+    up = plane_axis("y", "Measured over predicted time", RATIO_LABEL)
     floats = ("t_lower_s", *OVER, "seconds")
     dots = frame.filter(kind="timing").select(*CASE, "B", "D", "F", *floats)
     dots = data(dots.with_columns(pl.col(floats).round_sig_figs(4)))
@@ -203,6 +212,11 @@ CHART = MeasuredChart(
     needs=(MATMULS,),
     most=8,
     most_chips=9,
-    frame=measured_ratio_frame,
-    draw=lambda frame, spec: measured_ratio(frame, title=spec.title),
+    every_chip=True,
+    frame=lambda of, spec: measured_ratio_frame(
+        of, added=spec.added, added_dtypes=spec.added_dtypes
+    ),
+    draw=lambda frame, spec: measured_ratio(
+        frame, first=first_case(frame, spec.added, spec.added_dtypes), title=spec.title
+    ),
 )

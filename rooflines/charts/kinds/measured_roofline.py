@@ -12,10 +12,10 @@ from rooflines.charts.comparing import at_right_edge
 from rooflines.charts.frames import highest, lowest, roof_corners
 from rooflines.charts.kit.drawing import (
     SHORT_LABEL,
+    SI_LABEL,
     assemble,
     chosen,
     data,
-    log_axis,
     placed_text,
     zoom,
 )
@@ -26,16 +26,18 @@ from rooflines.charts.measured import (
     CASE,
     case_choices,
     dots_text,
+    first_case,
     frame_of_cases,
     in_bins,
     named,
     sampled,
 )
 from rooflines.charts.needs import MATMULS
+from rooflines.charts.planes import case_planes, plane_axis, ticked
 from rooflines.model.resources import math_rate, memory_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from rooflines.charts.measured_results import MeasuredSelection
     from rooflines.model.target import Target
@@ -55,11 +57,15 @@ SCHEMA = {
 """The columns of `measured_roofline_frame`."""
 
 
-def measured_roofline_frame(of: MeasuredSelection) -> pl.DataFrame:
+def measured_roofline_frame(
+    of: MeasuredSelection, *, added: Collection[str] = (), added_dtypes: Collection[str] = ()
+) -> pl.DataFrame:
     """The bound, the estimate and a sample of the timings of matmuls, in a roofline.
 
     Args:
         of: The chips and combinations, from `Results.of_measured`.
+        added: Chips with a smaller sample: others share the number of timings that a picture has.
+        added_dtypes: Dtype combinations with a smaller sample.
 
     Returns:
         `chip`, `software`, `dtypes`, and rows of three kinds. `bound`: the peak `flops_per_s`
@@ -83,7 +89,7 @@ def measured_roofline_frame(of: MeasuredSelection) -> pl.DataFrame:
             "timing": _timings(attained, most),
         }
 
-    return frame_of_cases(of.cases(), SCHEMA, rows)
+    return frame_of_cases(of.cases(), SCHEMA, rows, added, added_dtypes)
 
 
 def _bound(target: Target, part: pl.DataFrame) -> pl.DataFrame:
@@ -145,46 +151,49 @@ def measured_roofline(
     Returns:
         A chart with the parameters `chip`, `software` and `dtypes`.
     """
-    timings, bounds = frame.filter(kind="timing"), frame.filter(kind="bound")
-    low = min(lowest(timings, "intensity"), lowest(bounds, "intensity")) / 1.5
-    high = max(highest(timings, "intensity"), highest(bounds, "intensity")) * 1.5
-    top = max(highest(bounds, "flops_per_s"), highest(timings, "flops_per_s")) * 1.6
-    plane = Plane((low, high), (lowest(timings, "flops_per_s") / 1.6, top))
-    labels, findings = [], {}
+    roofs, labels, findings, planes = [], [], {}, {}
     for case, part in frame.group_by(CASE, maintain_order=True):
+        plane, key = _plane(part), "|".join(map(str, case))
+        roofs.append(_roof(part, plane))
         labels.append(_labels(part, plane))
-        findings["|".join(map(str, case))] = _finding(part, title)
+        findings[key], planes[key] = _finding(part, title), ticked(plane)
     return assemble(
-        _layers(frame, plane, pl.concat(labels)),
+        _layers(frame, pl.concat(roofs), pl.concat(labels)),
         findings,
         case_choices(frame, first),
         MARGINS,
+        case_planes(planes, CASE),
     )
 
 
-def _layers(frame: pl.DataFrame, plane: Plane, labels: pl.DataFrame) -> list[alt.Chart]:
+def _plane(part: pl.DataFrame) -> Plane:
+    """The axes of a case."""
+    across = lowest(part, "intensity") / 1.5, highest(part, "intensity") * 1.5
+    return Plane(across, (lowest(part, "flops_per_s") / 1.6, highest(part, "flops_per_s") * 1.6))
+
+
+def _roof(part: pl.DataFrame, plane: Plane) -> pl.DataFrame:
+    """The corners of the bound of a case."""
+    bound = part.filter(kind="bound")
+    corners = bound.select(*CASE, peak="flops_per_s", rate="bytes_per_s", **roof_corners(plane))
+    return corners.explode("intensity", "flops_per_s")
+
+
+def _layers(frame: pl.DataFrame, roofs: pl.DataFrame, labels: pl.DataFrame) -> list[alt.Chart]:
     """The band of the estimate, the bound, the timings, the estimate, and the names of the two."""
-    (left, right), (bottom, top) = plane.x, plane.y
-    x = alt.X(
-        "intensity:Q",
-        **log_axis(left, right, "Arithmetic intensity (FLOP per byte of memory)", SHORT_LABEL),
-    )
-    y = alt.Y("flops_per_s:Q", **log_axis(bottom, top, "Attained FLOP/s"))
+    across = plane_axis("x", "Arithmetic intensity (FLOP per byte of memory)", SHORT_LABEL)
+    up = plane_axis("y", "Attained FLOP/s", SI_LABEL)
+    x, y = alt.X("intensity:Q", **across), alt.Y("flops_per_s:Q", **up)
     now = chosen(*CASE)
-    bound = frame.filter(kind="bound").select(
-        *CASE, peak="flops_per_s", rate="bytes_per_s", **roof_corners(plane)
-    )
     estimate = frame.filter(kind="estimate").select(
         *CASE, "intensity", "flops_per_s", "low", "high"
     )
-    lines = alt.Chart(data(bound.explode("intensity", "flops_per_s"))).transform_filter(now)
+    lines = alt.Chart(data(roofs)).transform_filter(now)
     curve = alt.Chart(data(estimate)).transform_filter(now)
     layers = [
         curve.transform_filter("datum.low != null")
         .mark_area(style="estimate-band")
-        .encode(
-            x=x, y=alt.Y("low:Q", **log_axis(bottom, top, "Attained FLOP/s")), y2=alt.Y2("high:Q")
-        ),
+        .encode(x=x, y=alt.Y("low:Q", **up), y2=alt.Y2("high:Q")),
         lines.mark_line(style="roof")
         .encode(
             x=x,
@@ -284,6 +293,11 @@ CHART = MeasuredChart(
     needs=(MATMULS,),
     most=8,
     most_chips=9,
-    frame=measured_roofline_frame,
-    draw=lambda frame, spec: measured_roofline(frame, title=spec.title),
+    every_chip=True,
+    frame=lambda of, spec: measured_roofline_frame(
+        of, added=spec.added, added_dtypes=spec.added_dtypes
+    ),
+    draw=lambda frame, spec: measured_roofline(
+        frame, first=first_case(frame, spec.added, spec.added_dtypes), title=spec.title
+    ),
 )

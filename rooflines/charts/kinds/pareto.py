@@ -41,13 +41,13 @@ from rooflines.charts.kit.drawing import (
     log_scale,
     placed_text,
     starting,
-    ticks_between,
 )
 from rooflines.charts.kit.ends import end_places
 from rooflines.charts.kit.place import Place, Plane, placed
 from rooflines.charts.kit.text import chip_label, with_value
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.needs import KNOWN_CAPACITY, NO_REQUESTS, check_needs
+from rooflines.charts.planes import ticked
 from rooflines.models.shape import DECODE
 
 if TYPE_CHECKING:
@@ -190,10 +190,7 @@ def _span(plane: Plane) -> dict[str, Any]:
     left, right = plane.x
     target = TARGET_S * MS
     return {
-        "x": plane.x,
-        "y": plane.y,
-        "across": ticks_between(*plane.x),
-        "up": ticks_between(*plane.y),
+        **ticked(plane),
         "target": target if left < target < right else None,
         "late": target**2 > left * right,
     }

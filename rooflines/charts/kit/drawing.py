@@ -198,7 +198,8 @@ def ticks_between(low: float, high: float) -> list[float]:
     for digits in ((1, 2, 5), range(1, 10), [d / 4 for d in range(4, 40)]):
         if len(ticks) > FEW_TICKS:
             break
-        every = [digit * 10.0**power for power in range(-3, 16) for digit in digits]
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        every = [digit * 10.0**power for power in powers for digit in digits]
         ticks = [tick for tick in every if low <= tick <= high]
     return ticks
 
