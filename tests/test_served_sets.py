@@ -306,6 +306,65 @@ def test_wrong_runs_are_refused(run: str, message: str, tmp_path: Path) -> None:
     assert str(refusal.value).count("fix: ") == 1
 
 
+LOADS = ((1, 0.09, 0.018), (4, 0.15, 0.02), (16, 0.4, 0.024), (64, 1.2, 0.04))
+"""Requests at the same time, and the times to the first token and per output token [s]."""
+
+
+def loads(ttft: float = 1.0, tpot: float = 1.0) -> list[str]:
+    """Runs of `LOADS` with times that are multiplied."""
+    return [f"{LLAMA},1,1024,1024,{n},{ttft * a},{tpot * b}" for n, a, b in LOADS]
+
+
+@pytest.mark.parametrize(
+    ("ttft", "tpot", "fixes"),
+    [
+        (1e3, 1.0, {"ttft_s": "1e-3"}),
+        (1e6, 1.0, {"ttft_s": "1e-6"}),
+        (1.0, 1e3, {"tpot_s": "1e-3"}),
+        (1e3, 1e3, {"tpot_s": "1e-3", "ttft_s": "1e-3"}),
+        (1e-3, 1.0, {"ttft_s": "1e3"}),
+        (1.0, 1e-3, {"tpot_s": "1e3"}),
+    ],
+)
+def test_times_in_other_units_are_refused(
+    ttft: float, tpot: float, fixes: dict[str, str], tmp_path: Path
+) -> None:
+    """Each column by itself, with the factor that makes seconds of it."""
+    with pytest.raises(RooflinesError) as refusal:
+        rooflines.measurements(config(tmp_path, *loads(ttft, tpot)), "runs")
+    message = str(refusal.value)
+    assert message.count("fix: ") == len(fixes)
+    for column, factor in fixes.items():
+        assert f"{column} of h200-sxm is" in message
+        assert f"fix: write seconds: times {factor}" in message
+
+
+def test_the_longest_wait_is_that_of_requests_one_after_another(tmp_path: Path) -> None:
+    """One request alone reads its prompt within a second and 300 times the bound."""
+    found = rooflines.measurements(config(tmp_path, *loads()), "runs")
+    over = 90 / (1 + 300 * found["ttft_lower_s"][0])
+    with pytest.raises(RooflinesError, match=f"is {over:.3g} times as long as all requests"):
+        rooflines.measurements(config(tmp_path, *loads(ttft=1e3)), "runs")
+
+
+@pytest.mark.parametrize(
+    ("requests", "ttft_s"),
+    [
+        (64, 63 * 1024 * 0.04),  # a server that takes one request after another
+        (1, 90),  # a run of its own that is slow: a thousandth is below the bound of the others
+        (1, 0.02),  # a prompt in a cache
+        (1, 1e-3),  # all but the last of its tokens in a cache
+    ],
+)
+def test_honest_times_to_the_first_token_are_kept(
+    requests: int, ttft_s: float, tmp_path: Path
+) -> None:
+    """However long or short, as long as they are possible."""
+    run = f"{LLAMA},1,1024,1024,{requests},{ttft_s},0.04"
+    assert rooflines.measurements(config(tmp_path, *loads(), run), "runs").height == 5
+    assert rooflines.measurements(config(tmp_path, run), "runs").height == 1
+
+
 def test_a_table_that_lacks_columns_is_refused(tmp_path: Path) -> None:
     """The message names those of runs."""
     with pytest.raises(RooflinesError, match="lacks the columns chip, concurrency"):

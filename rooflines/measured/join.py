@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.errors import RooflinesError, placed
+from rooflines.basics.errors import Mistakes, RooflinesError, placed
 from rooflines.calibration.judge import BINS
 from rooflines.measured.catalogues import check_known_values
 from rooflines.measured.collectives import collective_rows, unjoined
@@ -15,7 +15,7 @@ from rooflines.measured.matmuls import lacking, matmul_rows, with_dtypes
 from rooflines.measured.served import NO_ROOM, served_rows, unserved, with_formats
 from rooflines.measured.served_estimates import LACKS, with_estimates
 from rooflines.timings.timings import OPTIONAL
-from rooflines.timings.units import check_units
+from rooflines.timings.units import check_first_tokens, check_units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -107,8 +107,13 @@ def joined(timings: Timings, catalogues: Catalogues) -> Joined:
             rows, skipped = _served(frame, catalogues)
         else:
             rows, skipped = _matmuls(frame, catalogues)
-        for (chip,), part in rows.group_by("chip", maintain_order=True):
-            check_units(part, f"{'tpot_s' if timings.served else 'seconds'} of {chip}")
+        with Mistakes() as mistakes:
+            for (chip,), part in rows.group_by("chip", maintain_order=True):
+                with mistakes.at():
+                    check_units(part, f"{'tpot_s' if timings.served else 'seconds'} of {chip}")
+                if timings.served:
+                    with mistakes.at():
+                        check_first_tokens(part, f"ttft_s of {chip}")
     without = _counted(rows.filter(pl.col("t_estimate_s").is_null()), ESTIMATE)
     return Joined(_compared(rows, chips).drop(INDEX, LEAST), pl.concat([skipped, without]))
 
