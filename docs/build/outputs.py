@@ -25,7 +25,10 @@ WILDCARDS = str.maketrans("{}", "<>")
 
 OF_EVERY_FILE = (
     ("`logs/`", "the log of every job"),
-    (f"`{RECORDS}`", "the provenance record and digest of every file"),
+    (
+        f"`{RECORDS}`",
+        "the provenance record and digest of every file, and the config file of all",
+    ),
 )
 """What every rule makes besides."""
 

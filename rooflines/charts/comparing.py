@@ -218,7 +218,7 @@ def chip_axis(
         ticks=False,
         domain=False,
     )
-    lowest: Any = alt.expr(f"{rows} - 0.5" + " + added" * added)
+    lowest = alt.expr(f"{rows} - 0.5" + " + added" * added)
     return {"scale": alt.Scale(domain=[lowest, -0.5], nice=False, zero=False), "axis": axis}
 
 

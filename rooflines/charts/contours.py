@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rooflines.basics.numbers import exact
 from rooflines.calibration.critical import critical_estimate
 from rooflines.charts.basis import CALIBRATED, NOMINAL
-from rooflines.charts.frames import share_values, shares_below_peak
+from rooflines.charts.contour_rows import Line
+from rooflines.charts.frames import Shares, share_values, shares_below_peak
 from rooflines.critical.plane import Arc, border, estimated_area, nominal_area
 from rooflines.critical.sizes import whole_size
 from rooflines.sweep.estimates import estimates
@@ -51,12 +52,8 @@ class Contours:
     whole: bool = False
     below: Mapping[float, Area] = field(default_factory=dict)
 
-    def lines(self, window: Window) -> Iterator[dict[str, Any]]:
-        """The arcs of the lines within a part of the map.
-
-        Yields:
-            `kind`, `level`, `share`, and the ends and limits of an arc.
-        """
+    def lines(self, window: Window) -> Iterator[Line]:
+        """The arcs of the lines within a part of the map."""
         least = self.batch(HUGE, HUGE)
         levels = [] if least is None else nice_levels(max(least, 1.0))
         for level in levels:
@@ -68,13 +65,13 @@ class Contours:
             for level in (*levels, math.inf):
                 yield from rows_of(self._border(area, level, window), "share", level, share)
 
-    def shape(self, sizes: tuple[int, int]) -> dict[str, Any]:
-        """`level`, the critical batch at a D and F; if nominal the columns of `share_values`."""
-        found: dict[str, Any] = {"kind": "shape", "level": self.batch(*sizes)}
+    def shares(self, d: int, f: int) -> Shares:
+        """The batches for smaller shares of the peak at a D and F [1], solved if nominal."""
         if self.basis != NOMINAL:
-            return found
-        below = {share: whole_size(area.threshold(*sizes)) for share, area in self.below.items()}
-        return found | share_values(below)
+            return Shares()
+        return share_values(
+            {share: whole_size(area.threshold(d, f)) for share, area in self.below.items()}
+        )
 
     def _border(self, area: Area, level: float, window: Window) -> list[Arc]:
         if math.isinf(level):
@@ -113,20 +110,9 @@ def _estimated(estimate: Estimate) -> Callable[[int, int], int | None]:
     return lambda d, f: critical_estimate(estimate, {"D": d, "F": f}, "B").size
 
 
-def rows_of(arcs: list[Arc], kind: str, level: float, share: float) -> Iterator[dict[str, Any]]:
-    """The arcs of a line as rows."""
-    for arc in arcs:
-        yield {
-            "kind": kind,
-            "level": level,
-            "share": share,
-            "D": arc.x,
-            "F": arc.y,
-            "D_end": arc.x_end,
-            "F_end": arc.y_end,
-            "D_limit": arc.x_limit,
-            "F_limit": arc.y_limit,
-        }
+def rows_of(arcs: list[Arc], kind: str, level: float, share: float) -> Iterator[Line]:
+    """The arcs of a line, D across and F up."""
+    return (Line(kind, level, share, *arc) for arc in arcs)
 
 
 def nice_levels(rule: float) -> list[float]:

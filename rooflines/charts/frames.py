@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import count
@@ -27,6 +27,7 @@ __all__ = [
     "SHARES",
     "SPLIT",
     "TIMES",
+    "Shares",
     "apart",
     "at_largest",
     "first_shown",
@@ -153,7 +154,21 @@ def span_of(frame: pl.DataFrame) -> tuple[float, float, float, float]:
     return *across, lowest(frame, "y_low"), highest(frame, "y_high")
 
 
-SHARES = ("near", "reached", "share")
+class Shares(NamedTuple):
+    """The critical size for smaller shares of the peak.
+
+    Attributes:
+        near: All of them in words, such as `285 at 90 %`; empty without shares, None: not solved.
+        reached: That for the largest share [1]; None: never.
+        share: This share [1]; None: no shares.
+    """
+
+    near: str | None = None
+    reached: int | None = None
+    share: float | None = None
+
+
+SHARES = Shares._fields
 """Columns of `share_values`."""
 
 SPLIT = ("sharding", "network", "shards")
@@ -196,7 +211,8 @@ def with_shares(
     rows = frame.select(names).rows() if names else [()] * frame.height
     values = [share_values(dict(zip(shares, row, strict=True))) for row in rows]
     types = dict(zip(SHARES, (pl.String, pl.Int64, pl.Float64), strict=True))
-    return frame.drop(names).with_columns(pl.DataFrame(values, schema=types).get_columns())
+    found = pl.DataFrame(values, schema=types, orient="row")
+    return frame.drop(names).with_columns(found.get_columns())
 
 
 def shares_below_peak(of: Selection) -> list[float]:
@@ -204,22 +220,18 @@ def shares_below_peak(of: Selection) -> list[float]:
     return sorted((share for share in of.sweep.config.shares if share < 1), reverse=True)
 
 
-def share_values(sizes: Mapping[float, int | None]) -> dict[str, str | int | float | None]:
+def share_values(sizes: Mapping[float, int | None]) -> Shares:
     """The sizes for smaller shares of the peak, as charts name them.
 
     Args:
         sizes: The critical size by share, the largest share first [1]; None: never.
-
-    Returns:
-        `near`, such as `285 at 90 %` (empty without shares), and the size at the largest share,
-        `reached` [1] (None: never), with that `share` (None: no shares) [1].
     """
     share, reached = next(iter(sizes.items()), (None, None))
     texts = (
         f"{'never' if size is None else count(size)} at {100 * each:g} %"
         for each, size in sizes.items()
     )
-    return {"near": ", ".join(texts), "reached": reached, "share": share}
+    return Shares(", ".join(texts), reached, share)
 
 
 def share_tooltip(frame: pl.DataFrame) -> list[alt.Tooltip]:

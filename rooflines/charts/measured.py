@@ -13,8 +13,6 @@ from rooflines.charts.planes import pictured
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from rooflines.charts.chart import Spec
-
 __all__ = [
     "CASE",
     "FEWEST_DOTS",
@@ -156,10 +154,18 @@ def dots_text(drawn: int, every: int) -> str:
     return f"Dots: {drawn:,} of {every:,} timings{chosen}"
 
 
-def first_case(frame: pl.DataFrame, spec: Spec, *more: str) -> dict[str, str]:
-    """What a chart shows first: the first case of its picture, with more of its columns."""
-    shown = pictured(frame, spec.added, spec.added_dtypes)
-    return shown.select(*CASE, *more).row(0, named=True)
+def first_case(
+    frame: pl.DataFrame, added: Collection[str], added_dtypes: Collection[str], *more: str
+) -> dict[str, str]:
+    """What a chart shows first: the first case of its picture.
+
+    Args:
+        frame: The rows of all cases.
+        added: The chips that only the site has.
+        added_dtypes: The dtype combinations that only the site has.
+        more: Further columns of a case.
+    """
+    return pictured(frame, added, added_dtypes).select(*CASE, *more).row(0, named=True)
 
 
 def case_choices(

@@ -53,27 +53,83 @@ class WithRest(click.Command):
 @click.argument("config", required=False, metavar="[CONFIG] [-- SNAKEMAKE...]")
 @click.option("--cores", type=click.IntRange(1), metavar="N", help="Cores to use; default all.")
 @click.option("--dry-run", is_flag=True, help="Show what would be made, and make nothing.")
+@click.option("--replace", is_flag=True, help="Replace the results of another config.")
 @click.option("--open", "show", is_flag=True, help="Open the site in a browser at the end.")
 @click.pass_context
-def command(
-    ctx: click.Context, config: str | None, cores: int | None, *, dry_run: bool, show: bool
+def command(  # noqa: PLR0913, the options
+    ctx: click.Context,
+    config: str | None,
+    cores: int | None,
+    *,
+    dry_run: bool,
+    replace: bool,
+    show: bool,
 ) -> int:
     """Make tables, thresholds, charts and a site of a config, into results/ of this folder.
 
     CONFIG is the default config if left out. A second run makes only what is missing or depends on
-    something that has changed. What follows `--` goes to Snakemake.
+    something that has changed. Results of another config are kept: add --replace to replace them.
+    What follows `--` goes to Snakemake.
     """
     words = snakemake_command(config, cores, ctx.obj, dry_run=dry_run)
+    results = results_of(config, ctx.obj)
+    if not dry_run:
+        check_replaced(results, config, replace=replace)
     interrupts: list[int] = []  # Snakemake ends the run after one, and says so
     usual = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
     try:
         status = subprocess.run(words, check=False).returncode  # noqa: S603, the user's own words
     finally:
         signal.signal(signal.SIGINT, usual)
-    site = Path("results") / "bundle" / "index.html"
+    site = results / "bundle" / "index.html"
     if show and not status and not dry_run and site.is_file():
         webbrowser.open(site.absolute().as_uri())
     return 128 + interrupts[0] if interrupts else 128 - status if status < 0 else status
+
+
+def results_of(config: str | None, rest: Sequence[str]) -> Path:
+    """The folder that a run makes results in.
+
+    Args:
+        config: The config, checked; None: the default.
+        rest: Words for Snakemake.
+    """
+    from rooflines.basics.yaml_file import read_yaml  # noqa: PLC0415, help is fast
+    from rooflines.config import DEFAULT_CONFIG  # noqa: PLC0415, the same
+    from rooflines.run.workflow import directory_of  # noqa: PLC0415, the same
+
+    given = read_yaml(DEFAULT_CONFIG if config is None else Path(config))
+    results: str = given.get("pathvars", {}).get("results", "results")
+    return directory_of(rest) / results
+
+
+def check_replaced(results: Path, config: str | None, *, replace: bool) -> None:
+    """Refuse to replace the results of another config file, or say that a run replaces them.
+
+    Args:
+        results: The folder of results.
+        config: The config; None: the default.
+        replace: Whether they may be replaced.
+
+    Raises:
+        RooflinesError: They may not.
+    """
+    from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, help is fast
+    from rooflines.config import DEFAULT_CONFIG  # noqa: PLC0415, the same
+    from rooflines.results.config_file import config_of_results  # noqa: PLC0415, the same
+
+    other = config_of_results(results)
+    if other in (None, DEFAULT_CONFIG.resolve() if config is None else Path(config).resolve()):
+        return
+    here = Path.cwd()
+    named = other.relative_to(here) if other.is_relative_to(here) else other
+    if not replace:
+        problem = f"are those of {named}, and this run would replace them"
+        fix = (
+            "add --replace, or put results elsewhere (`pathvars: {results: FOLDER}` in the config)"
+        )
+        raise RooflinesError("", problem, fix, file=str(results))
+    print(f"replacing the results of {named} in {results}", file=sys.stderr)
 
 
 def snakemake_command(

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
+from rooflines.results.config_file import record_config
 from rooflines.results.folders import CHARTS, CHARTS_DIGEST
 from rooflines.results.records import FOLDER, OWN
 from rooflines.results.write_errors import no_folder, refusal, unwritable
@@ -41,11 +42,15 @@ class Guard(logging.Handler):
         workflow: Snakemake's workflow object.
         results: The folder of results.
         specs: What each output depends on, as JSON, by its path below `results`.
+        config: The config file of the run; None: not a single one.
     """
 
-    def __init__(self, workflow: Workflow, results: Path, specs: Mapping[str, str]) -> None:
+    def __init__(
+        self, workflow: Workflow, results: Path, specs: Mapping[str, str], config: Path | None
+    ) -> None:
         super().__init__()
         self._workflow, self._results, self._specs = workflow, results, specs
+        self._config = config
         self._outputs = [results / name for name in specs]
         require_writable(STATE)
         self._cache: FileCache | None = None
@@ -100,6 +105,8 @@ class Guard(logging.Handler):
             self._force(stale)
             if self._makes_files:
                 self._set_future_times_to_now(cache, {output.path for output in stale})
+                if (self._results / FOLDER).is_dir():
+                    record_config(self._results, self._config)  # also where nothing is to be made
 
     def _force(self, stale: Iterable[StaleOutput]) -> None:
         """Have stale outputs remade in this run: damaged ones are deleted, the others forced.
@@ -139,7 +146,7 @@ class Guard(logging.Handler):
             self._add(cache, late)
 
     def _begin(self) -> None:
-        """Before the first job: refuse to overwrite foreign logs, and delete temporary files."""
+        """Before the first job: refuse foreign logs, record the config, delete temporary files."""
         ours = set(map(str, self._outputs))  # an importing workflow has outputs of its own
         jobs = list(self._workflow.dag.needrun_jobs())
         self._outputs_of_job = {
@@ -154,6 +161,7 @@ class Guard(logging.Handler):
         if logs and not (self._results / FOLDER).exists():
             sys.exit(str(not_ours(self._results, logs)))
         require_writable(self._results / FOLDER)
+        record_config(self._results, self._config)
         if run_lock(STATE.absolute()).exclusive:
             for path in temporary_outputs(self._results, self._specs):
                 _delete(path, missing_ok=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 from rooflines.basics.errors import PlausibilityWarning, RooflinesError
 from rooflines.basics.yaml_file import read_yaml
-from rooflines.config import load_config
+from rooflines.config import DEFAULT_CONFIG, load_config
 from rooflines.results.folders import WORKBOOK
 from rooflines.run import Workflow
 from rooflines.run.ending import ending
@@ -100,6 +100,18 @@ def require_regular_file(file: Path) -> None:
         raise RooflinesError("", problem, fix, file=str(file))
 
 
+def directory_of(arguments: Sequence[str]) -> Path:
+    """The folder that Snakemake works in.
+
+    Args:
+        arguments: Its command line.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--directory", "-d", type=Path, default=Path())
+    folder: Path = parser.parse_known_args(arguments)[0].directory
+    return folder
+
+
 def keep_caches(arguments: Sequence[str]) -> None:
     """Keep caches of a run in `.snakemake` and not in the user's home, unless the user says where.
 
@@ -110,9 +122,7 @@ def keep_caches(arguments: Sequence[str]) -> None:
         SystemExit: The folder that Snakemake works in cannot be written; the message says what to
             do.
     """
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--directory", "-d", type=Path, default=Path())
-    folder = parser.parse_known_args(arguments)[0].directory
+    folder = directory_of(arguments)
     require_writable(folder / STATE)
     os.environ.setdefault("XDG_CACHE_HOME", str((folder / ".snakemake" / "cache").absolute()))
 
@@ -160,7 +170,18 @@ def outputs(plan: Plan) -> dict[str, str]:
     }
 
 
-def watch_files(plan: Plan, workflow: Workflow) -> None:
+def config_file(config: Mapping[str, Any], configfiles: Sequence[Path]) -> Path | None:
+    """The config file of a run; None: it has several, or none but a mapping.
+
+    Args:
+        config: Snakemake's `config`.
+        configfiles: The files given with `--configfile`, absolute.
+    """
+    files = [*configfiles] or ([] if config else [DEFAULT_CONFIG])
+    return files[0] if len(files) == 1 else None
+
+
+def watch_files(plan: Plan, workflow: Workflow, config: Mapping[str, Any]) -> None:
     """Install the `Guard` of a run's files: stale outputs are remade, killed runs do no harm.
 
     Results in object storage are not checked.
@@ -168,12 +189,16 @@ def watch_files(plan: Plan, workflow: Workflow) -> None:
     Args:
         plan: The plan of the run.
         workflow: Snakemake's workflow object.
+        config: Snakemake's `config`.
     """
     from snakemake.logging import logger  # noqa: PLC0415
 
     if workflow.is_main_process:
         specs = {} if workflow.storage_settings.default_storage_provider else outputs(plan)
-        logger.addHandler(Guard(workflow, Path(workflow.pathvars.apply("<results>")), specs))
+        results = Path(workflow.pathvars.apply("<results>"))
+        is_module = not workflow.modifier.is_main_snakefile()
+        file = None if is_module else config_file(config, workflow.configfiles)
+        logger.addHandler(Guard(workflow, results, specs, file))
 
 
 def show_progress(plan: Plan, workflow: Workflow) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import count
@@ -15,14 +15,12 @@ from rooflines.charts.kit.text import chip_label, shorten
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rooflines.charts.contour_rows import Case
     from rooflines.charts.kit.themes import Margins
 
-__all__ = ["Row", "Span", "labels"]
+__all__ = ["Span", "labels"]
 
 NAME_ROOM = 14.0
-
-Row = dict[str, Any]
-"""A row of the frame of a map."""
 
 Span = tuple[float, float, float, float]
 """The map's edges: D from and to, F from and to."""
@@ -38,7 +36,7 @@ class _Label(NamedTuple):
 
 
 def labels(
-    cases: Mapping[tuple[str, ...], Sequence[Row]],
+    cases: Mapping[tuple[str, ...], Case],
     borders: Sequence[Sequence[tuple[float, float]]],
     names: Sequence[str],
     span: Span,
@@ -47,13 +45,13 @@ def labels(
     """Layers of levels outside the plot, the name of the never area, and the names of shapes.
 
     Args:
-        cases: The rows of each case, by the reader's choice.
+        cases: What the map shows, by the reader's choice.
         borders: Points of the border of never in each case, as D and F.
         names: The parameters of the choice.
         span: The map's edges.
         margins: Room around the plot.
     """
-    texts = [_labels_of(rows, span) for rows in cases.values()]
+    texts = [_labels_of(case, span) for case in cases.values()]
     plane = Plane(span[:2], span[2:])
 
     def places(plot: tuple[float, float]) -> list[Place | None]:
@@ -82,21 +80,18 @@ def labels(
     return layers
 
 
-def _labels_of(rows: Sequence[Row], span: Span) -> list[_Label]:
+def _labels_of(case: Case, span: Span) -> list[_Label]:
     """Levels at the right ends of their lines, the name of the never area, and shapes."""
-    ends = {row["level"]: row["F_end"] for row in rows if row["kind"] == "level"}
+    ends = {line.level: line.F_end for line in case.lines if line.kind == "level"}
     shown = sorted((level, end) for level, end in ends.items() if end < span[3])
     found = [
         _Label("strong", count(level) if index else f"B = {count(level)}", span[1], end)
         for index, (level, end) in enumerate(shown)
     ]
-    if any(row["kind"] == "never" and row["F"] > span[2] for row in rows):
+    if any(line.kind == "never" and span[2] < line.F for line in case.lines):
         texts = ("never compute-bound", "never")
         found += [_Label("note", text, span[0], span[2]) for text in texts]
-    for row in rows:
-        if row["kind"] == "shape":
-            found.append(_Label("label", _short(row["name"]), row["D"], row["F"]))
-    return found
+    return found + [_Label("label", _short(shape.name), shape.D, shape.F) for shape in case.shapes]
 
 
 @cache

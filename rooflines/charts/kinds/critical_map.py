@@ -11,6 +11,7 @@ from rooflines.charts.basis import CALIBRATED, basis_choice, basis_names, basis_
 from rooflines.charts.cells import size_axes
 from rooflines.charts.chart import Chart, Need
 from rooflines.charts.claims import Finding, claim, ends, solved
+from rooflines.charts.contour_rows import cases_of
 from rooflines.charts.frames import (
     SHARES,
     SPLIT,
@@ -21,7 +22,7 @@ from rooflines.charts.frames import (
     route_name,
     share_tooltip,
 )
-from rooflines.charts.kinds.critical_labels import Row, Span, labels
+from rooflines.charts.kinds.critical_labels import Span, labels
 from rooflines.charts.kit.drawing import Choice, assemble, chosen, starting, zoom
 from rooflines.charts.kit.text import chip_label, on_chips, sizes_text, split_text
 from rooflines.charts.kit.themes import Margins
@@ -31,6 +32,8 @@ from rooflines.charts.offers import sizes_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rooflines.charts.claims import Plain
+    from rooflines.charts.contour_rows import Case, Line
     from rooflines.charts.results import Selection
 
 __all__ = ["contour_frame", "critical_map"]
@@ -100,10 +103,11 @@ def contour_frame(of: Selection, shapes: Sequence[Mapping[str, Any]] = ()) -> pl
             "network": route_name(chip_rows, variant),
             "shards": variant.shards,
         }
-        records += [{**key, **arc} for arc in contours.lines(window)]
-        records += [
-            {**key, **shape, **contours.shape((shape["D"], shape["F"]))} for shape in inside
-        ]
+        records += [{**key, **line._asdict()} for line in contours.lines(window)]
+        for shape in inside:
+            at = shape["D"], shape["F"]
+            found = {"kind": "shape", "level": contours.batch(*at)}
+            records.append({**key, **shape, **found, **contours.shares(*at)._asdict()})
     edges = {name: pl.lit(float(at)) for name, at in window._asdict().items()}
     return _typed(records).with_columns(calibrated=pl.col("basis") == CALIBRATED, **edges)
 
@@ -150,13 +154,11 @@ def critical_map(
         highest(frame, "top"),
     )
     names = ["chip", "dtypes", *basis_names(frame)]
-    cases: dict[tuple[str, ...], list[Row]] = {}
-    for row in frame.iter_rows(named=True):
-        cases.setdefault(tuple(row[name] for name in names), []).append(row)
-    findings = {"|".join(key): _finding(rows, title) for key, rows in cases.items()}
+    cases = cases_of(frame, names)
+    findings = {"|".join(key): _finding(case, title) for key, case in cases.items()}
     borders = [
-        [point for row in rows if row["kind"] == "never" for point in _points(row)]
-        for rows in cases.values()
+        [point for line in case.lines if line.kind == "never" for point in _points(line)]
+        for case in cases.values()
     ]
     choices = [Choice("chip", chips), Choice("dtypes", combinations), *basis_choice(frame)]
     return assemble(
@@ -247,34 +249,39 @@ def _drawn(name: str) -> str:
     return str(_along(start, end, limit, alt.datum.step / STEPS))
 
 
-def _points(arc: Row, steps: int = 8) -> list[tuple[float, float]]:
+def _points(line: Line, steps: int = 8) -> list[tuple[float, float]]:
     """Points of an arc, as D and F."""
-    ends = [(arc[name], arc[f"{name}_end"], arc[f"{name}_limit"] or 0.0) for name in "DF"]
+    across = line.D, line.D_end, line.D_limit or 0.0
+    up = line.F, line.F_end, line.F_limit or 0.0
     shares = [step / steps for step in range(steps + 1)]
-    return [(_along(*ends[0], share), _along(*ends[1], share)) for share in shares]
+    return [(_along(*across, share), _along(*up, share)) for share in shares]
 
 
-def _finding(rows: Sequence[Row], title: str | None) -> Finding:
+def _finding(case: Case, title: str | None) -> Finding:
     """Title and subtitle: what the shapes need, or how many of them are never compute-bound."""
-    chip, basis, network = (rows[0][name] for name in ("chip", "basis", "network"))
-    shapes = [row for row in rows if row["kind"] == "shape"]
-    shards = [rows[0]["shards"]]
-    name = on_chips(chip, shards)
-    split = split_text(rows[0]["sharding"], shards, [network])
-    share = next((row["share"] for row in rows if row["kind"] == "share"), None)
+    shapes, shards = case.shapes, [case.shards]
+    name = on_chips(case.chip, shards)
+    split = split_text(case.sharding, shards, [case.network])
+    share = next((line.share for line in case.lines if line.kind == "share"), None)
     dashed = f" Dashed: for {100 * share:g} % of the peak." if share else ""
-    case = pl.DataFrame({"chip": [chip], "calibrated": [rows[0]["calibrated"]]})
-    reached = reached_text((row["level"], row["reached"], row["share"]) for row in shapes)
+    calibrated = pl.DataFrame({"chip": [case.chip], "calibrated": [case.calibrated]})
+    reached = reached_text((shape.level, shape.reached, shape.share) for shape in shapes)
     subtitle = (
-        f"Critical B of {rows[0]['dtypes']} matmuls on {name} over D and F{split}, every byte "
-        f"counted.{reached}{dashed}{basis_text(case, basis)}"
+        f"Critical B of {case.dtypes} matmuls on {name} over D and F{split}, every byte "
+        f"counted.{reached}{dashed}{basis_text(calibrated, case.basis)}"
     )
     if title or not shapes:
         return Finding(title or f"Where {name} turns compute-bound", subtitle)
-    shown = {key: [rows[0][key]] for key in ("chip", "dtypes", "sharding", "shards")} | solved("B")
-    at = [{dim: int(row[dim]) for dim in "DF"} for row in shapes]
-    about = partial(claim, of="critical", rows=shown, basis=basis, at=at)
-    needed = [math.ceil(row["level"]) for row in shapes if row["level"] is not None]
+    shown: dict[str, Sequence[Plain]] = {
+        "chip": [case.chip],
+        "dtypes": [case.dtypes],
+        "sharding": [case.sharding],
+        "shards": shards,
+        **solved("B"),
+    }
+    at = [{"D": int(shape.D), "F": int(shape.F)} for shape in shapes]
+    about = partial(claim, of="critical", rows=shown, basis=case.basis, at=at)
+    needed = [math.ceil(shape.level) for shape in shapes if shape.level is not None]
     if len(needed) < len(shapes):
         never = len(shapes) - len(needed)
         title = f"{never:,} of the {len(shapes):,} shapes are never compute-bound on {name}"
@@ -282,11 +289,11 @@ def _finding(rows: Sequence[Row], title: str | None) -> Finding:
     which = (
         f"The {len(shapes):,} shapes shown need"
         if len(shapes) > 1
-        else f"{chip_label(shapes[0]['name'])} needs"
+        else f"{chip_label(shapes[0].name)} needs"
     )
     found = about("range", value=ends(needed))
     title = f"{which} {sizes_text('B', needed)} on {name}"
-    return Finding(title, subtitle, found, names=[row["name"] for row in shapes])
+    return Finding(title, subtitle, found, names=[shape.name for shape in shapes])
 
 
 CHART = Chart(

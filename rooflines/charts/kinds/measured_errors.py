@@ -222,6 +222,6 @@ CHART = MeasuredChart(
     every_chip=True,
     frame=lambda of, _: measured_errors_frame(of),
     draw=lambda frame, spec: measured_errors(
-        frame, first=first_case(frame, spec, "of"), title=spec.title
+        frame, first=first_case(frame, spec.added, spec.added_dtypes, "of"), title=spec.title
     ),
 )

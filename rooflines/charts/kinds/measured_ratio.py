@@ -216,5 +216,7 @@ CHART = MeasuredChart(
     frame=lambda of, spec: measured_ratio_frame(
         of, added=spec.added, added_dtypes=spec.added_dtypes
     ),
-    draw=lambda frame, spec: measured_ratio(frame, first=first_case(frame, spec), title=spec.title),
+    draw=lambda frame, spec: measured_ratio(
+        frame, first=first_case(frame, spec.added, spec.added_dtypes), title=spec.title
+    ),
 )

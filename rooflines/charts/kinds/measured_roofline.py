@@ -298,6 +298,6 @@ CHART = MeasuredChart(
         of, added=spec.added, added_dtypes=spec.added_dtypes
     ),
     draw=lambda frame, spec: measured_roofline(
-        frame, first=first_case(frame, spec), title=spec.title
+        frame, first=first_case(frame, spec.added, spec.added_dtypes), title=spec.title
     ),
 )

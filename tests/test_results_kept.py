@@ -1,0 +1,110 @@
+"""`rooflines run` keeps the results of another config file; Snakemake itself replaces them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rooflines.cli import main as cli
+from rooflines.cli.run import results_of
+from rooflines.config import DEFAULT_CONFIG
+from rooflines.results.config_file import config_of_results, record_config
+from rooflines.results.records import FOLDER
+from rooflines.run.workflow import config_file
+
+SMALL = """
+sweeps:
+  a: {operation: matmul, grid: {B: [1, 64], D: 1024, F: D}, dtypes: [bf16], chips: [tpu-v5e]}
+charts: []
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in, with two configs."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.yaml").write_text(SMALL)
+    (tmp_path / "other.yaml").write_text(SMALL.replace("64", "32"))
+    return tmp_path
+
+
+def made(folder: Path, config: Path | None) -> Path:
+    """A folder of results that are recorded as those of a config."""
+    (folder / "tables").mkdir(parents=True)
+    (folder / FOLDER).mkdir()
+    record_config(folder, config)
+    return folder
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    """A finished command."""
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+
+
+def test_a_run_of_another_config_needs_replace(here: Path) -> None:
+    """The first config may be run again; what is made is that of the last one."""
+    first = run("-m", "rooflines", "run", "my.yaml", "--cores", "1", "--", "summary")
+    assert first.returncode == 0, first.stderr
+    table = here / "results/summary.csv"
+    kept = table.read_bytes()
+    refused = run("-m", "rooflines", "run", "other.yaml", "--cores", "1", "--", "summary")
+    assert refused.returncode == 2
+    assert refused.stderr == (
+        "results are those of my.yaml, and this run would replace them.\n"
+        "  fix: add --replace, or put results elsewhere (`pathvars: {results: FOLDER}` in the "
+        "config).\n"
+    )
+    assert table.read_bytes() == kept
+    words = ("run", "other.yaml", "--replace", "--cores", "1", "--", "summary")
+    replaced = run("-m", "rooflines", *words)
+    assert replaced.returncode == 0, replaced.stderr
+    assert replaced.stderr.startswith("replacing the results of my.yaml in results\n")
+    assert config_of_results(here / "results") == here / "other.yaml"
+    assert cli.run(["run", "my.yaml"]) == 2
+
+
+def test_results_keep_their_config_when_both_are_moved(here: Path) -> None:
+    """The path of the config starts at the results."""
+    (here / "one").mkdir()
+    made(here / "one/results", here / "one/my.yaml")
+    (here / "one").rename(here / "two")
+    assert config_of_results(here / "two/results") == here / "two/my.yaml"
+
+
+def test_results_without_a_config_may_be_replaced(here: Path) -> None:
+    """Those of several files or of an earlier version, and a folder with nothing but records."""
+    results = made(here / "results", None)
+    assert config_of_results(results) is None
+    record_config(results, here / "my.yaml")
+    assert config_of_results(results) == here / "my.yaml"
+    (results / "tables").rmdir()
+    assert config_of_results(results) is None
+    record_config(results, None)
+    record_config(results, None)
+
+
+@pytest.mark.parametrize(
+    ("config", "files", "found"),
+    [
+        ({}, [], DEFAULT_CONFIG),
+        ({"sweeps": {}}, [Path("/a.yaml")], Path("/a.yaml")),
+        ({"sweeps": {}}, [Path("/a.yaml"), Path("/b.yaml")], None),
+        ({"sweeps": {}}, [], None),
+    ],
+)
+def test_the_config_file_of_a_run(
+    config: dict[str, object], files: list[Path], found: Path | None
+) -> None:
+    """The default one without any, and none of `--config` alone."""
+    assert config_file(config, files) == found
+
+
+def test_results_are_where_the_config_and_snakemake_put_them(here: Path) -> None:
+    """As `pathvars` and `--directory` have it."""
+    assert results_of(None, []) == Path("results")
+    assert results_of("my.yaml", ["--directory", "there"]) == Path("there/results")
+    (here / "put.yaml").write_text(f"{SMALL}pathvars: {{results: elsewhere}}\n")
+    assert results_of("put.yaml", ["summary"]) == Path("elsewhere")
