@@ -262,7 +262,7 @@ def test_the_page_shows_what_the_command_prints(capsys: pytest.CaptureFixture[st
 def test_the_page_has_the_thresholds_by_estimate() -> None:
     """Of the same question at 1,024 tokens, by the calibrations that it names."""
     calibration = SECTION.partition("`--calibration ")[2].partition("`")[0].split(",")
-    question = {"B": 64, "S": 1024, "split": "tp=8", "calibration": calibration}
+    question: dict[str, Any] = {"B": 64, "S": 1024, "split": "tp=8", "calibration": calibration}
     answer = rooflines.explain_model("h100-sxm", "llama-3.1-70b", **question)
     batch, context, _ = answer.thresholds
     said = " ".join(SECTION.split())
