@@ -37,7 +37,7 @@ MOST_GROUPS = 4
 
 ESTIMATES = {
     "B": {FOUND: "from {}", ALWAYS: "from {}"},
-    "S": {FOUND: "up to {}", ENDLESS: "at any context"},
+    "S": {FOUND: "up to {}", ENDLESS: "at every long context"},
 }
 """Where the estimate is compute-bound, by axis and outcome."""
 
