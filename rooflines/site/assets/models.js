@@ -4,7 +4,7 @@
 
 document.addEventListener("DOMContentLoaded", async () => {
   const { load, unpacked, make, shown, tableParts, menu, onEntered, state, go, soon, tellUnknown, follow } = ROOFLINES;
-  const { number, ratio, plus, over } = EXACT;
+  const { number, ratio, decimal, plus, over } = EXACT;
   const { sweeps, bounds, estimate_bounds: estimateBounds, limits, prefixes } = await load("data/models", "data/models.js");
   const { significant, prefixed, si, percent, count } = FORMAT(prefixes);
   const $ = (id) => document.getElementById(id);
@@ -32,6 +32,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const rate = (value) => (value < 1e6 ? significant(value, 3) : prefixed(value, "", prefixes.large));
   const counted = (value, noun = "sequence") => `${count(value)} ${noun}${Number(value) === 1 ? "" : "s"}`;
   const list = (names) => (names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`);
+  const shareOf = (value, all) => percent(over(...[value, all].map((one) => decimal(one.toExponential()))));
   const short = (value) => (value < 1000 ? significant(value, 3) : prefixed(value, "", prefixes.large).replace(" ", ""));
 
   // ---------------------------------------------------------------- the choices
@@ -250,7 +251,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     const rows = kernels.map((kernel, i) => ({ ...kernel, other: others?.[i].time })).sort((a, b) => b.time - a.time).map((kernel) => make("tr", { "data-kernel": kernel.name },
       make("th", { scope: "row" }, kernel.name, kernel.count > 1 ? make("small", {}, ` × ${kernel.count}`) : ""),
       make("td", { class: "number" }, seconds(kernel.time)),
-      make("td", { class: "number" }, `${significant(100 * kernel.time / all)}%`),
+      make("td", { class: "number" }, shareOf(kernel.time, all)),
       make("td", {}, kernel.bound),
       ...used.map((bound) => part(kernel.parts[bound], bound === kernel.bound)),
       ...(calibrated ? [part(kernel.common)] : []),
