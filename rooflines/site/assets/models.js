@@ -100,18 +100,19 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
   const piecesOf = (now, file) => file.extents[now.phase][now.T ?? "all"];
 
-  /** The lines of a step at S: nominal, and calibrated (null: no calibration). */
-  const linesOf = (now, one, S) => ({
-    nominal: STEPS.lines(one.prepared, piecesOf(now, one.file), S),
-    calibrated: one.fitted && ESTIMATES.lines(one.fitted, piecesOf(now, one.file), S),
-  });
-  /** The critical batch by a basis. */
-  const criticalOf = (of, basis, dp) => (basis === CALIBRATED ? ESTIMATES.critical(of.calibrated, dp, BEYOND) : STEPS.critical(of.nominal, dp, BEYOND, bounds));
+  /** The lines of a step at S, nominal or calibrated; null without a calibration. */
+  function linesOf(now, one, S, basis) {
+    const pieces = piecesOf(now, one.file);
+    if (basis === NOMINAL) return STEPS.lines(one.prepared, pieces, S);
+    return one.fitted && ESTIMATES.lines(one.fitted, pieces, S);
+  }
+  const bothOf = (now, one) => [NOMINAL, CALIBRATED].map((basis) => linesOf(now, one, now.S, basis));
+  const criticalOf = (lines, basis, dp) => (basis === CALIBRATED ? ESTIMATES.critical(lines, dp, BEYOND) : STEPS.critical(lines, dp, BEYOND, bounds));
 
   /** All numbers of a step at a batch: nominal ones, the `estimate` (null: no calibration), and the time and throughput by the basis. */
-  function rowOf(now, one, B, of = linesOf(now, one, now.S)) {
-    const times = STEPS.answer(of.nominal, B, bounds);
-    const estimate = of.calibrated && ESTIMATES.answer(of.calibrated, B);
+  function rowOf(now, one, B, [nominal, calibrated]) {
+    const times = STEPS.answer(nominal, B, bounds);
+    const estimate = calibrated && ESTIMATES.answer(calibrated, B);
     const tokens = B * (now.T ?? now.S);
     const time = now.basis === CALIBRATED ? estimate.time : times.lower;
     return {
@@ -201,26 +202,24 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   function showKey(now, row, answers) {
     const each = (time) => time / (now.T ?? 1);
-    const tile = (label, name, text, ...more) => make("div", {}, make("dt", {}, label), make("dd", {}, shown(name, text), ...(more.length ? [make("small", {}, ...more)] : [])));
-    /** A tile of a number that follows from a time: by the basis, and below it by the others. */
-    const timed = (label, name, others, text) => {
-      const [upper, lower, estimate] = [others.upper ? [", ", shown(others.upper, text(row.upper)), " without overlap"] : [], shown(name, text(row.lower)), row.estimate && shown(others.estimate, text(row.estimate.time))];
-      const more = [shown(others.ops, text(row.ops)), " kernel after kernel", ...upper];
-      const [main, ...rest] = now.basis === CALIBRATED ? [estimate, "nominal ", lower, ", ", ...more] : [lower, ...more, ...(estimate ? ["; calibrated ", estimate] : [])];
-      return make("div", {}, make("dt", {}, label), make("dd", {}, main, make("small", {}, `${now.basis}; `, ...rest)));
+    const tile = (label, main, ...more) => make("div", {}, make("dt", {}, label), make("dd", {}, main, make("small", {}, ...more)));
+    /** A number that follows from a time: by the basis, and below it by the other basis and from the other times. */
+    const timed = (label, text, lower, ops, estimate, upper) => {
+      const own = [shown(lower, text(row.lower)), row.estimate && shown(estimate, text(row.estimate.time))];
+      const others = [shown(ops, text(row.ops)), " kernel after kernel", ...(upper ? [", ", shown(upper, text(row.upper)), " without overlap"] : [])];
+      return now.basis === CALIBRATED ? tile(label, own[1], "calibrated; nominal ", own[0], ", ", ...others) : tile(label, own[0], "nominal; ", ...others, ...(own[1] ? ["; calibrated ", own[1]] : []));
     };
-    const names = (name, more = {}) => [name, { ops: `${name}_ops`, estimate: `${name}_estimate`, ...more }];
-    const tiles = [timed(TIMES(now), "t_lower_s", { ops: "t_ops_s", upper: "t_upper_s", estimate: "t_estimate_s" }, seconds),
-      timed("Tokens/s per chip", ...names("tokens_per_s_per_chip"), (time) => rate(perChip(row.tokens, time, now.split)))];
-    if (now.phase === DECODE) tiles.push(timed("Tokens/s per sequence", ...names("user"), (time) => rate(1 / each(time))));
+    const throughput = (name) => [name, `${name}_ops`, `${name}_estimate`];
+    const tiles = [timed(TIMES(now), seconds, "t_lower_s", "t_ops_s", "t_estimate_s", "t_upper_s"),
+      timed("Tokens/s per chip", (time) => rate(perChip(row.tokens, time, now.split)), ...throughput("tokens_per_s_per_chip"))];
+    if (now.phase === DECODE) tiles.push(timed("Tokens/s per sequence", (time) => rate(1 / each(time)), ...throughput("user")));
     const held = plus(row.weights, row.caches);
-    tiles.push(tile("Memory of a chip", "footprint_bytes", si(held, "B"), shown("weights_footprint_bytes", si(row.weights, "B")), " weights, ", shown("cache_footprint_bytes", si(row.caches, "B")), " caches",
+    tiles.push(tile("Memory of a chip", shown("footprint_bytes", si(held, "B")), shown("weights_footprint_bytes", si(row.weights, "B")), " weights, ", shown("cache_footprint_bytes", si(row.caches, "B")), " caches",
       ...(row.capacity ? [`; ${percent(over(held, row.capacity))} of ${si(row.capacity, "B")}`] : ["; capacity not known"])));
-    if (row.most !== null) tiles.push(tile("Largest batch that fits", "max_B", count(row.most), `sequences of ${count(now.S)} tokens`));
+    if (row.most !== null) tiles.push(tile("Largest batch that fits", shown("max_B", count(row.most)), `sequences of ${count(now.S)} tokens`));
     const critical = (basis) => shown(basis === CALIBRATED ? "critical_estimate" : "critical", criticalText(answers[basis], basis));
     const other = now.basis === CALIBRATED ? NOMINAL : CALIBRATED;
-    tiles.push(make("div", {}, make("dt", {}, "Compute-bound from"), make("dd", {}, critical(now.basis),
-      make("small", {}, `${now.basis}; `, criticalWhy(now, answers[now.basis]), ...(answers[other] ? [`; ${other} `, critical(other)] : [])))));
+    tiles.push(tile("Compute-bound from", critical(now.basis), `${now.basis}; `, criticalWhy(now, answers[now.basis]), ...(answers[other] ? [`; ${other} `, critical(other)] : [])));
     $("key").replaceChildren(...tiles);
   }
 
@@ -333,7 +332,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     const series = now.sweep.splits.flatMap((split, i) => {
       const one = stepOf(now, file, split, now.machine);
       if (!one) return [];
-      const of = linesOf(now, one, now.S);
+      const of = bothOf(now, one);
       return [{ split, colour: `s${i % COLOURS}`, points: now.sweep.batches.filter((B) => B >= split.dp).map((B) => ({ split, ...rowOf(now, one, B, of) })) }];
     });
     const all = series.flatMap((one) => one.points);
@@ -366,10 +365,10 @@ document.addEventListener("DOMContentLoaded", async () => {
     if (curves.has(key)) return curves.get(key);
     const least = now.T ?? 1;
     const solve = (S) => {
-      const of = linesOf(now, one, S);
-      const answer = criticalOf(of, now.basis, one.split.dp);
+      const lines = linesOf(now, one, S, now.basis);
+      const answer = criticalOf(lines, now.basis, one.split.dp);
       const never = answer.outcome === STEPS.NEVER;
-      return { S, ...answer, never, large: now.basis === CALIBRATED ? ESTIMATES.large(of.calibrated) : !never };
+      return { S, ...answer, never, large: now.basis === CALIBRATED ? ESTIMATES.large(lines) : !never };
     };
     const samples = new Set([least, LONGEST, ...now.model.windows.flatMap((window) => [window, window + least])].filter((S) => S >= least && S <= LONGEST));
     for (let S = Math.max(64, least); S < LONGEST; S *= 2 ** (1 / PER_OCTAVE)) samples.add(Math.round(S));
@@ -398,6 +397,11 @@ document.addEventListener("DOMContentLoaded", async () => {
     const [from, to] = [Math.max(64, Math.min(now.S / 2, 128)), Math.max(LONGEST / 8, Math.min(2 * now.S, LONGEST))];
     const size = ({ outcome, size: found }) => (outcome === STEPS.FOUND || outcome === STEPS.ALWAYS ? Number(found) : null);
     const solid = points.filter((point) => size(point) !== null);
+    const lines = points.reduce((runs, point) => { // interrupted where no batch is compute-bound
+      if (size(point) === null) runs.push([]);
+      else runs.at(-1).push([point.S, size(point)]);
+      return runs;
+    }, [[]]);
     const fits = points.filter((point) => point.S >= from / 2).map((point) => [point.S, number(ratio(STEPS.footprint(one.step, one.machine, one.split.dp, point.S, 1).most ?? 0n))]).filter(([, most]) => most >= 1);
     const batches = [...solid.filter((point) => point.S >= from && point.S <= to).map(size), now.B, answer.size === undefined ? 1 : Number(answer.size), ...fits.map(([, most]) => most).slice(0, 1)];
     const low = Math.min(...batches, ...fits.filter(([S]) => S <= to).map(([, most]) => most));
@@ -412,11 +416,11 @@ document.addEventListener("DOMContentLoaded", async () => {
       x: { from, to, title: now.phase === DECODE ? "Context S (tokens)" : "Prompt S (tokens)", text: short },
       y: { from: low / 2, to: Math.max(high, now.B) * 2, title: "Batch B (sequences)", text: short },
       areas: areas.filter(([, a, b]) => b > from && a < to),
-      lines: [["fitting", fits], ["least", solid.map((point) => [point.S, size(point)])]],
+      lines: [["fitting", fits], ...lines.map((line) => ["least", line])],
       marks: [["chosen", now.S, now.B, 8, `S = ${count(now.S)}, B = ${count(now.B)}, chosen`]],
       labels: [["of", now.S, now.B, `B = ${count(now.B)}`]],
     });
-    legend("critical-legend", ["least", byBasis("compute-bound from here up", now)], ["fitting", "largest batch that fits"], ["never", byBasis("never compute-bound", now)]);
+    legend("critical-legend", ["least", byBasis(now.basis === CALIBRATED ? "smallest compute-bound batch" : "compute-bound from here up", now)], ["fitting", "largest batch that fits"], ["never", byBasis("never compute-bound", now)]);
     const ceiling = large.findLast((change) => change.large);
     const [lead, on] = now.basis === CALIBRATED ? ["the smallest compute-bound batch is ", ""] : ["compute-bound from ", " on"];
     const parts = [`At S = ${count(now.S)}, ${now.basis}: `, answer.outcome === STEPS.NEVER ? `no batch is compute-bound; ${WHY[answer.limit]}.` : answer.outcome === STEPS.BEYOND ? `only from a batch beyond 2^62 on, ${answer.limit}-bound below.` : `${lead}${counted(answer.size)}${on}${row.most !== null && answer.size > row.most ? `, and ${count(row.most)} fit` : ""}.`];
@@ -437,7 +441,8 @@ document.addEventListener("DOMContentLoaded", async () => {
     const facts = { chip: machine.chip, memory: machine.memory, network: machine.network, dtypes: now.dtypes, split: now.split.name };
     const rows = unpacked(await load(requests, `${requests}.js`)).filter((row) => Object.entries(facts).every(([name, value]) => row[name] === value));
     const calibrated = now.basis === CALIBRATED;
-    if (calibrated) for (const row of rows) row.rate = perChip(row.B, row.t_estimate_s, now.split);
+    for (const row of rows) row.rate = row.t_estimate_s ? perChip(row.B, row.t_estimate_s, now.split) : null;
+    $("requests-note").textContent = calibrated ? "The time to the first token has no estimate." : "";
     const times = calibrated ? [["Per output token", "t_estimate_s", seconds], ["Tokens/s per chip", "rate", rate]]
       : [["First token", "ttft_s", seconds], ["Per output token", "tpot_s", seconds], ["Kernel after kernel", "tpot_ops_s", seconds], ["Tokens/s per chip", "tokens_per_s_per_chip", rate]];
     const columns = [["Input", "input", count], ["Output", "output", count], ["B", "B", count], ["Fits", "fits", (value) => (value === null ? "–" : value ? "yes" : "no")],
@@ -468,9 +473,9 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("routing").textContent = (experts ? `${ROUTINGS[now.sweep.routing]} A layer has ${count(experts[0])} experts, a token uses ${count(experts[1])}.` : "") + left;
     if (!one) $("lack").textContent = `${now.model.name} on ${now.machine.name}, ${now.split.name}, ${now.dtypes}: ${reason(now, now.split, now.machine)}.`;
     else {
-      const of = linesOf(now, one, now.S);
-      const row = rowOf(now, one, now.B, of);
-      const answers = Object.fromEntries((calibrated ? [NOMINAL, CALIBRATED] : [NOMINAL]).map((basis) => [basis, criticalOf(of, basis, now.split.dp)]));
+      const [nominal, fitted] = bothOf(now, one);
+      const row = rowOf(now, one, now.B, [nominal, fitted]);
+      const answers = { nominal: criticalOf(nominal, NOMINAL, now.split.dp), calibrated: fitted && criticalOf(fitted, CALIBRATED, now.split.dp) };
       showVerdict(now, row);
       showKey(now, row, answers);
       showTime(row, now);
