@@ -3,7 +3,7 @@
    every calibrated one. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { load, unpacked, make, shown, tableParts, menu, onEntered, state, go, soon, tellUnknown, follow } = ROOFLINES;
+  const { load, make, shown, tableParts, menu, onEntered, state, go, soon, tellUnknown, follow } = ROOFLINES;
   const { number, ratio, decimal, plus, over } = EXACT;
   const { sweeps, bounds, estimate_bounds: estimateBounds, limits, prefixes } = await load("data/models", "data/models.js");
   const { significant, prefixed, si, percent, count } = FORMAT(prefixes);
@@ -261,63 +261,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     else $("time-note").replaceChildren(...sum, ", nominal. Memory is of weights, caches and what kernels pass on; network is of the collectives that follow a kernel.");
   }
 
-  function showFits(now, file) {
-    const ends = now.sweep.splits.map((split) => ({ split, one: stepOf(now, file, split, now.machine) }));
-    const known = ends.filter(({ one }) => one).map(({ split, one }) => ({ split, ...STEPS.footprint(one.step, now.machine, split.dp, now.S, Math.max(now.B, split.dp)) }));
-    const scale = Math.max(...known.map((row) => Math.min(number(plus(row.weights, row.caches)), 2 * number(row.capacity ?? row.weights))), ...known.map((row) => number(row.capacity ?? row.weights)));
-    legend("fits-legend", ["weights", "weights"], ["caches", `caches of ${counted(now.B)}`], ["full", "capacity"]);
-    const rows = ends.map(({ split, one }) => {
-      const chosen = split === now.split ? "answer" : null;
-      const name = make("th", { scope: "row", class: chosen }, make("a", { href: link({ split: split.name }) }, split.name));
-      if (!one) return make("tr", { "data-split": split.name }, name, make("td", { colspan: 3, class: "none" }, reason(now, split, now.machine)));
-      const row = known.find((each) => each.split === split);
-      const bar = make("div", { class: "held", "aria-hidden": "true" });
-      const parts = [["weights", number(row.weights)], ["caches", number(row.caches)]];
-      let room = scale;
-      for (const [part, bytes] of parts) {
-        const piece = make("span", { class: part });
-        piece.style.inlineSize = `${100 * Math.min(bytes, room) / scale}%`;
-        room -= Math.min(bytes, room);
-        bar.append(piece);
-      }
-      if (row.capacity) {
-        const mark = make("span", { class: "full" });
-        mark.style.insetInlineStart = `${100 * number(row.capacity) / scale}%`;
-        bar.append(mark);
-      }
-      const text = make("small", {}, shown(`weights.${split.name}`, si(row.weights, "B")), " + ", shown(`caches.${split.name}`, si(row.caches, "B")), row.capacity ? ` of ${si(row.capacity, "B")}` : "");
-      const fits = row.fits === null ? "–" : row.fits ? "yes" : "no";
-      return make("tr", { "data-split": split.name }, name, make("td", { class: "number answer" }, shown(`max_B.${split.name}`, row.most === null ? "–" : count(row.most))),
-        make("td", { class: row.fits === false ? "none" : null }, shown(`fits.${split.name}`, fits)), make("td", { class: "bars" }, bar, text));
-    });
-    $("fits").replaceChildren(...tableParts([["Split"], ["Largest B", true], ["Fits"], ["On each chip"]], rows));
-    showMost(now, file);
-  }
-
-  const link = (changes) => {
-    const next = state();
-    for (const [name, value] of Object.entries(changes)) if (value === null) next.delete(name); else next.set(name, value);
-    return `#${next}`;
-  };
-
-  /** The largest batch that fits, by chip and split. */
-  function showMost(now, file) {
-    const { splits, machines } = now.sweep;
-    const alone = machines.filter((machine, i) => machines.findIndex((one) => one.chip === machine.chip) === i || machine === now.machine)
-      .filter((machine, i, all) => machine === now.machine || machine.chip !== now.machine.chip || !all.includes(now.machine));
-    const rows = alone.map((machine) => make("tr", { "data-chip": machine.chip }, make("th", { scope: "row", class: machine === now.machine ? "answer" : null }, machine.name),
-      ...splits.map((split) => {
-        const one = stepOf(now, file, split, machine);
-        if (!one) return make("td", { class: "number none", title: reason(now, split, machine) }, "–");
-        const { most } = STEPS.footprint(one.step, machine, split.dp, now.S, split.dp);
-        const at = { chip: machine.chip, memory: machine.memory, network: machine.network, split: split.name };
-        if (now.memories.length < 2) at.memory = null;
-        if (now.networks.length < 2) at.network = null;
-        return make("td", { class: `number${machine === now.machine && split === now.split ? " answer" : ""}` }, make("a", { href: link(at) }, shown(`most.${machine.chip}.${split.name}`, most === null ? "not known" : count(most))));
-      })));
-    $("most").replaceChildren(...tableParts([["Chip"], ...splits.map((split) => [split.name, true])], rows));
-    $("fits-note").textContent = `Sequences of ${count(now.S)} tokens whose caches fit beside the weights. Memory of activations and of the runtime is not counted.`;
-  }
+  const { showFits, showRequests } = MODEL_TABLES({ $, prefixes, stepOf, reason, legend, counted, seconds, rate, perChip, byBasis });
 
   // ---------------------------------------------------------------- the pictures
 
@@ -359,7 +303,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
 
   const curves = new Map();
-  /** The critical batch over the context, the contexts at which there is none, and those at which large batches are compute-bound. */
+  /** The critical batch over the context, and where contexts change at which there is none, or large batches are compute-bound. */
   function curveOf(now, one) {
     const key = [now.model.file, one.file.steps.indexOf(one.step), one.place, now.T, now.basis].join(" ");
     if (curves.has(key)) return curves.get(key);
@@ -372,28 +316,12 @@ document.addEventListener("DOMContentLoaded", async () => {
     };
     const samples = new Set([least, LONGEST, ...now.model.windows.flatMap((window) => [window, window + least])].filter((S) => S >= least && S <= LONGEST));
     for (let S = Math.max(64, least); S < LONGEST; S *= 2 ** (1 / PER_OCTAVE)) samples.add(Math.round(S));
-    const sampled = [...samples].sort((a, b) => a - b).map(solve);
-    const points = [...sampled];
-    /** The last contexts before a change, exactly, and what holds up to there. */
-    const changes = (name) => sampled.slice(1).flatMap((after, i) => {
-      let [low, high] = [sampled[i], after];
-      if (low[name] === high[name]) return [];
-      while (high.S - low.S > 1) {
-        const middle = solve(Math.floor((low.S + high.S) / 2));
-        if (middle[name] === low[name]) low = middle;
-        else high = middle;
-      }
-      points.push(low, high);
-      return [{ last: low.S, [name]: low[name] }];
-    });
-    const [never, large] = [changes("never"), changes("large")];
-    const sorted = [...new Map(points.map((point) => [point.S, point])).values()].sort((a, b) => a.S - b.S);
-    curves.set(key, { points: sorted, never, large });
+    curves.set(key, STEPS.curve(solve, samples, ["never", "large"]));
     return curves.get(key);
   }
 
   function showCritical(now, one, answer, row) {
-    const { points, never, large } = curveOf(now, one);
+    const { points, changes: { never, large } } = curveOf(now, one);
     const [from, to] = [Math.max(64, Math.min(now.S / 2, 128)), Math.max(LONGEST / 8, Math.min(2 * now.S, LONGEST))];
     const size = ({ outcome, size: found }) => (outcome === STEPS.FOUND || outcome === STEPS.ALWAYS ? Number(found) : null);
     const solid = points.filter((point) => size(point) !== null);
@@ -429,27 +357,6 @@ document.addEventListener("DOMContentLoaded", async () => {
     else if (now.phase === DECODE && !points.at(-1).large) parts.push(" ", shown(name, "No context"), " has a large batch that is compute-bound.");
     $("critical-note").replaceChildren(...parts);
     $("critical").setAttribute("aria-label", $("critical-note").textContent);
-  }
-
-  // ---------------------------------------------------------------- requests
-
-  async function showRequests(now) {
-    const { requests } = now.model;
-    $("requests-panel").hidden = !requests;
-    if (!requests) return;
-    const { machine } = now;
-    const facts = { chip: machine.chip, memory: machine.memory, network: machine.network, dtypes: now.dtypes, split: now.split.name };
-    const rows = unpacked(await load(requests, `${requests}.js`)).filter((row) => Object.entries(facts).every(([name, value]) => row[name] === value));
-    const calibrated = now.basis === CALIBRATED;
-    for (const row of rows) row.rate = row.t_estimate_s ? perChip(row.B, row.t_estimate_s, now.split) : null;
-    $("requests-note").textContent = calibrated ? "The time to the first token has no estimate." : "";
-    const times = calibrated ? [["Per output token", "t_estimate_s", seconds], ["Tokens/s per chip", "rate", rate]]
-      : [["First token", "ttft_s", seconds], ["Per output token", "tpot_s", seconds], ["Kernel after kernel", "tpot_ops_s", seconds], ["Tokens/s per chip", "tokens_per_s_per_chip", rate]];
-    const columns = [["Input", "input", count], ["Output", "output", count], ["B", "B", count], ["Fits", "fits", (value) => (value === null ? "–" : value ? "yes" : "no")],
-      ...times.map(([label, ...rest]) => [byBasis(label, now), ...rest])];
-    const used = columns.filter(([, name]) => rows.some((row) => row[name] !== null && row[name] !== undefined));
-    $("requests").replaceChildren(...tableParts(used.map(([label]) => [label, true]),
-      rows.map((row) => make("tr", {}, ...used.map(([, name, text]) => make("td", { class: "number" }, row[name] === null ? "–" : text(row[name])))))));
   }
 
   // ---------------------------------------------------------------- all of it
