@@ -507,7 +507,7 @@ def test_the_controls_change_the_address_and_the_answers(visit: Visit) -> None:
 def test_the_basis_is_chosen_where_there_is_a_calibration(visit: Visit) -> None:
     """By keyboard; it stays in the address, and without a calibration the page says so."""
     page = visit.open("models.html#model=gemma-3-27b&split=tp8&B=512")
-    page.get_by_role("combobox", name="Basis", exact=True).focus()
+    page.get_by_role("combobox", name="Numbers", exact=True).focus()
     page.keyboard.press("c")
     expect(page.locator("#verdict")).to_contain_text("calibrated to timings of trtllm and nccl")
     assert "basis=calibrated" in page.url
@@ -515,7 +515,7 @@ def test_the_basis_is_chosen_where_there_is_a_calibration(visit: Visit) -> None:
     for picture in ("#front", "#critical"):
         assert "calibrated" in (page.locator(picture).get_attribute("aria-label") or "")
     go(page, {"chip": "tpu-v5e", "split": "tp8", "basis": "calibrated"})
-    assert page.get_by_role("combobox", name="Basis", exact=True).count() == 0
+    assert page.get_by_role("combobox", name="Numbers", exact=True).count() == 0
     assert "no calibration: all numbers are nominal" in page.inner_text("#basis")
     assert "calibrated" not in page.inner_text("#answers")
 

@@ -151,7 +151,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     add("Chips and split", "split", sweep.splits.map((one) => [one.name, `${count(one.chips)}: ${one.name}`, !runs(one)]), now.split.name, {}, true);
     add("Data types", "dtypes", sweep.dtypes, now.dtypes, {}, true);
     add("Phase", "phase", sweep.phases, now.phase, { T: null });
-    if (calibrated) add("Basis", "basis", [NOMINAL, CALIBRATED], now.basis, {}, true);
+    if (calibrated) add("Numbers", "basis", [NOMINAL, CALIBRATED], now.basis, {}, true);
     if (now.phase === DECODE) add("New tokens T", "T", sweep.new.map(String), String(now.T));
     for (const [name, { input, slider }] of Object.entries(sizes)) {
       if (document.activeElement !== input) input.value = count(now[name]);
