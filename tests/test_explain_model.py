@@ -82,6 +82,10 @@ def test_the_reviewed_explanations_cover_what_can_be_said() -> None:
         "caches split by batch",
         "no tp is enough that the network allows",
         "3 others",
+        "crossover 962.7; by estimate from 1309",
+        "memory time; by estimate never",
+        "longer contexts are memory-bound; by estimate up to 1357",
+        "compute-bound batch; by estimate at every long context",
     ):
         assert kind in text
 
@@ -253,6 +257,18 @@ def test_the_page_shows_what_the_command_prints(capsys: pytest.CaptureFixture[st
         f"# {row['fits']}, and {row['max_B']} sequences",
     ):
         assert text in SECTION
+
+
+def test_the_page_has_the_thresholds_by_estimate() -> None:
+    """Of the same question at 1,024 tokens, by the calibrations that it names."""
+    calibration = SECTION.partition("`--calibration ")[2].partition("`")[0].split(",")
+    question: dict[str, Any] = {"B": 64, "S": 1024, "split": "tp=8", "calibration": calibration}
+    answer = rooflines.explain_model("h100-sxm", "llama-3.1-70b", **question)
+    batch, context, _ = answer.thresholds
+    said = " ".join(SECTION.split())
+    for row, text in ((batch, "a batch of"), (context, "the context ends at")):
+        unit = " tokens" if row is context else ""
+        assert f"{text} {row['critical_estimate']:,}{unit} instead of {row['critical']:,}" in said
 
 
 SAME = (

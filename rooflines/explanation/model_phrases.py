@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.text import count, significant
@@ -9,6 +10,7 @@ from rooflines.explanation.sheet import Bar, Line, Section, Sheet
 from rooflines.explanation.wording import (
     DIGITS,
     MOST_DTYPES,
+    by_estimate,
     crossover,
     origins,
     percent,
@@ -32,6 +34,12 @@ __all__ = ["sheet"]
 
 MOST_GROUPS = 4
 """Groups of kernels named [1]."""
+
+ESTIMATES = {
+    "B": {FOUND: "from {}", ALWAYS: "from {}"},
+    "S": {FOUND: "up to {}", ENDLESS: "at every long context"},
+}
+"""Where the estimate is compute-bound, by axis and outcome."""
 
 CENTS = 0.1
 """Prices from here on have cents [USD]."""
@@ -205,10 +213,10 @@ def _from_where(explanation: ModelExplanation) -> str:
 def _sizes(explanation: ModelExplanation) -> Iterator[Line]:
     """From which batch on it is compute-bound, and up to which context some batch is."""
     for row in explanation.thresholds:
-        if row["axis"] == "B":
-            yield _batch(explanation, row)
-        elif row["axis"] == "S":
-            yield _context(row)
+        if row["axis"] in ESTIMATES:
+            line = _batch(explanation, row) if row["axis"] == "B" else _context(row)
+            estimate = by_estimate(row, ESTIMATES[row["axis"]])
+            yield replace(line, text="; ".join(filter(None, [line.text, estimate])))
 
 
 def _batch(explanation: ModelExplanation, threshold: Mapping[str, Any]) -> Line:

@@ -13,6 +13,7 @@ from rooflines.explanation.wording import (
     MOST_DTYPES,
     NO_BREAK,
     apart,
+    by_estimate,
     crossover,
     origins,
     percent,
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from rooflines.explanation.values import Answer
 
 __all__ = ["sheet"]
+
+ESTIMATES = {ALWAYS: "at every size", FOUND: "from {}"}
+"""From which size on the estimate is compute-bound, by outcome."""
 
 
 def sheet(explanation: Answer) -> Sheet:
@@ -118,7 +122,7 @@ def _sizes(explanation: Answer) -> Iterator[Line]:
         whole, *less = rows
         line = _shards(whole) if axis == SHARDS else _size(explanation, whole)
         shares = (_less(explanation, whole, each) for each in less)
-        texts = [line.text, *shares, _by_estimate(whole)]
+        texts = [line.text, *shares, by_estimate(whole, ESTIMATES)]
         yield replace(line, text="; ".join(filter(None, texts)))
 
 
@@ -134,15 +138,6 @@ def _size(explanation: Answer, threshold: Mapping[str, Any]) -> Line:
     if outcome == NEVER:
         return Line(axis, "never", _never(explanation, threshold))
     return Line(axis, outcome, f"crossover {exact:.4g}, beyond 2^62")
-
-
-def _by_estimate(threshold: Mapping[str, Any]) -> str | None:
-    """From which size on the estimate is compute-bound; None without a calibration."""
-    outcome = threshold["outcome_estimate"]
-    if outcome is None:
-        return None
-    others = {ALWAYS: "at every size", FOUND: f"from {threshold['critical_estimate']}"}
-    return f"by estimate {others.get(outcome, outcome)}"
 
 
 def _shards(threshold: Mapping[str, Any]) -> Line:

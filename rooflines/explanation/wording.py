@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rooflines.basics import text as units
 from rooflines.basics.text import significant
@@ -12,7 +12,7 @@ from rooflines.critical.rates import LATENCY
 from rooflines.explanation.sheet import Line, Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from rooflines.catalogue.parts import NumberRecord
     from rooflines.explanation.values import Change, Use
@@ -22,6 +22,7 @@ __all__ = [
     "MOST_DTYPES",
     "NO_BREAK",
     "apart",
+    "by_estimate",
     "crossover",
     "origins",
     "percent",
@@ -126,6 +127,19 @@ def rates(changes: Iterable[Change], uses: Iterable[Use]) -> Iterator[Line]:
 def unbroken(time_s: float) -> str:
     """A time that no line is broken in."""
     return seconds(time_s).replace(" ", NO_BREAK)
+
+
+def by_estimate(threshold: Mapping[str, Any], phrases: Mapping[str, str]) -> str | None:
+    """Where the estimate is compute-bound; None without a calibration.
+
+    Args:
+        threshold: A row of the thresholds.
+        phrases: By outcome, with `{}` for the size; of other outcomes their name is shown.
+    """
+    outcome = threshold["outcome_estimate"]
+    if outcome is None:
+        return None
+    return f"by estimate {phrases.get(outcome, outcome)}".format(threshold["critical_estimate"])
 
 
 def origins(numbers: Iterable[NumberRecord]) -> Iterator[Origin]:

@@ -189,7 +189,7 @@ def touched_experts(
         return experts * (1 - missed ** int(tokens))
     base = POWER.divide(Decimal(missed.numerator), Decimal(missed.denominator))
     exponent = POWER.divide(Decimal(tokens.numerator), Decimal(tokens.denominator))
-    return experts * (1 - Fraction(POWER.power(base, exponent)))
+    return experts * Fraction(POWER.subtract(Decimal(1), POWER.power(base, exponent)))
 
 
 def groups_of(shape: Shape, phase: Phase) -> tuple[Group, ...]:

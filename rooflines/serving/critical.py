@@ -69,21 +69,36 @@ class Row(NamedTuple):
     latency: int | None = None
 
 
+class Pieces(NamedTuple):
+    """The times of a case along B.
+
+    Attributes:
+        nominal: Its nominal times.
+        calibrated: The pieces of its estimates; None without a calibration of every kernel.
+    """
+
+    nominal: CaseLines
+    calibrated: CalibratedLines | None
+
+
 def step_thresholds(sweep: ModelSweep) -> pl.DataFrame:
     """The thresholds of a sweep of models, along every axis of its config.
 
     Returns:
         The columns of `step_threshold_columns`, in their order.
     """
-    asked = sweep.config.thresholds
-    rows: list[Row] = []
-    if "B" in asked or sweep.config.targets is not None:
-        rows.extend(batches(sweep))
-    if "S" in asked:
-        rows.extend(contexts(sweep))
+    asked, targets = sweep.config.thresholds, sweep.config.targets
+    batches: list[Row] = []
+    contexts: list[Row] = []
+    for case in cases_of(sweep) if {"B", "S"}.intersection(asked) or targets else ():
+        lines = Pieces(CaseLines(case), CalibratedLines.of(case))
+        if "B" in asked or targets:
+            batches.extend(batches_of(sweep, lines))
+        if "S" in asked and case.phase == DECODE:
+            contexts.extend(contexts_of(sweep, lines))
+    rows = batches + contexts
     if "chips" in asked:
         rows.extend(chips(sweep))
-    targets = sweep.config.targets
     time = None if targets is None else targets.time
     return frame_of(sweep.name, rows, time, new_tokens=sweep.new_tokens is not None)
 
@@ -100,37 +115,39 @@ def all_step_columns(sweeps: Sequence[ModelSweep]) -> tuple[Column, ...]:
     return step_threshold_columns(new_tokens=any(sweep.new_tokens is not None for sweep in sweeps))
 
 
-def batches(sweep: ModelSweep) -> Iterator[Row]:
+def batches_of(sweep: ModelSweep, pieces: Pieces) -> Iterator[Row]:
     """The smallest compute-bound batch at every T and S, for every target."""
     targets = sweep.config.targets
     wanted = [None] if targets is None else targets.t_step_s
     time = "" if targets is None else targets.time
-    for case in cases_of(sweep):
-        lines, replicas = CaseLines(case), case.split.dp
-        calibrated = CalibratedLines.of(case)
-        fits = {context: fit(case, case.split, context) for context in sweep.contexts}
-        for new, context in product(sweep.new_tokens or (1,), sweep.contexts):
-            step = lines.at(context, new)
-            solution, estimate = critical_batch(step, replicas), None
-            if calibrated:
-                estimate = critical_batch_estimate(calibrated.at(context, new), replicas)
-            for target_s in wanted:
-                latency = None
-                if target_s is not None:
-                    latency = largest_within(step, exact(target_s) * lines.per_s, time, replicas)
-                sizes = {"T": new, "S": context}
-                fit_ = fits[context]
-                yield Row(case, "B", sizes, solution, estimate, target_s, fit_, latency)
+    lines, calibrated = pieces
+    case, replicas = lines.case, lines.case.split.dp
+    fits = {context: fit(case, case.split, context) for context in sweep.contexts}
+    for new, context in product(sweep.new_tokens or (1,), sweep.contexts):
+        step, estimate = lines.at(context, new), None
+        if calibrated is not None:
+            estimate = critical_batch_estimate(calibrated.at(context, new), replicas)
+        row = Row(
+            case,
+            "B",
+            {"T": new, "S": context},
+            critical_batch(step, replicas),
+            estimate,
+            fit=fits[context],
+        )
+        for target_s in wanted:
+            latency = None
+            if target_s is not None:
+                latency = largest_within(step, exact(target_s) * lines.per_s, time, replicas)
+            yield row._replace(target_s=target_s, latency=latency)
 
 
-def contexts(sweep: ModelSweep) -> Iterator[Row]:
+def contexts_of(sweep: ModelSweep, pieces: Pieces) -> Iterator[Row]:
     """The largest context with a compute-bound batch at every T, of decode: a prompt is a batch."""
-    for case in cases_of(sweep):
-        if case.phase == DECODE:
-            lines, calibrated = CaseLines(case), CalibratedLines.of(case)
-            for new in sweep.new_tokens or (1,):
-                estimate = context_ceiling_estimate(calibrated, new) if calibrated else None
-                yield Row(case, "S", {"T": new}, context_ceiling(lines, new), estimate)
+    lines, calibrated = pieces
+    for new in sweep.new_tokens or (1,):
+        estimate = None if calibrated is None else context_ceiling_estimate(calibrated, new)
+        yield Row(lines.case, "S", {"T": new}, context_ceiling(lines, new), estimate)
 
 
 def chips(sweep: ModelSweep) -> Iterator[Row]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from serving_kernels import Case, Collective, Kernel
 
-__all__ = ["Fit", "Fits", "collective_s", "estimate", "fits_of", "sent"]
+__all__ = ["Fit", "Fits", "bound_times", "collective_s", "estimate", "fits_of", "sent"]
 
 SHARES = ("math", "memory", "network", "overhead_s")
 
@@ -160,15 +160,31 @@ def pieces(case: Case, kernel: Kernel, fit: Mapping[str, Fraction]) -> list[tupl
     ]
 
 
+def numbers_of_kernel(kernel: Kernel, fit: Fit) -> Mapping[str, Fraction]:
+    """The numbers of a fit that hold for a kernel."""
+    if kernel.matmul is not None:
+        return fit.numbers
+    return {name: number for name, number in fit.numbers.items() if name in SHARES}
+
+
+def bound_times(case: Case, kernel: Kernel) -> dict[str, Fraction] | None:
+    """The largest piece of every bound; None without a calibration."""
+    fit = case.fits.kernels[kernel.unit]
+    if fit is None:
+        return None
+    found: dict[str, Fraction] = {}
+    for bound, time in pieces(case, kernel, numbers_of_kernel(kernel, fit)):
+        found[bound] = max(time, found.get(bound, time))
+    return found
+
+
 def estimate(case: Case, kernel: Kernel) -> dict[str, Any]:
     """The calibrated time of a kernel, its band and its bound; None without a calibration."""
     fit = case.fits.kernels[kernel.unit]
     if fit is None:
         return dict.fromkeys(ESTIMATES)
-    numbers, bands = fit.numbers, dict(fit.bands)
-    if kernel.matmul is None:
-        numbers = {name: number for name, number in numbers.items() if name in SHARES}
-    elif len(kernel.collectives) == 1:
+    numbers, bands = numbers_of_kernel(kernel, fit), dict(fit.bands)
+    if kernel.matmul is not None and len(kernel.collectives) == 1:
         of_network = case.fits.collectives.get(kind_of(kernel.collectives[0]))
         bands |= of_network.bands if of_network else {}
     times = pieces(case, kernel, numbers)

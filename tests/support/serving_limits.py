@@ -7,11 +7,13 @@ Along S it is affine but for the few contexts around the end of a window.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import oracle
-from serving_kernels import Case, Step
+from serving_estimates import bound_times
+from serving_kernels import Case, Step, kernels
 from serving_values import bound_of, footprints, times
 
 if TYPE_CHECKING:
@@ -20,7 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENDLESS",
+    "bounds_estimate",
+    "compute_bound_estimate",
     "context_ceiling",
+    "context_ceiling_estimate",
     "critical_batch",
     "fewest_chips",
     "first",
@@ -32,6 +37,9 @@ __all__ = [
 
 FAR = 2**400
 """A batch so large that only what grows with it counts [1]."""
+
+FAR_TILES = FAR * math.lcm(2, 7, 64, 128) * math.lcm(2, 3, 8)
+"""The same in whole tiles of every replica [1]."""
 
 FAR_CONTEXT = 2**200
 """A context so long that only what grows with it counts [1]."""
@@ -77,13 +85,26 @@ def critical_batch(case: Case, context: int, new: int = 1) -> int | None:
     return first(compute_bound, case.dp) if compute_bound(FAR) else None
 
 
-def context_ceiling(case: Case, new: int = 1) -> int | str | None:
-    """The largest S at which a decode step of any B is compute-bound.
+def bounds_estimate(case: Case, step: Step) -> dict[str, Fraction] | None:
+    """The sums over the kernels of their largest pieces, by bound; None without calibrations."""
+    total: dict[str, Fraction] = {}
+    for kernel in kernels(case, step):
+        found = bound_times(case, kernel)
+        if found is None:
+            return None
+        for bound, time in found.items():
+            total[bound] = total.get(bound, 0) + kernel.count * time
+    return total
 
-    Returns:
-        `ENDLESS` if there is no largest, None if there is none. Traffic of the network does not
-        depend on S and math grows with it, so memory alone ends compute-bound contexts.
-    """
+
+def compute_bound_estimate(case: Case, step: Step) -> bool:
+    """Whether a step is compute-bound by estimate."""
+    total = bounds_estimate(case, step)
+    return total is not None and total["compute"] == max(total.values())
+
+
+def context_ceiling(case: Case, new: int = 1) -> int | str | None:
+    """The largest S at which a decode step of any B is compute-bound, or as `last_context`."""
 
     def ahead(context: int) -> bool:
         row = times(case, Step(FAR, new, context))
@@ -92,6 +113,40 @@ def context_ceiling(case: Case, new: int = 1) -> int | str | None:
     def compute_bound(context: int) -> bool:
         return bound_of(times(case, Step(FAR, new, context))) == "compute"
 
+    return last_context(case, ahead, compute_bound, new)
+
+
+def context_ceiling_estimate(case: Case, new: int = 1) -> int | str | None:
+    """The largest S at which a decode step of large B is compute-bound by estimate.
+
+    The batch is of whole tiles.
+    """
+
+    def ahead(context: int) -> bool:
+        total = bounds_estimate(case, Step(FAR_TILES, new, context)) or {}
+        return total["compute"] >= total["memory"]
+
+    def compute_bound(context: int) -> bool:
+        return compute_bound_estimate(case, Step(FAR_TILES, new, context))
+
+    return last_context(case, ahead, compute_bound, new)
+
+
+def last_context(
+    case: Case, ahead: Callable[[int], bool], compute_bound: Callable[[int], bool], new: int
+) -> int | str | None:
+    """The last S at which large batches are compute-bound.
+
+    Args:
+        case: The case.
+        ahead: Whether they take as long to compute as to move.
+        compute_bound: Whether they are compute-bound.
+        new: T, new tokens of each sequence [1].
+
+    Returns:
+        `ENDLESS` if there is no largest, None if there is none. Traffic of the network does not
+        depend on S and math grows with it, so memory alone ends compute-bound contexts.
+    """
     if ahead(FAR_CONTEXT):
         return ENDLESS if compute_bound(FAR_CONTEXT) else None
     window = (case.entry.get("window") or {}).get("tokens", 0)
