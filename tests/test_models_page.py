@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -16,9 +18,12 @@ from shown import rounds_to
 from visits import Visit, visiting
 
 from rooflines import load_config
-from rooflines.model.columns import NEVER
+from rooflines.calibration.quantities import whole_tiles
+from rooflines.model.columns import ALWAYS, NEVER
 from rooflines.models.shape import DECODE
 from rooflines.results.tables import metadata_of
+from rooflines.serving.calibrated_lines import CalibratedLines
+from rooflines.serving.calibrated_solving import context_ceiling_estimate, critical_batch_estimate
 from rooflines.serving.layers import kernel_rows
 from rooflines.serving.lines import CaseLines
 from rooflines.serving.rows import step_rows
@@ -32,11 +37,17 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
+    from rooflines.calibration.estimate import Estimate, Sum
+    from rooflines.models.groups import Step
     from rooflines.serving.case import Case
+    from rooflines.serving.kernels import Kernel
+    from rooflines.serving.solving import Solution
     from rooflines.serving.sweep import ModelSweep
 
-SEED = 18
+SEED = 22
 STATES = effort.cases(70)
+OFTEN = 0.7
+"""The probability of a calibrated case where there is one [1]."""
 LONGEST = 2**20
 """The last context that the page looks at [1]."""
 
@@ -45,6 +56,17 @@ KERNELS = (
     " [row.dataset.kernel, [...row.querySelectorAll('td')].map((one) => one.textContent)])"
 )
 """The rows of the table of kernels by name."""
+
+HEAD = "() => [...document.querySelectorAll('#time thead th')].map((one) => one.textContent)"
+"""The columns of that table."""
+
+MAIN = (
+    "() => [...document.querySelectorAll('#key dd > [data-value]')].map((one) => one.dataset.value)"
+)
+"""The names of the large numbers."""
+
+BOUNDS = ("compute", "memory", "network", "mixed")
+"""Of a calibrated time; of equal ones the first binds."""
 
 State = dict[str, Any]
 
@@ -90,9 +112,13 @@ def shown(page: Page) -> dict[str, str]:
 
 
 def random_state(drawn: random.Random, sweeps: Mapping[str, ModelSweep]) -> tuple[Case, State]:
-    """A case of a sweep, and a state of the page; sizes are not those of the sweep."""
+    """A case of a sweep, often a calibrated one, and a state; sizes are not those of the sweep."""
     sweep = sweeps[drawn.choice(list(sweeps))]
-    case = drawn.choice(drawn.choice(sweep.blocks).cases)
+    blocks = [block.cases for block in sweep.blocks]
+    calibrated = [[case for case in cases if None not in case.estimates] for cases in blocks]
+    often = drawn.random() < OFTEN
+    fitted = [cases for cases in calibrated if cases and often]
+    case = drawn.choice(drawn.choice(fitted or blocks))
     new: int = drawn.choice(sweep.new_tokens or (1,))
     batch = max(drawn.choice([2 ** drawn.randrange(14), drawn.randint(1, 3000)]), case.split.dp)
     context = drawn.choice([10 ** drawn.randrange(1, 6), drawn.randint(20, 200_000)])
@@ -107,6 +133,7 @@ def random_state(drawn: random.Random, sweeps: Mapping[str, ModelSweep]) -> tupl
         "phase": case.phase,
         "S": max(context, new),
         "B": batch,
+        "basis": drawn.choice(["nominal", "calibrated"]),
     }
     return case, state | ({"T": new} if case.phase == DECODE else {})
 
@@ -139,9 +166,34 @@ def at_sizes(sweep: ModelSweep, case: Case, state: State) -> ModelSweep:
 
 def answer_of(outcome: str, size: int | None) -> str:
     """The text of a threshold."""
-    if size is None or outcome == "always":
-        return {"always": "any", "never": "never", "beyond": "beyond 2^62"}[outcome]
+    if size is None or outcome == ALWAYS:
+        return {ALWAYS: "any", NEVER: "never", "beyond": "beyond 2^62"}[outcome]
     return f"{size:,}"
+
+
+def ceiling_of(solution: Solution) -> str | None:
+    """The text of a context ceiling; None: the page has none."""
+    if solution.outcome == NEVER:
+        return "No context"
+    return f"{solution.whole:,}" if (solution.whole or LONGEST) < LONGEST else None
+
+
+def estimates_in(case: Case, batch: int, context: int, new: int) -> dict[str, str]:
+    """The bound and the thresholds by estimate by the names of the page; empty: no calibration."""
+    lines = CalibratedLines.of(case)
+    if lines is None:
+        return {}
+    step = lines.at(context, new)
+    times = {bound: step.time(curve, batch) for bound, curve in step.curves.items()}
+    critical = critical_batch_estimate(step, case.split.dp)
+    texts = {
+        "estimate_bound": f"{max(BOUNDS, key=lambda bound: times.get(bound, 0))}-bound",
+        "critical_estimate": answer_of(critical.outcome.replace(ALWAYS, "found"), critical.whole),
+    }
+    if case.phase == DECODE:
+        ceiling = ceiling_of(context_ceiling_estimate(lines, new))
+        texts |= {"ceiling_estimate": ceiling} if ceiling else {}
+    return texts
 
 
 def numbers_in(row: Mapping[str, Any], new: int) -> dict[str, float]:
@@ -159,29 +211,40 @@ def numbers_in(row: Mapping[str, Any], new: int) -> dict[str, float]:
 
 
 def texts_in(case: Case, row: Mapping[str, Any], new: int) -> dict[str, str]:
-    """The bound, what fits, and the thresholds of a row by the names of the page."""
+    """The bounds, what fits, and the thresholds of a row by the names of the page."""
     lines = CaseLines(case)
     decode = case.phase == DECODE
-    critical = critical_batch(lines.at(row["S"], new if decode else 1), case.split.dp)
+    tokens = new if decode else 1
+    critical = critical_batch(lines.at(row["S"], tokens), case.split.dp)
     texts = {
         "bound": f"{row['bound']}-bound",
         "max_B": f"{row['max_B']:,}",
         f"fits.{case.split.name}": "yes" if row["fits"] else "no",
         "critical": answer_of(critical.outcome, critical.whole),
+        **estimates_in(case, row["B"], row["S"], tokens),
     }
-    ceiling = context_ceiling(lines, new) if decode else None
-    if ceiling is not None and ceiling.whole is not None and ceiling.whole < LONGEST:
-        texts["ceiling"] = f"{ceiling.whole:,}"
-    if ceiling is not None and ceiling.outcome == NEVER:
-        texts["ceiling"] = "No context"
-    return texts
+    ceiling = ceiling_of(context_ceiling(lines, new)) if decode else None
+    return texts | ({"ceiling": ceiling} if ceiling else {})
+
+
+OF_TIMES = {
+    "nominal": ["t_lower_s", "tokens_per_s_per_chip", "user"],
+    "calibrated": ["t_estimate_s", "tokens_per_s_per_chip_estimate", "user_estimate"],
+}
+"""The large numbers that follow from the time of a step, by basis."""
+
+
+def main_numbers(basis: str, *, decode: bool) -> list[str]:
+    """The names of the large numbers, in order."""
+    critical = "critical_estimate" if basis == "calibrated" else "critical"
+    return [*OF_TIMES[basis][: 3 if decode else 2], "footprint_bytes", "max_B", critical]
 
 
 @IN_BOTH
 def test_every_shown_number_is_that_of_python(visit: Visit, sweeps: dict[str, ModelSweep]) -> None:
     """Times, throughputs, footprints, bounds and thresholds of random cases at random sizes."""
     drawn = random.Random(SEED)  # noqa: S311, not for secrets
-    criticals, estimates, ceilings = set(), 0, set()
+    found: dict[str, set[str | None]] = {name: set() for name in THRESHOLDS}
     for _ in range(STATES):
         case, state = random_state(drawn, sweeps)
         go(visit.page, state)
@@ -190,73 +253,141 @@ def test_every_shown_number_is_that_of_python(visit: Visit, sweeps: dict[str, Mo
         row = step_rows(at_sizes(sweeps[state["sweep"]], case, state)).collect().row(0, named=True)
         new = state["T"] if case.phase == DECODE else state["S"]
         numbers, texts = numbers_in(row, new), texts_in(case, row, new)
+        basis = state["basis"] if "t_estimate_s" in numbers else "nominal"
+        assert visit.page.evaluate(MAIN) == main_numbers(basis, decode=case.phase == DECODE), state
+        assert ("t_estimate_s" in numbers) == (visit.page.inner_text("#basis") == ""), state
+        texts.pop("ceiling" if basis == "calibrated" else "ceiling_estimate", None)
         assert seen.keys() >= numbers.keys() | texts.keys(), state
         assert {name: seen[name] for name in texts} == texts, state
-        assert ("t_estimate_s" in seen) == ("t_estimate_s" in numbers), state
-        assert ("ceiling" in seen) == ("ceiling" in texts), state
+        for name in ("t_estimate_s", "ceiling", "ceiling_estimate"):
+            assert (name in seen) == (name in numbers | texts), state
         wrong = {
             name: (seen[name], value)
             for name, value in numbers.items()
             if not rounds_to(seen[name], value)
         }
         assert wrong == {}, state
-        criticals.add(texts["critical"] if texts["critical"] in {"any", "never"} else "found")
-        estimates += "t_estimate_s" in numbers
-        ceilings.add(texts.get("ceiling"))
-    assert criticals == {"found", "any", "never"}
-    assert estimates > 1
-    assert {None, "No context"} < ceilings
+        for name, values in found.items():
+            text = texts.get(name)
+            values.add("found" if text and text[0].isdigit() else text)
+    assert all(found[name] >= values for name, values in THRESHOLDS.items())
+
+
+THRESHOLDS: dict[str, set[str | None]] = {
+    "critical": {"found", "any", "never"},
+    "critical_estimate": {"found", "never", None},
+    "ceiling": {"No context", None},
+    "ceiling_estimate": {"found", None},
+}
+"""What random states have at least."""
+
+
+def in_words(kernel: Kernel, estimate: Estimate, step: Step) -> tuple[dict[str, float], float]:
+    """The largest piece of each bound of a kernel and its overhead, of all layers [s]."""
+    extents = kernel.extents(step)
+    rows = {"tokens": step.B * step.T, "sequences": step.B}
+
+    def extent(dim: str) -> int | Fraction:
+        kind, _, span = dim.partition(":")
+        return whole_tiles(rows[kind], int(span)) if kind in rows else extents[dim]
+
+    def seconds(total: Sum) -> Fraction:
+        terms = total.plain.items()
+        return kernel.group.count * sum(
+            (per * math.prod(map(extent, dims)) for dims, per in terms), Fraction(0)
+        )
+
+    parts: dict[str, float] = {}
+    for piece in estimate.pieces:
+        time = float(min(map(seconds, piece.least)))
+        parts[piece.bound] = max(parts.get(piece.bound, 0.0), time)
+    return parts, float(seconds(estimate.common))
+
+
+def times_in(
+    kernel: Mapping[str, Any], basis: str, of: Kernel, estimate: Estimate | None, step: Step
+) -> tuple[float, dict[str, float]]:
+    """The time of a row of the table of kernels, and those of its other columns by name."""
+    count = kernel["count"]
+    nominal, fitted = kernel["t_ops_s"] * count, (kernel["t_estimate_s"] or 0) * count
+    if basis == "calibrated" and estimate is not None:
+        parts, overhead = in_words(of, estimate, step)
+        columns = {name.capitalize(): time for name, time in parts.items()}
+        return fitted, {**columns, "Overhead": overhead, "Nominal": nominal}
+    memory = kernel["t_memory_s"] + kernel["t_activation_s"]
+    times = {"Compute": kernel["t_math_s"], "Memory": memory, "Network": kernel["t_network_s"]}
+    columns = {name: time * count for name, time in times.items()}
+    return nominal, {**columns, **({"Calibrated": fitted} if estimate else {})}
 
 
 def test_the_table_of_kernels_is_that_of_python(
     visit: Visit, sweeps: dict[str, ModelSweep]
 ) -> None:
-    """Time over all layers, bound, and the time of each resource."""
+    """Time over all layers, bound, and the time of each resource or piece."""
     drawn = random.Random(SEED + 1)  # noqa: S311, not for secrets
-    for _ in range(STATES // 3):
+    seen = set()
+    for _ in range(STATES):
         case, state = random_state(drawn, sweeps)
         go(visit.page, state)
-        texts = dict(visit.page.evaluate(KERNELS))
+        head, texts = visit.page.evaluate(HEAD), dict(visit.page.evaluate(KERNELS))
         kernels = kernel_rows(at_sizes(sweeps[state["sweep"]], case, state)).collect().to_dicts()
         assert texts.keys() == {kernel["group"] for kernel in kernels}, state
-        for kernel in kernels:
+        basis = "nominal" if None in case.estimates else state["basis"]
+        step = case.step(state["B"], state["S"], state.get("T", 1))
+        name = "estimate_bound" if basis == "calibrated" else "bound"
+        sides = zip(kernels, case.kernels, case.estimates, strict=True)
+        rows = [
+            (row, *times_in(row, basis, kernel, estimate, step)) for row, kernel, estimate in sides
+        ]
+        total = sum(time for _, time, _ in rows)
+        assert rounds_to(shown(visit.page)["sum"], total), state
+        assert head[1] == f"Time, {basis}", state
+        for kernel, wanted, columns in rows:
             time, share, bound, *parts = texts[kernel["group"]]
-            assert bound == kernel["bound"], state
-            total = sum(each["t_ops_s"] * each["count"] for each in kernels)
-            assert rounds_to(share, kernel["t_ops_s"] * kernel["count"] / total), state
-            memory = kernel["t_memory_s"] + kernel["t_activation_s"]
-            wanted = [kernel["t_ops_s"], kernel["t_math_s"], memory, kernel["t_network_s"]]
-            if kernel["t_estimate_s"] is not None:
-                wanted.append(kernel["t_estimate_s"])
-            for text, value in zip([time, *parts], wanted, strict=True):
-                layers = value * kernel["count"]
-                assert text == "–" if not layers else rounds_to(text, layers), (state, kernel)
+            assert bound == kernel[name], state
+            assert rounds_to(time, wanted), state
+            assert rounds_to(share, wanted / total), state
+            assert {*columns} - {*head} <= {"Mixed"}, state
+            for column, text in zip(head[4:], parts, strict=True):
+                value = columns.get(column, 0.0)
+                assert text == "–" if not value else rounds_to(text, value), (state, column)
+        seen.add((basis, *head[4:]))
+    assert {len(columns) for _, *columns in seen} == {3, 4, 6}
 
 
-def front_of(points: Iterable[Mapping[str, Any]]) -> str:
-    """Cases that no other one is at least as fast and as productive as."""
+def front_of(points: Iterable[Mapping[str, Any]], time: str) -> str:
+    """Cases that no other one is at least as fast and as productive as, by a time of a step."""
     best, front = 0.0, []
-    for point in sorted(points, key=lambda one: (one["t_lower_s"], -one["tokens_per_s_per_chip"])):
-        if point["tokens_per_s_per_chip"] > best * (1 + 1e-12):
-            best = point["tokens_per_s_per_chip"]
+    rates = [
+        (point[time], point["tokens"] / point[time] / point["chips"], point) for point in points
+    ]
+    for _, rate, point in sorted(rates, key=lambda one: (one[0], -one[1])):
+        if rate > best * (1 + 1e-12):
+            best = rate
             front.append(f"{point['split']} {point['B']}")
     return ", ".join(front)
 
 
+@pytest.mark.parametrize(
+    ("basis", "time"), [("nominal", "t_lower_s"), ("calibrated", "t_estimate_s")]
+)
 def test_the_front_and_what_fits_are_those_of_the_table(
-    visit: Visit, sweeps: dict[str, ModelSweep]
+    visit: Visit, sweeps: dict[str, ModelSweep], basis: str, time: str
 ) -> None:
     """Over all batches and splits of the sweep; the largest batch on every chip."""
-    rows = step_rows(sweeps["steps"]).collect()
-    rows = rows.with_columns(pl.col(pl.Categorical).cast(pl.String))
+    tokens = pl.col("B") * pl.when(phase="prefill").then("S").otherwise(1)
+    rows = step_rows(sweeps["steps"]).collect().with_columns(tokens=tokens)
+    rows = rows.with_columns(pl.col(pl.Categorical).cast(pl.String)).filter(
+        pl.col(time).is_not_null()
+    )
     cases = rows.filter(S=1024).partition_by("model", "phase", "dtypes", "chip")
-    for case in random.Random(SEED).sample(cases, 16):  # noqa: S311, not for secrets
+    for case in random.Random(SEED).sample(cases, 12):  # noqa: S311, not for secrets
         first = case.row(0, named=True)
         kept = {name: first[name] for name in ("model", "phase", "dtypes")}
         place = {name: first[name] for name in ("chip", "split", "S")}
-        go(visit.page, {**kept, **place, "B": 64})
+        go(visit.page, {**kept, **place, "B": 64, "basis": basis})
         front = visit.page.locator("#front").get_attribute("data-front")
-        assert front == front_of(case.filter("fits").to_dicts()), (kept, place)
+        assert front == front_of(case.filter("fits").to_dicts(), time), (kept, place)
         seen = shown(visit.page)
         for row in rows.filter(**kept, S=1024, B=64).to_dicts():
             assert seen[f"most.{row['chip']}.{row['split']}"] == f"{row['max_B']:,}", row
@@ -266,22 +397,33 @@ def test_the_front_and_what_fits_are_those_of_the_table(
 
 
 def test_requests_are_a_table(visit: Visit, site: Path) -> None:
-    """Of the chip, dtypes and split that are chosen; a sweep without requests has none."""
+    """Of the chip, dtypes, split and basis that are chosen; a sweep without requests has none."""
     page = visit.page
-    go(page, {"sweep": "asked", "chip": "tpu-v5e", "split": "tp2"})
     table = pl.read_parquet(site / "data" / "models-asked-part-00000.parquet")
-    rows = table.filter(chip="tpu-v5e", split="tp2").to_dicts()
-    texts = page.evaluate(
-        "() => [...document.querySelectorAll('#requests tbody tr')]"
-        ".map((row) => [...row.cells].map((one) => one.textContent))"
-    )
-    assert len(texts) == len(rows) == 6
-    for row, (*sizes, fits, ttft, tpot, ops, rate) in zip(rows, texts, strict=True):
-        assert sizes == [f"{row[name]:,}" for name in ("input", "output", "B")]
-        assert fits == ("yes" if row["fits"] else "no")
-        names = ("ttft_s", "tpot_s", "tpot_ops_s", "tokens_per_s_per_chip")
-        for text, name in zip((ttft, tpot, ops, rate), names, strict=True):
-            assert rounds_to(text, row[name]), (row, name)
+    nominal = ("ttft_s", "tpot_s", "tpot_ops_s", "tokens_per_s_per_chip")
+    for chip, basis, names in (
+        ("tpu-v5e", "calibrated", nominal),
+        ("h100-sxm", "nominal", nominal),
+        ("h100-sxm", "calibrated", ("t_estimate_s", "rate")),
+    ):
+        go(page, {"sweep": "asked", "chip": chip, "split": "tp2", "basis": basis})
+        rate = pl.col("B") / pl.col("t_estimate_s") / pl.col("chips")
+        rows = table.filter(chip=chip, split="tp2").with_columns(rate=rate).to_dicts()
+        texts = page.evaluate(
+            "() => [...document.querySelectorAll('#requests tbody tr')]"
+            ".map((row) => [...row.cells].map((one) => one.textContent))"
+        )
+        heads = page.locator("#requests thead th").all_inner_texts()
+        said = "calibrated" if names != nominal else "nominal"
+        assert all(head.endswith(f", {said}") for head in heads[4:]), heads
+        assert len(texts) == len(rows) == 6
+        for row, (*sizes, fits), times in (
+            (row, text[:4], text[4:]) for row, text in zip(rows, texts, strict=True)
+        ):
+            assert sizes == [f"{row[name]:,}" for name in ("input", "output", "B")]
+            assert fits == ("yes" if row["fits"] else "no")
+            for text, name in zip(times, names, strict=True):
+                assert rounds_to(text, row[name]), (row, name)
     go(page, {"sweep": "steps"})
     assert page.locator("#requests-panel").is_hidden()
 
@@ -289,7 +431,7 @@ def test_requests_are_a_table(visit: Visit, site: Path) -> None:
 def test_a_link_to_what_is_not_there_says_so(visit: Visit) -> None:
     """Each unknown choice with what is shown in its place; a valid link says nothing."""
     state = {"model": "gpt-5", "S": "1.5", "B": "0", "split": "tp3", "<img src=x>": "1"}
-    go(visit.page, {**state, "chip": "constructor", "phase": "training"})
+    go(visit.page, {**state, "chip": "constructor", "phase": "training", "basis": "measured"})
     said = visit.page.locator("#unknown").inner_text()
     for text in (
         "model gpt-5: unknown; shown is small-model",
@@ -299,6 +441,7 @@ def test_a_link_to_what_is_not_there_says_so(visit: Visit) -> None:
         "<img src=x> 1: no choice of this page",
         "chip constructor: unknown; shown is h100-sxm",
         "phase training: unknown; shown is decode",
+        "basis measured: unknown; shown is nominal",
     ):
         assert text in said
     go(visit.page, {"model": "gpt-oss-120b", "split": "tp1-dp8-ep8", "B": "4"})
@@ -352,6 +495,22 @@ def test_the_controls_change_the_address_and_the_answers(visit: Visit) -> None:
     assert page.evaluate("document.activeElement.type") == "range"
     page.locator("#most a").first.click()
     expect(page.locator("#verdict")).to_contain_text("H100")
+
+
+def test_the_basis_is_chosen_where_there_is_a_calibration(visit: Visit) -> None:
+    """By keyboard; it stays in the address, and without a calibration the page says so."""
+    page = visit.open("models.html#model=gemma-3-27b&split=tp8&B=512")
+    page.get_by_role("combobox", name="Numbers", exact=True).focus()
+    page.keyboard.press("c")
+    expect(page.locator("#verdict")).to_contain_text("calibrated to timings of trtllm and nccl")
+    assert "basis=calibrated" in page.url
+    assert page.evaluate("document.activeElement.value") == "calibrated"
+    for picture in ("#front", "#critical"):
+        assert "calibrated" in (page.locator(picture).get_attribute("aria-label") or "")
+    go(page, {"chip": "tpu-v5e", "split": "tp8", "basis": "calibrated"})
+    assert page.get_by_role("combobox", name="Numbers", exact=True).count() == 0
+    assert "no calibration: all numbers are nominal" in page.inner_text("#basis")
+    assert "calibrated" not in page.inner_text("#answers")
 
 
 def test_models_beyond_the_limit_are_named(

@@ -83,7 +83,7 @@ def page(browser: Browser, site: Path) -> Iterator[Page]:
 
 
 def estimates_of(case: Case, batch: int, context: int, new: int) -> dict[str, Any]:
-    """The calibrated critical batch, the bound at a batch, and whether large ones are compute-bound.
+    """The critical batch and a batch's bound by estimate, and whether large ones are compute-bound.
 
     All are None without a calibration.
     """

@@ -21,7 +21,7 @@ COLUMNS = (
     *("ttft_s", "tpot_s", "tpot_ops_s", "t_estimate_s", "tokens_per_s_per_chip"),
 )
 
-DIGITS = 6
+DIGITS = 12
 """Significant digits of a real number in the page [1]; the download has all."""
 
 

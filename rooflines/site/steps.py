@@ -116,7 +116,7 @@ def step_files(
         {
             "sweeps": sweeps,
             "bounds": [resource.bound for resource in RESOURCES],
-            "estimate_bounds": get_args(Bound),
+            "estimate_bounds": list(get_args(Bound)),
             "limits": {"count": str(LARGEST_COUNT)},
             "prefixes": {"large": list(PREFIXES.items()), "small": list(SMALL.items())},
         },

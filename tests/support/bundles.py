@@ -115,6 +115,7 @@ CONFIG: dict[str, Any] = {
             "dtypes": ["bf16"],
             "chips": ["h100-sxm", "tpu-v5e"],
             "splits": [{"tp": 1}, {"tp": 2}],
+            "calibration": "trtllm",
         },
     },
     "site": {

@@ -103,7 +103,10 @@ const ESTIMATES = (() => {
      The sum of compute is the largest of lines; of another bound, with one piece of each kernel, the sum is one of least lines and of
      experts touched. So their difference is convex: where it is below zero, it is so up to one j, or without end. */
 
-  /** The first j above `from` at which a convex function is not below zero, which it is at `from`; null: none. It ends with a slope of `growth`. */
+  /** The bounds besides compute. */
+  const others = (of) => [...of.sums.keys()].filter((bound) => bound !== COMPUTE);
+
+  /** The first j at which a convex function that is below zero at `from` no longer is; null: none. Its slope tends to `growth`. */
   function turn(f, from, growth) {
     if (growth <= 0n) return null;
     let j = from + upwards(-f(from), growth); // not beyond the turn: no slope is larger
@@ -120,7 +123,7 @@ const ESTIMATES = (() => {
     const along = (B) => { const by = counts(of, B); return ({ by: own, expert }) => ({ start: dot(own, by), slope: dot(own, of.ahead) * of.period, expert }); };
     const [above, below] = [along(high), along(low)];
     const computes = (of.sums.get(COMPUTE) ?? []).map((own) => own.flat().map(above));
-    const others = [...of.sums].filter(([bound]) => bound !== COMPUTE).map(([, own]) => own.map((pieces) => pieces.map((sums) => sums.map(below))));
+    const rivals = others(of).map((bound) => of.sums.get(bound).map((pieces) => pieces.map((sums) => sums.map(below))));
     const known = new Map();
     const experts = (j) => known.get(j) ?? known.set(j, touchedBy(of, low + j * of.period)).get(j);
     const value = (j) => ({ start, slope, expert }) => ((start + slope * j) << PLACES) + (expert ? expert * experts(j) : 0n);
@@ -129,7 +132,7 @@ const ESTIMATES = (() => {
     const slowest = (own, j) => own.map((pieces) => pieces.reduce((a, b) => (time([b], j) > time([a], j) ? b : a)));
     const fastest = total(computes.map((own) => largest(own.map(({ slope }) => slope))));
     for (let j = 0n; ;) {
-      const ahead = others.map((own) => slowest(own, j)).find((pieces) => compute(j) < time(pieces, j));
+      const ahead = rivals.map((own) => slowest(own, j)).find((pieces) => compute(j) < time(pieces, j));
       if (!ahead) return j;
       const growth = fastest - total(ahead.map((sums) => least(sums.map(({ slope }) => slope))));
       j = turn((at) => compute(at) - time(ahead, at), j, growth << PLACES);
@@ -161,7 +164,6 @@ const ESTIMATES = (() => {
     const lines = kernels.map((pieces) => pieces.map((sums) => sums.reduce((a, b) => (ahead(a, b) ? b : a))).reduce((a, b) => (ahead(b, a) ? b : a)));
     return [0, 1].map((i) => total(lines.map((line) => line[i])));
   }
-  const others = (of) => [...of.sums.keys()].filter((bound) => bound !== COMPUTE);
 
   /** Whether large batches are compute-bound. */
   function large(of) {

@@ -3,8 +3,8 @@
    every calibrated one. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { load, unpacked, make, shown, tableParts, menu, onEntered, state, go, soon, tellUnknown, follow } = ROOFLINES;
-  const { number, ratio, plus, over } = EXACT;
+  const { load, make, shown, tableParts, menu, onEntered, state, go, soon, tellUnknown, follow } = ROOFLINES;
+  const { number, ratio, decimal, plus, over } = EXACT;
   const { sweeps, bounds, estimate_bounds: estimateBounds, limits, prefixes } = await load("data/models", "data/models.js");
   const { significant, prefixed, si, percent, count } = FORMAT(prefixes);
   const $ = (id) => document.getElementById(id);
@@ -32,6 +32,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const rate = (value) => (value < 1e6 ? significant(value, 3) : prefixed(value, "", prefixes.large));
   const counted = (value, noun = "sequence") => `${count(value)} ${noun}${Number(value) === 1 ? "" : "s"}`;
   const list = (names) => (names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`);
+  const shareOf = (value, all) => percent(over(...[value, all].map((one) => decimal(one.toExponential()))));
   const short = (value) => (value < 1000 ? significant(value, 3) : prefixed(value, "", prefixes.large).replace(" ", ""));
 
   // ---------------------------------------------------------------- the choices
@@ -99,18 +100,19 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
   const piecesOf = (now, file) => file.extents[now.phase][now.T ?? "all"];
 
-  /** The lines of a step at S: nominal, and calibrated (null: no calibration). */
-  const linesOf = (now, one, S) => ({
-    nominal: STEPS.lines(one.prepared, piecesOf(now, one.file), S),
-    calibrated: one.fitted && ESTIMATES.lines(one.fitted, piecesOf(now, one.file), S),
-  });
-  /** The critical batch by a basis. */
-  const criticalOf = (of, basis, dp) => (basis === CALIBRATED ? ESTIMATES.critical(of.calibrated, dp, BEYOND) : STEPS.critical(of.nominal, dp, BEYOND, bounds));
+  /** The lines of a step at S, nominal or calibrated; null without a calibration. */
+  function linesOf(now, one, S, basis) {
+    const pieces = piecesOf(now, one.file);
+    if (basis === NOMINAL) return STEPS.lines(one.prepared, pieces, S);
+    return one.fitted && ESTIMATES.lines(one.fitted, pieces, S);
+  }
+  const bothOf = (now, one) => [NOMINAL, CALIBRATED].map((basis) => linesOf(now, one, now.S, basis));
+  const criticalOf = (lines, basis, dp) => (basis === CALIBRATED ? ESTIMATES.critical(lines, dp, BEYOND) : STEPS.critical(lines, dp, BEYOND, bounds));
 
   /** All numbers of a step at a batch: nominal ones, the `estimate` (null: no calibration), and the time and throughput by the basis. */
-  function rowOf(now, one, B, of = linesOf(now, one, now.S)) {
-    const times = STEPS.answer(of.nominal, B, bounds);
-    const estimate = of.calibrated && ESTIMATES.answer(of.calibrated, B);
+  function rowOf(now, one, B, [nominal, calibrated]) {
+    const times = STEPS.answer(nominal, B, bounds);
+    const estimate = calibrated && ESTIMATES.answer(calibrated, B);
     const tokens = B * (now.T ?? now.S);
     const time = now.basis === CALIBRATED ? estimate.time : times.lower;
     return {
@@ -149,7 +151,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     add("Chips and split", "split", sweep.splits.map((one) => [one.name, `${count(one.chips)}: ${one.name}`, !runs(one)]), now.split.name, {}, true);
     add("Data types", "dtypes", sweep.dtypes, now.dtypes, {}, true);
     add("Phase", "phase", sweep.phases, now.phase, { T: null });
-    if (calibrated) add("Basis", "basis", [NOMINAL, CALIBRATED], now.basis, {}, true);
+    if (calibrated) add("Numbers", "basis", [NOMINAL, CALIBRATED], now.basis, {}, true);
     if (now.phase === DECODE) add("New tokens T", "T", sweep.new.map(String), String(now.T));
     for (const [name, { input, slider }] of Object.entries(sizes)) {
       if (document.activeElement !== input) input.value = count(now[name]);
@@ -200,26 +202,24 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   function showKey(now, row, answers) {
     const each = (time) => time / (now.T ?? 1);
-    const tile = (label, name, text, ...more) => make("div", {}, make("dt", {}, label), make("dd", {}, shown(name, text), ...(more.length ? [make("small", {}, ...more)] : [])));
-    /** A tile of a number that follows from a time: by the basis, and below it by the others. */
-    const timed = (label, name, others, text) => {
-      const [upper, lower, estimate] = [others.upper ? [", ", shown(others.upper, text(row.upper)), " without overlap"] : [], shown(name, text(row.lower)), row.estimate && shown(others.estimate, text(row.estimate.time))];
-      const more = [shown(others.ops, text(row.ops)), " kernel after kernel", ...upper];
-      const [main, ...rest] = now.basis === CALIBRATED ? [estimate, "nominal ", lower, ", ", ...more] : [lower, ...more, ...(estimate ? ["; calibrated ", estimate] : [])];
-      return make("div", {}, make("dt", {}, label), make("dd", {}, main, make("small", {}, `${now.basis}; `, ...rest)));
+    const tile = (label, main, ...more) => make("div", {}, make("dt", {}, label), make("dd", {}, main, make("small", {}, ...more)));
+    /** A number that follows from a time: by the basis, and below it by the other basis and from the other times. */
+    const timed = (label, text, lower, ops, estimate, upper) => {
+      const own = [shown(lower, text(row.lower)), row.estimate && shown(estimate, text(row.estimate.time))];
+      const others = [shown(ops, text(row.ops)), " kernel after kernel", ...(upper ? [", ", shown(upper, text(row.upper)), " without overlap"] : [])];
+      return now.basis === CALIBRATED ? tile(label, own[1], "calibrated; nominal ", own[0], ", ", ...others) : tile(label, own[0], "nominal; ", ...others, ...(own[1] ? ["; calibrated ", own[1]] : []));
     };
-    const names = (name, more = {}) => [name, { ops: `${name}_ops`, estimate: `${name}_estimate`, ...more }];
-    const tiles = [timed(TIMES(now), "t_lower_s", { ops: "t_ops_s", upper: "t_upper_s", estimate: "t_estimate_s" }, seconds),
-      timed("Tokens/s per chip", ...names("tokens_per_s_per_chip"), (time) => rate(perChip(row.tokens, time, now.split)))];
-    if (now.phase === DECODE) tiles.push(timed("Tokens/s per sequence", ...names("user"), (time) => rate(1 / each(time))));
+    const throughput = (name) => [name, `${name}_ops`, `${name}_estimate`];
+    const tiles = [timed(TIMES(now), seconds, "t_lower_s", "t_ops_s", "t_estimate_s", "t_upper_s"),
+      timed("Tokens/s per chip", (time) => rate(perChip(row.tokens, time, now.split)), ...throughput("tokens_per_s_per_chip"))];
+    if (now.phase === DECODE) tiles.push(timed("Tokens/s per sequence", (time) => rate(1 / each(time)), ...throughput("user")));
     const held = plus(row.weights, row.caches);
-    tiles.push(tile("Memory of a chip", "footprint_bytes", si(held, "B"), shown("weights_footprint_bytes", si(row.weights, "B")), " weights, ", shown("cache_footprint_bytes", si(row.caches, "B")), " caches",
+    tiles.push(tile("Memory of a chip", shown("footprint_bytes", si(held, "B")), shown("weights_footprint_bytes", si(row.weights, "B")), " weights, ", shown("cache_footprint_bytes", si(row.caches, "B")), " caches",
       ...(row.capacity ? [`; ${percent(over(held, row.capacity))} of ${si(row.capacity, "B")}`] : ["; capacity not known"])));
-    if (row.most !== null) tiles.push(tile("Largest batch that fits", "max_B", count(row.most), `sequences of ${count(now.S)} tokens`));
+    if (row.most !== null) tiles.push(tile("Largest batch that fits", shown("max_B", count(row.most)), `sequences of ${count(now.S)} tokens`));
     const critical = (basis) => shown(basis === CALIBRATED ? "critical_estimate" : "critical", criticalText(answers[basis], basis));
     const other = now.basis === CALIBRATED ? NOMINAL : CALIBRATED;
-    tiles.push(make("div", {}, make("dt", {}, "Compute-bound from"), make("dd", {}, critical(now.basis),
-      make("small", {}, `${now.basis}; `, criticalWhy(now, answers[now.basis]), ...(answers[other] ? [`; ${other} `, critical(other)] : [])))));
+    tiles.push(tile("Compute-bound from", critical(now.basis), `${now.basis}; `, criticalWhy(now, answers[now.basis]), ...(answers[other] ? [`; ${other} `, critical(other)] : [])));
     $("key").replaceChildren(...tiles);
   }
 
@@ -250,7 +250,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     const rows = kernels.map((kernel, i) => ({ ...kernel, other: others?.[i].time })).sort((a, b) => b.time - a.time).map((kernel) => make("tr", { "data-kernel": kernel.name },
       make("th", { scope: "row" }, kernel.name, kernel.count > 1 ? make("small", {}, ` × ${kernel.count}`) : ""),
       make("td", { class: "number" }, seconds(kernel.time)),
-      make("td", { class: "number" }, `${significant(100 * kernel.time / all)}%`),
+      make("td", { class: "number" }, shareOf(kernel.time, all)),
       make("td", {}, kernel.bound),
       ...used.map((bound) => part(kernel.parts[bound], bound === kernel.bound)),
       ...(calibrated ? [part(kernel.common)] : []),
@@ -261,63 +261,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     else $("time-note").replaceChildren(...sum, ", nominal. Memory is of weights, caches and what kernels pass on; network is of the collectives that follow a kernel.");
   }
 
-  function showFits(now, file) {
-    const ends = now.sweep.splits.map((split) => ({ split, one: stepOf(now, file, split, now.machine) }));
-    const known = ends.filter(({ one }) => one).map(({ split, one }) => ({ split, ...STEPS.footprint(one.step, now.machine, split.dp, now.S, Math.max(now.B, split.dp)) }));
-    const scale = Math.max(...known.map((row) => Math.min(number(plus(row.weights, row.caches)), 2 * number(row.capacity ?? row.weights))), ...known.map((row) => number(row.capacity ?? row.weights)));
-    legend("fits-legend", ["weights", "weights"], ["caches", `caches of ${counted(now.B)}`], ["full", "capacity"]);
-    const rows = ends.map(({ split, one }) => {
-      const chosen = split === now.split ? "answer" : null;
-      const name = make("th", { scope: "row", class: chosen }, make("a", { href: link({ split: split.name }) }, split.name));
-      if (!one) return make("tr", { "data-split": split.name }, name, make("td", { colspan: 3, class: "none" }, reason(now, split, now.machine)));
-      const row = known.find((each) => each.split === split);
-      const bar = make("div", { class: "held", "aria-hidden": "true" });
-      const parts = [["weights", number(row.weights)], ["caches", number(row.caches)]];
-      let room = scale;
-      for (const [part, bytes] of parts) {
-        const piece = make("span", { class: part });
-        piece.style.inlineSize = `${100 * Math.min(bytes, room) / scale}%`;
-        room -= Math.min(bytes, room);
-        bar.append(piece);
-      }
-      if (row.capacity) {
-        const mark = make("span", { class: "full" });
-        mark.style.insetInlineStart = `${100 * number(row.capacity) / scale}%`;
-        bar.append(mark);
-      }
-      const text = make("small", {}, shown(`weights.${split.name}`, si(row.weights, "B")), " + ", shown(`caches.${split.name}`, si(row.caches, "B")), row.capacity ? ` of ${si(row.capacity, "B")}` : "");
-      const fits = row.fits === null ? "–" : row.fits ? "yes" : "no";
-      return make("tr", { "data-split": split.name }, name, make("td", { class: "number answer" }, shown(`max_B.${split.name}`, row.most === null ? "–" : count(row.most))),
-        make("td", { class: row.fits === false ? "none" : null }, shown(`fits.${split.name}`, fits)), make("td", { class: "bars" }, bar, text));
-    });
-    $("fits").replaceChildren(...tableParts([["Split"], ["Largest B", true], ["Fits"], ["On each chip"]], rows));
-    showMost(now, file);
-  }
-
-  const link = (changes) => {
-    const next = state();
-    for (const [name, value] of Object.entries(changes)) if (value === null) next.delete(name); else next.set(name, value);
-    return `#${next}`;
-  };
-
-  /** The largest batch that fits, by chip and split. */
-  function showMost(now, file) {
-    const { splits, machines } = now.sweep;
-    const alone = machines.filter((machine, i) => machines.findIndex((one) => one.chip === machine.chip) === i || machine === now.machine)
-      .filter((machine, i, all) => machine === now.machine || machine.chip !== now.machine.chip || !all.includes(now.machine));
-    const rows = alone.map((machine) => make("tr", { "data-chip": machine.chip }, make("th", { scope: "row", class: machine === now.machine ? "answer" : null }, machine.name),
-      ...splits.map((split) => {
-        const one = stepOf(now, file, split, machine);
-        if (!one) return make("td", { class: "number none", title: reason(now, split, machine) }, "–");
-        const { most } = STEPS.footprint(one.step, machine, split.dp, now.S, split.dp);
-        const at = { chip: machine.chip, memory: machine.memory, network: machine.network, split: split.name };
-        if (now.memories.length < 2) at.memory = null;
-        if (now.networks.length < 2) at.network = null;
-        return make("td", { class: `number${machine === now.machine && split === now.split ? " answer" : ""}` }, make("a", { href: link(at) }, shown(`most.${machine.chip}.${split.name}`, most === null ? "not known" : count(most))));
-      })));
-    $("most").replaceChildren(...tableParts([["Chip"], ...splits.map((split) => [split.name, true])], rows));
-    $("fits-note").textContent = `Sequences of ${count(now.S)} tokens whose caches fit beside the weights. Memory of activations and of the runtime is not counted.`;
-  }
+  const { showFits, showRequests } = MODEL_TABLES({ $, prefixes, stepOf, reason, legend, counted, seconds, rate, perChip, byBasis });
 
   // ---------------------------------------------------------------- the pictures
 
@@ -332,7 +276,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     const series = now.sweep.splits.flatMap((split, i) => {
       const one = stepOf(now, file, split, now.machine);
       if (!one) return [];
-      const of = linesOf(now, one, now.S);
+      const of = bothOf(now, one);
       return [{ split, colour: `s${i % COLOURS}`, points: now.sweep.batches.filter((B) => B >= split.dp).map((B) => ({ split, ...rowOf(now, one, B, of) })) }];
     });
     const all = series.flatMap((one) => one.points);
@@ -359,44 +303,33 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
 
   const curves = new Map();
-  /** The critical batch over the context, the contexts at which there is none, and those at which large batches are compute-bound. */
+  /** The critical batch over the context, and where contexts change at which there is none, or large batches are compute-bound. */
   function curveOf(now, one) {
     const key = [now.model.file, one.file.steps.indexOf(one.step), one.place, now.T, now.basis].join(" ");
     if (curves.has(key)) return curves.get(key);
     const least = now.T ?? 1;
     const solve = (S) => {
-      const of = linesOf(now, one, S);
-      const answer = criticalOf(of, now.basis, one.split.dp);
+      const lines = linesOf(now, one, S, now.basis);
+      const answer = criticalOf(lines, now.basis, one.split.dp);
       const never = answer.outcome === STEPS.NEVER;
-      return { S, ...answer, never, large: now.basis === CALIBRATED ? ESTIMATES.large(of.calibrated) : !never };
+      return { S, ...answer, never, large: now.basis === CALIBRATED ? ESTIMATES.large(lines) : !never };
     };
     const samples = new Set([least, LONGEST, ...now.model.windows.flatMap((window) => [window, window + least])].filter((S) => S >= least && S <= LONGEST));
     for (let S = Math.max(64, least); S < LONGEST; S *= 2 ** (1 / PER_OCTAVE)) samples.add(Math.round(S));
-    const sampled = [...samples].sort((a, b) => a - b).map(solve);
-    const points = [...sampled];
-    /** The last contexts before a change, exactly, and what holds up to there. */
-    const changes = (name) => sampled.slice(1).flatMap((after, i) => {
-      let [low, high] = [sampled[i], after];
-      if (low[name] === high[name]) return [];
-      while (high.S - low.S > 1) {
-        const middle = solve(Math.floor((low.S + high.S) / 2));
-        if (middle[name] === low[name]) low = middle;
-        else high = middle;
-      }
-      points.push(low, high);
-      return [{ last: low.S, [name]: low[name] }];
-    });
-    const [never, large] = [changes("never"), changes("large")];
-    const sorted = [...new Map(points.map((point) => [point.S, point])).values()].sort((a, b) => a.S - b.S);
-    curves.set(key, { points: sorted, never, large });
+    curves.set(key, STEPS.curve(solve, samples, ["never", "large"]));
     return curves.get(key);
   }
 
   function showCritical(now, one, answer, row) {
-    const { points, never, large } = curveOf(now, one);
+    const { points, changes: { never, large } } = curveOf(now, one);
     const [from, to] = [Math.max(64, Math.min(now.S / 2, 128)), Math.max(LONGEST / 8, Math.min(2 * now.S, LONGEST))];
     const size = ({ outcome, size: found }) => (outcome === STEPS.FOUND || outcome === STEPS.ALWAYS ? Number(found) : null);
     const solid = points.filter((point) => size(point) !== null);
+    const lines = points.reduce((runs, point) => { // interrupted where no batch is compute-bound
+      if (size(point) === null) runs.push([]);
+      else runs.at(-1).push([point.S, size(point)]);
+      return runs;
+    }, [[]]);
     const fits = points.filter((point) => point.S >= from / 2).map((point) => [point.S, number(ratio(STEPS.footprint(one.step, one.machine, one.split.dp, point.S, 1).most ?? 0n))]).filter(([, most]) => most >= 1);
     const batches = [...solid.filter((point) => point.S >= from && point.S <= to).map(size), now.B, answer.size === undefined ? 1 : Number(answer.size), ...fits.map(([, most]) => most).slice(0, 1)];
     const low = Math.min(...batches, ...fits.filter(([S]) => S <= to).map(([, most]) => most));
@@ -411,11 +344,11 @@ document.addEventListener("DOMContentLoaded", async () => {
       x: { from, to, title: now.phase === DECODE ? "Context S (tokens)" : "Prompt S (tokens)", text: short },
       y: { from: low / 2, to: Math.max(high, now.B) * 2, title: "Batch B (sequences)", text: short },
       areas: areas.filter(([, a, b]) => b > from && a < to),
-      lines: [["fitting", fits], ["least", solid.map((point) => [point.S, size(point)])]],
+      lines: [["fitting", fits], ...lines.map((line) => ["least", line])],
       marks: [["chosen", now.S, now.B, 8, `S = ${count(now.S)}, B = ${count(now.B)}, chosen`]],
       labels: [["of", now.S, now.B, `B = ${count(now.B)}`]],
     });
-    legend("critical-legend", ["least", byBasis("compute-bound from here up", now)], ["fitting", "largest batch that fits"], ["never", byBasis("never compute-bound", now)]);
+    legend("critical-legend", ["least", byBasis(now.basis === CALIBRATED ? "smallest compute-bound batch" : "compute-bound from here up", now)], ["fitting", "largest batch that fits"], ["never", byBasis("never compute-bound", now)]);
     const ceiling = large.findLast((change) => change.large);
     const [lead, on] = now.basis === CALIBRATED ? ["the smallest compute-bound batch is ", ""] : ["compute-bound from ", " on"];
     const parts = [`At S = ${count(now.S)}, ${now.basis}: `, answer.outcome === STEPS.NEVER ? `no batch is compute-bound; ${WHY[answer.limit]}.` : answer.outcome === STEPS.BEYOND ? `only from a batch beyond 2^62 on, ${answer.limit}-bound below.` : `${lead}${counted(answer.size)}${on}${row.most !== null && answer.size > row.most ? `, and ${count(row.most)} fit` : ""}.`];
@@ -424,26 +357,6 @@ document.addEventListener("DOMContentLoaded", async () => {
     else if (now.phase === DECODE && !points.at(-1).large) parts.push(" ", shown(name, "No context"), " has a large batch that is compute-bound.");
     $("critical-note").replaceChildren(...parts);
     $("critical").setAttribute("aria-label", $("critical-note").textContent);
-  }
-
-  // ---------------------------------------------------------------- requests
-
-  async function showRequests(now) {
-    const { requests } = now.model;
-    $("requests-panel").hidden = !requests;
-    if (!requests) return;
-    const { machine } = now;
-    const facts = { chip: machine.chip, memory: machine.memory, network: machine.network, dtypes: now.dtypes, split: now.split.name };
-    const rows = unpacked(await load(requests, `${requests}.js`)).filter((row) => Object.entries(facts).every(([name, value]) => row[name] === value));
-    const calibrated = now.basis === CALIBRATED;
-    if (calibrated) for (const row of rows) row.rate = perChip(row.B, row.t_estimate_s, now.split);
-    const times = calibrated ? [["Per output token", "t_estimate_s", seconds], ["Tokens/s per chip", "rate", rate]]
-      : [["First token", "ttft_s", seconds], ["Per output token", "tpot_s", seconds], ["Kernel after kernel", "tpot_ops_s", seconds], ["Tokens/s per chip", "tokens_per_s_per_chip", rate]];
-    const columns = [["Input", "input", count], ["Output", "output", count], ["B", "B", count], ["Fits", "fits", (value) => (value === null ? "–" : value ? "yes" : "no")],
-      ...times.map(([label, ...rest]) => [byBasis(label, now), ...rest])];
-    const used = columns.filter(([, name]) => rows.some((row) => row[name] !== null && row[name] !== undefined));
-    $("requests").replaceChildren(...tableParts(used.map(([label]) => [label, true]),
-      rows.map((row) => make("tr", {}, ...used.map(([, name, text]) => make("td", { class: "number" }, row[name] === null ? "–" : text(row[name])))))));
   }
 
   // ---------------------------------------------------------------- all of it
@@ -467,9 +380,9 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("routing").textContent = (experts ? `${ROUTINGS[now.sweep.routing]} A layer has ${count(experts[0])} experts, a token uses ${count(experts[1])}.` : "") + left;
     if (!one) $("lack").textContent = `${now.model.name} on ${now.machine.name}, ${now.split.name}, ${now.dtypes}: ${reason(now, now.split, now.machine)}.`;
     else {
-      const of = linesOf(now, one, now.S);
-      const row = rowOf(now, one, now.B, of);
-      const answers = Object.fromEntries((calibrated ? [NOMINAL, CALIBRATED] : [NOMINAL]).map((basis) => [basis, criticalOf(of, basis, now.split.dp)]));
+      const [nominal, fitted] = bothOf(now, one);
+      const row = rowOf(now, one, now.B, [nominal, fitted]);
+      const answers = { nominal: criticalOf(nominal, NOMINAL, now.split.dp), calibrated: fitted && criticalOf(fitted, CALIBRATED, now.split.dp) };
       showVerdict(now, row);
       showKey(now, row, answers);
       showTime(row, now);

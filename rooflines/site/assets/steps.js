@@ -169,5 +169,25 @@ const STEPS = (() => {
     };
   }
 
-  return { PLACES, FOUND, ALWAYS, NEVER, BEYOND, larger, multiple, at, touchedOf, touchedBy, prepared, lines, answer, critical, footprint };
+  /** Points at samples of S, and around every change of some of their properties, in order; `solve` gives the point at S.
+
+      `changes` has of each property the last S before a change, exactly, with its value up to there. */
+  function curve(solve, samples, names) {
+    const sampled = [...samples].sort((a, b) => a - b).map(solve);
+    const points = new Map(sampled.map((point) => [point.S, point]));
+    const changes = Object.fromEntries(names.map((name) => [name, sampled.slice(1).flatMap((after, i) => {
+      let [low, high] = [sampled[i], after];
+      if (low[name] === high[name]) return [];
+      while (high.S - low.S > 1) {
+        const middle = solve(Math.floor((low.S + high.S) / 2));
+        if (middle[name] === low[name]) low = middle;
+        else high = middle;
+      }
+      for (const point of [low, high]) points.set(point.S, point);
+      return [{ last: low.S, [name]: low[name] }];
+    })]));
+    return { points: [...points.values()].sort((a, b) => a.S - b.S), changes };
+  }
+
+  return { PLACES, FOUND, ALWAYS, NEVER, BEYOND, larger, multiple, at, touchedOf, touchedBy, prepared, lines, answer, critical, footprint, curve };
 })();
