@@ -126,17 +126,10 @@ def critical_of_layers(  # noqa: PLR0913, all but the first have a default
     numbers = with_room(numbers, MARGINS, rooms)
     findings: dict[str, Finding] = {}
     for key, case in numbers.group_by("dtypes", *basis_names(rows), maintain_order=True):
-        shown = {EVERY: case.filter(~pl.col("chip").is_in(added))}
-        shown |= {str(chip): part for (chip,), part in case.group_by("chip")}
-        said = {
-            name: _finding(part, key, model, size).adding(shown_of(chips, order)).titled(title)
-            for name, part in shown.items()
-            if part.height
-        }
-        for chip in (EVERY, *order, *added):
-            name = chip if chip in chips or chip in added else EVERY
-            if name in said:
-                findings["|".join(map(str, (chip, *key)))] = said[name]
+        for chip, part in _shown(case, added).items():
+            finding = _finding(part, key, model, size).adding(shown_of(chips, order)).titled(title)
+            others = [one for one in order if one not in chips] if chip == EVERY else []
+            findings |= {"|".join(map(str, (one, *key))): finding for one in (chip, *others)}
     choices = [Choice("chip", [EVERY, *order, *added]), Choice("dtypes", combinations)]
     return assemble(
         _marks((cells, numbers), chips, _layer_axis(layers, model), size),
@@ -145,6 +138,13 @@ def critical_of_layers(  # noqa: PLR0913, all but the first have a default
         MARGINS,
         [*lowest_sizes(numbers, ["dtypes"]), *added_parameters(added)],
     )
+
+
+def _shown(case: pl.DataFrame, added: Sequence[str]) -> dict[str, pl.DataFrame]:
+    """The rows of the chips compared, under `EVERY`, and those of each chip."""
+    compared = case.filter(~pl.col("chip").is_in(added))
+    every = {EVERY: compared} if compared.height else {}
+    return every | {str(chip): part for (chip,), part in case.group_by("chip", maintain_order=True)}
 
 
 def _ranked(frame: pl.DataFrame) -> list[str]:
