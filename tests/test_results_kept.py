@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,31 @@ def test_a_run_of_another_config_needs_replace(here: Path) -> None:
     assert replaced.stderr.startswith("replacing the results of my.yaml in results\n")
     assert config_of_results(here / "results") == here / "other.yaml"
     assert cli.run(["run", "my.yaml"]) == 2
+
+
+class Terminal(io.StringIO):
+    """Standard input that a person types."""
+
+    def isatty(self) -> bool:
+        """It is one."""
+        return True
+
+
+@pytest.mark.parametrize(("answer", "replaced"), [("y", True), ("n", False), ("", False)])
+def test_a_terminal_is_asked(
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answer: str,
+    replaced: bool,  # noqa: FBT001, of the cases
+) -> None:
+    """No answer is a no; y replaces."""
+    results = made(here / "results", here / "my.yaml")
+    monkeypatch.setattr(sys, "stdin", Terminal(f"{answer}\n"))
+    assert cli.run(["run", "other.yaml", "--cores", "1", "--", "--version"]) == 2 * (not replaced)
+    said = capsys.readouterr().err
+    assert f"{results.name} has the results of my.yaml. Replace them? [y/N]" in said
+    assert ("would replace them" in said) != replaced
 
 
 def test_results_keep_their_config_when_both_are_moved(here: Path) -> None:

@@ -68,7 +68,8 @@ def command(  # noqa: PLR0913, the options
     """Make tables, thresholds, charts and a site of a config, into results/ of this folder.
 
     CONFIG is the default config if left out. A second run makes only what is missing or depends on
-    something that has changed. Results of another config are kept: add --replace to replace them.
+    something that has changed. Results of another config are kept, unless a question is answered
+    with y or --replace is given.
     What follows `--` goes to Snakemake.
     """
     words = snakemake_command(config, cores, ctx.obj, dry_run=dry_run)
@@ -104,7 +105,7 @@ def results_of(config: str | None, rest: Sequence[str]) -> Path:
 
 
 def check_replaced(results: Path, config: str | None, *, replace: bool) -> None:
-    """Refuse to replace the results of another config file, or say that a run replaces them.
+    """Replace the results of another config file only if the user says so: a terminal is asked.
 
     Args:
         results: The folder of results.
@@ -123,7 +124,8 @@ def check_replaced(results: Path, config: str | None, *, replace: bool) -> None:
         return
     here = Path.cwd()
     named = other.relative_to(here) if other.is_relative_to(here) else other
-    if not replace:
+    question = f"{results} has the results of {named}. Replace them?"
+    if not replace and not (sys.stdin.isatty() and click.confirm(question, err=True)):
         problem = f"are those of {named}, and this run would replace them"
         fix = (
             "add --replace, or put results elsewhere (`pathvars: {results: FOLDER}` in the config)"
