@@ -100,6 +100,13 @@ def test_results_keep_their_config_when_both_are_moved(here: Path) -> None:
     assert config_of_results(here / "two/results") == here / "two/my.yaml"
 
 
+def test_a_damaged_record_needs_replace_too(here: Path) -> None:
+    """It is no path that a config has."""
+    results = made(here / "results", here / "my.yaml")
+    (results / FOLDER / "config").write_bytes(b"\xff\x00")
+    assert cli.run(["run", "my.yaml"]) == 2
+
+
 def test_results_without_a_config_may_be_replaced(here: Path) -> None:
     """Those of several files or of an earlier version, and a folder with nothing but records."""
     results = made(here / "results", None)

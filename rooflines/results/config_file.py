@@ -28,5 +28,5 @@ def config_of_results(results: Path) -> Path | None:
     record = results / FOLDER / NAME
     if not record.is_file() or not any(results.glob("[!.]*")):
         return None
-    relative = record.read_text(encoding="utf-8").removesuffix("\n")
+    relative = record.read_text(encoding="utf-8", errors="replace").removesuffix("\n")
     return Path(os.path.normpath(results.resolve() / relative))
