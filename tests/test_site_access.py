@@ -37,7 +37,7 @@ STATES = [
     f"index.html#chart={CHARTS[2]}",
     "chips.html#chip=h100-sxm",
     "what-if.html#sharding=batch&shards=4&b.dtypes=fp8&unknown=1",
-    "models.html#sweep=asked",
+    "models.html#sweep=asked&basis=calibrated",
 ]
 
 
@@ -45,7 +45,7 @@ STATES = [
     ("browser", "address", "theme"),
     [
         *(("chromium", page, "light") for page in PAGES),
-        *(("chromium", state, "light") for state in STATES),
+        *(("chromium", state, theme) for state in STATES for theme in ("light", "dark")),
         *(("firefox", page, "dark") for page in PAGES),
     ],
     indirect=["browser"],
