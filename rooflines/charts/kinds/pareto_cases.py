@@ -125,13 +125,11 @@ class Together:
 
     def span(self) -> dict[str, Any]:
         """What the chart reads of the axes, and the target where it is on them."""
-        left, right, bottom, top = (
-            float(f"{end:.7g}") for ends in (self.plane.x, self.plane.y) for end in ends
-        )
+        (left, right), (bottom, top) = self.plane.x, self.plane.y
         target = TARGET_S * MS
         return {
-            "x": [left, right],
-            "y": [bottom, top],
+            "x": self.plane.x,
+            "y": self.plane.y,
             "across": ticks_between(left, right),
             "up": ticks_between(bottom, top),
             "target": target if left < target < right else None,
