@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Any
 import effort
 import polars as pl
 import pytest
+import random_serving
 import yaml
+from hypothesis import given
 from offered import CAUGHT, Run, asked, check_page, check_titles, choice_of, listed, parts_of
+from random_sweeps import check
 from scenes import chosen, outside, overlaps, texts
-from site_data import put
+from site_data import inflated, part_of, put
 from visits import Visit
 
 import rooflines
-from rooflines import charts
+from rooflines import RooflinesError, charts
 from rooflines.charts import room
 from rooflines.charts.comparing import EVERY
-from rooflines.charts.families import draw, unchecked
+from rooflines.charts.families import draw, of_every_chip, unchecked
 from rooflines.charts.job import write_charts
 from rooflines.charts.kit.render import spec_of
 from rooflines.charts.kit.text import chip_label
@@ -252,3 +255,47 @@ def test_what_pictures_show_is_always_offered(run: Run, monkeypatch: pytest.Monk
     assert (offered.more_chips, offered.more_models, offered.more_sizes) == ((), (), ())
     assert offered.models == chart.models
     assert room.left_out_of(offered, chart)[-1] == "S = 32,768"
+
+
+@check(40)
+@given(random_serving.configs())
+def test_parts_have_every_row_and_title_once(source: dict[str, Any]) -> None:
+    """Of random sweeps, of which pictures show the first of everything; a page finds each title."""
+    try:
+        loaded = rooflines.load_config(source)
+    except RooflinesError:
+        return
+    results = charts.of_config(loaded)
+    for spec in loaded.charts:
+        one = replace(
+            spec,
+            chips=spec.all_chips[:1],
+            more_chips=spec.all_chips[1:],
+            dtypes=spec.all_dtypes[:1],
+            more_dtypes=spec.all_dtypes[1:],
+            models=spec.all_models[:1],
+            more_models=spec.all_models[1:],
+            sizes=spec.all_sizes[:1],
+            more_sizes=spec.all_sizes[1:],
+        )
+        parts = of_every_chip(results, one)
+        whole = replace(
+            spec, chips=spec.all_chips, dtypes=spec.all_dtypes, added=one.more_chips, auto=False
+        )
+        with unchecked():
+            frame, drawn = draw(results, replace(whole, models=one.all_models, sizes=one.all_sizes))
+            findings = value(drawn.to_dict(validate=False), "findings")
+        names = list(frame.columns)
+        found = [row for part in parts["parts"].values() for row in rows_in(inflated(part), names)]
+        found += rows_in({"rows": inflated(parts["rows"])}, names)
+        assert sorted(found, key=str) == sorted(frame.rows(), key=str)
+        first = value(parts["spec"], "findings")
+        for key, said in findings.items():
+            of_part = part_of(parts, choice_of(parts, key))["params"].get("findings", {})
+            assert [each[key] for each in (first, of_part) if key in each] == [said]
+
+
+def rows_in(part: dict[str, Any], names: list[str]) -> list[tuple[Any, ...]]:
+    """The rows behind the views of a part."""
+    columns = part.get("rows", {})
+    return list(zip(*(columns[name] for name in names), strict=True)) if columns else []

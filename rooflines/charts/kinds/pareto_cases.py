@@ -125,12 +125,9 @@ class Together:
 
     def span(self) -> dict[str, Any]:
         """What the chart reads of the axes, and the target where it is on them."""
-        left, right, bottom, top = (
-            float(f"{end:.7g}") for ends in (self.plane.x, self.plane.y) for end in ends
-        )
-        target = TARGET_S * MS
+        (left, right), target = self.plane.x, TARGET_S * MS
         return {
-            **ticked(Plane((left, right), (bottom, top))),
+            **ticked(self.plane),
             "target": target if left < target < right else None,
             "late": target**2 > left * right,
         }
