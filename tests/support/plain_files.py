@@ -25,7 +25,8 @@ class _Loader(Base):  # type: ignore[misc]
         if twice:
             message = f"{node.start_mark}: given twice: {twice}"
             raise ValueError(message)
-        return super().construct_mapping(node, deep)
+        found: dict[Any, Any] = super().construct_mapping(node, deep)
+        return found
 
 
 _Loader.add_implicit_resolver(
