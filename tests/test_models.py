@@ -13,25 +13,23 @@ from typing import TYPE_CHECKING, Any, cast
 
 import model_oracle as oracle
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_files import plain_file
 
 from rooflines import RooflinesError, models
 from rooflines.models.cache import cache_shares, entries_moved, pairs
 from rooflines.models.counts import parameters_of
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.models.groups import touched_experts
-from rooflines.models.library import CONVENTIONS, MODELS_FILE, model_entries, read
+from rooflines.models.library import CONVENTIONS, model_entries, read
 from rooflines.models.shape import Shape, checked
 from rooflines.models.split import Split
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ENTRIES: dict[str, dict[str, Any]] = yaml.safe_load(MODELS_FILE.read_text(encoding="utf-8"))[
-    "models"
-]
+ENTRIES: dict[str, dict[str, Any]] = plain_file("models.yaml")["models"]
 H100_BYTES = 80e9
 
 

@@ -7,21 +7,18 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 from hf_configs import config_of
+from plain_files import plain_file
 
 from rooflines import RooflinesError, models
 from rooflines.models.families import FAMILIES
-from rooflines.models.library import MODELS_FILE
 from rooflines.models.refused import REFUSED
 from rooflines.models.shape import Shape
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ENTRIES: dict[str, dict[str, Any]] = yaml.safe_load(MODELS_FILE.read_text(encoding="utf-8"))[
-    "models"
-]
+ENTRIES: dict[str, dict[str, Any]] = plain_file("models.yaml")["models"]
 
 
 def same_shape(one: Shape, other: Shape) -> bool:

@@ -6,21 +6,16 @@ The published ones leave the latencies of hops out.
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
 import serving_limits as limits
 import serving_oracle
-import yaml
+from plain_files import plain_file
 from serving_kernels import Case, Step
 from serving_values import times
 
-CONFIG = Path(__file__).parent.parent / "config"
-MODELS, CHIPS, DTYPES = (
-    yaml.safe_load((CONFIG / f"{name}.yaml").read_text(encoding="utf-8"))
-    for name in ("models", "chips", "dtypes")
-)
+MODELS, CHIPS, DTYPES = (plain_file(f"{name}.yaml") for name in ("models", "chips", "dtypes"))
 FORMATS = DTYPES["formats"]
 OWN: dict[str, Any] = {
     "h100": {"base": "h100-sxm", "networks.nvlink.hop_latency_s": 0},

@@ -12,7 +12,10 @@ import yaml
 CONFIG = Path(__file__).parents[2] / "config"
 
 
-class _Loader(yaml.SafeLoader):
+Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(Base):  # type: ignore[misc]
     """YAML with the numbers of YAML 1.2 (9.89e14), and without duplicate keys."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: ANN401, FBT001, FBT002
@@ -22,7 +25,8 @@ class _Loader(yaml.SafeLoader):
         if twice:
             message = f"{node.start_mark}: given twice: {twice}"
             raise ValueError(message)
-        return super().construct_mapping(node, deep)
+        found: dict[Any, Any] = super().construct_mapping(node, deep)
+        return found
 
 
 _Loader.add_implicit_resolver(
@@ -36,5 +40,5 @@ _Loader.add_implicit_resolver(
 def plain_file(name: str) -> dict[str, Any]:
     """Return the content of one of the files, not to be changed."""
     text = (CONFIG / name).read_text(encoding="utf-8")
-    content: dict[str, Any] = yaml.load(text, _Loader)  # noqa: S506, a SafeLoader with two additions
+    content: dict[str, Any] = yaml.load(text, _Loader)  # noqa: S506, a safe loader with two additions
     return content
