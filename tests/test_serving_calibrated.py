@@ -7,10 +7,12 @@ from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 import random_serving
 import serving_limits as limits
 import serving_oracle
+from defaults import plain
 from hypothesis import given
 from hypothesis import strategies as st
 from random_sweeps import BITS, check
@@ -65,23 +67,41 @@ def test_thresholds_by_estimate_are_those_found_by_trying(config: dict[str, Any]
     cases = oracle_cases(config)
     rows = step_thresholds(sweep_of(config))
     for row in rows.sample(min(4, rows.height), seed=0).to_dicts():
+        check_row(cases[tuple(row[key] for key in KEYS)], row)
+
+
+def test_thresholds_by_estimate_of_the_default_config() -> None:
+    """Some of those with estimates, of models with windows and experts, by shipped calibrations."""
+    sweep = plain("config.yaml")["model-sweeps"]["serving"]
+    catalogues = plain("models.yaml")["models"], plain("chips.yaml")["chips"]
+    found = serving_oracle.cases(
+        sweep, *catalogues, plain("dtypes.yaml")["formats"], plain("calibrations.yaml")
+    )
+    cases = {tuple(keys[key] for key in KEYS): case for keys, case, _ in found}
+    rows = step_thresholds(rooflines.load_config().model_sweep("serving"))
+    estimated = rows.filter(pl.col("outcome_estimate").is_not_null())
+    for row in estimated.sample(16, seed=0).to_dicts():
         case = cases[tuple(row[key] for key in KEYS)]
-        new, outcome = row.get("T") or 1, row["outcome_estimate"]
-        if None in case.fits.kernels.values():
-            assert (outcome, row["critical_estimate"]) == (None, None)
-        elif row["axis"] == "S":
-            ceiling = limits.context_ceiling_estimate(case, new)
-            endless = outcome == "without-end"
-            assert (limits.ENDLESS if endless else row["critical_estimate"]) == ceiling
-            assert (outcome == "never") == (ceiling is None)
-        else:
-            new = row["S"] if case.phase == "prefill" else new
-            found = row["critical_estimate"]
-            assert (outcome == "always") == (found == case.dp)
-            assert (outcome == "never") == (found is None)
-            assert found is None or good(case, found, new, row["S"])
-            for batch in tried(case.dp, found):
-                assert not good(case, batch, new, row["S"]), batch
+        assert case is not None
+        check_row(case, row)
+
+
+def check_row(case: serving_kernels.Case, row: dict[str, Any]) -> None:
+    """Whether a threshold is that of the oracle."""
+    new, outcome, found = row.get("T") or 1, row["outcome_estimate"], row["critical_estimate"]
+    if None in case.fits.kernels.values():
+        assert (outcome, found) == (None, None)
+    elif row["axis"] == "S":
+        ceiling = limits.context_ceiling_estimate(case, new)
+        assert (limits.ENDLESS if outcome == "without-end" else found) == ceiling
+        assert (outcome == "never") == (ceiling is None)
+    else:
+        new = row["S"] if case.phase == "prefill" else new
+        assert (outcome == "always") == (found == case.dp)
+        assert (outcome == "never") == (found is None)
+        assert found is None or good(case, found, new, row["S"])
+        for batch in tried(case.dp, found):
+            assert not good(case, batch, new, row["S"]), batch
 
 
 def good(case: serving_kernels.Case, batch: int, new: int, context: int) -> bool:

@@ -8,6 +8,7 @@ counts, and a piece of the network is the least of several lines.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -16,12 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from rooflines.calibration.quantities import whole_tiles
 from rooflines.models.cache import entries_moved, pairs
 from rooflines.models.groups import ONCE, TOUCHED
-from rooflines.serving.kernels import summed
 from rooflines.serving.lines import experts_used
 from rooflines.serving.stages import IN_TILES, named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from fractions import Fraction
 
     from rooflines.calibration.estimate import Estimate, Sum
@@ -35,7 +35,7 @@ __all__ = ["CalibratedLines", "CalibratedStep", "Curve", "Line", "Rows"]
 Pieces = list[list["Terms"]]
 """Pieces of one bound of a kernel: the largest counts, of each the least of its sums."""
 
-Leasts = tuple[tuple["Line", ...], ...]
+LeastLines = tuple[tuple["Line", ...], ...]
 """The same as lines."""
 
 
@@ -56,7 +56,7 @@ class Rows(NamedTuple):
 
     @property
     def period(self) -> int:
-        """Sequences after which the rows of a batch grow as before [1]."""
+        """The fewest sequences whose rows are whole spans [1]."""
         return self.span // math.gcd(self.each, self.span)
 
 
@@ -83,7 +83,7 @@ class Line(NamedTuple):
         return time
 
     def end(self, rows: Iterable[Rows]) -> tuple[int, int]:
-        """What a sequence adds on average, and the constant [unit]."""
+        """What a sequence adds, rows on average, and the constant [unit]."""
         each = (per * kind.each for per, kind in zip(self.counted, rows, strict=True))
         return self.slope + sum(each), self.constant
 
@@ -93,11 +93,11 @@ class Curve(NamedTuple):
 
     Attributes:
         line: Of the kernels with one line.
-        bent: Of each other kernel the pieces.
+        bent: The pieces of each of the others.
     """
 
     line: Line
-    bent: tuple[Leasts, ...] = ()
+    bent: tuple[LeastLines, ...] = ()
 
     def at(self, batch: int, counted: tuple[int, ...]) -> int:
         """The time, without experts [unit]."""
@@ -107,7 +107,7 @@ class Curve(NamedTuple):
         )
 
     def end(self, rows: tuple[Rows, ...]) -> tuple[int, int]:
-        """What a sequence adds on average to a large batch, and the constant [unit]."""
+        """What a sequence adds to a large batch, rows on average, and the constant [unit]."""
         ends = [
             max(min(line.end(rows) for line in least) for least in pieces) for pieces in self.bent
         ]
@@ -131,7 +131,7 @@ class CalibratedStep:
 
     @cached_property
     def period(self) -> int:
-        """Sequences after which all counted rows grow as before [1]."""
+        """The fewest sequences whose rows of every kind are whole spans [1]."""
         return math.lcm(*(kind.period for kind in self.rows))
 
     def time(self, curve: Curve, batch: int) -> int | Fraction:
@@ -140,6 +140,27 @@ class CalibratedStep:
         if self.experts is None or not curve.line.expert:
             return time
         return time + curve.line.expert * self.experts.touched(batch)
+
+
+class WholePieces(NamedTuple):
+    """The pieces of one bound in all kernels, by extents [unit].
+
+    Attributes:
+        total: The sum over the kernels with one piece of one sum.
+        others: The pieces of each of the others.
+    """
+
+    total: Whole
+    others: list[list[list[Whole]]]
+
+    def curve(self, line: Callable[[Whole], Line]) -> Curve:
+        """The times along B.
+
+        Args:
+            line: The line of a sum.
+        """
+        bent = (tuple(tuple(map(line, least)) for least in pieces) for pieces in self.others)
+        return Curve(line(self.total), tuple(bent))
 
 
 @dataclass(frozen=True)
@@ -176,33 +197,33 @@ class CalibratedLines:
     @cached_property
     def per_s(self) -> int:
         """Units of time in a second: the least number that makes all coefficients whole [1/s]."""
-        terms = _flat(chain.from_iterable(self.pieces.values()))
+        terms = _sums(chain.from_iterable(self.pieces.values()))
         return math.lcm(*(part.denominator for each in terms for part in each.values()))
 
     @cached_property
-    def spans(self) -> tuple[str, ...]:
-        """The extents that are counted in whole spans, such as `tokens:128`."""
-        terms = _flat(chain.from_iterable(self.pieces.values()))
+    def spans(self) -> tuple[tuple[str, int], ...]:
+        """The extents that are counted in whole spans: their kind, of `IN_TILES`, and span [1]."""
+        terms = _sums(chain.from_iterable(self.pieces.values()))
         dims = dict.fromkeys(dim for each in terms for product in each for dim in product)
-        return tuple(dim for dim in dims if _kind(dim) in IN_TILES)
+        parts = (dim.partition(":") for dim in dims)
+        return tuple((kind, int(span)) for kind, _, span in parts if kind in IN_TILES)
 
     @cached_property
-    def sums(self) -> Mapping[str, tuple[Whole, list[list[list[Whole]]]]]:
-        """By bound the sum of the kernels with one line, and the pieces of the others [unit]."""
+    def whole_pieces(self) -> Mapping[str, WholePieces]:
+        """The pieces of every bound [unit]."""
+        return {bound: self._whole_pieces(kernels) for bound, kernels in self.pieces.items()}
 
+    def _whole_pieces(self, kernels: Sequence[Pieces]) -> WholePieces:
         def whole(terms: Terms) -> Whole:
             return {dims: int(seconds * self.per_s) for dims, seconds in terms.items()}
 
-        found = {}
-        for bound, kernels in self.pieces.items():
-            single = [pieces for pieces in kernels if sum(map(len, pieces)) == 1]
-            total = summed((1, terms) for terms in _flat(single))
-            others = [pieces for pieces in kernels if sum(map(len, pieces)) > 1]
-            found[bound] = (
-                whole(total),
-                [[list(map(whole, least)) for least in pieces] for pieces in others],
-            )
-        return found
+        total: Counter[tuple[str, ...]] = Counter()
+        for terms in _sums(pieces for pieces in kernels if _is_line(pieces)):
+            total.update(whole(terms))
+        others = [pieces for pieces in kernels if not _is_line(pieces)]
+        return WholePieces(
+            total, [[list(map(whole, least)) for least in pieces] for pieces in others]
+        )
 
     def at(self, context: int, new: int = 1) -> CalibratedStep:
         """The pieces of a step.
@@ -218,50 +239,40 @@ class CalibratedLines:
             extents[f"pairs:{of}"] = pairs(step.S, step.T, window)
             extents[f"entries:{of}"] = entries_moved(step.S, step.T, window)
         fewest, experts = experts_used(self.case.kernels, step)
+        names = [f"{kind}:{span}" for kind, span in self.spans]
 
         def line(terms: Whole) -> Line:
             expert = terms.get(TOUCHED, 0)
-            slope = sum(
-                per * math.prod([extents[dim] for dim in dims])
-                for dims, per in terms.items()
-                if "B" in dims
-            )
+            growing = {dims: per for dims, per in terms.items() if "B" in dims}
             return Line(
                 terms.get(ONCE, 0) + fewest * expert,
-                slope,
-                tuple(terms.get((dim,), 0) for dim in self.spans),
+                sum(per * _product(dims, extents) for dims, per in growing.items()),
+                tuple(terms.get((name,), 0) for name in names),
                 0 if fewest else expert,
             )
 
-        curves = {
-            bound: Curve(
-                line(total),
-                tuple(tuple(tuple(map(line, least)) for least in pieces) for pieces in others),
-            )
-            for bound, (total, others) in self.sums.items()
-        }
-        rows = tuple(
-            Rows(math.prod([extents[dim] for dim in IN_TILES[_kind(name)]]), _span(name))
-            for name in self.spans
+        return CalibratedStep(
+            tuple(Rows(_product(IN_TILES[kind], extents), span) for kind, span in self.spans),
+            {bound: pieces.curve(line) for bound, pieces in self.whole_pieces.items()},
+            experts,
         )
-        return CalibratedStep(rows, curves, experts)
 
 
 def _of_layers(kernel: Kernel, total: Sum) -> Terms:
     """A sum of an estimate in all layers; extents name their window [s]."""
-    return summed([(kernel.group.count, named(kernel, dict(total.plain)))])
+    terms = named(kernel, dict(total.plain))
+    return {dims: kernel.group.count * seconds for dims, seconds in terms.items()}
 
 
-def _flat(kernels: Iterable[Pieces]) -> Iterator[Terms]:
+def _sums(kernels: Iterable[Pieces]) -> Iterator[Terms]:
     """All sums of the pieces of kernels."""
     return (terms for pieces in kernels for least in pieces for terms in least)
 
 
-def _kind(extent: str) -> str:
-    """The kind of an extent such as `tokens:128`."""
-    return extent.partition(":")[0]
+def _is_line(pieces: Pieces) -> bool:
+    """Whether there is one sum."""
+    return sum(map(len, pieces)) == 1
 
 
-def _span(extent: str) -> int:
-    """The span of an extent such as `tokens:128`."""
-    return int(extent.partition(":")[2])
+def _product(dims: Iterable[str], extents: Mapping[str, int]) -> int:
+    return math.prod([extents[dim] for dim in dims])

@@ -1,11 +1,15 @@
 """Critical batches and context ceilings of a case by estimate, exact.
 
-Of every kernel the largest piece of a bound counts; a step is compute-bound by estimate where the
-sum for compute is at least that of every other bound. No sum falls as B grows. Where the rows of
-tiles grow by whole tiles in a period, what compute gains on memory and on mixed in a period does
-not fall either, as compute is convex and touched experts are concave. So as long as it gains
-nothing the first period decides; from then on a batch that is compute-bound is so a period later.
-The network is a straight line between the batches at which another of its lines counts.
+A step is compute-bound by estimate where compute takes at least as long as every other bound. The
+time of a bound is a sum over the kernels, of the largest piece of that bound in each. No time falls
+as B grows.
+
+In a period, `CalibratedStep.period`, all rows grow by whole tiles. From period to period compute is
+convex, memory and mixed are concave, so that what compute gains on them never falls as B grows.
+While it gains nothing, a batch can only be compute-bound if the one a period before is: the first
+period decides. From then on, the batch a period after a compute-bound one is compute-bound too, and
+the first such period is found by bisection. The network is a straight line between the batches at
+which another of its lines counts.
 """
 
 from __future__ import annotations

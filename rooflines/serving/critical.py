@@ -69,7 +69,7 @@ class Row(NamedTuple):
     latency: int | None = None
 
 
-class Pieces(NamedTuple):
+class CaseTimes(NamedTuple):
     """The times of a case along B.
 
     Attributes:
@@ -91,11 +91,11 @@ def step_thresholds(sweep: ModelSweep) -> pl.DataFrame:
     batches: list[Row] = []
     contexts: list[Row] = []
     for case in cases_of(sweep) if {"B", "S"}.intersection(asked) or targets else ():
-        lines = Pieces(CaseLines(case), CalibratedLines.of(case))
+        times = CaseTimes(CaseLines(case), CalibratedLines.of(case))
         if "B" in asked or targets:
-            batches.extend(batches_of(sweep, lines))
+            batches.extend(batches_of(sweep, times))
         if "S" in asked and case.phase == DECODE:
-            contexts.extend(contexts_of(sweep, lines))
+            contexts.extend(contexts_of(sweep, times))
     rows = batches + contexts
     if "chips" in asked:
         rows.extend(chips(sweep))
@@ -115,12 +115,12 @@ def all_step_columns(sweeps: Sequence[ModelSweep]) -> tuple[Column, ...]:
     return step_threshold_columns(new_tokens=any(sweep.new_tokens is not None for sweep in sweeps))
 
 
-def batches_of(sweep: ModelSweep, pieces: Pieces) -> Iterator[Row]:
+def batches_of(sweep: ModelSweep, times: CaseTimes) -> Iterator[Row]:
     """The smallest compute-bound batch at every T and S, for every target."""
     targets = sweep.config.targets
     wanted = [None] if targets is None else targets.t_step_s
     time = "" if targets is None else targets.time
-    lines, calibrated = pieces
+    lines, calibrated = times
     case, replicas = lines.case, lines.case.split.dp
     fits = {context: fit(case, case.split, context) for context in sweep.contexts}
     for new, context in product(sweep.new_tokens or (1,), sweep.contexts):
@@ -142,9 +142,9 @@ def batches_of(sweep: ModelSweep, pieces: Pieces) -> Iterator[Row]:
             yield row._replace(target_s=target_s, latency=latency)
 
 
-def contexts_of(sweep: ModelSweep, pieces: Pieces) -> Iterator[Row]:
+def contexts_of(sweep: ModelSweep, times: CaseTimes) -> Iterator[Row]:
     """The largest context with a compute-bound batch at every T, of decode: a prompt is a batch."""
-    lines, calibrated = pieces
+    lines, calibrated = times
     for new in sweep.new_tokens or (1,):
         estimate = None if calibrated is None else context_ceiling_estimate(calibrated, new)
         yield Row(lines.case, "S", {"T": new}, context_ceiling(lines, new), estimate)
