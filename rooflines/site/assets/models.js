@@ -193,11 +193,10 @@ document.addEventListener("DOMContentLoaded", async () => {
   const criticalText = (answer, basis) => (answer.outcome === STEPS.FOUND || (answer.outcome === STEPS.ALWAYS && basis === CALIBRATED) ? count(answer.size) : OUTCOMES[answer.outcome]);
 
   /** What binds where no batch is compute-bound, or below the smallest that is. Calibrated, larger ones need not be: a last tile may be hardly filled. */
-  function criticalWhy(now, answer) {
-    const calibrated = now.basis === CALIBRATED;
-    if (answer.outcome === STEPS.NEVER) return WHY[answer.limit];
-    if (answer.outcome === STEPS.ALWAYS) return calibrated ? "sequences, the fewest of this split" : "sequences: every batch is compute-bound";
-    return `sequences${calibrated ? "" : " on"}; ${answer.limit}-bound below`;
+  function criticalWhy({ basis }, { outcome, limit }) {
+    if (outcome === STEPS.NEVER) return `${basis}; ${WHY[limit]}`;
+    if (outcome === STEPS.ALWAYS) return basis === CALIBRATED ? "calibrated; the fewest sequences of this split" : "nominal; every batch is compute-bound";
+    return `sequences${basis === CALIBRATED ? "" : " on"}, ${basis}; ${limit}-bound below`;
   }
 
   function showKey(now, row, answers) {
@@ -219,7 +218,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     if (row.most !== null) tiles.push(tile("Largest batch that fits", shown("max_B", count(row.most)), `sequences of ${count(now.S)} tokens`));
     const critical = (basis) => shown(basis === CALIBRATED ? "critical_estimate" : "critical", criticalText(answers[basis], basis));
     const other = now.basis === CALIBRATED ? NOMINAL : CALIBRATED;
-    tiles.push(tile("Compute-bound from", critical(now.basis), `${now.basis}; `, criticalWhy(now, answers[now.basis]), ...(answers[other] ? [`; ${other} `, critical(other)] : [])));
+    tiles.push(tile("Compute-bound from", critical(now.basis), criticalWhy(now, answers[now.basis]), ...(answers[other] ? [`; ${other} `, critical(other)] : [])));
     $("key").replaceChildren(...tiles);
   }
 
