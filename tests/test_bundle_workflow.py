@@ -38,11 +38,11 @@ def charts(site: Path) -> list[dict[str, Any]]:
 
 
 def choices(page: Page) -> list[tuple[str, str]]:
-    """Parameter and value of the enabled options of a chart's menus; of long ones, every tenth."""
+    """Parameter and value of the enabled options of menus; every twentieth of long ones."""
     options: list[tuple[str, str]] = page.evaluate(
         "[...document.querySelectorAll('[data-param] :is(select, datalist)')].flatMap((menu) =>"
         " [...menu.querySelectorAll('option:enabled')]"
-        ".filter((_, place) => menu.matches('select') || place % 10 === 0)"
+        ".filter((_, place) => menu.matches('select') || place % 20 === 0)"
         ".map((option) => [menu.closest('[data-param]').dataset.param,"
         " option.dataset.value ?? option.value]))"
     )
@@ -88,6 +88,14 @@ LOOKS = pytest.mark.parametrize(
     ],
     indirect=["browser"],
 )
+"""A chart has settings of its own in each theme and width."""
+
+BOTH_LOOKS = pytest.mark.parametrize(
+    ("browser", "theme", "width"),
+    [("chromium", "light", 1400), ("chromium", "dark", 390), ("firefox", "dark", 390)],
+    indirect=["browser"],
+)
+"""Each theme and each width."""
 
 
 @LOOKS
@@ -101,7 +109,7 @@ def test_every_chart_of_the_default_config_is_drawn(
     check_every_chart(browser, default, theme, width, chosen=(theme, width) == ("light", 1400))
 
 
-@LOOKS
+@BOTH_LOOKS
 def test_every_page_of_the_default_config_is_shown(
     browser: Browser, default: Path, theme: str, width: int
 ) -> None:
@@ -120,14 +128,13 @@ def test_every_page_of_the_default_config_is_shown(
         assert visit.faults == []
 
 
-@LOOKS
+@BOTH_LOOKS
 def test_a_hostile_name_is_drawn_as_text(
     browser: Browser, hostile: Path, theme: str, width: int
 ) -> None:
-    """In each chart that has it; for every choice in a wide window, and in Firefox."""
+    """In each chart that has it, for every choice."""
     assert len(charts(hostile)) == len(KINDS) + len(MEASURED_KINDS) + 1
-    every = (theme, width) == ("light", 1400) or browser.browser_type.name == "firefox"
-    check_every_chart(browser, hostile, theme, width, chosen=every)
+    check_every_chart(browser, hostile, theme, width, chosen=True)
 
 
 def test_a_run_with_timings_has_their_page(browser: Browser, hostile: Path) -> None:
