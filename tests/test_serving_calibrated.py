@@ -12,9 +12,9 @@ import pytest
 import random_serving
 import serving_limits as limits
 import serving_oracle
-from defaults import plain
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_files import plain_file
 from random_sweeps import BITS, check
 from serving_kernels import Step
 from serving_sweeps import model_sweep
@@ -72,10 +72,10 @@ def test_thresholds_by_estimate_are_those_found_by_trying(config: dict[str, Any]
 
 def test_thresholds_by_estimate_of_the_default_config() -> None:
     """Some of those with estimates, of models with windows and experts, by shipped calibrations."""
-    sweep = plain("config.yaml")["model-sweeps"]["serving"]
-    catalogues = plain("models.yaml")["models"], plain("chips.yaml")["chips"]
+    sweep = plain_file("config.yaml")["model-sweeps"]["serving"]
+    catalogues = plain_file("models.yaml")["models"], plain_file("chips.yaml")["chips"]
     found = serving_oracle.cases(
-        sweep, *catalogues, plain("dtypes.yaml")["formats"], plain("calibrations.yaml")
+        sweep, *catalogues, plain_file("dtypes.yaml")["formats"], plain_file("calibrations.yaml")
     )
     cases = {tuple(keys[key] for key in KEYS): case for keys, case, _ in found}
     rows = step_thresholds(rooflines.load_config().model_sweep("serving"))
