@@ -256,7 +256,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       ...(others ? [make("td", { class: "number" }, seconds(kernel.other))] : [])));
     $("time").replaceChildren(...tableParts(head.map((text) => [text, !["Kernel", "Bound"].includes(text)]), rows));
     const sum = ["Kernels one after another, over all layers: ", shown("sum", seconds(all))];
-    if (calibrated) $("time-note").replaceChildren(...sum, `, calibrated to ${timings(now.sweep)}. A kernel takes its overhead and the largest of the others. ${used.includes("mixed") ? MIXED : ""}`);
+    if (calibrated) $("time-note").replaceChildren(...sum, `, calibrated to ${timings(now.sweep)}. Each is an overhead plus the largest of the other parts. ${used.includes("mixed") ? MIXED : ""}`);
     else $("time-note").replaceChildren(...sum, ", nominal. Memory is of weights, caches and what kernels pass on; network is of the collectives that follow a kernel.");
   }
 
