@@ -41,7 +41,7 @@ VIEW = (*CASE, "basis")
 
 
 class ChipPoints(NamedTuple):
-    """What is known of the points of a chip in one view.
+    """The extent and the front of the points of a chip in one view.
 
     Attributes:
         chip: The chip.
