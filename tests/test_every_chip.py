@@ -49,11 +49,6 @@ def test_these_charts_have_every_chip_and_dtypes_of_their_sweep() -> None:
     }
 
 
-def test_every_chart_has_every_chip() -> None:
-    """None is left with the chips of its picture."""
-    assert all(chart.every_chip for chart in all_charts().values())
-
-
 def test_titles_of_every_chip_are_true(run: Run) -> None:
     """They are those of a picture of that chip; claims are worked out from the tables."""
     check_titles(run, STATES)

@@ -128,11 +128,9 @@ class AnyChart(ABC, Generic[SweepType]):
         reads: Columns of the sweep's table that it reads, beside the keys; empty if thresholds and
             the catalogue are enough.
         most: Charts of this kind that `auto` draws.
-        most_chips, most_dtypes: Chips and dtype combinations shown of a sweep with more.
-        every_chip: Whether the site has it for every chip and dtype combination of a sweep: it
-            shows one chip at a time, or `added` chips beside others.
-        parts_by: The menus for whose values the site loads a part of the chart, if it has every
-            chip.
+        most_chips, most_dtypes: Chips and dtype combinations shown of a sweep with more. The site
+            has all of them: a chart shows one chip at a time, or `added` chips beside others.
+        parts_by: The menus for whose values the site loads a part of the chart.
     """
 
     name: str
@@ -145,7 +143,6 @@ class AnyChart(ABC, Generic[SweepType]):
     most: int = 1
     most_chips: int = 7
     most_dtypes: int = 3
-    every_chip: bool = False
     parts_by: tuple[str, ...] = ("chip",)
 
     @abstractmethod

@@ -71,11 +71,11 @@ def _spec(chart: ModelChart, sweep: ModelSweep, config: ChartConfig) -> Spec:
     supported = set().union(*(by_chip[chip] for chip in chips))
     dtypes = [name for name in config.dtypes or sweep.combinations if name in supported]
     dtypes = dtypes if config.dtypes else dtypes[: chart.most_dtypes]
-    more_chips, more_dtypes = _further(chart, sweep, config, chips)
+    more_chips, more_dtypes = _further(sweep, config, chips)
     models = [config.model] if config.model else list(sweep.models)[: chart.most_models]
     contexts = config.sizes or sweep.contexts[: chart.most_contexts]
-    more_models = [] if config.model or not chart.every_chip else sweep.models
-    more_contexts = () if config.sizes or not chart.every_chip else sweep.contexts
+    more_models = [] if config.model else sweep.models
+    more_contexts = () if config.sizes else sweep.contexts
     return Spec(
         chart=chart.name,
         id=config.id or f"{chart.name}-{sweep.name}",
@@ -94,11 +94,11 @@ def _spec(chart: ModelChart, sweep: ModelSweep, config: ChartConfig) -> Spec:
 
 
 def _further(
-    chart: ModelChart, sweep: ModelSweep, config: ChartConfig, chips: Sequence[str]
+    sweep: ModelSweep, config: ChartConfig, chips: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """The chips and dtypes of a sweep that the site offers, as `needs.further` does."""
     by_chip = dtypes_by_chip(sweep)
-    more_chips = list(by_chip) if chart.every_chip and not config.chips else []
+    more_chips = [] if config.chips else list(by_chip)
     supported = set().union(*(by_chip[chip] for chip in [*chips, *more_chips]))
-    offers = chart.every_chip and not config.dtypes
-    return more_chips, [name for name in sweep.combinations if offers and name in supported]
+    more_dtypes = [] if config.dtypes else sweep.combinations
+    return more_chips, [name for name in more_dtypes if name in supported]

@@ -101,10 +101,8 @@ def further(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The chips and dtype combinations of a sweep that the site offers beside those shown.
 
-    None of those that the config names, and none of a chart without every chip.
+    None where the config names some.
     """
-    if not chart.every_chip:
-        return (), ()
     more_chips = [] if config.chips else chips_for(chart, sweep)
     more_dtypes = [] if config.dtypes else dtypes_for(chart, sweep)
     return (

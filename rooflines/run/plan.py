@@ -72,6 +72,9 @@ DRAWING = (
     "charts/cells.py",
     "charts/claims.py",
     "charts/comparing.py",
+    "charts/contour_rows.py",
+    "charts/contours.py",
+    "charts/every_chip.py",
     "charts/families.py",
     "charts/frames.py",
     "charts/job.py",
@@ -81,6 +84,7 @@ DRAWING = (
     "charts/offers.py",
     "charts/planes.py",
     "charts/results.py",
+    "charts/room.py",
     "results/tables.py",
 )
 """What makes pictures of charts and writes their files."""

@@ -291,7 +291,6 @@ CHART = Chart(
     most_chips=4,
     most_dtypes=2,
     merges=_alike,
-    every_chip=True,
     frame=_frame,
     draw=lambda frame, of, spec: attained(
         frame,

@@ -390,7 +390,6 @@ CHART = Chart(
     most=2,
     most_chips=4,
     most_dtypes=2,
-    every_chip=True,
     frame=lambda of, spec: bound_frame(of, spec.up or SHARDS, spec.shape, spec.added),
     draw=_draw,
 )

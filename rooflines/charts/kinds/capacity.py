@@ -278,7 +278,6 @@ CHART = ModelChart(
     reads=READ,
     most_chips=5,
     most_dtypes=2,
-    every_chip=True,
     frame=lambda of, spec: capacity_frame(of, spec.models, spec.sizes),
     draw=lambda frame, _, spec: capacity(frame, first=_first(frame, spec), title=spec.title),
 )

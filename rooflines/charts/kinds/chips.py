@@ -345,7 +345,6 @@ CHART = Chart(
     needs=(two_chips(has_bandwidth, "a known bandwidth of the main memory"),),
     compares=has_bandwidth,
     preferred=by_chips,
-    every_chip=True,
     frame=lambda of, _: ridge_frame(of),
     draw=lambda frame, _, spec: chips_on_one_roofline(
         frame,

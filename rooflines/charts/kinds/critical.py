@@ -229,7 +229,6 @@ CHART = Chart(
     order=40,
     needs=(TWO_OTHERS, SOLVED_LEAD, BOTH_FREE),
     most_chips=4,
-    every_chip=True,
     frame=lambda of, _: critical_frame(of),
     draw=lambda frame, of, spec: critical(
         frame,

@@ -372,7 +372,6 @@ CHART = Chart(
     ),
     only=calibrated,
     most_chips=16,
-    every_chip=True,
     frame=lambda of, _: critical_estimate_frame(of),
     draw=lambda frame, of, spec: critical_estimate(
         frame,

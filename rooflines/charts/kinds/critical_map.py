@@ -313,7 +313,6 @@ CHART = Chart(
     fills=frozenset({"shapes"}),
     most_chips=4,
     most_dtypes=2,
-    every_chip=True,
     frame=lambda of, spec: contour_frame(
         of, [{"name": name, "D": d, "F": f} for name, d, f in spec.shapes]
     ),

@@ -270,7 +270,6 @@ CHART = Chart(
         Need("several shapes", lambda s: len(s.config.shapes or ()) > 1, auto=True),
     ),
     fills=frozenset({"model"}),
-    every_chip=True,
     frame=lambda of, spec: layer_frame(of, layers_run(of.sweep, spec.model or "")),
     draw=lambda frame, of, spec: critical_of_layers(
         frame,

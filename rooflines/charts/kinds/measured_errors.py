@@ -219,7 +219,6 @@ CHART = MeasuredChart(
     needs=(MATMULS,),
     most=8,
     most_chips=9,
-    every_chip=True,
     frame=lambda of, _: measured_errors_frame(of),
     draw=lambda frame, spec: measured_errors(
         frame, first=first_case(frame, spec.added, spec.added_dtypes, "of"), title=spec.title

@@ -293,7 +293,6 @@ CHART = MeasuredChart(
     needs=(MATMULS,),
     most=8,
     most_chips=9,
-    every_chip=True,
     frame=lambda of, spec: measured_roofline_frame(
         of, added=spec.added, added_dtypes=spec.added_dtypes
     ),

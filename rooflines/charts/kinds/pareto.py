@@ -309,7 +309,6 @@ CHART = ModelChart(
     ),
     reads=READ,
     most_dtypes=2,
-    every_chip=True,
     parts_by=CASE,
     frame=lambda of, spec: pareto_frame(of, spec.models, spec.sizes),
     draw=lambda frame, _, spec: pareto(

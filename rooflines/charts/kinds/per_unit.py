@@ -270,7 +270,6 @@ def _chart(name: str, unit: str, number: str, order: int, caption: str) -> Chart
         needs=(two_chips(compares, "a dated price" if unit == "usd" else "a design power"),),
         compares=compares,
         preferred=by_chips,
-        every_chip=True,
         frame=lambda of, _: price_frame(of) if unit == "usd" else ridge_frame(of),
         draw=draw,
     )

@@ -230,7 +230,6 @@ CHART = Chart(
     compares=has_bandwidth,
     preferred=by_chips,
     most_dtypes=32,
-    every_chip=True,
     frame=lambda of, _: ridge_frame(of),
     draw=lambda frame, _, spec: ridges(
         frame, title=spec.title, added=spec.added, added_dtypes=spec.added_dtypes

@@ -278,7 +278,6 @@ CHART = Chart(
     reads=("memory_intensity", "attained_flops_per_s"),
     preferred=by_chips,
     fills=frozenset({"shape"}),
-    every_chip=True,
     frame=lambda of, spec: roofline_frame(of, spec.shape, spec.sizes),
     draw=lambda frame, _, spec: roofline(
         frame,

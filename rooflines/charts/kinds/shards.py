@@ -326,7 +326,6 @@ CHART = Chart(
     preferred=by_shards,
     fills=frozenset({"shape", "sharding"}),
     most=3,
-    every_chip=True,
     frame=lambda of, spec: shards_frame(of, _solved_axis(of), spec.shape),
     draw=_draw,
 )

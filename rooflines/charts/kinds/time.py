@@ -394,7 +394,6 @@ CHART = Chart(
     preferred=by_shards,
     fills=frozenset({"model", "sizes", "shards"}),
     most_dtypes=2,
-    every_chip=True,
     frame=_frame,
     draw=_draw,
 )
