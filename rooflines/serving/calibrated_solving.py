@@ -5,11 +5,10 @@ time of a bound is a sum over the kernels, of the largest piece of that bound in
 as B grows.
 
 In a period, `CalibratedStep.period`, all rows grow by whole tiles. From period to period compute is
-convex, memory and mixed are concave, so that what compute gains on them never falls as B grows.
-While it gains nothing, a batch can only be compute-bound if the one a period before is: the first
-period decides. From then on, the batch a period after a compute-bound one is compute-bound too, and
-the first such period is found by bisection. The network is a straight line between the batches at
-which another of its lines counts.
+convex, memory and mixed are concave. So if no batch of the first period is compute-bound against
+one of them, none is unless compute gains in the long run. If it does, the batch a period after a
+compute-bound one is compute-bound too, and the first such period is found by bisection. The network
+is a straight line between the batches at which another of its lines counts.
 """
 
 from __future__ import annotations
@@ -63,12 +62,6 @@ class Race:
         fastest = max(other.end(rows)[0] for other in self.others)
         return self.step.curves[COMPUTE].end(rows)[0] > fastest
 
-    def gains(self, batch: int) -> bool:
-        """Whether compute gains on the other bounds in the period from a batch on."""
-        later = batch + self.step.period
-        gained = self.compute_at(later) - self.compute_at(batch)
-        return gained > self.other_at(later) - self.other_at(batch)
-
     def first_of_period(self, start: int) -> int | None:
         """The first batch of the period from `start` on at which compute is no less; or None."""
         last = start + self.step.period - 1
@@ -88,12 +81,12 @@ class Race:
         found = self.first_of_period(start)
         if found is not None or not self.gains_at_last:
             return found
-        begin, period = first(self.gains, start), self.step.period
+        period = self.step.period
 
         def good(number: int) -> bool:
-            return self.first_of_period(begin + number * period) is not None
+            return self.first_of_period(start + number * period) is not None
 
-        begin += first(good, 0) * period
+        begin = start + first(good, 1) * period
         return self.first_of_period(begin) or begin
 
 
