@@ -5,11 +5,10 @@ time of a bound is a sum over the kernels, of the largest piece of that bound in
 as B grows.
 
 In a period, `CalibratedStep.period`, all rows grow by whole tiles. From period to period compute is
-convex, memory and mixed are concave, so that what compute gains on them never falls as B grows.
-While it gains nothing, a batch can only be compute-bound if the one a period before is: the first
-period decides. From then on, the batch a period after a compute-bound one is compute-bound too, and
-the first such period is found by bisection. The network is a straight line between the batches at
-which another of its lines counts.
+convex, memory and mixed are concave. So if no batch of the first period is compute-bound against
+one of them, none is unless compute gains in the long run. If it does, the batch a period after a
+compute-bound one is compute-bound too, and the first such period is found by bisection. The network
+is a straight line between the batches at which another of its lines counts.
 """
 
 from __future__ import annotations
@@ -38,35 +37,30 @@ __all__ = ["context_ceiling_estimate", "critical_batch_estimate"]
 
 @dataclass(frozen=True)
 class Race:
-    """Compute against another bound along B.
+    """Compute against other bounds along B.
 
     Attributes:
         step: The pieces of the step.
-        other: The times of the other bound: concave, but for counted rows.
+        others: The times of the other bounds: concave, but for counted rows.
     """
 
     step: CalibratedStep
-    other: Curve
+    others: tuple[Curve, ...]
 
     def compute_at(self, batch: int) -> int | Fraction:
         """The time of compute [unit]."""
         return self.step.time(self.step.curves[COMPUTE], batch)
 
     def other_at(self, batch: int) -> int | Fraction:
-        """The time of the other bound [unit]."""
-        return self.step.time(self.other, batch)
+        """The largest time of the other bounds [unit]."""
+        return max(self.step.time(other, batch) for other in self.others)
 
     @property
     def gains_at_last(self) -> bool:
-        """Whether compute gains on the other bound in the long run."""
+        """Whether compute gains on the other bounds in the long run."""
         rows = self.step.rows
-        return self.step.curves[COMPUTE].end(rows)[0] > self.other.end(rows)[0]
-
-    def gains(self, batch: int) -> bool:
-        """Whether compute gains on the other bound in the period from a batch on."""
-        later = batch + self.step.period
-        gained = self.compute_at(later) - self.compute_at(batch)
-        return gained > self.other_at(later) - self.other_at(batch)
+        fastest = max(other.end(rows)[0] for other in self.others)
+        return self.step.curves[COMPUTE].end(rows)[0] > fastest
 
     def first_of_period(self, start: int) -> int | None:
         """The first batch of the period from `start` on at which compute is no less; or None."""
@@ -87,12 +81,12 @@ class Race:
         found = self.first_of_period(start)
         if found is not None or not self.gains_at_last:
             return found
-        begin, period = first(self.gains, start), self.step.period
+        period = self.step.period
 
         def good(number: int) -> bool:
-            return self.first_of_period(begin + number * period) is not None
+            return self.first_of_period(start + number * period) is not None
 
-        begin += first(good, 0) * period
+        begin = start + first(good, 1) * period
         return self.first_of_period(begin) or begin
 
 
@@ -104,7 +98,7 @@ def critical_batch_estimate(step: CalibratedStep, replicas: int) -> Solution:
         replicas: dp: no batch is smaller [1].
     """
     searches: list[Callable[[int], int | None]] = [
-        partial(first_before_network, step) if bound == NETWORK else Race(step, curve).first
+        partial(first_before_network, step) if bound == NETWORK else Race(step, (curve,)).first
         for bound, curve in step.curves.items()
         if bound != COMPUTE
     ]
@@ -116,15 +110,30 @@ def critical_batch_estimate(step: CalibratedStep, replicas: int) -> Solution:
             if found is None:
                 return Solution(NEVER)
             batch = found
+        lasting = Race(step, tuple(lasting_bounds(step, batch)))
+        if lasting.others and lasting.first_of_period(batch) is None:
+            return Solution(NEVER)
     if batch >= LARGEST_COUNT:
         return Solution(BEYOND)
     return Solution(ALWAYS if batch == replicas else FOUND, whole=batch)
 
 
+def lasting_bounds(step: CalibratedStep, batch: int) -> Iterator[Curve]:
+    """The bounds on which compute gains in no period from a batch on.
+
+    A batch can only be compute-bound against them if the one a period before is.
+    """
+    for bound, curve in step.curves.items():
+        if bound != COMPUTE and not Race(step, (curve,)).gains_at_last:
+            straight = bound != NETWORK or len(list(stretches(curve, batch))) == 1
+            if straight:
+                yield curve
+
+
 def first_before_network(step: CalibratedStep, start: int) -> int | None:
     """The first batch from `start` on at which compute takes no less than the network, or None."""
     for begin, end, line in stretches(step.curves[NETWORK], start):
-        race = Race(step, Curve(line))
+        race = Race(step, (Curve(line),))
         if end is None or race.compute_at(end) >= race.other_at(begin):
             found = race.first(begin)
             if end is None or (found is not None and found <= end):
