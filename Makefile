@@ -6,8 +6,7 @@ CORES ?= 4
 BIN := .venv/bin
 ENGINES := .venv-engines
 RUNTIME := .venv-run
-# Modules are compiled as they are imported: to compile all of them takes half of the time of an installation.
-INSTALL = $(@D)/bin/python -m pip --disable-pip-version-check --quiet --quiet install --no-deps --no-build-isolation --no-compile
+INSTALL = $(@D)/bin/python -m pip --disable-pip-version-check --quiet --quiet install --no-deps --no-build-isolation
 LOCKED = $(INSTALL) --require-hashes --requirement
 
 .PHONY: help setup sweep docs test lint types tests verify mutate bench audit engines test-engines test-wheel slurm lock
