@@ -40,10 +40,10 @@ def test_the_pages_are_current() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [("31.26", "half a minute"), ("50.9", "a minute"), ("1,100", "18.5 minutes")],
+    [("31.26", "30 seconds"), ("57.9", "a minute"), ("1,100", "18.5 minutes")],
 )
 def test_results_are_read_by_section(seconds: str, words: str) -> None:
-    """Goals have no number; a run's time is rounded to half minutes."""
+    """Goals have no number; a run's time is rounded to ten seconds, a long one to half minutes."""
     found = measured.results_of(RESULTS.replace("SECONDS", seconds))
     assert [*found.tables] == [9]
     assert found.row(9, CPU_s="50.66")["wall s"] == seconds

@@ -103,9 +103,11 @@ def cells(line: str) -> list[str]:
 
 
 def about(seconds: float) -> str:
-    """A time to half a minute, in words."""
-    halves = max(1, round(seconds / 30))
-    return {1: "half a minute", 2: "a minute"}.get(halves, f"{halves / 2:g} minutes")
+    """A time to ten seconds, from a minute on to half a minute, in words."""
+    if seconds < 55:  # noqa: PLR2004, from there on it is a minute
+        return f"{max(10, round(seconds, -1)):.0f} seconds"
+    minutes = round(seconds / 30) / 2
+    return "a minute" if minutes == 1 else f"{minutes:g} minutes"
 
 
 def with_run_time(readme: str) -> str:
