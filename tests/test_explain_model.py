@@ -285,8 +285,8 @@ def test_an_estimate_of_a_model_names_its_software() -> None:
     )
     (row,) = step_rows(sweep).collect().to_dicts()
     assert answer.row["t_estimate_s"] == row["t_estimate_s"] > row["t_ops_s"]
-    assert answer.softwares == ["trtllm"]
-    assert "calibrated to trtllm" in str(answer)
+    assert answer.softwares == ["trtllm", "nccl"]
+    assert "calibrated to trtllm, nccl" in str(answer)
     unfitted: dict[str, Any] = {"B": 1, "S": 1, "dtypes": "int8", "calibration": "trtllm"}
     with pytest.raises(rooflines.RooflinesError, match="without a calibration of tpu-v5e in int8"):
         rooflines.explain_model("tpu-v5e", "llama-3.1-8b", **unfitted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rooflines.calibration.estimate import Fit
@@ -67,6 +67,11 @@ class Choice:
         if self.networks != tuple(self.entry.networks)[:1]:
             return None
         return self.calibrations.collective(self.chip, self.softwares, kind)
+
+    def collective_software(self, kind: str) -> str | None:
+        """The software whose fit of a collective counts; None without."""
+        alone = ((name, replace(self, softwares=[name])) for name in self.softwares)
+        return next((name for name, choice in alone if choice.collective(kind)), None)
 
 
 def bands_of(entry: Fitted) -> dict[str, Band]:

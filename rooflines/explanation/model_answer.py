@@ -77,7 +77,8 @@ class ModelExplanation(Shown):
             cache) and of the network (by what is sent), by bottleneck [s].
         numbers: The chip's numbers that were used, with `source`, `confidence` and remarks.
         documents: Title and address of the sources that are documents, by id.
-        softwares: Whose calibrations of matmuls give the estimate; empty: no software is named.
+        softwares: Whose calibrations of matmuls and collectives give the estimate; empty: no
+            software is named.
     """
 
     row: Mapping[str, Any]
@@ -211,7 +212,7 @@ def explained_model(sweep: ModelSweep) -> ModelExplanation:
 
 
 def _softwares(sweep: ModelSweep, case: Case) -> list[str]:
-    """The software whose calibrations of matmuls give the estimate.
+    """The software whose calibrations of matmuls and collectives give the estimate.
 
     Raises:
         RooflinesError: None that is named has a calibration of the chip and a compute dtype.
@@ -219,7 +220,9 @@ def _softwares(sweep: ModelSweep, case: Case) -> list[str]:
     named = sweep.config.calibration or []
     computed = case.dtypes.computed if named else ()
     found = (software_of(sweep.calibrations, case.chip, named, each) for each in computed)
-    return list(dict.fromkeys(found))
+    kinds = (sent.kind for kernel in case.kernels for sent in kernel.collectives)
+    joined = (case.choice.collective_software(kind) for kind in kinds)
+    return list(dict.fromkeys([*found, *(name for name in joined if name)]))
 
 
 def _uses(rates: StepRates, row: Mapping[str, Any]) -> Iterator[Use]:

@@ -82,7 +82,7 @@ def _fit(choice: Choice, compute: str) -> JSON | None:
         "bands": fit.bands,
         "sent": {
             kind: {
-                "software": _sender(choice, kind),
+                "software": choice.collective_software(kind),
                 "protocols": [_affine(each) for each in protocols(of.collective)],
                 "waits": _waits(choice.entry, of.collective, kind),
                 "bands": of.bands,
@@ -91,12 +91,6 @@ def _fit(choice: Choice, compute: str) -> JSON | None:
             if (of := choice.fit(compute, kind)) and of.collective
         },
     }
-
-
-def _sender(choice: Choice, kind: str) -> str:
-    """The software whose fit of a collective counts."""
-    alone = (replace(choice, softwares=[name]) for name in choice.softwares)
-    return next(str(one.softwares[0]) for one in alone if one.collective(kind))
 
 
 def _affine(affine: Affine) -> dict[str, int | str]:
