@@ -26,7 +26,7 @@ def test_no_page_is_wider_than_the_window(visit: Visits, address: str) -> None:
     """Only tables and charts scroll sideways, on their own: loaded on a phone, and resized."""
     page = visit(PHONE).open(address)
     for name, window in WINDOWS.items():
-        if address == "index.html":  # its chart is drawn anew a moment after a resize
+        if address == "index.html":  # a resize redraws its chart asynchronously
             visit(window).open(address)
         else:
             visit(window)

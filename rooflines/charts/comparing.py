@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rooflines.basics.lazy import alt, pl
 from rooflines.basics.text import significant
 from rooflines.charts.claims import Finding, claim, over
-from rooflines.charts.kit.drawing import data
+from rooflines.charts.kit.drawing import data, placed_text
 from rooflines.charts.kit.text import chip_label, shorten
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ __all__ = [
     "heading",
     "highlight",
     "larger",
+    "names_at_ends",
     "names_of",
     "ridges_compared",
     "row_of",
@@ -81,6 +82,27 @@ def added_parameters(added: Sequence[str]) -> list[alt.Parameter]:
         alt.param(name="added", expr="addable[chip] ? 1 : 0"),
     ]
     return parameters if added else []
+
+
+def names_at_ends(
+    ends: pl.DataFrame,
+    points: pl.DataFrame,
+    now: str,
+    **encoding: Any,  # noqa: ANN401, handed on to Altair
+) -> list[alt.Chart]:
+    """The chips' names right of the plot; chips compared have other places beside an added one.
+
+    Args:
+        ends: With the columns of `placed`, `text`, `line`, the chip, and `chip`, the added one.
+        points: What is drawn; it has `added` if chips can be added.
+        now: A filter on what the reader chose.
+        encoding: Of the names, besides their place across.
+    """
+    if "added" in points.columns:
+        now += f" && datum.chip == {BESIDE}"
+    place = {"x": at_right_edge(), **encoding}
+    named = placed_text(ends, "value", now, halo=False, clip=False, **place)
+    return [each.transform_calculate(chip="datum.line") for each in named]
 
 
 def at_right_edge() -> Any:  # noqa: ANN401, Altair does not type its values

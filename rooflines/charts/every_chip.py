@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from rooflines.charts.chart import Spec
 
+    Values = Sequence[str] | Sequence[int]  # of a menu
+
 __all__ = ["EVERY_CHIP", "columns_text", "in_parts", "packed_text"]
 
 EVERY_CHIP = "-every-chip.json"
@@ -86,9 +88,9 @@ def in_parts(
 
 def _own(
     spec: Spec, menus: Sequence[str], findings: Iterable[str], by: Sequence[str]
-) -> dict[str, Sequence[Any]]:
+) -> dict[str, Values]:
     """The values of menus that are in no part."""
-    own: dict[str, Sequence[Any]] = {CHIP: spec.chips, "dtypes": spec.dtypes}
+    own: dict[str, Values] = {CHIP: spec.chips, "dtypes": spec.dtypes}
     if spec.models:
         own |= {"model": spec.models, "S": spec.sizes}
     if CHIP not in menus:
@@ -98,7 +100,7 @@ def _own(
     return own
 
 
-def _key(values: Iterable[Any]) -> str:
+def _key(values: Iterable[object]) -> str:
     """Values of menus as a key."""
     return "|".join(map(str, values))
 
@@ -155,7 +157,7 @@ def _spec_with(
     return spec
 
 
-def _is_own(frame: pl.DataFrame, own: Mapping[str, Sequence[Any]]) -> pl.Expr:
+def _is_own(frame: pl.DataFrame, own: Mapping[str, Values]) -> pl.Expr:
     """Whether a row is of what the chart shows, or of none of it."""
     conditions = [
         pl.col(name).is_null() | pl.col(name).is_in(values)
@@ -168,7 +170,7 @@ def _is_own(frame: pl.DataFrame, own: Mapping[str, Sequence[Any]]) -> pl.Expr:
 def _first(
     by_key: Mapping[str, Any],
     names: Sequence[str],
-    own: Mapping[str, Sequence[Any]],
+    own: Mapping[str, Values],
     by: Sequence[str],
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """The values of what the chart shows, and all others by their part."""

@@ -13,10 +13,10 @@ from rooflines.charts.comparing import (
     BESIDE,
     EVERY,
     added_parameters,
-    at_right_edge,
     compared_rows,
     highlight,
     larger,
+    names_at_ends,
     wider,
 )
 from rooflines.charts.frames import first_shown
@@ -39,7 +39,6 @@ from rooflines.charts.kit.drawing import (
     haloed,
     lettered,
     log_scale,
-    placed_text,
     starting,
 )
 from rooflines.charts.kit.ends import end_places
@@ -248,17 +247,8 @@ def _layers(
             dx=alt.expr("em * (span.late ? -0.5 : 0.5)"),
             y=alt.expr("height - em"),
         ),
-        *_names(ends, points, now, y=y, **named),
+        *names_at_ends(ends, points, now, y=y, **named),
     ]
-
-
-def _names(ends: pl.DataFrame, points: pl.DataFrame, now: str, **encoding: Any) -> list[alt.Chart]:  # noqa: ANN401, handed on to Altair
-    """The chips' names; those of chips compared have other places beside a chip that is added."""
-    if "added" in points.columns:
-        now += f" && datum.chip == {BESIDE}"
-    x = at_right_edge()
-    named = placed_text(ends, "value", now, halo=False, clip=False, x=x, **encoding)
-    return [each.transform_calculate(chip="datum.line") for each in named]
 
 
 def _ends(drawn: Sequence[Together]) -> pl.DataFrame:

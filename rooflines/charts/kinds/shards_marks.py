@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.lazy import alt, pl
 from rooflines.charts.basis import basis_names, by_basis
 from rooflines.charts.comparing import (
-    BESIDE,
-    at_right_edge,
     compared_rows,
     highlight,
     larger,
+    names_at_ends,
     wider,
 )
 from rooflines.charts.frames import share_tooltip
@@ -21,7 +20,6 @@ from rooflines.charts.kit.drawing import (
     chosen,
     lettered,
     log_scale,
-    placed_text,
 )
 
 if TYPE_CHECKING:
@@ -71,7 +69,14 @@ def marks_of(
         *([_hollow(base, colors, encoding)] if points["reached"].count() else []),
         found.mark_point(style="dot", filled=True, size=larger()).encode(**encoding),
         cross.encode(**others, y=alt.Y("cross:Q")),
-        *_names(ends, points, lettered(colors)),
+        *names_at_ends(
+            ends,
+            points,
+            chosen("dtypes", "sharding", *basis_names(points)),
+            y=alt.Y("y:Q"),
+            fill=lettered(colors),
+            opacity=highlight(),
+        ),
     ]
 
 
@@ -90,16 +95,6 @@ def _ground() -> list[alt.Chart]:
             y=alt.Y("middle:Q"), text=alt.Text("text:N")
         ),
     ]
-
-
-def _names(ends: pl.DataFrame, points: pl.DataFrame, fill: alt.Fill) -> list[alt.Chart]:
-    """The chips' names; those of chips compared have other places beside a chip that is added."""
-    now = chosen("dtypes", "sharding", *basis_names(points))
-    if "added" in points.columns:
-        now += f" && datum.chip == {BESIDE}"
-    place = {"x": at_right_edge(), "y": alt.Y("y:Q"), "fill": fill, "opacity": highlight()}
-    named = placed_text(ends, "value", now, halo=False, clip=False, **place)
-    return [each.transform_calculate(chip="datum.line") for each in named]
 
 
 def _hollow(base: alt.Chart, colors: alt.Scale, encoding: Mapping[str, Any]) -> alt.Chart:
