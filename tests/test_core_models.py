@@ -22,7 +22,6 @@ PER_TOKEN = ("tokens_per_s", "tokens_per_s_per_chip", "mfu", "mbu", "usd_per_mto
 OF_STEPS = {
     "memory_bytes",
     "footprint_bytes",
-    "t_upper_s",
     *PER_TOKEN,
     *(f"{name}_ops" for name in PER_TOKEN),
 }

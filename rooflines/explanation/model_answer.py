@@ -264,8 +264,8 @@ def _changes(rates: StepRates, row: Mapping[str, Any]) -> Iterator[Change]:
 def _per_sequence(case: Case, step: Step) -> dict[str, float]:
     """How the times grow with B, without the experts that further tokens touch [s]."""
     lines = CaseLines(case)
-    total = lines.at(step.S, step.T).total
-    slopes = (total.math, total.memory, sum(slope for slope, _ in total.exchanges))
+    of = lines.at(step.S, step.T)
+    slopes = (of.total.math, of.total.memory, of.network[0])
     return {
         resource.bound: slope / lines.per_s
         for resource, slope in zip(RESOURCES, slopes, strict=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.critical.rates import RateSolution, factor_of
 from rooflines.model.costs import evaluate
 from rooflines.model.resources import NETWORK, RESOURCES, Resource
+from rooflines.serving.times import step_exchange
 
 if TYPE_CHECKING:
     from rooflines.models.groups import Step
@@ -42,12 +43,13 @@ class StepRates:
         seconds = case.seconds(step)
         self.times = {resource: getattr(seconds, resource.name) for resource in RESOURCES}
         self.products = _products(case, step)
-        self._exchanges = _exchanges(case, step)
+        network, tokens = step_exchange(case.kernels, case.times), {"B": step.B, "T": step.T}
+        self._network = evaluate(network.sending, tokens), network.latency_s
 
     def parts(self, resource: Resource) -> list[tuple[Fraction, Fraction]]:
         """What a resource's time is the sum of: max(work / rate, latency), as pairs of both [s]."""
         if resource is NETWORK:
-            return self._exchanges
+            return [self._network]
         return [(self.times[resource], Fraction(0))]
 
     def factor(self, resource: Resource) -> RateSolution:
@@ -68,15 +70,3 @@ def _products(case: Case, step: Step) -> list[Products]:
                 flops=there.flops + flops, time_s=there.time_s + time_s
             )
     return list(found.values())
-
-
-def _exchanges(case: Case, step: Step) -> list[tuple[Fraction, Fraction]]:
-    """The time of what every collective sends, and of its hops, in all layers [s]."""
-    return [
-        (
-            kernel.group.count * evaluate(each.sending, kernel.extents(step)),
-            kernel.group.count * each.latency_s,
-        )
-        for kernel, times in zip(case.kernels, case.times, strict=True)
-        for each in times.network
-    ]

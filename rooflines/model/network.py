@@ -11,6 +11,10 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "ALL_TO_ALL",
@@ -173,6 +177,20 @@ class Route:
         if collective == ALL_TO_ALL:
             return inner / groups, outer
         return inner, outer / group
+
+    def sent_once(self, reached: Callable[[int], Fraction]) -> tuple[Fraction, ...]:
+        """Bytes a chip sends over every level if a byte goes once to each chip that needs it.
+
+        On two levels it goes once to each group, and is forwarded inside.
+
+        Args:
+            reached: The chance that one of so many parts of the chips needs it, by their number.
+        """
+        parts, amounts = math.prod(self.axes), []
+        for level in self.levels:
+            amounts.append(level.sent(ALL_TO_ALL) * parts * reached(parts))
+            parts //= level.chips
+        return tuple(amounts)
 
     def latencies_s(self, collective: str, *, typical: bool = False) -> tuple[Fraction, ...]:
         """Time of the sequential hops of a collective on every level [s].

@@ -87,7 +87,12 @@ FOOTPRINT = (
 TIMES = (
     Column("t_math_s", "s", "time of the FLOPs"),
     Column("t_memory_s", "s", "time of memory_bytes"),
-    Column("t_network_s", "s", "time of the collectives, one after another"),
+    Column(
+        "t_network_s",
+        "s",
+        "time of the collectives if they overlap: on every network the larger of all sends and all "
+        "hops; the slowest network counts",
+    ),
     Column("t_activation_s", "s", "time of activation_bytes; a fused kernel would not need it"),
 )
 
@@ -96,10 +101,15 @@ OPS = Column(
     "t_ops_s",
     "s",
     "kernels one after another: sum over kernels of max(t_math, t_memory + t_activation, "
-    "t_network)",
+    "time of its collectives one after another)",
 )
+LAYER_TIMES = {"t_network_s": "time of its collectives, one after another"}
 LAYER_OPS = Column("t_ops_s", "s", "max(t_math, t_memory + t_activation, t_network)")
-UPPER = Column("t_upper_s", "s", "without overlap: sum of the four times")
+UPPER = Column(
+    "t_upper_s",
+    "s",
+    "without overlap: t_math + t_memory + t_activation + time of the collectives one after another",
+)
 NOT_CALIBRATED = (
     "no calibration for the chip, software and a compute dtype; with a software also: another "
     "memory than hbm"
@@ -249,9 +259,9 @@ def layer_columns(*, new_tokens: bool = False) -> tuple[Column, ...]:
         *sizes,
         *LAYERS,
         *WORKS,
-        *TIMES,
+        *(replace(each, meaning=LAYER_TIMES.get(each.name, each.meaning)) for each in TIMES),
         LAYER_OPS,
-        UPPER,
+        replace(UPPER, meaning="without overlap: sum of the four times"),
         LAYER_ESTIMATE,
         *KERNEL_METRICS,
         LAYER_BOUND,

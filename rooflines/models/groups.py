@@ -7,6 +7,7 @@ embeddings and biases are not counted as work. A cost is a sum of products of ex
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -32,6 +33,7 @@ __all__ = [
     "Step",
     "Terms",
     "groups_of",
+    "reached",
     "touched_experts",
     "work",
 ]
@@ -190,6 +192,27 @@ def touched_experts(
     base = POWER.divide(Decimal(missed.numerator), Decimal(missed.denominator))
     exponent = POWER.divide(Decimal(tokens.numerator), Decimal(tokens.denominator))
     return experts * Fraction(POWER.subtract(Decimal(1), POWER.power(base, exponent)))
+
+
+def reached(experts: int, per_token: int, parts: int, routing: str = UNIFORM) -> Fraction:
+    """The chance that a token has an expert on one of equal parts of the experts, on another chip.
+
+    Args:
+        experts: E [1].
+        per_token: k [1].
+        parts: n, which divides E [1].
+        routing: `uniform`, `same` or `all`.
+
+    Returns:
+        uniform: 1 - C(E - E/n, k) / C(E, k), exact; same: of the fewest parts, ceil(k n / E), one
+        is the token's own, the others are among n - 1; all: 1.
+    """
+    if routing == ALL or parts == 1:
+        return Fraction(1)
+    if routing == SAME:
+        return Fraction(-(-per_token * parts // experts) - 1, parts - 1)
+    missed = math.comb(experts - experts // parts, per_token)
+    return 1 - Fraction(missed, math.comb(experts, per_token))
 
 
 def groups_of(shape: Shape, phase: Phase) -> tuple[Group, ...]:

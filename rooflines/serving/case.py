@@ -37,7 +37,6 @@ class Case:
         dtypes: The dtypes.
         sharing: How chips share the model and store its tensors.
         machine: The chip's numbers.
-        routing: Which experts tokens choose.
         choice: The calibrations that apply.
     """
 
@@ -50,13 +49,17 @@ class Case:
     dtypes: StepDtypes
     sharing: Sharing
     machine: Machine
-    routing: str
     choice: Choice
 
     @property
     def split(self) -> Split:
         """How chips share the model."""
         return self.sharing.split
+
+    @property
+    def routing(self) -> str:
+        """Which experts tokens choose."""
+        return self.sharing.routing
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -84,5 +87,5 @@ class Case:
         return Step(batch, context, context if self.phase == PREFILL else new, self.routing)
 
     def seconds(self, step: Step) -> Seconds:
-        """The exact times of a step on one chip, summed over kernels and layers [s]."""
-        return step_seconds(self.kernels, self.times, step)
+        """The exact times of a step on one chip, over kernels and layers [s]."""
+        return step_seconds(self.kernels, self.times, lambda kernel: kernel.extents(step))

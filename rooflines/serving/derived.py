@@ -12,7 +12,6 @@ from rooflines.serving.formulas import (
     KERNEL_UPPER,
     MEMORY,
     REQUEST_TIMES,
-    STEP_UPPER,
     StepInputs,
     per_token,
 )
@@ -42,7 +41,6 @@ def derived_of_steps(sweep: ModelSweep) -> dict[str, str]:
         **(REQUEST_TIMES if sweep.config.requests else {}),
         "memory_bytes": MEMORY,
         "footprint_bytes": FOOTPRINT,
-        "t_upper_s": STEP_UPPER,
         **per_token(_inputs(sweep)),
     }
     return {name: formula.sql for name, formula in formulas.items()}

@@ -11,16 +11,15 @@ from rooflines.calibration.estimate import (
     one_after_another,
     parts_of,
 )
-from rooflines.model.resources import RESOURCES, collective_rate
+from rooflines.model.resources import RESOURCES
 from rooflines.models.groups import TOKENS
 from rooflines.serving.kernels import summed
-from rooflines.serving.times import over, rates_of
+from rooflines.serving.times import Exchange, exchange, over, rates_of
 
 if TYPE_CHECKING:
     from rooflines.calibration.choice import Choice
     from rooflines.calibration.estimate import Pieces
     from rooflines.calibration.quantities import Polynomial
-    from rooflines.model.resources import Rate
     from rooflines.models.groups import Terms
     from rooflines.serving.kernels import Collective, Kernel
     from rooflines.serving.times import Machine
@@ -61,14 +60,14 @@ def _network(kernel: Kernel, share: Fraction, choice: Choice) -> Pieces:
     for sent in kernel.collectives:
         fitted = choice.collective(sent.kind)
         numbers = fitted.numbers if fitted else None
-        waits = _rate(sent).latency_s
+        waits = _nominal(sent).latency_s
         found.append(collective_pieces(sent.route, sent.kind, waits, share, numbers))
     return one_after_another(found)
 
 
-def _rate(sent: Collective) -> Rate:
-    """The nominal rate of a collective; hops take their usual time."""
-    return collective_rate(sent.route, sent.kind, Fraction(1), typical=True)
+def _nominal(sent: Collective) -> Exchange:
+    """The nominal time of a collective; hops take their usual time."""
+    return Exchange.slowest(exchange(sent, Fraction(1), typical=True))
 
 
 def _quantities(kernel: Kernel, machine: Machine, tile: int) -> dict[str, Polynomial]:
@@ -87,7 +86,7 @@ def _quantities(kernel: Kernel, machine: Machine, tile: int) -> dict[str, Polyno
         "depth": {(): kernel.depth or Fraction(0)},
     }
     for number, sent in enumerate(kernel.collectives):
-        found[f"network:{number}"] = over(sent.sent_bytes, _rate(sent).per_s)
+        found[f"network:{number}"] = _nominal(sent).sending
     return found
 
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from rooflines.model.resources import RESOURCES
 from rooflines.model.step_columns import TWIN
-from rooflines.sweep.metrics import Formula, column, upper
+from rooflines.sweep.metrics import Formula, column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,8 +31,8 @@ MEMORY = column("weight_bytes") + column("cache_bytes")
 FOOTPRINT = column("weights_footprint_bytes") + column("cache_footprint_bytes")
 """`footprint_bytes` of a step [byte]."""
 
-STEP_UPPER = upper(RESOURCES) + column("t_activation_s")
-"""`t_upper_s` of a step [s]."""
+STEP_UPPER = column("t_math_s") + column("t_memory_s") + column("t_activation_s")
+"""`t_upper_s` of a step, besides its collectives one after another [s]."""
 
 KERNEL_TIMES: Mapping[str, Formula] = {
     "compute": column("t_math_s"),

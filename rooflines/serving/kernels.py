@@ -15,7 +15,7 @@ from rooflines.model.network import ALL_TO_ALL, Route
 from rooflines.model.operation import operation
 from rooflines.model.sharding import sharding
 from rooflines.models.cache import BY_BATCH, cache_shares
-from rooflines.models.groups import TOKENS, groups_of, touched_experts
+from rooflines.models.groups import TOKENS, groups_of, reached, touched_experts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from rooflines.models.shape import Layout, Phase, Shape
     from rooflines.models.split import Split
 
-__all__ = ["WORKS", "Collective", "Kernel", "Sharing", "kernels_of", "summed"]
-
-"""The extents of what every token adds."""
+__all__ = ["WORKS", "Collective", "Kernel", "Sharing", "kernels_of", "scaled", "summed"]
 
 WORKS = ("flops", "weight_bytes", "cache_bytes", "activation_bytes")
 """The works of a kernel, besides what it sends."""
@@ -72,18 +70,29 @@ class Collective:
 
     Attributes:
         kind: A key of `network.PASSES`.
-        payload: As each chip holds it whole, or its share in an all-to-all [byte].
+        payload: As each chip holds it whole; in an all-to-all its share, of experts the tokens
+            that it sends or gets back, once each [byte].
         route: The interconnects between them.
+        choice: E, k and routing of the experts that tokens are sent to; None without.
     """
 
     kind: str
     payload: Terms
     route: Route
+    choice: tuple[int, int, str] | None = None
+
+    @property
+    def sent(self) -> tuple[Fraction, ...]:
+        """Bytes that a chip sends over every interconnect, per byte of the payload [1]."""
+        if self.choice is None:
+            return self.route.sent(self.kind)
+        experts, per_token, routing = self.choice
+        return self.route.sent_once(lambda parts: reached(experts, per_token, parts, routing))
 
     @property
     def sent_bytes(self) -> Terms:
         """Bytes that a chip sends over all interconnects [byte]."""
-        return _scaled(self.payload, sum(self.route.sent(self.kind), Fraction(0)))
+        return scaled(self.payload, sum(self.sent, Fraction(0)))
 
 
 @dataclass(frozen=True)
@@ -135,6 +144,7 @@ class Sharing:
         compute: The compute dtypes of linear kernels and of attention.
         cache_split: `heads` or `batch`.
         links: The interconnects, inner first; none where nothing is sent.
+        routing: Which experts tokens choose.
     """
 
     split: Split
@@ -142,6 +152,7 @@ class Sharing:
     compute: tuple[str, str]
     cache_split: str
     links: tuple[Link, ...]
+    routing: str
 
     def bytes_of(self, tensors: str) -> Fraction:
         """Bytes per element of a class of tensors [byte]."""
@@ -166,11 +177,11 @@ def _kernel(shape: Shape, group: Group, sharing: Sharing) -> Kernel:
     cache = Fraction(1, split.dp * cache_shares(shape, split.shards, sharing.cache_split))
     reads, writes = _activations(group, sharing)
     works = {
-        "flops": _scaled(group.flops, Fraction(1, split.chips)),
-        "weight_bytes": _scaled(
+        "flops": scaled(group.flops, Fraction(1, split.chips)),
+        "weight_bytes": scaled(
             group.weights, weights_share * sharing.bytes_of(group.tensors or "weights")
         ),
-        "cache_bytes": _scaled(group.cache, cache * sharing.bytes_of("cache")),
+        "cache_bytes": scaled(group.cache, cache * sharing.bytes_of("cache")),
         "activation_bytes": summed([(1, reads), (1, writes)]),
     }
     depth = group.depth
@@ -196,8 +207,8 @@ def _activations(group: Group, sharing: Sharing) -> tuple[Terms, Terms]:
         whole = shared  # the tokens of the experts that are here
     size = sharing.bytes_of("activations")
     return (
-        _scaled(group.reads, size * (whole if placement.reads else shared)),
-        _scaled(group.writes, size * (whole if placement.writes else shared)),
+        scaled(group.reads, size * (whole if placement.reads else shared)),
+        scaled(group.writes, size * (whole if placement.writes else shared)),
     )
 
 
@@ -208,14 +219,16 @@ def _collectives(shape: Shape, group: Group, sharing: Sharing) -> Iterator[Colle
     activations: Terms = {TOKENS: shape.D * size / split.dp}
     if group.moe is not None and split.ep > 1:
         everyone = Route(sharing.links, (split.ep,))
+        choice = group.moe.E, group.moe.k, sharing.routing
         for sent in (size, sharing.bytes_of("combine")):
-            yield Collective(ALL_TO_ALL, _scaled(group.reads, sent / split.chips), everyone)
+            tokens: Terms = {TOKENS: shape.D * sent / split.chips}
+            yield Collective(ALL_TO_ALL, tokens, everyone, choice)
     if split.shards == 1:
         return
     route = Route(sharing.links, split.axes)
     if group.cache and sharing.cache_split == BY_BATCH:
         for terms in (group.reads, group.writes):
-            yield Collective(ALL_TO_ALL, _scaled(terms, size / split.chips), route)
+            yield Collective(ALL_TO_ALL, scaled(terms, size / split.chips), route)
     if group.moe is not None and split.ep > 1:
         yield Collective("all-gather", activations, route)
         return
@@ -225,7 +238,8 @@ def _collectives(shape: Shape, group: Group, sharing: Sharing) -> Iterator[Colle
         yield Collective(summed, activations, route)
 
 
-def _scaled(terms: Terms, factor: Fraction) -> Terms:
+def scaled(terms: Terms, factor: Fraction) -> Terms:
+    """Terms times a factor."""
     return {dims: coefficient * factor for dims, coefficient in terms.items()}
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.models.groups import ONCE, TOUCHED, touched_experts
+from rooflines.serving.times import step_exchange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -35,7 +36,8 @@ class Lines(NamedTuple):
         math, memory, activation: Per sequence.
         weights: Of the weights that every step reads.
         expert: Per expert that the tokens use.
-        exchanges: Time per sequence and least time of every collective.
+        exchanges: Time per sequence and least time of every collective; of a step one pair, since
+            they overlap.
     """
 
     math: int
@@ -51,16 +53,14 @@ class Lines(NamedTuple):
         return line + self.expert * touched if self.expert else line
 
     def network_at(self, batch: int) -> int:
-        """t_network: collectives run one after another."""
+        """t_network: of a kernel, collectives run one after another."""
         return sum(max(slope * batch, latency) for slope, latency in self.exchanges)
 
     @classmethod
-    def summed(cls, lines: Iterable[Lines]) -> Lines:
-        """The sums over kernels."""
-        *numbers, exchanges = zip(*lines, strict=True)
-        math_, memory, activation, weights, expert = map(sum, numbers)
-        joined = tuple(exchange for each in exchanges for exchange in each)
-        return cls(math_, memory, activation, weights, expert, joined)
+    def summed(cls, lines: Iterable[Lines], network: tuple[int, int]) -> Lines:
+        """Those of a step: the sums over kernels, and the time of all collectives."""
+        *numbers, _ = zip(*lines, strict=True)
+        return cls(*map(sum, numbers), (network,))
 
 
 class Experts(NamedTuple):
@@ -93,16 +93,18 @@ class StepLines:
 
     Attributes:
         kernels: The lines of every kernel.
+        network: Time per sequence and least time of all collectives, which overlap.
         experts: The experts; None where their number does not depend on the batch.
     """
 
     kernels: tuple[Lines, ...]
+    network: tuple[int, int]
     experts: Experts | None
 
     @cached_property
     def total(self) -> Lines:
-        """The sums over kernels."""
-        return Lines.summed(self.kernels)
+        """The times of the step."""
+        return Lines.summed(self.kernels, self.network)
 
     def touched(self, batch: int) -> Fraction:
         """Experts of a layer that the tokens use, besides those of every batch [1]."""
@@ -177,20 +179,24 @@ class CaseLines:
             for kernel, times in zip(self.case.kernels, self.case.times, strict=True)
         )
 
+    @cached_property
+    def network(self) -> tuple[Whole, int]:
+        """The time of all collectives of a step, which overlap, by extents, and its latency."""
+        total = step_exchange(self.case.kernels, self.case.times)
+        return _whole(total.sending, self.per_s), int(total.latency_s * self.per_s)
+
     def _whole_times(self, group: Group, times: KernelTimes) -> WholeTimes:
         units = self.per_s * group.count
-
-        def whole(terms: Terms) -> Whole:
-            return {dims: int(seconds * units) for dims, seconds in terms.items()}
-
-        memory = whole(times.memory)
+        memory = _whole(times.memory, units)
         weights, expert = memory.pop(ONCE, 0), memory.pop(TOUCHED, 0)
-        network = ((whole(sent.sending), int(sent.latency_s * units)) for sent in times.network)
+        network = (
+            (_whole(sent.sending, units), int(sent.latency_s * units)) for sent in times.network
+        )
         return WholeTimes(
             group,
-            whole(times.math),
+            _whole(times.math, units),
             memory,
-            whole(times.activation),
+            _whole(times.activation, units),
             weights,
             expert,
             tuple(network),
@@ -215,7 +221,9 @@ class CaseLines:
                 line._replace(weights=line.weights + line.expert * fewest, expert=0)
                 for line in lines
             ]
-        return StepLines(tuple(lines), experts)
+        sending, latency = self.network
+        network = _at(sending, {"B": step.B, "T": step.T}), latency
+        return StepLines(tuple(lines), network, experts)
 
 
 def experts_used(kernels: Iterable[Kernel], step: Step) -> tuple[int, Experts | None]:
@@ -240,9 +248,15 @@ def experts_used(kernels: Iterable[Kernel], step: Step) -> tuple[int, Experts | 
 def _coefficients(times: KernelTimes) -> Iterator[Fraction]:
     for terms in (times.math, times.memory, times.activation):
         yield from terms.values()
-    for exchange in times.network:
-        yield from exchange.sending.values()
-        yield exchange.latency_s
+    for levels in times.collectives:
+        for exchange in levels:
+            yield from exchange.sending.values()
+            yield exchange.latency_s
+
+
+def _whole(terms: Terms, units: int) -> Whole:
+    """Times in whole units, of which there are so many in a second."""
+    return {dims: int(seconds * units) for dims, seconds in terms.items()}
 
 
 def _at(terms: Whole, extents: Mapping[str, int | Fraction]) -> int:

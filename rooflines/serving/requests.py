@@ -31,19 +31,19 @@ from rooflines.serving.stages import (
     named,
     time_terms,
 )
-from rooflines.serving.times import Seconds, seconds_of
+from rooflines.serving.times import step_seconds
 from rooflines.sweep.estimates import slots_of
 from rooflines.sweep.metrics import quotient
 from rooflines.sweep.ties import Ties
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rooflines.calibration.estimate import Estimate
     from rooflines.models.groups import Terms
     from rooflines.serving.case import Case
     from rooflines.serving.kernels import Kernel
-    from rooflines.serving.times import KernelTimes
+    from rooflines.serving.times import KernelTimes, Seconds
     from rooflines.settings.model_sweeps import Request
 
 __all__ = ["RequestStages"]
@@ -229,15 +229,14 @@ def mean_entries(request: Request, window: int | None) -> Fraction:
 
 
 def mean_seconds(case: Case, batch: int, request: Request) -> Seconds:
-    """The exact mean times of the decode steps, summed over kernels and layers [s]."""
+    """The exact mean times of the decode steps, over kernels and layers [s]."""
     step = case.step(batch, request.input + request.output)
-    total = [Fraction(0)] * len(Seconds._fields)
-    for kernel, times in zip(case.kernels, case.times, strict=True):
+
+    def extents_of(kernel: Kernel) -> Mapping[str, int | Fraction]:
         mean = mean_entries(request, kernel.group.window)
-        extents = {**kernel.extents(step), "pairs": mean, "entries": mean}
-        parts = seconds_of(times, extents)
-        total = [sum_ + kernel.group.count * part for sum_, part in zip(total, parts, strict=True)]
-    return Seconds(*total)
+        return {**kernel.extents(step), "pairs": mean, "entries": mean}
+
+    return step_seconds(case.kernels, case.times, extents_of)
 
 
 def sum_of_largest(

@@ -17,6 +17,7 @@ from rooflines.serving.formulas import MEMORY, STEP_UPPER, StepInputs, per_token
 from rooflines.serving.kernels import WORKS, summed
 from rooflines.serving.requests import RequestStages
 from rooflines.serving.stages import ESTIMATED, OF_RESOURCES, Stages, named
+from rooflines.serving.times import step_exchange
 from rooflines.sweep.metrics import column
 from rooflines.sweep.ties import (
     CONTENDED,
@@ -48,6 +49,9 @@ TextTypes = Mapping[str, "pl.DataType"]
 
 
 HOUR_S = 3600
+
+IN_TURN = "#in_turn"
+"""The time of the collectives of a step, one after another [s]."""
 
 INPUTS = StepInputs(
     *map(column, ("#tokens", "#usd_per_s", "#watts", "#reached_math", "#reached_memory"))
@@ -197,7 +201,9 @@ def time_sums(stages: Stages) -> dict[str, pl.Expr]:
         )
         for index, kernel in enumerate(cases[0].kernels)
     ]
-    sums["t_network_s"] = stages.total("t_network", [times.network for times in of_kernels])
+    network = stages.exchange("step", [step_exchange(case.kernels, case.times) for case in cases])
+    sums["t_network_s"] = stages.total("t_network", [network])
+    sums[IN_TURN] = stages.total("in_turn", [times.network for times in of_kernels])
     sums["t_ops_s"] = stages.total("t_ops", [times.ops for times in of_kernels])
     return sums
 
@@ -231,7 +237,7 @@ def with_following(frame: pl.LazyFrame, lower: pl.Expr, longest: pl.Expr) -> pl.
     frame = frame.with_columns(
         memory_bytes=MEMORY.expr,
         t_lower_s=lower,
-        t_upper_s=STEP_UPPER.expr,
+        t_upper_s=STEP_UPPER.expr + pl.col(IN_TURN),
         **{"#tokens": pl.col("B").cast(pl.Float64) * pl.col("T").cast(pl.Float64)},
     )
     return frame.with_columns(

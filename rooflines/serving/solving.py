@@ -1,11 +1,9 @@
 """Critical batches, batches within a time and context ceilings of a case, exact.
 
 With S and T fixed, t_math = m B. t_memory = w + c B + e touched(B) is concave, as the number of
-experts touched is, and positive at 0: t_math overtakes it once if m > c, else never. The time of a
-collective is max(s B, l), so t_network is convex, and at least B times the sum of all s: t_math
-never reaches it if that sum is more than m; else t_math - t_network is concave, does not fall as B
-grows and is at most 0 at first: t_math overtakes it once. From the larger of the two batches on,
-every batch is compute-bound.
+experts touched is, and positive at 0: t_math overtakes it once if m > c, else never. t_network =
+max(s B, l), since collectives overlap: t_math never reaches it if s > m, else from l / m on. From
+the larger of the two batches on, every batch is compute-bound.
 """
 
 from __future__ import annotations
@@ -118,7 +116,7 @@ def critical_batch(step: StepLines, replicas: int) -> Solution:
     crossings = beyond_memory(step), beyond_network(step)
     known = [crossing for crossing in crossings if crossing is not None]
     if len(known) < len(crossings):
-        slopes = total.memory, sum(slope for slope, _ in total.exchanges)
+        slopes = total.memory, step.network[0]
         never = [
             (slope, limit)
             for slope, limit, crossing in zip(slopes, (MEMORY, NETWORK), crossings, strict=True)
@@ -179,21 +177,9 @@ def real_batch(total: Lines, experts: Experts, start: float) -> float:
 
 
 def beyond_network(step: StepLines) -> Crossing | None:
-    """Where t_math overtakes t_network; None: never.
-
-    Between two batches at which a collective starts to take longer than its latency, t_network is a
-    straight line.
-    """
-    total = step.total
-    if total.math < sum(slope for slope, _ in total.exchanges):
-        return None
-    slope, constant = 0, sum(latency for _, latency in total.exchanges)
-    for each, latency in sorted(total.exchanges, key=lambda line: Fraction(line[1], line[0])):
-        real = Fraction(constant, total.math - slope)
-        if real <= Fraction(latency, each):
-            return crossing(real)
-        slope, constant = slope + each, constant - latency
-    return crossing(Fraction(0))
+    """Where t_math overtakes t_network; None: never."""
+    math_, (slope, latency) = step.total.math, step.network
+    return None if math_ < slope else crossing(Fraction(latency, math_))
 
 
 def largest_within(step: StepLines, target: Fraction, time: str, replicas: int) -> int | None:
@@ -224,8 +210,8 @@ def context_ceiling(lines: CaseLines, new: int) -> Solution:
     """
 
     def growth(context: int) -> Growth:
-        total = lines.at(context, new).total
-        return Growth(total.math, total.memory, sum(slope for slope, _ in total.exchanges))
+        step = lines.at(context, new)
+        return Growth(step.total.math, step.total.memory, step.network[0])
 
     return largest_context(growth, lines.case.model.shape, new)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rooflines.serving.kernels import Kernel
     from rooflines.serving.support import Block
     from rooflines.serving.sweep import ModelSweep
-    from rooflines.serving.times import KernelTimes
+    from rooflines.serving.times import Exchange, KernelTimes
 
 __all__ = [
     "CASE",
@@ -340,6 +340,16 @@ class Stages:
         sent = [
             each.network[number] if each and number < len(each.network) else None for each in times
         ]
+        return self.exchange(name, sent, count)
+
+    def exchange(self, name: str, sent: Sequence[Exchange | None], count: int = 1) -> Sum:
+        """A time of collectives: of what is sent, or of the hops if they take longer.
+
+        Args:
+            name: For the names of its columns.
+            sent: That of each case; None without.
+            count: Layers [1].
+        """
         sending = [summed([(count, each.sending)]) if each else {} for each in sent]
         waits = [float(count * each.latency_s) if each else 0.0 for each in sent]
         parts = [self.products(f"{name}_sending", sending)]

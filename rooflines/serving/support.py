@@ -222,9 +222,9 @@ def _case(asked: Asked, name: str, phase: Phase, place: Place) -> Case:
             dtypes.computed,
             config.cache_split,
             place.links,
+            config.routing,
         ),
         asked.machines[place.chip, place.memory],
-        config.routing,
         Choice(
             asked.calibrations,
             config.calibration or (),

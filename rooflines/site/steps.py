@@ -9,6 +9,7 @@ Extents and caches are polynomials in S, on the pieces between windows, through 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
@@ -18,14 +19,15 @@ from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.basics.text import PREFIXES, SMALL
 from rooflines.calibration.entries import Bound
 from rooflines.critical.split_lines import interpolated
-from rooflines.model.resources import RESOURCES, collective_rate
+from rooflines.model.network import axes_text
+from rooflines.model.resources import RESOURCES
 from rooflines.models.cache import entries_moved, pairs
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
-from rooflines.models.groups import touched_experts
+from rooflines.models.groups import ONCE, touched_experts
 from rooflines.models.shape import PREFILL
 from rooflines.serving.recipes import model_sweep_of
 from rooflines.serving.stages import named
-from rooflines.serving.times import rates_of
+from rooflines.serving.times import exchange, rates_of
 from rooflines.site.rationals import coefficients, plain
 
 if TYPE_CHECKING:
@@ -220,8 +222,8 @@ def _terms(terms: Terms) -> dict[str, int | str]:
 
 
 def _kind(sent: Collective) -> str:
-    """A collective and the chips along each axis."""
-    return f"{sent.kind} {'x'.join(map(str, sent.route.axes))}"
+    """A collective and the chips along each axis; of experts their numbers and routing too."""
+    return " ".join([sent.kind, axes_text(sent.route.axes), *map(str, sent.choice or ())])
 
 
 def _touched(kernel: Kernel, routing: str) -> list[int | str] | None:
@@ -304,7 +306,8 @@ def _machine(sweep: ModelSweep, case: Case) -> dict[str, Any]:
 def _add_rates(machine: dict[str, Any], case: Case) -> None:
     """Add the rates that a case needs: of math by compute dtype, of memory, and of collectives.
 
-    A collective has seconds per byte of its payload, and the least time of its hops [s].
+    A collective has, on every network, seconds per byte of its payload, and the least time of its
+    hops [s].
     """
     for kernel in case.kernels:
         if kernel.compute not in machine["rates"]:
@@ -312,9 +315,11 @@ def _add_rates(machine: dict[str, Any], case: Case) -> None:
             machine["rates"] |= {kernel.compute: plain(math), "memory": plain(memory)}
         for sent in kernel.collectives:
             if _kind(sent) not in machine["sends"]:
-                rate = collective_rate(sent.route, sent.kind, case.machine.efficiency["network"])
-                per_byte = sum(sent.route.sent(sent.kind), Fraction(0)) / rate.per_s
-                machine["sends"][_kind(sent)] = [plain(per_byte), plain(rate.latency_s)]
+                of_a_byte = replace(sent, payload={ONCE: Fraction(1)})
+                machine["sends"][_kind(sent)] = [
+                    [plain(network.sending[ONCE]), plain(network.latency_s)]
+                    for network in exchange(of_a_byte, case.machine.efficiency["network"])
+                ]
 
 
 def _estimates(case: Case, pool: Pool) -> list[int] | None:

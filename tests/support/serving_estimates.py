@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from serving_kernels import Case, Collective, Kernel
 
-__all__ = ["Fit", "Fits", "bound_times", "collective_s", "estimate", "fits_of", "sent"]
+__all__ = ["Fit", "Fits", "bound_times", "collective_s", "estimate", "fits_of", "levels_s", "sent"]
 
 SHARES = ("math", "memory", "network", "overhead_s")
 
@@ -85,28 +85,67 @@ def fits_of(
 # ---------------------------------------------------------------- collectives
 
 
+def needed_by(case: Case, parts: int) -> Fraction:
+    """The chance that a token of one of equal parts of the chips needs an expert of another."""
+    moe = case.entry["moe"]
+    experts, chosen = moe["E"], moe["k"]
+    if case.routing == "all" or parts == 1:
+        return Fraction(1)
+    each = experts // parts
+    if case.routing == "same":  # its own part is full first, then another
+        return Fraction(math.ceil(Fraction(chosen, each)) - 1, parts - 1)
+    none = Fraction(1)
+    for drawn in range(chosen):
+        none *= max(Fraction(experts - each - drawn, experts - drawn), Fraction(0))
+    return 1 - none
+
+
+def to_experts(case: Case, collective: Collective) -> list[Fraction]:
+    """Bytes that one chip sends on each level so that a token is once on each chip that needs it.
+
+    An all-to-all of so many copies of the payload as there are parts, each needed by chance. Inside
+    a group a copy goes to every chip that needs it but the one where the token arrives.
+    """
+    levels = oracle.tiers(case.links, collective.axes)
+    chips, found = math.prod(collective.axes), []
+    for link, joined in levels:
+        copies = link.scattered(joined) * chips * needed_by(case, chips)
+        found.append(copies * collective.payload)
+        chips //= math.prod(joined)
+    return found
+
+
 def sent(case: Case, collective: Collective) -> list[Fraction]:
     """Bytes that one chip sends on each level."""
+    if collective.kind == "experts":
+        return to_experts(case, collective)
     parts = oracle.sent_per_byte(case.links, collective.axes, collective.kind)
     return [collective.passes * part * collective.payload for part in parts]
+
+
+def levels_s(
+    case: Case, collective: Collective, share: Fraction, *, typical: bool = False
+) -> list[tuple[Fraction, Fraction]]:
+    """Of each level the time of what is sent at a share of its rate, and of the hops, if any."""
+    terms = []
+    levels = oracle.tiers(case.links, collective.axes)
+    for (link, axes), amount in zip(levels, sent(case, collective), strict=True):
+        hop = link.typical_s if typical else link.hop_s
+        hops = collective.passes * link.hops(axes) if amount else 0
+        terms.append((amount / (link.bytes_per_s(axes) * share), hops * hop))
+    return terms
 
 
 def collective_s(
     case: Case, collective: Collective, share: Fraction, *, typical: bool = False
 ) -> Fraction:
     """The time of a collective at a share of the rates: the slowest level or its hops."""
-    terms = []
-    levels = oracle.tiers(case.links, collective.axes)
-    for (link, axes), amount in zip(levels, sent(case, collective), strict=True):
-        hop = link.typical_s if typical else link.hop_s
-        terms += [amount / (link.bytes_per_s(axes) * share)]
-        terms += [collective.passes * link.hops(axes) * hop]
-    return max(terms)
+    return max(max(level) for level in levels_s(case, collective, share, typical=typical))
 
 
 def kind_of(collective: Collective) -> str:
     """The name of a collective in a file of fits."""
-    if collective.kind == "scattered":
+    if collective.kind in {"scattered", "experts"}:
         return "all-to-all"
     return "all-reduce" if collective.passes > 1 else "all-gather"
 

@@ -92,7 +92,10 @@ class Case:
 
 
 class Collective(NamedTuple):
-    """Passes of one kind over chips, and the bytes of what each is about on one chip."""
+    """Passes of one kind over chips, and the bytes of what each is about on one chip.
+
+    Of the kind "experts" these are the chip's own tokens, which others need.
+    """
 
     kind: str
     passes: int
@@ -275,9 +278,10 @@ class OneChip:
             collectives = self.all_reduce()
         else:
             read = touched(moe["E"], moe["k"], self.tokens, case.routing) * one / case.ep
-            moved = self.tokens * moe["k"] * width / case.chips
+            own = self.tokens * width / case.chips
+            moved = own * moe["k"]
             collectives = [
-                Collective("scattered", 1, (case.ep,), self.bytes_of(moved, tensors))
+                Collective("experts", 1, (case.ep,), self.bytes_of(own, tensors))
                 for tensors in ("activations", "combine")
             ] + self.over_tp("gather", 1, self.own * width)
         return Kernel(

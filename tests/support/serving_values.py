@@ -12,7 +12,7 @@ from typing import Any
 
 import model_oracle
 from oracle import ESTIMATES, exact
-from serving_estimates import collective_s, estimate, sent
+from serving_estimates import collective_s, estimate, levels_s, sent
 from serving_kernels import Case, Kernel, Step, entries_held, kernels
 
 __all__ = [
@@ -64,14 +64,27 @@ def bound_of(row: Values) -> str:
 
 
 def times(case: Case, step: Step) -> Values:
-    """Work and times of a step: the sums over all kernels of all layers."""
+    """Work and times of a step: the sums over all kernels of all layers.
+
+    But t_network: collectives overlap, and the slowest network counts. On each all sends are added
+    up, and all hops.
+    """
     total: Values = {}
+    networks: list[tuple[Fraction, Fraction]] = []
     for kernel in kernels(case, step):
+        for each in kernel.collectives:
+            levels = levels_s(case, each, case.efficiency["network"])
+            networks = networks or [(Fraction(0), Fraction(0))] * len(levels)
+            networks = [
+                (sends + kernel.count * send, hops + kernel.count * hop)
+                for (sends, hops), (send, hop) in zip(networks, levels, strict=True)
+            ]
         for name, value in layer_values(case, kernel).items():
             if name in ESTIMATES[1:]:
                 continue
             before = total.get(name, Fraction(0))
             total[name] = None if None in (before, value) else before + kernel.count * value
+    total["t_network_s"] = max([time for level in networks for time in level], default=Fraction(0))
     return {**total, "t_lower_s": max(total[name] for name in LABELS)}
 
 

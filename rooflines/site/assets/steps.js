@@ -38,14 +38,14 @@ const STEPS = (() => {
         math: timed(flops, rate(kernel.compute)),
         memory: [...timed(weight_bytes, rate("memory")), ...timed(cache_bytes, rate("memory"))],
         activation: timed(activation_bytes, rate("memory")),
-        network: kernel.sends.map(([kind, payload]) => {
-          const [seconds, latency] = machine.sends[kind].map(rational);
-          return [timed(payload, over(ratio(1n), seconds)), times(latency, layers)];
-        }),
+        network: kernel.sends.map(([kind, payload]) => machine.sends[kind].map((network) => {
+          const [seconds, latency] = network.map(rational);
+          return [timed(payload, ratio(1n)).map(([dims, bytes]) => [dims, times(bytes, seconds)]), times(latency, layers)];
+        })),
       };
     });
-    const all = kernels.flatMap((kernel) => [...kernel.math, ...kernel.memory, ...kernel.activation, ...kernel.network.flatMap(([terms]) => terms)].map(([, value]) => value)
-      .concat(kernel.network.map(([, latency]) => latency)));
+    const all = kernels.flatMap((kernel) => [...kernel.math, ...kernel.memory, ...kernel.activation, ...kernel.network.flat().flatMap(([terms]) => terms)].map(([, value]) => value)
+      .concat(kernel.network.flat().map(([, latency]) => latency)));
     const unit = all.reduce((least, value) => multiple(least, value.d), 1n); // units in a second
     const whole = (value) => value.n * (unit / value.d);
     const terms = (list) => list.map(([dims, value]) => [dims.split(" ").filter(Boolean), whole(value)]);
@@ -57,7 +57,7 @@ const STEPS = (() => {
         math: terms(kernel.math),
         memory: terms(kernel.memory),
         activation: terms(kernel.activation),
-        network: kernel.network.map(([payload, latency]) => [terms(payload), whole(latency)]),
+        network: kernel.network.map((networks) => networks.map(([payload, latency]) => [terms(payload), whole(latency)])),
       })),
     };
   }
@@ -68,6 +68,13 @@ const STEPS = (() => {
     const value = (terms, holds) => terms.reduce((total, [dims, unit]) => (holds(dims)
       ? total + dims.reduce((product, dim) => product * (extents[dim] ?? 1n), unit) : total), 0n);
     const perSequence = (dims) => dims.includes("B");
+    const slowest = (networks) => [0, 1].map((part) => networks.map((network) => network[part]).reduce(larger, 0n));
+    const together = [];
+    const exchanged = (networks) => slowest(networks.map(([payload, latency], i) => {
+      const one = [value(payload, perSequence), latency];
+      together[i] = one.map((part, j) => part + (together[i]?.[j] ?? 0n));
+      return one;
+    }));
     const own = kernels.map(({ name, count, math, memory, activation, network }) => ({
       name, count,
       math: value(math, perSequence),
@@ -75,10 +82,10 @@ const STEPS = (() => {
       activation: value(activation, perSequence),
       weights: value(memory, (dims) => !dims.length),
       expert: value(memory, (dims) => dims[0] === "touched"),
-      exchanges: network.map(([payload, latency]) => [value(payload, perSequence), latency]),
+      exchanges: network.map(exchanged),
     }));
     const total = Object.fromEntries(["math", "memory", "activation", "weights", "expert"].map((name) => [name, own.reduce((all, one) => all + one[name], 0n)]));
-    total.exchanges = own.flatMap((one) => one.exchanges);
+    total.exchanges = [slowest(together)]; // collectives of a step overlap: on every network all sends, or all hops
     return { unit, touched, tokens: extents.T, kernels: own, total };
   }
 
@@ -117,6 +124,7 @@ const STEPS = (() => {
     });
     const { math, memory, activation, network } = timesOf(of.total, BigInt(B), experts);
     const resources = [math, memory, network];
+    const inTurn = kernels.reduce((all, { parts }) => all + parts[2], 0n);
     const ops = kernels.reduce((all, kernel) => all + kernel.ops, 0n);
     return {
       kernels: kernels.map((kernel) => ({ ...kernel, parts: kernel.parts.map(seconds), ops: seconds(kernel.ops) })),
@@ -124,7 +132,7 @@ const STEPS = (() => {
       bound: bound(resources),
       lower: seconds(longest(resources)),
       ops: seconds(ops),
-      upper: seconds(math + memory + activation + network),
+      upper: seconds(math + memory + activation + inTurn),
       experts: number({ n: experts, d: 1n << PLACES }),
     };
   }
@@ -133,7 +141,7 @@ const STEPS = (() => {
   function critical(of, replicas, beyond, bounds) {
     const [, memoryBound, networkBound] = bounds;
     const { total } = of;
-    const sent = total.exchanges.reduce((all, [slope]) => all + slope, 0n);
+    const [[sent]] = total.exchanges;
     const never = [[total.memory, memoryBound, total.math <= total.memory], [sent, networkBound, total.math < sent]].filter(([, , forbids]) => forbids);
     if (never.length) return { outcome: NEVER, limit: never.reduce((a, b) => (b[0] > a[0] ? b : a))[1] };
     const timed = (B) => timesOf(total, B, touchedBy(of, B));
