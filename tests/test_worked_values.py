@@ -339,6 +339,34 @@ calibrations:
 """
 
 
+def test_padding_of_tiles_is_work_of_no_use() -> None:
+    """One row in tiles of 512 attains 1/512 of the peak; 513 rows are two tiles, half of it."""
+    chip = {
+        "vendor": "Nobody",
+        "source": "this test",
+        "units": {"matrix": {"bf16": {"flops_per_s": 1e14}}},
+        "memory": {"hbm": {"bytes_per_s": 1e16}},
+    }
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": [1, 512, 513], "D": 1000, "F": 1024},
+        "tile": {"B": 512, "F": 1024},
+        "dtypes": ["bf16"],
+        "chips": ["own"],
+    }
+    rows = rooflines.rows(
+        rooflines.load_config({"sweeps": {"s": sweep}, "chips": {"own": chip}}), "s"
+    )
+    table = rows.select("bound", "flops", "attained_flops_per_s", "utilization").collect()
+    padded = 2 * 512 * 1000 * 1024
+    assert table["bound"].to_list() == ["compute"] * 3
+    assert table["flops"].to_list() == [padded, padded, 2 * padded]
+    assert table["utilization"].to_list() == pytest.approx([1 / 512, 1, 513 / 1024], rel=1e-15)
+    assert table["attained_flops_per_s"].to_list() == pytest.approx(
+        [1e14 / 512, 1e14, 1e14 * 513 / 1024], rel=1e-15
+    )
+
+
 def test_time_of_a_calibrated_software(tmp_path: Path) -> None:
     """100 x 1000 x 2000 in bf16 at 100 TFLOP/s and 1 TB/s, in tiles of 64 rows.
 

@@ -136,7 +136,11 @@ METRICS = (
         Column(f"{r.name}_intensity", "FLOP/byte", f"flops / {r.work}", null=f"no {r.name} traffic")
         for r in OTHERS
     ),
-    Column("attained_flops_per_s", "FLOP/s", "flops / t_lower_s: the roofline"),
+    Column(
+        "attained_flops_per_s",
+        "FLOP/s",
+        "flops / t_lower_s: the roofline; in tiles those of the sizes, without padding",
+    ),
     Column("utilization", "1", "attained_flops_per_s / nominal peak of the unit, 0..1"),
     Column(
         "bound",

@@ -24,6 +24,7 @@ __all__ = [
     "BITS_PER_BYTE",
     "COSTS",
     "TILED",
+    "USEFUL",
     "Term",
     "Workload",
     "evaluate",
@@ -64,7 +65,8 @@ class Workload:
     def costs(self) -> Mapping[str, Mapping[tuple[str, ...], Fraction]]:
         """All costs: the coefficient of every product, by its dimensions."""
         sums: dict[str, dict[tuple[str, ...], Fraction]] = {}
-        for name, terms in COSTS.items():
+        tiled = {USEFUL: useful_flops} if self.tile else {}
+        for name, terms in {**COSTS, **tiled}.items():
             by_dims = sums.setdefault(name, {})
             for coefficient, dims in terms(self):
                 by_dims[dims] = by_dims.get(dims, Fraction(0)) + coefficient
@@ -112,6 +114,11 @@ def flops(workload: Workload) -> list[Term]:
         out, out_dims = workload.elements(workload.op.out)
         terms.append((-out, out_dims))
     return terms
+
+
+def useful_flops(workload: Workload) -> list[Term]:
+    """Floating-point operations of one chip without padding [FLOP]: by sizes, not tiles."""
+    return flops(workload.untiled)
 
 
 def memory_bytes(workload: Workload) -> list[Term]:
@@ -176,6 +183,9 @@ COSTS: Mapping[str, Callable[[Workload], list[Term]]] = {
     "footprint_bytes": footprint_bytes,
 }
 """Every cost by its column."""
+
+USEFUL = "useful_flops"
+"""The cost, of a tiled operation only, that counts what is attained."""
 
 TILED = ("flops", "memory_bytes")
 """Costs of the kernel, which computes whole tiles; the others count sizes."""

@@ -56,12 +56,15 @@ def derived(sweep: Sweep) -> dict[str, str]:
     # Computed row by row: polars divides by a constant inexactly, see `quotient`.
     by_row = peak + column(MATH.work) * ZERO
     share = utilization(None if nominal else by_row)
-    formulas = {
-        **({} if sweep.tile else {"footprint_bytes": column("memory_bytes")}),
-        "t_upper_s": upper(RESOURCES),
-        **{f"{r.name}_intensity": intensity(r, always=False) for r in OTHERS},
+    by_sizes = {  # those of tiles are stored
+        "footprint_bytes": column("memory_bytes"),
         "attained_flops_per_s": attained(share, peak),
         "utilization": share,
+    }
+    formulas = {
+        "t_upper_s": upper(RESOURCES),
+        **{f"{r.name}_intensity": intensity(r, always=False) for r in OTHERS},
+        **({} if sweep.tile else by_sizes),
     }
     return {name: formula.sql for name, formula in formulas.items()}
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.model.costs import USEFUL
 from rooflines.model.resources import MATH, RESOURCES, Resource
 from rooflines.sweep.estimates import ESTIMATE_BOUNDS
 from rooflines.sweep.extents import variables
@@ -170,14 +171,17 @@ def intensity(resource: Resource, by_row: Container[str] = (), *, always: bool) 
     return ratio if always else ratio.where_positive(amount)
 
 
-def utilization(peak: Formula | None, by_row: Container[str] = ()) -> Formula:
+def utilization(
+    peak: Formula | None, by_row: Container[str] = (), useful: str = MATH.work
+) -> Formula:
     """Share of the nominal peak that is attained [1].
 
     Args:
-        peak: The nominal peak [FLOP/s]; None where it is the rate of `t_math_s`.
+        peak: The nominal peak [FLOP/s]; None where useful FLOPs take `t_math_s` at it.
         by_row: The columns that are computed row by row.
+        useful: The column of the FLOPs that count: in whole tiles those without padding.
     """
-    at_peak = column(f"t_{MATH.name}_s") if peak is None else column(MATH.work) / peak
+    at_peak = column(f"t_{MATH.name}_s") if peak is None else column(useful) / peak
     return at_peak / column("t_lower_s", by_row)
 
 
@@ -242,7 +246,11 @@ def with_metrics(
                 if r is not MATH
             },
             **{f"{r.name}_intensity": pl.lit(None, dtype=pl.Float64) for r in unused},
-            utilization=utilization(None if is_nominal(constants) else peak, by_row).expr,
+            utilization=(
+                utilization(peak, by_row, USEFUL)
+                if sweep.tile
+                else utilization(None if is_nominal(constants) else peak, by_row)
+            ).expr,
             bound=likely_bound(times, pl.col("t_lower_s")),
             fits=fits(sweep, chip_rows),
             **{CONTENDED: contended(times, pl.col("t_lower_s"))},

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.model.columns import AXES
-from rooflines.model.costs import COSTS
+from rooflines.model.costs import COSTS, USEFUL
 from rooflines.model.network import axes_text
 from rooflines.model.resources import RESOURCES
 from rooflines.model.sharding import SHARDS
@@ -118,7 +118,7 @@ def coefficient_columns(
     1/3 is not exact in Float64: coefficients are scaled by the lcm of their odd denominators, and
     the sum is divided once (`#parts_<work>`). So whole numbers stay whole.
     """
-    names: dict[str, dict[tuple[str, ...], str]] = {work: {} for work in COSTS}
+    names: dict[str, dict[tuple[str, ...], str]] = {work: {} for work in (*COSTS, USEFUL)}
     columns: dict[str, list[float]] = {}
     for index, workload in enumerate(workloads):
         for work, coefficients in workload.costs.items():

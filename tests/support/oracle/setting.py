@@ -59,6 +59,10 @@ class Setting:
             for d, size in local.items()
         }
 
+    def useful_flops(self, sizes: Mapping[str, int], chips: int) -> Fraction:
+        """Return the operations of one chip without padding."""
+        return replace(self, tile={}).flops(sizes, chips)
+
     def flops(self, sizes: Mapping[str, int], chips: int) -> Fraction:
         """Return the operations of one chip, edge tiles computed whole."""
         size = {d: count * tile for d, (count, tile) in self.tiles(sizes, chips).items()}
@@ -278,8 +282,8 @@ class Setting:
             **self.estimate(sizes, chips),
             "memory_intensity": work["math"] / work["memory"],
             "network_intensity": work["math"] / work["network"] if work["network"] else None,
-            "attained_flops_per_s": work["math"] / lower,
-            "utilization": work["math"] / lower / self.peak,
+            "attained_flops_per_s": self.useful_flops(sizes, chips) / lower,
+            "utilization": self.useful_flops(sizes, chips) / lower / self.peak,
             "bound": self.bound(sizes, chips),
             "fits": None if self.capacity is None else footprint <= self.capacity,
         }
