@@ -13,11 +13,13 @@ import polars as pl
 import pytest
 from comparison import same
 from polars.testing import assert_frame_equal
-from serving_tables import sweep_of
+from serving_tables import differences, sweep_of
 from test_serving_worked import DEEPSEEK, FP8, INT8, LLAMA, MXFP4, ON_H100, ON_V5E, OWN
+from test_serving_worked import row_of as exact_row_of
 
 import rooflines
 from rooflines.calibration.entries import shipped_calibrations
+from rooflines.serving.critical import step_thresholds
 from rooflines.serving.layers import kernel_rows
 from rooflines.serving.rows import step_rows
 
@@ -133,6 +135,25 @@ def test_decode_of_deepseek_on_128_chips() -> None:
     assert f"{row['network_bytes']:.4e}" == "1.2498e+09"
     assert row["bound"] == "network"
     assert f"{row['tokens_per_s_per_chip']:.0f}" == "5121"
+
+
+@pytest.mark.parametrize(
+    "sweep",
+    [
+        {"phase": "prefill", "grid": {"B": 1, "S": 2**32}},
+        {"phase": "prefill", "grid": {"B": 2**53, "S": 2**53}},
+        {"grid": {"B": 1, "S": 2**53}},
+        {"grid": {"B": 2**53, "S": 128}, "splits": [{"tp": 8, "dp": 2**30}]},
+    ],
+)
+def test_the_largest_sizes_are_right(sweep: dict[str, Any]) -> None:
+    """Pairs of tokens, caches and the capacity of all replicas beyond 64 bits."""
+    whole, large = {**ON_H100, **sweep}, 2**62
+    config = {"model-sweeps": {"worked": {**whole, "thresholds": ["B"]}}, "chips": OWN}
+    exact = exact_row_of(whole)
+    assert not differences(row_of(whole), exact)
+    (found,) = step_thresholds(sweep_of(config)).to_dicts()
+    assert found["max_B_fit"] == (exact["max_B"] if exact["max_B"] <= large else None)
 
 
 def test_prefill_of_deepseek_on_two_nodes() -> None:

@@ -80,7 +80,7 @@ FOOTPRINT = (
         "max_B",
         "1",
         "most sequences of this context whose caches fit beside the weights",
-        null="the capacity is unknown",
+        null="the capacity is unknown; more than 2^62",
     ),
 )
 
@@ -331,7 +331,7 @@ SOLUTION = (
         "max_B_fit",
         "1",
         "most sequences whose caches fit beside the weights; axis chips: on `critical` chips",
-        null="the capacity is unknown; axis is S; axis chips: outcome is not found",
+        null="the capacity is unknown; more than 2^62; axis is S; axis chips: outcome is not found",
     ),
     Column(
         "max_B_latency",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from rooflines.basics.errors import RooflinesError, quote
-from rooflines.basics.numbers import whole
+from rooflines.basics.numbers import LARGEST_SIZE, whole
 from rooflines.catalogue.forms import Count, Entry
 from rooflines.model.network import PAIR, axes_text, parse_axes
 from rooflines.models.cache import BY_HEADS, cache_shares
@@ -71,6 +71,13 @@ class Split(Entry):
                 "use tp, dp and ep",
             )
         return value
+
+    @model_validator(mode="after")
+    def _not_too_many(self) -> Self:
+        if self.chips > LARGEST_SIZE:
+            problem = f"is {self.chips:,} chips with tp, more than {LARGEST_SIZE:,}"
+            raise RooflinesError("dp", problem, "use fewer chips")
+        return self
 
     @model_validator(mode="after")
     def _experts_over_all(self) -> Self:

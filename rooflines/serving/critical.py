@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.basics.numbers import exact
+from rooflines.basics.numbers import LARGEST_COUNT, exact
 from rooflines.catalogue.lacking import not_joined
 from rooflines.model.columns import FOUND, NEVER, UNKNOWN
 from rooflines.model.network import BETWEEN, most_chips
@@ -237,7 +237,9 @@ def frame_of(
         "critical_estimate": [each and each.whole for each in estimates],
         "outcome_estimate": [each and each.outcome for each in estimates],
         "limit": [solution.limit for solution in solutions],
-        "max_B_fit": [row.fit for row in rows],
+        "max_B_fit": [
+            None if row.fit is None or row.fit > LARGEST_COUNT else row.fit for row in rows
+        ],
         "max_B_latency": [row.latency for row in rows],
     }
     data = {

@@ -7,17 +7,30 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.models.cache import cache_elements
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.serving.formulas import FOOTPRINT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rooflines.serving.support import Block
 
-__all__ = ["ELEMENTS", "footprint_columns", "with_footprint"]
+__all__ = ["ELEMENTS", "footprint_columns", "whole_numbers", "with_footprint"]
+
+MOST = 2**126
+"""More elements than the caches of all sequences ever have [1]."""
 
 ELEMENTS = "#elements"
 """The column with the cache elements of a sequence in all layers [1]."""
+
+
+def whole_numbers(values: Sequence[int | None]) -> pl.Series:
+    """Whole numbers of any size as a column; of more than 64 bits only where it takes them."""
+    clipped = [None if value is None else max(min(value, MOST), -MOST) for value in values]
+    largest = max((abs(value) for value in clipped if value is not None), default=0)
+    return pl.Series(clipped, dtype=pl.Int64 if largest <= LARGEST_COUNT else pl.Int128)
 
 
 def footprint_columns(block: Block, cache_split: str) -> dict[str, pl.Series]:
@@ -42,17 +55,20 @@ def footprint_columns(block: Block, cache_split: str) -> dict[str, pl.Series]:
     return {
         "weights_footprint_bytes": pl.Series(weights, dtype=pl.Float64),
         "#element_bytes": pl.Series(sizes, dtype=pl.Float64),
-        "#room": pl.Series(room, dtype=pl.Int64),
-        "#room_of_all": pl.Series(room_of_all, dtype=pl.Int64),
+        "#room": whole_numbers(room),
+        "#room_of_all": whole_numbers(room_of_all),
     }
 
 
 def with_footprint(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Adds footprints, whether they fit, and the largest batch that does; all whole and exact."""
     elements, batch = pl.col(ELEMENTS), pl.col("B")
+    of_replica = (pl.col("#room") // elements).clip(lower_bound=0).cast(pl.Int64, strict=False)
     return frame.with_columns(
         cache_footprint_bytes=batch.cast(pl.Float64)
         * (elements.cast(pl.Float64) * pl.col("#element_bytes")),
         fits=batch <= pl.col("#room_of_all") // elements,
-        max_B=(pl.col("#room") // elements).clip(lower_bound=0) * pl.col("dp"),
+        max_B=pl.when(of_replica <= pl.lit(LARGEST_COUNT) // pl.col("dp")).then(
+            of_replica * pl.col("dp")
+        ),
     ).with_columns(footprint_bytes=FOOTPRINT.expr)

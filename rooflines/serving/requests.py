@@ -18,7 +18,7 @@ import polars as pl
 from rooflines.model.resources import RESOURCES
 from rooflines.models.cache import cache_elements, pairs
 from rooflines.models.shape import PREFILL
-from rooflines.serving.footprints import ELEMENTS
+from rooflines.serving.footprints import ELEMENTS, whole_numbers
 from rooflines.serving.formulas import REQUEST_TIMES
 from rooflines.serving.kernels import summed
 from rooflines.serving.lines import CaseLines
@@ -84,9 +84,7 @@ class RequestStages(Stages):
             "input": pl.Series([prompt for prompt, _ in sizes], dtype=pl.Int64),
             "output": pl.Series([answer for _, answer in sizes], dtype=pl.Int64),
             "T": pl.Series([1] * len(sizes), dtype=pl.Int64),
-            ELEMENTS: pl.Series(
-                [cache_elements(shape, sum(size)) for size in sizes], dtype=pl.Int64
-            ),
+            ELEMENTS: whole_numbers([cache_elements(shape, sum(size)) for size in sizes]),
         }
         for window in self.windows:
             means = [float(mean_entries(each, window)) for each in self.requests]

@@ -19,7 +19,7 @@ from rooflines.model.resources import RESOURCES
 from rooflines.models.cache import cache_elements, entries_moved, pairs
 from rooflines.models.groups import ALL, SAME
 from rooflines.models.shape import PREFILL
-from rooflines.serving.footprints import ELEMENTS
+from rooflines.serving.footprints import ELEMENTS, whole_numbers
 from rooflines.serving.kernels import summed
 from rooflines.sweep.blocked import FactoredSums, blocked_product
 from rooflines.sweep.estimates import slots_of
@@ -160,14 +160,18 @@ class Stages:
         new = [(s, s) for s in contexts]
         if not self.prefill:
             new = [(t, s) for t, s in product(self.sweep.new_tokens or (1,), contexts)]
-        columns = {"T": [t for t, _ in new], "S": [s for _, s in new]}
+        columns = {
+            "T": pl.Series([t for t, _ in new], dtype=pl.Int64),
+            "S": pl.Series([s for _, s in new], dtype=pl.Int64),
+        }
         for window in self.windows:
             of = window or ""
-            columns[f"#pairs:{of}"] = [pairs(s, t, window) for t, s in new]
-            columns[f"#entries:{of}"] = [entries_moved(s, t, window) for t, s in new]
+            for name, moved in (("pairs", pairs), ("entries", entries_moved)):
+                values = [float(moved(s, t, window)) for t, s in new]
+                columns[f"#{name}:{of}"] = pl.Series(values, dtype=pl.Float64)
         shape = self.block.cases[0].model.shape
-        columns[ELEMENTS] = [cache_elements(shape, s) for _, s in new]
-        return {name: pl.Series(values, dtype=pl.Int64) for name, values in columns.items()}
+        columns[ELEMENTS] = whole_numbers([cache_elements(shape, s) for _, s in new])
+        return columns
 
     @cached_property
     def variables(self) -> dict[str, pl.Expr]:
