@@ -11,6 +11,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 from command_line import said
 from small_config import SMALL
@@ -122,6 +123,25 @@ def test_ctrl_c_ends_a_run_in_one_line(here: Path) -> None:
     assert "Interrupted; the same command resumes the run" in after
     for word in ("Traceback", "Error", "died with"):
         assert word not in after
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_a_run_ends_with_its_command(here: Path, number: signal.Signals) -> None:
+    """No process works on, and no later job starts."""
+    large = SMALL.replace("[1, 64, 4096]", "{from: 1, to: 400000, step: 1}")
+    (here / "my.yaml").write_text(large)
+    command = [sys.executable, "-m", "rooflines", "run", "my.yaml", "--cores", "1"]
+    with (here / "said").open("w") as said, subprocess.Popen(command, stderr=said) as run:
+        while "to make" not in (here / "said").read_text():
+            assert run.poll() is None
+            time.sleep(0.02)
+        time.sleep(0.2)
+        below = psutil.Process(run.pid).children(recursive=True)
+        run.send_signal(number)
+        assert run.wait(60) != 0
+    assert below
+    assert psutil.wait_procs(below, timeout=10)[1] == []
+    assert not (here / "results/bundle").exists()
 
 
 def test_run_without_snakemake_says_how_to_install_it(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
 import warnings
 import webbrowser
@@ -76,16 +74,47 @@ def command(  # noqa: PLR0913, the options
     results = results_of(config, ctx.obj)
     if not dry_run:
         check_replaced(results, config, replace=replace)
-    interrupts: list[int] = []  # Snakemake ends the run after one, and says so
-    usual = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
-    try:
-        status = subprocess.run(words, check=False).returncode  # noqa: S603, the user's own words
-    finally:
-        signal.signal(signal.SIGINT, usual)
+    status = run_snakemake(words)
     site = results / "bundle" / "index.html"
     if show and not status and not dry_run and site.is_file():
         webbrowser.open(site.absolute().as_uri())
-    return 128 + interrupts[0] if interrupts else 128 - status if status < 0 else status
+    return status
+
+
+def run_snakemake(words: Sequence[str]) -> int:
+    """Run Snakemake in this process: whatever ends the command ends the run.
+
+    Args:
+        words: The command line, from `snakemake_command`.
+
+    Returns:
+        The exit status; 130 after Ctrl-C.
+    """
+    from snakemake.cli import main  # noqa: PLC0415, optional
+
+    from rooflines.basics.errors import INTERRUPTED  # noqa: PLC0415, help is fast
+    from rooflines.run.interrupt import MESSAGE, noticed  # noqa: PLC0415, the same
+
+    arguments, environment = sys.argv, dict(os.environ)
+    sys.argv = list(words)  # the profile reads them
+    status: object = 0
+    try:
+        main(sys.argv[1:])
+    except SystemExit as end:
+        status = end.code or 0
+    except KeyboardInterrupt:
+        noticed.set()
+        print(MESSAGE, file=sys.stderr)
+    finally:
+        sys.argv = arguments
+        os.environ.clear()  # of the run's caches: a browser has its own
+        os.environ.update(environment)
+    if noticed.is_set():
+        return INTERRUPTED
+    if isinstance(status, int):
+        return status
+    print(status, file=sys.stderr)
+    return 1
 
 
 def results_of(config: str | None, rest: Sequence[str]) -> Path:
@@ -137,7 +166,7 @@ def check_replaced(results: Path, config: str | None, *, replace: bool) -> None:
 def snakemake_command(
     config: str | None, cores: int | None, rest: Sequence[str], *, dry_run: bool
 ) -> list[str]:
-    """The command that runs the workflow.
+    """The command line of Snakemake that runs the workflow.
 
     Args:
         config: The config; None: the default.
@@ -167,7 +196,7 @@ def snakemake_command(
         else (PACKAGE.parent / "workflow", PACKAGE.parent / "profiles")
     )
     return [
-        *(sys.executable, "-m", "snakemake"),
+        "snakemake",
         *("--snakefile", str(workflow / "Snakefile")),
         *("--workflow-profile", str(profiles / "default")),
         *(["--configfile", config] if config is not None else []),

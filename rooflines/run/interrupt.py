@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["NOTICE_S", "Interruption", "is_interrupt", "noticed", "quiet_interrupts"]
+__all__ = ["MESSAGE", "NOTICE_S", "Interruption", "is_interrupt", "noticed", "quiet_interrupts"]
 
-INTERRUPTED = "Interrupted; the same command resumes the run"
+MESSAGE = "Interrupted; the same command resumes the run"
 
 TERMINATING = "Terminating processes on user request"
 """How Snakemake's message after Ctrl-C begins."""
@@ -41,7 +41,7 @@ noticed = threading.Event()
 
 def is_interrupt(record: logging.LogRecord) -> bool:
     """Whether a record says that Ctrl-C ends the run, in Snakemake's words or in ours."""
-    return str(record.msg).startswith((TERMINATING, INTERRUPTED))
+    return str(record.msg).startswith((TERMINATING, MESSAGE))
 
 
 class Interruption(logging.Filter):
@@ -57,7 +57,7 @@ class Interruption(logging.Filter):
             return False
         if is_interrupt(record):
             self._interrupted = True
-            record.msg, record.args = INTERRUPTED, ()
+            record.msg, record.args = MESSAGE, ()
             noticed.set()
             threading.Thread(target=_end_jobs, daemon=True).start()
         return True
@@ -88,7 +88,7 @@ def quiet_interrupts() -> None:
         kind: type[BaseException], error: BaseException, trace: TracebackType | None, /
     ) -> None:
         if issubclass(kind, KeyboardInterrupt):
-            os.write(sys.stderr.fileno(), f"{INTERRUPTED}\n".encode())
+            os.write(sys.stderr.fileno(), f"{MESSAGE}\n".encode())
         else:
             usual(kind, error, trace)
 
