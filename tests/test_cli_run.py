@@ -99,6 +99,15 @@ def test_origin_says_what_the_old_command_says(
     assert cli.run(["origin", str(changed), "--results", str(ran[0] / "results")]) == 1
 
 
+def test_origin_ends_quietly_with_its_reader(ran: tuple[Path, str]) -> None:
+    """As after `| head`."""
+    command = f"{sys.executable} -m rooflines origin results | true"
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], cwd=ran[0], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+
+
 def test_a_dry_run_makes_nothing_and_words_after_dashes_go_to_snakemake(here: Path) -> None:
     """Piped, without colours; the words reach Snakemake."""
     words = ["run", "my.yaml", "--dry-run", "--", "results/skipped.csv"]
@@ -142,6 +151,14 @@ def test_a_run_ends_with_its_command(here: Path, number: signal.Signals) -> None
     assert below
     assert psutil.wait_procs(below, timeout=10)[1] == []
     assert not (here / "results/bundle").exists()
+
+
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&- >&- 2>&-"])
+def test_a_run_needs_no_stream(here: Path, closed: str) -> None:
+    """Of a service or a script, standard streams may be closed."""
+    command = f"{sys.executable} -m rooflines run my.yaml --cores 2 -- thresholds {closed}"
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=False)
+    assert (done.returncode, (here / "results/thresholds.csv").is_file()) == (0, True)
 
 
 def test_run_without_snakemake_says_how_to_install_it(

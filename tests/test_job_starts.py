@@ -1,5 +1,6 @@
 """Starts of jobs: a process each, forked by a server of the run; what happens if one is killed."""
 
+import json
 import os
 import re
 import signal
@@ -17,7 +18,7 @@ import pytest
 
 from rooflines.config import load_config
 from rooflines.run.plan import plan
-from rooflines.run.start import JobError, run_job
+from rooflines.run.start import JobError, Server, run_job
 from rooflines.run.workflow import end_timers
 
 READ = "basics.yaml_file.read_yaml"
@@ -147,6 +148,23 @@ def test_the_jobs_of_a_killed_run_are_terminated(tmp_path: Path) -> None:
         run.kill()
     assert len(below) == 2
     until(lambda: not any(process.is_running() for process in below))
+
+
+def test_a_killed_job_is_not_waited_for_until_its_own_processes_end(tmp_path: Path) -> None:
+    """A stopped one, as a process that draws charts may be, has the job's socket too."""
+    code = (
+        "import os, pathlib, signal\n"
+        f"if child := os.fork(): pathlib.Path({str(tmp_path / 'child')!r}).write_text(str(child))\n"
+        "os.kill(os.getpid(), signal.SIGKILL if child else signal.SIGSTOP)\n"
+    )
+    request = {"module": "builtins", "name": "exec", "log": f"{tmp_path}/log", "arguments": [code]}
+    with ThreadPoolExecutor() as pool:
+        status = pool.submit(Server(1).run, json.dumps(request).encode())
+        until((tmp_path / "child").exists)
+        try:
+            assert status.result(20) == -signal.SIGKILL
+        finally:
+            os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
 
 
 def test_the_end_of_a_run_waits_for_no_timer() -> None:

@@ -91,6 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RooflinesError as error:
         print(error, file=sys.stderr)
         return 2
+    except BrokenPipeError:  # `| head` has what it wants
+        raise
     except OSError as error:
         print(unreadable(error.filename, error), file=sys.stderr)
         return 2

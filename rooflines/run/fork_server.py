@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
+from rooflines.basics.streams import open_closed_streams
 from rooflines.run.log import job_log
 from rooflines.run.screen import CLEAR, is_screen
 
@@ -79,6 +80,7 @@ class ForkServer:
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 with self._jobs.pop(ended[0]) as job, suppress(OSError):
                     job.sendall(str(os.waitstatus_to_exitcode(ended[1])).encode())
+                    job.shutdown(socket.SHUT_RDWR)  # a process that the job started has it too
 
     def _become(self, request: JSON) -> NoReturn:
         """Run a job in this process, and end it."""
@@ -120,5 +122,6 @@ if __name__ == "__main__":
     # Ctrl-C is for the run, which interrupts its jobs; it was blocked while Python started.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    open_closed_streams()
     ForkServer(socket.socket(fileno=int(sys.argv[1]))).serve()
     os._exit(0)

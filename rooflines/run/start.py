@@ -13,6 +13,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import INTERRUPTED
+from rooflines.basics.streams import open_closed_streams
 from rooflines.run.fork_server import receive
 from rooflines.run.interrupt import NOTICE_S, noticed
 
@@ -86,6 +87,7 @@ class Server:
     """
 
     def __init__(self, threads: int) -> None:
+        open_closed_streams()  # else a socket could have the number of one
         self._control, other = socket.socketpair()
         # The mask is inherited: Ctrl-C in the time that Python takes to start has no effect.
         usual = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
