@@ -18,7 +18,13 @@ from rooflines.cli import main as cli
 from rooflines.cli.main import COMMANDS
 from rooflines.cli.new import QUESTIONS
 from rooflines.cli.output import as_table
-from rooflines.run.ending import findings, skipped_reasons
+from rooflines.run.ending import (
+    ending,
+    findings,
+    measured_findings,
+    model_findings,
+    skipped_reasons,
+)
 from rooflines.run.plan import plan
 from rooflines.run.work import work_of
 
@@ -256,18 +262,59 @@ def test_two_configs_are_compared_by_rows_and_thresholds(
     assert "0 of 4 thresholds in both differ" in said(capsys, "compare", "my.yaml", "my.yaml")
 
 
+def test_findings_of_models_and_timings() -> None:
+    """The median of each phase, and the range of the medians of all timings of a set."""
+    solved = {"phase": "decode", "axis": "B", "critical": "2484", "outcome": "found"}
+    never = {"phase": "decode", "axis": "B", "critical": "", "outcome": "never"}
+    fits = {"phase": "prefill", "axis": "chips", "critical": "4", "outcome": "found"}
+    decode, prefill = model_findings([solved, never, {**fits, "phase": "decode"}, fits])
+    assert decode == (
+        "Decode: smallest compute-bound B: 2,484, the median of 1 of 2 lines of "
+        "model-thresholds.csv; none in 1"
+    )
+    assert prefill.startswith("Prefill: fewest chips that hold it: 4, the median of 1 of 1 line of")
+    (text,) = model_findings([never])
+    assert text.endswith("compute-bound B: none in 1 of 1 line of model-thresholds.csv")
+    line = {"region": "all", "bare_median": "0.41", "estimate_median": "0.09"}
+    line |= {"below_percent": "1.25"}
+    other = {**line, "bare_median": "0.3", "estimate_median": "", "below_percent": "0"}
+    (text,) = measured_findings([line, other, {**line, "region": "compute-bound"}])
+    assert text == (
+        "Timings differ from the bound by 30 to 41 %, from the estimates by 9 %: "
+        "medians of 2 lines of measured.csv; below the bound: at most 1.2 % of a line"
+    )
+    assert not list(measured_findings([]))
+
+
+def test_a_run_without_operations_names_what_it_has(here: Path) -> None:
+    """A summary and thresholds of operations are empty then."""
+    (here / "timed.csv").write_text(
+        "chip,software,dtype_x,dtype_w,dtype_out,compute,B,D,F,seconds\n"
+        "h100-sxm,trtllm,bf16,bf16,bf16,bf16,1024,8192,8192,2e-4\n"
+    )
+    made = plan(rooflines.load_config({"measurements": {"one": {"file": "timed.csv"}}}))
+    (here / "measured.csv").write_text(
+        "region,bare_median,estimate_median,below_percent\nall,0.5,,0\n"
+    )
+    first, found, last = ending(made, here).splitlines()
+    assert first == f"In {here}: measured.csv, 0 charts"
+    assert found.startswith("Timings differ from the bound by 50 %: medians of 1 line of ")
+    assert last == f"Open {here}/bundle/index.html; in numbers: {here}/measured.csv"
+
+
 def test_findings_count_rows_and_not_lines() -> None:
     """The share weighs each line of the summary by its rows."""
     line = {"rows": "1", "compute_bound": "1.0", "bottleneck": "compute", "never": "0.0"}
-    least = {"axis": "B", "sweep": "s", "chip": "c", "dtypes": "d", "critical_least": "7"}
-    split = {"sharding": "batch", "shards": "8"}
-    other = {**line, "rows": "3", "compute_bound": "0.0", "bottleneck": "memory", "never": "1.0"}
+    line |= {"axis": "B", "critical_median": "280"}
+    other = {**line, "rows": "5", "compute_bound": "0.0", "bottleneck": "memory", "never": "1.0"}
     first, second, third = findings(
-        [{**line, **least, **split}, {**other, **least, **split, "critical_least": ""}]
+        [line, {**line, "critical_median": "1"}, {**line, "critical_median": "290"}, other]
     )
-    assert first.startswith("Compute-bound: 25 % of the rows")
-    assert "B = 7 on c with d over 8 chips (batch) in s" in second
-    assert "1 of 2 lines" in third
+    assert first.startswith("Compute-bound: 38 % of the rows")
+    assert second == ("Smallest compute-bound B: 280, the median of 4 lines of summary.csv"), (
+        "and not 1, where the chip hardly has a unit"
+    )
+    assert "1 of 4 lines" in third
     assert not list(findings([]))
     reasons = [{"reason": f"no {name}", "rows": "2"} for name in "abcd"]
     (text,) = skipped_reasons(reasons)

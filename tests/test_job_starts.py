@@ -162,7 +162,7 @@ def test_a_killed_job_is_not_waited_for_until_its_own_processes_end(tmp_path: Pa
         status = pool.submit(Server(1).run, json.dumps(request).encode())
         until((tmp_path / "child").exists)
         try:
-            assert status.result(20) == -signal.SIGKILL
+            assert status.result(20)[0] == -signal.SIGKILL
         finally:
             os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
 

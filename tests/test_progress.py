@@ -207,6 +207,9 @@ def test_a_terminal_gets_a_status_line_and_errors_on_lines_of_their_own(
         "a failed run has no last line, and its status line is cleared"
     )
     assert seen.endswith("\n")
+    *_, problem, fix = seen.splitlines()
+    assert re.search("[Tt]oo large|may not grow", problem), "the cause is what is read first"
+    assert fix.startswith("  fix: make room")
 
 
 def test_single_jobs_are_left_out_but_errors_and_dry_runs_are_shown() -> None:

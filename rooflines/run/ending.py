@@ -1,20 +1,38 @@
-"""The end of a run: what is there, what was skipped and why, and three findings."""
+"""The end of a run: what is there, what was skipped and why, and what was found.
+
+A finding is a share or a median: the extreme of a summary is of a chip that hardly has a unit.
+"""
 
 from __future__ import annotations
 
 import csv
 from contextlib import suppress
 from pathlib import Path
+from statistics import median_low, mode
 from typing import TYPE_CHECKING
 
 from rooflines.basics.text import counted
+from rooflines.results.folders import MEASURED_SUMMARIES, MODEL_THRESHOLDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.run.plan import Plan
 
-__all__ = ["ending", "findings", "skipped_reasons"]
+__all__ = ["ending", "findings", "measured_findings", "model_findings", "skipped_reasons"]
+
+MOST_BYTES = 1 << 24
+"""A larger file has too many lines to find something in at the end of a run [byte]."""
+
+SOLVED = {
+    "B": "smallest compute-bound B",
+    "S": "largest S with a compute-bound B",
+    "chips": "fewest chips that hold it",
+}
+"""What `critical` is along each axis of whole models."""
+
+ALL = "all"
+"""The region of a line on all timings of a set."""
 
 MOST_REASONS = 3
 """At most this many reasons are named; skipped.csv has all [1]."""
@@ -31,17 +49,23 @@ def ending(plan: Plan, results: str | Path) -> str:
         Lines of text; those whose file cannot be read are left out.
     """
     results = Path(results)
-    rows = counted(sum(part.rows for part in plan.parts), "row")
-    files = counted(len(plan.parts), "part")
+    rows = sum(part.rows for part in plan.parts)
+    tables = [f"{counted(rows, 'row')} in {counted(len(plan.parts), 'part')}"] if rows else []
     charts = sum(1 for _ in (results / "charts").glob("*/*.parquet"))
-    lists = ["thresholds.csv", *plan.model_thresholds()[-1:], *plan.measured_summaries()[:1]]
-    made = [f"{rows} in {files}", *lists, counted(charts, "chart")]
+    thresholds = ["thresholds.csv"] if plan.tables.all else []
+    lists = [*plan.model_thresholds()[-1:], *plan.measured_summaries()[:1]]
+    made = [*tables, *thresholds, *lists, counted(charts, "chart")]
     lines = [f"In {results}: {', '.join(made)}"]
     with suppress(OSError, ValueError, KeyError):
         lines += skipped_reasons(_read(results / "skipped.csv"))
-    with suppress(OSError, ValueError, KeyError):
-        lines += findings(_read(results / "summary.csv"))
-    lines.append(f"Open {results / 'bundle' / 'index.html'}; in numbers: {results / 'summary.csv'}")
+    numbers = ["summary.csv"] * bool(thresholds) + lists
+    for name in numbers:
+        with suppress(OSError, ValueError, KeyError):
+            if (results / name).stat().st_size <= MOST_BYTES:
+                lines += FINDINGS[name](_read(results / name))
+    named = ", ".join(str(results / name) for name in numbers)
+    site = f"Open {results / 'bundle' / 'index.html'}"
+    lines.append(f"{site}; in numbers: {named}" if named else site)
     return "\n".join(lines)
 
 
@@ -64,7 +88,7 @@ def skipped_reasons(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
 
 
 def findings(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    """What the summary says: the share of compute-bound rows, the least size, and what never is.
+    """What the summary says: the share of compute-bound rows, the median size, and what never is.
 
     Args:
         rows: The rows of summary.csv.
@@ -72,21 +96,20 @@ def findings(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
     bounded = [row for row in rows if row["compute_bound"]]
     if total := sum(int(row["rows"]) for row in bounded):
         share = sum(int(row["rows"]) * float(row["compute_bound"]) for row in bounded) / total
-        by_bound: dict[str, int] = {}
-        for row in bounded:
-            by_bound[row["bottleneck"]] = by_bound.get(row["bottleneck"], 0) + 1
-        most = max(by_bound, key=lambda bound: by_bound[bound])
+        bounds = [row["bottleneck"] for row in bounded]
+        most = mode(bounds)
         yield (
             f"Compute-bound: {100 * share:.0f} % of the rows; most often the bottleneck: {most} "
-            f"({by_bound[most]:,} of {counted(len(bounded), 'line')} of summary.csv)"
+            f"({bounds.count(most):,} of {counted(len(bounded), 'line')} of summary.csv)"
         )
-    solved = [row for row in rows if row["critical_least"]]
+    solved = [row for row in rows if row["critical_median"]]
     if solved:
-        least = min(solved, key=lambda row: int(row["critical_least"]))
+        axis = mode(row["axis"] for row in solved)
+        sizes = [int(row["critical_median"]) for row in solved if row["axis"] == axis]
+        end = "Largest" if axis == "shards" else "Smallest"
         yield (
-            f"Compute-bound at the smallest size: {least['axis']} = "
-            f"{int(least['critical_least']):,} on {least['chip']} with {least['dtypes']} "
-            f"{_split(least)}in {least['sweep']}"
+            f"{end} compute-bound {axis}: {median_low(sizes):,}, the median of "
+            f"{counted(len(sizes), 'line')} of summary.csv"
         )
     asked = [row for row in rows if row["never"]]
     if asked:
@@ -97,6 +120,54 @@ def findings(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
         )
 
 
-def _split(row: Mapping[str, str]) -> str:
-    """How a row is split over chips, in words before others."""
-    return "" if row["sharding"] == "none" else f"over {row['shards']} chips ({row['sharding']}) "
+def model_findings(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """What the thresholds of whole models say: of each phase, the median along the first axis.
+
+    Args:
+        rows: The rows of model-thresholds.csv.
+    """
+    for phase in dict.fromkeys(row["phase"] for row in rows):
+        of_phase = [row for row in rows if row["phase"] == phase]
+        axis = next(name for name in SOLVED if any(row["axis"] == name for row in of_phase))
+        solved = [row for row in of_phase if row["axis"] == axis]
+        sizes = [int(row["critical"]) for row in solved if row["critical"]]
+        lines = f"of {counted(len(solved), 'line')} of {MODEL_THRESHOLDS[-1]}"
+        never = f"none in {sum(row['outcome'] == 'never' for row in solved):,}"
+        median = f"{median_low(sizes):,}, the median of {len(sizes):,}" if sizes else never
+        more = f"; {never}" if sizes else ""
+        yield f"{phase.capitalize()}: {SOLVED[axis]}: {median} {lines}{more}"
+
+
+def measured_findings(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """What timings say: how far off bound and estimates are.
+
+    Args:
+        rows: The rows of measured.csv.
+    """
+    whole = [row for row in rows if row["region"] == ALL]
+    errors = {
+        name: [float(row[column]) for row in whole if row[column]]
+        for name, column in {"bound": "bare_median", "estimates": "estimate_median"}.items()
+    }
+    off = [f"the {name} by {_span(each)} %" for name, each in errors.items() if each]
+    if off:
+        below = max(float(row["below_percent"]) for row in whole)
+        yield (
+            f"Timings differ from {', from '.join(off)}: medians of "
+            f"{counted(len(whole), 'line')} of {MEASURED_SUMMARIES[0]}; "
+            f"below the bound: at most {below:.1f} % of a line"
+        )
+
+
+def _span(shares: Sequence[float]) -> str:
+    """The least and the largest of shares [%], one number where they are equal."""
+    ends = (f"{100 * share:.0f}" for share in (min(shares), max(shares)))
+    return " to ".join(dict.fromkeys(ends))
+
+
+FINDINGS = {
+    "summary.csv": findings,
+    MODEL_THRESHOLDS[-1]: model_findings,
+    MEASURED_SUMMARIES[0]: measured_findings,
+}
+"""What is read from each file of numbers for people."""

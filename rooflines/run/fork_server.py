@@ -5,8 +5,8 @@ runs out of memory, only the job fails, and its memory is given back. `start` st
 the first job, and it ends with the run. The server itself computes nothing: polars starts its
 threads when it is first used, and threads do not survive a fork.
 
-The run sends one end of a socket for each job. The job's request arrives there; its exit status is
-sent back.
+The run sends one end of a socket for each job. The job's request arrives there. Sent back are the
+message of a job that fails, and after a newline the exit status.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ForkServer:
             # SIGCHLD waits until `_jobs` has the process.
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
             if (process := os.fork()) == 0:
-                self._become(request)
+                self._become(request, job)
             self._jobs[process] = job
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         for process in tuple(self._jobs):
@@ -79,10 +79,10 @@ class ForkServer:
         with suppress(ChildProcessError):  # no process is left
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 with self._jobs.pop(ended[0]) as job, suppress(OSError):
-                    job.sendall(str(os.waitstatus_to_exitcode(ended[1])).encode())
+                    job.sendall(f"\n{os.waitstatus_to_exitcode(ended[1])}".encode())
                     job.shutdown(socket.SHUT_RDWR)  # a process that the job started has it too
 
-    def _become(self, request: JSON) -> NoReturn:
+    def _become(self, request: JSON, job: socket.socket) -> NoReturn:
         """Run a job in this process, and end it."""
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
@@ -91,24 +91,26 @@ class ForkServer:
         gc.enable()
         status = 1
         try:
-            status = _status_of(request)
+            status = _status_of(request, job)
         finally:
             with suppress(OSError):
                 sys.stderr.flush()
             os._exit(status)
 
 
-def _status_of(request: JSON) -> int:
-    """Run a job; its exit status."""
+def _status_of(request: JSON, sent: socket.socket) -> int:
+    """Run a job, print and send the message of its failure, and return its exit status."""
     try:
         with job_log(request["log"]):
-            job: Callable[..., None] = getattr(import_module(request["module"]), request["name"])
-            job(*request["arguments"])
+            run: Callable[..., None] = getattr(import_module(request["module"]), request["name"])
+            run(*request["arguments"])
     except SystemExit as end:
         if isinstance(end.code, int):
             return end.code
         clear = CLEAR if is_screen(sys.stderr) else ""  # in one write: the run may redraw its line
-        sys.stderr.write(f"{clear}{end.code}\n")
+        with suppress(OSError):
+            sent.sendall(str(end.code).encode(errors="backslashreplace"))
+            sys.stderr.write(f"{clear}{end.code}\n")
         return 1
     return 0
 

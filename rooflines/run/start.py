@@ -14,16 +14,24 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import INTERRUPTED
 from rooflines.basics.streams import open_closed_streams
+from rooflines.basics.text import counted
 from rooflines.run.fork_server import receive
 from rooflines.run.interrupt import NOTICE_S, noticed
+from rooflines.run.screen import CLEAR, is_screen
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["JobError", "run_job"]
+__all__ = ["JobError", "run_job", "say_failures_at_exit"]
 
 _servers: dict[int, Server] = {}
 """The fork servers of this run, by the threads of their jobs."""
+
+_failures: dict[str, str] = {}
+"""The jobs of this run that failed, the first for each message."""
+
+MOST_FAILURES = 3
+"""At most this many messages are repeated at the end of a run [1]."""
 
 _lock = threading.Lock()
 """Held while a server starts: Snakemake starts jobs from several threads."""
@@ -52,11 +60,29 @@ def run_job(function: str, log: str | Path, threads: int, *arguments: object) ->
         "log": str(log),
         "arguments": arguments,
     }
-    status = _server(threads).run(json.dumps(request, default=str).encode())
+    status, message = _server(threads).run(json.dumps(request, default=str).encode())
     if status == INTERRUPTED:  # Ctrl-C reaches a job before the run: its line comes first
         noticed.wait(NOTICE_S)
     if status != 0:
-        raise JobError(f"{name} {_ending(status)}; its log: {log}")
+        failure = f"{name} {_ending(status)}; its log: {log}"
+        if not noticed.is_set():
+            _failures.setdefault(message or failure, failure)
+        raise JobError(failure)
+
+
+def say_failures_at_exit() -> None:
+    """Print why jobs failed when this process ends: below all that Snakemake prints."""
+    atexit.register(_say_failures)
+
+
+def _say_failures() -> None:
+    """Print why jobs failed, each reason once."""
+    clear = CLEAR if is_screen(sys.stderr) else ""
+    for message, failure in list(_failures.items())[:MOST_FAILURES]:
+        first = f"{failure}\n" if message != failure else ""
+        print(f"{clear}{first}{message}", file=sys.stderr)
+    if (more := len(_failures) - MOST_FAILURES) > 0:
+        print(f"and {counted(more, 'more failure')}, see above", file=sys.stderr)
 
 
 def _ending(status: int | None) -> str:
@@ -107,14 +133,15 @@ class Server:
         """Whether it runs."""
         return self._process.poll() is None
 
-    def run(self, request: bytes) -> int | None:
+    def run(self, request: bytes) -> tuple[int | None, str]:
         """Run a job.
 
         Args:
             request: The job, as JSON; see `run_job`.
 
         Returns:
-            Its exit status, negative for a signal; None if the server was killed.
+            Its exit status, negative for a signal, None if the server was killed; and the message
+            of its failure, empty if it has none.
         """
         here, there = socket.socketpair()
         with here:
@@ -123,9 +150,10 @@ class Server:
                     socket.send_fds(self._control, [b"+"], [there.fileno()])
                 here.sendall(request)
                 here.shutdown(socket.SHUT_WR)
-                return int(receive(here))
+                message, _, status = receive(here).rpartition(b"\n")
+                return int(status), message.decode()
             except (OSError, ValueError):
-                return None
+                return None, ""
 
     def close(self) -> None:
         """End the server; waiting for it adds its CPU time and its jobs' to this process."""
