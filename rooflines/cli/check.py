@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ EXAMPLES = """
 \b
 Examples:
   rooflines check my.yaml
-  rooflines check my.yaml --cores 16
+  rooflines check
 """
 
 METRIC_BYTES = {
@@ -87,11 +86,10 @@ BYTES_PER_PART = 20_000
     "check", epilog=EXAMPLES, short_help="Find all mistakes of a config, or say what a run makes."
 )
 @click.argument("config", required=False, metavar="[CONFIG]")
-@click.option("--cores", type=click.IntRange(1), metavar="N", help="Cores of the run to expect.")
-def command(config: str | None, cores: int | None) -> None:
+def command(config: str | None) -> None:
     """Check a config: all of its mistakes at once, or what a run of it will make.
 
-    That is rows, parts, about how many bytes and how much time, and what will be skipped and why.
+    That is rows, parts, about how many bytes, and what will be skipped and why.
     CONFIG is the default config if left out.
     """
     from rooflines.basics.errors import PlausibilityWarning  # noqa: PLC0415, help is fast
@@ -102,17 +100,15 @@ def command(config: str | None, cores: int | None) -> None:
         loaded = load_config(config)
     for warning in caught:
         click.echo(f"warning: {warning.message}", err=True)
-    click.echo(_expected(loaded, cores or os.cpu_count() or 1))
+    click.echo(_expected(loaded))
 
 
-def _expected(config: Config, cores: int) -> str:
+def _expected(config: Config) -> str:
     """What a run of a valid config makes."""
     from rooflines import api  # noqa: PLC0415, as above
     from rooflines.basics.text import counted, si  # noqa: PLC0415, the same
     from rooflines.run.ending import skipped_reasons  # noqa: PLC0415, the same
     from rooflines.run.plan import plan  # noqa: PLC0415, the same
-    from rooflines.run.progress import duration  # noqa: PLC0415, the same
-    from rooflines.run.work import work_of  # noqa: PLC0415, the same
 
     planned = plan(config)
     rows = sum(part.rows for part in planned.parts)
@@ -124,9 +120,6 @@ def _expected(config: Config, cores: int) -> str:
         + len(planned.parts) * BYTES_PER_PART
         + solutions * BYTES_PER_THRESHOLD
     )
-    work = work_of(planned)
-    least_s = max(sum(work.values()) / cores, *work.values())
-    timed = _timings(config)
     lines = [
         f"{config.file} is valid",
         (
@@ -134,11 +127,8 @@ def _expected(config: Config, cores: int) -> str:
             f"{counted(len(planned.parts), 'part')}; {counted(solutions, 'threshold')}; "
             f"{counted(len(config.charts), 'chart')}"
         ),
-        (
-            f"about {si(size, 'B', 2)} of tables, and about {duration(least_s)} on "
-            f"{counted(cores, 'core')}"
-        ),
-        *timed,
+        f"about {si(size, 'B', 2)} of tables",
+        *_timings(config),
         *skipped_reasons(api.skipped(config).to_dicts()),
     ]
     return "\n".join(lines)

@@ -1,9 +1,8 @@
 """Progress of a run: rows done of the rows to make, then the jobs that read them.
 
 Snakemake counts jobs, which says little where one job makes ten rows and the next ten million. A
-handler of its log counts the rows of finished parts instead. The time left follows from the work of
-all jobs, charts and site included (see `work`). A terminal shows one status line, with the running
-jobs; a file gets a few lines.
+handler of its log counts the rows of finished parts instead, and the rate at which they are made. A
+terminal shows one status line, with the running jobs; a file gets a few lines.
 """
 
 from __future__ import annotations
@@ -21,26 +20,20 @@ from rooflines.run.interrupt import is_interrupt
 from rooflines.run.screen import Screen, Ticker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
     from rooflines.run import Workflow
 
 __all__ = ["Progress", "progress_line"]
 
 LINES = 10
-"""About this many lines of progress go to a file: one for every tenth of the rows [1]."""
+"""About this many lines go to a file: one for each tenth of the rows, then of the jobs [1]."""
 
 LINE_INTERVAL_S = 10.0
 """Least time between two lines in a file [s]."""
 
 UPDATE_INTERVAL_S = 1.0
 """Time between two updates of the status line [s]."""
-
-LEAST_SHARE = 0.05
-"""No time left is shown before this share of the work is done: it would be a guess [1]."""
-
-SHORTEST_LEFT_S = 2.0
-"""A shorter time left is not shown [s]."""
 
 MOST_LEVELS = 3
 """Outputs are at most this many levels below the results [1]."""
@@ -57,14 +50,12 @@ class RunningJob:
         name: What it makes, such as `tables/square-matmul/part-00000` or `charts/roofline`.
         rows: The rows that it makes; 0 if it makes no part of a table [1].
         path: Its first output.
-        work_s: About how long it takes on one core [s].
         began_s: When it began, by the monotonic clock; None before that [s].
     """
 
     name: str
     rows: int
     path: Path
-    work_s: float
     began_s: float | None = None
 
     def rows_written(self, bytes_per_row: float) -> int:
@@ -74,10 +65,6 @@ class RunningJob:
             size = max((path.stat().st_size for path in temporary), default=0)
             return min(int(size / bytes_per_row), self.rows * 99 // 100)
         return 0
-
-    def work_done_s(self, rows: int) -> float:
-        """Work done so far, of a part by its rows; of other jobs none is counted [s]."""
-        return self.work_s * rows / self.rows if self.rows else 0.0
 
 
 @dataclass
@@ -90,7 +77,6 @@ class Tally:
         done: Rows of finished parts [1].
         started_s: When the run began, by the monotonic clock [s].
         jobs_done: Finished jobs [1].
-        work_done_s: Their work [s].
     """
 
     waiting: dict[int, RunningJob] = field(default_factory=dict)
@@ -98,7 +84,6 @@ class Tally:
     done: int = 0
     started_s: float = 0.0
     jobs_done: int = 0
-    work_done_s: float = 0.0
     _rows_measured: int = 0
     _bytes_measured: int = 0
 
@@ -118,7 +103,6 @@ class Tally:
         if part is None:
             return 0
         self.jobs_done += 1
-        self.work_done_s += part.work_s
         if part.rows:
             self.done += part.rows
             with suppress(OSError):
@@ -126,31 +110,31 @@ class Tally:
                 self._rows_measured += part.rows
         return part.rows
 
-    def summary(self, now_s: float, rows: int | None = None, work_s: float | None = None) -> str:
-        """How far the run is, and the time left.
+    @property
+    def share(self) -> float:
+        """The share of the rows that are done, then of the jobs [1]."""
+        jobs = self.jobs_done + len(self.waiting)
+        return self.done / self.total if self.done < self.total else self.jobs_done / max(jobs, 1)
+
+    def summary(self, now_s: float, rows: int | None = None) -> str:
+        """How far the run is.
 
         Args:
             now_s: The time, by the monotonic clock [s].
             rows: Rows done, those of running jobs included; by default of finished jobs only [1].
-            work_s: Work done, the same [s].
         """
-        elapsed_s = now_s - self.started_s
         rows = self.done if rows is None else rows
-        work_s = self.work_done_s if work_s is None else work_s
         if rows < self.total:
-            text = progress_line(rows, self.total, elapsed_s)
-        else:
-            text = f"{self.jobs_done:,} of {self.jobs_done + len(self.waiting):,} jobs"
-        total_s = self.work_done_s + sum(job.work_s for job in self.waiting.values())
-        return text + time_left(work_s, total_s, elapsed_s)
+            return progress_line(rows, self.total, now_s - self.started_s)
+        return f"{self.jobs_done:,} of {self.jobs_done + len(self.waiting):,} jobs"
 
     def line(self, now_s: float) -> str:
-        """The status line: all rows, then each running part with its time left.
+        """The status line: all rows, then each running job, with its rows or its time.
 
         Args:
             now_s: The time, by the monotonic clock [s].
         """
-        done, work_s, texts = self.done, self.work_done_s, []
+        done, texts = self.done, []
         running = [
             (part, now_s - part.began_s)
             for part in list(self.waiting.values())
@@ -161,11 +145,10 @@ class Tally:
             if part.rows and self._bytes_measured and measured:
                 rows = part.rows_written(self._bytes_measured / self._rows_measured)
                 done += rows
-                work_s += part.work_done_s(rows)
                 texts.append(f"{part.name} {100 * rows // part.rows} %")
             else:
                 texts.append(f"{part.name} {duration(elapsed_s)}")
-        return "; ".join([self.summary(now_s, done, work_s), *texts])
+        return "; ".join([self.summary(now_s, done), *texts])
 
 
 class Progress(logging.Handler):
@@ -173,8 +156,7 @@ class Progress(logging.Handler):
 
     Args:
         workflow: Snakemake's workflow object; its graph has the parts that this run makes.
-        rows: Rows of each part, by its path below the results [1].
-        work: About how long each job takes on one core, by its first output below the results [s].
+        rows: Rows of each output, by its path below the results; 0 of all but parts [1].
         stream: Where the lines go; standard error by default. A `Screen` gets a status line.
     """
 
@@ -182,12 +164,11 @@ class Progress(logging.Handler):
         self,
         workflow: Workflow,
         rows: Mapping[str, int],
-        work: Mapping[str, float],
         stream: Screen | TextIO | None = None,
     ) -> None:
         super().__init__()
         self._workflow = workflow
-        self._rows, self._work = rows, work
+        self._rows = rows
         self._stream = stream or sys.stderr
         self._tally = Tally()
         self._reported = 0.0
@@ -224,9 +205,9 @@ class Progress(logging.Handler):
             return
         for job in self._workflow.dag.needrun_jobs():
             for path in job.output:
-                if output := worked_at(path, self._work):
-                    name, rows = output.removesuffix(".parquet"), self._rows.get(output, 0)
-                    running = RunningJob(name, rows, Path(path), self._work[output])
+                if output := output_at(path, self._rows):
+                    name = output.removesuffix(".parquet")
+                    running = RunningJob(name, self._rows[output], Path(path))
                     self._tally.waiting[job.jobid] = running
                     break
         jobs = list(self._tally.waiting.values())
@@ -245,10 +226,9 @@ class Progress(logging.Handler):
             if isinstance(self._stream, Screen):
                 self._stream.show("")
         elapsed_s = now_s - tally.started_s
-        total_s = tally.work_done_s + sum(job.work_s for job in tally.waiting.values())
         due = (
             not isinstance(self._stream, Screen)
-            and (tally.work_done_s - self._reported) * LINES >= total_s
+            and (tally.share - self._reported) * LINES >= 1
             and now_s - self._reported_s >= LINE_INTERVAL_S
         )
         if rows and tally.done == tally.total:
@@ -257,7 +237,7 @@ class Progress(logging.Handler):
             self._say(tally.summary(now_s))
         else:
             return
-        self._reported, self._reported_s = tally.work_done_s, now_s
+        self._reported, self._reported_s = tally.share, now_s
 
     def _stop_ticker(self) -> None:
         if self._ticker:
@@ -294,19 +274,6 @@ def progress_line(done: int, total: int, elapsed_s: float) -> str:
     return ", ".join(texts)
 
 
-def time_left(done_s: float, total_s: float, elapsed_s: float) -> str:
-    """The time left, as the end of a line: ", about 9 s left"; empty if unknown or too short.
-
-    Args:
-        done_s: Work done so far [s].
-        total_s: All work [s].
-        elapsed_s: Time taken for what is done [s].
-    """
-    known = done_s >= LEAST_SHARE * total_s and done_s > 0
-    left_s = (total_s - done_s) * elapsed_s / done_s if known else 0.0
-    return f", about {duration(left_s)} left" if left_s >= SHORTEST_LEFT_S else ""
-
-
 def duration(seconds: float) -> str:
     """A duration in seconds, minutes or hours by its length: "42 s", "7 min", "3.5 h"."""
     minute, hour = 60, 3600
@@ -315,8 +282,8 @@ def duration(seconds: float) -> str:
     return f"{seconds / minute:.0f} min" if seconds < 2 * hour else f"{seconds / hour:.1f} h"
 
 
-def worked_at(path: str | PurePath, work: Mapping[str, float]) -> str | None:
+def output_at(path: str | PurePath, outputs: Container[str]) -> str | None:
     """The output of a job below the results: "charts/chips" for results/charts/chips; or None."""
     parts = PurePath(path).parts
     names = ("/".join(parts[-count:]) for count in range(min(len(parts), MOST_LEVELS), 0, -1))
-    return next((name for name in names if name in work), None)
+    return next((name for name in names if name in outputs), None)

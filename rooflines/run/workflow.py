@@ -24,7 +24,6 @@ from rooflines.run.log import WithoutSteps
 from rooflines.run.plan import Plan, plan
 from rooflines.run.progress import Progress
 from rooflines.run.screen import Screen, is_screen
-from rooflines.run.work import work_of
 
 GARBAGE_THRESHOLDS = (50_000, 20, 20)
 """Thresholds of the garbage collector; Python's own are 700, 10 and 10."""
@@ -226,8 +225,8 @@ def show_progress(plan: Plan, workflow: Workflow) -> None:
                     if is_screen(handler.stream):
                         screen = Screen(handler.stream)
                         handler.setStream(screen)
-        rows = {part.path: part.rows for part in plan.parts}
-        logger.addHandler(Progress(workflow, rows, work_of(plan), screen))
+        rows = dict.fromkeys(outputs(plan), 0) | {part.path: part.rows for part in plan.parts}
+        logger.addHandler(Progress(workflow, rows, screen))
 
 
 def say_ending(plan: Plan, workflow: Workflow) -> None:
