@@ -7,7 +7,19 @@ import re
 import measured
 import pytest
 from documents import README
-from measured import PERFORMANCE, SCALING, performance_page, with_measured, with_run_time
+from measured import (
+    CONFIG,
+    PERFORMANCE,
+    SCALING,
+    default_rows,
+    performance_page,
+    with_measured,
+    with_rows,
+    with_run_time,
+)
+
+import rooflines
+from rooflines.run.plan import plan
 
 RESULTS = """\
 # Measured speed
@@ -33,9 +45,19 @@ Written by `make bench`. 4 cores, x86_64.
 def test_the_pages_are_current() -> None:
     """`python docs/build` would change nothing."""
     assert PERFORMANCE.read_text(encoding="utf-8") == performance_page()
-    for page, current in ((SCALING, with_measured), (README, with_run_time)):
+    pages = ((SCALING, with_measured), (README, with_run_time), (CONFIG, with_rows))
+    for page, current in pages:
         text = page.read_text(encoding="utf-8")
         assert current(text) == text
+
+
+def test_the_rows_of_the_default_config_are_one_number() -> None:
+    """README, the config and the pages have that of one run; the config still has about as many."""
+    texts = (page.read_text(encoding="utf-8") for page in (README, CONFIG, PERFORMANCE))
+    said = [re.findall(r"([\d.]+ million) rows(?:,| t)", text)[0] for text in texts]
+    assert said == [f"{default_rows() / 1e6:.2f} million"] * 3
+    rows = sum(part.rows for part in plan(rooflines.load_config()).parts)
+    assert rows == pytest.approx(default_rows(), 0.02)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,15 @@ import gallery
 from answers import with_answers
 from documents import COLUMNS, PICTURES, README, SCHEMA, config_schema, with_tables
 from faq_page import FAQ, faq_page
-from measured import PERFORMANCE, SCALING, performance_page, with_measured, with_run_time
+from measured import (
+    CONFIG,
+    PERFORMANCE,
+    SCALING,
+    performance_page,
+    with_measured,
+    with_rows,
+    with_run_time,
+)
 from outputs import OUTPUTS, with_outputs
 from served import compared, served_csv
 from served_page import SERVED, served_page
@@ -32,6 +40,7 @@ def main() -> None:
     SCHEMA.write_text(schema + "\n", encoding="utf-8")
     rewrite(README, with_answers)
     rewrite(README, with_run_time)
+    rewrite(CONFIG, with_rows)
     rewrite(SCALING, with_measured)
     rewrite(OUTPUTS, with_outputs)
     PERFORMANCE.write_text(performance_page(), encoding="utf-8")

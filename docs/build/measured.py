@@ -1,4 +1,4 @@
-"""docs/performance.md, and figures of docs/scaling.md: from benchmarks/RESULTS.md."""
+"""docs/performance.md, and figures of other pages and files: from benchmarks/RESULTS.md."""
 
 from __future__ import annotations
 
@@ -12,20 +12,25 @@ from markdown_tables import table, with_block
 from rooflines.basics.text import significant
 
 __all__ = [
+    "CONFIG",
     "PERFORMANCE",
     "SCALING",
     "WHOLE",
     "Results",
     "about",
+    "default_rows",
     "number",
     "performance_page",
     "results",
     "results_of",
     "with_measured",
+    "with_rows",
     "with_run_time",
 ]
 
 PERFORMANCE, SCALING = DOCS / "performance.md", DOCS / "scaling.md"
+FIRST = DOCS / "first-steps.md"
+CONFIG = ROOT / "config" / "config.yaml"
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 
 BASE, BASELINE = "rooflines", "all columns, zstd(1)"
@@ -110,10 +115,27 @@ def about(seconds: float) -> str:
     return "a minute" if minutes == 1 else f"{minutes:g} minutes"
 
 
+def default_rows() -> int:
+    """Rows of the measured run of the default config, of operations and of whole models [1]."""
+    counts = re.findall(r"([\d,]+) (?:rows )?of (?:operations|whole models)", results().notes[9])
+    return sum(int(number(count)) for count in counts)
+
+
 def with_run_time(readme: str) -> str:
-    """README with the current time of a run of the default config."""
+    """README with the rows of the default config, the time of its run, and that of the set-up."""
     seconds = number(results().row(9, run=WHOLE)["wall s"])
-    return re.sub(r"(?<=charts and a site, in about ).*", about(seconds), readme)
+    (setup,) = re.findall(r"^\| Set up \| ([\d.]+) s", FIRST.read_text("utf-8"), re.MULTILINE)
+    readme = re.sub(r"(?<=charts and a site, in about ).*", about(seconds), with_rows(readme))
+    return re.sub(r"(?<=on first use: about ).*(?= more)", about(float(setup)), readme)
+
+
+def with_rows(text: str) -> str:
+    """A text with the current number of rows of the default config."""
+    return re.sub(r"[\d.]+ million (?=rows, charts|rows together)", f"{_default_million()} ", text)
+
+
+def _default_million() -> str:
+    return _million(str(default_rows()))
 
 
 def performance_page() -> str:
@@ -122,7 +144,6 @@ def performance_page() -> str:
     (cores,) = re.findall(r"(\d+) cores", found.head)
     whole = found.row(9, run=WHOLE)
     again = found.row(9, run="nothing to do")
-    (rows,) = re.findall(r"^([\d,]+) rows", found.notes[9])
     thresholds = found.row(6, what="solving")
     (solved,) = re.findall(r"^([\d,]+)", found.notes[6])
     writing = 1 - number(found.tables[3][0]["CPU ns per row"]) / number(_job()["CPU ns per row"])
@@ -135,7 +156,7 @@ the machine and the versions; `make bench` measures yours.
 
 | run, startup included | time |
 |---|---|
-| the default config: {_million(rows)} rows, whole models, charts and site | {_s(whole)} |
+| the default config: {_default_million()} rows, charts and site | {_s(whole)} |
 | the same, nothing to do | {_s(again)} |
 {_growth()}
 | an edit of one chip, of {_million(_most_parts()["rows"])} rows of 40 chips | {_s(edit)} |
