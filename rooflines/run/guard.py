@@ -11,14 +11,13 @@ import logging
 import os
 import shutil
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.results.config_file import record_config
 from rooflines.results.folders import CHARTS, CHARTS_DIGEST
-from rooflines.results.records import FOLDER, OWN
+from rooflines.results.records import FOLDER
 from rooflines.results.write_errors import no_folder, refusal, unwritable
 from rooflines.run.foreign import in_the_way, not_ours, temporary_outputs
 from rooflines.run.lock import STATE, acquire, run_lock, snakemake_lock_exists
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
     from rooflines.run import Workflow
 
 __all__ = ["Guard", "require_writable"]
-
-TOLERANCE_NS = 2_000_000_000
-"""Clocks of machines that share a file system may differ by this much [ns]."""
 
 
 class Guard(logging.Handler):
@@ -103,10 +99,8 @@ class Guard(logging.Handler):
             for line in messages(stale, f"it {would} made again"):
                 _say(line)
             self._force(stale)
-            if self._makes_files:
-                self._set_future_times_to_now(cache, {output.path for output in stale})
-                if (self._results / FOLDER).is_dir():
-                    record_config(self._results, self._config)  # also where nothing is to be made
+            if self._makes_files and (self._results / FOLDER).is_dir():
+                record_config(self._results, self._config)  # also where nothing is to be made
 
     def _force(self, stale: Iterable[StaleOutput]) -> None:
         """Have stale outputs remade in this run: damaged ones are deleted, the others forced.
@@ -123,27 +117,6 @@ class Guard(logging.Handler):
         drawn = [path for path in self._outputs if path.parent == self._results / CHARTS]
         if any(path in paths or not os.path.lexists(path) for path in drawn):
             forced.add(str(self._results / CHARTS_DIGEST))
-
-    def _set_future_times_to_now(self, cache: FileCache, stale: set[Path]) -> None:
-        """Set times in the future to now: else new files seem older, once a clock was set back."""
-        now_ns = time.time_ns()
-        late = [
-            path
-            for path in self._outputs
-            if path not in stale
-            and os.path.lexists(path)
-            and _time_ns(path) > now_ns + TOLERANCE_NS
-        ]
-        for path in late:
-            for file in (path, path / OWN) if path.is_dir() else (path,):
-                if file.exists():
-                    os.utime(file, ns=(now_ns, now_ns))
-        if late:
-            _say(
-                f"{len(late):,} files in {self._results} have times in the future, so the clock "
-                "was set back: their times are set to now"
-            )
-            self._add(cache, late)
 
     def _begin(self) -> None:
         """Before the first job: refuse foreign logs, record the config, delete temporary files."""
@@ -191,12 +164,6 @@ def _delete(path: Path, *, missing_ok: bool = False) -> None:
         shutil.rmtree(path, ignore_errors=missing_ok)
     else:
         path.unlink(missing_ok=missing_ok)
-
-
-def _time_ns(path: Path) -> int:
-    """The modification time by which Snakemake judges an output [ns]."""
-    own = path / OWN
-    return (own if own.exists() else path).lstat().st_mtime_ns
 
 
 def require_writable(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Whole runs with charts in faulty folders: full, read-only, shared, copied, from the future."""
+"""Whole runs with charts in faulty folders: full, read-only, shared, copied."""
 
 import copy
 import os
@@ -240,26 +240,7 @@ def test_a_lock_of_another_machine_is_left_alone(made: Trial) -> None:
     assert made.run().returncode == 0
 
 
-# ---------------------------------------------------------------- time, and other configs
-
-
-def test_a_clock_that_was_set_back_does_no_harm(made: Trial) -> None:
-    """With files of tomorrow, new files do not count as older, in one run or in two."""
-    tomorrow_s = time.time() + 86_400
-    for path in made.results.rglob("*"):
-        os.utime(path, (tomorrow_s, tomorrow_s))
-    config = copy.deepcopy(CHARTED)
-    config["sweeps"]["shapes"]["grid"]["B"] = [128, 512]
-    made.write(config)
-    done = made.run()
-    assert done.returncode == 0, done.stdout
-    assert (
-        "times in the future, so the clock was set back: their times are set to now" in done.stdout
-    )
-    assert "Nothing to be done" in made.run().stdout
-    fresh = Trial(made.path / "fresh", config)
-    fresh.finish()
-    assert made.contents() == fresh.contents()
+# ---------------------------------------------------------------- other configs
 
 
 def test_a_bundle_follows_what_it_shows_whatever_times_say(
