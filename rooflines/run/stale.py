@@ -35,9 +35,6 @@ ANNOUNCED_BYTES = 1 << 30
 MOST_NAMED = 5
 """At most this many damaged outputs get a line of their own [1]."""
 
-LINES_PER_FILE = 4
-"""Compact the journal beyond this many lines per file [1]."""
-
 READERS = 4
 """Outputs that are read at once [1]."""
 
@@ -52,10 +49,8 @@ class FileCache:
     def __init__(self, path: Path) -> None:
         self._path = path
         text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-        lines = text.splitlines()
-        parted = (line.partition(" ") for line in lines)
+        parted = (line.partition(" ") for line in text.splitlines())
         self._fingerprints = {name: mark for mark, _, name in parted}
-        self._compact = len(lines) > LINES_PER_FILE * len(self._fingerprints)
 
     def has(self, name: str, mark: str | None) -> bool:
         """Whether this fingerprint was added under this name."""
@@ -65,12 +60,10 @@ class FileCache:
         """Add fingerprints; None is passed over, and so is a folder that cannot be written."""
         new = {name: mark for name, mark in marks.items() if mark and not self.has(name, mark)}
         self._fingerprints.update(new)
-        written = self._fingerprints if self._compact else new
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("w" if self._compact else "a", encoding="utf-8") as file:
-                file.write("".join(f"{mark} {name}\n" for name, mark in written.items()))
-            self._compact = False
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write("".join(f"{mark} {name}\n" for name, mark in new.items()))
 
 
 def fingerprint(results: Path, path: Path) -> str | None:
