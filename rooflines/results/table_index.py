@@ -109,18 +109,11 @@ def stale_files(tables: Path, listed: Sequence[str]) -> list[Path]:
     ]
 
 
-def is_ours(path: str | Path, access: Mapping[str, str] | None = None) -> bool:
-    """Whether this package wrote a Parquet file; False for one that cannot be read.
-
-    Args:
-        path: The file, on a disk or in a bucket.
-        access: The storage options of polars for the bucket.
-    """
-    if access is None and not Path(path).is_file():
+def is_ours(path: str | Path) -> bool:
+    """Whether this package wrote a Parquet file; False for one that cannot be read."""
+    if not Path(path).is_file():
         return False
     try:
-        return METADATA_KEY in pl.read_parquet_metadata(
-            path, storage_options=dict(access) if access else None
-        )
+        return METADATA_KEY in pl.read_parquet_metadata(path)
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return False

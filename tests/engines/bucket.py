@@ -69,10 +69,6 @@ class Server:
         """All objects of a bucket by key."""
         return {item.key: item.get()["Body"].read() for item in self._bucket(bucket).objects.all()}
 
-    def put(self, bucket: str, key: str, content: bytes) -> None:
-        """Store an object."""
-        self._bucket(bucket).put_object(Key=key, Body=content)
-
     def _bucket(self, bucket: str) -> Any:  # noqa: ANN401 - boto3 makes its classes as it runs
         return boto3.resource(
             "s3", endpoint_url=self.address, region_name="us-east-1", **KEYS
