@@ -96,7 +96,7 @@ def test_origin_says_what_the_old_command_says(
     assert "sweeps:" in said(capsys, "origin", file)
     changed = ran[0] / "copy.csv"
     changed.write_text("a\n")
-    assert cli.run(["origin", str(changed), "--results", str(ran[0] / "results")]) == 1
+    assert cli.run(["origin", str(changed)]) == 1
 
 
 def test_origin_ends_quietly_with_its_reader(ran: tuple[Path, str]) -> None:

@@ -18,77 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-DEEP = "[" * 10_000 + "]" * 10_000
-NESTED = "[" * 300 + "]" * 300
-RECIPE = '{"sweep": "s", "config": {"a": 1}, "chips": {"c": {}}, "dtypes": []}'
-RECIPES = [
-    *(
-        "null",
-        "7",
-        '"text"',
-        "{}",
-        "[]",
-        "[null]",
-        "[7]",
-        '["text"]',
-        "[[]]",
-        "[{}]",
-        '[{"sweep": []}]',
-        DEEP,
-        f"[{NESTED}]",
-    ),
-    *(
-        RECIPE.join("[]").replace(part, odd)
-        for part in ('{"a": 1}', '{"c": {}}')
-        for odd in ("null", "7", '"text"', "[1]", NESTED)
-    ),
-    *(RECIPE.join("[]").replace("[]", odd) for odd in (NESTED, "1e999", '"\\u001b[31m\\ud800"')),
-]
-"""Recipes as JSON: of wrong types, incomplete, nested deep, with infinities and escapes."""
-
-
-def record(
-    files: str = "{}",
-    made_with: str = "{}",
-    spec: str = "1",
-    recipes: str = "[]",
-    inputs: str = "{}",
-) -> str:
-    """A record of the right form, except for the parts given."""
-    return (
-        f'{{"files": {files}, "made_with": {made_with}, "spec": {spec}, '
-        f'"recipes": {recipes}, "inputs": {inputs}}}'
-    )
-
-
 RECORDS = [
-    *("", "null", "7", "[]", '"text"', "{", "\0", DEEP, "9" * 5000),
-    *(
-        record(files=odd)
-        for odd in (
-            "null",
-            "7",
-            '{".": 7}',
-            '{".": [1e999, 2]}',
-            '{"..": [1, "x"], "/etc/passwd": [1, "x"]}',
-        )
-    ),
-    *(record(made_with=odd) for odd in ("null", "7", '["a"]', NESTED)),
-    *(
-        record(spec=odd)
-        for odd in (
-            '{"charts": 7}',
-            '{"charts": [7]}',
-            '{"sweeps": 7}',
-            '{"sweep": 7}',
-            "[7]",
-            '[{"path": "/"}]',
-        )
-    ),
-    *(record(inputs=odd) for odd in ("7", '["a"]')),
-    *(record(recipes=odd) for odd in RECIPES),
+    "",
+    "{",
+    "null",
+    "[]",
+    '{"files": {}, "made_with": {}, "spec": 1, "recipes": []}',
+    '{"files": {}, "made_with": {}, "spec": 1, "recipes": [{"sweep": "s"}], "inputs": {}}',
 ]
-"""Records of wrong forms."""
+"""Records that are empty, truncated, or of another form or version."""
 
 
 def status(arguments: Sequence[object], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
@@ -113,24 +51,17 @@ def test_a_record_of_any_form_is_answered(
     for asked in (
         [home / "thresholds.csv"],
         [home / "thresholds.csv", "--check"],
-        [home / "thresholds.csv", "--results", home],
         [home],
     ):
         assert status(asked, capsys)[0] == 1
     assert status([home / "bundle"], capsys)[0] in (0, 1)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [*("null", "7", "[]", '"text"', "{", "", DEEP, NESTED, "{}", '{"version": 7}'), *RECIPES],
-    ids=repr,
-)
+@pytest.mark.parametrize("text", ["{", "7", "{}", '{"version": "0", "made_from": [{}]}'])
 def test_metadata_of_any_form_are_answered(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A Parquet file without a record has an unknown origin."""
-    if not text.startswith("{"):
-        text = f'{{"version": "0", "made_from": {text or "[]"}, "chart": {text or "7"}}}'
     pl.DataFrame({"x": [1]}).write_parquet(tmp_path / "x.parquet", metadata={METADATA_KEY: text})
     code, printed = status([tmp_path / "x.parquet"], capsys)
     assert code == 1
@@ -162,14 +93,13 @@ def damaged(written: bytes) -> dict[str, bytes]:
 def test_a_damaged_table_is_answered(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With and without a folder to look in."""
+    """Its origin is unknown."""
     home, path = tmp_path / "results", tmp_path / "x.parquet"
     (home / FOLDER).mkdir(parents=True)
     with recording(spec={}):
         write_parquet(pl.LazyFrame({"x": range(1000)}), home / "thresholds.parquet", {"about": 1})
     path.write_bytes(damaged((home / "thresholds.parquet").read_bytes())[kind])
     assert status([path], capsys)[0] == 1
-    assert status([path, "--results", home], capsys)[0] == 1
 
 
 @pytest.mark.parametrize(

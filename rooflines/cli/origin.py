@@ -10,7 +10,7 @@ EXAMPLES = """
 \b
 Examples:
   rooflines origin results/thresholds.csv
-  rooflines origin slides/figure-1.svg --results results
+  rooflines origin results/charts/roofline
   rooflines origin results --check
 """
 
@@ -19,9 +19,8 @@ Examples:
     "origin", epilog=EXAMPLES, short_help="Print what made a file, and whether it is unchanged."
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--results", metavar="FOLDER", help="Where the originals of copied files are.")
 @click.option("--check", is_flag=True, help="Say only whether they are as they were written.")
-def command(files: tuple[str, ...], results: str | None, *, check: bool) -> int:
+def command(files: tuple[str, ...], *, check: bool) -> int:
     """Print what made a file, and verify that it is unchanged.
 
     FILE is a table, a chart or a CSV file; or a results folder, to check all that is in it. The
@@ -29,5 +28,4 @@ def command(files: tuple[str, ...], results: str | None, *, check: bool) -> int:
     """
     from rooflines.results.provenance_command import main  # noqa: PLC0415, help is fast
 
-    options = [*(["--results", results] if results else []), *(["--check"] if check else [])]
-    return main([*options, "--", *files])
+    return main([*(["--check"] if check else []), "--", *files])

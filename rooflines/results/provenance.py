@@ -1,6 +1,6 @@
 """Where a file comes from, and whether it is as it was written.
 
-A file in a results folder has a record. A copy elsewhere is found by its digest.
+A file in a results folder has a record. A table has its metadata wherever it is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from rooflines.catalogue.chips import chip_sources
 from rooflines.results.atomic import LEFTOVER
 from rooflines.results.folders import FOLDERS, MEASURED
 from rooflines.results.records import (
-    FOLDER,
     Record,
     digest_of,
     files_in,
@@ -33,15 +32,10 @@ if TYPE_CHECKING:
 __all__ = ["Origin", "check_results", "origin", "unreadable"]
 
 WHOLE = "is as it was written"
-UNKNOWN = "has no record of what made it (if it is a copy, add --results FOLDER)"
-NO_ORIGINAL = "has no record, and no file of that content was written to {}"
-MALFORMED = "does not have the form that this program writes"
+UNKNOWN = "has no record of what made it"
 
-WRONG_FORM = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
-"""Errors of reading a record or metadata of another form than this package writes."""
-
-DEEPEST = 60
-"""Limit of nesting in a record; a config has at most 40 levels [1]."""
+WRONG_FORM = (LookupError, TypeError, ValueError, AttributeError)
+"""Errors of reading a record or metadata of another form than this version writes."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +46,7 @@ class Origin:
         file: The file or folder.
         verdict: How it compares with what was written, in words that follow its name.
         whole: Whether it is as it was written.
-        output: The workflow's output that it is, is part of, or is a copy of; None if unknown.
+        output: The workflow's output that it is or is part of; None if unknown.
         made_with: Versions of what made it, by name.
         sweeps: The config, catalogue entries with sources, and dtypes of its numbers, by sweep.
         measurements: The same of timings, their file with its digest, and how they were made.
@@ -108,48 +102,30 @@ def _named(entry: object, *, source: bool = False) -> Iterator[str]:
             yield from _named(part, source=source or name == "source")
 
 
-def origin(file: str | Path, results: str | Path | None = None) -> Origin:
+def origin(file: str | Path) -> Origin:
     """Where a table, chart, CSV or folder comes from, and whether it is as it was written.
 
     Args:
         file: The file, or a folder that a job writes as a whole, such as `results/charts/compared`.
-        results: The results folder in which to look for the original of a copy; by default the file
-            is an original in a results folder.
 
     Returns:
         What is recorded of it. Every byte of the file is read.
 
     Raises:
-        RooflinesError: There is no such file, or no results folder.
+        RooflinesError: There is no such file.
     """
     path = Path(file)
-    give = "give a file that the workflow made, or a copy of one"
+    give = "give a file that the workflow made"
     try:
         if not path.exists():
             raise RooflinesError("", "does not exist", give, file=str(file))
         if not (path.is_file() or path.is_dir()):
             raise RooflinesError("", "is neither a file nor a folder", give, file=str(file))
         digest = digest_of(path) if path.is_file() else ""
-        if results is None:
-            match = _match_at(path)
-            return (
-                _recorded(path, digest, match, match.damage(path))
-                if match
-                else _unrecorded(path, digest, UNKNOWN)
-            )
-        if not (Path(results) / FOLDER).is_dir():
-            raise RooflinesError(
-                "",
-                f"has no records in {FOLDER}",
-                "give the folder that the workflow writes to",
-                file=str(results),
-            )
-        match = _match_of_copy(digest, Path(results))
-        return (
-            _recorded(path, digest, match, None)
-            if match
-            else _unrecorded(path, digest, NO_ORIGINAL.format(results))
-        )
+        match = _match_at(path)
+        if match is None:
+            return _unrecorded(path, digest)
+        return _recorded(path, digest, match, match.damage(path))
     except OSError as error:
         raise unreadable(file, error) from None
 
@@ -200,22 +176,12 @@ def _match_at(path: Path) -> Match | None:
     return None
 
 
-def _match_of_copy(digest: str, home: Path) -> Match | None:
-    """The record of the output with a file of this digest; the site, all copies, is tried last."""
-    for output in sorted(recorded_outputs(home), key=lambda output: output.name == "bundle"):
-        record = record_of(home, output)
-        for name, (_, written) in record.files.items() if record else ():
-            if record and written == digest:
-                return Match(home, output, record, name)
-    return None
-
-
 def _recorded(path: Path, digest: str, match: Match, damage: str | None) -> Origin:
     """The origin of a file with a record."""
     try:
         return _as_recorded(path, digest, match, damage)
     except WRONG_FORM:
-        verdict = f"has a record, which {MALFORMED}"
+        verdict = "has a record of another form than this version writes"
         return Origin(path, verdict, whole=False, output=match.output, sha256=digest)
 
 
@@ -236,7 +202,6 @@ def _as_recorded(path: Path, digest: str, match: Match, damage: str | None) -> O
         sweeps = {name: sweep for name, sweep in sweeps.items() if name in shown}
         measurements = {name: one for name, one in measurements.items() if name in timed}
     models = _model_sources(spec, sweeps)
-    _check_depth([sweeps, charts, models, measurements], DEEPEST)
     return Origin(
         path,
         damage or WHOLE,
@@ -275,18 +240,9 @@ def _model_sources(spec: object, sweeps: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _check_depth(data: object, levels: int) -> None:
-    """Raise ValueError for JSON that is nested deeper than a number of levels."""
-    if isinstance(data, dict | list) and data:
-        if not levels:
-            raise ValueError
-        for part in data.values() if isinstance(data, dict) else data:
-            _check_depth(part, levels - 1)
-
-
-def _unrecorded(path: Path, digest: str, verdict: str) -> Origin:
+def _unrecorded(path: Path, digest: str) -> Origin:
     """The origin of a file without a record: a table still has its metadata."""
-    unknown = Origin(path, verdict, whole=False, sha256=digest)
+    unknown = Origin(path, UNKNOWN, whole=False, sha256=digest)
     if path.suffix != ".parquet" or not path.is_file():
         return unknown
     from rooflines.results.tables import metadata_of  # noqa: PLC0415 - a record alone does not wait for polars
@@ -297,7 +253,6 @@ def _unrecorded(path: Path, digest: str, verdict: str) -> Origin:
         recipes = about.get("made_from", [])
         measurements = _by_measurement(filter(_of_timings, recipes))
         sweeps = merged(filterfalse(_of_timings, recipes))
-        _check_depth([sweeps, charts, measurements], DEEPEST)
         return replace(
             unknown,
             made_with={"rooflines": str(about["version"])},
@@ -305,10 +260,8 @@ def _unrecorded(path: Path, digest: str, verdict: str) -> Origin:
             charts=charts,
             measurements=measurements,
         )
-    except RooflinesError:
-        return unknown
     except WRONG_FORM:
-        return replace(unknown, verdict=f"{verdict}; its metadata {MALFORMED}")
+        return unknown
 
 
 def _sweeps(match: Match) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """The command that prints where files come from, and whether they are as they were written.
 
     python -m rooflines.provenance results/charts/compared/critical-of-layers-light.png
-    python -m rooflines.provenance ~/talk/figure.svg --results results
     python -m rooflines.provenance results
 
 Exit status: 0 if everything is as it was written, 1 if something is not or has no record, 2 for a
@@ -62,12 +61,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="a table, chart or CSV; or a results folder, to check all that is in it",
     )
     parser.add_argument(
-        "--results",
-        type=Path,
-        metavar="FOLDER",
-        help="the results folder to look in, for files that were copied elsewhere",
-    )
-    parser.add_argument(
         "--check", action="store_true", help="say only whether they are as they were written"
     )
     options = parser.parse_args(arguments)
@@ -80,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if (file / FOLDER).is_dir():
                 whole &= _print_check(file)
                 continue
-            result = origin(file, options.results)
+            result = origin(file)
             whole &= result.whole
             text = ("---\n" if number else "") + result.text().rstrip()
             print(

@@ -67,16 +67,8 @@ OWN = ".snakemake_timestamp"
 UNRECORDED = frozenset({OWN, ".DS_Store", "Thumbs.db", "desktop.ini"})
 """Files that Snakemake, Finder and Explorer add to folders: not part of any output."""
 
-UNREADABLE = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-)
-"""Errors of reading a record that is missing, damaged or of another form."""
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError)
+"""Errors of reading a record that is missing, truncated or of another version."""
 
 
 class Maker(TypedDict, total=False):
