@@ -103,6 +103,29 @@ def test_what_is_left_out_is_noted() -> None:
         assert models.from_hf(config_of(ENTRIES[name])).note == note
 
 
+def test_a_quantization_without_torch_dtype_leaves_the_others_in_bf16() -> None:
+    """As of the publisher's own files of gpt-oss; the note says so, beside what else it says."""
+    stated = models.from_hf(of("gpt-oss-120b", torch_dtype="bfloat16"))
+    assumed = models.from_hf(of("gpt-oss-120b", torch_dtype=...))
+    said = "torch_dtype is missing: what is not quantized is taken to be bf16"
+    assert (stated.dtypes, stated.note) == (assumed.dtypes, None)
+    assert assumed.note == said
+    both = models.from_hf(of("deepseek-v3", torch_dtype=...))
+    assert both.note == f"without the layers for multi-token prediction; {said}"
+
+
+@pytest.mark.parametrize("prefix", ["", "nvidia--Llama-3.1-70B-Instruct-FP8_"])
+def test_dtypes_in_another_file_are_a_refusal(prefix: str, tmp_path: Path) -> None:
+    """hf_quant_config.json beside a config.json, also where both names have a prefix."""
+    file, beside = (tmp_path / f"{prefix}{name}config.json" for name in ("", "hf_quant_"))
+    file.write_text(json.dumps(LLAMA), encoding="utf-8")
+    assert models.from_hf(file).dtypes
+    beside.write_text("{}", encoding="utf-8")
+    with pytest.raises(RooflinesError, match=f"has {beside.name} beside it") as refused:
+        models.from_hf(file)
+    assert str(refused.value).startswith(f"{file} ")
+
+
 VARIANTS: dict[str, tuple[dict[str, Any], tuple[tuple[int, int | None], ...]]] = {
     "Mistral 7B v0.1": (of("mistral-7b", sliding_window=4096), ((32, 4096),)),
     "Qwen2 from a layer on": (

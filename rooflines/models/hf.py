@@ -23,6 +23,9 @@ __all__ = ["CONFIG_JSON", "from_hf"]
 CONFIG_JSON = "config.json"
 """The file of a published model that has its shape."""
 
+QUANTIZED_JSON = "hf_quant_config.json"
+"""The file beside it that has the dtypes of a checkpoint quantized by NVIDIA's ModelOpt."""
+
 LARGEST_FILE = 2 * 2**20
 """Bytes of a config.json [byte]; a larger one is a mistake."""
 
@@ -48,8 +51,8 @@ def from_hf(source: str | Path | Mapping[str, Any]) -> Model:
         The model, with the dtypes that the config states. Of gemma3 and llama4, the text part.
 
     Raises:
-        RooflinesError: The file cannot be read, is incomplete, its family is not known, or it has
-            keys that could change a count.
+        RooflinesError: The file cannot be read, is incomplete, its dtypes are in another file, its
+            family is not known, or it has keys that could change a count.
     """
     if isinstance(source, Mapping):
         return _model(source, CONFIG_JSON)
@@ -64,7 +67,25 @@ def from_hf(source: str | Path | Mapping[str, Any]) -> Model:
             CONFIG_JSON, f"cannot be at {quote(source)}", "give the path of a file"
         ) from None
     with placed(file=printable(path)):
+        _check_alone(path)
         return _model(_content(path), str(path))
+
+
+def _check_alone(path: Path) -> None:
+    """Refuse a config.json whose dtypes are in a file beside it, which is not read.
+
+    Raises:
+        RooflinesError: There is such a file.
+    """
+    beside = path.with_name(f"{path.name.removesuffix(CONFIG_JSON)}{QUANTIZED_JSON}")
+    try:
+        quantized = path.name.endswith(CONFIG_JSON) and beside.exists()
+    except (OSError, ValueError):  # no path can be like that
+        return
+    if quantized:
+        problem = f"has {printable(beside.name)} beside it, which says the dtypes and is not read"
+        fix = "copy the config.json to a folder of its own, and give the dtypes by hand"
+        raise RooflinesError("", problem, fix)
 
 
 def _content(path: Path) -> Mapping[str, Any]:
@@ -109,12 +130,12 @@ def _model(config: Mapping[str, Any], name: str) -> Model:
         raise RooflinesError("is_encoder_decoder", f"is true: {ENCODER}", "use another model")
     keys = Keys(config, family)
     form = FAMILIES[family](keys)
-    dtypes = published_dtypes(keys)
+    dtypes, assumed = published_dtypes(keys)
     keys.check()
-    if any(config.get(key) for key in MTP_KEYS):
-        note = MTP_NOTE
+    without = MTP_NOTE if any(config.get(key) for key in MTP_KEYS) else None
     shape = checked(Shape, {"family": family, **form})
-    return Model(_name(config, name), shape, dtypes, note)
+    notes = "; ".join(filter(None, [note, without, assumed]))
+    return Model(_name(config, name), shape, dtypes, notes or None)
 
 
 def _name(config: Mapping[str, Any], name: str) -> str:

@@ -47,11 +47,16 @@ UNQUANTIZED = (
 OTHERS = "self_attn"
 """The module that mxfp4 leaves out besides: all but the experts."""
 
-FIX = "remove quantization_config, and give dtypes={weights: , experts: , head: } by hand"
+FIX = "remove quantization_config, and give the dtypes by hand: of weights, of experts, of the head"
+
+ASSUMED = "bf16"
+"""The dtype of what a quantization leaves out, in files without `torch_dtype`."""
+
+ASSUMED_NOTE = f"torch_dtype is missing: what is not quantized is taken to be {ASSUMED}"
 
 
-def published_dtypes(keys: Keys) -> ModelDtypes | None:
-    """The dtypes of a config; None where it states none.
+def published_dtypes(keys: Keys) -> tuple[ModelDtypes | None, str | None]:
+    """The dtypes of a config, None where it states none; and what was assumed, if anything.
 
     Raises:
         RooflinesError: They are stated in a way that is not known.
@@ -60,15 +65,17 @@ def published_dtypes(keys: Keys) -> ModelDtypes | None:
     quantization = keys.get("quantization_config")
     keys.ignore("torch_dtype", "dtype")
     if quantization is None:
-        return None if base is None else ModelDtypes(weights=base)
+        return None if base is None else ModelDtypes(weights=base), None
+    return _quantized(quantization, base or ASSUMED), None if base else ASSUMED_NOTE
+
+
+def _quantized(quantization: object, base: str) -> ModelDtypes:
+    """The dtypes of quantized tensors, and of the others, which have the base."""
     if not isinstance(quantization, Mapping):
         raise RooflinesError(
             "quantization_config", f"is {quote(quantization)}, which is no object", FIX
         )
     method = quantization.get("quant_method")
-    if base is None:
-        problem = "is stated without torch_dtype, which the tensors left out have"
-        raise RooflinesError("quantization_config", problem, "add torch_dtype")
     if method == FP8:
         _check(quantization, UNQUANTIZED)
         return ModelDtypes(weights=FP8, experts=FP8, head=base)
