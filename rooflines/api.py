@@ -173,7 +173,9 @@ def measured_summary(config: Config, name: str | None = None) -> pl.DataFrame:
         RooflinesError: There is no such set, or its timings cannot be joined.
     """
     sets = config.measurements.values() if name is None else [config.measurement(name)]
-    return summaries((one.name, one.joined().frame, one.config.held_out) for one in sets)
+    return summaries(
+        (one.name, one.joined().frame, one.config.held_out, one.catalogues.fits) for one in sets
+    )
 
 
 def kernels(

@@ -24,6 +24,7 @@ from rooflines.calibration.entries import (
     text_of,
 )
 from rooflines.calibration.prior import prior_of
+from rooflines.calibration.solving import held_out, with_folds
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.timings.read import read_timings
 
@@ -160,6 +161,52 @@ def test_held_out_sites_are_not_fitted(tmp_path: Path) -> None:
         assert same == (result.entry.fitted == clean.entry.fitted)
         changed += not same
     assert 0.6 * sites.height < changed < 0.9 * sites.height
+
+
+ORDINARY = [
+    (4096, 4096),
+    (4096, 28672),
+    (28672, 8192),
+    (2048, 2048),
+    (4096, 14336),
+    (5120, 5120),
+    (8192, 8192),
+    (14336, 4096),
+]
+"""Sites of layers; the hashes of the first six leave the remainder 0."""
+
+
+def at(sites: list[tuple[int, int]]) -> pl.DataFrame:
+    """Ten timings of each of these sites."""
+    every = timings(KNOWN, sizes=sorted({size for site in sites for size in site}))
+    chosen = pl.DataFrame(sites, schema=["D", "F"], orient="row")
+    return every.join(chosen, on=["D", "F"], how="semi", maintain_order="left")
+
+
+@pytest.mark.parametrize(
+    ("sites", "kept"),
+    [(ORDINARY, 2), (ORDINARY[:6], 1), (ORDINARY[2:], 1), (ORDINARY[6:] + ORDINARY[:1], 1)],
+)
+def test_a_quarter_of_few_sites_is_held_out(
+    sites: list[tuple[int, int]], kept: int, tmp_path: Path
+) -> None:
+    """Whatever the remainders of their hashes; the file says which, for the summary of a set."""
+    result = fitted(tmp_path, at(sites))
+    assert result.entry.held_out is not None
+    assert (result.entry.fitted.n, result.entry.held_out.n) == (
+        10 * (len(sites) - kept),
+        10 * kept,
+    )
+    folded = with_folds(at(sites)).filter(held_out(result.entry.held_out_below))
+    assert folded.select("D", "F").unique().height == kept
+
+
+def test_a_fit_to_little_says_so(tmp_path: Path) -> None:
+    """Twenty timings of two sites for seven numbers; nothing is said of 210 of 21."""
+    (two, judged) = fitted(tmp_path, at(ORDINARY[:2])).notes[::-1]
+    assert two.startswith("20 timings of 2 sites hardly determine 7 numbers: ")
+    assert judged.startswith("no site is held out")
+    assert fitted(tmp_path, timings(KNOWN)).notes == ()
 
 
 def test_timings_in_a_cache_and_repeats_are_left_out(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from conftest import IN_BOTH, Once
 from playwright.sync_api import Browser, Page, expect
 from visits import Visit, serving, visiting
 
+from rooflines.calibration.entries import shipped_calibrations
 from rooflines.measured.table import summaries
 from rooflines.site.far_page import SHOWN, WHOLES
 from rooflines.site.site import write_bundle
@@ -34,7 +35,12 @@ def made(once: Once) -> Path:
 def rows(made: Path) -> list[Row]:
     """The errors at the timings, computed again from the timings joined with the model."""
     sets = [
-        (name, pl.read_parquet(made / "measured" / f"{name}.parquet"), False)
+        (
+            name,
+            pl.read_parquet(made / "measured" / f"{name}.parquet"),
+            False,
+            shipped_calibrations(),
+        )
         for name in ("grid", "nccl", "served")
     ]
     return summaries(sets).to_dicts()

@@ -310,7 +310,7 @@ def test_the_summary_counts_and_judges() -> None:
         factor = 0.5 if index < 2 else 2.0
         rows.append(("h100-sxm", 1, d, f, factor * 2 * (d + d * f + f) / 3.35e12))
         rows.append(("h100-sxm", 8192, d, f, 4 * 2 * 8192 * d * f / 989e12))
-    found = summary(bf16(rows).frame, never_fitted=True)
+    found = summary(bf16(rows).frame, shipped().fits, never_fitted=True)
     assert set(found["split"]) == {"held_out"}
     by_region = {row["region"]: row for row in found.to_dicts()}
     assert list(by_region) == ["all", "compute-bound", "memory-bound", "B 1 to 16", "B from 1,025"]
@@ -330,13 +330,22 @@ def test_the_summary_counts_and_judges() -> None:
 def test_the_summary_splits_by_site() -> None:
     """About a quarter of the sites is kept back, all timings of a site together."""
     rows: list[Row] = [("h100-sxm", B, D, F, 1e-3) for D, F in sites(60) for B in (4096, 8192)]
-    found = summary(bf16(rows, software="trtllm").frame).filter(region="all")
+    found = summary(bf16(rows, software="trtllm").frame, shipped().fits).filter(region="all")
     counts = dict(found.select("split", "n").iter_rows())
     assert counts.keys() == {"fit", "sites"}
     assert counts["fit"] + counts["sites"] == 120
     assert 10 <= counts["sites"] <= 50
     assert counts["sites"] % 2 == 0
     assert set(found["calibration"]) == {"h100-sxm/trtllm"}
+
+
+def test_the_summary_splits_as_the_fit_did() -> None:
+    """A fit to few sites says which it held out."""
+    rows: list[Row] = [("h100-sxm", B, D, F, 1e-3) for D, F in sites(60) for B in (4096, 8192)]
+    fits = shipped().fits.model_copy(deep=True)
+    fits.calibrations["h100-sxm/trtllm"]["bf16"].__dict__["held_out_below"] = 1
+    found = summary(bf16(rows, software="trtllm").frame, fits).filter(region="all")
+    assert found.select("split", "n").rows() == [("sites", 120)]
 
 
 def test_the_summary_knows_bands() -> None:
@@ -348,7 +357,9 @@ def test_the_summary_knows_bands() -> None:
         ("h100-sxm", *each, time * factor)
         for each, time, factor in zip(sizes, estimates, (1, 1, 1, 2), strict=True)
     ]
-    row = summary(bf16(rows, software="trtllm").frame, never_fitted=True).row(0, named=True)
+    row = summary(bf16(rows, software="trtllm").frame, shipped().fits, never_fitted=True).row(
+        0, named=True
+    )
     assert row["band_coverage"] == pytest.approx(0.75)
     assert row["estimate_median"] == pytest.approx(0)
     assert row["estimate_mean"] == pytest.approx(0.125)
@@ -360,7 +371,7 @@ def test_the_summary_knows_bands() -> None:
 def test_the_summary_of_collectives_has_no_regions() -> None:
     """One row for each collective and split, and one for each number of chips."""
     timed = [collective("all-gather", chips, 2**30, 1e-2).frame for chips in (8, 2)]
-    found = summary(pl.concat(timed), never_fitted=True)
+    found = summary(pl.concat(timed), shipped().fits, never_fitted=True)
     assert found.select("collective", "dtypes", "shards", "region", "n").rows() == [
         ("all-gather", None, None, "all", 2),
         ("all-gather", None, 2, "all", 1),

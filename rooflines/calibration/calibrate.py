@@ -8,27 +8,33 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError, placed
+from rooflines.basics.text import counted
 from rooflines.calibration.collectives import (
     fit_collective,
     joined_collectives,
     judged_collectives,
 )
 from rooflines.calibration.entries import Errors, FittedCollective, FittedMatmul
-from rooflines.calibration.fit import fit
+from rooflines.calibration.fit import PARAMETERS, fit
 from rooflines.calibration.judge import REGIONS, bands, errors, judged
 from rooflines.calibration.nominal import joined
 from rooflines.calibration.prior import prior_of
-from rooflines.calibration.solving import held_out, rounded
+from rooflines.calibration.solving import held_out, held_out_below, rounded, sites_in
 from rooflines.catalogue.forms import MOST_REACHED
 from rooflines.timings.timings import FEWEST
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rooflines.calibration.entries import Calibrations
     from rooflines.calibration.form import Form, Numbers
     from rooflines.catalogue.entries import Chip
     from rooflines.timings.timings import Timings
 
 __all__ = ["Request", "Result", "calibrate"]
+
+ENOUGH = 30
+"""Timings that determine the numbers of a fit [1]."""
 
 FIT, HELD_OUT = "fit", "held out"
 """The splits: timings that were fitted, and those of sites that were not."""
@@ -65,7 +71,7 @@ class Result:
         name: The compute dtype, or the collective.
         entry: What a file has of it.
         regions: Errors by split and region, as `judge.errors`.
-        notes: What was left out, merged or not held out, a sentence each.
+        notes: What was left out, merged or not held out, and what is little, a sentence each.
     """
 
     name: str
@@ -104,38 +110,52 @@ def _matmul(request: Request, compute: str) -> Result:
     """The fit of a compute dtype."""
     frame, timings = joined(request.timings, request.chip, request.entry, compute)
     prior = prior_of(compute, request.prior)
-    train, test, notes = _split(frame.filter(~pl.col("in_cache")))
+    train, test, below = _split(frame.filter(~pl.col("in_cache")))
     found = fit(train, prior, request.form)
+    notes = timings.notes + tuple(_little(train, test, len(PARAMETERS[request.form])))
     _check_reached(found.numbers, request.chip)
     fitted, tested = (judged(part, found.numbers) for part in (train, test))
     numbers = {name: float(number) for name, number in vars(found.numbers).items()}
     entry = {
         **{name: numbers[name] for name in FittedMatmul.model_fields if name in numbers},
         **_about(request, fitted, tested, found.held),
+        "held_out_below": below,
     }
     regions = _regions(fitted, tested)
-    return Result(compute, FittedMatmul.model_validate(entry), regions, timings.notes + notes)
+    return Result(compute, FittedMatmul.model_validate(entry), regions, notes)
 
 
 def _collective(request: Request, collective: str) -> Result:
     """The fit of a collective."""
     frame, timings = joined_collectives(request.timings, request.entry, collective)
-    train, test, notes = _split(frame)
+    train, test, below = _split(frame)
     found = fit_collective(train)
     fitted, tested = (judged_collectives(part, found.numbers) for part in (train, test))
     numbers = {name: float(number) for name, number in vars(found.numbers).items()}
-    entry = {**numbers, **_about(request, fitted, tested, found.held)}
+    about = _about(request, fitted, tested, found.held)
+    entry = {**numbers, **about, "held_out_below": below}
     regions = _regions(fitted, tested, kinds=False)
-    notes = timings.notes + notes
+    notes = timings.notes + tuple(_little(train, test, len(numbers)))
     return Result(collective, FittedCollective.model_validate(entry), regions, notes)
 
 
-def _split(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, tuple[str, ...]]:
-    """Timings to fit, timings held out, and a note where nothing can be held out."""
-    train, test = frame.filter(~held_out()), frame.filter(held_out())
-    if train.height < FEWEST:
-        return frame, test.clear(), ("no site is held out: there are too few timings",)
-    return train, test, ()
+def _split(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, float]:
+    """Timings to fit, timings held out, and the place below which sites are held out."""
+    below = held_out_below(frame)
+    train, test = frame.filter(~held_out(below)), frame.filter(held_out(below))
+    return (train, test, below) if train.height >= FEWEST else (frame, test.clear(), 0)
+
+
+def _little(train: pl.DataFrame, test: pl.DataFrame, numbers: int) -> Iterator[str]:
+    """What to know of a fit to few timings, or judged by none."""
+    if test.is_empty():
+        yield "no site is held out, and nothing judges the fit: there are too few of them"
+    if train.height < ENOUGH or sites_in(train) < numbers:
+        few = f"{counted(train.height, 'timing')} of {counted(sites_in(train), 'site')}"
+        yield (
+            f"{few} hardly determine {numbers} numbers: trust the estimate near these sizes alone, "
+            f"or time at least {ENOUGH} of {numbers} sites"
+        )
 
 
 def _check_reached(numbers: Numbers, chip: str) -> None:

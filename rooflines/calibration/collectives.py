@@ -16,7 +16,7 @@ from rooflines.calibration.collective_form import (
     ring_steps,
 )
 from rooflines.calibration.judge import with_errors
-from rooflines.calibration.solving import FOLD, Problem, rounded
+from rooflines.calibration.solving import FOLD, FOLDS, Problem, rounded
 from rooflines.model.network import PAIR, Route
 from rooflines.timings.timings import medians
 
@@ -37,8 +37,14 @@ __all__ = [
 ]
 
 
-PAYLOAD_FOLD = pl.col("bytes").log(2).floor().cast(pl.Int64)
-"""What decides whether the timing of a payload is held out: the power of two below it."""
+SPREAD, PLACES = 654_435_761, 2**30
+"""Multiples of the one, modulo the other, are far from each other [1]."""
+
+POWER = pl.col("bytes").log(2).floor().cast(pl.Int64)
+"""The power of two below a payload [1]."""
+
+PAYLOAD_FOLD = POWER % FOLDS + POWER // FOLDS * SPREAD % PLACES * FOLDS
+"""The hash of a payload's power of two: one power in `FOLDS` is held out."""
 
 PRIOR = CollectiveNumbers(
     overhead_s=Fraction("7e-6"),
@@ -83,7 +89,7 @@ def joined_collectives(
     Returns:
         `shards`, `bytes` (the payload of the model: the whole tensor, in an all-to-all what a chip
         holds), `seconds`, `network` (nominal seconds of the bytes on the wire), `hops`, and `fold`
-        (the power of two below the payload); and the timings, with notes.
+        (the hash of the power of two below the payload); and the timings, with notes.
 
     Raises:
         RooflinesError: There are too few, or the chip has no interconnect.

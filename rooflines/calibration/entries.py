@@ -13,6 +13,7 @@ from rooflines.basics.numbers import exact
 from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.calibration.collective_form import CollectiveNumbers
 from rooflines.calibration.form import Numbers
+from rooflines.calibration.solving import QUARTER
 from rooflines.catalogue.chips import CONFIG_DIR, dtype_entries
 from rooflines.catalogue.forms import (
     Count,
@@ -75,6 +76,9 @@ class Fitted(Entry):
     fitted: Errors = Field(description="errors at the timings of the fit")
     held_out: Errors | None = Field(
         None, description="errors at the sites that were held out; null: too few sites"
+    )
+    held_out_below: NotNegative = Field(
+        QUARTER, description="place of a site, by its hash, below which it was held out [1]"
     )
     source: Text = Field(description="where the timings come from")
     date: Text = Field(description="when it was fitted")

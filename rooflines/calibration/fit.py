@@ -10,7 +10,7 @@ import polars as pl
 
 from rooflines.calibration.form import Numbers, estimate
 from rooflines.calibration.nominal import TILES, math_column
-from rooflines.calibration.solving import Problem, held_out, rounded
+from rooflines.calibration.solving import Problem, held_out, held_out_below, rounded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -127,10 +127,8 @@ def _extended(
     frame: pl.DataFrame, prior: Numbers, names: Sequence[str]
 ) -> tuple[tuple[str, ...], int]:
     """The names and the tile with the extensions that gain enough, the best one first."""
-    inner, rest = (
-        frame.filter(held_out(inner=True)),
-        frame.filter(~held_out(inner=True)),
-    )
+    kept = held_out(held_out_below(frame, inner=True), inner=True)
+    inner, rest = frame.filter(kept), frame.filter(~kept)
     chosen: tuple[tuple[str, ...], int] = tuple(names), 1
     if inner.is_empty() or rest.is_empty():
         return chosen

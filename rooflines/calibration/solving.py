@@ -24,7 +24,18 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["FOLD", "Problem", "held_out", "require_scipy", "rounded", "with_folds"]
+__all__ = [
+    "FOLD",
+    "FOLDS",
+    "QUARTER",
+    "Problem",
+    "held_out",
+    "held_out_below",
+    "require_scipy",
+    "rounded",
+    "sites_in",
+    "with_folds",
+]
 
 SCALE = 0.03
 """Residuals beyond this count less than their square, as `f_scale` of scipy; a number a factor of
@@ -45,8 +56,17 @@ DIGITS = 6
 FOLDS = 4
 """One site in as many is held out [1]."""
 
+QUARTER = 1 / FOLDS
+"""The share of sites that is held out [1]."""
+
+NEAR = 0.05
+"""By how much the share may differ where the hashes alone decide [1]."""
+
 FOLD = "fold"
 """The column with the hash of a row's site, which decides whether it is held out."""
+
+HASHES = 2.0**32
+"""Different hashes [1]."""
 
 Named = Mapping[str, float]
 
@@ -63,14 +83,42 @@ def _hash(text: str) -> int:
     return int.from_bytes(sha256(text.encode()).digest()[:4], "big")
 
 
-def held_out(*, inner: bool = False) -> pl.Expr:
-    """Whether a row is held out: those of one site in `FOLDS`, the same sites in every table.
+def held_out(below: float | pl.Expr = QUARTER, *, inner: bool = False) -> pl.Expr:
+    """Whether a row is held out: those of sites whose place is low.
 
     Args:
+        below: From `held_out_below`; as it is by default, the same sites in every table [1].
         inner: Not to judge a fit, but within the other rows, to choose what is fitted.
     """
+    return _place(inner=inner) < below
+
+
+def held_out_below(frame: pl.DataFrame, *, inner: bool = False) -> float:
+    """The place below which sites are held out, so that they are about a quarter of all.
+
+    Args:
+        frame: Rows with `FOLD`.
+        inner: As of `held_out`.
+
+    Returns:
+        `QUARTER` where the hashes share out the sites well: then they are the same sites in every
+        table. Else the place of the site whose rank is a quarter of their number [1].
+    """
+    places = frame.select(_place(inner=inner)).to_series().unique().sort()
+    if abs(places.len() * QUARTER - (places < QUARTER).sum()) <= places.len() * NEAR:
+        return QUARTER
+    return float(places[(places.len() + 1) // FOLDS])
+
+
+def sites_in(frame: pl.DataFrame) -> int:
+    """Sites that rows with `FOLD` are of [1]."""
+    return frame[FOLD].n_unique()
+
+
+def _place(*, inner: bool) -> pl.Expr:
+    """A place from 0 to 1 by the hash: by its remainder first, then by its further digits [1]."""
     digits = pl.col(FOLD) // FOLDS if inner else pl.col(FOLD)
-    return digits % FOLDS == 0
+    return digits % FOLDS / FOLDS + digits // FOLDS / HASHES
 
 
 def require_scipy() -> Callable[..., OptimizeResult]:

@@ -63,7 +63,8 @@ def command(  # noqa: PLR0913, the options
     shards, bytes and seconds. Or it is aiconfigurator's gemm_perf.parquet, vidur's mlp.csv or the
     text of nccl-tests, which name no chip: all timings are of the one given.
 
-    A quarter of the sites (D, F) is held out; the error there is what to expect.
+    A quarter of the sites (D, F) is held out; the error there is what to expect. It is said when
+    what is left hardly determines the numbers.
     """
     from rooflines.basics.errors import RooflinesError, one_of, placed  # noqa: PLC0415, help is fast
     from rooflines.calibration.calibrate import Request, calibrate  # noqa: PLC0415, the same
@@ -112,10 +113,12 @@ def shown(key: str, result: Result) -> Iterator[str]:
         f"{key} {result.name}: {fitted:,} timings fitted, "
         f"{held_out.n if held_out else 0:,} held out"
     )
+    from rooflines.calibration.entries import Fitted  # noqa: PLC0415, as above
+
     numbers = {
         name: number
         for name, number in result.entry.model_dump(exclude_defaults=True).items()
-        if isinstance(number, int | float)
+        if isinstance(number, int | float) and name not in Fitted.model_fields
     }
     yield "  " + ", ".join(f"{name} {number:.3g}" for name, number in numbers.items())
     if result.entry.held:

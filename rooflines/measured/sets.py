@@ -35,7 +35,15 @@ if TYPE_CHECKING:
     from rooflines.measured.join import Joined
     from rooflines.timings.timings import Timings
 
-__all__ = ["Case", "MeasuredSet", "check_new", "checked_set", "measured_recipe", "measured_set_of"]
+__all__ = [
+    "Case",
+    "MeasuredSet",
+    "check_new",
+    "checked_set",
+    "fits_of",
+    "measured_recipe",
+    "measured_set_of",
+]
 
 
 class Case(NamedTuple):
@@ -222,6 +230,13 @@ def _used(found: MeasuredSet) -> Calibrations:
     return given.fits.used(keys, compute)
 
 
+def fits_of(recipe: JSON) -> Calibrations:
+    """The calibrations of the set that a recipe describes."""
+    return Calibrations.model_validate(
+        {key: recipe[key] for key in Calibrations.model_fields if key in recipe}
+    )
+
+
 def measured_set_of(recipe: JSON) -> MeasuredSet:
     """The set that a recipe describes.
 
@@ -229,11 +244,8 @@ def measured_set_of(recipe: JSON) -> MeasuredSet:
         RooflinesError: The file has changed since, or cannot be read.
     """
     config = MeasurementConfig.model_validate(recipe["config"])
-    fits = Calibrations.model_validate(
-        {key: recipe[key] for key in Calibrations.model_fields if key in recipe}
-    )
     dtypes = DtypeFile.model_validate(recipe["dtypes"])
-    catalogues = Catalogues(chips_of(recipe), dtypes, fits)
+    catalogues = Catalogues(chips_of(recipe), dtypes, fits_of(recipe))
     found = checked_set(recipe["measurement"], config, Path(recipe["path"]), catalogues)
     if found.sha256 != recipe["sha256"]:
         problem = "has changed since the run began"

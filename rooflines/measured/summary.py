@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import polars as pl
 
 from rooflines.calibration.collectives import PAYLOAD_FOLD
 from rooflines.calibration.judge import BAND, REGIONS, with_errors
-from rooflines.calibration.solving import FOLD, held_out, with_folds
+from rooflines.calibration.solving import FOLD, QUARTER, held_out, with_folds
 from rooflines.measured.join import IN_CACHE, PARTLY
+
+if TYPE_CHECKING:
+    from rooflines.calibration.entries import Calibrations
 
 __all__ = ["KEYS", "SPREAD", "spread", "summary"]
 
@@ -30,11 +35,12 @@ def spread(ratio: str) -> dict[str, pl.Expr]:
     return {f"{ratio}_{name}": values.quantile(share, "linear") for name, share in SPREAD.items()}
 
 
-def summary(frame: pl.DataFrame, *, never_fitted: bool = False) -> pl.DataFrame:
+def summary(frame: pl.DataFrame, fits: Calibrations, *, never_fitted: bool = False) -> pl.DataFrame:
     """How far timings are from the bound and from the estimate.
 
     Args:
         frame: Timings joined with the model.
+        fits: The calibrations by which they were joined.
         never_fitted: Whether no fit uses the set.
 
     Returns:
@@ -56,7 +62,8 @@ def summary(frame: pl.DataFrame, *, never_fitted: bool = False) -> pl.DataFrame:
     elif "bytes" in frame.columns:
         frame = frame.with_columns(PAYLOAD_FOLD.alias(FOLD))
     never = never_fitted or FOLD not in frame.columns  # no fit is to served models
-    fitted = pl.when(held_out()).then(pl.lit(SITES)).otherwise(pl.lit(FIT))
+    kept = held_out() if never else held_out(_below(frame, fits))
+    fitted = pl.when(kept).then(pl.lit(SITES)).otherwise(pl.lit(FIT))
     frame = with_errors(frame).with_columns(split=pl.lit(HELD_OUT) if never else fitted)
     regions = REGIONS if "B" in frame.columns else {"all": REGIONS["all"]}
     every = pl.lit(None, pl.Int64)
@@ -72,6 +79,19 @@ def summary(frame: pl.DataFrame, *, never_fitted: bool = False) -> pl.DataFrame:
     place = pl.col("region").replace_strict(order, return_dtype=pl.Int64)
     last = [*[True] * len(KEYS), False, True]
     return pl.concat(parts).sort(*KEYS, "shards", place, nulls_last=last)
+
+
+def _below(frame: pl.DataFrame, fits: Calibrations) -> pl.Expr:
+    """The place below which the fit of a timing's estimate held sites out [1]."""
+    matmuls = "D" in frame.columns
+    name = "compute" if matmuls else "collective"
+    entries = fits.calibrations if matmuls else fits.collectives
+    below = pl.lit(QUARTER)
+    for key, label in frame.select("calibration", name).unique().drop_nulls().iter_rows():
+        if (entry := entries.get(key, {}).get(label)) and entry.held_out_below != QUARTER:
+            here = (pl.col("calibration") == key) & (pl.col(name) == label)
+            below = pl.when(here).then(entry.held_out_below).otherwise(below)
+    return below
 
 
 def _columns() -> dict[str, pl.Expr]:

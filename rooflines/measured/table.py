@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rooflines.basics.yaml_file import JSON
+    from rooflines.calibration.entries import Calibrations
     from rooflines.measured.join import Joined
 
 __all__ = ["measured_frame", "skipped_frame", "summaries", "timings_lacking"]
@@ -27,15 +28,16 @@ def measured_frame(found: Joined) -> pl.DataFrame:
     return found.frame.select(column.name for column in measured_columns(found.frame.columns))
 
 
-def summaries(sets: Iterable[tuple[str, pl.DataFrame, bool]]) -> pl.DataFrame:
+def summaries(sets: Iterable[tuple[str, pl.DataFrame, bool, Calibrations]]) -> pl.DataFrame:
     """The errors of sets, with the columns of `MEASURED_SUMMARY`.
 
     Args:
-        sets: Their names, their timings joined with the model, and whether no fit uses them.
+        sets: Their names, their timings joined with the model, whether no fit uses them, and the
+            calibrations by which they were joined.
     """
     frames = [
-        summary(frame, never_fitted=never_fitted).with_columns(set=pl.lit(name))
-        for name, frame, never_fitted in sets
+        summary(frame, fits, never_fitted=never_fitted).with_columns(set=pl.lit(name))
+        for name, frame, never_fitted, fits in sets
     ]
     return pl.concat(frames).select(column.name for column in MEASURED_SUMMARY)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.measured.join import ROW
-from rooflines.measured.sets import measured_set_of
+from rooflines.measured.sets import fits_of, measured_set_of
 from rooflines.measured.table import (
     measured_frame,
     skipped_frame,
@@ -62,8 +62,8 @@ def write_measured_summary(
     """
     recipes = json.loads(spec)["measurements"]
     frames = [
-        (recipe["measurement"], pl.read_parquet(table), recipe["config"]["held_out"])
-        for recipe, table in zip(recipes, tables, strict=True)
+        (one["measurement"], pl.read_parquet(table), one["config"]["held_out"], fits_of(one))
+        for one, table in zip(recipes, tables, strict=True)
     ]
     rows = [row for table in tables for row in metadata_of(table)["skipped"]]
     with recording(inputs=tables):

@@ -91,7 +91,7 @@ def numbers_of(entry: Mapping[str, Any] | None) -> dict[str, Fraction] | None:
     """Return the numbers of a fit."""
     if entry is None:
         return None
-    about = ("bands", "held", "fitted", "held_out", "source", "date")
+    about = ("bands", "held", "fitted", "held_out", "held_out_below", "contents", "source", "date")
     return {name: exact(number) for name, number in entry.items() if name not in about}
 
 
