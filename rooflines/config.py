@@ -152,12 +152,16 @@ class Config:
         return sweeps[name]
 
 
-def load_config(source: str | Path | Mapping[str, Any] | None = None) -> Config:
+def load_config(
+    source: str | Path | Mapping[str, Any] | None = None, *, needs_sweeps: bool = True
+) -> Config:
     """The config in a file or a mapping.
 
     Args:
         source: A path, a mapping of the same form, or None for the default config. Paths in a file
             start at its folder, paths in a mapping at the working folder.
+        needs_sweeps: Whether it is refused without sweeps and measurements; its chips and
+            calibrations may be all that is read of it.
 
     Returns:
         The config, fully validated: what it describes can be computed.
@@ -173,12 +177,14 @@ def load_config(source: str | Path | Mapping[str, Any] | None = None) -> Config:
     line_of = None
     if isinstance(source, Mapping):
         with placed(file="config"):
-            config, unlikely = _understood("config", source, Path())
+            config, unlikely = _understood("config", source, Path(), needs_sweeps=needs_sweeps)
     else:
         path = DEFAULT_CONFIG if source is None else Path(source)
         content, line_of = read_yaml(path), Lines(path).of
         with in_file(path):
-            config, unlikely = _understood(str(path), content, path.parent)
+            config, unlikely = _understood(
+                str(path), content, path.parent, needs_sweeps=needs_sweeps
+            )
     for doubt in unlikely:
         warnings.warn(
             str(doubt.within(file=config.file, line_of=line_of)), PlausibilityWarning, stacklevel=2
@@ -196,13 +202,16 @@ def _check_thresholds(solutions: int, most: int) -> None:
         )
 
 
-def _understood(file: str, content: object, folder: Path) -> tuple[Config, list[RooflinesError]]:
+def _understood(
+    file: str, content: object, folder: Path, *, needs_sweeps: bool
+) -> tuple[Config, list[RooflinesError]]:
     """The config, and likely slips in it.
 
     Args:
         file: Its name in messages.
         content: What it holds.
         folder: Where its paths start.
+        needs_sweeps: As of `load_config`.
     """
     sweeps: dict[str, Sweep] = {}
     model_sweeps: dict[str, ModelSweep] = {}
@@ -210,7 +219,8 @@ def _understood(file: str, content: object, folder: Path) -> tuple[Config, list[
     with Mistakes() as mistakes:
         top = understood(ConfigFile, content, mistakes)
         kinds = ("sweeps", "model_sweeps", "measurements")
-        if not top.refused & {*kinds} and not any(getattr(top, kind) for kind in kinds):
+        nothing = not top.refused & {*kinds} and not any(getattr(top, kind) for kind in kinds)
+        if needs_sweeps and nothing:
             problem = "has no sweeps, so there is nothing to compute"
             mistakes.add(RooflinesError("", problem, "describe one under `sweeps:`"))
         chips, unlikely = _all_chips(top, mistakes)

@@ -30,6 +30,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+CHIPS = """\
+chips:
+  mine:
+    base: h100-sxm
+    memory.hbm.bytes_per_s: 4.8e12
+    source: me
+    prices: [{usd_per_hour: 2, provider: Me, date: 2026-08-20, source: me}]
+"""
+"""A chip and no sweep; YAML reads the date as one."""
+
+
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to work in, with a config."""
@@ -60,6 +71,7 @@ def test_every_command_has_help_with_an_example(
         ("compare b200 b200", "second chip is 'b200' again"),
         ("compare my.yaml b200", "first chip is 'my.yaml', which is no chip."),
         ("compare my.yaml no.yaml", "no.yaml does not exist"),
+        ("compare my.yaml my.yaml --config my.yaml", "--config is for chips, but two configs"),
         ("check no.yaml", "no.yaml does not exist"),
         ("run my.yaml --cores 0", "rooflines run is used wrongly: invalid value for '--cores'"),
         ("run no.yaml", "no.yaml does not exist"),
@@ -227,6 +239,28 @@ def test_two_chips_are_compared_by_their_numbers_and_critical_sizes(
     expected = rooflines.thresholds(config)["critical"].to_list()
     found = critical["critical B, bf16"]
     assert [float(found["one"]), float(found["other"])] == expected
+
+
+def test_a_config_of_chips_alone_names_chips_for_every_command(
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Only a run needs sweeps; the date of a price may be unquoted."""
+    (here / "chips.yaml").write_text(CHIPS)
+    assert cli.run(["check", "chips.yaml"]) == 2
+    assert "has no sweeps, so there is nothing to compute" in capsys.readouterr().err
+    words = ("--config", "chips.yaml")
+    assert "memory.hbm.bytes_per_s,4800000000000.0" in said(
+        capsys, "chips", "mine", "--csv", *words
+    )
+    text = said(capsys, "explain", "mine", "llama-3.1-8b", "B=8", "S=8192", *words)
+    assert "a million tokens (Me, 2026-08-20)" in text
+    rows = list(
+        csv.DictReader(io.StringIO(said(capsys, "compare", "h100-sxm", "mine", *words, "--csv")))
+    )
+    (memory,) = (row for row in rows if row["what"].startswith("memory."))
+    assert (memory["what"], float(memory["other"])) == ("memory.hbm.bytes_per_s", 4.8e12)
+    assert {row["because_of"] for row in rows if row is not memory} == {"memory.hbm.bytes_per_s"}
 
 
 def test_numbers_that_work_against_each_other_are_both_named(

@@ -59,7 +59,7 @@ FOLDS = 4
 QUARTER = 1 / FOLDS
 """The share of sites that is held out [1]."""
 
-NEAR = 0.05
+NEAR = 0.1
 """By how much the share may differ where the hashes alone decide [1]."""
 
 FOLD = "fold"

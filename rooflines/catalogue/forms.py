@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import date
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
@@ -206,6 +207,8 @@ def checked_name(value: object) -> str:
 
 
 def _text(value: object) -> str:
+    if type(value) is date:  # YAML reads 2026-08-20 as one
+        return value.isoformat()
     if not isinstance(value, str) or (not value.isprintable() and "\n" not in value):
         raise RooflinesError("", f"is {quote(value)}, which is no text", "write text")
     return value

@@ -103,7 +103,7 @@ def _chips(config: str | None) -> dict[str, Chip]:
     from rooflines.catalogue.chips import chip_entries  # noqa: PLC0415, as above
     from rooflines.config import load_config  # noqa: PLC0415, the same
 
-    return dict(load_config(config).chips if config else chip_entries())
+    return dict(load_config(config, needs_sweeps=False).chips if config else chip_entries())
 
 
 def shown(key: str, result: Result) -> Iterator[str]:

@@ -41,7 +41,7 @@ def command(chip: str | None, config: str | None, *, csv: bool, json_: bool) -> 
     else:
         from rooflines.config import load_config  # noqa: PLC0415, only where it is needed
 
-        frame = api.chips(load_config(config))
+        frame = api.chips(load_config(config, needs_sweeps=False))
     if chip is not None:
         with placed("chip"):
             known = frame["chip"].unique(maintain_order=True).to_list()

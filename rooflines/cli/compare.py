@@ -17,6 +17,7 @@ EXAMPLES = """
 Examples:
   rooflines compare h100-sxm b200
   rooflines compare my.yaml other.yaml
+  rooflines compare h100-sxm mine --config mine.yaml
   rooflines compare h100-sxm b200 --csv
 """
 
@@ -30,18 +31,25 @@ MOST_SHOWN = 40
 @click.command("compare", epilog=EXAMPLES, short_help="Compare two chips or two configs.")
 @click.argument("one", metavar="CHIP|CONFIG")
 @click.argument("other", metavar="CHIP|CONFIG")
+@click.option("--config", metavar="FILE", help="A config whose own chips can be named too.")
 @click.option("--csv", "csv", is_flag=True, help="All differences as CSV.")
-def command(one: str, other: str, *, csv: bool) -> None:
+def command(one: str, other: str, config: str | None, *, csv: bool) -> None:
     """Compare two chips, or two configs: what differs, by how much, and which number is why.
 
     Chips: their numbers, and the critical batch of a matmul with D = F = 8192 in each dtype
     combination that both support. Configs: rows, and critical sizes.
     """
+    from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, help is fast
     from rooflines.cli.differences import of_chips, of_configs  # noqa: PLC0415, help is fast
     from rooflines.cli.output import as_csv  # noqa: PLC0415, the same
 
-    compare = of_configs if _is_config(one) and _is_config(other) else of_chips
-    differences = compare(one, other)
+    if _is_config(one) and _is_config(other):
+        if config is not None:
+            problem, fix = "is for chips, but two configs are compared", "leave it out"
+            raise RooflinesError("--config", problem, fix)
+        differences = of_configs(one, other)
+    else:
+        differences = of_chips(one, other, config)
     click.echo(as_csv(differences.frame) if csv else _text(differences.summary, differences.frame))
 
 

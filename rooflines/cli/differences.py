@@ -48,30 +48,34 @@ class Differences(NamedTuple):
     frame: pl.DataFrame
 
 
-def of_chips(one: str, other: str) -> Differences:
+def of_chips(one: str, other: str, config: str | None = None) -> Differences:
     """The numbers of two chips that differ, and the critical batches, with the number that is why.
 
     Args:
         one: The id of a chip.
         other: Another.
+        config: The path of a config whose own chips count too.
 
     Raises:
-        RooflinesError: There is no such chip, or the two are one.
+        RooflinesError: The config has mistakes, there is no such chip, or the two are one.
     """
+    loaded = load_config(config, needs_sweeps=False) if config else None
+    chips = loaded.chips if loaded else chip_entries()
     for place, chip in (("first chip", one), ("second chip", other)):
         with placed(place):
-            one_of(chip, chip_entries(), "no chip", "see `rooflines chips`")
+            one_of(chip, chips, "no chip", "see `rooflines chips`, or give its --config")
     if one == other:
         problem = f"is {one!r} again"
         raise RooflinesError("second chip", problem, "give two chips that differ")
-    catalogue = api.chips()
+    catalogue = api.chips(loaded)
     first, second = (_numbers(catalogue, chip) for chip in (one, other))
     numbers = [
         _row(path, first.get(path), second.get(path))
         for path in dict.fromkeys([*first, *second])
         if first.get(path) != second.get(path)
     ]
-    critical = _critical(one, other, {p: v for p, v in second.items() if first.get(p, v) != v})
+    changes = {p: v for p, v in second.items() if first.get(p, v) != v}
+    critical = _critical(one, other, changes, loaded.plain.get("chips", {}) if loaded else {})
     differ = [row for row in critical if row["one"] != row["other"]]
     summary = [
         (
@@ -114,13 +118,16 @@ def _numbers(catalogue: pl.DataFrame, chip: str) -> dict[str, float]:
     }
 
 
-def _critical(one: str, other: str, changes: Mapping[str, float]) -> list[dict[str, Any]]:
+def _critical(
+    one: str, other: str, changes: Mapping[str, float], own: Mapping[str, Any]
+) -> list[dict[str, Any]]:
     """Critical batches of two chips, with the numbers of the other chip that explain them.
 
     Args:
         one: A chip.
         other: Another.
         changes: Numbers of the other chip that differ and that the first one has too, by path.
+        own: Chips that are not in the catalogue, as a config has them.
     """
     variants = {
         f"variant-{number}": {"base": one, path: value, "source": other}
@@ -135,7 +142,8 @@ def _critical(one: str, other: str, changes: Mapping[str, float]) -> list[dict[s
         "chips": [one, other, *variants],
         "thresholds": ["B"],
     }
-    config = load_config({"sweeps": {"question": sweep}, "chips": variants, "charts": []})
+    chips = {**own, **variants}
+    config = load_config({"sweeps": {"question": sweep}, "chips": chips, "charts": []})
     sizes: dict[str, dict[str, float | None]] = {}
     for row in api.thresholds(config).select("chip", "dtypes", "critical").to_dicts():
         sizes.setdefault(row["dtypes"], {})[row["chip"]] = row["critical"]

@@ -129,7 +129,7 @@ def command(
     else:
         from rooflines.config import load_config  # noqa: PLC0415, only where it is needed
 
-        own = load_config(config)
+        own = load_config(config, needs_sweeps=False)
         known = Known(own.chips, own.calibrations)
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     of_a_model = asks_for_a_model(words, known.chips)

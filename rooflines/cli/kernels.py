@@ -75,7 +75,7 @@ def command(  # noqa: PLR0913, the options
     from rooflines.run.jobs import about  # noqa: PLC0415, the same
 
     form = _form(out, size, dark=dark)
-    loaded = load_config(config) if config else None
+    loaded = load_config(config, needs_sweeps=False) if config else None
     frame = api.kernels(file, chip, dtype, loaded)
     if out is not None and form == TABLE:
         write_parquet(frame.lazy(), out, about([], KERNELS, chip=chip))
