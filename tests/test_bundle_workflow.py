@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from bundles import HOSTILE
 from conftest import Once
-from hostile import KINDS, MEASURED_KINDS, run_hostile
+from hostile import KINDS, MEASURED_KINDS, RESULTS, run_hostile
 from playwright.sync_api import Browser, Page
 from site_data import put
 from visits import Visit, serving
@@ -21,7 +21,7 @@ from rooflines.site.pages import PAGES
 @pytest.fixture(scope="module")
 def hostile(once: Once) -> Path:
     """The site of a run with hostile names."""
-    return once("hostile", run_hostile) / "results" / "bundle"
+    return once("hostile", run_hostile) / RESULTS / "bundle"
 
 
 @pytest.fixture(scope="module")

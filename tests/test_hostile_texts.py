@@ -13,7 +13,7 @@ import fuzzing
 import polars as pl
 import predicates
 import pytest
-from hostile import hostile_config, run_hostile
+from hostile import RESULTS, hostile_config, run_hostile
 from test_wrong_input import FULL
 
 import rooflines
@@ -115,9 +115,9 @@ def test_names_notes_and_sources_pass_through_snakemake_unchanged(hostile: Path)
     """Special characters and tags stay text in tables, records and titles."""
     config = hostile_config()
     names = {shape["name"] for shape in config["sweeps"]["texts"]["shapes"]}
-    results = hostile / "results"
+    results = hostile / RESULTS
     for name in ("tables/texts/part-00000.parquet", "thresholds.parquet"):
-        assert set(pl.read_parquet(results / name)["shape"]) >= names
+        assert set(pl.read_parquet(results / name, glob=False)["shape"]) >= names
         found = rooflines.origin(results / name).sweeps["texts"]["chips"]["own"]
         assert (found["name"], found["note"]) == (
             config["chips"]["own"]["name"],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, check_known, close_to, placed, quote
 from rooflines.basics.lazy import pl
+from rooflines.basics.table_files import scan_parquet
 from rooflines.calibration.nominal import nominal_target
 from rooflines.charts.measured import CASE, NO_SOFTWARE
 from rooflines.charts.offers import unsupported
@@ -152,7 +153,7 @@ def joined_on_disk(results: str | Path, name: str) -> Joined:
         close = close_to(name, known)
         raise RooflinesError("measurements", f"has no {quote(name)}", fix, close=close)
     recipe = measured_recipe_on_disk(results, name)
-    return Joined(pl.scan_parquet(path), chips_of(recipe))
+    return Joined(scan_parquet(path), chips_of(recipe))
 
 
 def _table(results: str | Path, name: str) -> Path:

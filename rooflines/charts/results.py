@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rooflines.basics.errors import check_known, placed
 from rooflines.basics.lazy import pl
+from rooflines.basics.table_files import scan_parquet
 from rooflines.basics.text import abridged, counted
 from rooflines.charts.measured_results import joined_of, joined_on_disk, selected
 from rooflines.charts.offers import (
@@ -352,7 +353,7 @@ def on_disk(results: str | Path) -> Results:
 
     return Results(
         rows=lambda sweep: plain(scan(results, sweep)),
-        thresholds=lambda sweep: plain(pl.scan_parquet(path).filter(pl.col("sweep") == sweep)),
+        thresholds=lambda sweep: plain(scan_parquet(path).filter(pl.col("sweep") == sweep)),
         sweep=sweep_on_disk,
         model_sweep=model_sweep_on_disk,
         joined=lambda name: joined_on_disk(results, name),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError, quote
+from rooflines.basics.table_files import read_parquet
 from rooflines.measuring.shapes import Shape, cost
 from rooflines.results.records import unrecorded
 from rooflines.results.tables import metadata_of, write_parquet
@@ -76,7 +77,7 @@ class Session:
             other = known.get("machine", {}).get("name", "no machine")
             problem = f"holds timings of {quote(other)}, with other software or other threads"
             raise RooflinesError("", problem, "name another file with --out", file=str(path))
-        return cls(path, machine, known, pl.read_parquet(path))
+        return cls(path, machine, known, read_parquet(path))
 
     def missing(self, dtype: str, shapes: Iterable[Shape]) -> list[Shape]:
         """The shapes that are not timed yet."""

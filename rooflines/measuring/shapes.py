@@ -9,6 +9,7 @@ import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError, placed
 from rooflines.basics.numbers import whole
+from rooflines.basics.table_files import bounded_content, read_csv
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.dtypes import combinations_of
 from rooflines.model.costs import Workload, exact_cost
@@ -97,7 +98,7 @@ def read_shapes(path: Path) -> tuple[list[Shape], list[tuple[int, int]]]:
     """
     with placed(file=str(path)):
         try:
-            frame = pl.read_csv(path, infer_schema_length=None)
+            frame = read_csv(bounded_content(path), infer_schema_length=None)
         except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
             reason = " ".join(str(error).split())
             fix = "give a CSV file with columns D, F and, if you like, B"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from rooflines.basics.table_files import read_csv
 from rooflines.model.columns import MODEL_SHAPES
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv
@@ -32,7 +33,7 @@ def shapes_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 def read_shapes(path: str | Path) -> pl.DataFrame:
     """The same frame from `model-shapes.csv`."""
-    return pl.read_csv(path, schema=SCHEMA)
+    return read_csv(path, schema=SCHEMA)
 
 
 @recorded

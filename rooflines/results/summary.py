@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from rooflines.basics.table_files import scan_parquet
 from rooflines.model.columns import NEVER, SUMMARY
 from rooflines.model.resources import MATH, RESOURCES
 from rooflines.results.records import recorded
@@ -38,7 +39,7 @@ def write_summary(spec: str, results: str | Path, path: str | Path) -> None:
         path: The CSV file to write.
     """
     sweeps = json.loads(spec)["of"]
-    thresholds = pl.scan_parquet(Path(results) / "thresholds.parquet")
+    thresholds = scan_parquet(Path(results) / "thresholds.parquet")
     counted = pl.collect_all(
         [_rows_of(sweep, Path(results) / "tables") for sweep in sweeps], engine="streaming"
     )
@@ -69,7 +70,7 @@ def _grouped(frame: pl.LazyFrame, *values: pl.Expr) -> pl.LazyFrame:
 
 def _rows_of(sweep: Mapping[str, Any], tables: Path) -> pl.LazyFrame:
     """Rows of a sweep by group, and how many each resource bounds."""
-    frame = pl.scan_parquet([tables / f"{part}.parquet" for part in sweep["parts"]])
+    frame = scan_parquet([tables / f"{part}.parquet" for part in sweep["parts"]])
     has_bound = "bound" in frame.collect_schema()
     bounds = [
         ((pl.col("bound") == resource.bound).sum() if has_bound else pl.lit(None)).alias(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.basics.table_files import parquet_metadata
 from rooflines.results.folders import MEASURED, MEASURED_SUMMARIES, MODEL_THRESHOLDS, MODELS
 from rooflines.results.records import forget, home_of, record_file, recorded
 from rooflines.results.tables import METADATA_KEY, write_csv
@@ -114,6 +115,6 @@ def is_ours(path: str | Path) -> bool:
     if not Path(path).is_file():
         return False
     try:
-        return METADATA_KEY in pl.read_parquet_metadata(path)
+        return METADATA_KEY in parquet_metadata(path)
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return False

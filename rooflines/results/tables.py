@@ -12,6 +12,7 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError, close_to, printable, quote
 from rooflines.basics.spreadsheet import FORMULA
+from rooflines.basics.table_files import parquet_metadata, scan_parquet
 from rooflines.results.atomic import atomic_file
 from rooflines.results.folders import LAYERS, MODELS, TABLES
 
@@ -90,7 +91,7 @@ def arrow_schema(schema: Mapping[str, Any]) -> str:
     empty = BytesIO()
     pl.DataFrame(schema=schema).write_parquet(empty)
     empty.seek(0)
-    return pl.read_parquet_metadata(empty)[ARROW_SCHEMA_KEY]
+    return parquet_metadata(empty)[ARROW_SCHEMA_KEY]
 
 
 NO_TEXT = "none"
@@ -130,9 +131,10 @@ def metadata_of(path: str | Path) -> dict[str, Any]:
         RooflinesError: This package did not write the file.
     """
     try:
-        with Path(path).open("rb") as file:
-            text = pl.read_parquet_metadata(file).get(METADATA_KEY)
+        text = parquet_metadata(path).get(METADATA_KEY)
         about = None if text is None else json.loads(text)
+    except RooflinesError as error:
+        raise error.within(file=str(path)) from None
     except (
         OSError,
         ValueError,
@@ -168,9 +170,9 @@ def scan(place: str | Path, sweep: str | None = None, *, layers: bool = False) -
     """
     parts = _parts(Path(place), sweep, layers=layers)
     if not any("sql" in column for column in metadata_of(parts[0])["columns"]):
-        return pl.scan_parquet(parts)
+        return scan_parquet(parts)
     return pl.concat(
-        _with_derived(pl.scan_parquet(list(paths)), json.loads(columns))
+        _with_derived(scan_parquet(paths), json.loads(columns))
         for columns, paths in groupby(parts, lambda part: json.dumps(metadata_of(part)["columns"]))
     )
 

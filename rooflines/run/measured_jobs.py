@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import polars as pl
-
+from rooflines.basics.table_files import read_parquet
 from rooflines.measured.join import ROW
 from rooflines.measured.sets import fits_of, measured_set_of
 from rooflines.measured.table import (
@@ -62,7 +61,7 @@ def write_measured_summary(
     """
     recipes = json.loads(spec)["measurements"]
     frames = [
-        (one["measurement"], pl.read_parquet(table), one["config"]["held_out"], fits_of(one))
+        (one["measurement"], read_parquet(table), one["config"]["held_out"], fits_of(one))
         for one, table in zip(recipes, tables, strict=True)
     ]
     rows = [row for table in tables for row in metadata_of(table)["skipped"]]

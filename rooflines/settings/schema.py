@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.catalogue.entries import MAIN_MEMORY, NamedCombination
@@ -51,6 +51,13 @@ __all__ = ["ConfigFile", "SweepConfig"]
 
 METRIC_NAMES = [column.name for column in METRICS]
 """What `columns:` can name."""
+
+
+def _no_wildcard(path: str) -> str:
+    if {"{", "}"} & set(path):
+        problem = f"is {quote(path)}, which has braces: Snakemake takes them for a wildcard"
+        raise RooflinesError("", problem, "give a path without braces")
+    return path
 
 
 def _solved(value: object) -> object:
@@ -287,7 +294,7 @@ class ConfigFile(Entry):
         None,
         description="title, author, address, date and address of the tables that the site shows",
     )
-    pathvars: dict[str, str] = Field(
+    pathvars: dict[str, Annotated[str, AfterValidator(_no_wildcard)]] = Field(
         {}, description="where Snakemake puts files: `results` is the folder of what is made"
     )
     chips: Annotated[dict[Any, Any], WithJsonSchema(BY_NAME)] = Field(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from rooflines.basics.table_files import scan_parquet
 from rooflines.results.folders import MODEL_THRESHOLDS
 from rooflines.results.tables import NO_TEXT, csv_text, scan
 
@@ -46,7 +47,7 @@ def downloads_of(thresholds: Path, models: list[Path]) -> list[Download]:
 
 
 def _rows(path: Path) -> int:
-    return int(pl.scan_parquet(path).select(pl.len()).collect().item())
+    return int(scan_parquet(path).select(pl.len()).collect().item())
 
 
 def _names(path: Path) -> tuple[str, str]:

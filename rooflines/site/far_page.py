@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from rooflines.basics.table_files import read_csv, read_parquet
 from rooflines.basics.text import counted, significant
 from rooflines.measured.join import ESTIMATE, ROW, UNEXPLAINED
 from rooflines.measured.summary import KEYS, SPREAD, spread
@@ -103,7 +104,7 @@ def _read(path: Path, columns: Sequence[Column]) -> pl.DataFrame:
         types[count] = pl.Int64
     if "shards" in types:
         types["shards"] = pl.String
-    return pl.read_csv(path, schema_overrides=types)
+    return read_csv(path, schema_overrides=types)
 
 
 def far_view(skipped: Path, timings: Sequence[Path]) -> FarView:
@@ -113,7 +114,7 @@ def far_view(skipped: Path, timings: Sequence[Path]) -> FarView:
         skipped: The timings without a row or an estimate, `measured-skipped.csv`.
         timings: The sets of timings joined with the model, as Parquet.
     """
-    frames = {path.stem: pl.read_parquet(path) for path in timings}
+    frames = {path.stem: read_parquet(path) for path in timings}
     lacking = _read(skipped, MEASURED_SKIPPED)
     bare, unread = (int(lacking.filter(lacks=what)["timings"].sum()) for what in (ESTIMATE, ROW))
     foreign = sum(_foreign(frame) for frame in frames.values())

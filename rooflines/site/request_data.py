@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.basics.table_files import read_parquet, scan_parquet
 from rooflines.site.packing import packed
 
 if TYPE_CHECKING:
@@ -36,10 +37,10 @@ def request_rows(tables: Iterable[Path]) -> dict[tuple[str, str], dict[str, Pack
     """
     found: dict[str, list[pl.DataFrame]] = {}
     for path in tables:
-        stored = pl.read_parquet_schema(path)
+        stored = scan_parquet(path).collect_schema()
         if "input" in stored:
             columns = [name for name in ("model", *COLUMNS) if name in stored]
-            rows = pl.read_parquet(path, columns=columns)
+            rows = read_parquet(path, columns)
             found.setdefault(path.parent.name, []).append(
                 rows.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
             )

@@ -21,6 +21,7 @@ import yaml
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.spreadsheet import FORMULA
+from rooflines.basics.table_files import read_parquet
 from rooflines.basics.version import __version__
 from rooflines.catalogue.chips import chip_entries
 from rooflines.charts.every_chip import EVERY_CHIP, columns_text, packed_text
@@ -156,7 +157,7 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
     for chart in charts:
         yield from _chart_files(chart, folders[chart["family"]])
     about = metadata_of(thresholds)
-    frame = pl.read_parquet(thresholds)
+    frame = read_parquet(thresholds)
     params = (param for chart in charts for param in chart["params"])
     chip = next((param["value"] for param in params if param["name"] == "chip"), None)
     yield from _threshold_files(frame, about["columns"], chip)
@@ -307,7 +308,7 @@ def _chart_files(chart: ListedChart, folder: Path) -> Iterator[tuple[str, bytes]
 
 def _packed_rows(path: Path) -> str:
     """The data of a chart, as a page loads them."""
-    return packed_text(columns_text(pl.read_parquet(path)))
+    return packed_text(columns_text(read_parquet(path)))
 
 
 def _packed(spec: JSON) -> dict[str, JSON]:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError, quote
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["is_nccl_tests", "read_nccl_tests"]
 
@@ -37,18 +33,17 @@ PROGRAMS = {
 """The collectives by the name of their program, which is `<name>_perf`."""
 
 
-def is_nccl_tests(path: Path) -> bool:
-    """Whether a file is text of nccl-tests."""
-    with path.open(encoding="utf-8") as file:
-        return HEADING.search(file.read(HEAD)) is not None
+def is_nccl_tests(text: str) -> bool:
+    """Whether a text is that of nccl-tests."""
+    return HEADING.search(text[:HEAD]) is not None
 
 
-def read_nccl_tests(path: Path) -> pl.DataFrame:
+def read_nccl_tests(text: str, file: str) -> pl.DataFrame:
     """The timings of one run of nccl-tests, out of place.
 
     Args:
-        path: Its text. The collective is named in it, or by the file, such as
-            `all_reduce_perf.txt`.
+        text: What it printed. The collective is named in it, or by the file.
+        file: The name of its file, such as `all_reduce_perf.txt`.
 
     Returns:
         collective, shards, bytes (the whole tensor; of an all-to-all what one chip holds), seconds.
@@ -56,7 +51,6 @@ def read_nccl_tests(path: Path) -> pl.DataFrame:
     Raises:
         RooflinesError: It names no collective, or no ranks.
     """
-    text = path.read_text(encoding="utf-8")
     ranks = set(RANK.findall(text))
     if not ranks:
         raise RooflinesError(
@@ -73,7 +67,7 @@ def read_nccl_tests(path: Path) -> pl.DataFrame:
         },
         schema={"bytes": pl.Int64, "seconds": pl.Float64},
     ).with_columns(
-        collective=pl.lit(_collective(text, path.name)),
+        collective=pl.lit(_collective(text, file)),
         shards=pl.lit(len(ranks), dtype=pl.Int64),
     )
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, placed, quote
 from rooflines.basics.numbers import exact
+from rooflines.basics.table_files import lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -125,21 +126,20 @@ def read_launches(path: str | Path) -> Iterator[Launch]:
 def _rows(path: Path) -> Iterator[list[str]]:
     """The names of the columns, then the cells of the rows."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            lines = dropwhile(lambda line: not line.startswith(('"ID",', "ID,")), file)
-            rows = csv.reader(line for line in lines if not line.startswith("=="))
-            names = next(rows, None)
-            if names is None:
-                raise RooflinesError("", "is no CSV of Nsight Compute: no column ID", EXPORT)
-            if "Kernel Name" not in names:
-                raise RooflinesError("", "has no column Kernel Name", EXPORT)
-            yield names
-            for row in rows:
-                if len(row) == len(names):  # others are text of the program
-                    yield row
-                elif row and row[0].isdigit():
-                    problem = f"has {len(names)} columns, and launch {row[0]} has {len(row)}"
-                    raise RooflinesError("", problem, EXPORT)
+        lines = dropwhile(lambda line: not line.startswith(('"ID",', "ID,")), lines_of(path))
+        rows = csv.reader(line for line in lines if not line.startswith("=="))
+        names = next(rows, None)
+        if names is None:
+            raise RooflinesError("", "is no CSV of Nsight Compute: no column ID", EXPORT)
+        if "Kernel Name" not in names:
+            raise RooflinesError("", "has no column Kernel Name", EXPORT)
+        yield names
+        for row in rows:
+            if len(row) == len(names):  # others are text of the program
+                yield row
+            elif row and row[0].isdigit():
+                problem = f"has {len(names)} columns, and launch {row[0]} has {len(row)}"
+                raise RooflinesError("", problem, EXPORT)
     except (OSError, UnicodeDecodeError) as error:
         problem = f"cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}"
         raise RooflinesError("", problem, "give the path of a CSV file") from None

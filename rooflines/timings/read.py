@@ -10,6 +10,7 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed, quote
+from rooflines.basics.table_files import bounded_content, read_csv, read_parquet
 from rooflines.basics.text import counted
 from rooflines.model.network import PASSES
 from rooflines.timings.layouts import tidy
@@ -89,12 +90,14 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
 def _read(path: Path) -> pl.DataFrame:
     parquet = path.suffix == ".parquet"
     try:
+        content = bounded_content(path)
         if parquet:
-            return pl.read_parquet(path)
-        if is_nccl_tests(path):
-            return read_nccl_tests(path)
-        _check_separator(path)
-        frame = pl.read_csv(path, infer_schema_length=None)
+            return read_parquet(content)
+        text = content.decode("utf-8")
+        if is_nccl_tests(text):
+            return read_nccl_tests(text, path.name)
+        _check_separator(text)
+        frame = read_csv(content, infer_schema_length=None)
         return frame.rename(str.strip).with_columns(pl.col(pl.String).str.strip_chars())
     except FileNotFoundError:
         raise RooflinesError("", "does not exist", "give the path of a table") from None
@@ -116,10 +119,9 @@ def _read(path: Path) -> pl.DataFrame:
         raise RooflinesError("", problem, fix) from None
 
 
-def _check_separator(path: Path) -> None:
+def _check_separator(text: str) -> None:
     """Refuse a table whose columns are not separated by commas."""
-    with path.open(encoding="utf-8") as file:
-        head = file.readline()
+    head = text.partition("\n")[0]
     for mark, name in SEPARATORS.items():
         if mark in head and "," not in head:
             fix = "separate them with commas, and write decimals with a point"

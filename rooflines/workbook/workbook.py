@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import polars as pl
-
+from rooflines.basics.table_files import scan_parquet
 from rooflines.results.atomic import atomic_file
 from rooflines.results.model_shapes import read_shapes
 from rooflines.results.records import recording
@@ -54,7 +53,7 @@ def write_workbook(
     made_by = recording(spec=json.loads(spec), recipes=every, inputs=[*thresholds, model_shapes])
     with made_by, atomic_file(path) as temporary, Book(temporary) as book:
         summary_sheet(book.sheet("Summary"), summarize(recipes, of_models))
-        files = {Path(file).name: pl.scan_parquet(file) for file in thresholds}
+        files = {Path(file).name: scan_parquet(file) for file in thresholds}
         thresholds_sheet(book.sheet("Thresholds"), files, units)
         what_if_sheet(book.sheet("What-if"), recipes)
         models_sheet(book.sheet("Models"), read_shapes(Path(model_shapes)))

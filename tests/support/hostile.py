@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,9 @@ MEASURED_KINDS = ("measured-roofline", "measured-ratio", "measured-errors")
 
 TIMINGS = ROOT / "tests" / "cases" / "one-software.csv"
 """Timings without a column for their software."""
+
+RESULTS = "results [1]*?"
+"""A folder whose name is a pattern of other paths."""
 
 DECODE: dict[str, Any] = {
     "operation": "matmul",
@@ -44,13 +48,16 @@ def hostile_config() -> dict[str, Any]:
     return {
         **texts,
         "sweeps": {**texts["sweeps"], "decode": DECODE},
-        "measurements": {"timed": {"file": str(TIMINGS), "where": {"software": HOSTILE}}},
+        "measurements": {"timed": {"file": "t[1]*.csv", "where": {"software": HOSTILE}}},
         "charts": [*texts["charts"], *charts, *timed],
+        "pathvars": {"results": RESULTS},
     }
 
 
 def run_hostile(folder: Path) -> None:
     """Run the workflow in a folder."""
+    shutil.copy(TIMINGS, folder / "t[1]*.csv")
+    (folder / "t1.csv").write_text("of another set\n", encoding="utf-8")
     (folder / "my.yaml").write_text(yaml.safe_dump(hostile_config()), encoding="utf-8")
     command = [sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", "my.yaml"]
     done = subprocess.run(

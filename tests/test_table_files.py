@@ -1,0 +1,107 @@
+"""Files of tables: read by their exact path, and only if they are regular files of bounded size."""
+
+from __future__ import annotations
+
+import ast
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+from small_config import SMALL
+
+from rooflines.basics import table_files
+from rooflines.basics.errors import RooflinesError
+from rooflines.cli import main as cli
+from rooflines.measuring.shapes import read_shapes
+from rooflines.results.tables import metadata_of, scan, write_parquet
+from rooflines.timings.nsight import read_launches
+from rooflines.timings.read import read_timings
+
+PATTERNS = {"f[1]": "f1", "f*": "f1", "f?": "f1", "f{a,b}": "fa", "~f": "f", "s3:": "s3"}
+"""Names that are a pattern, a home or an address elsewhere, each with a name that it would mean."""
+
+TIMINGS = pl.DataFrame(
+    {"chip": ["tpu-v5e"]} | {c: ["bf16"] for c in ("dtype_x", "dtype_w", "dtype_out", "compute")}
+).with_columns(B=16, D=8192, F=8192, seconds=2e-4)
+ABOUT = {"columns": [{"name": "B"}]}
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def test_one_module_calls_readers_of_polars(repository: Path) -> None:
+    """All others read files with it."""
+    found = {
+        path.relative_to(repository / "rooflines").as_posix()
+        for path in (repository / "rooflines").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+        and node.attr.startswith(("read_", "scan_"))
+        and isinstance(node.value, ast.Name)
+        and node.value.id in ("pl", "polars")
+    }
+    assert found == {"basics/table_files.py"}
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_a_name_is_no_pattern(name: str) -> None:
+    """Tables in a folder and timings in a file of such a name, beside those that it would mean."""
+    for place, rows in ((name, TIMINGS), (PATTERNS[name], TIMINGS.with_columns(B=77))):
+        folder = Path(place) / "tables" / "mlp"
+        folder.mkdir(parents=True)
+        write_parquet(rows.lazy(), folder / "part-00000.parquet", ABOUT)
+        rows.write_csv(folder / f"{place}.csv")
+    folder = Path(name) / "tables" / "mlp"
+    assert scan(name, "mlp").collect()["B"].to_list() == [16]
+    assert scan(folder / "part-00000.parquet").collect()["B"].to_list() == [16]
+    for file in (folder / f"{name}.csv", folder / "part-00000.parquet"):
+        assert read_timings(file).frame["B"].to_list() == [16]
+    assert [shape.B for shape in read_shapes(folder / f"{name}.csv")[0]] == [16]
+
+
+def test_a_folder_of_results_has_no_braces(capsys: pytest.CaptureFixture[str]) -> None:
+    """Snakemake would take them for a wildcard."""
+    Path("my.yaml").write_text(f"{SMALL}pathvars: {{results: 'o{{a,b}}'}}\n")
+    assert cli.run(["check", "my.yaml"]) == 2
+    assert "pathvars.results is 'o{a,b}', which has braces" in capsys.readouterr().err
+
+
+READERS = {"timings": read_timings, "shapes": read_shapes, "kernels": lambda p: [*read_launches(p)]}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("kind", READERS)
+def test_pipes_and_devices_are_refused(kind: str, suffix: str) -> None:
+    """At once: a device is endless, and nobody writes to the pipe."""
+    os.mkfifo(f"pipe{suffix}")
+    Path(f"zeros{suffix}").symlink_to("/dev/zero")
+    for name in (f"pipe{suffix}", f"zeros{suffix}"):
+        with pytest.raises(RooflinesError) as raised:
+            READERS[kind](Path(name))
+        assert str(raised.value).startswith(f"{name} is no regular file.\n")
+    with pytest.raises(RooflinesError, match="is no regular file"):
+        metadata_of(f"pipe{suffix}")
+
+
+def test_sizes_and_lines_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of holes have any size; Parquet has any number of rows in a few bytes."""
+    with Path("holes.csv").open("wb") as file:
+        file.truncate(table_files.LARGEST_TABLE)
+    with pytest.raises(RooflinesError, match="has a line of more than 1,048,576 bytes"):
+        read_timings("holes.csv")
+    with pytest.raises(RooflinesError, match="has a line of more than 1,048,576 bytes"):
+        list(read_launches("holes.csv"))
+    with Path("holes.csv").open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(RooflinesError, match="has more than 268,435,456 bytes"):
+        read_timings("holes.csv")
+    monkeypatch.setattr(table_files, "MOST_ROWS", 3)
+    pl.concat([TIMINGS] * 4).write_parquet("rows.parquet")
+    with pytest.raises(RooflinesError, match="has 4 rows, more than 3"):
+        read_timings("rows.parquet")
+    pl.concat([TIMINGS] * 3).write_parquet("rows.parquet")
+    assert read_timings("rows.parquet").frame.height == 3
