@@ -1,16 +1,23 @@
 """`rooflines draw`: charts of finished results in other formats, sizes and themes."""
 
+from __future__ import annotations
+
 import io
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 from PIL import Image
 
 import rooflines
 from rooflines import charts
 from rooflines.charts.kit.render import html
 from rooflines.cli import main as cli
+
+if TYPE_CHECKING:
+    from conftest import Once, Snakemake
 
 HOSTILE = "</script><script>alert(1)</script>"
 
@@ -33,6 +40,39 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     (folder / "ridges-own.json").write_text(json.dumps(made))
     (folder / "index.json").write_text("[]")
     return made
+
+
+@pytest.fixture(scope="session")
+def run_results(once: Once, snakemake: Snakemake, repository: Path) -> Path:
+    """The charts that a run makes of one sweep of many chips; read only."""
+
+    def run(folder: Path) -> None:
+        sweep = {
+            "operation": "matmul",
+            "grid": {"B": [1, 64, 4096], "D": [4096], "F": [4096]},
+            "dtypes": ["bf16"],
+            "chips": "all",
+        }
+        drawn = [{"chart": kind, "sweep": "own"} for kind in ("ridges", "roofline")]
+        config = {"sweeps": {"own": sweep}, "charts": drawn}
+        (folder / "my.yaml").write_text(yaml.safe_dump(config))
+        options = ("--snakefile", repository / "Snakefile", "--configfile", "my.yaml")
+        done = snakemake(*options, cwd=folder)
+        assert done.returncode == 0, done.stdout
+
+    return once("drawn", run) / "results"
+
+
+def test_the_charts_of_a_run_are_drawn(
+    run_results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All of them without a name; the data beside them for the site are no charts."""
+    assert [*(run_results / "charts").glob("*/*-every-chip.json")]
+    assert cli.run(["draw", "--results", str(run_results), "--format", "svg"]) == 0
+    assert capsys.readouterr().out.split() == [
+        "pictures/ridges-own.svg",
+        "pictures/roofline-own.svg",
+    ]
 
 
 def test_a_picture_has_the_format_size_theme_and_scale(capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,7 +98,9 @@ def test_a_page_has_no_script_of_a_text(spec: dict[str, object]) -> None:
     assert 'src="http' not in page, "it needs no network"
 
 
-def test_wrong_words_are_one_message(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_words_are_one_message(
+    spec: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
     """With the names that are close; nothing is drawn."""
     words = "draw ridge ridges-own --format gif --size a4 --scale 9"
     assert cli.run(words.split()) == 2
@@ -71,7 +113,9 @@ def test_wrong_words_are_one_message(capsys: pytest.CaptureFixture[str]) -> None
     assert "--scale is given for pdf, which has no pixels" in capsys.readouterr().err
     assert cli.run(["draw", "--results", "none"]) == 2
     assert "none has no charts" in capsys.readouterr().err
-    Path("results/charts/compared/ridges-own.json").write_text("[1]")
-    assert cli.run(["draw"]) == 2
-    assert "is no specification of a chart" in capsys.readouterr().err
+    broken = [[1], {k: v for k, v in spec.items() if k != "params"}, {**spec, "usermeta": None}]
+    for each in (*broken, {**spec, "layer": 7}, {**spec, "params": [7]}):
+        Path("results/charts/compared/ridges-own.json").write_text(json.dumps(each))
+        assert cli.run(["draw"]) == 2
+        assert "ridges-own.json is no specification of a chart" in capsys.readouterr().err
     assert not Path("pictures").exists()

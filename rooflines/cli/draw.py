@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -64,15 +64,14 @@ def command(  # noqa: PLR0913, the options
     CHART is the name of its files in `results/charts`. Pictures of the same name in the output
     folder are replaced.
     """
-    from rooflines.charts.kit.render import PNG_SCALE, picture  # noqa: PLC0415, help is fast
+    from rooflines.charts.kit.render import PNG_SCALE  # noqa: PLC0415, help is fast
     from rooflines.results.atomic import write_bytes  # noqa: PLC0415, the same
     from rooflines.settings.charts import FORMATS  # noqa: PLC0415, the same
 
     files = _specifications(Path(results))
     _check(charts, files, form, size, scale)
     for name in charts or files:
-        spec = _read(files[name])
-        drawn = picture(spec, form, size or FORMATS[form], dark=dark, scale=scale or PNG_SCALE)
+        drawn = _drawn(files[name], form, size or FORMATS[form], dark, scale or PNG_SCALE)
         path = Path(output) / f"{name}{'-dark' if dark else ''}.{form}"
         write_bytes(path, drawn)
         click.echo(path)
@@ -81,13 +80,18 @@ def command(  # noqa: PLR0913, the options
 def _specifications(results: Path) -> dict[str, Path]:
     """The files with the specifications of charts, by the name of the chart.
 
+    Beside a specification the data of its chart for the site may be.
+
     Raises:
         RooflinesError: There are none.
     """
     from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, as above
+    from rooflines.charts.every_chip import EVERY_CHIP  # noqa: PLC0415, the same
 
     files = sorted((results / "charts").glob("*/*.json"))
-    specs = {file.stem: file for file in files if file.name != "index.json"}
+    charts = [file for file in files if file.name != "index.json"]
+    data = {file.with_name(f"{file.stem}{EVERY_CHIP}") for file in charts}
+    specs = {file.stem: file for file in charts if file not in data}
     if not specs:
         fix = "make them with `rooflines run`, or give the folder of results with --results"
         raise RooflinesError("", "has no charts", fix, file=str(results))
@@ -126,22 +130,21 @@ def _check(
                 raise RooflinesError("", f"is {scale:g}", fix)
 
 
-def _read(file: Path) -> dict[str, Any]:
-    """A specification.
+def _drawn(file: Path, form: str, size: str, dark: bool, scale: float) -> bytes | str:  # noqa: FBT001, those of `picture`
+    """The picture of a specification.
 
     Raises:
-        RooflinesError: The file has none.
+        RooflinesError: The file has none: it is damaged, or of another program.
     """
     from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, as above
+    from rooflines.charts.kit.render import picture  # noqa: PLC0415, the same
     from rooflines.results.provenance import unreadable  # noqa: PLC0415, the same
 
     try:
         spec = json.loads(file.read_text(encoding="utf-8"))
+        return picture(spec, form, size, dark=dark, scale=scale)
     except OSError as error:
         raise unreadable(file, error) from None
-    except ValueError:
-        spec = None
-    if not isinstance(spec, dict) or "usermeta" not in spec:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         fix = "make it again with `rooflines run`"
-        raise RooflinesError("", "is no specification of a chart", fix, file=str(file))
-    return spec
+        raise RooflinesError("", "is no specification of a chart", fix, file=str(file)) from None
