@@ -19,7 +19,7 @@ from rooflines.charts.kit.render import spec_of
 from rooflines.charts.kit.text import chip_label
 from rooflines.charts.results import Results
 
-MODEL = "llama-3-70b-up"
+MODEL = "llama-3.1-70b-up"
 
 
 @pytest.fixture(scope="module")
@@ -206,12 +206,12 @@ def test_times_bounds_and_layers_are_the_tables(narrow: rooflines.Config) -> Non
     results = charts.of_config(narrow)
     of = results.of("sharded-models", ["h100-sxm"], ["bf16"])
     times = charts.time_frame(
-        of, {"down": "llama-3-70b-down"}, [256], [4], "contracting/all-reduce"
+        of, {"down": "llama-3.1-70b-down"}, [256], [4], "contracting/all-reduce"
     )
     table = rooflines.rows(narrow, "sharded-models").filter(
         pl.col("chip") == "h100-sxm",
         pl.col("dtypes") == "bf16",
-        pl.col("shape") == "llama-3-70b-down",
+        pl.col("shape") == "llama-3.1-70b-down",
         pl.col("sharding") == "contracting/all-reduce",
     )
     row = table.filter(pl.col("B") == 256, pl.col("shards") == 4).collect().row(0, named=True)
@@ -221,7 +221,7 @@ def test_times_bounds_and_layers_are_the_tables(narrow: rooflines.Config) -> Non
         "network": row["t_network_s"],
     }
     assert times.filter("bound")["resource"].to_list() == [row["bound"]]
-    bounds = charts.bound_frame(of, "shards", "llama-3-70b-down").filter(
+    bounds = charts.bound_frame(of, "shards", "llama-3.1-70b-down").filter(
         sharding="contracting/all-reduce"
     )
     both = bounds.join(
@@ -245,11 +245,11 @@ def test_thresholds_over_shards_are_the_thresholds(narrow: rooflines.Config) -> 
     frame = charts.shards_frame(
         charts.of_config(narrow).of("sharded-models", ["tpu-v5e", "mi300x"], ["bf16"]),
         "B",
-        "llama-3-70b-down",
+        "llama-3.1-70b-down",
     )
     known = rooflines.thresholds(narrow, "sharded-models").filter(
         pl.col("axis") == "B",
-        pl.col("shape") == "llama-3-70b-down",
+        pl.col("shape") == "llama-3.1-70b-down",
         pl.col("share") == 1,
     )
     keys = ["chip", "sharding", "shards"]
@@ -322,6 +322,10 @@ def test_times_and_names_are_written_as_one_reads_them() -> None:
         "mi300x": "MI300X",
         "my-chip": "my-chip",
         "qwen-2-5-7b": "Qwen 2.5 7B",
+        "qwen2.5-7b": "Qwen2.5 7B",
+        "qwen3-0.6b": "Qwen3 0.6B",
+        "qwen3-30b-a3b": "Qwen3 30B A3B",
+        "llama-3.1-70b": "Llama 3.1 70B",
         "tpu-v5e-book-roofline": "TPU v5e (book roofline)",
         "h100-nvl-critical-batch-214": "H100 NVL (critical batch 214)",
         "a100-sxm-80gb-book": "A100 SXM 80GB (book)",

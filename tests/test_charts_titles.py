@@ -236,10 +236,10 @@ def test_bands_of_a_roofline_mean_one_thing_on_every_chip() -> None:
         if "bf16" in sweep.chips[chip].units["matrix"]
     ]
     frame = charts.roofline_frame(
-        charts.of_config(config).of("model-shapes", chips, ["bf16"]), "llama-3-70b-down"
+        charts.of_config(config).of("model-shapes", chips, ["bf16"]), "llama-3.1-70b-down"
     )
     dots = bands(charts.spec_of(charts.roofline(frame), "roofline"))
-    rows = rooflines.rows(config, "model-shapes").filter(dtypes="bf16", shape="llama-3-70b-down")
+    rows = rooflines.rows(config, "model-shapes").filter(dtypes="bf16", shape="llama-3.1-70b-down")
     table = rows.select(
         pl.col("chip").cast(pl.String), at="B", bound=pl.col("bound").cast(pl.String)
     ).collect()

@@ -1,4 +1,4 @@
-"""The shapes of config/config.yaml are matrices of published models; read without the package."""
+"""Shapes by model: those of config/config.yaml, and the message for each mistake in others."""
 
 from __future__ import annotations
 
@@ -6,89 +6,82 @@ import re
 from typing import Any
 
 import pytest
-from plain_files import CONFIG, plain_file
-from test_default_config import NAME
+from model_matrices import matrices, written_out
+from plain_files import plain_file
+
+import rooflines
+from rooflines.models.layers import LAYERS, layers_of
+from rooflines.models.library import model_entries
+
+NAME = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 
 # Published configs: width, query heads, key-value heads, head width, MLP width, vocabulary.
 PUBLISHED = {
-    "llama-3-8b": (4096, 32, 8, 128, 14336, 128256),
-    "llama-3-70b": (8192, 64, 8, 128, 28672, 128256),
-    "llama-3-405b": (16384, 128, 8, 128, 53248, 128256),
-    "qwen-2-5-7b": (3584, 28, 4, 128, 18944, 152064),
-    "qwen-2-5-72b": (8192, 64, 8, 128, 29568, 152064),
-    "qwen-3-32b": (5120, 64, 8, 128, 25600, 151936),
-    "qwen-3-30b-a3b": (2048, 32, 4, 128, 768, 151936),
-    "qwen-3-235b-a22b": (4096, 64, 4, 128, 1536, 151936),
+    "llama-3.1-8b": (4096, 32, 8, 128, 14336, 128256),
+    "llama-3.1-70b": (8192, 64, 8, 128, 28672, 128256),
+    "llama-3.1-405b": (16384, 128, 8, 128, 53248, 128256),
+    "qwen2.5-7b": (3584, 28, 4, 128, 18944, 152064),
+    "qwen2.5-72b": (8192, 64, 8, 128, 29568, 152064),
+    "qwen3-32b": (5120, 64, 8, 128, 25600, 151936),
+    "qwen3-30b-a3b": (2048, 32, 4, 128, 768, 151936),
+    "qwen3-235b-a22b": (4096, 64, 4, 128, 1536, 151936),
     "mixtral-8x7b": (4096, 32, 8, 128, 14336, 32000),
     "mixtral-8x22b": (6144, 48, 8, 128, 16384, 32768),
     "mistral-large-2": (12288, 96, 8, 128, 28672, 32768),
     "gemma-2-27b": (4608, 32, 16, 128, 36864, 256000),
     "gemma-3-27b": (5376, 32, 16, 128, 21504, 262144),
-    "gpt-oss": (2880, 64, 8, 64, 2880, 201088),
+    "gpt-oss-120b": (2880, 64, 8, 64, 2880, 201088),
 }
 
 
 @pytest.fixture(scope="module")
-def sweeps() -> dict[str, dict[str, Any]]:
-    """The sweeps of the default config, by name."""
-    found: dict[str, dict[str, Any]] = plain_file("config.yaml")["sweeps"]
-    return found
+def sweeps() -> dict[str, list[dict[str, Any]]]:
+    """The shapes of the default config by sweep, as its tables have them."""
+    config = rooflines.load_config()
+    return {
+        name: sweep.config_json["shapes"]
+        for name, sweep in config.sweeps.items()
+        if sweep.config_json["shapes"]
+    }
 
 
 @pytest.fixture(scope="module")
-def shapes(sweeps: dict[str, dict[str, Any]]) -> dict[str, tuple[int, int]]:
+def shapes(sweeps: dict[str, list[dict[str, Any]]]) -> dict[str, tuple[int, int]]:
     """(D, F) of every published matrix, by name."""
-    return {shape["name"]: (shape["D"], shape["F"]) for shape in sweeps["model-shapes"]["shapes"]}
+    return {shape["name"]: (shape["D"], shape["F"]) for shape in sweeps["model-shapes"]}
 
 
-def test_shape_names_are_well_formed(shapes: dict[str, tuple[int, int]]) -> None:
-    """So do the names of shapes."""
-    assert [name for name in shapes if not NAME.fullmatch(name)] == []
-
-
-def test_shape_names_are_unique(sweeps: dict[str, dict[str, Any]]) -> None:
-    """No sweep has two shapes of one name."""
-    for sweep in sweeps.values():
-        names = [shape["name"] for shape in sweep.get("shapes", [])]
+def test_shapes_are_those_of_the_catalogue(sweeps: dict[str, list[dict[str, Any]]]) -> None:
+    """In the order of models and layers; names are the model and the layer, and are unique."""
+    written = plain_file("config.yaml")["sweeps"]
+    assert {name for name in written if "shapes" in written[name]} == set(sweeps)
+    for name, shapes in sweeps.items():
+        assert shapes == written_out(written[name]["shapes"])
+        assert all(shape["name"] == f"{shape['model']}-{shape['layer']}" for shape in shapes)
+        names = [shape["name"] for shape in shapes]
         assert sorted(names) == sorted(set(names))
+        assert [name for name in names if not NAME.fullmatch(name)] == []
+    assert [len(shapes) for shapes in sweeps.values()] == [124, 34, 2, 1]
 
 
-def test_shape_sizes(sweeps: dict[str, dict[str, Any]]) -> None:
-    """Shapes are layers of a model, named after both, and have whole positive sizes."""
-    for shape in sweeps["model-shapes"]["shapes"]:
-        assert set(shape) == {"name", "model", "layer", "D", "F"}
-        assert shape["name"] == f"{shape['model']}-{shape['layer']}"
-        assert type(shape["D"]) is int
-        assert type(shape["F"]) is int
-        assert min(shape["D"], shape["F"]) > 0
+def test_layers_of_every_model() -> None:
+    """Those that the entry's letters give; each of `LAYERS` is one of some model."""
+    found = {name: layers_of(entry) for name, entry in model_entries().items()}
+    entries = plain_file("models.yaml")["models"]
+    assert found == {name: matrices(entry) for name, entry in entries.items()}
+    assert all(
+        list(layers) == [name for name in LAYERS if name in layers] for layers in found.values()
+    )
+    assert {layer for layers in found.values() for layer in layers} == set(LAYERS)
 
 
 def test_shapes_agree_between_sweeps(
-    sweeps: dict[str, dict[str, Any]], shapes: dict[str, tuple[int, int]]
+    sweeps: dict[str, list[dict[str, Any]]], shapes: dict[str, tuple[int, int]]
 ) -> None:
     """A shape has the same sizes in every sweep."""
-    for sweep in sweeps.values():
-        for shape in sweep.get("shapes", []):
+    for of_sweep in sweeps.values():
+        for shape in of_sweep:
             assert shapes[shape["name"]] == (shape["D"], shape["F"])
-
-
-def test_shapes_have_sources(shapes: dict[str, tuple[int, int]]) -> None:
-    """Every shape is below the address of a published config of its model family."""
-    source, cited = None, {}
-    for line in (CONFIG / "config.yaml").read_text(encoding="utf-8").splitlines():
-        if found := re.fullmatch(
-            r" +# source: https://huggingface\.co/[^/]+/([^/]+)/blob/main/config\.json", line
-        ):
-            source = found.group(1).lower().replace(".", "-")
-        elif line.lstrip().startswith("#"):
-            source = None
-        elif (shape := re.search(r"\{name: ([a-z0-9-]+), model: ", line)) and source:
-            cited[shape.group(1)] = source
-    assert set(cited) == set(shapes)
-    families = {name: re.match(r"[a-z]+", name) for name in cited}
-    assert {
-        name for name, family in families.items() if not family or family.group() not in cited[name]
-    } == set()
 
 
 @pytest.mark.parametrize("model", PUBLISHED)
@@ -146,13 +139,13 @@ def test_every_model_is_checked(shapes: dict[str, tuple[int, int]]) -> None:
 @pytest.mark.parametrize(
     ("model", "layers", "experts", "billions"),
     [
-        ("llama-3-8b", 32, 0, 8.03),
-        ("llama-3-70b", 80, 0, 70.6),
-        ("llama-3-405b", 126, 0, 405.9),
-        ("qwen-2-5-72b", 80, 0, 72.7),
-        ("qwen-3-32b", 64, 0, 32.8),
+        ("llama-3.1-8b", 32, 0, 8.03),
+        ("llama-3.1-70b", 80, 0, 70.6),
+        ("llama-3.1-405b", 126, 0, 405.9),
+        ("qwen2.5-72b", 80, 0, 72.7),
+        ("qwen3-32b", 64, 0, 32.8),
         ("mixtral-8x7b", 32, 8, 46.7),
-        ("qwen-3-235b-a22b", 94, 128, 235.1),
+        ("qwen3-235b-a22b", 94, 128, 235.1),
         ("mistral-large-2", 88, 0, 122.6),
     ],
 )
@@ -168,3 +161,75 @@ def test_parameter_counts(
     )
     total = layers * (size["qkv"] + size["o"] + mlp) + 2 * size["unembed"]
     assert total / 1e9 == pytest.approx(billions, rel=2e-3)
+
+
+SWEEP = {"operation": "matmul", "grid": {"B": 8}, "dtypes": "bf16", "chips": "h100-sxm"}
+
+
+def of(shapes: object, **more: object) -> list[dict[str, Any]]:
+    """The shapes of a sweep."""
+    config = rooflines.load_config({"sweeps": {"one": {**SWEEP, **more, "shapes": shapes}}})
+    found: list[dict[str, Any]] = config.sweep("one").config_json["shapes"]
+    return found
+
+
+def test_forms_of_shapes() -> None:
+    """A mapping or a list; one model or several, by id or published name; typed shapes between."""
+    typed = {"name": "mine", "D": 64, "F": 32}
+    down = {"name": "llama-3.1-8b-down", "model": "llama-3.1-8b", "layer": "down"}
+    assert of({"models": "meta-llama/llama-3.1-8b", "layers": "down"}) == [
+        {**down, "D": 14336, "F": 4096}
+    ]
+    mixed = of([typed, {"models": ["llama-3.1-8b", "mixtral-8x7b"], "layers": ["o", "q"]}])
+    assert [shape["name"] for shape in mixed] == [
+        *("mine", "llama-3.1-8b-o", "llama-3.1-8b-q", "mixtral-8x7b-o", "mixtral-8x7b-q")
+    ]
+    assert of({"models": "olmo-2-7b"}) == of({"models": ["olmo-2-7b"], "layers": "all"})
+    assert of({"models": "phi-4"}, operation="BSD,DF->BSF", grid={"B": 1, "S": 8})
+
+
+@pytest.mark.parametrize(
+    ("shapes", "more", "place", "words"),
+    [
+        ({"models": "llama-3-70b"}, {}, "shapes.models[0]", "close to it: llama-3.1-70b"),
+        (
+            [{"models": ["phi-4", "qwen3-33b"]}],
+            {},
+            "shapes[0].models[1]",
+            "is 'qwen3-33b', which is no model of the catalogue",
+        ),
+        ({"models": "phi-4", "layers": ["q", "gateup"]}, {}, "shapes.layers[1]", "gate-up"),
+        (
+            {"models": ["phi-4", "mixtral-8x7b"], "layers": "up"},
+            {},
+            "shapes.layers[0]",
+            "is 'up', which mixtral-8x7b does not have",
+        ),
+        ({"models": "phi-4", "layer": "up"}, {}, "shapes.layer", "close to it: layers"),
+        (
+            [{"models": "phi-4"}, {"models": "microsoft/phi-4", "layers": "q"}],
+            {},
+            "shapes[1].models",
+            "gives 'phi-4-q', which is listed twice",
+        ),
+        (
+            [{"name": "mine", "D": 1, "F": 1}, {"models": "phi-4"}],
+            {"operation": "BK,KN->BN"},
+            "shapes[1].models",
+            "gives sizes to D and F, no dimension of BK,KN->BN",
+        ),
+        ({"models": []}, {}, "shapes.models", "is an empty list"),
+        ({"models": [7]}, {}, "shapes.models[0]", "is 7, which is no text"),
+    ],
+)
+def test_mistakes_in_shapes_of_models(
+    shapes: object, more: dict[str, Any], place: str, words: str
+) -> None:
+    """One message each: the place as it is written, and close names or what is there."""
+    with pytest.raises(rooflines.RooflinesError) as caught:
+        of(shapes, **more)
+    message = str(caught.value)
+    assert f"sweeps.one.{place}" in message
+    assert words in message
+    places = {error.where for error in caught.value.errors}
+    assert len(places) == len(caught.value.errors)

@@ -76,16 +76,16 @@ def test_a_selection_that_no_chip_can_do_is_refused(config: rooflines.Config) ->
         charts.of_config(config).of("model-shapes", ["tpu-v5e"], ["fp8-out-bf16"])
 
 
-LAYERS = {"down": "llama-3-70b-down"}
+LAYERS = {"down": "llama-3.1-70b-down"}
 FRAMES: dict[str, tuple[Callable[[Any], object], str]] = {
     "roofline, shape": (
-        lambda s: charts.roofline_frame(s, shape="llama-3-70b-dwn"),
-        "shape is 'llama-3-70b-dwn'",
+        lambda s: charts.roofline_frame(s, shape="llama-3.1-70b-dwn"),
+        "shape is 'llama-3.1-70b-dwn'",
     ),
     "roofline, sizes": (lambda s: charts.roofline_frame(s, sizes=[3]), r"sizes\[0\] is 3"),
     "shards, shape": (lambda s: charts.shards_frame(s, shape="llama"), "shape is 'llama'"),
     "shards, axis": (lambda s: charts.shards_frame(s, "D"), "axis is 'D'"),
-    "layers": (lambda s: charts.layer_frame(s, {"down": "llama-3-70b-dwn"}), r"shapes\[0\] is"),
+    "layers": (lambda s: charts.layer_frame(s, {"down": "llama-3.1-70b-dwn"}), r"shapes\[0\] is"),
     "time, sharding": (
         lambda s: charts.time_frame(s, LAYERS, [256], [4], "colum"),
         r"sharding\[0\] is 'colum'",
@@ -94,7 +94,7 @@ FRAMES: dict[str, tuple[Callable[[Any], object], str]] = {
     "bounds, up": (lambda s: charts.bound_frame(s, "G"), "up is 'G'"),
     "first, option": (
         lambda s: charts.bound_map(
-            charts.bound_frame(s, shape="llama-3-70b-down"), first={"sharding": "colum"}
+            charts.bound_frame(s, shape="llama-3.1-70b-down"), first={"sharding": "colum"}
         ),
         r"first.sharding\[0\] is 'colum'",
     ),

@@ -44,7 +44,7 @@ from rooflines.settings.lists import (
     one_or_many,
     unique,
 )
-from rooflines.settings.shapes import Shape  # noqa: TC001, pydantic reads it at run time
+from rooflines.settings.shapes import Shapes  # noqa: TC001, pydantic reads it at run time
 from rooflines.settings.site import SiteConfig  # noqa: TC001, the same
 
 __all__ = ["ConfigFile", "SweepConfig"]
@@ -162,13 +162,11 @@ class SweepConfig(Entry):
         )
     )
     chips: Chips
-    shapes: Annotated[
-        list[Shape] | None, BeforeValidator(lambda v: None if v is None else listed(v))
-    ] = Field(
+    shapes: Shapes = Field(
         None,
         description=(
-            "named sizes instead of some grid axes, such as "
-            "{name: llama-3-8b-up, D: 4096, F: 14336}"
+            "named sizes instead of some grid axes: {models: [llama-3.1-8b], layers: all} of the "
+            "catalogue, {name: my-mlp, D: 4096, F: 14336}, or a list of these"
         ),
     )
     sharding: Annotated[

@@ -1,19 +1,29 @@
-"""Shapes: named points of a grid, such as the layers of a model."""
+"""Shapes: named points of a grid, typed in a config or matrices of the catalogue's models."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, WithJsonSchema
 
-from rooflines.basics.errors import RooflinesError, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, check_known, close_to, quote
 from rooflines.basics.spreadsheet import is_formula
 from rooflines.catalogue.forms import Entry, Text
+from rooflines.models.layers import LAYERS, layers_of
+from rooflines.models.library import found
+from rooflines.models.shape import checked
+from rooflines.settings.lists import listed, one_or_many
 
 if TYPE_CHECKING:
-    from rooflines.basics.yaml_file import JSON
+    from collections.abc import Iterator
 
-__all__ = ["Shape"]
+    from rooflines.basics.yaml_file import JSON
+    from rooflines.models.model import Model
+
+__all__ = ["ModelLayers", "Shape", "Shapes"]
+
+ALL: Literal["all"] = "all"
 
 
 def _shape_name(value: object) -> str:
@@ -52,8 +62,100 @@ class Shape(Entry):
     layer: Text | None = Field(
         None, description="the layer of that model, for charts", exclude_if=_is_none
     )
+    _place: str | None = PrivateAttr(None)
 
     @property
     def sizes(self) -> JSON:
         """Sizes by dimension, as they are written."""
         return self.model_extra or {}
+
+    @property
+    def place(self) -> str | None:
+        """The key path, below `shapes`, of the models that it is of; None: it is typed."""
+        return self._place
+
+
+def _layers(value: object) -> object:
+    layers = value if value == ALL else listed(value)
+    if isinstance(layers, list):
+        check_known(layers, LAYERS, "no layer of a model", f"use all, or {', '.join(LAYERS)}")
+    return layers
+
+
+class ModelLayers(Entry):
+    """Matrices of models of the catalogue, as shapes of D and F."""
+
+    models: Annotated[
+        list[Text], BeforeValidator(listed), WithJsonSchema(one_or_many({"type": "string"}))
+    ] = Field(description="ids of config/models.yaml, or names that the models are published under")
+    layers: Annotated[
+        list[str] | Literal["all"],
+        BeforeValidator(_layers),
+        WithJsonSchema({"anyOf": [{"const": ALL}, one_or_many({"enum": list(LAYERS)})]}),
+    ] = Field(ALL, description="layers that all of them have, or all: every layer of each")
+
+    def shapes(self) -> Iterator[Shape]:
+        """The shapes, model by model.
+
+        Raises:
+            RooflinesError: A model is unknown, or lacks a layer.
+        """
+        models: list[Model] = []
+        with Mistakes() as mistakes:
+            for index, name in enumerate(self.models):
+                with mistakes.at(f"models[{index}]"):
+                    models.append(found(name))
+        for model in models:
+            sizes = layers_of(model.shape)
+            for index, layer in enumerate(sizes if self.layers == ALL else self.layers):
+                if layer not in sizes:
+                    problem = f"is {quote(layer)}, which {model.name} does not have"
+                    fix = f"leave one of them out; its layers are {', '.join(sizes)}"
+                    close = close_to(layer, sizes)
+                    raise RooflinesError(f"layers[{index}]", problem, fix, close=close)
+                of = {"name": f"{model.name}-{layer}", "model": model.name, "layer": layer}
+                yield checked(Shape, {**of, **dict(zip("DF", sizes[layer], strict=True))})
+
+
+def _shapes(value: object) -> object:
+    """Shapes as a list, those of models written out."""
+    if value is None:
+        return None
+    shapes: dict[str, Shape] = {}
+    forms = listed(value)
+    with Mistakes() as mistakes:
+        for index, form in enumerate(forms if isinstance(forms, list) else ()):
+            place = f"[{index}]" if isinstance(value, list) else ""
+            with mistakes.at(place):
+                for shape in _written_out(form, place):
+                    if shape.name in shapes:
+                        typed = shape.place is None
+                        raise RooflinesError(
+                            "name" if typed else "models",
+                            f"{'is' if typed else 'gives'} {quote(shape.name)}, which is listed "
+                            "twice",
+                            "give every shape a name of its own" if typed else "name it once",
+                        )
+                    shapes[shape.name] = shape
+    return list(shapes.values())
+
+
+def _written_out(form: object, place: str) -> Iterator[Shape]:
+    if not (isinstance(form, Mapping) and "models" in form):
+        yield checked(Shape, form)
+        return
+    for shape in checked(ModelLayers, form).shapes():
+        shape._place = place  # noqa: SLF001, set once, here
+        yield shape
+
+
+SHAPES_SCHEMA: Any = {
+    "anyOf": [
+        *one_or_many({"anyOf": [Shape.model_json_schema(), ModelLayers.model_json_schema()]})[
+            "anyOf"
+        ],
+        {"type": "null"},
+    ]
+}
+Shapes = Annotated[list[Shape] | None, BeforeValidator(_shapes), WithJsonSchema(SHAPES_SCHEMA)]
+"""Named points of a grid."""

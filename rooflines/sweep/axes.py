@@ -14,7 +14,6 @@ from rooflines.basics.errors import (
     close_to,
     one_of,
     placed,
-    quote,
 )
 from rooflines.basics.numbers import whole
 from rooflines.settings.sizes import LONGEST_AXIS, Sizes
@@ -208,28 +207,22 @@ def _shape_columns(shapes: Sequence[Shape], op: Operation) -> dict[str, tuple[in
     if not shapes:
         return {}
     dims = [dim for dim in op.dims if dim in shapes[0].sizes]
-    names: set[str] = set()
     with placed("shapes"), Mistakes() as mistakes:
         for index, shape in enumerate(shapes):
-            with mistakes.at(f"[{index}]"):
-                _check_shape(shape, dims, names, op)
+            with mistakes.at(f"[{index}]" if shape.place is None else shape.place):
+                _check_shape(shape, dims, op)
         if not dims:
             raise RooflinesError("[0]", "gives no sizes", f"add some of {', '.join(op.dims)}")
     return {dim: tuple(whole(shape.sizes[dim]) for shape in shapes) for dim in dims}
 
 
-def _check_shape(shape: Shape, dims: Sequence[str], names: set[str], op: Operation) -> None:
-    """Refuse a shape with the name of one before it, or with other dimensions than the first."""
+def _check_shape(shape: Shape, dims: Sequence[str], op: Operation) -> None:
+    """Refuse a shape with dimensions that the operation lacks, or other ones than the first."""
     with Mistakes() as mistakes:
-        with mistakes.at("name"):
-            if shape.name in names:
-                raise RooflinesError(
-                    "",
-                    f"is {quote(shape.name)}, which is listed twice",
-                    "give every shape a name of its own",
-                )
-            names.add(shape.name)
         unknown = [key for key in shape.sizes if key not in op.dims]
+        if unknown and shape.place is not None:
+            problem = f"gives sizes to {' and '.join(unknown)}, no dimension of {op.name}"
+            raise RooflinesError("models", problem, "use matmul, or another operation of D and F")
         for key in unknown:
             mistakes.add(
                 RooflinesError(

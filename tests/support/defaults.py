@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from model_matrices import written_out
 from oracle import as_list
 from plain_files import plain_file
 from whole import Whole
@@ -23,6 +24,7 @@ def sweeps() -> dict[str, Whole]:
     for name, given in config["sweeps"].items():
         sweep = {
             **given,
+            **({"shapes": written_out(given["shapes"])} if "shapes" in given else {}),
             "dtypes": as_list(given["dtypes"]),
             "chips": every if given["chips"] == "all" else as_list(given["chips"]),
         }

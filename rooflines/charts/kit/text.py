@@ -236,7 +236,7 @@ def chip_label(name: str) -> str:
     words = name.split("-")
     recognized = (
         re.fullmatch(r"[a-z]{1,5}\d+[a-z]*", words[0])
-        or words[0].rstrip("0123456789") in PROPER
+        or words[0].rstrip("0123456789.") in PROPER
         or words[0] in UPPER
     )
     if not recognized:
@@ -249,7 +249,7 @@ def chip_label(name: str) -> str:
 
 def _own_words(words: Sequence[str]) -> int:
     """How many words of an id are of the chip, before those of a variant; all of a model's."""
-    if words[0].rstrip("0123456789") in MODELS:
+    if words[0].rstrip("0123456789.") in MODELS:
         return len(words)
     others = (index for index, word in enumerate(words) if index and not CHIP_WORD.fullmatch(word))
     return next(others, len(words))
@@ -268,9 +268,12 @@ def part_name(name: str) -> str:
 def _word(word: str, *, first: bool) -> str:
     if word in PROPER:
         return PROPER[word]
+    family = re.fullmatch(r"([a-z]+)([\d.]+)", word)
+    if family and family[1] in MODELS:
+        return MODELS[family[1]] + family[2]
     if (
         word in UPPER
-        or re.fullmatch(r"\d+(b|gb|m)|a\d+b", word)
+        or re.fullmatch(r"[\d.]+(b|gb|m)|a\d+b", word)
         or (first and re.fullmatch(r"[a-z]{1,4}\d+[a-z]*", word))
     ):
         return word.upper()

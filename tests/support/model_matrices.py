@@ -1,0 +1,57 @@
+"""The shapes of a sweep written out from config/models.yaml, without the package."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from oracle import as_list
+from plain_files import plain_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+def written_out(shapes: object) -> list[Mapping[str, Any]]:
+    """Return shapes by name and size, the layers of models among them."""
+    return [shape for form in as_list(shapes) for shape in _of(form)]
+
+
+def _of(form: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    if "models" not in form:
+        yield form
+        return
+    for model in as_list(form["models"]):
+        every = matrices(plain_file("models.yaml")["models"][model])
+        layers = form.get("layers", "all")
+        for layer in every if layers == "all" else as_list(layers):
+            rows, columns = every[layer]
+            name = f"{model}-{layer}"
+            yield {"name": name, "model": model, "layer": layer, "D": rows, "F": columns}
+
+
+def matrices(model: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """Return the rows and columns of every matrix of a model's entry."""
+    width, heads = model["D"], model["attention"]
+    found = {}
+    if heads.get("kind") == "mla":
+        key = heads["nope"] + heads["rope"]
+        if "q_rank" in heads:
+            found["q-a"] = width, heads["q_rank"]
+            found["q-b"] = heads["q_rank"], heads["N"] * key
+        else:
+            found["q"] = width, heads["N"] * key
+        found["kv-a"] = width, heads["kv_rank"] + heads["rope"]
+        found["kv-b"] = heads["kv_rank"], heads["N"] * (heads["nope"] + heads["v"])
+        found["o"] = heads["N"] * heads["v"], width
+    else:
+        q, k = heads["N"] * heads["H"], heads["K"] * heads["H"]
+        found |= {"q": (width, q), "k": (width, k), "qkv": (width, q + k + k), "o": (q, width)}
+    for prefix, hidden in (
+        ("", model.get("mlp", {}).get("F")),
+        ("expert-", model.get("moe", {}).get("Fe")),
+    ):
+        if hidden:
+            found[f"{prefix}up"] = width, hidden
+            found[f"{prefix}gate-up"] = width, hidden + hidden
+            found[f"{prefix}down"] = hidden, width
+    return {**found, "unembed": (width, model["V"])}
