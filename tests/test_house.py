@@ -37,7 +37,7 @@ FLOORS = (
 )
 """Sub-packages and top modules; each imports only from itself and from those before it."""
 
-LONGEST_FILE = 400
+LONGEST_FILE = 600
 """Lines of a module [1]."""
 
 LONGEST_FUNCTION = 60
@@ -128,7 +128,7 @@ def test_modules_do_not_import_in_circles(edges: list[tuple[str, str]]) -> None:
 
 
 def test_modules_and_functions_are_short(repository: Path) -> None:
-    """No module has more than 400 lines, no function more than 60, but for the exceptions."""
+    """No module has more than 600 lines, no function more than 60, but for the exceptions."""
     root = repository / "rooflines"
     long = [
         name
@@ -144,6 +144,6 @@ def test_a_long_module_and_a_long_function_are_noticed(tmp_path: Path) -> None:
     for lines, expected in ((60, []), (61, ["module:f"])):
         path.write_text("def f():\n" + "    pass\n" * (lines - 1))
         assert list(too_long(path, "module")) == expected
-    for lines, expected in ((400, []), (401, ["module"])):
+    for lines, expected in ((600, []), (601, ["module"])):
         path.write_text("pass\n" * lines)
         assert list(too_long(path, "module")) == expected
