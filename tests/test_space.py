@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from itertools import pairwise, product
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -17,6 +20,9 @@ from rooflines.sweep import blocked
 from rooflines.sweep.blocked import _pieces
 from rooflines.sweep.rows import sweep_rows, whole_rows
 from rooflines.sweep.space import decode
+
+if TYPE_CHECKING:
+    from rooflines.sweep.sweep import Sweep
 
 CONFIG = {
     "sweeps": {
@@ -76,6 +82,55 @@ def test_a_config_gives_the_same_rows_every_time(whole: pl.DataFrame) -> None:
     """The same config gives the same table."""
     again = sweep_rows(rooflines.load_config(CONFIG).sweep("mixed")).collect()
     assert_frame_equal(again, whole)
+
+
+def sweep_of(chips: int, **more: object) -> Sweep:
+    """A sweep of chips that differ in their rates and capacities, some with a hop latency."""
+    entry = {"vendor": "Nobody", "source": "this test", "efficiency": {"math": 0.7}}
+    entry |= {"units": {"matrix": {"bf16": {"flops_per_s": 1e14}, "fp8": {"flops_per_s": 3e14}}}}
+    link = {"bytes_per_s": 1e11, "topology": "switch", "domain": 8}
+    own = {
+        f"c{index}": {
+            **entry,
+            "memory": {"hbm": {"bytes_per_s": 1e12 + index / 7e-10}},
+            "networks": {"a": {**link, "hop_latency_s": 1e-6 * (index % 2)}},
+        }
+        for index in range(chips)
+    }
+    for index in range(0, chips, 3):
+        own[f"c{index}"]["memory"]["hbm"]["capacity_bytes"] = 1e6 * (index + 1)
+    sweep = {"operation": "matmul", "dtypes": ["bf16"], "chips": [*own], "thresholds": []}
+    sweep["grid"] = {"B": [1, 77], "D": 1000, "F": [7, 10**9]}
+    return rooflines.load_config({"sweeps": {"s": sweep | more}, "chips": own}).sweep("s")
+
+
+@pytest.mark.parametrize("tile", [None, {"B": 16, "D": 64}])
+def test_chips_computed_at_once_have_the_rows_of_each(tile: dict[str, int] | None) -> None:
+    """To the last bit, with the ties of bounds, in all slices."""
+    split = {"sharding": ["none", "contracting/all-reduce"], "shards": [1, 2, 3]}
+    sweep = sweep_of(7, dtypes=["bf16", "fp8"], tile=tile, **split)
+    assert [len(group) for group in sweep.groups] == [7]
+    each = [
+        sweep_rows(replace(sweep, config=sweep.config.model_copy(update={"chips": [chip]})))
+        for chip in sweep.config.chips
+    ]
+    whole = sweep_rows(sweep).collect()
+    assert_frame_equal(whole, pl.concat(each).collect(), check_exact=True)
+    cuts = [0, 5, 6, 31, 40, 41, len(whole)]
+    pieces = [sweep_rows(sweep, *piece).collect() for piece in pairwise(cuts)]
+    assert_frame_equal(whole, pl.concat(pieces), check_exact=True)
+
+
+def test_ten_thousand_chips_take_seconds() -> None:
+    """Of two rows each: a frame for every chip took a minute for two thousand."""
+    sweep = sweep_of(1, grid={"B": [1, 2], "D": 1000, "F": 7})
+    names = [f"c{index}" for index in range(10_000)]
+    config = sweep.config.model_copy(update={"chips": names})
+    many = replace(sweep, config=config, chips=dict.fromkeys(names, sweep.chips["c0"]))
+    started = time.process_time()
+    table = sweep_rows(many).collect()
+    assert time.process_time() - started < 10
+    assert table["chip"].to_list() == [name for name in names for _ in range(2)]
 
 
 def test_unsupported_rows_are_counted() -> None:

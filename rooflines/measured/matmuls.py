@@ -144,7 +144,6 @@ def _sweep(
 
 def _rows(part: pl.DataFrame, sweep: Sweep) -> pl.LazyFrame:
     """The timings of one chip with the metrics of their row."""
-    (chip_rows,) = sweep.by_chip
     coefficients, constants = variant_columns(sweep, sweep.chip_variants)
     estimate, sums = estimate_columns(sweep, sweep.chip_variants), FactoredSums(set(), VARIANT)
     constants |= estimate.columns if estimate else {}
@@ -156,6 +155,6 @@ def _rows(part: pl.DataFrame, sweep: Sweep) -> pl.LazyFrame:
     rows = rows.with_columns(**sums.outer_factors, **sums.inner_factors)
     rows = rows.with_columns(**works, **pieces)
     rows = with_estimates(rows, estimate.bounds if estimate else {})
-    rows = with_metrics(rows, sweep, chip_rows, coefficients, constants)
-    rows = with_exact_bounds(rows, ties_of(sweep, chip_rows))
+    rows = with_metrics(rows, sweep, coefficients, constants)
+    rows = with_exact_bounds(rows, ties_of(sweep, sweep.chip_variants))
     return rows.select(*part.columns, *MATMUL_METRICS)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
 
     from rooflines.sweep.space import AxisColumns, Coefficients
-    from rooflines.sweep.sweep import ChipRows, Sweep
+    from rooflines.sweep.sweep import Sweep
 
 __all__ = [
     "Formula",
@@ -219,7 +219,6 @@ def same_terms(
 def with_metrics(
     frame: pl.LazyFrame,
     sweep: Sweep,
-    chip_rows: ChipRows,
     coefficients: Coefficients,
     constants: AxisColumns,
 ) -> pl.LazyFrame:
@@ -252,7 +251,7 @@ def with_metrics(
                 else utilization(None if is_nominal(constants) else peak, by_row)
             ).expr,
             bound=likely_bound(times, pl.col("t_lower_s")),
-            fits=fits(sweep, chip_rows),
+            fits=pl.col("footprint_bytes") <= pl.col("#capacity"),
             **{CONTENDED: contended(times, pl.col("t_lower_s"))},
         )
         .with_columns(attained_flops_per_s=attained(column("utilization"), peak).expr)
@@ -297,11 +296,3 @@ def with_estimates(frame: pl.LazyFrame, bounds: Mapping[str, str]) -> pl.LazyFra
             t_estimate_p90_s=pl.col("t_estimate_s") * band["high"],
         )
     )
-
-
-def fits(sweep: Sweep, chip_rows: ChipRows) -> pl.Expr:
-    """Whether the footprint fits into the memory level; null if its capacity is not published."""
-    capacity = sweep.level(chip_rows).capacity_bytes
-    if capacity is None:
-        return pl.lit(None, dtype=pl.Boolean)
-    return pl.col("footprint_bytes") <= float(capacity)

@@ -12,12 +12,21 @@ from rooflines.sweep.blocked import FactoredSums, block_start, blocked_product
 from rooflines.sweep.estimates import estimate_columns
 from rooflines.sweep.extents import variables
 from rooflines.sweep.metrics import same_terms, unscaled, with_estimates, with_metrics
-from rooflines.sweep.space import VARIANT, axis_columns, keys_of, slices, variant_columns
+from rooflines.sweep.space import (
+    VARIANT,
+    axis_columns,
+    keys_of,
+    slices,
+    split_by_chip,
+    variant_columns,
+    variants_of,
+)
 from rooflines.sweep.ties import ties_of, with_exact_bounds, with_exact_bounds_by_batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rooflines.sweep.space import AxisColumns
     from rooflines.sweep.sweep import ChipRows, Sweep
 
 __all__ = ["sweep_rows", "whole_rows"]
@@ -27,31 +36,36 @@ TextTypes = Mapping[str, "pl.DataType"]
 
 
 def chip_frame(
-    sweep: Sweep, chip_rows: ChipRows, start: int, stop: int, texts: TextTypes
+    sweep: Sweep, group: Sequence[ChipRows], start: int, stop: int, texts: TextTypes
 ) -> pl.LazyFrame:
-    """Rows `start` to `stop` of one chip and memory level, before ties in `bound` are resolved.
+    """Rows `start` to `stop` of a group of chips, before ties in `bound` are resolved.
 
     Args:
         sweep: The sweep.
-        chip_rows: The chip and memory level.
+        group: The chips, of `Sweep.groups`.
         start: The first of their rows [1].
         stop: The row after the last [1].
         texts: The types of text columns that are not Categorical.
     """
-    variants = [(chip_rows, variant) for variant in chip_rows.variants]
+    variants = variants_of(group)
     coefficients, constants = variant_columns(sweep, variants)
     estimate = estimate_columns(sweep, variants)
     constants |= estimate.columns if estimate else {}
+    constants = in_types(constants, texts)
+    by_chip, of_variants, gathered = (
+        split_by_chip(constants, coefficients, len(group))
+        if len(group) > 1
+        else ({}, constants, {})
+    )
     axes = [
-        {name: values.cast(texts.get(name, values.dtype)) for name, values in axis.items()}
-        for axis in (
-            *map(axis_columns, sweep.leading),
-            constants,
-            *map(axis_columns, sweep.inner),
-        )
+        *(in_types(axis_columns(axis), texts) for axis in sweep.leading),
+        of_variants,
+        *(in_types(axis_columns(axis), texts) for axis in sweep.inner),
     ]
     one_span = all(constants[f"#span_{dim}"].n_unique() == 1 for dim in sweep.tile)
     split = block_start(axes) if one_span else 0
+    if by_chip:  # the slowest axis: rows are rounded as those of a chip by itself
+        axes, split = [by_chip, *axes], split + 1
     sums = FactoredSums({name for axis in axes[:split] for name in axis}, VARIANT)
     works: dict[str, pl.Expr] = {}
     for name, terms in coefficients.items():
@@ -59,18 +73,23 @@ def chip_frame(
         total = sums.add(name, terms, variables(sweep, name))
         works[name] = works[same] if same else unscaled(name, total, constants)
     pieces = estimate.expressions(sweep, sums) if estimate else {}
-    frame = blocked_product(axes, split, start, stop, sums).with_columns(**works, **pieces)
+    frame = blocked_product(axes, split, start, stop, sums).with_columns(
+        **works, **pieces, **gathered
+    )
     if not any("shape" in axis for axis in axes):
         frame = frame.with_columns(shape=pl.lit(None, dtype=texts.get("shape", pl.Categorical)))
     frame = with_estimates(frame, estimate.bounds if estimate else {})
-    return with_metrics(frame, sweep, chip_rows, coefficients, constants)
+    return with_metrics(frame, sweep, coefficients, constants)
+
+
+def in_types(columns: AxisColumns, texts: TextTypes) -> dict[str, pl.Series]:
+    """Columns with the types of text columns that are not Categorical."""
+    return {name: values.cast(texts.get(name, values.dtype)) for name, values in columns.items()}
 
 
 def enums(sweep: Sweep, by_chip: Sequence[ChipRows]) -> TextTypes:
     """The Enum of every text column: the values that occur in these rows."""
-    keys = keys_of(
-        sweep, [(chip_rows, variant) for chip_rows in by_chip for variant in chip_rows.variants]
-    )
+    keys = keys_of(sweep, variants_of(by_chip))
     axes = (axis_columns(axis) for axis in (*sweep.leading, *sweep.inner))
     values = {
         name: column.cast(pl.String)
@@ -99,9 +118,9 @@ def sweep_rows(sweep: Sweep, start: int = 0, stop: int | None = None) -> pl.Lazy
     names = [column.name for column in sweep.columns]
     return pl.concat(
         with_exact_bounds(
-            chip_frame(sweep, chip_rows, low, high, {}), ties_of(sweep, chip_rows)
+            chip_frame(sweep, group, low, high, {}), ties_of(sweep, variants_of(group))
         ).select(names)
-        for chip_rows, low, high in slices(sweep, start, sweep.rows if stop is None else stop)
+        for group, low, high in slices(sweep, start, sweep.rows if stop is None else stop)
     )
 
 
@@ -118,12 +137,12 @@ def whole_rows(sweep: Sweep, columns: Sequence[str], start: int, stop: int) -> p
         The columns; text is Enum, which costs a fifth of Categorical to write.
     """
     pieces = list(slices(sweep, start, stop))
-    texts = enums(sweep, [chip_rows for chip_rows, *_ in pieces])
+    texts = enums(sweep, [chip_rows for group, *_ in pieces for chip_rows in group])
     frames = []
-    for chip_rows, low, high in pieces:
-        frame = chip_frame(sweep, chip_rows, low, high, texts)
+    for group, low, high in pieces:
+        frame = chip_frame(sweep, group, low, high, texts)
         if "bound" in columns:
-            ties = ties_of(sweep, chip_rows)
+            ties = ties_of(sweep, variants_of(group))
             frame = frame.select(*dict.fromkeys([*columns, *ties.columns]))
             frame = with_exact_bounds_by_batch(frame, ties)
         frames.append(frame.select(columns))

@@ -30,11 +30,16 @@ __all__ = [
     "keys_of",
     "length",
     "slices",
+    "split_by_chip",
     "variant_columns",
+    "variants_of",
 ]
 
 VARIANT = "#variant"
 """The column with the index of a row's variant. Names with # never leave the package."""
+
+CHIP = "#chip"
+"""The column with the index of a row's chip in its group."""
 
 SMALL_INDEX = 2**32
 
@@ -93,15 +98,20 @@ def decode(axes: Sequence[AxisColumns], start: int, stop: int) -> pl.LazyFrame:
     )
 
 
-def slices(sweep: Sweep, start: int, stop: int) -> Iterator[tuple[ChipRows, int, int]]:
-    """The pieces of a slice of rows, one per chip and memory level: (start, stop) of its rows."""
+def slices(sweep: Sweep, start: int, stop: int) -> Iterator[tuple[Sequence[ChipRows], int, int]]:
+    """The pieces of a slice of rows, one per group of chips: (start, stop) of its rows."""
     offset = 0
-    for chip_rows in sweep.by_chip:
-        rows = sweep.rows_of(chip_rows)
+    for group in sweep.groups:
+        rows = sum(map(sweep.rows_of, group))
         low, high = max(start - offset, 0), min(stop - offset, rows)
         if low < high:
-            yield chip_rows, low, high
+            yield group, low, high
         offset += rows
+
+
+def variants_of(group: Sequence[ChipRows]) -> list[ChipVariant]:
+    """The variants of several chips, in order."""
+    return [(chip_rows, variant) for chip_rows in group for variant in chip_rows.variants]
 
 
 ChipVariant = tuple["ChipRows", "Variant"]
@@ -147,8 +157,8 @@ def variant_columns(
     Returns:
         Where to find the coefficients, and columns with one value for each variant: the keys,
         `#<work>:<dims>` [work per extents], `#parts_<work>` [1] if its coefficients are scaled by
-        it, `#rate_<resource>` [work/s], `#latency_<resource>` [s], `#peak` [FLOP/s], `#span_<dim>`
-        [elements per extent].
+        it, `#rate_<resource>` [work/s], `#latency_<resource>` [s], `#peak` [FLOP/s], `#capacity`
+        [byte], null where it is not published, `#span_<dim>` [elements per extent].
     """
     workloads = [sweep.case(*each) for each in variants]
     targets = [sweep.target(chip_rows, variant) for chip_rows, variant in variants]
@@ -157,10 +167,48 @@ def variant_columns(
         columns |= rate_columns(resource.name, [resource.rate(target) for target in targets])
     columns["#peak"] = [float(target.peak) for target in targets]
     series = {name: pl.Series(values, dtype=pl.Float64) for name, values in columns.items()}
+    room = [target.level.capacity_bytes for target in targets]
+    capacities = [None if capacity is None else float(capacity) for capacity in room]
+    series["#capacity"] = pl.Series(capacities, dtype=pl.Float64)
     for dim, tile in sweep.tile.items():
         spans = [tile * workload.share(dim) for workload in workloads]
         series[f"#span_{dim}"] = pl.Series(spans, dtype=pl.Int64)
     return coefficients, {**series, **keys_of(sweep, variants)}
+
+
+def split_by_chip(
+    columns: AxisColumns, coefficients: Coefficients, chips: int
+) -> tuple[AxisColumns, AxisColumns, dict[str, pl.Expr]]:
+    """The columns of the variants of several chips that have the same works.
+
+    Args:
+        columns: From `variant_columns`.
+        coefficients: The same.
+        chips: Their number [1].
+
+    Returns:
+        The columns of an axis of chips, those of an axis of their variants, and those of both as
+        expressions: rates, keys and `VARIANT`, the index of the variant among all.
+    """
+    variants = length(columns) // chips
+    works = {name for terms in coefficients.values() for name in terms.values()}
+    of_works = {
+        name: values.head(variants)
+        for name, values in columns.items()
+        if name in works or name.startswith(("#parts_", "#span_"))
+    }
+    index = pl.col(CHIP) * variants + pl.col(VARIANT)
+    return (
+        {CHIP: pl.Series(range(chips), dtype=pl.UInt32)},
+        {**of_works, VARIANT: columns[VARIANT].head(variants)},
+        {
+            name: pl.lit(values[0], dtype=values.dtype)
+            if values.n_unique() == 1
+            else pl.lit(values).gather(index)
+            for name, values in columns.items()
+            if name not in of_works
+        },
+    )
 
 
 def rate_columns(resource: str, rates: Sequence[Rate | None]) -> dict[str, list[float]]:

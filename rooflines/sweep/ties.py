@@ -19,6 +19,7 @@ from rooflines.sweep.space import VARIANT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import ChipRows, Sweep, Variant
 
 __all__ = [
@@ -138,15 +139,12 @@ class Ties:
         return label.scatter(list(true_indices(close)), pl.Series(resolved, dtype=BOUNDS))
 
 
-def ties_of(sweep: Sweep, chip_rows: ChipRows) -> Ties:
-    """What resolves the bounds of a chip's rows of a sweep."""
+def ties_of(sweep: Sweep, variants: Sequence[ChipVariant]) -> Ties:
+    """What resolves the bounds of the rows of variants of a sweep."""
 
     def times(variant: int, *sizes: int) -> list[Fraction]:
         by_dim = dict(zip(sweep.op.dims, sizes, strict=True))
-        return [
-            exact_time(sweep, chip_rows, chip_rows.variants[variant], resource, by_dim)
-            for resource in RESOURCES
-        ]
+        return [exact_time(sweep, *variants[variant], resource, by_dim) for resource in RESOURCES]
 
     return Ties((VARIANT, *sweep.op.dims), times)
 
