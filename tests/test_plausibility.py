@@ -76,12 +76,9 @@ SLIPS: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "GiB for GB": ({"base": "h100-sxm", BANDWIDTH: 3350 * 2**30}, BANDWIDTH, "GiB taken for GB"),
     "TiB for TB": ({"base": "h100-sxm", BANDWIDTH: 3.35 * 2**40}, BANDWIDTH, "TiB taken for TB"),
-    "a thousandfold": ({"base": "h100-sxm", BANDWIDTH: 3.35e15}, BANDWIDTH, "another prefix"),
-    "a billionfold": ({"base": "h100-sxm", PEAK: 9.89e23}, PEAK, "another prefix"),
-    "TFLOP/s": ({"base": "h100-sxm", PEAK: 989}, PEAK, "another prefix"),
-    "capacity in GB": (
-        {"base": "h100-sxm", "memory.hbm.capacity_bytes": 80},
-        "memory.hbm.capacity_bytes",
+    "nanoseconds a hop": (
+        {"base": "h100-sxm", "networks.nvlink.hop_latency_s": 6e-10},
+        "networks.nvlink.hop_latency_s",
         "another prefix",
     ),
     "both directions of a link": (
@@ -123,6 +120,37 @@ SLIPS: dict[str, tuple[dict[str, Any], str, str]] = {
         "more than any chip has",
     ),
 }
+
+
+FAR: dict[tuple[str, float], str] = {
+    (BANDWIDTH, 4.8): "4.8e+12 if it is in TB/s",
+    (BANDWIDTH, 4800): "4.8e+12 if it is in GB/s",
+    (BANDWIDTH, 4.8e9): "4.8e+12 if it is in kB/s",
+    (BANDWIDTH, 3.35e15): "3.35e+12 if it is in mB/s",
+    (PEAK, 989): "9.89e+14 if it is in TFLOP/s",
+    (PEAK, 9.89e23): "9.89e+14 if it is in nFLOP/s",
+    (LINK, 25): "2.5e+10 if it is in GB/s",
+    ("memory.hbm.capacity_bytes", 80): "8e+10 if it is in GB",
+    ("networks.nvlink.hop_latency_s", 0.6): "6e-07 if it is in us",
+    ("power.watts", 0.7): "700 if it is in kW",
+    ("units.vector.fp16.flops_per_s", 67): "6.7e+13 if it is in TFLOP/s",
+}
+
+
+@pytest.mark.parametrize(("path", "value"), FAR)
+def test_a_variant_far_from_its_base_is_refused_with_the_likely_unit(
+    path: str, value: float
+) -> None:
+    """A number out of the range of chips, or a hundred times its base's; not if it is meant."""
+    chip = {"base": "h100-sxm", path: value}
+    with pytest.raises(rooflines.RooflinesError) as caught:
+        rooflines.load_config(config_of(chip))
+    (error,) = caught.value.errors
+    assert error.where == f"chips.mine.{path}"
+    assert error.fix == (
+        f"write {FAR[path, value]}; if it is meant, write `plausible: [{path}]` beside it"
+    )
+    assert warnings_of({**chip, "plausible": [path]}) == []
 
 
 @pytest.mark.parametrize("name", SLIPS)

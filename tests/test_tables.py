@@ -159,6 +159,11 @@ def test_float32_keeps_every_metric_in_its_range() -> None:
             "units.matrix.bf16.flops_per_s": math,
             "memory.hbm.bytes_per_s": memory,
             "networks.nvlink.bytes_per_s": network,
+            "plausible": [
+                "units.matrix.bf16.flops_per_s",
+                "memory.hbm.bytes_per_s",
+                "networks.nvlink.bytes_per_s",
+            ],
             "source": "none",
         }
         for number, (math, memory, network) in enumerate(product((1, 1e20), (1, 1e20), (1, 5e18)))
@@ -193,7 +198,8 @@ def test_float32_keeps_every_metric_in_its_range() -> None:
 
 def test_float32_is_refused_where_hops_take_endlessly_longer_than_flops() -> None:
     """The utilization of such rows would become 0."""
-    chip = {"base": "h100-sxm", "networks.nvlink.hop_latency_s": 1e30, "source": "none"}
+    hops = "networks.nvlink.hop_latency_s"
+    chip = {"base": "h100-sxm", hops: 1e30, "plausible": [hops], "source": "none"}
     sweep = {
         "operation": "matmul",
         "grid": {"B": 1, "D": 64, "F": 64},

@@ -2,7 +2,7 @@
 
 Common slips are a figure with sparsity, GiB for GB, a wrong prefix, all links for one. A variant is
 compared with its base, another chip with the catalogue. The number may be intended, so it brings a
-warning, not an error.
+warning; a variant's number that is far from its base's is refused unless it is listed as intended.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import RooflinesError, check_known, placed
+from rooflines.basics.errors import Mistakes, RooflinesError, check_known, placed
 from rooflines.catalogue.entries import MAIN_MEMORY, Network, Peak
 from rooflines.catalogue.parts import numbers, parts
 
@@ -52,6 +52,23 @@ SPANS = {
 """The checked numbers, with a range for each, in SI units; the catalogue is well within."""
 
 
+FAR = 100.0
+"""Times its base's number, or that over it, from which a variant's has another unit [1]."""
+
+LETTERS = {1e3: "k", 1e6: "M", 1e9: "G", 1e12: "T", 1e-3: "m", 1e-6: "u", 1e-9: "n", 1e-12: "p"}
+"""The prefix of a unit that is so many times another."""
+
+UNITS = {
+    "flops_per_s": "FLOP/s",
+    "bytes_per_s": "B/s",
+    "capacity_bytes": "B",
+    "hop_latency_s": "s",
+    "typical_hop_latency_s": "s",
+    "watts": "W",
+}
+"""The units of the checked numbers."""
+
+
 def doubts(written: JSON, entry: Chip, known: Mapping[str, Chip]) -> list[RooflinesError]:
     """Likely slips in one of the config's own chips.
 
@@ -64,7 +81,8 @@ def doubts(written: JSON, entry: Chip, known: Mapping[str, Chip]) -> list[Roofli
         A message for each number, its key path relative to the chip.
 
     Raises:
-        RooflinesError: `plausible` names what is no number of the chip.
+        RooflinesError: `plausible` names what is no number of the chip, or a variant's number is
+            far from its base's.
     """
     checked = dict(_numbers(entry))
     plausible = written.get("plausible") or []
@@ -73,11 +91,14 @@ def doubts(written: JSON, entry: Chip, known: Mapping[str, Chip]) -> list[Roofli
         check_known(plausible, checked, "no number of this chip that is checked", fix)
     base = written.get("base")
     before = dict(_numbers(known[base])) if base else {}
-    slips = []
+    slips, mistakes = [], Mistakes()
     for path, value in checked.items():
         if path in plausible or (
             base and not any(f"{path}.".startswith(f"{key}.") for key in written)
         ):
+            continue
+        if base and (error := _beyond(path, value, base, before.get(path))):
+            mistakes.add(error)
             continue
         cause = (
             _slip(path, value, base, known[base])
@@ -87,7 +108,27 @@ def doubts(written: JSON, entry: Chip, known: Mapping[str, Chip]) -> list[Roofli
         if cause:
             fix = f"correct it; if it is meant, write `plausible: [{path}]` beside it"
             slips.append(RooflinesError(path, f"is {value:g}, {cause}", fix))
+    mistakes.check()
     return slips
+
+
+def _beyond(path: str, value: float, base: str, before: float | None) -> RooflinesError | None:
+    """The mistake if a variant's number is out of range, or far from that of its base."""
+    tree, *_, key = path.split(".")
+    least, most = SPANS[tree, key]
+    ratio = value / before if before and least else 1.0
+    if least <= value <= most and 1 / FAR < ratio < FAR:
+        return None
+    problem = f"is {value:g}, {'less' if value < least else 'more'} than any chip has"
+    likely = before or math.sqrt(max(least, most * 1e-6) * most)
+    if before:
+        problem = f"is {value:g}, {value / before:.3g} times that of {base}"
+    factor = min(LETTERS, key=lambda each: abs(math.log(value * each / likely)))
+    unit = f"{LETTERS[factor]}{UNITS[key]}"
+    fix = (
+        f"write {value * factor:g} if it is in {unit}; if it is meant, write `plausible: [{path}]`"
+    )
+    return RooflinesError(path, problem, f"{fix} beside it")
 
 
 def _numbers(entry: Chip) -> Iterator[tuple[str, float]]:
