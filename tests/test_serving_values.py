@@ -71,9 +71,12 @@ def test_the_largest_batch_of_llama_within_15_ms() -> None:
 
 
 def test_the_last_batch_that_fits_is_the_largest_one() -> None:
-    """185 sequences of 8,192 tokens on eight H100."""
+    """185 sequences of 8,192 tokens on eight H100; what does not fit has no price."""
     rows = rows_of({**ON_H100, "grid": {"B": [185, 186], "S": 8192}})
     assert [row["fits"] for row in rows] == [True, False]
+    for name in ("usd_per_mtok", "usd_per_mtok_ops"):
+        assert [row[name] is not None for row in rows] == [True, False]
+    assert all(row["j_per_token"] for row in rows)
 
 
 def test_decode_of_llama_on_sixteen_v5e() -> None:

@@ -308,5 +308,5 @@ def _used(sweep: ModelSweep, case: Case, row: Mapping[str, Any]) -> Iterator[str
         yield from (f"units.{MATRIX}.{compute}", f"calibration.{compute}")
     if row["network_bytes"] and case.network is not None:
         yield from (f"networks.{name}" for name in case.network.split(BETWEEN))
-    price = chip.lowest_price()
+    price = None if row["usd_per_mtok"] is None else chip.lowest_price()
     yield from (f"prices.{index}" for index, each in enumerate(chip.prices or ()) if each is price)

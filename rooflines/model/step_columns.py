@@ -159,7 +159,10 @@ FOLLOWING = (
     Column("mfu", "1", "time of the FLOPs at the nominal peaks / t_lower_s, 0..1"),
     Column("mbu", "1", "time of memory_bytes at the nominal bandwidth / t_lower_s, 0..1"),
     Column(
-        "usd_per_mtok", "USD", "price of a million tokens at t_lower_s", null="no price is known"
+        "usd_per_mtok",
+        "USD",
+        "price of a million tokens at t_lower_s",
+        null="no price is known, or it does not fit",
     ),
     Column(
         "j_per_token",

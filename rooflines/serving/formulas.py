@@ -89,6 +89,6 @@ def _at(seconds: Formula, inputs: StepInputs) -> dict[str, Formula]:
         "tokens_per_s_per_chip": tokens / (seconds * column("chips")),
         "mfu": column("t_math_s") * math_reached / seconds,
         "mbu": column("t_memory_s") * memory_reached / seconds,
-        "usd_per_mtok": usd_per_s * MILLION * (seconds / tokens),
+        "usd_per_mtok": (usd_per_s * MILLION * (seconds / tokens)).where_not_false("fits"),
         "j_per_token": watts * (seconds / tokens),
     }

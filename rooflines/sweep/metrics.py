@@ -90,6 +90,13 @@ class Formula:
             f"CASE WHEN {other.sql} > 0 THEN {self.sql} END",
         )
 
+    def where_not_false(self, name: str) -> Formula:
+        """Null where a column is false; not where it is null."""
+        return Formula(
+            pl.when(pl.col(name).fill_null(value=True)).then(self.expr),
+            f"CASE WHEN {name} IS NOT FALSE THEN {self.sql} END",
+        )
+
 
 def column(name: str, by_row: Container[str] = ()) -> Formula:
     """A column as a formula; `by_row` are the columns that are computed row by row."""

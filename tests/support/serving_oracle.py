@@ -305,5 +305,5 @@ def request_values(prefill: Case, decode: Case, size: int, request: Mapping[str,
     for of_step, middle in (("t_lower_s", ""), ("t_ops_s", "_ops")):
         mean = sum((step[of_step] for step in steps), Fraction(0)) / new
         found |= {f"ttft{middle}_s": first[of_step], f"tpot{middle}_s": mean}
-        found |= price_and_power(decode, size / mean, middle)
+        found |= price_and_power(decode, size / mean, middle, fits=found["fits"])
     return found

@@ -130,10 +130,12 @@ def most_sequences(case: Case, context: int) -> int | None:
     return case.dp * max(math.floor(free / cache_of_one(case, context)), 0)
 
 
-def price_and_power(case: Case, tokens_per_s: Fraction, suffix: str) -> Values:
-    """Dollars of a million tokens, and joules of one, of all chips."""
+def price_and_power(
+    case: Case, tokens_per_s: Fraction, suffix: str, *, fits: bool | None
+) -> Values:
+    """Dollars of a million tokens, if they fit, and joules of one, of all chips."""
     usd = joules = None
-    if case.price is not None:
+    if case.price is not None and fits is not False:
         per_hour = case.chips * exact(case.price["usd_per_hour"])
         usd = per_hour / 3600 / tokens_per_s * 10**6
     if case.watts is not None:
@@ -158,7 +160,8 @@ def model_values(case: Case, step: Step) -> Values:
         "price_date": price["date"],
     }
     for time, suffix in TWINS:
-        found |= price_and_power(case, step.B * step.T / row[time], suffix)
+        tokens_per_s = step.B * step.T / row[time]
+        found |= price_and_power(case, tokens_per_s, suffix, fits=found["fits"])
         found["mfu" + suffix] = row["t_math_s"] * case.efficiency["math"] / row[time]
         found["mbu" + suffix] = row["memory_bytes"] / (row[time] * case.memory_rate)
     return found
