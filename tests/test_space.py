@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from itertools import pairwise, product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -86,10 +86,10 @@ def test_a_config_gives_the_same_rows_every_time(whole: pl.DataFrame) -> None:
 
 def sweep_of(chips: int, **more: object) -> Sweep:
     """A sweep of chips that differ in their rates and capacities, some with a hop latency."""
-    entry = {"vendor": "Nobody", "source": "this test", "efficiency": {"math": 0.7}}
+    entry: dict[str, Any] = {"vendor": "Nobody", "source": "this test", "efficiency": {"math": 0.7}}
     entry |= {"units": {"matrix": {"bf16": {"flops_per_s": 1e14}, "fp8": {"flops_per_s": 3e14}}}}
     link = {"bytes_per_s": 1e11, "topology": "switch", "domain": 8}
-    own = {
+    own: dict[str, Any] = {
         f"c{index}": {
             **entry,
             "memory": {"hbm": {"bytes_per_s": 1e12 + index / 7e-10}},
@@ -99,7 +99,8 @@ def sweep_of(chips: int, **more: object) -> Sweep:
     }
     for index in range(0, chips, 3):
         own[f"c{index}"]["memory"]["hbm"]["capacity_bytes"] = 1e6 * (index + 1)
-    sweep = {"operation": "matmul", "dtypes": ["bf16"], "chips": [*own], "thresholds": []}
+    sweep: dict[str, Any] = {"operation": "matmul", "dtypes": ["bf16"], "chips": [*own]}
+    sweep["thresholds"] = []
     sweep["grid"] = {"B": [1, 77], "D": 1000, "F": [7, 10**9]}
     return rooflines.load_config({"sweeps": {"s": sweep | more}, "chips": own}).sweep("s")
 

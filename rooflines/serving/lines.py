@@ -60,7 +60,8 @@ class Lines(NamedTuple):
     def summed(cls, lines: Iterable[Lines], network: tuple[int, int]) -> Lines:
         """Those of a step: the sums over kernels, and the time of all collectives."""
         *numbers, _ = zip(*lines, strict=True)
-        return cls(*map(sum, numbers), (network,))
+        math_, memory, activation, weights, expert = map(sum, numbers)
+        return cls(math_, memory, activation, weights, expert, (network,))
 
 
 class Experts(NamedTuple):
