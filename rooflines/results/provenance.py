@@ -188,12 +188,10 @@ def _recorded(path: Path, digest: str, match: Match, damage: str | None) -> Orig
 def _as_recorded(path: Path, digest: str, match: Match, damage: str | None) -> Origin:
     """The origin that a record describes; raises one of `WRONG_FORM` for another form of record."""
     spec, name = match.record.spec, match.name
-    charts = [
-        chart
-        for chart in (spec.get("charts", []) if isinstance(spec, dict) else [])
-        if name in (".", "index.json")
-        or name.startswith(tuple(f"{chart['id']}{ending}" for ending in ("-light.", "-dark.", ".")))
-    ]
+    charts = spec.get("charts", []) if isinstance(spec, dict) else []
+    if name not in (".", "index.json"):
+        of_file = [one for one in charts if name.startswith((f"{one['id']}-", f"{one['id']}."))]
+        charts = sorted(of_file, key=lambda chart: len(chart["id"]))[-1:]
     sweeps = _sweeps(match)
     read = spec.get("measurements", []) if isinstance(spec, dict) else []
     measurements = _by_measurement([*read, *filter(_of_timings, match.record.recipes)])
