@@ -17,7 +17,6 @@ from outputs import OUTPUTS, declared, with_outputs
 from pages import PAGES, blocks, commands
 
 import rooflines
-from rooflines.run.plan import plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,17 +35,6 @@ def swept(tmp_path_factory: pytest.TempPathFactory, default_results: Path) -> Pa
     (folder / "results").symlink_to(default_results)
     (folder / "kernels.csv").symlink_to(PROFILE)
     return folder
-
-
-def test_the_rows_of_the_default_config_are_those_that_are_said() -> None:
-    """In millions to one digit: README of all tables, the config of those of operations."""
-    loaded = rooflines.load_config()
-    config = (README.parent / "config" / "config.yaml").read_text(encoding="utf-8")
-    of_operations = sum(sweep.rows for sweep in loaded.sweeps.values())
-    of_all = sum(part.rows for part in plan(loaded).parts)
-    for text, rows in ((TEXT, of_all), (config, of_operations)):
-        (said,) = re.findall(r"(?:config\.yaml:|about|config \() ?([\d.]+) million rows", text)
-        assert said == f"{rows / 1e6:.1f}"
 
 
 RUN = """

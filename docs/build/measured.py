@@ -10,6 +10,8 @@ from documents import DOCS, ROOT
 from markdown_tables import table, with_block
 
 from rooflines.basics.text import significant
+from rooflines.config import load_config
+from rooflines.run.plan import plan
 
 __all__ = [
     "CONFIG",
@@ -115,10 +117,10 @@ def about(seconds: float) -> str:
     return "a minute" if minutes == 1 else f"{minutes:g} minutes"
 
 
+@cache
 def default_rows() -> int:
-    """Rows of the measured run of the default config, of operations and of whole models [1]."""
-    counts = re.findall(r"([\d,]+) (?:rows )?of (?:operations|whole models)", results().notes[9])
-    return sum(int(number(count)) for count in counts)
+    """Rows of the default config, of operations and of whole models [1]."""
+    return sum(part.rows for part in plan(load_config()).parts)
 
 
 def with_run_time(readme: str) -> str:

@@ -90,8 +90,6 @@ def run_snakemake(words: Sequence[str]) -> int:
     Returns:
         The exit status; 130 after Ctrl-C.
     """
-    from snakemake.cli import main  # noqa: PLC0415, optional
-
     from rooflines.basics.errors import INTERRUPTED  # noqa: PLC0415, help is fast
     from rooflines.run.interrupt import MESSAGE, noticed  # noqa: PLC0415, the same
 
@@ -99,6 +97,8 @@ def run_snakemake(words: Sequence[str]) -> int:
     sys.argv = list(words)  # the profile reads them
     status: object = 0
     try:
+        from snakemake.cli import main  # noqa: PLC0415, optional
+
         main(sys.argv[1:])
     except SystemExit as end:
         status = end.code or 0
