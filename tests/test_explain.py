@@ -43,6 +43,18 @@ def test_an_explanation_is_the_text_that_was_reviewed(
     assert len(expected.splitlines()) <= most
 
 
+def test_what_is_offered_makes_it_faster() -> None:
+    """No lower peak, and no dtypes that are compute-bound because they compute more slowly."""
+    for case in CASES:
+        remedies = case.read_text(encoding="utf-8").partition("all else equal:")[2]
+        assert " at most " not in remedies.partition("Numbers of")[0]
+    found = rooflines.explain("h100-sxm", "256x8192x8192", "bf16-out-fp32")
+    slower = [each for each in found.dtypes if each["t_lower_s"] >= found.row["t_lower_s"]]
+    offered = str(found).partition("  dtypes ")[2].partition("Numbers of")[0]
+    assert any(each["bound"] == "compute" for each in slower)
+    assert not [each["dtypes"] for each in slower if f" {each['dtypes']} " in offered]
+
+
 TEXT = README.read_text(encoding="utf-8")
 
 

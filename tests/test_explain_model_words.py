@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from command_line import said
-from explained import MODEL
+from explained import CONFIG_FORM, MODEL
 from hf_configs import config_of
 
 import rooflines
@@ -64,6 +64,7 @@ WRONG: dict[str, tuple[str, str]] = {
         "model is 'lama-3.1-70b', which is no model of the catalogue.",
         "close to it: llama-3.1-70b",
     ),
+    "h100-sxm llama-3.1-7b B=64 S=8192": ("model is", "or give the path of its config.json."),
     "h100-sxm meta/Llama-3.1-70B B=64 S=8192": ("model is", "close to it: llama-3.1-70b"),
     "h100 llama-3.1-70b B=64 S=8192": ("chip is 'h100', which is no chip.", "h100-sxm"),
     "llama-3.1-70b B=64 S=8192": ("chip is missing.", "h100-sxm"),
@@ -77,7 +78,10 @@ WRONG: dict[str, tuple[str, str]] = {
     "h100-sxm llama-3.1-70b B=1 S=1 w8a16": ("the question has 'w8a16'", "such as bf16"),
     "h100-sxm llama-3.1-70b B=1 S=1 bf61": ("dtypes is 'bf61'", "close to it: bf16"),
     "h100-sxm llama-3.1-70b B=1 S=1 nvfp4": ("no nvfp4 peak of its matrix unit", "fp8, int8"),
-    "h100-sxm llama-3.1-70b B=1 S=1 weights=fp8": ("dtypes lacks cache", "compute"),
+    "h100-sxm llama-3.1-70b B=1 S=1 weights=fp8": (
+        "dtypes lacks cache",
+        "add cache=, activations=, compute=.",
+    ),
     "h100-sxm llama-3.1-70b B=1 S=1 weights=fp8,fp8": ("dtypes has 'fp8'", "cache="),
     "h100-sxm llama-3.1-70b B=1 S=1 --split 8": ("split has '8'", "write tp=8"),
     "h100-sxm llama-3.1-70b B=1 S=1 --split tp=8,tp=4": ("split gives 'tp' twice", "write tp=8"),
@@ -89,7 +93,7 @@ WRONG: dict[str, tuple[str, str]] = {
     ),
     "h100-sxm llama-3.1-70b B=1 S=1 --split tp=16": (
         "the question asks for tp16, h100-sxm, hbm: 8 chips at most on one nvlink.",
-        "infiniband",
+        "fewer chips, or choose the network nvlink,infiniband or infiniband.",
     ),
     "h100-sxm llama-3.1-70b B=1 S=1 --split dp=2": ("fewer sequences than the 2", "replicas"),
     "h100-sxm llama-3.1-70b B=1 S=1 --split ep=2,tp=2": ("has no experts", "another split"),
@@ -127,7 +131,28 @@ def test_a_mistake_gives_one_message(
     assert message[0] in first
     assert message[1] in "\n".join(rest)
     assert rest[-1].startswith("  fix: ")
+    assert not CONFIG_FORM.search(rest[-1].removeprefix("  fix:"))
     assert not any(word in printed.err for word in ("Traceback", "sweeps", "grid", "[0]", "Usage"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "h100-sxm llama-3.1-70b B=64 S=8192 --split tp=16",
+        "h100-sxm deepseek-v3 B=64 S=8192 --split tp=16,ep=16",
+        "tpu-v5e llama-3.1-70b B=64 S=8192 --split tp=32",
+        "mi300x 128x8192x8192 bf16 --shards 16 --sharding batch",
+    ],
+)
+def test_networks_that_are_offered_join_the_chips(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each of them answers the question that was refused."""
+    assert run(["explain", *words.split()]) == 2
+    offered = capsys.readouterr().err.partition("choose the network ")[2].strip(".\n")
+    assert offered
+    for network in offered.split(" or "):
+        assert run(["explain", *words.split(), "--network", network]) == 0
 
 
 def test_several_mistakes_are_listed_together(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from command_line import refused, said
-from explained import EXAMPLE
+from explained import CONFIG_FORM, EXAMPLE
 
 import rooflines
 from rooflines.catalogue.chips import chip_entries, dtype_entries
@@ -65,7 +65,13 @@ WRONG: dict[str, tuple[str, str]] = {
     "h100-sxm 1x2x3 bf16 --shards 4": ("shards is 4, but nothing is split.", "batch/gather-w"),
     "h100-sxm 1x2x3 bf16 --shards 16 --sharding batch": (
         "the question asks h100-sxm for batch, 16 shards, but it has 8 chips at most",
-        "nvlink, infiniband",
+        "choose the network nvlink,infiniband or infiniband.",
+    ),
+    "h100-sxm 1x2x3 bf16 --shards 4x4 --sharding batch": ("needs one torus", "numbers of chips."),
+    "gb200 1x2x3 bf16 --shards 99999 --sharding batch": ("chips at most", "other numbers"),
+    "h100-sxm BSD,DF->BSF 1x2x3x4 bf16 --shards 2 --sharding batch": (
+        "could split any of B, S",
+        "{split: S",
     ),
     "h100-sxm 1x2x3 bf16 --shards 0 --sharding batch": ("shards is '0'", "from 1"),
     "h100-sxm 1x2x3 bf16 --sharding bach": ("sharding is 'bach'", "close to it: batch"),
@@ -93,6 +99,8 @@ def test_a_mistake_gives_one_message(
     assert message[0] in first
     assert message[1] in "\n".join(rest)
     assert rest[-1].startswith("  fix: ")
+    if "say which in the long form" not in text:
+        assert not CONFIG_FORM.search(rest[-1].removeprefix("  fix:"))
     assert not re.search(r"Traceback|sweeps|grid|\[0\]|Usage", text)
 
 

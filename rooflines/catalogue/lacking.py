@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rooflines.model.network import Link
     from rooflines.model.operation import Unit
 
-__all__ = ["interconnects", "no_level", "no_peak", "not_joined"]
+__all__ = ["fewer_or", "interconnects", "joining", "no_level", "no_peak", "not_joined"]
 
 
 def no_peak(chip: Chip, unit: Unit, compute: str) -> str | None:
@@ -67,6 +67,39 @@ def not_joined(names: Sequence[str], links: tuple[Link, ...], axes: tuple[int, .
     if not links or math.prod(axes) == 1:
         return None
     return next(_obstacles(names, links, axes), None)
+
+
+def joining(chip: Chip, *splits: tuple[int, ...]) -> list[str]:
+    """The interconnects of a chip that join chips, as a question names them.
+
+    Args:
+        chip: The chip.
+        splits: Chips along each axis; all of these have to be joined [1].
+
+    Returns:
+        The first with another around it, both with a comma; then each alone.
+    """
+    first, *others = chip.networks or [""]
+    routes = [*((first, other) for other in others), *((name,) for name in chip.networks)]
+    linked = [(route, interconnects(chip, route)[1]) for route in routes]
+    return [
+        ",".join(route)
+        for route, links in linked
+        if all(not_joined(route, links, axes) is None for axes in splits)
+    ]
+
+
+def fewer_or(chip: Chip, what: str, *splits: tuple[int, ...]) -> str:
+    """The fix where interconnects do not join chips.
+
+    Args:
+        chip: The chip.
+        what: What to ask for: fewer chips, or others.
+        splits: As of `joining`.
+    """
+    if networks := joining(chip, *splits):
+        return f"ask for {what}, or choose the network {' or '.join(networks)}"
+    return f"ask for {what}"
 
 
 def _obstacles(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.errors import RooflinesError
 from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.lacking import joining
 from rooflines.explanation import model_phrases
 from rooflines.explanation.model_question import formats_on, model_sweep_of
 from rooflines.explanation.shown import Shown
@@ -14,9 +16,11 @@ from rooflines.explanation.software import software_of
 from rooflines.explanation.sources import documents_of, used_numbers
 from rooflines.explanation.step_rates import StepRates
 from rooflines.explanation.values import Change, Use
+from rooflines.model.columns import FOUND, NEVER
 from rooflines.model.network import BETWEEN
 from rooflines.model.operation import MATRIX
 from rooflines.model.resources import RATES, RESOURCES
+from rooflines.model.step_columns import HEADS
 from rooflines.models.dtypes import step_dtypes
 from rooflines.serving.critical import step_thresholds
 from rooflines.serving.layers import kernel_rows
@@ -69,9 +73,12 @@ class ModelExplanation(Shown):
         experts: The experts that are used; None without experts.
         groups: The kernels by column, in the order in which they run; values of one layer.
         thresholds: Rows of the thresholds by column: B, S (in decode) and chips.
+        wider: The smallest `tp` that holds weights and caches over another `network`, where those
+            of the question join too few chips; None: they do not, or no network is enough.
         changes: The rates at which the step becomes compute-bound.
         dtypes: The same question with every tensor and product in another format that the chip
             computes in, quickest first, with `bound`, `t_lower_s` [s] and `fits`.
+        context: The longest context that the model is made for [1]; None: not stated.
         capacity_bytes: Capacity of the memory level [byte]; None: not published.
         per_sequence_s: What every further sequence adds to the time of compute, of memory (by its
             cache) and of the network (by what is sent), by bottleneck [s].
@@ -90,8 +97,10 @@ class ModelExplanation(Shown):
     experts: Experts | None
     groups: Sequence[Mapping[str, Any]]
     thresholds: Sequence[Mapping[str, Any]]
+    wider: Mapping[str, Any] | None
     changes: Sequence[Change]
     dtypes: Sequence[Mapping[str, Any]]
+    context: int | None
     capacity_bytes: float | None
     per_sequence_s: Mapping[str, float]
     numbers: Sequence[NumberRecord]
@@ -183,6 +192,7 @@ def explained_model(sweep: ModelSweep) -> ModelExplanation:
     rates = StepRates(case, step)
     chip = sweep.chips[case.chip]
     numbers = used_numbers(chip, _used(sweep, case, row))
+    thresholds = step_thresholds(sweep).to_dicts()
     return ModelExplanation(
         row=row,
         sizes=sizes,
@@ -200,15 +210,39 @@ def explained_model(sweep: ModelSweep) -> ModelExplanation:
         ],
         experts=_experts(case, step),
         groups=_groups(sweep),
-        thresholds=step_thresholds(sweep).to_dicts(),
+        thresholds=thresholds,
+        wider=_wider(sweep, chip, thresholds),
         changes=list(_changes(rates, row)),
         dtypes=_other_dtypes(sweep, row),
+        context=case.model.shape.context,
         capacity_bytes=chip.memory[case.memory].capacity_bytes,
         per_sequence_s=_per_sequence(case, step),
         numbers=numbers,
         documents=documents_of(numbers),
         softwares=_softwares(sweep, case),
     )
+
+
+def _wider(
+    sweep: ModelSweep, chip: Chip, thresholds: Sequence[Mapping[str, Any]]
+) -> dict[str, Any] | None:
+    """The smallest tp that fits over more networks, where the network of the question limits it."""
+    (fewest,) = (each for each in thresholds if each["axis"] == "chips")
+    if fewest["outcome"] != NEVER or fewest["limit"] == HEADS:
+        return None
+    for network in joining(chip):
+        config = sweep.config.model_copy(
+            update={"network": [network.split(",")], "thresholds": ["chips"]}
+        )
+        catalogues = sweep.chips, sweep.dtypes, sweep.calibrations
+        try:
+            other = checked_model_sweep(sweep.name, config, sweep.models, *catalogues)
+        except RooflinesError:  # it does not join the chips of the question
+            continue
+        (row,) = step_thresholds(other).to_dicts()
+        if row["outcome"] == FOUND:
+            return {"tp": row["critical"], "network": network}
+    return None
 
 
 def _softwares(sweep: ModelSweep, case: Case) -> list[str]:

@@ -81,16 +81,27 @@ def _asked(explanation: ModelExplanation) -> str:
 
 
 def _finding(explanation: ModelExplanation) -> str:
-    """The bottleneck, and how fast the bound is."""
-    row = explanation.row
+    """That it does not fit, with the smallest split that does; else what binds, and how fast."""
+    row, capacity = explanation.row, explanation.capacity_bytes
+    if row["fits"] is False and capacity is not None:
+        held = si(row["footprint_bytes"], "B")
+        room = f"{held} of weights and caches{_where(row)}, {si(capacity, 'B')} of {row['memory']}"
+        return f"does not fit: {room}; {_fewest(explanation)}"
     return (
         f"{row['bound']}-bound: {seconds(row['t_lower_s'])} a step, "
         f"{count(row['tokens_per_s_per_chip'])} tokens/s per chip, {percent(row['mfu'])} of peak"
     )
 
 
+def _where(row: Mapping[str, Any]) -> str:
+    return " on each chip" if row["chips"] > 1 else ""
+
+
 def _facts(explanation: ModelExplanation) -> Iterator[Line]:
-    row = explanation.row
+    row, context = explanation.row, explanation.context
+    if context is not None and explanation.sizes["S"] > context:
+        longest = f"S is beyond the {context:,} tokens that the model is made for"
+        yield Line("context", "", longest)
     if len(explanation.products) > 1:
         yield Line("peaks", "", _peaks(explanation))
     hops = [f"; hops at least {seconds(u.latency_s)}" for u in explanation.uses if u.latency_s]
@@ -132,26 +143,24 @@ def _peaks(explanation: ModelExplanation) -> str:
 def _tokens(explanation: ModelExplanation) -> str:
     row = explanation.row
     of = "" if row["phase"] == DECODE else " of the prompts"
+    room = ", if it had the memory" if row["fits"] is False else ""
     return (
         f"{count(row['tokens_per_s'])}{of} with full overlap, {count(row['tokens_per_s_ops'])} "
-        "kernel after kernel"
+        f"kernel after kernel{room}"
     )
 
 
 def _fits(explanation: ModelExplanation) -> str:
     row, capacity = explanation.row, explanation.capacity_bytes
-    where = " on each chip" if row["chips"] > 1 else ""
     held = (
         f"{si(row['weights_footprint_bytes'], 'B')} of weights, "
-        f"{si(row['cache_footprint_bytes'], 'B')} of caches{where}"
+        f"{si(row['cache_footprint_bytes'], 'B')} of caches{_where(row)}"
     )
     if capacity is None:
         return f"not known: {held}, capacity of {row['memory']} not published"
-    answer = "yes" if row["fits"] else "no"
     most = f"B up to {row['max_B']:,}" if row["max_B"] else "no sequence"
-    return (
-        f"{answer}: {held}, {si(capacity, 'B')} of {row['memory']}; {most}; {_fewest(explanation)}"
-    )
+    room = f"{held}, {si(capacity, 'B')} of {row['memory']}; {most}"
+    return f"yes: {room}; {_fewest(explanation)}" if row["fits"] else f"no: {room}"
 
 
 def _fewest(explanation: ModelExplanation) -> str:
@@ -159,6 +168,8 @@ def _fewest(explanation: ModelExplanation) -> str:
     (fewest,) = (each for each in explanation.thresholds if each["axis"] == "chips")
     if fewest["outcome"] == FOUND:
         return f"tp={fewest['critical']} is enough"
+    if explanation.wider is not None:
+        return f"tp={explanation.wider['tp']} over {explanation.wider['network']} is enough"
     if fewest["outcome"] == UNKNOWN:
         return "not known whether any tp is enough"
     return f"no tp is enough that the {fewest['limit']} allow{'s' * (fewest['limit'] != HEADS)}"

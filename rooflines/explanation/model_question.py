@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed, quote
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.forms import understood
+from rooflines.catalogue.lacking import fewer_or
 from rooflines.explanation.question import (
     NAME,
     PRODUCT,
@@ -20,6 +21,8 @@ from rooflines.model.operation import MATRIX, NAMED
 from rooflines.models.library import close_models, is_named
 from rooflines.models.model import Model
 from rooflines.models.resolve import is_path, model_named
+from rooflines.models.shape import checked
+from rooflines.models.split import Split
 from rooflines.serving.sweep import checked_model_sweep
 from rooflines.settings.model_sweeps import AXES, ModelSweepConfig
 
@@ -46,6 +49,12 @@ PLACES = {
     "cache_split": "cache-split",
 }
 """Config keys whose word in a question is another."""
+
+KEY = re.compile(r"\b(\w+): ?(?=[,\d]|$)")
+"""A key of a config in a fix; a question has `=` behind it."""
+
+DIVIDED = re.compile(r": [te]p is ")
+"""A split that the model does not allow, on any chip."""
 
 HOW = "write B sequences of S tokens, such as B=64 S=8192"
 LIST_FORMATS = "name a format such as bf16 or fp8, or write weights=,cache=,activations=,compute="
@@ -189,7 +198,9 @@ def model_sweep_of(  # noqa: PLR0913, the parts of a question
             catalogues = chips, dtype_entries(), calibrations
             sweep = checked_model_sweep(NAME, config, {asked.name: asked}, *catalogues)
     except RooflinesError as error:
-        raise RooflinesError.of(_in_words(each, chips[chip]) for each in error.errors) from None
+        raise RooflinesError.of(
+            _in_words(each, chips[chip], parts) for each in error.errors
+        ) from None
     return sweep
 
 
@@ -243,8 +254,14 @@ def formats_on(chip: Chip) -> list[str]:
     return [name for name in dtype_entries().formats if name in peaks]
 
 
-def _in_words(error: RooflinesError, chip: Chip) -> RooflinesError:
-    """An error of the sweep, with the words of a question in place of config keys."""
+def _in_words(error: RooflinesError, chip: Chip, split: object) -> RooflinesError:
+    """An error of the sweep, with the words of a question in place of config keys.
+
+    Args:
+        error: The error.
+        chip: The chip.
+        split: The split, as a config has it.
+    """
     head, _, rest = re.sub(r"\[\d+\]", "", error.where).partition(".")
     place = f"size {rest}" if head == "grid" and rest else PLACES.get(head, head)
     if rest and head != "grid":
@@ -252,14 +269,17 @@ def _in_words(error: RooflinesError, chip: Chip) -> RooflinesError:
     problem, fix = error.problem, error.fix
     if place == "the question" and "asks" in problem:
         # The sweep's message goes on: ".. is left with no rows. It asks for ..."
-        problem, fix = problem[problem.index("asks") :], "ask for another split or chip"
+        problem, fix = problem[problem.index("asks") :], "ask for another split"
         if " peak of its " in problem:
             fix = f"choose a format that its matrix unit computes: {', '.join(formats_on(chip))}"
         elif " memory level " in problem:
             has = ", ".join(name for name, level in chip.memory.items() if level.bytes_per_s)
             fix = f"choose one of its memory levels with a bandwidth: {has}"
-        elif "chips at most" in problem:
-            fix = f"ask for fewer chips, or networks with more: {', '.join(chip.networks)}"
         elif "replicas" in problem:
             fix = "ask for more sequences, or fewer replicas"
+        elif not DIVIDED.search(problem):
+            of = checked(Split, split)
+            fix = fewer_or(chip, "fewer chips", of.axes, (of.ep,))
+    elif head in ("dtypes", "splits"):
+        fix = KEY.sub(r"\1=", fix)
     return RooflinesError(place, problem, fix, close=error.close, file=error.file)

@@ -28,7 +28,7 @@ from rooflines.model.resources import RESOURCES
 from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from rooflines.explanation.values import Answer
 
@@ -191,18 +191,26 @@ def _changes(explanation: Answer) -> Section:
     """What else would make it compute-bound: a rate, or other dtypes."""
     if all(change.outcome == ALWAYS for change in explanation.changes):
         return Section("At these sizes it is compute-bound as it is.")
-    lines = [*rates(explanation.changes, explanation.uses), _dtypes(explanation.dtypes)]
+    lines = [*rates(explanation.changes, explanation.uses), _dtypes(explanation)]
     return Section("or with this, all else equal:", lines)
 
 
-def _dtypes(others: Sequence[Mapping[str, Any]]) -> Line:
-    """The quickest dtype combinations that are compute-bound at these sizes."""
+def _dtypes(explanation: Answer) -> Line:
+    """The quickest dtype combinations that are compute-bound at these sizes, and quicker."""
+    others = explanation.dtypes
     if not others:
         return Line("dtypes", "no", "the unit computes no others")
-    bound = [other for other in others if other["bound"] == RESOURCES[0].bound]
+    bound = [
+        other
+        for other in others
+        if other["bound"] == RESOURCES[0].bound
+        and other["t_lower_s"] < explanation.row["t_lower_s"]
+    ]
     if not bound:
-        count = f"none of the {len(others)} others" if len(others) > 1 else "not the other one"
-        return Line("dtypes", "no", f"{count} that the unit computes")
+        which = f"none of the {len(others)} others" if len(others) > 1 else "the only other one"
+        verb = "is" if len(others) > 1 else "is not"
+        text = f"{which} that the unit computes {verb} compute-bound and quicker"
+        return Line("dtypes", "no", text)
     more = f", {len(bound) - MOST_DTYPES}{NO_BREAK}more" if len(bound) > MOST_DTYPES else ""
     shown = (f"{other['dtypes']} ({unbroken(other['t_lower_s'])})" for other in bound[:MOST_DTYPES])
     return Line("dtypes", "", f"{', '.join(shown)}{more}")

@@ -12,9 +12,11 @@ from rooflines.basics.numbers import whole
 from rooflines.basics.text import counted
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.forms import understood
+from rooflines.catalogue.lacking import fewer_or
+from rooflines.model.network import parse_axes
 from rooflines.model.operation import NAMED, Operation, operation
 from rooflines.model.sharding import NAMED as SHARDINGS
-from rooflines.model.sharding import SHARDS, sharding
+from rooflines.model.sharding import OR_LONG_FORM, SHARDS, sharding
 from rooflines.settings.schema import SweepConfig
 from rooflines.sweep.checks import checked_sweep
 
@@ -217,7 +219,7 @@ def sweep_of(  # noqa: PLR0913, the parts of a question
     except RooflinesError as error:
         unit = options.get("unit") or op.unit
         raise RooflinesError.of(
-            _in_words(each, chips[chip], unit) for each in error.errors
+            _in_words(each, chips[chip], unit, shards) for each in error.errors
         ) from None
 
 
@@ -377,11 +379,11 @@ def dtypes_on(chip: Chip, unit: object) -> list[str]:
     ]
 
 
-def _in_words(error: RooflinesError, chip: Chip, unit: object) -> RooflinesError:
+def _in_words(error: RooflinesError, chip: Chip, unit: object, shards: object) -> RooflinesError:
     """An error of the sweep, with the words of a question in place of config keys."""
     head, _, letter = re.sub(r"\[\d+\]", "", error.where).partition(".")
     place = f"size {letter}" if head == "grid" and letter else PLACES.get(head, head)
-    problem, fix = error.problem, error.fix
+    problem, fix = error.problem, error.fix.replace(OR_LONG_FORM, "")
     if place == "the question" and "asks" in problem:
         # The sweep's message goes on: ".. is left with no rows ... It asks CHIP for ..., but ..."
         problem = problem[problem.index("asks") :]
@@ -394,5 +396,5 @@ def _in_words(error: RooflinesError, chip: Chip, unit: object) -> RooflinesError
             has = ", ".join(name for name, level in chip.memory.items() if level.bytes_per_s)
             fix = f"choose one of its memory levels with a bandwidth: {has}"
         else:
-            fix = f"ask for other numbers of chips, or of its networks: {', '.join(chip.networks)}"
+            fix = fewer_or(chip, "other numbers of chips", parse_axes(str(shards)))
     return RooflinesError(place, problem, fix, close=error.close)

@@ -72,7 +72,8 @@ def as_text(sheet: Sheet, *, colour: bool = False, ascii_only: bool = False) -> 
 def _head(sheet: Sheet, paint: Callable[[str, str], str]) -> Iterator[str]:
     for line in wrap(sheet.asked, WIDTH, break_on_hyphens=False):
         yield paint(line, BOLD)
-    yield paint(sheet.finding, COLOURS.get(sheet.bound, BOLD))
+    for line in wrap(sheet.finding, WIDTH, break_on_hyphens=False):
+        yield paint(line, COLOURS.get(sheet.bound, BOLD))
 
 
 def _bars(sheet: Sheet, paint: Callable[[str, str], str], *, ascii_only: bool) -> Iterator[str]:

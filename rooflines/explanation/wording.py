@@ -106,11 +106,12 @@ def work_at_rate(used: Use) -> str:
 
 
 def rates(changes: Iterable[Change], uses: Iterable[Use]) -> Iterator[Line]:
-    """The rates that would make it compute-bound, each all else equal."""
+    """The rates that would make it compute-bound, each all else equal; a lower peak is none."""
     latencies = {used.resource: used.latency_s for used in uses}
     for change in changes:
-        unit = "FLOP/s" if change.rate == "peak" else "B/s"
-        name = "peak" if change.rate == "peak" else f"{change.resource} bandwidth"
+        if change.rate == "peak":
+            continue
+        name = f"{change.resource} bandwidth"
         if change.factor is None or change.needed_per_s is None:
             text = f"the {change.limit} takes longer than the math"
             if change.outcome == LATENCY:
@@ -118,10 +119,9 @@ def rates(changes: Iterable[Change], uses: Iterable[Use]) -> Iterator[Line]:
                 text = f"its hops alone take {hops}, longer than the math"
             yield Line(name, "no", text)
             continue
-        up = change.rate != "peak"
-        factor = significant(rounded(change.factor, DIGITS, up=up), DIGITS)
-        needed = si(rounded(change.needed_per_s, DIGITS, up=up), unit, DIGITS)
-        yield Line(name, f"× {factor}", f"at {'least' if up else 'most'} {needed}")
+        factor = significant(rounded(change.factor, DIGITS, up=True), DIGITS)
+        needed = si(rounded(change.needed_per_s, DIGITS, up=True), "B/s", DIGITS)
+        yield Line(name, f"× {factor}", f"at least {needed}")
 
 
 def unbroken(time_s: float) -> str:

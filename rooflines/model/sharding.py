@@ -57,6 +57,7 @@ FIRST = {
 REDUCTIONS = ("all-reduce", "reduce-scatter")
 THEN = (*REDUCTIONS, ALL_TO_ALL)
 LONG_FORM = f"{{split: S, first: {' | '.join(FIRST)}, then: {' | '.join(THEN)}}}"
+OR_LONG_FORM = f", or the long form, {LONG_FORM}"
 
 
 def _role(op: Operation, role: str) -> str:
@@ -85,7 +86,7 @@ def _role(op: Operation, role: str) -> str:
     raise RooflinesError(
         "",
         f"needs a dimension {meaning}, and {op.name} has none",
-        f"choose another sharding, or the long form, {LONG_FORM}",
+        f"choose another sharding{OR_LONG_FORM}",
     )
 
 
@@ -122,7 +123,7 @@ def sharding(form: str | Mapping[str, object], op: Operation) -> Sharding:
     if not isinstance(form, str):
         scheme = _long_form(op, form)
     else:
-        fix = f"use one of {', '.join(NAMED)}, or the long form, {LONG_FORM}"
+        fix = f"use one of {', '.join(NAMED)}{OR_LONG_FORM}"
         one_of(form, NAMED, "no sharding", fix)
         role, transfers = NAMED[form]
         if not role:

@@ -158,7 +158,7 @@ def _text_part(config: Mapping[str, Any], family: str) -> tuple[Mapping[str, Any
 
 def _checked_family(family: object) -> str:
     """The family, refused without a shape."""
-    fix = f"use a model of {', '.join(FAMILIES)}, or the form of config/models.yaml"
+    fix = f"use a model of {', '.join(FAMILIES)}, or write it out as docs/own-model.md says"
     if family is None:
         raise RooflinesError("", "lacks model_type", "add it: the file may be incomplete")
     if not isinstance(family, str):

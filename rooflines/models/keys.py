@@ -139,7 +139,7 @@ class Keys:
                 raise RooflinesError(
                     "",
                     "differs per layer, which is not modelled",
-                    "describe the model in the form of config/models.yaml if its layers are equal",
+                    "write the model out as docs/own-model.md says if its layers are equal",
                 )
             return whole(value, least=least, largest=LARGEST)
 
@@ -237,8 +237,8 @@ class Keys:
         """
         known = self.read | HARMLESS
         fix = (
-            "remove it if it changes neither weights nor cache, or describe the model in the form "
-            "of config/models.yaml"
+            "remove it if it changes neither weights nor cache, or write the model out as "
+            "docs/own-model.md says"
         )
         with Mistakes() as mistakes:
             for key, value in self.config.items():

@@ -178,17 +178,22 @@ def load(name: str) -> Model:
         RooflinesError: The catalogue has no such model; the message lists close names.
     """
     with placed("model"):
-        return found(name)
+        return found(name, "read its config.json with rooflines.models.from_hf")
 
 
-def found(name: str) -> Model:
-    """A model of the catalogue; as `load`, but errors have no key path."""
+def found(name: str, otherwise: str) -> Model:
+    """A model of the catalogue; as `load`, but errors have no key path.
+
+    Args:
+        name: As of `load`.
+        otherwise: What else to do where there is none of that name.
+    """
     if known := _ids().get(str(name).lower()):
         return model_entries()[known].model(known)
     raise RooflinesError(
         "",
         f"is {quote(name)}, which is no model of the catalogue",
-        "see `rooflines models`, or read its config.json with rooflines.models.from_hf",
+        f"see `rooflines models`, or {otherwise}",
         close=close_models(name),
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
 from rooflines.basics.named_file import named_file
 from rooflines.models.hf import CONFIG_JSON, from_hf
-from rooflines.models.library import checked_model_name, found, load
+from rooflines.models.library import checked_model_name, found
 from rooflines.models.model import Model
 from rooflines.models.shape import Shape, checked
 
@@ -26,7 +26,10 @@ def model_named(text: str) -> Model:
     Raises:
         RooflinesError: There is none; the message lists close names.
     """
-    return from_hf(text) if is_path(text) else load(text)
+    if is_path(text):
+        return from_hf(text)
+    with placed("model"):
+        return found(text, "give the path of its config.json")
 
 
 def is_path(text: str) -> bool:
@@ -62,7 +65,7 @@ def models_of(forms: Sequence[object], folder: Path | None = None) -> dict[str, 
 
 def _model(form: object, folder: Path) -> Model:
     if not isinstance(form, Mapping):
-        return found(str(form))
+        return found(str(form), "name its config.json: {name: , hf: }")
     name = form.get("name")
     with placed("name"):
         checked_model_name(name)
