@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -171,13 +172,33 @@ def test_the_frame_is_written_with_its_columns(
     assert "above the roof" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("form", [[], ["--csv"], ["--json"]])
 def test_a_name_writes_nothing_to_the_terminal(
-    profile: Path, capsys: pytest.CaptureFixture[str]
+    form: list[str], profile: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Escape sequences are shown, not obeyed."""
-    profile.write_text(raw(ONE).replace('"k"', '"\x1b[31mk"'))
-    assert cli.run(["kernels", str(profile), "--chip", "h100-sxm"]) == 0
-    assert "\x1b" not in capsys.readouterr().out
+    """Escape sequences, also those of one character, and directions are shown, not obeyed."""
+    name = "\x1b[31m\x9b31m\u202ek\u2066\x7f"
+    profile.write_text(raw(ONE).replace('"k"', f'"{name}"'))
+    assert cli.run(["kernels", str(profile), "--chip", "h100-sxm", *form]) == 0
+    printed = capsys.readouterr().out
+    assert all(letter.isprintable() for letter in printed.replace("\n", ""))
+    if form == ["--json"]:
+        assert json.loads(printed)[0]["kernel"] == name
+
+
+def test_a_file_is_overwritten_only_if_that_is_wanted(
+    example: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A table and a picture, whatever made what is there."""
+    for suffix in ("parquet", "svg"):
+        out = tmp_path / f"kernels.{suffix}"
+        out.write_text("mine")
+        words = ["kernels", str(example), "--chip", "h100-sxm", "--out", str(out)]
+        assert cli.run(words) == 2
+        assert "exists already.\n  fix: choose another name with -o FILE" in capsys.readouterr().err
+        assert out.read_text() == "mine"
+        assert cli.run([*words, "--force"]) == 0
+        assert out.read_bytes() != b"mine"
 
 
 def test_a_kernel_above_the_roof_is_noticed(

@@ -116,19 +116,22 @@ class RooflinesError(ValueError):
         return outer
 
     def __str__(self) -> str:
-        """Place and problem, close names, fix: a line each; then how many more mistakes exist."""
+        """Place and problem, close names, fix: a line each; then how many more mistakes exist.
+
+        Each can have names of a file, of any characters.
+        """
         if self._several is not None:
             more = len(self._several) - MOST_SHOWN
             count = f"at least {more}" if len(self._several) >= MOST_COLLECTED else more
             rest = [f"and {count} more mistake{'s' if more > 1 else ''}."] if more > 0 else []
             return "\n".join([*map(str, self._several[:MOST_SHOWN]), *rest])
-        file = printable(f"{self.file}:{self.line}" if self.line else self.file)
+        file = f"{self.file}:{self.line}" if self.line else self.file
         place = ": ".join(part for part in (file, plain(self.where)) if part)
         lines = [f"{place} {self.problem}." if place else f"{self.problem}."]
         if self.close:
             lines.append(f"  close to it: {', '.join(self.close)}")
         lines.append(f"  fix: {self.fix}.")
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
 
 
 class PlausibilityWarning(UserWarning):

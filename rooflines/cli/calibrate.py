@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflines.cli.output import as_table, width
+from rooflines.cli.output import as_table, check_new, width
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,7 +66,7 @@ def command(  # noqa: PLR0913, the options
     A quarter of the sites (D, F) is held out; the error there is what to expect. It is said when
     what is left hardly determines the numbers.
     """
-    from rooflines.basics.errors import RooflinesError, one_of, placed  # noqa: PLC0415, help is fast
+    from rooflines.basics.errors import one_of, placed  # noqa: PLC0415, help is fast
     from rooflines.calibration.calibrate import Request, calibrate  # noqa: PLC0415, the same
     from rooflines.calibration.entries import key_of, read_calibrations  # noqa: PLC0415, the same
     from rooflines.calibration.form import FORMS  # noqa: PLC0415, the same
@@ -76,9 +76,7 @@ def command(  # noqa: PLR0913, the options
     require_scipy()
     key = key_of(chip, software)
     path = Path(out or f"{FOLDER}/{key.replace('/', '-')}.yaml")
-    if path.exists() and not force:
-        fix = "choose another name with -o FILE, or overwrite it with --force"
-        raise RooflinesError("", "exists already", fix, file=str(path))
+    check_new(path, force=force)
     chips = _chips(config)
     with placed("chip"):
         one_of(chip, chips, "no chip", "see `rooflines chips`, or give its --config")

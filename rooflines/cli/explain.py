@@ -213,9 +213,9 @@ def _long_form(sharding: str | None) -> Any:  # noqa: ANN401, a name or any YAML
 
 
 def _json(answer: Explanation | ModelExplanation) -> str:
-    import json  # noqa: PLC0415, only where it is needed
+    from rooflines.cli.output import as_json  # noqa: PLC0415, help is fast
 
-    return json.dumps(answer.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+    return as_json(answer.to_dict())
 
 
 def _screen(answer: Explanation | ModelExplanation) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflines.cli.output import as_table, frame_options, print_frame, width
+from rooflines.cli.output import as_table, check_new, frame_options, print_frame, width
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,6 +48,7 @@ NAMES = ("kernel", "launches", "time", "FLOP", "bytes", "FLOP/B", "FLOP/s", "pea
     "for html.",
 )
 @click.option("--dark", is_flag=True, help="A dark background of the picture.")
+@click.option("--force", is_flag=True, help="Overwrite the file of --out.")
 @frame_options
 def command(  # noqa: PLR0913, the options
     *,
@@ -58,6 +59,7 @@ def command(  # noqa: PLR0913, the options
     out: str | None,
     size: str | None,
     dark: bool,
+    force: bool,
     csv: bool,
     json_: bool,
 ) -> None:
@@ -75,6 +77,8 @@ def command(  # noqa: PLR0913, the options
     from rooflines.run.jobs import about  # noqa: PLC0415, the same
 
     form = _form(out, size, dark=dark)
+    if out is not None:
+        check_new(out, force=force)
     loaded = load_config(config, needs_sweeps=False) if config else None
     frame = api.kernels(file, chip, dtype, loaded)
     if out is not None and form == TABLE:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,7 +15,16 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["as_csv", "as_json", "as_table", "frame_options", "number", "print_frame", "width"]
+__all__ = [
+    "as_csv",
+    "as_json",
+    "as_table",
+    "check_new",
+    "frame_options",
+    "number",
+    "print_frame",
+    "width",
+]
 
 GAP = "  "
 """Between two columns."""
@@ -78,15 +88,30 @@ def number(path: str, value: float | None) -> str:
 
 
 def as_csv(frame: pl.DataFrame) -> str:
-    """A frame as CSV that is safe in a spreadsheet."""
+    """A frame as CSV that is safe in a spreadsheet and on a terminal."""
+    from rooflines.basics.errors import printable  # noqa: PLC0415, help is fast
     from rooflines.results.tables import csv_text  # noqa: PLC0415, help does not wait for polars
 
-    return csv_text(frame).rstrip("\n")
+    return "\n".join(map(printable, csv_text(frame).rstrip("\n").split("\n")))
 
 
-def as_json(frame: pl.DataFrame) -> str:
-    """A frame as a JSON list of objects."""
-    return json.dumps(frame.to_dicts(), indent=2, ensure_ascii=False, allow_nan=False)
+def as_json(value: object) -> str:
+    """A value as JSON; characters that a terminal could obey are escaped as JSON escapes them."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+
+
+def check_new(path: str | Path, *, force: bool) -> None:
+    """Refuse a file to write that exists already, unless `--force` is given.
+
+    Raises:
+        RooflinesError: It exists.
+    """
+    from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, help is fast
+
+    if Path(path).exists() and not force:
+        fix = "choose another name with -o FILE, or overwrite it with --force"
+        raise RooflinesError("", "exists already", fix, file=str(path))
 
 
 def frame_options(function: click.decorators.FC) -> click.decorators.FC:
@@ -97,4 +122,4 @@ def frame_options(function: click.decorators.FC) -> click.decorators.FC:
 
 def print_frame(frame: pl.DataFrame, text: str, *, csv: bool, json_: bool) -> None:
     """Print a frame as CSV or JSON if an option requests it, else a text."""
-    click.echo(as_csv(frame) if csv else as_json(frame) if json_ else text)
+    click.echo(as_csv(frame) if csv else as_json(frame.to_dicts()) if json_ else text)
