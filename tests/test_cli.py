@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from command_line import said
+from command_line import refused, said
+from measured import WHOLE, number, results
 from small_config import SMALL
 
 import rooflines
@@ -28,6 +29,8 @@ from rooflines.run.plan import plan
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+LONG = "x" * 5000
 
 
 CHIPS = """\
@@ -261,6 +264,23 @@ def test_a_config_of_chips_alone_names_chips_for_every_command(
     (memory,) = (row for row in rows if row["what"].startswith("memory."))
     assert (memory["what"], float(memory["other"])) == ("memory.hbm.bytes_per_s", 4.8e12)
     assert {row["because_of"] for row in rows if row is not memory} == {"memory.hbm.bytes_per_s"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("compare", LONG, "b200"), "first chip is 'xxx"),
+        (("draw", "--results", LONG), "is longer than the name of a file can be"),
+        (("run", LONG), "is longer than the name of a file can be"),
+    ],
+)
+def test_a_name_of_thousands_of_letters_is_one_message(
+    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Longer than the system allows the name of a file to be, and shortened in the message."""
+    printed = refused(capsys, *words)
+    assert message in printed
+    assert len(printed) < 400
 
 
 def test_numbers_that_work_against_each_other_are_both_named(

@@ -227,6 +227,17 @@ REFUSALS: dict[str, tuple[Any, str]] = {
         ),
         r"quantization_config.ignored_layers leaves out 'q_proj'",
     ),
+    "a text is one module": (
+        of("deepseek-v3", quantization_config={"quant_method": "fp8", "ignored_layers": "q_proj"}),
+        r"quantization_config.ignored_layers leaves out 'q_proj'",
+    ),
+    "modules that are a number": (
+        of(
+            "deepseek-v3",
+            quantization_config={"quant_method": "fp8", "modules_to_not_convert": 7},
+        ),
+        r"quantization_config.modules_to_not_convert is 7, which is no list",
+    ),
     "a projection without fp8": (
         of(
             "deepseek-v3",

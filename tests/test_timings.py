@@ -133,6 +133,17 @@ def test_where_chooses_numbers_too(tmp_path: Path) -> None:
         read_timings(path, {"B": "900"})
 
 
+def test_a_message_writes_nothing_to_the_terminal(tmp_path: Path) -> None:
+    """Names of a file in a fix and in what is close are shown, not obeyed."""
+    tidy(chip=["\x1b[31mb200", "\x9bb200", "\u202eb200"]).write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(RooflinesError) as raised:
+        read_timings(tmp_path / "t.parquet", {"chip": "b200"})
+    message = str(raised.value)
+    assert r"fix: use one of \x1b[31mb200, \x9bb200, \u202eb200" in message
+    assert r"close to it: \x" in message
+    assert all(letter.isprintable() for letter in message.replace("\n", ""))
+
+
 def test_where_chooses_rows_or_adds_a_column(tmp_path: Path) -> None:
     """A column that a table has is filtered; one that it lacks has the value everywhere."""
     path = tmp_path / "t.parquet"
@@ -391,6 +402,87 @@ def test_timings_of_no_single_matmul_are_counted(tmp_path: Path) -> None:
     assert timings.left_out == {"have B = 0": 1, "are batches": 1, "are of several chips": 1}
     assert timings.frame.height == 3
     assert timings.notes[0] == "1 row of the file left out: they have B = 0"
+
+
+LAYOUTS: list[tuple[str, Callable[[], pl.DataFrame], str]] = [
+    (
+        "a text of numbers",
+        lambda: vidur().cast({"n_head": pl.String}),
+        "n_head has values of type String instead of numbers",
+    ),
+    (
+        "a time as text",
+        lambda: vidur().cast({"time_stats.attn_pre_proj.min": pl.String}),
+        "time_stats.attn_pre_proj.min has values of type String instead of numbers",
+    ),
+    (
+        "a number for a gate",
+        lambda: vidur().with_columns(use_gated_mlp=pl.lit("yes")),
+        "use_gated_mlp has values of type String instead of values of type Boolean",
+    ),
+    (
+        "a dtype by number",
+        lambda: aiconfigurator().with_columns(gemm_dtype=pl.lit(8)),
+        "gemm_dtype has values of type Int32 instead of values of type String",
+    ),
+    (
+        "a date of a latency",
+        lambda: aiconfigurator().with_columns(latency=pl.lit(timedelta(seconds=1))),
+        "latency has values of type Duration",
+    ),
+    ("no heads", lambda: vidur().with_columns(n_head=0), "F has 1 value that should be a whole"),
+]
+
+
+@pytest.mark.parametrize(("table", "message"), [case[1:] for case in LAYOUTS], ids=str)
+def test_a_layout_with_another_type_is_refused(
+    tmp_path: Path, table: Callable[[], pl.DataFrame], message: str
+) -> None:
+    """The message names its column."""
+    path = tmp_path / "t.parquet"
+    table().write_parquet(path)
+    with pytest.raises(RooflinesError) as raised:
+        read_timings(path, H100)
+    assert message in str(raised.value)
+
+
+def test_columns_of_a_layout_that_may_lack(tmp_path: Path) -> None:
+    """Vidur's fastest times, and a name that is a number or a category."""
+    path = tmp_path / "t.parquet"
+    vidur().select(pl.exclude("^.*min$")).write_parquet(path)
+    assert read_timings(path, H100).frame["seconds_min"].to_list() == [None] * 4
+    frame = aiconfigurator().with_columns(framework=pl.lit(7))
+    frame.cast({"gemm_dtype": pl.Categorical}).write_parquet(path)
+    assert set(read_timings(path, H100).frame["software"]) == {"7"}
+
+
+def test_a_column_may_have_any_name(tmp_path: Path) -> None:
+    """Also the name that the numbers of rows have while a table is read."""
+    tidy().with_row_index("#").write_parquet(tmp_path / "t.parquet")
+    assert read_timings(tmp_path / "t.parquet").frame.equals(
+        tidy().select(read_timings(tmp_path / "t.parquet").frame.columns)
+    )
+
+
+@pytest.mark.parametrize("size", [2**54, 2**63 - 1, 2**63, 10**30])
+def test_sizes_have_a_bound(tmp_path: Path, size: int) -> None:
+    """The message has it, of matmuls and of collectives."""
+    (tmp_path / "t.csv").write_text(tidy(B=[str(size)] * 3).drop("note").write_csv())
+    (tmp_path / "all_reduce.txt").write_text(NCCL.replace("1048576 ", f"{size} "))
+    for name in ("t.csv", "all_reduce.txt"):
+        with pytest.raises(RooflinesError, match=r"zero and at most 9,007,199,254,740,992, the"):
+            read_timings(tmp_path / name, H100)
+
+
+def test_a_collective_is_on_a_chip_at_least(tmp_path: Path) -> None:
+    """Of matmuls the number of chips may be missing, of collectives it decides the time."""
+    row = {"chip": "h100-sxm", "collective": "all-reduce", "bytes": 2**20, "seconds": 1e-4}
+    for shards in (0, None):
+        pl.DataFrame([row | {"shards": n} for n in (8, shards)]).write_parquet(
+            tmp_path / "t.parquet"
+        )
+        with pytest.raises(RooflinesError, match=r"shards has 1 value .* the first in row 2"):
+            read_timings(tmp_path / "t.parquet")
 
 
 def test_a_layout_without_a_chip_asks_for_it(tmp_path: Path) -> None:

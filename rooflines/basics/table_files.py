@@ -5,6 +5,7 @@ Files that users name are regular ones of bounded size: a device or a pipe may b
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import stat
@@ -57,7 +58,10 @@ def opened(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def _at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
+    try:
+        return os.open(path, flags | os.O_NONBLOCK)
+    except ValueError as error:
+        raise OSError(errno.EINVAL, str(error), path) from None
 
 
 def bounded_content(path: str | Path) -> bytes:

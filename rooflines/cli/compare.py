@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,7 +56,9 @@ def command(one: str, other: str, config: str | None, *, csv: bool) -> None:
 
 def _is_config(name: str) -> bool:
     """Whether a word names a config and not a chip."""
-    return name.endswith(CONFIG_NAMES) or Path(name).is_file()
+    with suppress(OSError):  # a name that no file can have
+        return name.endswith(CONFIG_NAMES) or Path(name).is_file()
+    return False
 
 
 def _text(summary: list[str], frame: pl.DataFrame) -> str:

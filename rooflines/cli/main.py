@@ -7,6 +7,7 @@ function that needs it, so that help and shell completion answer at once.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from rooflines.basics.errors import INTERRUPTED, RooflinesError, close_to, quote
+from rooflines.basics.errors import INTERRUPTED, RooflinesError, close_to, quote, shortened
 from rooflines.basics.streams import open_closed_streams
 from rooflines.basics.version import __version__
 
@@ -145,6 +146,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader has closed, as `| head` does. Python flushes stdout at exit: give it a sink.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        name, problem = shortened(str(error.filename)), "is longer than the name of a file can be"
+        click.echo(str(RooflinesError("", problem, "give a shorter one", file=name)), err=True)
+        status = MISTAKE
     return status if isinstance(status, int) else 0
 
 

@@ -116,7 +116,11 @@ def _check(quantization: Mapping[str, Any], left_out: tuple[str, ...]) -> None:
         if key not in FP8_KEYS:
             raise RooflinesError(f"{place}.{key}", "is no key that is known", FIX)
     for key in ("modules_to_not_convert", "ignored_layers"):
-        for module in quantization.get(key) or ():
+        listed = quantization.get(key) or []
+        modules = [listed] if isinstance(listed, str) else listed
+        if not isinstance(modules, list):
+            raise RooflinesError(f"{place}.{key}", f"is {quote(listed)}, which is no list", FIX)
+        for module in modules:
             if not isinstance(module, str) or module.rpartition(".")[2] not in left_out:
                 problem = f"leaves out {quote(module)}, so that weights have two dtypes"
                 raise RooflinesError(f"{place}.{key}", problem, FIX)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable  # noqa: TC003, a named tuple reads it
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from collections.abc import Callable, Mapping  # noqa: TC003, a named tuple reads it
+from typing import NamedTuple
 
 import polars as pl
 
+from rooflines.basics.errors import Mistakes, RooflinesError
 from rooflines.timings.served import SAME_RUN, inferencex
 from rooflines.timings.timings import PARALLEL
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["tidy"]
 
@@ -61,7 +60,7 @@ def aiconfigurator(frame: pl.DataFrame) -> Tidy:
     }
     frame = frame.with_columns(**dtypes, B="m", D="k", F="n", seconds=pl.col("latency") * PER_MS)
     if {"framework", "version"} <= set(frame.columns):
-        software = pl.col("framework").str.to_lowercase()
+        software = pl.col("framework").cast(pl.String).str.to_lowercase()
         source = pl.format("aiconfigurator/{}/{}", software, "version")
         frame = frame.with_columns(software=software, source=source)
     return frame, left_out
@@ -96,14 +95,15 @@ def _projections() -> dict[str, Projection]:
 def vidur(frame: pl.DataFrame) -> Tidy:
     """Timings of vidur's profiler, in fp16: a row for each number of tokens, in milliseconds.
 
-    A row has the four matmuls of a layer, by `median` and `min`.
+    A row has the four matmuls of a layer, by `median` and, if it is there, `min`.
 
     Source: microsoft/vidur, `data/profiling/compute/<chip>/<model>/mlp.csv`.
     """
     parts = []
     for name, projection in _projections().items():
-        median = f"time_stats.{name}.median"
+        median, least = (f"time_stats.{name}.{kind}" for kind in ("median", "min"))
         if median in frame.columns:
+            fastest = pl.col(least) if least in frame.columns else pl.lit(None, pl.Float64)
             part = frame.select(
                 "#",
                 pl.lit("vidur").alias("source"),
@@ -112,7 +112,7 @@ def vidur(frame: pl.DataFrame) -> Tidy:
                 D=projection.D,
                 F=projection.F,
                 seconds=pl.col(median) * PER_MS,
-                seconds_min=pl.col(f"time_stats.{name}.min") * PER_MS,
+                seconds_min=fastest * PER_MS,
                 note=pl.lit(name),
             )
             parts.append(part.drop_nulls("seconds"))
@@ -124,16 +124,26 @@ class Layout(NamedTuple):
 
     Attributes:
         columns: The columns that tell it from others.
+        texts: Those of text or of truth values; the others have numbers.
         tidy: Its timings in the tidy form.
     """
 
     columns: frozenset[str]
+    texts: Mapping[str, pl.DataType]
     tidy: Callable[[pl.DataFrame], Tidy]
 
 
 LAYOUTS = (
-    Layout(frozenset({*SAME_RUN, *PARALLEL, "concurrency", "batch"}), inferencex),
-    Layout(frozenset({"gemm_dtype", "m", "n", "k", "latency"}), aiconfigurator),
+    Layout(
+        frozenset({*SAME_RUN, *PARALLEL, "concurrency", "batch"}),
+        dict.fromkeys(("model", "chip", "engine"), pl.String()),
+        inferencex,
+    ),
+    Layout(
+        frozenset({"gemm_dtype", "m", "n", "k", "latency"}),
+        {"gemm_dtype": pl.String()},
+        aiconfigurator,
+    ),
     Layout(
         frozenset(
             {
@@ -147,14 +157,39 @@ LAYOUTS = (
                 "use_gated_mlp",
             }
         ),
+        {"use_gated_mlp": pl.Boolean()},
         vidur,
     ),
 )
 
+TIMES = re.compile(r"time_stats\.\w+\.(median|min)")
+"""Columns of vidur's table with times."""
+
 
 def tidy(frame: pl.DataFrame) -> Tidy:
-    """A table in a public layout in the tidy form; any other table as it is."""
+    """A table in a public layout in the tidy form; any other table as it is.
+
+    Raises:
+        RooflinesError: A column of a layout has another type.
+    """
     for layout in LAYOUTS:
         if layout.columns <= set(frame.columns):
-            return layout.tidy(frame)
+            plain = frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+            _check_types(plain, layout)
+            return layout.tidy(plain)
     return frame, {}
+
+
+def _check_types(frame: pl.DataFrame, layout: Layout) -> None:
+    """Refuse columns of a layout with values of another type; one without any value is of all."""
+    with Mistakes() as mistakes:
+        for name, kind in frame.schema.items():
+            if not (name in layout.columns or TIMES.fullmatch(name)) or kind == pl.Null:
+                continue
+            wanted = layout.texts.get(name)
+            if not (kind.is_numeric() if wanted is None else kind == wanted):
+                what = "numbers" if wanted is None else f"values of type {wanted}"
+                fix = "correct the column, or write the table again"
+                mistakes.add(
+                    RooflinesError(name, f"has values of type {kind} instead of {what}", fix)
+                )

@@ -10,6 +10,7 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed, quote
+from rooflines.basics.numbers import LARGEST_SIZE
 from rooflines.basics.table_files import bounded_content, read_csv, read_parquet
 from rooflines.basics.text import counted
 from rooflines.model.network import PASSES
@@ -65,7 +66,7 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
     """
     wanted = dict(where or {})
     with placed(file=str(path)):
-        frame = _read(Path(path)).with_row_index(ROW, offset=1)
+        frame = _read(Path(path)).drop(ROW, strict=False).with_row_index(ROW, offset=1)
         frame, left_out = tidy(frame)
         added = {name: value for name, value in wanted.items() if name not in frame.columns}
         frame = frame.with_columns(**{name: pl.lit(value) for name, value in added.items()})
@@ -191,17 +192,18 @@ def _check_values(frame: pl.DataFrame, schema: Types, optional: Types) -> None:
         for column in (*schema, *(name for name in optional if name in frame.columns)):
             values, given = frame[column], frame[f"{ROW}{column}"]
             right = _present(values)
-            if column in optional:
+            if column not in schema:
                 missing = given.is_nan() if given.dtype.is_float() else given.is_null()
                 right = _present(values, zero=True) | missing.fill_null(value=True)
             wrong = frame.filter(~right)
             with mistakes.at(column):
                 if not wrong.is_empty():
-                    least = "of at least zero" if column in optional else "above zero"
+                    least = "above zero" if column in schema else "of at least zero"
                     what = f"a number {least}" if values.dtype.is_numeric() else "text"
-                    if values.dtype.is_integer():
-                        what = f"a whole number {least}"
                     row, value = wrong.select(ROW, given.name).row(0)
+                    if values.dtype.is_integer():
+                        most = f" and at most {LARGEST_SIZE:,}" if _is_large(value) else ""
+                        what = f"a whole number {least}{most}"
                     problem = (
                         f"has {counted(wrong.height, 'value')} that should be {what}, the first in "
                         f"row {row}: {quote(value)}"
@@ -212,9 +214,18 @@ def _check_values(frame: pl.DataFrame, schema: Types, optional: Types) -> None:
                         one_of(name, PASSES, "no collective")
 
 
+def _is_large(value: object) -> bool:
+    """Whether a number, or the digits of one, is above `LARGEST_SIZE`; digits may be thousands."""
+    if isinstance(value, str):
+        return value.isdecimal() and len(value) > len(str(LARGEST_SIZE))
+    return isinstance(value, int | float) and value > LARGEST_SIZE
+
+
 def _present(values: pl.Series, *, zero: bool = False) -> pl.Series:
-    """Where a column has text, or a number above zero, or else zero."""
+    """Where a column has text, or a number above zero, or else zero; sizes are exact in Float64."""
     right = values.is_not_null()
     if values.dtype.is_numeric():
         right &= values.is_finite() & ((values >= 0) if zero else (values > 0))
+    if values.dtype.is_integer():
+        right &= values <= LARGEST_SIZE
     return right.fill_null(value=False)
