@@ -81,7 +81,7 @@ audit: .venv/ready-dev  ## known vulnerabilities of the locked packages (needs t
 
 lock:  ## update the lock files to the newest versions that pyproject.toml allows
 	@echo "Resolving the versions in requirements/"
-	@$(RESOLVE) --extra workflow --output-file requirements/run.lock pyproject.toml
+	@$(RESOLVE) --extra workflow --extra measure --extra calibrate --output-file requirements/run.lock pyproject.toml
 	@$(RESOLVE) --group build $(call besides,run) --output-file requirements/build.lock
 	@$(RESOLVE) --extra slurm --extra s3 --extra kubernetes $(call besides,run build) --output-file requirements/engines.lock pyproject.toml
 	@$(RESOLVE) --group dev $(call besides,run build engines) --output-file requirements/dev.lock
@@ -134,7 +134,8 @@ $(ENGINES)/ready-test: $(ENGINES)/ready requirements/dev.lock requirements/engin
 	@$(LOCKED) requirements/engines-dev.lock
 	@touch $@
 
-# The workflow as users have it: Snakemake imports pandas and numpy if they are installed.
+# The workflow as users have it, without what tests need: the more is installed, the more Snakemake and what it needs
+# import. Of run.lock that is numpy, which yte imports: 0.15 s of a run; jobs do not import it.
 
 $(RUNTIME)/made: .venv/made
 	@echo "Setting up $(RUNTIME) from requirements/run.lock (half a minute, once)"

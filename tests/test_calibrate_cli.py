@@ -18,6 +18,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 KNOWN = {"math": 0.72, "memory": 0.86, "overhead_s": 4e-6, "mixed_memory": 0.9}
+SWEEP = {
+    "sweeps": {
+        "own": {
+            "operation": "matmul",
+            "grid": {"B": [1, 64], "D": [4096], "F": [4096]},
+            "dtypes": ["bf16"],
+            "chips": ["h100-sxm"],
+            "calibration": "trtllm",
+            "thresholds": ["B"],
+        }
+    }
+}
 GOOD = timings({**KNOWN, "mixed_math": 0.8, "mixed_depth_s": 5e-10})
 
 
@@ -213,11 +225,16 @@ def test_an_unknown_chip_or_a_wrong_name(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_nothing_but_a_fit_imports_scipy_or_numpy() -> None:
-    """A config is loaded and the shipped calibrations are read without them."""
+    """Estimates, thresholds and a chart of a config are made without them."""
     code = (
         "import sys, rooflines.config, rooflines.calibration.calibrate, rooflines.cli.calibrate\n"
         "from rooflines.calibration.entries import shipped_calibrations\n"
         "rooflines.config.load_config(); shipped_calibrations()\n"
-        "sys.exit(bool({'scipy', 'numpy'} & set(sys.modules)))"
+        "import rooflines.charts as charts, rooflines.run.drawing_jobs, rooflines.run.jobs\n"
+        f"config = rooflines.load_config({SWEEP!r})\n"
+        "rooflines.thresholds(config); rooflines.rows(config, 'own').collect()\n"
+        "shown = charts.of_config(config).of('own', ['h100-sxm'], ['bf16'])\n"
+        "charts.png(charts.spec_of(charts.ridges(charts.ridge_frame(shown)), 'own'))\n"
+        "sys.exit(bool({'scipy', 'numpy', 'threadpoolctl'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -278,9 +278,11 @@ def test_a_collective_by_hand_and_found_again(tmp_path: Path) -> None:
 
 
 def test_without_scipy_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has the command that installs it."""
+    """It has the command that installs it, and none that gets a package of this name."""
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
-    with pytest.raises(RooflinesError, match=r"pip install 'rooflines\[calibrate\]'"):
+    with pytest.raises(
+        RooflinesError, match=r"needs scipy.*\n.*`make setup`.*`pip install 'scipy'`"
+    ):
         fitted(tmp_path, timings(KNOWN))
 
 

@@ -167,7 +167,7 @@ def test_run_without_snakemake_says_how_to_install_it(
     """One message with the command."""
     monkeypatch.setattr("rooflines.cli.run.find_spec", lambda _: None)
     assert cli.run(["run", "my.yaml"]) == 2
-    assert 'pip install "rooflines[workflow]"' in capsys.readouterr().err
+    assert "`pip install 'snakemake>=9.27,<10'`" in capsys.readouterr().err
 
 
 def test_a_terminal_gets_tables_of_its_width(here: Path) -> None:

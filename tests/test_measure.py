@@ -280,4 +280,5 @@ def test_numpy_may_be_missing(
     assert cli.run(["measure"]) == 2
     error = capsys.readouterr().err
     assert "needs threadpoolctl, which is not installed" in error
-    assert "pip install 'rooflines[measure]'" in error
+    assert "`make setup`" in error
+    assert "`pip install 'threadpoolctl'`" in error

@@ -11,6 +11,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rooflines.cli.run import SNAKEMAKE
+
+COMMANDS_NEED = ("workflow", "measure", "calibrate")
+"""The extras that commands need."""
+
 LOCKS = ("build", "run", "dev", "mutate", "engines", "engines-dev")
 
 
@@ -47,6 +52,31 @@ def project(repository: Path) -> dict[str, list[str]]:
         "project"
     ]
     return table
+
+
+def test_the_setup_has_what_every_command_needs(repository: Path) -> None:
+    """`make setup` installs run.lock alone: the workflow, fits and measuring need no more."""
+    table = project(repository)
+    extras = tomllib.loads((repository / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    needed = [*table["dependencies"], *(n for e in COMMANDS_NEED for n in extras[e])]
+    names = {re.split("[<>=]", each)[0].lower() for each in needed}
+    assert names <= locked(repository, "run").keys()
+    assert all(
+        f"--extra {extra} " in (repository / "Makefile").read_text() for extra in COMMANDS_NEED
+    )
+    assert SNAKEMAKE in extras["workflow"]
+
+
+def test_nothing_installs_a_package_of_this_name(repository: Path) -> None:
+    """No index has this package: one of its name there would be another's."""
+    files = [*repository.glob("rooflines/**/*.py"), *repository.glob("docs/**/*.md")]
+    assert [
+        path.name
+        for path in [*files, repository / "README.md"]
+        if re.search(r"pip install ['\"]?rooflines", path.read_text(encoding="utf-8"))
+    ] == []
 
 
 def test_every_dependency_says_what_it_is_for(repository: Path) -> None:

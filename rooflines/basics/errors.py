@@ -25,6 +25,7 @@ __all__ = [
     "check_known",
     "circle",
     "close_to",
+    "not_installed",
     "one_of",
     "placed",
     "printable",
@@ -280,6 +281,17 @@ def circle(names: Sequence[str], order: Iterable[str]) -> list[str]:
     """The names of a cycle, starting and ending with the one that comes first in the file."""
     first = names.index(min(names, key=list(order).index))
     return [*names[first:], *names[: first + 1]]
+
+
+def not_installed(command: str, package: str) -> RooflinesError:
+    """The error of a command that needs a package which the environment lacks.
+
+    Args:
+        command: The command.
+        package: The package, as pip has it.
+    """
+    fix = f"type `make setup` in the clone, which installs it; elsewhere `pip install '{package}'`"
+    return RooflinesError(command, f"needs {package}, which is not installed", fix)
 
 
 def quote(value: object) -> str:

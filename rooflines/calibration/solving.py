@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.errors import RooflinesError
+from rooflines.basics.errors import not_installed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -130,11 +130,7 @@ def require_scipy() -> Callable[..., OptimizeResult]:
     try:
         from scipy.optimize import least_squares  # noqa: PLC0415, an extra
     except ImportError:
-        raise RooflinesError(
-            "rooflines calibrate",
-            "needs scipy, which is not installed",
-            "type `pip install 'rooflines[calibrate]'`",
-        ) from None
+        raise not_installed("rooflines calibrate", "scipy") from None
     solve: Callable[..., OptimizeResult] = least_squares
     return solve
 

@@ -185,7 +185,7 @@ def _calibrate(session: Session) -> None:
     from rooflines.timings.read import read_timings  # noqa: PLC0415, the same
 
     if find_spec("scipy") is None:
-        click.echo("To calibrate on them: pip install 'rooflines[calibrate]', and measure again")
+        click.echo("To calibrate on them: install scipy, as `make setup` does, and measure again")
         return
     chip, software = session.about["chip"], session.machine.software
     timings = read_timings(session.path)

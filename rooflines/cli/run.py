@@ -26,6 +26,9 @@ Examples:
   rooflines run my.yaml -- --rerun-triggers mtime    (options of Snakemake)
 """
 
+SNAKEMAKE = "snakemake>=9.27,<10"
+"""What `pyproject.toml` needs for the workflow."""
+
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -177,13 +180,12 @@ def snakemake_command(
     Raises:
         RooflinesError: Snakemake is not installed, or the config is wrong.
     """
-    from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, help is fast
+    from rooflines.basics.errors import not_installed  # noqa: PLC0415, help is fast
     from rooflines.config import load_config  # noqa: PLC0415, the same
     from rooflines.run.workflow import require_regular_file  # noqa: PLC0415, the same
 
     if find_spec("snakemake") is None:
-        fix = 'install it: pip install "rooflines[workflow]"'
-        raise RooflinesError("rooflines run", "needs Snakemake, which is not installed", fix)
+        raise not_installed("rooflines run", SNAKEMAKE)
     if config is not None:
         require_regular_file(Path(config))
         with warnings.catch_warnings():

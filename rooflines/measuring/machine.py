@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import RooflinesError
+from rooflines.basics.errors import RooflinesError, not_installed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,11 +65,7 @@ def require_numpy() -> None:
         import numpy as np  # noqa: PLC0415, an extra
         import threadpoolctl  # noqa: PLC0415, the same
     except ImportError as error:
-        raise RooflinesError(
-            "rooflines measure",
-            f"needs {error.name}, which is not installed",
-            "type `pip install 'rooflines[measure]'`",
-        ) from None
+        raise not_installed("rooflines measure", str(error.name)) from None
     del np, threadpoolctl
 
 
