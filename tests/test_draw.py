@@ -113,8 +113,12 @@ def test_wrong_words_are_one_message(
     assert "--scale is given for pdf, which has no pixels" in capsys.readouterr().err
     assert cli.run(["draw", "--results", "none"]) == 2
     assert "none has no charts" in capsys.readouterr().err
-    broken = [[1], {k: v for k, v in spec.items() if k != "params"}, {**spec, "usermeta": None}]
-    for each in (*broken, {**spec, "layer": 7}, {**spec, "params": [7]}):
+    broken: list[object] = [
+        [1],
+        {k: v for k, v in spec.items() if k != "params"},
+        {**spec, "usermeta": None},
+    ]
+    for each in (*broken, spec | {"layer": 7}, spec | {"params": [7]}):
         Path("results/charts/compared/ridges-own.json").write_text(json.dumps(each))
         assert cli.run(["draw"]) == 2
         assert "ridges-own.json is no specification of a chart" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -17,6 +18,9 @@ from rooflines.measuring.shapes import read_shapes
 from rooflines.results.tables import metadata_of, scan, write_parquet
 from rooflines.timings.nsight import read_launches
 from rooflines.timings.read import read_timings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PATTERNS = {"f[1]": "f1", "f*": "f1", "f?": "f1", "f{a,b}": "fa", "~f": "f", "s3:": "s3"}
 """Names that are a pattern, a home or an address elsewhere, each with a name that it would mean."""
@@ -70,7 +74,11 @@ def test_a_folder_of_results_has_no_braces(capsys: pytest.CaptureFixture[str]) -
     assert "pathvars.results is 'o{a,b}', which has braces" in capsys.readouterr().err
 
 
-READERS = {"timings": read_timings, "shapes": read_shapes, "kernels": lambda p: [*read_launches(p)]}
+READERS: dict[str, Callable[[Path], object]] = {
+    "timings": read_timings,
+    "shapes": read_shapes,
+    "kernels": lambda path: list(read_launches(path)),
+}
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
