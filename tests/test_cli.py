@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 from command_line import refused, said
-from measured import WHOLE, number, results
 from small_config import SMALL
 
 import rooflines
