@@ -18,7 +18,7 @@ import rooflines
 from rooflines.model.columns import TEXTS
 from rooflines.sweep import blocked
 from rooflines.sweep.blocked import _pieces
-from rooflines.sweep.rows import sweep_rows, whole_rows
+from rooflines.sweep.rows import chip_groups, sweep_rows, whole_rows
 from rooflines.sweep.space import decode
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def test_chips_computed_at_once_have_the_rows_of_each(tile: dict[str, int] | Non
     """To the last bit, with the ties of bounds, in all slices."""
     split = {"sharding": ["none", "contracting/all-reduce"], "shards": [1, 2, 3]}
     sweep = sweep_of(7, dtypes=["bf16", "fp8"], tile=tile, **split)
-    assert [len(group) for group in sweep.groups] == [7]
+    assert [len(group) for group in chip_groups(sweep)] == [7]
     each = [
         sweep_rows(replace(sweep, config=sweep.config.model_copy(update={"chips": [chip]})))
         for chip in sweep.config.chips

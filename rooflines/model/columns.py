@@ -136,11 +136,7 @@ METRICS = (
         Column(f"{r.name}_intensity", "FLOP/byte", f"flops / {r.work}", null=f"no {r.name} traffic")
         for r in OTHERS
     ),
-    Column(
-        "attained_flops_per_s",
-        "FLOP/s",
-        "flops / t_lower_s: the roofline; in tiles those of the sizes, without padding",
-    ),
+    Column("attained_flops_per_s", "FLOP/s", "flops / t_lower_s, without padding: the roofline"),
     Column("utilization", "1", "attained_flops_per_s / nominal peak of the unit, 0..1"),
     Column(
         "bound",

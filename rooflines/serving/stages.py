@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property, reduce
-from itertools import product
+from itertools import product, zip_longest
 from operator import add, mul
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -293,14 +293,9 @@ class Stages:
         def products(part: str) -> Sum:
             return self.products(f"{name}_{part}", time_terms(kernels, times, count, part))
 
-        exchanges = max(len(each.network) if each else 0 for each in times)
-        network = self.sum_of(
-            f"{name}_network",
-            [
-                self._exchange(f"{name}_{number}", times, number, count)
-                for number in range(exchanges)
-            ],
-        )
+        collectives = zip_longest(*(each.network if each else () for each in times))
+        sent = [self.exchange(f"{name}_{i}", each, count) for i, each in enumerate(collectives)]
+        network = self.sum_of(f"{name}_network", sent)
         math_time, memory, activation = map(products, ("math", "memory", "activation"))
         moved = self.sum_of(f"{name}_moved", [memory, activation])
         ops = self.largest(f"{name}_ops", [math_time, moved, network])
@@ -336,15 +331,6 @@ class Stages:
             parts = [added(f"{slot}_{index}", sums) for index, sums in enumerate(least)]
             pieces.append((bound, self._chosen(f"{name}_{slot}", parts, pl.min_horizontal)))
         return added("common", [each.common if each else None for each in estimates]), pieces
-
-    def _exchange(
-        self, name: str, times: Sequence[KernelTimes | None], number: int, count: int
-    ) -> Sum:
-        """The time of one of a kernel's collectives."""
-        sent = [
-            each.network[number] if each and number < len(each.network) else None for each in times
-        ]
-        return self.exchange(name, sent, count)
 
     def exchange(self, name: str, sent: Sequence[Exchange | None], count: int = 1) -> Sum:
         """A time of collectives: of what is sent, or of the hops if they take longer.

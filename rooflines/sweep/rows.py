@@ -11,12 +11,12 @@ from rooflines.model.columns import TEXTS
 from rooflines.sweep.blocked import FactoredSums, block_start, blocked_product
 from rooflines.sweep.estimates import estimate_columns
 from rooflines.sweep.extents import variables
+from rooflines.sweep.fits import fit_of
 from rooflines.sweep.metrics import same_terms, unscaled, with_estimates, with_metrics
 from rooflines.sweep.space import (
     VARIANT,
     axis_columns,
     keys_of,
-    slices,
     split_by_chip,
     variant_columns,
     variants_of,
@@ -24,7 +24,7 @@ from rooflines.sweep.space import (
 from rooflines.sweep.ties import ties_of, with_exact_bounds, with_exact_bounds_by_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rooflines.sweep.space import AxisColumns
     from rooflines.sweep.sweep import ChipRows, Sweep
@@ -35,6 +35,41 @@ TextTypes = Mapping[str, "pl.DataType"]
 """Types of text columns that are not Categorical."""
 
 
+GROUP_ROWS = 2**16
+"""Most rows of several chips that are computed at once [1]."""
+
+
+def chip_groups(sweep: Sweep) -> list[list[ChipRows]]:
+    """The chips whose rows are computed at once, since a frame for each takes long.
+
+    Neighbours with the same works and without calibration, of at most `GROUP_ROWS` rows.
+    """
+    found: list[list[ChipRows]] = []
+    before: object = None
+    for chip_rows in sweep.by_chip:
+        own, alike = variants_of([chip_rows]), None
+        if not any(fit_of(sweep, each) for each in own):
+            alike = chip_rows.variants, [id(sweep.case(*each)) for each in own]
+        room = GROUP_ROWS // max(sweep.rows_of(chip_rows), 1)
+        if alike is not None and alike == before and len(found[-1]) < room:
+            found[-1].append(chip_rows)
+        else:
+            found.append([chip_rows])
+        before = alike
+    return found
+
+
+def slices(sweep: Sweep, start: int, stop: int) -> Iterator[tuple[Sequence[ChipRows], int, int]]:
+    """The pieces of a slice of rows, one per group of chips: (start, stop) of its rows."""
+    offset = 0
+    for group in chip_groups(sweep):
+        rows = sum(map(sweep.rows_of, group))
+        low, high = max(start - offset, 0), min(stop - offset, rows)
+        if low < high:
+            yield group, low, high
+        offset += rows
+
+
 def chip_frame(
     sweep: Sweep, group: Sequence[ChipRows], start: int, stop: int, texts: TextTypes
 ) -> pl.LazyFrame:
@@ -42,7 +77,7 @@ def chip_frame(
 
     Args:
         sweep: The sweep.
-        group: The chips, of `Sweep.groups`.
+        group: The chips, of `chip_groups`.
         start: The first of their rows [1].
         stop: The row after the last [1].
         texts: The types of text columns that are not Categorical.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -29,7 +29,6 @@ __all__ = [
     "decode",
     "keys_of",
     "length",
-    "slices",
     "split_by_chip",
     "variant_columns",
     "variants_of",
@@ -96,17 +95,6 @@ def decode(axes: Sequence[AxisColumns], start: int, stop: int) -> pl.LazyFrame:
         .with_columns(**columns)
         .drop("#row")
     )
-
-
-def slices(sweep: Sweep, start: int, stop: int) -> Iterator[tuple[Sequence[ChipRows], int, int]]:
-    """The pieces of a slice of rows, one per group of chips: (start, stop) of its rows."""
-    offset = 0
-    for group in sweep.groups:
-        rows = sum(map(sweep.rows_of, group))
-        low, high = max(start - offset, 0), min(stop - offset, rows)
-        if low < high:
-            yield group, low, high
-        offset += rows
 
 
 def variants_of(group: Sequence[ChipRows]) -> list[ChipVariant]:

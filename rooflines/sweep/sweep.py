@@ -26,7 +26,6 @@ from rooflines.model.resources import RESOURCES
 from rooflines.model.sharding import SHARDS, Sharding, sharding
 from rooflines.model.target import Level, Target
 from rooflines.sweep.axes import Axis, axes_of
-from rooflines.sweep.fits import fit_of
 from rooflines.sweep.support import (
     Asked,
     ChipRows,
@@ -44,10 +43,6 @@ if TYPE_CHECKING:
     from rooflines.settings.schema import SweepConfig
 
 __all__ = ["ChipRows", "Skipped", "Sweep", "Variant"]
-
-
-GROUP_ROWS = 2**16
-"""Most rows of several chips that are computed at once [1]."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -152,27 +147,6 @@ class Sweep:
         return tuple(
             (chip_rows, variant) for chip_rows in self.by_chip for variant in chip_rows.variants
         )
-
-    @cached_property
-    def groups(self) -> tuple[tuple[ChipRows, ...], ...]:
-        """The chips whose rows are computed at once, since a frame for each takes long.
-
-        Neighbours with the same works and without calibration, of at most `GROUP_ROWS` rows.
-        """
-        found: list[list[ChipRows]] = []
-        before: object = None
-        for chip_rows in self.by_chip:
-            own = [(chip_rows, variant) for variant in chip_rows.variants]
-            alike = None
-            if not any(fit_of(self, each) for each in own):
-                alike = chip_rows.variants, [id(self.case(*each)) for each in own]
-            room = GROUP_ROWS // max(self.rows_of(chip_rows), 1)
-            if alike is not None and alike == before and len(found[-1]) < room:
-                found[-1].append(chip_rows)
-            else:
-                found.append([chip_rows])
-            before = alike
-        return tuple(map(tuple, found))
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
