@@ -41,6 +41,9 @@ __all__ = ["fits", "main"]
 
 DATA = "ai-dynamo/aiconfigurator at 095f58a5, Apache-2.0, (c) NVIDIA"
 
+CONTENTS = {("trtllm", "fp8"): "dynamic scaling of x"}
+"""What timings include besides the matmul, by software and compute dtype."""
+
 LARGEST_ERROR = 0.25
 """Largest median error at held-out sites of a fit that is written [1]."""
 
@@ -64,7 +67,13 @@ FORMS: tuple[tuple[Form, bool], ...] = (("max", False), ("pieces", False), ("pie
 def fits(path: str, form: Form, date: str) -> Iterator[tuple[str, list[Result]]]:
     """The fits of a table, by chip and software."""
     for key, request in requests(path, form, date):
-        yield key, calibrate(request)
+        software = key.partition("/")[2]
+        yield key, [stated(one, CONTENTS.get((software, one.name))) for one in calibrate(request)]
+
+
+def stated(result: Result, contents: str | None) -> Result:
+    """A fit that states what its timings include besides the operation."""
+    return replace(result, entry=result.entry.model_copy(update={"contents": contents}))
 
 
 def requests(path: str, form: Form, date: str) -> Iterator[tuple[str, Request]]:

@@ -47,7 +47,7 @@ def calibrate(*words: str, chip: str = "h100-sxm") -> int:
 def test_it_prints_errors_and_writes_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     """Errors by split and region, and the numbers in a file by chip and software."""
     GOOD.write_csv("timings.csv")
-    assert calibrate() == 0
+    assert calibrate("--contents", "scaling of x") == 0
     printed = capsys.readouterr().out
     assert printed.startswith("h100-sxm/mine bf16: ")
     for region in ("all", "compute-bound", "memory-bound", "B 1 to 16", "B from 1,025"):
@@ -56,7 +56,7 @@ def test_it_prints_errors_and_writes_a_file(capsys: pytest.CaptureFixture[str]) 
     found = read_calibrations("calibrations/h100-sxm-mine.yaml")
     entry = found.calibrations["h100-sxm/mine"]["bf16"]
     assert entry.memory == pytest.approx(0.86, rel=0.01)
-    assert entry.source == "made up"
+    assert (entry.source, entry.contents) == ("made up", "scaling of x")
 
 
 def test_a_file_is_not_overwritten_unasked(capsys: pytest.CaptureFixture[str]) -> None:

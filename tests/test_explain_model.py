@@ -53,6 +53,7 @@ def test_the_reviewed_explanations_cover_what_can_be_said() -> None:
         "5,519 with full overlap",
         "of the prompts with full overlap",
         "estimate 13.6 ms, calibrated",
+        "calibrated to trtllm; matmuls include dynamic scaling of x",
         "quicker all fp8: 5.8 ms (memory-bound)",
         "peaks 586 GFLOP in fp8",
         "almost all of 128 in a layer are read",

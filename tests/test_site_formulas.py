@@ -172,6 +172,7 @@ def test_calibrations_are_those_of_the_chip_and_of_software() -> None:
             ["network", {"network": 1}],
         ],
         "bands": {},
+        "contents": [],
         "sent": {},
     }
     assert set(found["h100-sxm"]) == {"trtllm"}

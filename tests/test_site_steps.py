@@ -14,6 +14,7 @@ from visits import Visit
 
 from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.calibration.entries import Bound
+from rooflines.config import load_config
 from rooflines.models.shape import DECODE
 from rooflines.serving.calibrated_lines import CalibratedLines
 from rooflines.serving.calibrated_solving import critical_batch_estimate
@@ -158,3 +159,21 @@ def test_the_largest_count_is_the_limit_of_the_page(page: Page) -> None:
     """A critical batch from there on is not looked for."""
     code = "async () => (await ROOFLINES.load('data/models', 'data/models.js')).limits.count"
     assert page.evaluate(code) == str(LARGEST_COUNT)
+
+
+def test_a_step_says_what_its_calibration_includes() -> None:
+    """By place: TensorRT-LLM's fp8 on a B200, and not on a chip without a calibration of it."""
+    config = {
+        "models": ["llama-3.1-8b"],
+        "grid": {"B": 1, "S": 1024},
+        "dtypes": ["bf16", "fp8"],
+        "chips": ["mi300x", "b200"],
+        "calibration": ["trtllm"],
+    }
+    (sweep,) = load_config({"model-sweeps": {"steps": config}}).model_sweeps.values()
+    (_, index), (_, model) = step_files([model_recipe(sweep, sweep.models, sweep.config.chips)], {})
+    place = [machine["chip"] for machine in index["sweeps"][0]["machines"]].index("b200")
+    assert {step["dtypes"]: step["contents"] for step in model["steps"]} == {
+        "bf16": {},
+        "fp8": {place: ["dynamic scaling of x"]},
+    }

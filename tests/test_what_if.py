@@ -384,6 +384,15 @@ def test_a_side_without_an_answer_says_why(visit: Visit) -> None:
         assert shown(visit.page, "a") == {}
 
 
+def test_an_estimate_says_what_its_fit_includes(visit: Visit) -> None:
+    """Dynamic scaling in TensorRT-LLM's fp8; nothing in its bf16."""
+    for dtypes, includes in (("fp8", True), ("bf16", False)):
+        go(visit.page, {"chip": "b200", "dtypes": dtypes, "calibration": "trtllm"})
+        text = visit.page.locator("#side-a").inner_text()
+        assert "calibrated to trtllm" in text
+        assert ("calibrated to trtllm; includes dynamic scaling of x" in text) == includes
+
+
 @IN_BOTH
 def test_the_page_works_under_a_strict_policy(browser: Browser, site: Path) -> None:
     """Served by a web server, with bars as long as their times."""

@@ -52,6 +52,7 @@ class Request:
         date: When the fit is made.
         form: `max` or `pieces`, of matmuls.
         prior: Another fit to start from; None: typical numbers.
+        contents: What the timings include besides the operation; None: nothing that is stated.
     """
 
     timings: Timings
@@ -61,6 +62,7 @@ class Request:
     date: str
     form: Form = "pieces"
     prior: Calibrations | None = None
+    contents: str | None = None
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,7 @@ def _about(
         "held": list(held),
         "fitted": _errors(fitted),
         "held_out": _errors(tested) if tested.height else None,
+        "contents": request.contents,
         "source": request.source,
         "date": request.date,
     }

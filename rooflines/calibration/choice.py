@@ -11,7 +11,7 @@ from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.model.operation import MATRIX
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rooflines.calibration.entries import Calibrations, Fitted, FittedCollective
     from rooflines.calibration.estimate import Band
@@ -67,6 +67,11 @@ class Choice:
         if self.networks != tuple(self.entry.networks)[:1]:
             return None
         return self.calibrations.collective(self.chip, self.softwares, kind)
+
+    def contents(self, computed: Iterable[str]) -> list[str]:
+        """What the timings of matmuls include besides them, of fits of these compute dtypes."""
+        fits = (self.calibrations.matmul(self.chip, self.softwares, each) for each in computed)
+        return list(dict.fromkeys(fit.contents for fit in fits if fit and fit.contents))
 
     def collective_software(self, kind: str) -> str | None:
         """The software whose fit of a collective counts; None without."""

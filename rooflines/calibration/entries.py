@@ -80,6 +80,9 @@ class Fitted(Entry):
     held_out_below: NotNegative = Field(
         QUARTER, description="place of a site, by its hash, below which it was held out [1]"
     )
+    contents: Text | None = Field(
+        None, description="what the timings include besides the operation; shown with an estimate"
+    )
     source: Text = Field(description="where the timings come from")
     date: Text = Field(description="when it was fitted")
 

@@ -40,6 +40,11 @@ FOLDER = "calibrations"
 )
 @click.option("--prior", metavar="FILE", help="Another fit to start from; for few timings.")
 @click.option("--source", metavar="TEXT", help="Where the timings come from, licence included.")
+@click.option(
+    "--contents",
+    metavar="TEXT",
+    help="What the timings include besides, such as dynamic scaling of x; said with estimates.",
+)
 @click.option("--config", metavar="CONFIG", help="A config with the chip under `chips:`.")
 @click.option("-o", "--out", metavar="FILE", help=f"Default: {FOLDER}/<chip>-<software>.yaml.")
 @click.option("--force", is_flag=True, help="Overwrite that file.")
@@ -52,6 +57,7 @@ def command(  # noqa: PLR0913, the options
     form: str,
     prior: str | None,
     source: str | None,
+    contents: str | None,
     config: str | None,
     out: str | None,
     force: bool,
@@ -89,6 +95,7 @@ def command(  # noqa: PLR0913, the options
         datetime.now(tz=UTC).date().isoformat(),
         next(known for known in FORMS if known == form),
         read_calibrations(prior) if prior else None,
+        contents,
     )
     results = calibrate(request, dtype)
     click.echo("\n\n".join("\n".join(shown(key, result)) for result in results))

@@ -124,6 +124,7 @@ def _explained(sweep: Sweep) -> Explanation:
         numbers=numbers,
         documents=documents_of(numbers),
         software=_software(sweep, own),
+        contents=_contents(sweep, own),
     )
 
 
@@ -138,6 +139,13 @@ def _software(sweep: Sweep, own: ChipVariant) -> str | None:
         return None
     compute = sweep.combinations[own[1].dtypes].compute
     return software_of(sweep.calibrations, own[0].chip, named, compute)
+
+
+def _contents(sweep: Sweep, own: ChipVariant) -> str | None:
+    """What the timings of the calibration include besides the operation."""
+    compute = sweep.combinations[own[1].dtypes].compute
+    fit = sweep.calibrations.matmul(own[0].chip, sweep.config.calibration or (), compute)
+    return fit.contents if fit else None
 
 
 def _uses(sweep: Sweep, own: ChipVariant, row: Mapping[str, Any]) -> Iterator[Use]:

@@ -86,6 +86,7 @@ class ModelExplanation(Shown):
         documents: Title and address of the sources that are documents, by id.
         softwares: Whose calibrations of matmuls and collectives give the estimate; empty: no
             software is named.
+        contents: What the timings of matmuls include besides them.
     """
 
     row: Mapping[str, Any]
@@ -106,6 +107,7 @@ class ModelExplanation(Shown):
     numbers: Sequence[NumberRecord]
     documents: Mapping[str, Mapping[str, str]]
     softwares: Sequence[str]
+    contents: Sequence[str]
 
     @property
     def sheet(self) -> Sheet:
@@ -220,6 +222,7 @@ def explained_model(sweep: ModelSweep) -> ModelExplanation:
         numbers=numbers,
         documents=documents_of(numbers),
         softwares=_softwares(sweep, case),
+        contents=case.choice.contents(case.dtypes.computed),
     )
 
 

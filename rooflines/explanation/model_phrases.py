@@ -113,7 +113,8 @@ def _facts(explanation: ModelExplanation) -> Iterator[Line]:
     yield Line(label, "", "".join([text, *hops]))
     if row["t_estimate_s"] is not None:
         of = ", ".join(explanation.softwares) or "measurements"
-        yield Line("estimate", "", f"{seconds(row['t_estimate_s'])}, calibrated to {of}")
+        within = "".join(f"; matmuls include {each}" for each in explanation.contents)
+        yield Line("estimate", "", f"{seconds(row['t_estimate_s'])}, calibrated to {of}{within}")
     yield Line("tokens/s", "", _tokens(explanation))
     if quicker := list(_quicker(explanation)):
         yield Line("quicker", "", ", ".join(quicker))

@@ -103,7 +103,8 @@ def _estimate(explanation: Answer) -> str:
     band = [row["t_estimate_p10_s"], row["t_estimate_p90_s"]]
     ends = "" if None in band else f", {seconds(band[0])} to {seconds(band[1])}"
     of = f"{explanation.software}; {row['estimate_bound']}-bound" if explanation.software else ""
-    return f"{seconds(row['t_estimate_s'])}{ends}, calibrated to {of or 'measurements'}"
+    calibrated = f"{seconds(row['t_estimate_s'])}{ends}, calibrated to {of or 'measurements'}"
+    return calibrated + (f"; includes {explanation.contents}" if explanation.contents else "")
 
 
 def _fits(explanation: Answer) -> str:

@@ -83,6 +83,7 @@ class Answer:
         numbers: The chip's numbers that were used, with `source`, `confidence` and remarks.
         documents: Title and address of the sources that are documents, by id.
         software: Whose calibration gives the estimate; None: the chip's own, if it has one.
+        contents: What its timings include besides the operation; None: nothing that is stated.
     """
 
     row: Mapping[str, Any]
@@ -98,6 +99,7 @@ class Answer:
     numbers: Sequence[NumberRecord]
     documents: Mapping[str, Mapping[str, str]]
     software: str | None = None
+    contents: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON: mappings, lists, texts, numbers and null."""
@@ -115,4 +117,5 @@ class Answer:
             "numbers": [dict(number) for number in self.numbers],
             "documents": {name: dict(document) for name, document in self.documents.items()},
             "software": self.software,
+            "contents": self.contents,
         }

@@ -45,8 +45,9 @@ def fits(chips: Mapping[str, Chip], calibrations: Calibrations) -> JSON:
 
     Returns:
         By chip, software, unit and compute dtype: the `tile`, what is `common`, the `pieces`, the
-        `bands`, and the collectives `sent` over the first interconnect. A collective that the
-        software has no fit of is that of the first other software that has.
+        `bands`, the `contents` of its timings, and the collectives `sent` over the first
+        interconnect. A collective that the software has no fit of is that of the first other
+        software that has.
     """
     found: dict[str, JSON] = {}
     for chip, entry in chips.items():
@@ -80,6 +81,7 @@ def _fit(choice: Choice, compute: str) -> JSON | None:
         "common": _affine(common(numbers)),
         "pieces": [[piece.bound, _affine(piece)] for piece in pieces(numbers)],
         "bands": fit.bands,
+        "contents": choice.contents([compute]),
         "sent": {
             kind: {
                 "software": choice.collective_software(kind),

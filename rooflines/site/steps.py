@@ -179,12 +179,16 @@ def _model(sweep: ModelSweep, cases: Sequence[Case], machines: Machines) -> JSON
                 "dtypes": dtypes,
                 "kernels": own,
                 "on": {},
+                "contents": {},
                 **_footprint(case),
             }
         place = case.chip, case.memory, case.network
         machine = machines.setdefault(place, _machine(sweep, case))
         _add_rates(machine, case)
-        steps[key]["on"][list(machines).index(place)] = _estimates(case, estimates)
+        index = list(machines).index(place)
+        steps[key]["on"][index] = _estimates(case, estimates)
+        if contents := case.choice.contents(case.dtypes.computed):
+            steps[key]["contents"][index] = contents
     shape = cases[0].model.shape
     return {
         "steps": list(steps.values()),

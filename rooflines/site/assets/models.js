@@ -116,7 +116,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     const tokens = B * (now.T ?? now.S);
     const time = now.basis === CALIBRATED ? estimate.time : times.lower;
     return {
-      ...times, estimate, tokens, B, time,
+      ...times, estimate, tokens, B, time, contents: one.step.contents[one.place] ?? [],
       ...STEPS.footprint(one.step, one.machine, one.split.dp, now.S, B),
       perChip: perChip(tokens, time, one.split),
     };
@@ -170,7 +170,10 @@ document.addEventListener("DOMContentLoaded", async () => {
   // ---------------------------------------------------------------- the answers
 
   /** What calibrated numbers are fitted to. */
-  const timings = ({ calibration }) => (calibration.length ? `timings of ${list(calibration)}` : "measurements");
+  function timings({ calibration }, { contents }) {
+    const within = contents.map((each) => `; matmuls include ${each}`).join("");
+    return (calibration.length ? `timings of ${list(calibration)}` : "measurements") + within;
+  }
 
   function showVerdict(now, row) {
     const { machine, split } = now;
@@ -181,7 +184,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     const parts = [`${prompt ? "Reading " : "A decode step of "}`, `${counted(now.B, prompt ? "prompt" : "sequence")} of ${count(now.S)} tokens with ${now.model.name} on ${where} takes `];
     const calibrated = row.estimate ? [shown("verdict.t_estimate_s", seconds(row.estimate.time))] : [];
     const fitted = row.estimate ? [shown("estimate_bound", `${row.estimate.bound}-bound`)] : [];
-    if (now.basis === CALIBRATED) parts.push(...calibrated, " and is ", ...fitted, `, calibrated to ${timings(now.sweep)}; nominal: `, ...nominal, ", ", bound, ". ");
+    if (now.basis === CALIBRATED) parts.push(...calibrated, " and is ", ...fitted, `, calibrated to ${timings(now.sweep, row)}; nominal: `, ...nominal, ", ", bound, ". ");
     else parts.push(...nominal, " and is ", bound, ", at nominal rates", ...(row.estimate ? ["; calibrated: ", ...calibrated, ", ", ...fitted] : []), ". ");
     if (row.fits === true) parts.push("It fits.");
     if (row.fits === false) parts.push(row.most > 0n ? `It does not fit: at most ${counted(row.most)} would.` : "It does not fit: the weights and one cache are too large.");
@@ -256,7 +259,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       ...(others ? [make("td", { class: "number" }, seconds(kernel.other))] : [])));
     $("time").replaceChildren(...tableParts(head.map((text) => [text, !["Kernel", "Bound"].includes(text)]), rows));
     const sum = ["Kernels one after another, over all layers: ", shown("sum", seconds(all))];
-    if (calibrated) $("time-note").replaceChildren(...sum, `, calibrated to ${timings(now.sweep)}. Each is an overhead plus the largest of the other parts. ${used.includes("mixed") ? MIXED : ""}`);
+    if (calibrated) $("time-note").replaceChildren(...sum, `, calibrated to ${timings(now.sweep, row)}. Each is an overhead plus the largest of the other parts. ${used.includes("mixed") ? MIXED : ""}`);
     else $("time-note").replaceChildren(...sum, ", nominal. Memory is of weights, caches and what kernels pass on; network is of the collectives that follow a kernel.");
   }
 

@@ -141,10 +141,10 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
 
   /** The time by estimate, with its band and bound. */
-  function estimateOf({ estimate: { time, bound, band, sender }, calibration }) {
+  function estimateOf({ estimate: { time, bound, band, sender }, calibration, fit }) {
     const by = calibration === "own" ? "measurements" : [calibration, ...(sender ? [sender] : [])].join(" and ");
     const ends = band ? [", ", shown("t_estimate_p10_s", seconds(band[0])), " to ", shown("t_estimate_p90_s", seconds(band[1]))] : [];
-    return ["Estimate", [shown("t_estimate_s", seconds(time)), ...ends, "; ", shown("estimate_bound", `${bound}-bound`), `, calibrated to ${by}`]];
+    return ["Estimate", [shown("t_estimate_s", seconds(time)), ...ends, "; ", shown("estimate_bound", `${bound}-bound`), `, calibrated to ${by}`, ...fit.contents.map((each) => `; includes ${each}`)]];
   }
 
   function facts(side, row) {
