@@ -105,7 +105,8 @@ def held_out_below(frame: pl.DataFrame, *, inner: bool = False) -> float:
         table. Else the place of the site whose rank is a quarter of their number [1].
     """
     places = frame.select(_place(inner=inner)).to_series().unique().sort()
-    if abs(places.len() * QUARTER - (places < QUARTER).sum()) <= places.len() * NEAR:
+    low = places.filter(places < QUARTER).len()
+    if abs(places.len() * QUARTER - low) <= places.len() * NEAR:
         return QUARTER
     return float(places[(places.len() + 1) // FOLDS])
 
