@@ -456,6 +456,20 @@ def test_columns_of_a_layout_that_may_lack(tmp_path: Path) -> None:
     assert set(read_timings(path, H100).frame["software"]) == {"7"}
 
 
+@pytest.mark.parametrize("table", [vidur, aiconfigurator])
+def test_a_layout_may_have_no_rows(tmp_path: Path, table: Callable[[], pl.DataFrame]) -> None:
+    """Or a column without values, which in CSV has no type."""
+    path = tmp_path / "t.csv"
+    table().clear().write_csv(path)
+    with pytest.raises(RooflinesError, match="has no timings"):
+        read_timings(path, H100)
+    table().with_columns(
+        pl.col(pl.Int64).cast(pl.String).replace_strict({}, default=None)
+    ).write_csv(path)
+    with pytest.raises(RooflinesError, match=r"B has . values? that should be"):
+        read_timings(path, H100)
+
+
 def test_a_column_may_have_any_name(tmp_path: Path) -> None:
     """Also the name that the numbers of rows have while a table is read."""
     tidy().with_row_index("#").write_parquet(tmp_path / "t.parquet")

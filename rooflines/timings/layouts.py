@@ -174,22 +174,26 @@ def tidy(frame: pl.DataFrame) -> Tidy:
     """
     for layout in LAYOUTS:
         if layout.columns <= set(frame.columns):
-            plain = frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
-            _check_types(plain, layout)
-            return layout.tidy(plain)
+            return layout.tidy(_typed(frame, layout))
     return frame, {}
 
 
-def _check_types(frame: pl.DataFrame, layout: Layout) -> None:
-    """Refuse columns of a layout with values of another type; one without any value is of all."""
+def _typed(frame: pl.DataFrame, layout: Layout) -> pl.DataFrame:
+    """The table with the types of a layout, or a refusal.
+
+    Categories are text; text is also what CSV has where no row has a value.
+    """
+    frame = frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
     with Mistakes() as mistakes:
         for name, kind in frame.schema.items():
-            if not (name in layout.columns or TIMES.fullmatch(name)) or kind == pl.Null:
+            if not (name in layout.columns or TIMES.fullmatch(name)):
                 continue
             wanted = layout.texts.get(name)
-            if not (kind.is_numeric() if wanted is None else kind == wanted):
+            if frame[name].null_count() == frame.height:
+                frame = frame.with_columns(pl.lit(None, wanted or pl.Float64()).alias(name))
+            elif not (kind.is_numeric() if wanted is None else kind == wanted):
                 what = "numbers" if wanted is None else f"values of type {wanted}"
                 fix = "correct the column, or write the table again"
-                mistakes.add(
-                    RooflinesError(name, f"has values of type {kind} instead of {what}", fix)
-                )
+                problem = f"has values of type {kind} instead of {what}"
+                mistakes.add(RooflinesError(name, problem, fix))
+    return frame
