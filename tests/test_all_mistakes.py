@@ -195,7 +195,7 @@ FOLLOWING = {
     "dtypes whose key is misspelt": (SWEEP.replace("dtypes", "dtype"), {(5, "sweeps.one.dtype")}),
     "a dimension without sizes whose name is misspelt": (
         SWEEP.replace("D: 2, F: D", "d: [0], F: 4"),
-        {(4, "sweeps.one.grid.d")},
+        {(4, "sweeps.one.grid.d[0]")},
     ),
     "sizes that repeat sizes that are refused": (
         SWEEP.replace("D: 2", "D: two"),

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_sweeps import check
 
+import rooflines
 from rooflines.settings.sizes import Sizes
 
 
@@ -94,3 +95,21 @@ def assert_sizes(spec: dict[str, Any]) -> None:
         {"sweeps": {"range": sweep}, "chips": {"one": made_up(2e15, 1e12)}, "charts": []}
     )
     assert table["B"].to_list() == oracle.sizes_of(spec)
+
+
+def test_a_config_s_sizes_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the types of the config, for all that reads them; in JSON they are as written."""
+    parsed: list[object] = []
+    init = Sizes.__init__
+
+    def counted(self: Sizes, written: object) -> None:
+        parsed.append(written)
+        init(self, written)
+
+    monkeypatch.setattr(Sizes, "__init__", counted)
+    grid = {"B": {"from": 1, "to": 8, "factor": 2}, "D": [64, 128], "F": "D"}
+    sweep = {"operation": "matmul", "grid": grid, "dtypes": "bf16", "chips": "h100-sxm"}
+    config = rooflines.load_config({"sweeps": {"one": sweep}})
+    assert config.sweep("one").rows == 8
+    assert parsed == list(grid.values())
+    assert config.sweep("one").config_json["grid"] == grid

@@ -12,7 +12,7 @@ from rooflines.model.step_columns import layer_columns, step_columns
 from rooflines.models.dtypes import check_dtypes
 from rooflines.models.shape import PREFILL
 from rooflines.serving.support import Asked, Block, SkippedSteps, supported
-from rooflines.sweep.axes import check_length, check_parts, sizes_of
+from rooflines.sweep.axes import check_length, check_parts
 from rooflines.sweep.support import check_chips
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class ModelSweep:
         """
         needed = ("B",) if self.config.requests else ("B", "S")
         with placed("grid"), Mistakes() as mistakes:
-            grid = sizes_of(self.config.grid)
+            grid = self.config.grid
             for letter, size in grid.items():
                 if self.config.requests and letter != "B":
                     problem = "is given, but requests set the tokens"

@@ -31,7 +31,7 @@ from rooflines.settings.fields import (
     names,
 )
 from rooflines.settings.lists import listed, one_or_many, unique
-from rooflines.settings.schema import GridSizes  # noqa: TC001, pydantic reads it at run time
+from rooflines.settings.sizes import GridSizes  # noqa: TC001, pydantic reads it at run time
 
 __all__ = ["AXES", "ModelSweepConfig", "Prices", "Request", "Targets"]
 

@@ -46,6 +46,7 @@ from rooflines.settings.lists import (
 )
 from rooflines.settings.shapes import Shapes  # noqa: TC001, pydantic reads it at run time
 from rooflines.settings.site import SiteConfig  # noqa: TC001, the same
+from rooflines.settings.sizes import GridSizes  # noqa: TC001, the same
 
 __all__ = ["ConfigFile", "SweepConfig"]
 
@@ -114,30 +115,6 @@ class LongSharding(Entry):
     then: Text | None = Field(None, description=f"what happens to the result: {', '.join(THEN)}")
 
 
-SIZES_SCHEMA: Any = {
-    "description": "a number, a list, a range, tokens of a batch, or another dimension whose size "
-    "it repeats row by row",
-    "anyOf": [
-        COUNT_SCHEMA,
-        {"type": "array", "items": COUNT_SCHEMA, "minItems": 1},
-        {"type": "string", "pattern": "^[A-Za-z]$"},
-        *(
-            {
-                "type": "object",
-                "properties": {key: {"type": "number", "exclusiveMinimum": 0} for key in keys},
-                "required": keys,
-                "additionalProperties": False,
-            }
-            for keys in (
-                *(["from", "to", by] for by in ("factor", "step", "count")),
-                ["sequences", "tokens_per_sequence", "replicas"],
-            )
-        ),
-    ],
-}
-
-
-GridSizes = Annotated[Any, WithJsonSchema(SIZES_SCHEMA)]
 Dtypes = Annotated[str | Combination, BeforeValidator(_combination)]
 Shardings = Annotated[str | LongSharding, BeforeValidator(_sharding)]
 COMBINATION_SCHEMA = {"anyOf": [{"type": "string"}, NamedCombination.model_json_schema()]}

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
+from functools import partial
+from typing import Annotated, Any
+
+from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, placed, quote
-from rooflines.basics.numbers import LARGEST_SIZE, exact, whole
+from rooflines.basics.numbers import LARGEST_SIZE, exact, number, whole
+from rooflines.settings.lists import COUNT_SCHEMA
 
-__all__ = ["LONGEST_AXIS", "Sizes"]
+__all__ = ["LONGEST_AXIS", "GridSizes", "Sizes"]
 
 LONGEST_AXIS = 2**20
 """The most sizes of one axis [1]: a grid point is a row, so a longer axis is a mistake."""
@@ -37,7 +42,7 @@ FORMS = (
 
 
 class Sizes:
-    """The sizes of one dimension as a config has them, validated but not yet enumerated.
+    """The sizes of one dimension as a config has them, parsed once but not yet enumerated.
 
     Attributes:
         written: The value in the config.
@@ -49,152 +54,133 @@ class Sizes:
     def __init__(self, written: object) -> None:
         self.written = written
         self.same_as: str | None = None
-        self.count = 1
-        self._keys: Mapping[str, object] = written if isinstance(written, Mapping) else {}
+        self.count, self._spelt = 1, partial(iter, ())
         if isinstance(written, str) and len(written) == 1 and written.isalpha():
             self.same_as = written
-        elif isinstance(written, Mapping):
-            keys = set(written)
-            if keys in RANGES:
-                self.count = self._range()
-            elif keys == TOKENS:
-                self._tokens()
-            else:
-                self._refuse_keys(keys)
-        elif isinstance(written, list | tuple):
-            if not written:
-                raise RooflinesError("", "is an empty list, so the grid is empty", FORMS)
-            self.count = len(written)
-            with Mistakes() as mistakes:
-                for index, value in enumerate(written):
-                    with mistakes.at():
-                        self._whole(value, f"[{index}]")
         else:
-            self._whole(written)
+            self.count, self._spelt = _parsed(written)
 
     def values(self) -> tuple[int, ...]:
         """The sizes, whole, unique, in the order of the config."""
-        if self._keys:
-            return (self._tokens(),) if set(self._keys) == TOKENS else self._spell_range()
-        if isinstance(self.written, list | tuple):
-            return tuple(dict.fromkeys(self._whole(value) for value in self.written))
-        return (self._whole(self.written),)
+        return tuple(dict.fromkeys(self._spelt()))
 
-    @staticmethod
-    def _refuse_keys(keys: set[str]) -> None:
-        known = TOKENS.union(*RANGES)
-        unknown = sorted(str(key) for key in keys - known)
-        if unknown:
-            raise RooflinesError(
-                unknown[0],
-                "is no key of a range of sizes",
-                FORMS,
-                close=close_to(unknown[0], known),
-            )
-        wanted = min((*RANGES, TOKENS), key=lambda form: len(form ^ keys))
-        missing, extra = sorted(wanted - keys), sorted(keys - wanted)
-        problem = (
-            f"lacks {', '.join(missing)}"
-            if missing
-            else f"has {', '.join(extra)} beside {', '.join(sorted(wanted))}"
-        )
-        raise RooflinesError("", problem, FORMS)
 
-    @staticmethod
-    def _whole(value: object, place: str = "") -> int:
-        try:
-            return whole(value)
-        except RooflinesError as error:
-            raise RooflinesError(
-                place, error.problem, FORMS if "no number" in error.problem else error.fix
-            ) from None
+Spelt = Callable[[], Iterator[int]]
+"""Enumerates sizes, some of which may be equal after rounding."""
 
-    def _bound(self, key: str) -> Fraction:
-        with placed(key):
-            value = exact(self._keys[key])
-        if value <= 0:
-            raise RooflinesError(
-                key, f"is {quote(self._keys[key])}, which is not above zero", "sizes start at 1"
-            )
-        if value > LARGEST_SIZE:
-            raise RooflinesError(
-                key,
-                f"is {quote(self._keys[key])}, which is more than {LARGEST_SIZE:,}",
-                "choose a smaller size",
-            )
-        return value
 
-    def _range(self) -> int:
-        """Check a range and count its sizes, before rounding makes some of them equal."""
-        with Mistakes() as mistakes:
-            for key in self._keys:
-                with mistakes.at():
-                    self._bound(key)
-        start, stop = self._bound("from"), self._bound("to")
-        if start < HALF:
-            raise RooflinesError(
-                "from", f"is {quote(self._keys['from'])}, which rounds to zero", "sizes start at 1"
-            )
-        if stop < start:
-            problem = f"runs from {self._keys['from']} to {self._keys['to']}, so the grid is empty"
-            raise RooflinesError("", problem, "let `to` be at least `from`")
-        if "step" in self._keys:
-            return int((stop - start) // self._bound("step")) + 1
-        if "count" in self._keys:
-            return self._count(start, stop)
-        factor = self._bound("factor")
-        if factor <= 1:
-            raise RooflinesError(
-                "factor",
-                f"is {quote(self._keys['factor'])}, so the range never ends",
-                "choose a factor above 1",
-            )
-        steps, snapped = (
-            math.log(stop / start * edge) / math.log1p(factor - 1) for edge in (1, 1 + SNAP)
-        )
-        return min(math.floor(snapped), math.floor(steps) + 1) + 1
+def _parsed(written: object) -> tuple[int, Spelt]:
+    """How many sizes there are at most [1], and what enumerates them."""
+    if isinstance(written, Mapping):
+        if set(written) in RANGES:
+            return _range(written)
+        if set(written) == TOKENS:
+            return 1, partial(iter, (_tokens(written),))
+        raise _wrong_keys(set(written))
+    if not isinstance(written, list | tuple):
+        return 1, partial(iter, (_whole(written),))
+    if not written:
+        raise RooflinesError("", "is an empty list, so the grid is empty", FORMS)
+    sizes = []
+    with Mistakes() as mistakes:
+        for index, value in enumerate(written):
+            with mistakes.at(f"[{index}]"):
+                sizes.append(_whole(value))
+    return len(sizes), partial(iter, sizes)
 
-    def _count(self, start: Fraction, stop: Fraction) -> int:
+
+def _wrong_keys(keys: set[str]) -> RooflinesError:
+    known = TOKENS.union(*RANGES)
+    unknown = sorted(str(key) for key in keys - known)
+    if unknown:
+        close = close_to(unknown[0], known)
+        return RooflinesError(unknown[0], "is no key of a range of sizes", FORMS, close=close)
+    wanted = min((*RANGES, TOKENS), key=lambda form: len(form ^ keys))
+    missing, extra = sorted(wanted - keys), sorted(keys - wanted)
+    problem = (
+        f"lacks {', '.join(missing)}"
+        if missing
+        else f"has {', '.join(extra)} beside {', '.join(sorted(wanted))}"
+    )
+    return RooflinesError("", problem, FORMS)
+
+
+def _whole(value: object) -> int:
+    try:
+        number(value)
+    except RooflinesError as error:
+        raise RooflinesError("", error.problem, FORMS) from None
+    return whole(value)
+
+
+def _bound(value: object) -> Fraction:
+    """A number of a range: its start, its end, a step or a factor."""
+    bound = exact(value)
+    if bound <= 0:
+        problem = f"is {quote(value)}, which is not above zero"
+        raise RooflinesError("", problem, "sizes start at 1")
+    if bound > LARGEST_SIZE:
+        problem = f"is {quote(value)}, which is more than {LARGEST_SIZE:,}"
+        raise RooflinesError("", problem, "choose a smaller size")
+    return bound
+
+
+def _range(written: Mapping[str, object]) -> tuple[int, Spelt]:
+    """A range, and its sizes before rounding makes some of them equal."""
+    bounds: dict[str, Fraction] = {}
+    with Mistakes() as mistakes:
+        for key, value in written.items():
+            with mistakes.at(key):
+                bounds[key] = _bound(value)
+    start, stop = bounds["from"], bounds["to"]
+    if start < HALF:
+        problem = f"is {quote(written['from'])}, which rounds to zero"
+        raise RooflinesError("from", problem, "sizes start at 1")
+    if stop < start:
+        problem = f"runs from {written['from']} to {written['to']}, so the grid is empty"
+        raise RooflinesError("", problem, "let `to` be at least `from`")
+    if "step" in bounds:
+        count = int((stop - start) // bounds["step"]) + 1
+        return count, partial(stepped, start, bounds["step"], count)
+    if "count" in bounds:
         with placed("count"):
-            count = whole(self._keys["count"])
+            count = whole(written["count"])
         if count == 1 and start != stop:
-            problem = f"is 1, but the range runs from {self._keys['from']} to {self._keys['to']}"
-            raise RooflinesError(
-                "count", problem, "ask for at least 2 sizes, the first and the last"
-            )
-        return count
+            problem = f"is 1, but the range runs from {written['from']} to {written['to']}"
+            fix = "ask for at least 2 sizes, the first and the last"
+            raise RooflinesError("count", problem, fix)
+        return count, partial(spread, decimal(start), decimal(stop), count)
+    factor = bounds["factor"]
+    if factor <= 1:
+        problem = f"is {quote(written['factor'])}, so the range never ends"
+        raise RooflinesError("factor", problem, "choose a factor above 1")
+    steps, snapped = (
+        math.log(stop / start * edge) / math.log1p(factor - 1) for edge in (1, 1 + SNAP)
+    )
+    count = min(math.floor(snapped), math.floor(steps) + 1) + 1
+    return count, partial(powers, decimal(start), decimal(factor), decimal(stop))
 
-    def _spell_range(self) -> tuple[int, ...]:
-        start, stop = self._bound("from"), self._bound("to")
-        if "step" in self._keys:
-            step = self._bound("step")
-            parts = math.lcm(start.denominator, step.denominator)
-            first, ahead = int(start * parts), int(step * parts)
-            return tuple(
-                dict.fromkeys(rounded(first + ahead * index, parts) for index in range(self.count))
-            )
-        if "count" in self._keys:
-            return tuple(dict.fromkeys(spread(decimal(start), decimal(stop), self.count)))
-        return tuple(
-            dict.fromkeys(powers(decimal(start), decimal(self._bound("factor")), decimal(stop)))
-        )
 
-    def _tokens(self) -> int:
-        """Tokens on one replica: sequences * tokens per sequence / replicas [1]."""
-        parts = {}
-        with Mistakes() as mistakes:
-            for key in sorted(TOKENS):
-                with mistakes.at(key):
-                    parts[key] = whole(self._keys[key])
-        tokens = Fraction(parts["sequences"] * parts["tokens_per_sequence"], parts["replicas"])
-        if tokens.denominator != 1 or tokens > LARGEST_SIZE:
-            problem = f"gives {float(tokens):g} tokens to each replica"
-            raise RooflinesError(
-                "",
-                problem,
-                f"let every replica have a whole number of tokens, at most {LARGEST_SIZE:,}",
-            )
-        return int(tokens)
+def _tokens(written: Mapping[str, object]) -> int:
+    """Tokens on one replica: sequences * tokens per sequence / replicas [1]."""
+    parts = {}
+    with Mistakes() as mistakes:
+        for key in sorted(TOKENS):
+            with mistakes.at(key):
+                parts[key] = whole(written[key])
+    tokens = Fraction(parts["sequences"] * parts["tokens_per_sequence"], parts["replicas"])
+    if tokens.denominator != 1 or tokens > LARGEST_SIZE:
+        problem = f"gives {float(tokens):g} tokens to each replica"
+        fix = f"let every replica have a whole number of tokens, at most {LARGEST_SIZE:,}"
+        raise RooflinesError("", problem, fix)
+    return int(tokens)
+
+
+def stepped(start: Fraction, step: Fraction, count: int) -> Iterator[int]:
+    """`count` sizes from `start`, each a step above the one before, rounded."""
+    parts = math.lcm(start.denominator, step.denominator)
+    first, ahead = int(start * parts), int(step * parts)
+    return (rounded(first + ahead * index, parts) for index in range(count))
 
 
 def rounded(numerator: int, denominator: int) -> int:
@@ -238,3 +224,34 @@ def spread(start: Decimal, stop: Decimal, count: int) -> Iterator[int]:
         yield nearest(term)
         term = TERM.multiply(term, factor)
     yield nearest(stop)
+
+
+SIZES_SCHEMA: Any = {
+    "description": "a number, a list, a range, tokens of a batch, or another dimension whose size "
+    "it repeats row by row",
+    "anyOf": [
+        COUNT_SCHEMA,
+        {"type": "array", "items": COUNT_SCHEMA, "minItems": 1},
+        {"type": "string", "pattern": "^[A-Za-z]$"},
+        *(
+            {
+                "type": "object",
+                "properties": {key: {"type": "number", "exclusiveMinimum": 0} for key in keys},
+                "required": keys,
+                "additionalProperties": False,
+            }
+            for keys in (
+                *(["from", "to", by] for by in ("factor", "step", "count")),
+                ["sequences", "tokens_per_sequence", "replicas"],
+            )
+        ),
+    ],
+}
+
+GridSizes = Annotated[
+    Sizes,
+    PlainValidator(lambda value: value if isinstance(value, Sizes) else Sizes(value)),
+    PlainSerializer(lambda sizes: sizes.written),
+    WithJsonSchema(SIZES_SCHEMA),
+]
+"""The sizes of one dimension in a config."""

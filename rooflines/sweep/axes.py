@@ -16,7 +16,7 @@ from rooflines.basics.errors import (
     placed,
 )
 from rooflines.basics.numbers import whole
-from rooflines.settings.sizes import LONGEST_AXIS, Sizes
+from rooflines.settings.sizes import LONGEST_AXIS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from rooflines.model.operation import Operation
     from rooflines.settings.schema import SweepConfig
     from rooflines.settings.shapes import Shape
+    from rooflines.settings.sizes import Sizes
 
-__all__ = ["Axis", "axes_of", "check_length", "check_parts", "sizes_of"]
+__all__ = ["Axis", "axes_of", "check_length", "check_parts"]
 
 MOST_PARTS = 100_000
 """Parts of one sweep: their files are numbered with five digits."""
@@ -55,29 +56,22 @@ class Axis:
         return Axis(dict(zip(rest, zip(*points, strict=True), strict=True)))
 
 
-def sizes_of(grid: Mapping[str, object]) -> dict[str, Sizes]:
-    """The sizes of each dimension of a grid, validated."""
-    sizes = {}
-    with Mistakes() as mistakes:
-        for dim, written in grid.items():
-            with mistakes.at(str(dim)):
-                sizes[dim] = Sizes(written)
-    return sizes
-
-
 def axes_of(config: SweepConfig, op: Operation) -> tuple[Axis | None, tuple[Axis, ...]]:
     """The axes of sizes: before the variants, and after them.
 
     Before them is the operation's first dimension, if it has an axis of its own; after them come
     shapes, then the other dimensions.
     """
+    grid: Mapping[str, Sizes] = config.grid or {}
+    roots: dict[str, str] = {}
     with Mistakes() as mistakes:
         with mistakes.at():
             _check_dims(config, op)
         with mistakes.at():
             shaped = _shape_columns(config.shapes or [], op)
-        with mistakes.at("grid"):
-            roots, grid = _roots(config.grid or {}, op)
+        for dim in op.dims:
+            with mistakes.at("grid"):
+                roots[dim] = _root(dim, grid, op)
     shapes = config.shapes or []
     own = [dim for dim in op.dims if roots[dim] == dim and dim in grid]
     lengths = {dim: grid[dim] for dim in own}
@@ -174,19 +168,8 @@ def check_parts(rows: int, rows_per_part: int) -> None:
         )
 
 
-def _roots(written: Mapping[str, object], op: Operation) -> tuple[dict[str, str], dict[str, Sizes]]:
-    """The dimension whose sizes each one finally repeats, and the sizes of the grid."""
-    roots, grid = {}, {}
-    with Mistakes() as mistakes:
-        with mistakes.at():
-            grid = sizes_of({dim: written[dim] for dim in op.dims if dim in written})
-        for dim in op.dims:
-            with mistakes.at():
-                roots[dim] = _root(dim, grid, op)
-    return roots, grid
-
-
 def _root(dim: str, grid: Mapping[str, Sizes], op: Operation) -> str:
+    """The dimension whose sizes a dimension finally repeats: itself, if it has sizes."""
     seen = [dim]
     while seen[-1] in grid and (same := grid[seen[-1]].same_as):
         with placed(seen[-1]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed, quote
@@ -12,7 +11,7 @@ from rooflines.model.columns import OF_LEVELS
 from rooflines.model.network import ALL_TO_ALL, parse_axes
 from rooflines.model.resources import RATES, RESOURCES, network_rate
 from rooflines.model.sharding import SHARDS
-from rooflines.sweep.axes import check_parts, of_dims, sizes_of
+from rooflines.sweep.axes import check_parts, of_dims
 from rooflines.sweep.support import check_chips
 from rooflines.sweep.sweep import Sweep
 
@@ -40,16 +39,6 @@ FLOAT32_RATES = (1, 10**20)
 LONGEST_FLOAT32_WAIT = 10**36
 """Rates in this range [FLOP/s or byte/s], and hops of at most this multiple of the smallest t_math
 [1], keep metrics far from the limits of Float32, 1.2e-38 and 3.4e38."""
-
-
-def check_sizes(sweep: Sweep) -> None:
-    """Check sizes even where the operation is refused, and its dimensions are unknown."""
-    grid = sweep.config.grid or {}
-    dims = tuple(grid)
-    with suppress(RooflinesError):
-        dims = sweep.op.dims
-    with placed("grid"):
-        sizes_of({dim: grid[dim] for dim in dims if dim in grid})
 
 
 def check_tile(sweep: Sweep) -> None:
@@ -209,7 +198,6 @@ def check_exact_flops(sweep: Sweep) -> None:
 
 
 CHECKS = (
-    check_sizes,
     check_tile,
     check_spans,
     check_thresholds,
