@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date
 from types import NoneType, UnionType
 from typing import (
@@ -32,6 +33,7 @@ from pydantic import (
     create_model,
     model_validator,
 )
+from pydantic_core.core_schema import no_info_before_validator_function
 
 from rooflines.basics.errors import MOST_COLLECTED, Mistakes, RooflinesError, close_to, quote
 from rooflines.basics.numbers import LARGEST_SIZE, number, whole
@@ -39,7 +41,8 @@ from rooflines.basics.numbers import LARGEST_SIZE, number, whole
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pydantic_core import ErrorDetails
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic_core import CoreSchema, ErrorDetails
 
 __all__ = [
     "UNLIMITED",
@@ -76,6 +79,10 @@ MOST_REACHED = 2
 
 UNLIMITED = "unlimited"
 """The domain of a routed network, which is as large as its buyer makes it."""
+
+NUMBER_SCHEMA = {
+    "anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^[0-9.]+[eE][+-]?[0-9]+$"}]
+}
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
 
@@ -134,49 +141,50 @@ class Entry(BaseModel):
         return {**{key: value[key] for key in fields if key in value}, **refused}
 
 
-def _within(value: object, least: float, most: float, problem: str, fix: str) -> int | float:
-    """A number of a range; otherwise an error with this problem and fix."""
-    result = number(value)
-    if not least <= result <= most:
-        raise RooflinesError("", f"is {quote(value)}, {problem}", fix)
-    return result
+@dataclass(frozen=True)
+class Range:
+    """Numbers of a range, also where YAML reads text: validator and JSON Schema of a type.
 
+    Attributes:
+        least: The least one.
+        most: The largest one.
+        problem: What a number beyond is: "which no element takes".
+        unit: Ends the fix, if there is more to say than the range.
+        zero: Whether 0 is one, too.
+    """
 
-def _positive(value: object) -> int | float:
-    if number(value) <= 0:
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which is not above zero",
-            "write a number above zero, in SI units without prefix",
-        )
-    fix = f"write a number from {SMALLEST:g} to {LARGEST:g}"
-    return _within(value, SMALLEST, LARGEST, "which no part of a chip has", fix)
+    least: float
+    most: float
+    problem: str
+    unit: str = ""
+    zero: bool = False
 
+    def checked(self, value: object) -> int | float:
+        """The number.
 
-def _not_negative(value: object) -> int | float:
-    if number(value) == 0:
-        return number(value)
-    fix = f"write 0, or a number from {SMALLEST:g} to {LARGEST:g}"
-    return _within(value, SMALLEST, LARGEST, "which no time is", fix)
+        Raises:
+            RooflinesError: It is none of the range.
+        """
+        result = number(value)
+        if self.least <= result <= self.most or (self.zero and result == 0):
+            return result
+        zero = "0, or " if self.zero else ""
+        fix = f"write {zero}a number from {self.least:,} to {self.most:,}{self.unit}"
+        raise RooflinesError("", f"is {quote(value)}, {self.problem}", fix)
 
+    def __get_pydantic_core_schema__(
+        self,
+        source: object,
+        handler: GetCoreSchemaHandler,
+    ) -> CoreSchema:
+        """The check before that of the type."""
+        return no_info_before_validator_function(self.checked, handler(source))
 
-def _bits(value: object) -> int | float:
-    fix = f"write a number from {LEAST_BITS:g} to {MOST_BITS:,}"
-    return _within(value, LEAST_BITS, MOST_BITS, "which no element takes", fix)
-
-
-def _share(value: object) -> int | float:
-    fix = f"write a number from {LEAST_SHARE:f} to 1"
-    return _within(value, LEAST_SHARE, 1, "which is no share of a peak", fix)
-
-
-def _reached(value: object) -> int | float:
-    fix = f"write a number from {LEAST_SHARE:f} to {MOST_REACHED}; a percentage over 100"
-    return _within(value, LEAST_SHARE, MOST_REACHED, "which no chip reaches of its peak", fix)
-
-
-def _count(value: object) -> int:
-    return whole(value)
+    def __get_pydantic_json_schema__(
+        self, _: CoreSchema, __: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """A number, or text of one."""
+        return {**NUMBER_SCHEMA, "minimum": 0 if self.zero else self.least, "maximum": self.most}
 
 
 def checked_domain(value: object) -> int | str:
@@ -214,32 +222,25 @@ def _text(value: object) -> str:
     return value
 
 
-NUMBER_SCHEMA = {
-    "anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^[0-9.]+[eE][+-]?[0-9]+$"}]
-}
-
 Positive = Annotated[
-    float, BeforeValidator(_positive), WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0})
-]
-NotNegative = Annotated[
-    float, BeforeValidator(_not_negative), WithJsonSchema({**NUMBER_SCHEMA, "minimum": 0})
-]
-Bits = Annotated[
     float,
-    BeforeValidator(_bits),
-    WithJsonSchema({**NUMBER_SCHEMA, "minimum": LEAST_BITS, "maximum": MOST_BITS}),
+    Range(
+        SMALLEST,
+        LARGEST,
+        "which is not above zero, or more than any part of a chip has",
+        ", in SI units without prefix",
+    ),
 ]
-Share = Annotated[
-    float,
-    BeforeValidator(_share),
-    WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0, "maximum": 1}),
-]
+NotNegative = Annotated[float, Range(SMALLEST, LARGEST, "which no time is", zero=True)]
+Bits = Annotated[float, Range(LEAST_BITS, MOST_BITS, "which no element takes")]
+Share = Annotated[float, Range(LEAST_SHARE, 1, "which is no share of a peak")]
 Reached = Annotated[
     float,
-    BeforeValidator(_reached),
-    WithJsonSchema({**NUMBER_SCHEMA, "exclusiveMinimum": 0, "maximum": MOST_REACHED}),
+    Range(
+        LEAST_SHARE, MOST_REACHED, "which no chip reaches of its peak", "; a percentage over 100"
+    ),
 ]
-Count = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
+Count = Annotated[int, BeforeValidator(whole), WithJsonSchema({"type": "integer", "minimum": 1})]
 Domain = Annotated[
     int | Literal["unlimited"],
     BeforeValidator(checked_domain),
