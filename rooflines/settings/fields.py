@@ -14,6 +14,7 @@ from rooflines.catalogue.forms import Name
 from rooflines.settings.lists import (
     COUNT_SCHEMA,
     NETWORK_SCHEMA,
+    Listed,
     listed,
     networks,
     one_or_many,
@@ -110,14 +111,12 @@ Chips = Annotated[
 ]
 MemoryLevels = Annotated[
     list[Name],
-    BeforeValidator(listed),
-    WithJsonSchema(one_or_many({"type": "string"})),
+    Listed(),
     Field(description="the memory level that feeds the unit, one or several"),
 ]
 Calibrated = Annotated[
     list[Name] | None,
-    BeforeValidator(lambda value: None if value is None else listed(value)),
-    WithJsonSchema({"anyOf": [one_or_many({"type": "string"}), {"type": "null"}]}),
+    Listed(),
     Field(
         description=(
             "software whose calibration gives the estimates, one or several: the first that has "

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core.core_schema import no_info_before_validator_function
 
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
 from rooflines.basics.numbers import LARGEST_SIZE, whole
 from rooflines.catalogue.forms import checked_name
 from rooflines.model.network import BETWEEN, PAIR, axes_text, parse_axes
 
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic_core import CoreSchema
+
 __all__ = [
     "COUNT_SCHEMA",
     "NETWORK_SCHEMA",
     "SHARDS_SCHEMA",
+    "Listed",
     "listed",
     "networks",
     "numbers_of_chips",
@@ -47,6 +55,32 @@ NETWORK_SCHEMA: Any = {
 SHARDS_SCHEMA = one_or_many(
     {"anyOf": [COUNT_SCHEMA, {"type": "string", "pattern": "^[1-9][0-9]*(x[1-9][0-9]*)+$"}]}
 )
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Annotates a list that may be written as its only value; see `listed`.
+
+    The JSON Schema follows from the type of the items. Null stays null where the type has it.
+    """
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """The list is made before its type is checked."""
+        inner = handler(source)
+        optional = inner["type"] == "nullable"
+        return no_info_before_validator_function(
+            lambda value: None if optional and value is None else listed(value), inner
+        )
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """An item, or a list of items."""
+        found = handler(schema)
+        array, *null = found.get("anyOf", [found])
+        return {"anyOf": [*one_or_many(array["items"])["anyOf"], *null]}
 
 
 def listed(value: object) -> object:

@@ -14,7 +14,7 @@ from rooflines.model.step_columns import KERNEL_METRICS, STEP_METRICS
 from rooflines.models.cache import CACHE_SPLITS
 from rooflines.models.dtypes import StepDtypes, step_dtypes
 from rooflines.models.groups import ROUTINGS
-from rooflines.models.shape import DECODE, PHASES
+from rooflines.models.shape import DECODE, Phase
 from rooflines.models.split import Split
 from rooflines.settings.fields import (
     Calibrated,
@@ -30,7 +30,7 @@ from rooflines.settings.fields import (
     metrics_schema,
     names,
 )
-from rooflines.settings.lists import listed, one_or_many, unique
+from rooflines.settings.lists import Listed, unique
 from rooflines.settings.sizes import GridSizes  # noqa: TC001, pydantic reads it at run time
 
 __all__ = ["AXES", "ModelSweepConfig", "Prices", "Request", "Targets"]
@@ -59,7 +59,7 @@ class Prices(Entry):
 class Targets(Entry):
     """Latencies to solve for."""
 
-    t_step_s: Annotated[list[Positive], BeforeValidator(listed)] = Field(
+    t_step_s: Annotated[list[Positive], Listed()] = Field(
         description="times of a step that the largest batch must keep [s]"
     )
     time: Literal["t_lower_s", "t_ops_s"] = Field("t_lower_s", description="the time that must")
@@ -97,27 +97,18 @@ MODEL_SCHEMA: Any = {
 DTYPES_SCHEMA: Any = {"anyOf": [{"type": "string"}, StepDtypes.model_json_schema()]}
 
 
-REQUEST_SCHEMA: Any = Request.model_json_schema()
-
-
 class ModelSweepConfig(Entry):
     """One sweep of whole models: a table of every combination of the listed values."""
 
     models: Annotated[
-        list[Annotated[Any, BeforeValidator(_model)]],
-        BeforeValidator(listed),
-        WithJsonSchema(one_or_many(MODEL_SCHEMA)),
+        list[Annotated[Any, BeforeValidator(_model), WithJsonSchema(MODEL_SCHEMA)]], Listed()
     ] = Field(
         description=(
             "models of the catalogue by id or published name, {name: , hf: path of a config.json}, "
             "or {name: , layers: , D: , ..} in the form of config/models.yaml"
         )
     )
-    phase: Annotated[
-        list[Literal["decode", "prefill"]],
-        BeforeValidator(listed),
-        WithJsonSchema(one_or_many({"enum": list(PHASES)})),
-    ] = Field(
+    phase: Annotated[list[Phase], Listed()] = Field(
         [DECODE],
         description="decode adds tokens after a cache, prefill reads prompts of S tokens; or both",
     )
@@ -127,15 +118,12 @@ class ModelSweepConfig(Entry):
             "T new tokens of each; every combination is a row"
         )
     )
-    requests: Annotated[
-        list[Request] | None,
-        BeforeValidator(lambda v: None if v is None else listed(v)),
-        WithJsonSchema({"anyOf": [*one_or_many(REQUEST_SCHEMA)["anyOf"], {"type": "null"}]}),
-    ] = Field(None, description="instead of S: {input: , output: } tokens of requests")
+    requests: Annotated[list[Request] | None, Listed()] = Field(
+        None, description="instead of S: {input: , output: } tokens of requests"
+    )
     dtypes: Annotated[
-        list[Annotated[StepDtypes, BeforeValidator(step_dtypes)]],
-        BeforeValidator(listed),
-        WithJsonSchema(one_or_many(DTYPES_SCHEMA)),
+        list[Annotated[StepDtypes, BeforeValidator(step_dtypes), WithJsonSchema(DTYPES_SCHEMA)]],
+        Listed(),
     ] = Field(
         description=(
             "a format such as bf16 for everything, or dtypes by class of tensors, with those that "
@@ -143,11 +131,7 @@ class ModelSweepConfig(Entry):
         )
     )
     chips: Chips
-    splits: Annotated[
-        list[Split],
-        BeforeValidator(listed),
-        WithJsonSchema(one_or_many(Split.model_json_schema())),
-    ] = Field(
+    splits: Annotated[list[Split], Listed()] = Field(
         default_factory=lambda: [Split.model_validate({})],
         description="how chips share the model: {tp: , dp: , ep: }",
     )

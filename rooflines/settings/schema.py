@@ -39,9 +39,8 @@ from rooflines.settings.fields import (
 from rooflines.settings.lists import (
     COUNT_SCHEMA,
     SHARDS_SCHEMA,
-    listed,
+    Listed,
     numbers_of_chips,
-    one_or_many,
     unique,
 )
 from rooflines.settings.shapes import Shapes  # noqa: TC001, pydantic reads it at run time
@@ -115,10 +114,11 @@ class LongSharding(Entry):
     then: Text | None = Field(None, description=f"what happens to the result: {', '.join(THEN)}")
 
 
-Dtypes = Annotated[str | Combination, BeforeValidator(_combination)]
-Shardings = Annotated[str | LongSharding, BeforeValidator(_sharding)]
-COMBINATION_SCHEMA = {"anyOf": [{"type": "string"}, NamedCombination.model_json_schema()]}
 SHARDING_SCHEMA = {"anyOf": [{"enum": list(SHARDINGS)}, LongSharding.model_json_schema()]}
+Dtypes = Annotated[str | Combination, BeforeValidator(_combination)]
+Shardings = Annotated[
+    str | LongSharding, BeforeValidator(_sharding), WithJsonSchema(SHARDING_SCHEMA)
+]
 
 
 class SweepConfig(Entry):
@@ -131,9 +131,7 @@ class SweepConfig(Entry):
     grid: Annotated[dict[str, GridSizes] | None, BeforeValidator(_grid)] = Field(
         None, description="the sizes of each dimension; every combination is a row"
     )
-    dtypes: Annotated[
-        list[Dtypes], BeforeValidator(listed), WithJsonSchema(one_or_many(COMBINATION_SCHEMA))
-    ] = Field(
+    dtypes: Annotated[list[Dtypes], Listed()] = Field(
         description=(
             "dtype combinations: names of the dtype catalogue, or {x: , w: , out: , compute: }"
         )
@@ -146,9 +144,7 @@ class SweepConfig(Entry):
             "catalogue, {name: my-mlp, D: 4096, F: 14336}, or a list of these"
         ),
     )
-    sharding: Annotated[
-        list[Shardings], BeforeValidator(listed), WithJsonSchema(one_or_many(SHARDING_SCHEMA))
-    ] = Field(
+    sharding: Annotated[list[Shardings], Listed()] = Field(
         ["none"],
         description=(
             "what is split over several chips, and the collective that follows; none means one chip"
@@ -190,11 +186,7 @@ class SweepConfig(Entry):
             "nothing; null: the operation's first dimension, B for a matmul"
         ),
     )
-    shares: Annotated[
-        list[Share],
-        BeforeValidator(listed),
-        WithJsonSchema(one_or_many({"type": "number", "exclusiveMinimum": 0, "maximum": 1})),
-    ] = Field(
+    shares: Annotated[list[Share], Listed()] = Field(
         [1],
         description=(
             "shares of the attainable peak to solve for; 1: compute-bound; never at 1 often is a "

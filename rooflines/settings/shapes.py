@@ -13,7 +13,7 @@ from rooflines.catalogue.forms import Entry, Text
 from rooflines.models.layers import LAYERS, layers_of
 from rooflines.models.library import found
 from rooflines.models.shape import checked
-from rooflines.settings.lists import listed, one_or_many
+from rooflines.settings.lists import Listed, listed, one_or_many
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,9 +85,9 @@ def _layers(value: object) -> object:
 class ModelLayers(Entry):
     """Matrices of models of the catalogue, as shapes of D and F."""
 
-    models: Annotated[
-        list[Text], BeforeValidator(listed), WithJsonSchema(one_or_many({"type": "string"}))
-    ] = Field(description="ids of config/models.yaml, or names that the models are published under")
+    models: Annotated[list[Text], Listed()] = Field(
+        description="ids of config/models.yaml, or names that the models are published under"
+    )
     layers: Annotated[
         list[str] | Literal["all"],
         BeforeValidator(_layers),
