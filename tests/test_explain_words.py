@@ -10,8 +10,10 @@ from explained import CONFIG_FORM, EXAMPLE
 
 import rooflines
 from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.catalogue.lacking import Need, Reason
 from rooflines.model.operation import NAMED
 from rooflines.models.library import model_entries
+from rooflines.sweep import support
 
 SAME = (
     "bf16 128x8192x8192 h100-sxm",
@@ -150,3 +152,21 @@ def test_a_wrong_question_from_python_is_a_rooflines_error() -> None:
         rooflines.explain("h100-sxm", "1x2x3", 16)  # type: ignore[arg-type]
     with pytest.raises(rooflines.RooflinesError, match="chip is null"):
         rooflines.explain(None, "1x2x3", "bf16")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("need", "fix"),
+    [
+        ("peak", "choose dtypes that its matrix unit computes: bf16"),
+        ("memory", "choose one of its memory levels with a bandwidth: hbm"),
+        ("network", "ask for other numbers of chips, or choose the network nvlink"),
+    ],
+)
+def test_the_fix_follows_from_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, need: Need, fix: str
+) -> None:
+    """No message is searched for words: the reason says what is missing."""
+    monkeypatch.setattr(support, "no_peak", lambda *_: Reason(need, "no luck"))
+    with pytest.raises(rooflines.RooflinesError, match="but it has no luck") as caught:
+        rooflines.explain("h100-sxm", "8x8x8", "bf16")
+    assert caught.value.fix.startswith(fix)

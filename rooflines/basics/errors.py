@@ -61,6 +61,7 @@ class RooflinesError(ValueError):
         file: The file that has it.
 
     Attributes:
+        cause: What led to it as a value, for a caller with words of its own; None: nothing typed.
         line: The line of that file [1]; None where unknown.
         errors: The mistakes one by one; the other attributes are those of the first. Empty where a
             refused value was needed: its own mistake is collected already.
@@ -71,6 +72,7 @@ class RooflinesError(ValueError):
     ) -> None:
         self.where, self.problem, self.fix = where, problem, fix
         self.close, self.file = tuple(close), file
+        self.cause: object = None
         self.line: int | None = None
         self._several: tuple[Self, ...] | None = None
         super().__init__(where, problem, fix)
@@ -113,6 +115,7 @@ class RooflinesError(ValueError):
         outer = type(self)(
             f"{place}{joint}{self.where}", self.problem, self.fix, close=self.close, file=file
         )
+        outer.cause = self.cause
         outer.line = line_of(outer.where) if line_of else None
         return outer
 

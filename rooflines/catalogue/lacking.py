@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Self
 
 from rooflines.model.network import BETWEEN, axes_text, most_chips
 
@@ -14,23 +14,53 @@ if TYPE_CHECKING:
     from rooflines.model.network import Link
     from rooflines.model.operation import Unit
 
-__all__ = ["fewer_or", "interconnects", "joining", "no_level", "no_peak", "not_joined"]
+
+Need = Literal["peak", "memory", "network", "sequences"]
+"""What is missing: a peak of the unit, a memory level, a network that joins the chips, or sequences
+for every replica."""
+
+
+class Reason(str):
+    """Why something is not supported, as tables have it.
+
+    Attributes:
+        need: What is missing.
+    """
+
+    __slots__ = ("need",)
+
+    need: Need
+
+    def __new__(cls, need: Need, text: str) -> Self:
+        """The reason in these words."""
+        reason = super().__new__(cls, text)
+        reason.need = need
+        return reason
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # of str: the text
+        """What a copy is made of."""
+        return self.need, str(self)
+
+
+def need_of(reason: str) -> Need | None:
+    """What is missing where something is not supported; None where it is nothing of these."""
+    return reason.need if isinstance(reason, Reason) else None
 
 
 def no_peak(chip: Chip, unit: Unit, compute: str) -> str | None:
     """The reason why a unit cannot compute in a dtype; None where it can."""
     if compute in chip.units.get(unit, {}):
         return None
-    return f"no {compute} peak of its {unit} unit"
+    return Reason("peak", f"no {compute} peak of its {unit} unit")
 
 
 def no_level(chip: Chip, memory: str) -> str | None:
     """The reason why a memory level cannot feed the unit; None where it can."""
     level = chip.memory.get(memory)
     if level is None:
-        return f"no memory level {memory}"
+        return Reason("memory", f"no memory level {memory}")
     if level.bytes_per_s is None:
-        return f"no published bandwidth of memory level {memory}"
+        return Reason("memory", f"no published bandwidth of memory level {memory}")
     return None
 
 
@@ -50,9 +80,9 @@ def interconnects(
     names = wanted or list(chip.networks)[:1]
     for name in names:
         if name not in chip.networks:
-            return None, (), f"no interconnect {name}"
+            return None, (), Reason("network", f"no interconnect {name}")
     if not names:
-        return None, (), "no interconnect"
+        return None, (), Reason("network", "no interconnect")
     return BETWEEN.join(names), tuple(chip.networks[name].exact for name in names), ""
 
 
@@ -66,7 +96,8 @@ def not_joined(names: Sequence[str], links: tuple[Link, ...], axes: tuple[int, .
     """
     if not links or math.prod(axes) == 1:
         return None
-    return next(_obstacles(names, links, axes), None)
+    obstacle = next(_obstacles(names, links, axes), None)
+    return None if obstacle is None else Reason("network", obstacle)
 
 
 def joining(chip: Chip, *splits: tuple[int, ...]) -> list[str]:

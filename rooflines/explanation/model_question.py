@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed, quote
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.forms import understood
-from rooflines.catalogue.lacking import fewer_or
+from rooflines.catalogue.lacking import fewer_or, need_of
 from rooflines.explanation.question import (
     NAME,
     PRODUCT,
@@ -23,6 +23,7 @@ from rooflines.models.model import Model
 from rooflines.models.resolve import is_path, model_named
 from rooflines.models.shape import checked
 from rooflines.models.split import Split
+from rooflines.serving.support import SkippedSteps
 from rooflines.serving.sweep import checked_model_sweep
 from rooflines.settings.model_sweeps import AXES, ModelSweepConfig
 
@@ -52,9 +53,6 @@ PLACES = {
 
 KEY = re.compile(r"\b(\w+): ?(?=[,\d]|$)")
 """A key of a config in a fix; a question has `=` behind it."""
-
-DIVIDED = re.compile(r": [te]p is ")
-"""A split that the model does not allow, on any chip."""
 
 HOW = "write B sequences of S tokens, such as B=64 S=8192"
 LIST_FORMATS = "name a format such as bf16 or fp8, or write weights=,cache=,activations=,compute="
@@ -267,17 +265,17 @@ def _in_words(error: RooflinesError, chip: Chip, split: object) -> RooflinesErro
     if rest and head != "grid":
         place = f"{place} {rest}"
     problem, fix = error.problem, error.fix
-    if place == "the question" and "asks" in problem:
-        # The sweep's message goes on: ".. is left with no rows. It asks for ..."
-        problem, fix = problem[problem.index("asks") :], "ask for another split"
-        if " peak of its " in problem:
+    if isinstance(error.cause, SkippedSteps):
+        problem, need = error.cause.problem, need_of(error.cause.reason)
+        fix = "ask for another split"
+        if need == "peak":
             fix = f"choose a format that its matrix unit computes: {', '.join(formats_on(chip))}"
-        elif " memory level " in problem:
+        elif need == "memory":
             has = ", ".join(name for name, level in chip.memory.items() if level.bytes_per_s)
             fix = f"choose one of its memory levels with a bandwidth: {has}"
-        elif "replicas" in problem:
+        elif need == "sequences":
             fix = "ask for more sequences, or fewer replicas"
-        elif not DIVIDED.search(problem):
+        elif need == "network":
             of = checked(Split, split)
             fix = fewer_or(chip, "fewer chips", of.axes, (of.ep,))
     elif head in ("dtypes", "splits"):

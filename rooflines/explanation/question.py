@@ -12,13 +12,14 @@ from rooflines.basics.numbers import whole
 from rooflines.basics.text import counted
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.forms import understood
-from rooflines.catalogue.lacking import fewer_or
+from rooflines.catalogue.lacking import fewer_or, need_of
 from rooflines.model.network import parse_axes
 from rooflines.model.operation import NAMED, Operation, operation
 from rooflines.model.sharding import NAMED as SHARDINGS
 from rooflines.model.sharding import OR_LONG_FORM, SHARDS, sharding
 from rooflines.settings.schema import SweepConfig
 from rooflines.sweep.checks import checked_sweep
+from rooflines.sweep.support import Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -384,15 +385,14 @@ def _in_words(error: RooflinesError, chip: Chip, unit: object, shards: object) -
     head, _, letter = re.sub(r"\[\d+\]", "", error.where).partition(".")
     place = f"size {letter}" if head == "grid" and letter else PLACES.get(head, head)
     problem, fix = error.problem, error.fix.replace(OR_LONG_FORM, "")
-    if place == "the question" and "asks" in problem:
-        # The sweep's message goes on: ".. is left with no rows ... It asks CHIP for ..., but ..."
-        problem = problem[problem.index("asks") :]
-        if " peak of its " in problem:
+    if isinstance(error.cause, Skipped):
+        problem, need = error.cause.problem, need_of(error.cause.reason)
+        if need == "peak":
             has = ", ".join(dtypes_on(chip, unit))
             fix = f"choose dtypes that its {unit} unit computes: {has}"
             if not has:
                 fix = f"choose another chip, or one of its units: {', '.join(chip.units)}"
-        elif " memory level " in problem:
+        elif need == "memory":
             has = ", ".join(name for name, level in chip.memory.items() if level.bytes_per_s)
             fix = f"choose one of its memory levels with a bandwidth: {has}"
         else:

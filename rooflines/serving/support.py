@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import RooflinesError
 from rooflines.calibration.choice import Choice
 from rooflines.catalogue.entries import shares_of
-from rooflines.catalogue.lacking import interconnects, no_level, no_peak, not_joined
+from rooflines.catalogue.lacking import Reason, interconnects, no_level, no_peak, not_joined
 from rooflines.model.network import ALL_TO_ALL, BETWEEN
 from rooflines.model.operation import MATRIX
 from rooflines.model.resources import RESOURCES
@@ -66,6 +66,11 @@ class SkippedSteps:
         """The request, for a message."""
         parts = (self.model, self.split, self.chip, self.dtypes, self.memory)
         return ", ".join(part for part in parts if part)
+
+    @property
+    def problem(self) -> str:
+        """A predicate of the sweep, for a message."""
+        return f"asks for {self.asked()}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -136,9 +141,8 @@ def supported(asked: Asked) -> tuple[tuple[Block, ...], tuple[SkippedSteps, ...]
     for name, phase, split in product(asked.models, asked.config.phase, asked.config.splits):
         not_split = _not_split(asked, name, split)
         batches = tuple(batch for batch in asked.batches if batch >= split.dp)
-        too_few = SkippedSteps(
-            f"fewer sequences than the {split.dp} replicas", model=name, split=split.name
-        )
+        fewer = Reason("sequences", f"fewer sequences than the {split.dp} replicas")
+        too_few = SkippedSteps(fewer, model=name, split=split.name)
         cases = []
         for place in everywhere[split.name]:
             obstacle = place.obstacle or not_split
@@ -193,7 +197,7 @@ def _not_joined(
         reason = not_joined(names, links, (split.ep,))
     scattered = split.ep > 1 or cache_split == BY_BATCH
     if reason is None and scattered and len(split.axes) > 1:
-        reason = f"no formula for an {ALL_TO_ALL} along the axes of {split.tp}"
+        reason = Reason("network", f"no formula for an {ALL_TO_ALL} along the axes of {split.tp}")
     return reason
 
 

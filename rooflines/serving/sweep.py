@@ -218,14 +218,16 @@ def _check_skipped(sweep: ModelSweep) -> None:
         return
     first = sweep.skipped[0]
     if not sweep.rows:
-        raise RooflinesError(
+        nothing = RooflinesError(
             "",
-            f"is left with no rows. It asks for {first.asked()}: {first.reason}",
+            f"is left with no rows. It {first.problem}",
             "choose other models, splits, chips, dtypes or batches",
         )
+        nothing.cause = first
+        raise nothing
     raise RooflinesError(
         "on_unsupported",
-        f"is 'error', and the sweep asks for {first.asked()}: {first.reason}",
+        f"is 'error', and the sweep {first.problem}",
         "leave it out, or write `on_unsupported: skip`",
     )
 

@@ -78,6 +78,11 @@ class Skipped:
         parts = (self.dtypes, self.sharding, self.axes and f"{self.axes} shards")
         return ", ".join(str(part) for part in parts if part) or self.memory
 
+    @property
+    def problem(self) -> str:
+        """A predicate of the sweep, for a message."""
+        return f"asks {self.chip} for {self.asked()}, but it has {self.reason}"
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -214,16 +219,17 @@ def _check_skipped(asked: Asked, by_chip: list[ChipRows], skipped: list[Skipped]
     if not skipped or (by_chip and asked.config.on_unsupported == "skip"):
         return
     first = skipped[0]
-    problem = f"asks {first.chip} for {first.asked()}, but it has {first.reason}"
     if not by_chip:
-        raise RooflinesError(
+        nothing = RooflinesError(
             "",
-            f"is left with no rows: no chip can do any of it. It {problem}",
+            f"is left with no rows: no chip can do any of it. It {first.problem}",
             "choose other chips, dtypes or levels",
         )
+        nothing.cause = first
+        raise nothing
     raise RooflinesError(
         "on_unsupported",
-        f"is 'error', and the sweep {problem}",
+        f"is 'error', and the sweep {first.problem}",
         "leave it out, or write `on_unsupported: skip`",
     )
 
