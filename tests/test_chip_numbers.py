@@ -9,7 +9,7 @@ import rooflines
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.catalogue.chips import CHIPS_FILE, chip_entries
 from rooflines.catalogue.entries import Chip, Power
-from rooflines.catalogue.parts import numbers, parts, source_of
+from rooflines.catalogue.parts import described, numbers, parts, source_of
 from rooflines.site.chip_page import chip_views
 from rooflines.site.pages import TEMPLATES
 
@@ -108,3 +108,15 @@ def test_the_clock_of_a_peak_is_in_the_frame() -> None:
     card = frame.filter(frame["chip"] == "rtx-5090")
     assert set(card.filter(card["path"].str.starts_with("units"))["clock"]) == {"boost"}
     assert set(card.filter(~card["path"].str.starts_with("units"))["clock"]) == {None}
+
+
+def test_a_chip_is_described_once() -> None:
+    """Part, meaning, value and unit of the frame are those of the page; links have no unit."""
+    chip = chip_entries()["h100-sxm"]
+    frame = rooflines.chips().filter(chip="h100-sxm")
+    page = [(n.part, n.meaning, n.value, n.unit) for n in chip_views({"x": chip})["x"].numbers]
+    shares = [record["path"] for record in described(chip)][frame.height :]
+    assert page[: frame.height] == frame.select("part", "meaning", "value", "unit").rows()
+    assert all(path.split(".")[0] in {"measured", "efficiency", "calibration"} for path in shares)
+    assert ("network nvlink (switch)", "links", 18.0, "") in page
+    assert ("memory hbm (HBM3)", "bandwidth", 3.35e12, "B/s") in page

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
-from rooflines.catalogue.entries import Peak, Source, Sourced
+from rooflines.catalogue.entries import Level, Measured, Network, Peak, Price, Source, Sourced
+from rooflines.catalogue.forms import UNLIMITED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 __all__ = [
     "NumberRecord",
     "Part",
+    "described",
     "numbers",
-    "numbers_with_sources",
     "parts",
     "records",
     "source_in",
@@ -25,6 +26,29 @@ __all__ = [
 
 COUNTS = ("links", "domain", "ring_multiple")
 """Numbers of a network that are listed beside its bandwidth, as a rule in the same document."""
+
+
+NUMBERS = {
+    "flops_per_s": ("dense peak", "FLOP/s"),
+    "bytes_per_s": ("bandwidth", "B/s"),
+    "capacity_bytes": ("capacity", "B"),
+    "links": ("links", ""),
+    "domain": ("most chips joined", ""),
+    "ring_multiple": ("closes into a ring at multiples of", ""),
+    "hop_latency_s": ("least latency of a hop", "s"),
+    "typical_hop_latency_s": ("typical latency of a hop", "s"),
+    "watts": ("design power", "W"),
+    "usd_per_hour": ("price", "USD/h"),
+    "fraction_of_peak": ("share of peak that was reached", ""),
+    "math": ("share of the peak that is reached", ""),
+    "memory": ("share of the memory's bandwidth that is reached", ""),
+    "network": ("share of the network's bandwidth that is reached", ""),
+    "overhead_s": ("fixed time of an operation", "s"),
+}
+"""The numbers of an entry by their keys: what is counted, and its unit."""
+
+SHARES = ("measured", "efficiency", "calibration")
+"""Parts with shares of a chip's rates, not rates."""
 
 
 class Part(NamedTuple):
@@ -45,13 +69,34 @@ class Part(NamedTuple):
         """Its dotted path, such as `units.matrix.bf16`."""
         return ".".join((self.tree, *self.names))
 
+    @property
+    def label(self) -> str:
+        """Its name for readers, such as `memory hbm (HBM3)`."""
+        entry, name = self.entry, ", ".join(self.names)
+        if isinstance(entry, Peak):
+            unit, dtype = self.names
+            return f"{unit} unit, {dtype}"
+        if isinstance(entry, Level):
+            return f"memory {name}" + (f" ({entry.technology})" if entry.technology else "")
+        if isinstance(entry, Network):
+            unlimited = ", unlimited" if entry.domain == UNLIMITED else ""
+            return f"network {name} ({entry.topology}{unlimited})"
+        if isinstance(entry, Price):
+            return ", ".join(text for text in (entry.provider, entry.sku, entry.date) if text)
+        if isinstance(entry, Measured):
+            return entry.what
+        return ", ".join((self.tree, *self.names))
+
 
 class NumberRecord(TypedDict):
     """A number of a chip, with what the catalogue states about it.
 
     Attributes:
         path: Its dotted path, such as `memory.hbm.bytes_per_s`.
+        part: The part of the chip that has it, for readers.
+        meaning: What is counted.
         value: The number, in the SI unit of the path's last word.
+        unit: That unit; empty for counts and shares.
         source: The names of its sources; None if none is stated.
         confidence: How the number was read; None if not stated.
         estimate: Whether it is an estimate.
@@ -62,7 +107,10 @@ class NumberRecord(TypedDict):
     """
 
     path: str
+    part: str
+    meaning: str
     value: float
+    unit: str
     source: str | None
     confidence: str | None
     estimate: bool
@@ -121,10 +169,15 @@ def source_in(source: Source | None, key: str) -> str | list[str] | None:
     return source.get(key) or (source.get("bytes_per_s") if key in COUNTS else None)
 
 
-def numbers_with_sources(chip: Chip) -> Iterator[NumberRecord]:
-    """The numbers of a chip that have a source, one by one."""
+def described(chip: Chip, *, shares: bool = True) -> Iterator[NumberRecord]:
+    """Every number of a chip: part, meaning, value, unit and source.
+
+    Args:
+        chip: The entry.
+        shares: Whether to include measured shares, efficiencies and calibrations.
+    """
     for part in parts(chip):
-        if isinstance(part.entry, Sourced) and part.tree != "measured":
+        if shares or part.tree not in SHARES:
             yield from records(chip, part)
 
 
@@ -137,7 +190,10 @@ def records(chip: Chip, part: Part) -> Iterator[NumberRecord]:
         if key != "printed_with_sparsity":
             yield {
                 "path": f"{part.path}.{key}",
+                "part": part.label,
+                "meaning": NUMBERS[key][0],
                 "value": float(value),
+                "unit": NUMBERS[key][1],
                 "source": ", ".join(source_of(chip, entry, key)) or None,
                 "confidence": sourced.confidence if sourced else None,
                 "estimate": sourced is not None and sourced.estimate,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.catalogue.parts import numbers_with_sources
+from rooflines.catalogue.parts import described
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +22,9 @@ SCHEMA = {
     "base": pl.String,
     "path": pl.String,
     "value": pl.Float64,
+    "unit": pl.String,
+    "part": pl.String,
+    "meaning": pl.String,
     "source": pl.String,
     "confidence": pl.String,
     "estimate": pl.Boolean,
@@ -47,6 +50,6 @@ def chip_numbers(chips: Mapping[str, Chip]) -> pl.DataFrame:
             **number,
         }
         for chip, entry in chips.items()
-        for number in numbers_with_sources(entry)
+        for number in described(entry, shares=False)
     ]
     return pl.DataFrame(records, schema=SCHEMA, orient="row")

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.catalogue.entries import MAIN_MEMORY, Level, Measured, Network, Peak, Price, Sourced
-from rooflines.catalogue.forms import UNLIMITED
-from rooflines.catalogue.parts import numbers, parts, source_of
+from rooflines.catalogue.entries import MAIN_MEMORY, Sourced
+from rooflines.catalogue.parts import described, parts, records, source_of
 from rooflines.site.text import capacity, quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.entries import Chip
-    from rooflines.catalogue.parts import Part
+    from rooflines.catalogue.parts import NumberRecord, Part
 
 __all__ = [
     "MAIN_DTYPE",
@@ -27,25 +26,6 @@ __all__ = [
     "document_views",
     "used_sources",
 ]
-
-NUMBERS = {
-    "flops_per_s": ("dense peak", "FLOP/s"),
-    "bytes_per_s": ("bandwidth", "B/s"),
-    "capacity_bytes": ("capacity", "B"),
-    "links": ("links", ""),
-    "domain": ("most chips joined", ""),
-    "ring_multiple": ("closes into a ring at multiples of", ""),
-    "hop_latency_s": ("least latency of a hop", "s"),
-    "typical_hop_latency_s": ("typical latency of a hop", "s"),
-    "watts": ("design power", "W"),
-    "usd_per_hour": ("price", "USD/h"),
-    "fraction_of_peak": ("share of peak that was reached", ""),
-    "math": ("share of the peak that is reached", ""),
-    "memory": ("share of the memory's bandwidth that is reached", ""),
-    "network": ("share of the network's bandwidth that is reached", ""),
-    "overhead_s": ("fixed time of an operation", "s"),
-}
-"""The numbers of an entry by their keys: meaning and unit."""
 
 WITHOUT_PREFIX = ("usd_per_hour", "watts")
 """Numbers that are written out although they have a unit."""
@@ -153,7 +133,8 @@ def chip_views(chips: Mapping[str, Chip]) -> dict[str, ChipView]:
 
 def _chip(chip: str, entry: Chip, base: Chip | None) -> ChipView:
     searched = (chip, entry.name, entry.vendor, *(entry.aliases or ()))
-    inherited = set(_values(base)) if base else set()
+    shared = described(base) if base else ()
+    inherited = {(number["part"], number["meaning"], number["value"]) for number in shared}
     return ChipView(
         id=chip,
         name=entry.name or chip,
@@ -166,25 +147,12 @@ def _chip(chip: str, entry: Chip, base: Chip | None) -> ChipView:
         note=entry.note,
         summary=_summary(entry),
         numbers=[
-            _number(part, key, entry)
+            _number(part, number, entry)
             for part in parts(entry)
-            for key in _shown(part)
-            if (_label(part), key, getattr(part.entry, key)) not in inherited
+            for number in records(entry, part)
+            if (number["part"], number["meaning"], number["value"]) not in inherited
         ],
     )
-
-
-def _values(chip: Chip) -> Iterator[tuple[str, str, float]]:
-    """The numbers of a chip: name of the part, key and value."""
-    for part in parts(chip):
-        for key, value in _shown(part).items():
-            yield _label(part), key, value
-
-
-def _shown(part: Part) -> dict[str, float]:
-    """The numbers of a part that have a row, in the order of the page."""
-    values = numbers(part.entry)
-    return {key: values[key] for key in NUMBERS if key in values}
 
 
 def _summary(chip: Chip) -> list[Cell]:
@@ -207,51 +175,29 @@ def _cell(value: float | None, unit: str) -> Cell:
     return Cell(value, "" if value is None else quantity(value, unit))
 
 
-def _label(part: Part) -> str:
-    """The name of a part of a chip."""
-    entry, name = part.entry, ", ".join(part.names)
-    if isinstance(entry, Peak):
-        unit, dtype = part.names
-        return f"{unit} unit, {dtype}"
-    if isinstance(entry, Level):
-        return f"memory {name}" + (f" ({entry.technology})" if entry.technology else "")
-    if isinstance(entry, Network):
-        unlimited = ", unlimited" if entry.domain == UNLIMITED else ""
-        return f"network {name} ({entry.topology}{unlimited})"
-    if isinstance(entry, Price):
-        return ", ".join(text for text in (entry.provider, entry.sku, entry.date) if text)
-    if isinstance(entry, Measured):
-        return entry.what
-    return ", ".join((part.tree, *part.names))
-
-
-def _text(key: str, value: float) -> str:
+def _text(number: NumberRecord) -> str:
     """A number with its unit."""
-    unit = NUMBERS[key][1]
+    key, value, unit = number["path"].rpartition(".")[2], number["value"], number["unit"]
     if key == "capacity_bytes":
         return capacity(value)
     return f"{value:,.10g} {unit}" if key in WITHOUT_PREFIX else quantity(value, unit)
 
 
-def _number(part: Part, key: str, chip: Chip) -> NumberView:
-    meaning, unit = NUMBERS[key]
-    entry = part.entry
-    value = numbers(entry)[key]
-    remarks = entry if isinstance(entry, Sourced) else None
-    confidence = (remarks and remarks.confidence) or ""
-    notes = [remarks.note] if remarks and remarks.note else []
-    if isinstance(entry, Peak) and entry.printed_with_sparsity:
-        half = ", of which this is half" if entry.halved else ""
-        notes.append(f"printed with sparsity: {quantity(entry.printed_with_sparsity, unit)}{half}")
+def _number(part: Part, number: NumberRecord, chip: Chip) -> NumberView:
+    confidence = number["confidence"] or ""
+    notes = [number["note"]] if number["note"] else []
+    if sparse := number["printed_with_sparsity"]:
+        half = ", of which this is half" if number["halved"] else ""
+        notes.append(f"printed with sparsity: {quantity(sparse, number['unit'])}{half}")
     return NumberView(
-        part=_label(part),
-        meaning=meaning,
-        value=value,
-        unit=unit,
-        shown=_text(key, value),
-        sources=source_of(chip, entry, key),
+        part=number["part"],
+        meaning=number["meaning"],
+        value=number["value"],
+        unit=number["unit"],
+        shown=_text(number),
+        sources=source_of(chip, part.entry, number["path"].rpartition(".")[2]),
         confidence=CONFIDENCE.get(confidence, confidence),
-        estimate=chip.estimate or (remarks is not None and remarks.estimate),
+        estimate=chip.estimate or number["estimate"],
         note="; ".join(notes),
     )
 
@@ -266,14 +212,14 @@ def compared_numbers(chips: Mapping[str, Chip]) -> dict[str, JSON]:
         chip: {
             "name": entry.name or chip,
             "numbers": {
-                f"{part.path}.{key}": [
-                    f"{_plain_label(part)}: {NUMBERS[key][0]}",
-                    value,
-                    _text(key, value),
+                number["path"]: [
+                    f"{_plain_label(part)}: {number['meaning']}",
+                    number["value"],
+                    _text(number),
                 ]
                 for part in parts(entry)
                 if part.tree in COMPARED
-                for key, value in _shown(part).items()
+                for number in records(entry, part)
             },
         }
         for chip, entry in chips.items()
@@ -283,7 +229,7 @@ def compared_numbers(chips: Mapping[str, Chip]) -> dict[str, JSON]:
 def _plain_label(part: Part) -> str:
     """The name of a part without what may differ between chips."""
     if part.tree == "units":
-        return _label(part)
+        return part.label
     return " ".join(({"networks": "network"}.get(part.tree, part.tree), *part.names))
 
 
