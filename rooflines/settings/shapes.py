@@ -104,7 +104,7 @@ class ModelLayers(Entry):
         with Mistakes() as mistakes:
             for index, name in enumerate(self.models):
                 with mistakes.at(f"models[{index}]"):
-                    models.append(found(name))
+                    models.append(found(name, "type its matrices: {name: , D: , F: }"))
         for model in models:
             sizes = layers_of(model.shape)
             for index, layer in enumerate(sizes if self.layers == ALL else self.layers):
