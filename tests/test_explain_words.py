@@ -10,7 +10,7 @@ from explained import CONFIG_FORM, EXAMPLE
 
 import rooflines
 from rooflines.catalogue.chips import chip_entries, dtype_entries
-from rooflines.catalogue.lacking import Need, Reason
+from rooflines.catalogue.unsupported import Need, Reason
 from rooflines.model.operation import NAMED
 from rooflines.models.library import model_entries
 from rooflines.sweep import support
@@ -166,7 +166,7 @@ def test_the_fix_follows_from_what_is_missing(
     monkeypatch: pytest.MonkeyPatch, need: Need, fix: str
 ) -> None:
     """No message is searched for words: the reason says what is missing."""
-    monkeypatch.setattr(support, "no_peak", lambda *_: Reason(need, "no luck"))
+    monkeypatch.setattr(support, "missing_peak_reason", lambda *_: Reason(need, "no luck"))
     with pytest.raises(rooflines.RooflinesError, match="but it has no luck") as caught:
         rooflines.explain("h100-sxm", "8x8x8", "bf16")
     assert caught.value.fix.startswith(fix)

@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 from plain_files import plain_file
 
 from rooflines import RooflinesError, models
+from rooflines.catalogue.forms import checked
 from rooflines.models.cache import cache_shares, entries_moved, pairs
 from rooflines.models.counts import parameters_of
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.models.groups import touched_experts
 from rooflines.models.library import CONVENTIONS, model_entries, read
-from rooflines.models.shape import Shape, checked
+from rooflines.models.shape import Shape
 from rooflines.models.split import Split
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from rooflines.basics.errors import Mistakes, RooflinesError, one_of, quote
 from rooflines.basics.numbers import exact
@@ -23,8 +23,8 @@ from rooflines.catalogue.forms import (
     Positive,
     Reached,
     Text,
+    checked,
     checked_name,
-    readable,
 )
 from rooflines.model.network import PASSES
 
@@ -246,10 +246,7 @@ def read_calibrations(path: str | Path) -> Calibrations:
     """
     content = read_yaml(path)
     with in_file(path):
-        try:
-            found = Calibrations.model_validate(content)
-        except ValidationError as error:
-            raise readable(error) from None
+        found = checked(Calibrations, content)
         _check_keys(found)
     return found
 

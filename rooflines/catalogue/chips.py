@@ -8,8 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from pydantic import ValidationError
-
 from rooflines.basics.errors import (
     Mistakes,
     Partial,
@@ -24,12 +22,12 @@ from rooflines.basics.numbers import number
 from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.catalogue.entries import Chip, DtypeFile, Sourced, is_source
 from rooflines.catalogue.forms import (
+    checked,
     checked_domain,
     checked_name,
     is_entry,
     numbers_of,
     parts_of,
-    readable,
 )
 from rooflines.catalogue.parts import source_in
 from rooflines.model.operation import OPERANDS
@@ -78,10 +76,7 @@ def dtype_entries() -> DtypeFile:
         RooflinesError: The file is wrong.
     """
     with in_file(DTYPES_FILE):
-        try:
-            dtypes = DtypeFile.model_validate(read_yaml(DTYPES_FILE))
-        except ValidationError as error:
-            raise readable(error) from None
+        dtypes = checked(DtypeFile, read_yaml(DTYPES_FILE))
         _check_dtype_entries(dtypes)
     return dtypes
 
@@ -194,12 +189,8 @@ def _resolve(
             checked_name(chip)
         spelt_out = entry if over is None else _override(over, entry, mistakes)
         _check_dtypes(spelt_out, mistakes)
-        try:
-            checked = Chip.model_validate(spelt_out)
-        except ValidationError as error:
-            raise readable(error) from None
-    done[chip] = checked
-    return checked
+        done[chip] = checked(Chip, spelt_out)
+    return done[chip]
 
 
 def _check_dtypes(chip: object, mistakes: Mistakes) -> None:

@@ -1,6 +1,6 @@
 """Forms of config and catalogue entries: known keys, checked values, readable mistakes.
 
-Validators raise `RooflinesError` with the problem and its fix; `readable` turns what pydantic
+Validators raise `RooflinesError` with the problem and its fix; `from_pydantic` turns what pydantic
 collects into one of these.
 """
 
@@ -298,7 +298,7 @@ def path_of(location: tuple[str | int, ...]) -> str:
     return path
 
 
-def readable(error: ValidationError) -> RooflinesError:
+def from_pydantic(error: ValidationError) -> RooflinesError:
     """Errors of pydantic as mistakes with a problem and a fix."""
     mistakes = Mistakes()
     errors = error.errors(include_url=False)
@@ -306,7 +306,7 @@ def readable(error: ValidationError) -> RooflinesError:
     missing: dict[str, list[str]] = {}
     for single in errors:
         if single["type"] != "missing":
-            mistakes.add(_readable(single))
+            mistakes.add(_mistake(single))
         elif single["loc"] not in misspelt:
             missing.setdefault(path_of(single["loc"][:-1]), []).append(str(single["loc"][-1]))
     for place, keys in missing.items():
@@ -319,6 +319,22 @@ def readable(error: ValidationError) -> RooflinesError:
 
 
 Form = TypeVar("Form", bound=Entry)
+
+
+def checked(form: type[Form], value: object) -> Form:
+    """An entry from its YAML form.
+
+    Args:
+        form: The type of the entry.
+        value: The YAML value.
+
+    Raises:
+        RooflinesError: It is no valid entry.
+    """
+    try:
+        return form.model_validate(value)
+    except ValidationError as error:
+        raise from_pydantic(error) from None
 
 
 def understood(form: type[Form], value: object, mistakes: Mistakes) -> Form:
@@ -340,8 +356,8 @@ def understood(form: type[Form], value: object, mistakes: Mistakes) -> Form:
         return form.model_validate(value)
     except ValidationError as error:
         if not isinstance(value, Mapping):
-            raise readable(error) from None
-        mistakes.add(readable(error))
+            raise from_pydantic(error) from None
+        mistakes.add(from_pydantic(error))
         errors = error.errors(include_url=False)
     wrong = {str(single["loc"][0]) for single in errors}
     misspelt = {str(location[0]) for location in _misspelt(errors) if len(location) == 1}
@@ -370,7 +386,7 @@ def _misspelt(errors: Sequence[ErrorDetails]) -> set[tuple[str | int, ...]]:
     }
 
 
-def _readable(error: ErrorDetails) -> RooflinesError:
+def _mistake(error: ErrorDetails) -> RooflinesError:
     place = path_of(tuple(step for step in error["loc"] if step != "[key]"))
     ours = (
         error["input"] if error["type"] == "extra_forbidden" else error.get("ctx", {}).get("error")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.errors import RooflinesError
 from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.lacking import joining
+from rooflines.catalogue.unsupported import joining
 from rooflines.explanation import model_phrases
 from rooflines.explanation.model_question import formats_on, model_sweep_of
 from rooflines.explanation.shown import Shown

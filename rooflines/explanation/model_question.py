@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed, quote
 from rooflines.catalogue.chips import dtype_entries
-from rooflines.catalogue.forms import understood
-from rooflines.catalogue.lacking import fewer_or, need_of
+from rooflines.catalogue.forms import checked, understood
+from rooflines.catalogue.unsupported import fewer_or, need_of
 from rooflines.explanation.question import (
     NAME,
     PRODUCT,
@@ -21,7 +21,6 @@ from rooflines.model.operation import MATRIX, NAMED
 from rooflines.models.library import close_models, is_named
 from rooflines.models.model import Model
 from rooflines.models.resolve import is_path, model_named
-from rooflines.models.shape import checked
 from rooflines.models.split import Split
 from rooflines.serving.support import SkippedSteps
 from rooflines.serving.sweep import checked_model_sweep

@@ -12,7 +12,7 @@ from rooflines.basics.numbers import whole
 from rooflines.basics.text import counted
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.forms import understood
-from rooflines.catalogue.lacking import fewer_or, need_of
+from rooflines.catalogue.unsupported import fewer_or, need_of
 from rooflines.model.network import parse_axes
 from rooflines.model.operation import NAMED, Operation, operation
 from rooflines.model.sharding import NAMED as SHARDINGS

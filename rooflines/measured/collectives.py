@@ -9,7 +9,7 @@ import polars as pl
 
 from rooflines.calibration.choice import bands_of
 from rooflines.calibration.collective_form import collective_estimate, ring_steps
-from rooflines.catalogue.lacking import interconnects, not_joined
+from rooflines.catalogue.unsupported import interconnects, not_joined
 from rooflines.model.network import Route
 from rooflines.model.resources import collective_rate
 

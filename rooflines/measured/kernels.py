@@ -10,7 +10,7 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError, one_of, placed
 from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.catalogue.lacking import no_level, no_peak
+from rooflines.catalogue.unsupported import missing_level_reason, missing_peak_reason
 from rooflines.model.measured_columns import KERNELS
 from rooflines.model.operation import MATRIX
 from rooflines.model.resources import MATH, MEMORY
@@ -44,7 +44,7 @@ def kernel_frame(launches: Iterable[Launch], chip: Chip, dtype: str | None = Non
         RooflinesError: The chip lacks the dtype, or the bandwidth of its main memory.
     """
     with placed("chip"):
-        if reason := no_level(chip, MAIN_MEMORY):
+        if reason := missing_level_reason(chip, MAIN_MEMORY):
             raise RooflinesError("", f"has {reason}", "use a chip whose bandwidth is published")
     if dtype is not None:
         with placed("dtype"):
@@ -113,7 +113,7 @@ def _row(kernel: str, sums: _Sums, chip: Chip, dtype: str | None) -> dict[str, o
 
 def _peak(chip: Chip, kernel: str, unit: Unit, dtype: str) -> Fraction:
     """The peak that a kernel is compared with [FLOP/s]."""
-    if reason := no_peak(chip, unit, dtype):
+    if reason := missing_peak_reason(chip, unit, dtype):
         known = ", ".join(chip.units.get(unit, {}))
         fix = f"name the dtype of its peak with --dtype: one of {known}"
         raise RooflinesError(kernel, f"computes in {dtype}, and the chip has {reason}", fix)

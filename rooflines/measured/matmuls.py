@@ -8,7 +8,7 @@ import polars as pl
 
 from rooflines.basics.errors import Mistakes
 from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.catalogue.lacking import no_level, no_peak
+from rooflines.catalogue.unsupported import missing_level_reason, missing_peak_reason
 from rooflines.measured.catalogues import check_known_values
 from rooflines.model.operation import NAMED, OPERANDS
 from rooflines.model.resources import RESOURCES
@@ -90,7 +90,9 @@ def with_dtypes(frame: pl.DataFrame, dtypes: DtypeFile) -> pl.DataFrame:
 
 def lacking(chip: Chip, compute: str) -> str | None:
     """The reason why a chip has no bound for timings in a compute dtype; None where it has one."""
-    return no_peak(chip, MATMUL.unit, compute) or no_level(chip, MAIN_MEMORY)
+    return missing_peak_reason(chip, MATMUL.unit, compute) or missing_level_reason(
+        chip, MAIN_MEMORY
+    )
 
 
 def matmul_rows(frame: pl.DataFrame, catalogues: Catalogues) -> Iterator[pl.DataFrame]:

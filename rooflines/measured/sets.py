@@ -14,13 +14,13 @@ from rooflines.basics.text import counted
 from rooflines.basics.yaml_file import JSON, in_file, read_yaml
 from rooflines.calibration.entries import Calibrations
 from rooflines.catalogue.entries import DtypeFile
+from rooflines.catalogue.forms import checked
 from rooflines.measured.catalogues import Catalogues, check_known_values
 from rooflines.measured.join import DESCRIBE, ROW, UNEXPLAINED, joined
 from rooflines.measured.matmuls import lacking, with_dtypes
 from rooflines.measured.served import FORMATS, with_formats
 from rooflines.model.operation import OPERANDS
 from rooflines.models.library import model_entries
-from rooflines.models.shape import checked
 from rooflines.results.records import digest_of
 from rooflines.results.tables import metadata_of
 from rooflines.serving.recipes import shape_recipe

@@ -10,9 +10,8 @@ from pydantic import Field
 from rooflines.basics.errors import Mistakes, RooflinesError, one_of, placed, quote
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.dtypes import stored_bits
-from rooflines.catalogue.forms import Entry, Name, Text
+from rooflines.catalogue.forms import Entry, Name, Text, checked
 from rooflines.model.costs import BITS_PER_BYTE
-from rooflines.models.shape import checked
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from rooflines.basics.errors import RooflinesError, close_to, placed, printable, quote
+from rooflines.catalogue.forms import checked
 from rooflines.models.families import FAMILIES
 from rooflines.models.hf_dtypes import published_dtypes
 from rooflines.models.keys import Keys
 from rooflines.models.model import Model
 from rooflines.models.refused import ENCODER, REFUSED, VISION
-from rooflines.models.shape import Shape, checked
+from rooflines.models.shape import Shape
 
 __all__ = ["CONFIG_JSON", "from_hf"]
 

@@ -13,10 +13,10 @@ from rooflines.basics.errors import Mistakes, RooflinesError, close_to, placed, 
 from rooflines.basics.numbers import whole
 from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.catalogue.chips import CONFIG_DIR
-from rooflines.catalogue.forms import Entry, Text
+from rooflines.catalogue.forms import Entry, Text, checked
 from rooflines.models.dtypes import ModelDtypes, check_dtypes
 from rooflines.models.model import Model
-from rooflines.models.shape import Shape, checked
+from rooflines.models.shape import Shape
 
 __all__ = [
     "CONVENTIONS",

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.text import count
+from rooflines.catalogue.forms import checked
 from rooflines.models import cache, footprint
 from rooflines.models.counts import Parameters, parameters_of
 from rooflines.models.dtypes import ModelDtypes, dtypes_of
 from rooflines.models.groups import Group, groups_of
-from rooflines.models.shape import checked
 from rooflines.models.split import Split
 
 if TYPE_CHECKING:

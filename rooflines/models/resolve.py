@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
 from rooflines.basics.named_file import named_file
+from rooflines.catalogue.forms import checked
 from rooflines.models.hf import CONFIG_JSON, from_hf
 from rooflines.models.library import checked_model_name, found
 from rooflines.models.model import Model
-from rooflines.models.shape import Shape, checked
+from rooflines.models.shape import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

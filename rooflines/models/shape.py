@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from rooflines.basics.errors import RooflinesError, one_of, quote
 from rooflines.basics.numbers import whole
-from rooflines.catalogue.forms import Count, Entry, Text, readable
+from rooflines.catalogue.forms import Count, Entry, Text
 
 __all__ = [
     "DECODE",
@@ -358,25 +358,6 @@ class Shape(Entry):
         full = self.layers - self.window.layers
         windowed = (self.window.layers, self.window.tokens)
         return ((full, None), windowed) if full else (windowed,)
-
-
-Form = TypeVar("Form", bound=Entry)
-
-
-def checked(form: type[Form], value: object) -> Form:
-    """An entry from its YAML form.
-
-    Args:
-        form: The type of the entry.
-        value: The YAML value.
-
-    Raises:
-        RooflinesError: It is no valid entry.
-    """
-    try:
-        return form.model_validate(value)
-    except ValidationError as error:
-        raise readable(error) from None
 
 
 def check_phase(phase: str) -> None:

@@ -9,7 +9,8 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import LARGEST_COUNT, exact
-from rooflines.catalogue.lacking import not_joined
+from rooflines.catalogue.forms import checked
+from rooflines.catalogue.unsupported import not_joined
 from rooflines.model.columns import FOUND, NEVER, UNKNOWN
 from rooflines.model.network import BETWEEN, most_chips
 from rooflines.model.step_columns import (
@@ -21,7 +22,7 @@ from rooflines.model.step_columns import (
     step_threshold_columns,
 )
 from rooflines.models.footprint import max_batch
-from rooflines.models.shape import DECODE, checked
+from rooflines.models.shape import DECODE
 from rooflines.models.split import Split
 from rooflines.serving.calibrated_lines import CalibratedLines
 from rooflines.serving.calibrated_solving import context_ceiling_estimate, critical_batch_estimate

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import RooflinesError
 from rooflines.calibration.choice import Choice
 from rooflines.catalogue.entries import shares_of
-from rooflines.catalogue.lacking import Reason, interconnects, no_level, no_peak, not_joined
+from rooflines.catalogue.unsupported import (
+    Reason,
+    interconnects,
+    missing_level_reason,
+    missing_peak_reason,
+    not_joined,
+)
 from rooflines.model.network import ALL_TO_ALL, BETWEEN
 from rooflines.model.operation import MATRIX
 from rooflines.model.resources import RESOURCES
@@ -103,7 +109,7 @@ class Asked:
         machines = {}
         for chip, memory in product(self.config.chips, self.config.memory):
             entry = self.chips[chip]
-            if no_level(entry, memory) is None:
+            if missing_level_reason(entry, memory) is None:
                 machines[chip, memory] = Machine(
                     {dtype: peak.exact for dtype, peak in entry.units.get(MATRIX, {}).items()},
                     entry.memory[memory].exact,
@@ -171,13 +177,13 @@ def _places(asked: Asked, split: Split) -> Iterator[Place]:
                 continue
             alone.add((chip, memory))
         here = SkippedSteps("", chip=chip, memory=memory)
-        no_memory = no_level(entry, memory)
+        no_memory = missing_level_reason(entry, memory)
         for label, dtypes in asked.combinations.items():
             obstacle = None
             if no_memory is not None:
                 obstacle = replace(here, reason=no_memory)
             for compute in dtypes.computed:
-                reason = no_peak(entry, MATRIX, compute)
+                reason = missing_peak_reason(entry, MATRIX, compute)
                 if obstacle is None and reason is not None:
                     obstacle = replace(here, reason=reason, dtypes=label)
             if obstacle is None and split.joined > 1:

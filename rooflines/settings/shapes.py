@@ -9,10 +9,9 @@ from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, WithJsonSc
 
 from rooflines.basics.errors import Mistakes, RooflinesError, check_known, close_to, quote
 from rooflines.basics.spreadsheet import is_formula
-from rooflines.catalogue.forms import Entry, Text
+from rooflines.catalogue.forms import Entry, Text, checked
 from rooflines.models.layers import LAYERS, layers_of
 from rooflines.models.library import found
-from rooflines.models.shape import checked
 from rooflines.settings.lists import Listed, listed, one_or_many
 
 if TYPE_CHECKING:

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from rooflines.basics.errors import RooflinesError, check_known, placed
-from rooflines.catalogue.lacking import interconnects, no_level, no_peak, not_joined
+from rooflines.catalogue.unsupported import (
+    interconnects,
+    missing_level_reason,
+    missing_peak_reason,
+    not_joined,
+)
 from rooflines.model.network import ALL_TO_ALL, BETWEEN, axes_text, parse_axes
 
 if TYPE_CHECKING:
@@ -126,7 +131,7 @@ def supported(asked: Asked) -> tuple[tuple[ChipRows, ...], tuple[Skipped, ...]]:
         missing = _missing_dtypes(asked, chip)
         of_one_combination = asked.points * _splits_asked(asked.chips[chip], routes, pairs)
         for memory in asked.config.memory:
-            if reason := no_level(asked.chips[chip], memory):
+            if reason := missing_level_reason(asked.chips[chip], memory):
                 rows = of_one_combination * len(asked.combinations)
                 skipped.append(Skipped(chip, memory, rows, reason))
                 continue
@@ -258,7 +263,7 @@ def _splits_asked(
 def _missing_dtypes(asked: Asked, chip: str) -> Mapping[str, str]:
     """The dtype combinations that a chip has no peak for, and the reason."""
     reasons = {
-        name: no_peak(asked.chips[chip], asked.unit, combination.compute)
+        name: missing_peak_reason(asked.chips[chip], asked.unit, combination.compute)
         for name, combination in asked.combinations.items()
     }
     return {name: reason for name, reason in reasons.items() if reason is not None}

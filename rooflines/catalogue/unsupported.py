@@ -47,14 +47,14 @@ def need_of(reason: str) -> Need | None:
     return reason.need if isinstance(reason, Reason) else None
 
 
-def no_peak(chip: Chip, unit: Unit, compute: str) -> str | None:
+def missing_peak_reason(chip: Chip, unit: Unit, compute: str) -> str | None:
     """The reason why a unit cannot compute in a dtype; None where it can."""
     if compute in chip.units.get(unit, {}):
         return None
     return Reason("peak", f"no {compute} peak of its {unit} unit")
 
 
-def no_level(chip: Chip, memory: str) -> str | None:
+def missing_level_reason(chip: Chip, memory: str) -> str | None:
     """The reason why a memory level cannot feed the unit; None where it can."""
     level = chip.memory.get(memory)
     if level is None:
