@@ -61,7 +61,6 @@ __all__ = [
     "is_entry",
     "numbers_of",
     "parts_of",
-    "readable",
     "understood",
 ]
 

@@ -33,7 +33,6 @@ __all__ = [
     "TensorClass",
     "Window",
     "check_phase",
-    "checked",
     "gated",
 ]
 
