@@ -13,9 +13,8 @@ from hashlib import sha256
 from math import exp
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from rooflines.basics.errors import not_installed
+from rooflines.basics.lazy import pl
 
 if TYPE_CHECKING:
     import numpy as np
