@@ -83,7 +83,8 @@ def test_the_sizes_by_estimate_are_those_of_the_thresholds() -> None:
 
 def test_a_size_by_estimate_can_be_any() -> None:
     """Without overheads a matrix unit that is slow is compute-bound from size 1 on."""
-    chips = {"slow": OWN["calibrated"] | {"units.matrix.bf16.flops_per_s": 1e9}}
+    peak = "units.matrix.bf16.flops_per_s"
+    chips = {"slow": OWN["calibrated"] | {peak: 1e9, "plausible": [peak]}}
     config = {"sweeps": {"s": {"operation": "matmul", "grid": {"B": 1, "D": 1, "F": 1}}}}
     config["sweeps"]["s"] |= {"dtypes": ["bf16"], "chips": ["slow"]}
     entries = rooflines.load_config({**config, "chips": chips}).chips

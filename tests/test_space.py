@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
@@ -122,15 +121,14 @@ def test_chips_computed_at_once_have_the_rows_of_each(tile: dict[str, int] | Non
     assert_frame_equal(whole, pl.concat(pieces), check_exact=True)
 
 
-def test_ten_thousand_chips_take_seconds() -> None:
+def test_ten_thousand_chips_are_computed_in_one_frame() -> None:
     """Of two rows each: a frame for every chip took a minute for two thousand."""
     sweep = sweep_of(1, grid={"B": [1, 2], "D": 1000, "F": 7})
     names = [f"c{index}" for index in range(10_000)]
     config = sweep.config.model_copy(update={"chips": names})
     many = replace(sweep, config=config, chips=dict.fromkeys(names, sweep.chips["c0"]))
-    started = time.process_time()
+    assert [len(group) for group in chip_groups(many)] == [10_000]
     table = sweep_rows(many).collect()
-    assert time.process_time() - started < 10
     assert table["chip"].to_list() == [name for name in names for _ in range(2)]
 
 
