@@ -19,6 +19,7 @@ from rooflines.charts.claims import Finding, claim, size_of, solved
 from rooflines.charts.frames import TIMES, first_shown, highest, lowest, shares_below_peak
 from rooflines.charts.kinds.attained_cases import cases_of
 from rooflines.charts.kinds.attained_curves import (
+    ATTAINED,
     KEYS,
     curves_of,
     estimates_of,
@@ -37,7 +38,7 @@ from rooflines.charts.kit.text import chip_label, sizes_text, width_em
 from rooflines.charts.kit.titles import LONGEST_TITLE
 from rooflines.charts.needs import OTHER_DIMS, SOLVED_AXIS, SOLVED_SIZES, need
 from rooflines.charts.offers import curved_of, shape_names
-from rooflines.model.resources import MATH, math_rate
+from rooflines.model.resources import math_rate
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -87,7 +88,7 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
     table = (
         rows.filter(shown)
         .join(sizes.lazy(), on=["shape", *others], nulls_equal=True)
-        .select(*KEYS, size, MATH.work, *TIMES.values(), *BAND)
+        .select(*KEYS, size, ATTAINED, *TIMES.values(), *BAND)
         .collect()
         .sort(*KEYS, "size")
     )
@@ -99,7 +100,7 @@ def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6
     table = table.join(peaks, on=["chip", "dtypes"], maintain_order="left")
     curve = curves_of(of, table)
     knees = knees_of(of, sizes, peaks)
-    bends = knees.filter(pl.col("exact") > 0).with_columns(
+    bends = knees.filter(pl.col("exact") > 0, not of.sweep.tile).with_columns(
         kind=pl.lit("curve"), size="exact", exact=None, limit=None, critical_estimate=None
     )
     bends = bends.filter(
@@ -286,7 +287,7 @@ CHART = Chart(
         Need("rows of one chip alone", lambda s: min(s.counts) == 1),
         Need("no other numbers of chips", lambda s: max(s.counts) == 1, auto=True),
     ),
-    reads=(MATH.work, *TIMES.values()),
+    reads=(ATTAINED, *TIMES.values()),
     most=7,
     most_chips=4,
     most_dtypes=2,

@@ -11,7 +11,6 @@ from rooflines.charts.comparing import ALONG
 from rooflines.charts.frames import TIMES
 from rooflines.charts.kit.text import named_sizes
 from rooflines.charts.offers import curved_of
-from rooflines.model.resources import MATH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from rooflines.charts.results import Selection
 
 __all__ = [
+    "ATTAINED",
     "KEYS",
     "Point",
     "between",
@@ -36,6 +36,9 @@ Point = tuple[float, float]
 
 POINTS, MOST_POINTS = 9, 41
 """Sizes of a curve beside that where it bends: where `between` is exact, and of any other [1]."""
+
+ATTAINED = "attained_flops_per_s"
+"""The column of what is attained, which does not count the padding of tiles [FLOP/s]."""
 
 RATES = ("flops_per_s", "fast", "slow")
 """What is attained in each time of `BAND` [FLOP/s]."""
@@ -55,7 +58,7 @@ def curves_of(of: Selection, table: pl.DataFrame) -> pl.DataFrame:
         "size",
         "peak",
         kind=pl.lit("curve"),
-        flops_per_s=pl.col(MATH.work) / pl.max_horizontal(*TIMES.values()),
+        flops_per_s=ATTAINED,
     )
 
 
@@ -65,7 +68,8 @@ def estimates_of(table: pl.DataFrame) -> pl.DataFrame:
     Sizes are about even on a log axis; of others those that `between` their neighbours differs at.
     """
     known = thinned(table.drop_nulls(BAND[0]))
-    rates = dict(zip(RATES, (pl.col(MATH.work) / pl.col(time) for time in BAND), strict=True))
+    flops = pl.col(ATTAINED) * pl.max_horizontal(*TIMES.values())
+    rates = dict(zip(RATES, (flops / pl.col(time) for time in BAND), strict=True))
     rows = known.select(*KEYS, "size", "peak", kind=pl.lit("estimate"), **rates)
 
     def beside(name: str, step: int) -> tuple[pl.Expr, pl.Expr]:

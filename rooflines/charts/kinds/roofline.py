@@ -32,7 +32,7 @@ from rooflines.charts.planes import (
     sides_of,
 )
 from rooflines.model.network import PAIR, NetworkLevel
-from rooflines.model.resources import MATH, math_rate, memory_rate, network_rate
+from rooflines.model.resources import math_rate, memory_rate, network_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -158,7 +158,8 @@ def _operating_points(of: Selection, shape: str | None, sizes: Sequence[int]) ->
     several = (dim for dim in of.dims if len(sizes_of(of.sweep, dim)) > 1)
     lead = of.dims[0] if sizes else next(several, of.dims[0])
     others = [dim for dim in of.dims if dim != lead]
-    rows = with_estimates(of.rows(), MATH.work).filter(shards=1)
+    rows = with_estimates(of.rows(), "t_lower_s").filter(shards=1)
+    flops = pl.col("attained_flops_per_s") * pl.col("t_lower_s")
     largest = [pl.col(dim) == pl.col(dim).max() for dim in others]
     rows = rows.filter(*([pl.col("shape") == shape] if shape is not None else largest))
     wanted = list(sizes) or [8**power for power in range(14)]
@@ -175,7 +176,7 @@ def _operating_points(of: Selection, shape: str | None, sizes: Sequence[int]) ->
             B=lead,
             shape="shape",
             **{
-                name: pl.col(MATH.work) / pl.col(time)
+                name: flops / pl.col(time)
                 for name, time in zip(ESTIMATES, (BAND[0], BAND[2], BAND[1]), strict=True)
             },
         )
