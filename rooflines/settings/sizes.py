@@ -54,7 +54,8 @@ class Sizes:
     def __init__(self, written: object) -> None:
         self.written = written
         self.same_as: str | None = None
-        self.count, self._spelt = 1, partial(iter, ())
+        self.count = 1
+        self._spelt: Spelt = partial(iter, ())
         if isinstance(written, str) and len(written) == 1 and written.isalpha():
             self.same_as = written
         else:
