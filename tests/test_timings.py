@@ -434,7 +434,9 @@ LAYOUTS: list[tuple[str, Callable[[], pl.DataFrame], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("table", "message"), [case[1:] for case in LAYOUTS], ids=str)
+@pytest.mark.parametrize(
+    ("table", "message"), [case[1:] for case in LAYOUTS], ids=[case[0] for case in LAYOUTS]
+)
 def test_a_layout_with_another_type_is_refused(
     tmp_path: Path, table: Callable[[], pl.DataFrame], message: str
 ) -> None:
