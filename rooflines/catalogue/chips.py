@@ -189,8 +189,9 @@ def _resolve(
             checked_name(chip)
         spelt_out = entry if over is None else _override(over, entry, mistakes)
         _check_dtypes(spelt_out, mistakes)
-        done[chip] = checked(Chip, spelt_out)
-    return done[chip]
+        resolved = checked(Chip, spelt_out)
+    done[chip] = resolved
+    return resolved
 
 
 def _check_dtypes(chip: object, mistakes: Mistakes) -> None:
