@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
+import sys
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -49,7 +51,14 @@ def test_the_commands_of_a_page_run(
     (tmp_path / "results").symlink_to(default_results)
     prepare(tmp_path)
     for words in arguments(page):
-        assert run([*words, *(["--dry-run"] if words[0] == "run" else [])]) == 0, words
+        assert status(words) == 0, words
+
+
+def status(words: list[str]) -> int:
+    """The exit status of a command; a run is a process of its own, as its event loop is."""
+    if words[0] != "run":
+        return run(words)
+    return subprocess.call([sys.executable, "-m", "rooflines", *words, "--dry-run"])
 
 
 def test_no_command_is_left_out() -> None:

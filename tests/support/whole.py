@@ -118,7 +118,7 @@ class Whole:
         return found
 
     def _count(self, dtypes: str, sharding: str, count: int, setting: oracle.Setting) -> Works:
-        names = ("math", "memory", "network", "inner", "outer", "footprint")
+        names = ("math", "memory", "network", "inner", "outer", "footprint", "useful")
         works: dict[str, list[Fraction]] = {name: [] for name in names}
         for _, sizes in self.points:
             for name, amount in setting.work(sizes, count).items():
@@ -127,6 +127,7 @@ class Whole:
             works["inner"].append(inner)
             works["outer"].append(outer)
             works["footprint"].append(setting.footprint_bytes(sizes, count))
+            works["useful"].append(setting.useful_flops(sizes, count))
         over = {
             name: math.lcm(*(amount.denominator for amount in amounts))
             for name, amounts in works.items()
@@ -285,7 +286,7 @@ def exact_columns(works: Works, setting: oracle.Setting) -> dict[str, Any]:
     ):  # a tie goes to the earlier resource
         bound = np.where(times[name] == lower, label, bound)
     capacity = setting.capacity
-    attained = flops * second, lower * works.over["math"]
+    attained = works.work["useful"] * second, lower * works.over["useful"]
     peak = setting.peak
     return {
         "flops": flops / works.over["math"],
