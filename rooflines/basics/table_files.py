@@ -128,21 +128,15 @@ def scan_parquet(paths: str | Path | Iterable[str | Path]) -> pl.LazyFrame:
     return pl.scan_parquet([Path(path).absolute() for path in several], glob=False)
 
 
-def parquet_metadata(
-    source: str | Path | io.BytesIO, access: Mapping[str, str] | None = None
-) -> Mapping[str, str]:
-    """The metadata of a Parquet file by key.
-
-    Args:
-        source: The file, on a disk or in a bucket, or its content.
-        access: The storage options of polars for the bucket.
+def parquet_metadata(source: str | Path | io.BytesIO) -> Mapping[str, str]:
+    """The metadata of a Parquet file by key, or of its content.
 
     Raises:
         RooflinesError: It is no regular file.
         OSError: It cannot be read.
     """
-    if access is not None or isinstance(source, io.BytesIO):
-        return pl.read_parquet_metadata(source, storage_options=dict(access or {}) or None)
+    if isinstance(source, io.BytesIO):
+        return pl.read_parquet_metadata(source)
     with opened(source) as file:
         return pl.read_parquet_metadata(file)
 

@@ -56,7 +56,7 @@ FAR = 100.0
 """Times its base's number, or that over it, from which a variant's has another unit [1]."""
 
 LETTERS = {1e3: "k", 1e6: "M", 1e9: "G", 1e12: "T", 1e-3: "m", 1e-6: "u", 1e-9: "n", 1e-12: "p"}
-"""The prefix of a unit that is so many times another."""
+"""Decimal prefixes by factor."""
 
 UNITS = {
     "flops_per_s": "FLOP/s",

@@ -184,7 +184,7 @@ class Route:
         On two levels it goes once to each group, and is forwarded inside.
 
         Args:
-            reached: The chance that one of so many parts of the chips needs it, by their number.
+            reached: By number of parts: the probability that one of them needs a token.
         """
         parts, amounts = math.prod(self.axes), []
         for level in self.levels:

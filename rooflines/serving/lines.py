@@ -256,7 +256,7 @@ def _coefficients(times: KernelTimes) -> Iterator[Fraction]:
 
 
 def _whole(terms: Terms, units: int) -> Whole:
-    """Times in whole units, of which there are so many in a second."""
+    """Times in whole units, `units` of them per second."""
     return {dims: int(seconds * units) for dims, seconds in terms.items()}
 
 
