@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from rooflines.calibration.form import Form
 
-__all__ = ["fits", "main"]
-
 DATA = "ai-dynamo/aiconfigurator at 095f58a5, Apache-2.0, (c) NVIDIA"
 
 CONTENTS = {("trtllm", "fp8"): "dynamic scaling of x"}

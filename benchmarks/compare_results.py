@@ -16,8 +16,6 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["differences", "main"]
-
 PATTERNS = (
     "tables/*/*.parquet",
     "thresholds.parquet",

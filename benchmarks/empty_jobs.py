@@ -9,8 +9,6 @@ from benchmarks.measure import RUNTIME, Cost, run
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["run_empty_jobs"]
-
 SNAKEFILE = """
 rule all:
     input: expand("{number}.txt", number=range(JOBS))

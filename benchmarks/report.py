@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Goal", "Lines", "Section", "goals", "million", "table"]
-
 Lines = list[str]
 
 

@@ -29,22 +29,6 @@ if TYPE_CHECKING:
 
     from rooflines.config import Config
 
-__all__ = [
-    "chips",
-    "columns",
-    "dtypes",
-    "kernels",
-    "measured_summary",
-    "measurements",
-    "model_layers",
-    "model_rows",
-    "model_shapes",
-    "model_thresholds",
-    "rows",
-    "skipped",
-    "thresholds",
-]
-
 
 def rows(config: Config, sweep: str) -> pl.LazyFrame:
     """The rows of a sweep, not yet computed.

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["DEFAULT_CONFIG", "Config", "load_config"]
-
 DEFAULT_CONFIG = CONFIG_DIR / "config.yaml"
 
 MOST_THRESHOLDS, MOST_MODEL_THRESHOLDS = 5_000_000, 1_000_000

@@ -19,7 +19,7 @@ from rooflines.critical import shards as critical_shards
 from rooflines.critical import shards_exact
 from rooflines.critical.split_lines import ENDLESS
 from rooflines.model.network import Link
-from rooflines.sweep.sweep import ChipRows, Variant
+from rooflines.sweep.support import ChipRows, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -37,6 +37,11 @@ FLOORS = (
 )
 """Sub-packages and top modules; each imports only from itself and from those before it."""
 
+PUBLIC = {"__init__", "basics/lazy", "models/__init__", "tables"}
+"""Modules with an `__all__`: what users import, and modules that are imported when first used.
+
+The file of a chart lists what `charts` offers."""
+
 LONGEST_FILE = 600
 """Lines of a module [1]."""
 
@@ -125,6 +130,17 @@ def test_modules_do_not_import_in_circles(edges: list[tuple[str, str]]) -> None:
         for name in ready:
             del waiting[name]
     assert sorted(waiting) == []
+
+
+def test_only_public_modules_list_their_names(repository: Path) -> None:
+    """`__all__` stands where users import, and in the file of a chart."""
+    root = repository / "rooflines"
+    listed = {
+        path.relative_to(root).with_suffix("").as_posix()
+        for path in root.rglob("*.py")
+        if "\n__all__ = " in path.read_text(encoding="utf-8")
+    }
+    assert {name for name in listed if not name.startswith("charts/kinds/")} == PUBLIC
 
 
 def test_modules_and_functions_are_short(repository: Path) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rooflines.model.target import Target
     from rooflines.sweep.space import ChipVariant
-    from rooflines.sweep.sweep import ChipRows, Variant
+    from rooflines.sweep.support import ChipRows, Variant
 
 HAIR = Fraction(1, 10**30)
 

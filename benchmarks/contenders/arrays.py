@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["numpy_parquet", "numpy_sums"]
-
 BLOCK = 8192
 """Rows of a block [1]."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["duckdb_parquet", "pandas_parquet"]
-
 
 def pandas_parquet(sweep: Sweep, capacity: float, path: Path) -> None:
     """Whole columns of pandas, one frame per 16 batch sizes."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["rooflines_parquet", "rooflines_sums", "rooflines_written"]
-
 
 def rooflines_sums(sweep: Sweep, _: float, __: Path) -> dict[str, float]:
     """The same sums with this package, computed as in a job."""

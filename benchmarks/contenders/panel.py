@@ -13,8 +13,6 @@ from rooflines.model.resources import RESOURCES
 if TYPE_CHECKING:
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["BOUNDS", "ESTIMATES", "FLOATS", "THREADS", "Arrays", "keys", "panel"]
-
 THREADS = int(os.environ.get("BENCH_THREADS", "1"))
 """Threads of a contender [1]."""
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["again", "growth", "share"]
-
 FEW, BILLION = 1e7, 1e9
 """Sizes whose growth has goals [1]."""
 

@@ -13,8 +13,6 @@ from benchmarks.sections.common import ROOT, rounds, write
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["thresholds", "whole_models"]
-
 
 def thresholds(folder: Path) -> Section:
     """Thresholds per second, with and without startup of the process."""

@@ -19,8 +19,6 @@ from rooflines import load_config, scan
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["costs", "files", "formulas"]
-
 PAIRS = 7
 """Pairs of runs whose ratios are taken [1]."""
 

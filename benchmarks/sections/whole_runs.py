@@ -16,8 +16,6 @@ from rooflines.run.plan import plan
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["default_config", "small_config"]
-
 
 def default_config(folder: Path) -> Section:
     """The default config with charts and site, and a second run with nothing to do."""

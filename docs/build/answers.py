@@ -8,8 +8,6 @@ import rooflines
 from rooflines.basics.text import seconds, significant
 from rooflines.model.columns import FOUND
 
-__all__ = ["answers", "critical_batches", "with_answers"]
-
 CHIPS = ("tpu-v5e", "tpu-v6e", "h100-sxm", "b200", "mi300x")
 DTYPES = ("bf16", "w8a16", "w4a16", "fp8-out-bf16")
 WIDTH = 8192

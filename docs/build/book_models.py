@@ -24,22 +24,6 @@ if TYPE_CHECKING:
     from rooflines.models import Model
     from rooflines.serving.case import Case
 
-__all__ = [
-    "ANSWER",
-    "CAPACITY",
-    "INVENTED",
-    "LLAMA_2",
-    "LLAMA_3",
-    "LONG",
-    "SMALL",
-    "TABLES",
-    "WIDE",
-    "System",
-    "all_reduce_s",
-    "equal_tokens",
-    "prefill_s",
-]
-
 CAPACITY = 16 * 10**9
 """Memory of a TPU v5e [byte]."""
 

@@ -28,8 +28,6 @@ from rooflines.settings.measurements import MeasurementConfig
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.settings.schema import BY_NAME, ConfigFile, SweepConfig
 
-__all__ = ["column_table", "config_schema", "with_tables"]
-
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"

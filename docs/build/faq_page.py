@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from rooflines.explanation.answer import Explanation
 
-__all__ = ["FAQ", "faq_page"]
-
 FAQ = DOCS / "faq.md"
 
 CHIP, SOFTWARE, BATCH, WIDTH = "h100-sxm", "trtllm", 128, 8192

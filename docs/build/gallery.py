@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["PAGES", "charts_of", "charts_of_pages", "digests", "draw", "with_gallery"]
-
 PAGES = (DOCS / "charts.md", DOCS / "book.md", DOCS / "kernels.md")
 """Pages with a snippet that makes charts, and a table of their pictures."""
 

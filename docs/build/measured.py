@@ -13,23 +13,6 @@ from rooflines.basics.text import significant
 from rooflines.config import load_config
 from rooflines.run.plan import plan
 
-__all__ = [
-    "CONFIG",
-    "PERFORMANCE",
-    "SCALING",
-    "WHOLE",
-    "Results",
-    "about",
-    "default_rows",
-    "number",
-    "performance_page",
-    "results",
-    "results_of",
-    "with_measured",
-    "with_rows",
-    "with_run_time",
-]
-
 PERFORMANCE, SCALING = DOCS / "performance.md", DOCS / "scaling.md"
 FIRST = DOCS / "first-steps.md"
 CONFIG = ROOT / "config" / "config.yaml"

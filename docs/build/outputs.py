@@ -12,8 +12,6 @@ from markdown_tables import table, with_block
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["OUTPUTS", "declared", "with_outputs"]
-
 OUTPUTS = DOCS / "outputs.md"
 WORKFLOW = ROOT / "workflow"
 

@@ -14,8 +14,6 @@ import polars as pl
 from rooflines.measured.served import with_bounds, with_steps
 from rooflines.timings.served import RECORDED_CHIPS, SAME_RUN, with_requests
 
-__all__ = ["DATA", "compared", "served_csv"]
-
 DATA = "ROOFLINES_PUBLIC_DATA"
 """The environment variable with the folder of public data."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from rooflines.calibration.solving import Array
 
-__all__ = ["FEWEST", "FITTED", "GROUP", "RUN", "Steps", "fitted", "judged", "steps_of"]
-
 GROUP = ("chip", "engine")
 """What one fit is of."""
 

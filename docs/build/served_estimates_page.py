@@ -14,8 +14,6 @@ from rooflines.measured.served_estimates import LACKS, with_splits
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["estimates"]
-
 TIMES = ("t_lower_s", "t_estimate_s", "t_fitted_s")
 """The bound, the estimate without and with a fit."""
 

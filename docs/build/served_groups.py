@@ -9,8 +9,6 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["groups"]
-
 BATCHES = (4, 16, 64)
 """The largest batches of all groups but the last [1]."""
 

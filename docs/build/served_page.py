@@ -17,8 +17,6 @@ from rooflines.timings.served import RECORDED_CHIPS, SAME_RUN
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["SERVED", "served_page"]
-
 SERVED = Path(__file__).parents[1] / "served.md"
 
 SMALL = 8

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from mkdocs.structure.files import Files
     from mkdocs.structure.pages import Page
 
-__all__ = ["KEYS", "on_files", "on_page_markdown"]
-
 OUTSIDE = (
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/RESULTS.md", "LICENSE"),
     *("config/*", "notebooks/*.ipynb", "workflow/schemas/config.schema.json"),

@@ -10,8 +10,6 @@ import vl_convert as vlc
 import rooflines
 from rooflines.charts.kit import VEGA_LITE
 
-__all__ = ["VEGA", "vega_script"]
-
 VEGA = Path(rooflines.__file__).parent / "site" / "vendor" / "vega.js.gz"
 
 EXPORTS = "window.vegaEmbed = vegaEmbed;"

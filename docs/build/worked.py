@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Worked", "comes_out"]
-
 CLOSE = Fraction(2, 100)
 """How far a number that comes out may be from the printed one [1]."""
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from rooflines.models import Model
 
-__all__ = ["WORKED_NUMBERS"]
-
 NOT_READ = "a step does not read the embedding table; the book rounds the cache"
 ROUNDED = "the book rounds the parameters or the cache before"
 CAUSAL = "a token attends to itself and those before it; the book counts all pairs"

@@ -12,8 +12,6 @@ from worked_models import WORKED_NUMBERS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["WORKED", "worked_page"]
-
 WORKED = Path(__file__).parents[1] / "worked-models.md"
 
 HEAD = """\

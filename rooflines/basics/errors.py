@@ -16,23 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
-__all__ = [
-    "INTERRUPTED",
-    "Mistakes",
-    "Partial",
-    "PlausibilityWarning",
-    "RooflinesError",
-    "check_known",
-    "circle",
-    "close_to",
-    "not_installed",
-    "one_of",
-    "placed",
-    "printable",
-    "quote",
-    "shortened",
-]
-
 INTERRUPTED = 130
 """The exit status after Ctrl-C, as shells have it: 128 + SIGINT."""
 

@@ -9,8 +9,6 @@ from rooflines.basics.errors import RooflinesError, printable
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["named_file"]
-
 
 def named_file(folder: Path, name: str, inside: str = "") -> Path:
     """The path of a file that a config names.

@@ -8,8 +8,6 @@ from functools import cache
 
 from rooflines.basics.errors import RooflinesError, quote
 
-__all__ = ["DECIMAL", "LARGEST_COUNT", "LARGEST_SIZE", "exact", "number", "whole"]
-
 LARGEST_SIZE = 2**53
 """The largest size of one dimension: up to here a Float64 holds every whole number."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["FORMULA", "is_formula"]
-
 FORMULA = r"(^|;)(\s*[=+\-@＝＋－＠]|[\t\r\n])"  # noqa: RUF001, the wide forms are formulas where they are typed
 """Where text begins like a formula: at its start, or after a semicolon, which separates cells in
 many languages."""

@@ -6,8 +6,6 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["open_closed_streams"]
-
 STREAMS = {"stdin": "r", "stdout": "w", "stderr": "w"}
 """The streams in the order of their file descriptors, and how each is opened."""
 

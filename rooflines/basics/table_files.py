@@ -19,19 +19,6 @@ from rooflines.basics.lazy import pl
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = [
-    "LARGEST_TABLE",
-    "LONGEST_LINE",
-    "MOST_ROWS",
-    "bounded_content",
-    "lines_of",
-    "opened",
-    "parquet_metadata",
-    "read_csv",
-    "read_parquet",
-    "scan_parquet",
-]
-
 LARGEST_TABLE = 2**28
 """Bytes of a table that a user names [byte]; of CSV these are some millions of rows."""
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["MOST_SHOWN", "abridged", "count", "counted", "seconds", "si", "significant"]
-
 MOST_SHOWN = 10
 """Items that a `repr` or a message shows [1]."""
 

@@ -18,8 +18,6 @@ from rooflines.basics.numbers import DECIMAL
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["JSON", "Lines", "in_file", "read_yaml"]
-
 JSON = Mapping[str, Any]
 """A mapping of YAML or JSON data."""
 

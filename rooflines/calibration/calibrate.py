@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
     from rooflines.timings.timings import Timings
 
-__all__ = ["Request", "Result", "calibrate"]
-
 ENOUGH = 30
 """Timings that determine the numbers of a fit [1]."""
 

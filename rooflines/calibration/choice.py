@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Calibration, Chip
     from rooflines.model.operation import Unit
 
-__all__ = ["Choice", "bands_of"]
-
 
 @dataclass(frozen=True)
 class Choice:

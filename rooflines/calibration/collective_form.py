@@ -13,8 +13,6 @@ from rooflines.model.network import PASSES, Route
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CollectiveNumbers", "collective_estimate", "protocols", "ring_steps"]
-
 
 @dataclass(frozen=True)
 class CollectiveNumbers:

@@ -28,15 +28,6 @@ if TYPE_CHECKING:
     from rooflines.model.network import Link
     from rooflines.timings.timings import Timings
 
-__all__ = [
-    "PAYLOAD_FOLD",
-    "CollectiveFit",
-    "fit_collective",
-    "joined_collectives",
-    "judged_collectives",
-]
-
-
 SPREAD, PLACES = 654_435_761, 2**30
 """Multiples of the one, modulo the other, are far from each other [1]."""
 

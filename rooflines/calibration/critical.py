@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from rooflines.calibration.estimate import Estimate, Sum
     from rooflines.calibration.quantities import Polynomial
 
-__all__ = ["COMPUTE", "CriticalEstimate", "critical_estimate"]
-
 COMPUTE = "compute"
 
 Line = tuple[Fraction, Fraction]

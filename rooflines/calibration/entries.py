@@ -32,21 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
-__all__ = [
-    "CALIBRATIONS_FILE",
-    "Calibrations",
-    "Errors",
-    "Fitted",
-    "FittedCollective",
-    "FittedMatmul",
-    "joined_calibrations",
-    "key_of",
-    "kind_of",
-    "read_calibrations",
-    "shipped_calibrations",
-    "text_of",
-]
-
 CALIBRATIONS_FILE = CONFIG_DIR / "calibrations.yaml"
 
 Bound = Literal["compute", "memory", "network", "mixed"]

@@ -22,17 +22,6 @@ if TYPE_CHECKING:
     from rooflines.model.network import Route
     from rooflines.model.target import Target
 
-__all__ = [
-    "Estimate",
-    "Fit",
-    "Piece",
-    "Sum",
-    "collective_pieces",
-    "estimate_of",
-    "one_after_another",
-    "parts_of",
-]
-
 Pieces = list[tuple[Affine, ...]]
 """Pieces of which the largest counts: of each the least of a few affine ones."""
 

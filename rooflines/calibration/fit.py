@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rooflines.calibration.form import Form
     from rooflines.calibration.solving import Array
 
-__all__ = ["PARAMETERS", "Fit", "columns", "estimated", "fit"]
-
 PARAMETERS: Mapping[Form, tuple[str, ...]] = {
     "max": ("math", "memory", "overhead_s"),
     "pieces": (

@@ -20,22 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "FORMS",
-    "SUSTAINED_S",
-    "Affine",
-    "Form",
-    "Number",
-    "Numbers",
-    "Value",
-    "bound",
-    "common",
-    "estimate",
-    "pieces",
-    "used",
-    "value",
-]
-
 Form = Literal["max", "pieces"]
 FORMS: tuple[Form, ...] = ("max", "pieces")
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from rooflines.calibration.form import Numbers
 
-__all__ = ["BAND", "BINS", "REGIONS", "bands", "errors", "judged", "with_errors"]
-
 BAND = (0.1, 0.9)
 """The quantiles of a band [1]."""
 

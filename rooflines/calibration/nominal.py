@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
     from rooflines.timings.timings import Timings
 
-__all__ = ["ROW", "TILES", "joined", "math_column", "nominal_target"]
-
 MATMUL = OPERATIONS["matmul"]
 
 ROW = "B"

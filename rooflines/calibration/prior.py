@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Format
 
-__all__ = ["prior_of"]
-
 
 def _prior(*numbers: str) -> Numbers:
     """Numbers in the order of the tables below: a start for every number, also those only tried."""

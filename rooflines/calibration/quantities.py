@@ -16,16 +16,6 @@ if TYPE_CHECKING:
     from rooflines.model.costs import Term, Workload
     from rooflines.model.target import Target
 
-__all__ = [
-    "Polynomial",
-    "expressions",
-    "polynomials",
-    "weighed",
-    "whole_rows",
-    "whole_size",
-    "whole_tiles",
-]
-
 Polynomial = Mapping[tuple[str, ...], Fraction]
 """The coefficient of every product of sizes."""
 

@@ -23,19 +23,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = [
-    "FOLD",
-    "FOLDS",
-    "QUARTER",
-    "Problem",
-    "held_out",
-    "held_out_below",
-    "require_scipy",
-    "rounded",
-    "sites_in",
-    "with_folds",
-]
-
 SCALE = 0.03
 """Residuals beyond this count less than their square, as `f_scale` of scipy; a number a factor of
 e from its prior counts as one of this size [1]."""

@@ -37,17 +37,6 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
 
-__all__ = [
-    "CHIPS_FILE",
-    "CONFIG_DIR",
-    "DTYPES_FILE",
-    "base_chips",
-    "chip_entries",
-    "chip_sources",
-    "dtype_entries",
-    "resolve_chips",
-]
-
 
 def _config_dir() -> Path:
     """The folder of the catalogues: in the installed package, or beside it in the repository."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from rooflines.catalogue.entries import DtypeFile, Format, NamedCombination
 
-__all__ = ["Combination", "combinations_of", "stored_bits"]
-
 
 @dataclass(frozen=True)
 class Combination:

@@ -34,24 +34,6 @@ from rooflines.model.operation import Unit  # noqa: TC001, pydantic reads it at 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-__all__ = [
-    "MAIN_MEMORY",
-    "Chip",
-    "DtypeFile",
-    "Efficiency",
-    "Format",
-    "Level",
-    "NamedCombination",
-    "Network",
-    "Peak",
-    "Power",
-    "Source",
-    "Sourced",
-    "is_source",
-    "shares_of",
-]
-
-
 MAIN_MEMORY = "hbm"
 """The name of every chip's main memory, HBM or not."""
 

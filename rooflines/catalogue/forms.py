@@ -44,26 +44,6 @@ if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic_core import CoreSchema, ErrorDetails
 
-__all__ = [
-    "UNLIMITED",
-    "Bits",
-    "Count",
-    "Domain",
-    "Entry",
-    "Name",
-    "NotNegative",
-    "Positive",
-    "Reached",
-    "Share",
-    "Text",
-    "checked_domain",
-    "checked_name",
-    "is_entry",
-    "numbers_of",
-    "parts_of",
-    "understood",
-]
-
 SMALLEST, LARGEST = 1e-30, 1e30
 """Limits of rates, capacities and prices; within them no time overflows or underflows."""
 

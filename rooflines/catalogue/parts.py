@@ -13,17 +13,6 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
     from rooflines.catalogue.forms import Entry
 
-__all__ = [
-    "NumberRecord",
-    "Part",
-    "described",
-    "numbers",
-    "parts",
-    "records",
-    "source_in",
-    "source_of",
-]
-
 COUNTS = ("links", "domain", "ring_multiple")
 """Numbers of a network that are listed beside its bandwidth, as a rule in the same document."""
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.entries import Chip
 
-__all__ = ["doubts"]
-
 TOLERANCE = 1e-3
 """Vendors round: 1.979e15 with sparsity is printed where 9.89e14 is without [1]."""
 

@@ -13,23 +13,6 @@ from rooflines.charts.kit.text import chip_label
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-__all__ = [
-    "BAND",
-    "BASES",
-    "BOUNDS",
-    "CALIBRATED",
-    "NOMINAL",
-    "SIZES",
-    "basis_choice",
-    "basis_names",
-    "basis_text",
-    "by_basis",
-    "critical_views",
-    "fitted_text",
-    "with_both",
-    "with_estimates",
-]
-
 NOMINAL, CALIBRATED = BASES = ("nominal", "calibrated")
 """What numbers of a chart are by: the data sheet, or a calibration."""
 

@@ -27,18 +27,6 @@ if TYPE_CHECKING:
     from rooflines.charts.kit.place import Place
     from rooflines.charts.kit.themes import Margins
 
-__all__ = [
-    "below_text",
-    "cell_marks",
-    "cells_by_basis",
-    "lowest_sizes",
-    "middles",
-    "number_marks",
-    "numbered",
-    "size_axes",
-    "with_room",
-]
-
 SPREAD = 16.0
 """Above this multiple of the smallest number the colour does not change."""
 

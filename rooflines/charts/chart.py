@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["AnyChart", "Chart", "MeasuredChart", "ModelChart", "Need", "Spec", "SweepType"]
-
 SweepType = TypeVar("SweepType", "Sweep", "ModelSweep", "MeasuredSet")
 
 

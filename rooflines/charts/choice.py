@@ -45,9 +45,8 @@ if TYPE_CHECKING:
     from rooflines.measured.sets import MeasuredSet
     from rooflines.serving.sweep import ModelSweep
     from rooflines.settings.shapes import Shape
-    from rooflines.sweep.sweep import Sweep, Variant
-
-__all__ = ["choose"]
+    from rooflines.sweep.support import Variant
+    from rooflines.sweep.sweep import Sweep
 
 BY_NAME = 12
 """Most chips of a sweep that counts as naming them; the names of larger sweeps are not counted."""

@@ -23,19 +23,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = [
-    "Claim",
-    "Finding",
-    "Plain",
-    "Says",
-    "claim",
-    "ends",
-    "held",
-    "over",
-    "size_of",
-    "solved",
-]
-
 Plain: TypeAlias = "str | float | bool | Sequence[Plain] | Mapping[str, Plain] | None"
 """A value of JSON."""
 

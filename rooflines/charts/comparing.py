@@ -14,30 +14,6 @@ from rooflines.charts.kit.text import chip_label, shorten
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "ADDED",
-    "ALONG",
-    "BESIDE",
-    "CHIP_MARGIN",
-    "EVERY",
-    "added_parameters",
-    "at_right_edge",
-    "beneath",
-    "by_compute",
-    "chip_axis",
-    "compared_rows",
-    "evenly",
-    "heading",
-    "highlight",
-    "larger",
-    "names_at_ends",
-    "names_of",
-    "ridges_compared",
-    "row_of",
-    "shown_of",
-    "wider",
-]
-
 EVERY = "all"
 """The choice that highlights no chip."""
 

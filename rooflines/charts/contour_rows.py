@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["Case", "Line", "Shape", "cases_of"]
-
 
 class Line(NamedTuple):
     """An arc of a line of equal critical batch, from its upper left to its lower right end.

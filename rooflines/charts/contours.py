@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from rooflines.critical.plane import Area, Window
     from rooflines.sweep.space import ChipVariant
 
-__all__ = ["Contours", "contours_of"]
-
 HUGE = 2**200
 """A size at which a larger one changes nothing."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     Values = Sequence[str] | Sequence[int]  # of a menu
 
-__all__ = ["EVERY_CHIP", "columns_text", "in_parts", "packed_text"]
-
 EVERY_CHIP = "-every-chip.json"
 """The ending of the file with a chart of all chips and dtypes of its sweep, for the site."""
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from rooflines.charts.chart import Spec
     from rooflines.charts.results import Results
 
-__all__ = ["draw", "fitted", "of_every_chip", "unchecked", "write_chart"]
-
 
 def draw(results: Results, spec: Spec) -> tuple[pl.DataFrame, alt.LayerChart]:
     """A chart and the frame it shows.

@@ -20,31 +20,7 @@ if TYPE_CHECKING:
     from rooflines.charts.chart import Spec
     from rooflines.charts.kit.place import Plane
     from rooflines.charts.results import Selection
-    from rooflines.sweep.sweep import ChipRows, Variant
-
-__all__ = [
-    "CELL_COLUMNS",
-    "SHARES",
-    "SPLIT",
-    "TIMES",
-    "Shares",
-    "apart",
-    "at_largest",
-    "first_shown",
-    "highest",
-    "lowest",
-    "reached_text",
-    "ridge_frame",
-    "roof_corners",
-    "route_name",
-    "share_tooltip",
-    "share_values",
-    "shares_below_peak",
-    "span_of",
-    "unsharded",
-    "with_edges",
-    "with_shares",
-]
+    from rooflines.sweep.support import ChipRows, Variant
 
 TIMES = {resource.bound: f"t_{resource.name}_s" for resource in RESOURCES}
 """The column of each resource's time, by the name of the bottleneck."""

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
     from rooflines.charts.results import Results
 
-__all__ = ["write_charts"]
-
 SPECS = TypeAdapter(tuple[Spec, ...])
 """The charts of a family, as the plan hands them to the job."""
 

@@ -13,21 +13,6 @@ from rooflines.charts.planes import pictured
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-__all__ = [
-    "CASE",
-    "FEWEST_DOTS",
-    "MOST_DOTS",
-    "NO_SOFTWARE",
-    "case_choices",
-    "dots_text",
-    "first_case",
-    "frame_of_cases",
-    "in_bins",
-    "medians",
-    "named",
-    "sampled",
-]
-
 CASE = ("chip", "software", "dtypes")
 """What a reader chooses."""
 

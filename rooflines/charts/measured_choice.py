@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from rooflines.measured.sets import Case, MeasuredSet
 
-__all__ = ["fitting_measured", "listed_of_measured"]
-
 DESCRIBE = "describe one under `measurements:` of the config, and add measurements: with its name"
 """How to fix a chart of timings in a config without timings."""
 

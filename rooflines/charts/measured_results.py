@@ -26,16 +26,6 @@ if TYPE_CHECKING:
     from rooflines.measured.sets import MeasuredSet
     from rooflines.model.target import Target
 
-__all__ = [
-    "Joined",
-    "MeasuredSelection",
-    "joined_of",
-    "joined_on_disk",
-    "measured_recipe_on_disk",
-    "selected",
-]
-
-
 READ = (
     "compute",
     *SIZES,

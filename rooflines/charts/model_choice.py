@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from rooflines.serving.sweep import ModelSweep
 
-__all__ = ["fitting_models", "listed_of_models"]
-
 
 def fitting_models(sweeps: Mapping[str, ModelSweep]) -> Iterator[Spec]:
     """The charts that fit the sweeps of whole models, in the order of the registry."""

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from rooflines.settings.shapes import Shape
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["layers_run", "models_of", "typical_layer"]
-
 
 def models_of(shapes: Sequence[Shape]) -> dict[str, dict[str, str]]:
     """Shapes by model and layer.

@@ -30,34 +30,6 @@ if TYPE_CHECKING:
     from rooflines.settings.charts import ChartConfig
     from rooflines.sweep.sweep import Sweep
 
-__all__ = [
-    "BOTH_FREE",
-    "BY_SHAPE",
-    "KNOWN_CAPACITY",
-    "LONG_LEAD",
-    "MATMULS",
-    "NO_REQUESTS",
-    "OTHER_DIMS",
-    "SOLVED_AXIS",
-    "SOLVED_LEAD",
-    "SOLVED_SIZES",
-    "TWO_OTHERS",
-    "absent",
-    "by_chips",
-    "by_shards",
-    "check_needs",
-    "check_shown",
-    "check_suits",
-    "chips_for",
-    "dtypes_for",
-    "further",
-    "has_bandwidth",
-    "lacking",
-    "need",
-    "two_chips",
-]
-
-
 FEW = 3
 """Examples in a message [1]."""
 

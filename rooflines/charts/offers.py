@@ -13,25 +13,6 @@ if TYPE_CHECKING:
     from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
-__all__ = [
-    "LONG_AXIS",
-    "MAP_AXIS",
-    "SHORT_AXIS",
-    "TWO",
-    "check_asked",
-    "check_asked_of_models",
-    "curved_of",
-    "dtypes_by_chip",
-    "has_axis",
-    "lead_of",
-    "map_dims",
-    "pair_of",
-    "shape_names",
-    "sizes_of",
-    "tall",
-    "unsupported",
-]
-
 TWO = 2
 
 LONG_AXIS, SHORT_AXIS, MAP_AXIS = 8, 3, 4

@@ -16,21 +16,6 @@ if TYPE_CHECKING:
 
     from rooflines.charts.kit.place import Plane
 
-__all__ = [
-    "FAR",
-    "NO_PLANE",
-    "PICTURE",
-    "case_planes",
-    "in_picture",
-    "log_axes",
-    "pictured",
-    "plane_axis",
-    "plane_parameters",
-    "plane_scale",
-    "sides_of",
-    "ticked",
-]
-
 PICTURE, FAR = "", "far"
 """The keys of the picture's own plane, and of one that holds all that a chart can show."""
 

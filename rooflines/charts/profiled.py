@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from rooflines.catalogue.entries import Chip
 
-__all__ = ["kernels_frame", "kernels_on_roofline"]
-
 MARGINS = Margins(left=4.2, right=15.2)
 NAME_ROOM = 14.4
 """Width of the name of a roof [em]."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import ModuleType
 
-__all__ = ["charts", "headings", "modules_of", "public_names"]
-
 
 @cache
 def _modules() -> Mapping[str, ModuleType]:

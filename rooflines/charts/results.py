@@ -26,7 +26,7 @@ from rooflines.serving.recipes import model_sweep_of
 from rooflines.serving.table import model_table
 from rooflines.sweep.fits import fit_of
 from rooflines.sweep.recipes import sweep_of
-from rooflines.sweep.sweep import Variant
+from rooflines.sweep.support import Variant
 from rooflines.sweep.table import table
 
 if TYPE_CHECKING:
@@ -37,16 +37,8 @@ if TYPE_CHECKING:
     from rooflines.measured.sets import MeasuredSet
     from rooflines.model.target import Target
     from rooflines.serving.sweep import ModelSweep
-    from rooflines.sweep.sweep import ChipRows, Sweep
-
-__all__ = [
-    "ModelSelection",
-    "Results",
-    "Selection",
-    "of_config",
-    "on_disk",
-    "recipes_on_disk",
-]
+    from rooflines.sweep.support import ChipRows
+    from rooflines.sweep.sweep import Sweep
 
 
 class Understood(Protocol):

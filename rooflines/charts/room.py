@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from rooflines.charts.chart import Spec
     from rooflines.charts.results import Results
 
-__all__ = ["MOST_OFFERED", "left_out_of", "offered_text", "with_room"]
-
 MOST_OFFERED = 200_000
 """Cases of whole models that one chart of the site offers [1]: about 4 MB."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from rooflines.calibration.calibrate import Result
     from rooflines.catalogue.entries import Chip
 
-__all__ = ["FOLDER", "command", "shown", "write_fits"]
-
 EXAMPLES = """
 \b
 Examples:

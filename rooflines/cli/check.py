@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["command"]
-
 EXAMPLES = """
 \b
 Examples:

@@ -11,8 +11,6 @@ from rooflines.cli.output import as_table, frame_options, number, print_frame, w
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["command"]
-
 EXAMPLES = """
 \b
 Examples:

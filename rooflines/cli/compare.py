@@ -11,8 +11,6 @@ import click
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["command"]
-
 EXAMPLES = """
 \b
 Examples:

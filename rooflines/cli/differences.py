@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from rooflines.config import Config
 
-__all__ = ["Differences", "of_chips", "of_configs"]
-
 SIZE = 8192
 """D and F of the default question [1]."""
 

@@ -11,8 +11,6 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["command"]
-
 EXAMPLES = """
 \b
 Examples:

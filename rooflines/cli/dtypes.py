@@ -6,8 +6,6 @@ import click
 
 from rooflines.cli.output import as_table, frame_options, print_frame, width
 
-__all__ = ["command"]
-
 EXAMPLES = """
 \b
 Examples:

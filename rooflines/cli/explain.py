@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from rooflines.explanation.answer import Explanation
     from rooflines.explanation.model_answer import ModelExplanation
 
-__all__ = ["command"]
-
 EXAMPLES = """
 \b
 Examples:

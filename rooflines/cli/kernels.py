@@ -12,8 +12,6 @@ from rooflines.cli.output import as_table, check_new, frame_options, print_frame
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["command"]
-
 EXAMPLES = """
 \b
 Examples:

@@ -23,8 +23,6 @@ from rooflines.basics.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["COMMANDS", "main", "run"]
-
 COMMANDS = (
     "explain",
     "run",

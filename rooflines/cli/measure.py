@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rooflines.measuring.blas import Dtype
     from rooflines.measuring.session import Session
 
-__all__ = ["command"]
-
 EXAMPLES = """
 \b
 Examples:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from rooflines.models.model import Model
 
-__all__ = ["command"]
-
 EXAMPLES = """
 \b
 Examples:

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import click
 
-__all__ = ["QUESTIONS", "command"]
-
 QUESTIONS = {
     "matmul": "from which batch on layers of a model are compute-bound",
     "own-chip": "what a chip of your own changes",

@@ -15,17 +15,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = [
-    "as_csv",
-    "as_json",
-    "as_table",
-    "check_new",
-    "frame_options",
-    "number",
-    "print_frame",
-    "width",
-]
-
 GAP = "  "
 """Between two columns."""
 

@@ -15,8 +15,6 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["command", "snakemake_command"]
-
 EXAMPLES = """
 \b
 Examples:

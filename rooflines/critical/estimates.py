@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from rooflines.sweep.estimates import EstimateColumns, Parts
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["CriticalEstimates"]
-
 COLUMN, OUTCOME = "critical_estimate", "outcome_estimate"
 
 STEP = "#step"

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["Arc", "Area", "Hyperbola", "Window", "border", "estimated_area", "nominal_area"]
-
 CLOSE = 1e-5
 """Heights that differ by a smaller share are one point of a border [1]."""
 

@@ -43,17 +43,6 @@ if TYPE_CHECKING:
     from rooflines.model.target import Target
     from rooflines.sweep.sweep import Sweep
 
-__all__ = [
-    "LATENCY",
-    "OTHER",
-    "RateSolution",
-    "factor_of",
-    "limit_share",
-    "needed_intensity",
-    "rate_factor",
-    "rate_thresholds",
-]
-
 LATENCY, OTHER = "latency", "other"
 """Why no factor on a rate is enough; in tables both are `never`."""
 

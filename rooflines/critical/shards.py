@@ -29,13 +29,13 @@ from rooflines.model.network import PAIR
 from rooflines.model.resources import MATH, OTHERS, RESOURCES, Resource
 from rooflines.sweep.metrics import quotient, work
 from rooflines.sweep.space import VARIANT, ChipVariant, axis_columns, keys_of
-from rooflines.sweep.sweep import Sweep, Variant
+from rooflines.sweep.support import Variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from fractions import Fraction
 
-__all__ = ["shard_thresholds"]
+    from rooflines.sweep.sweep import Sweep
 
 DEGREE = 2
 """Of the polynomials in N."""

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["solve_exactly"]
-
 
 def solve_exactly(
     sweep: Sweep, chip_variant: ChipVariant, row: Mapping[str, Any], share: Fraction = WHOLE_PEAK

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from rooflines.model.costs import Workload
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["dimension_thresholds", "exact_threshold", "solve_exactly", "whole_size"]
-
 ExactLine = tuple[Fraction, Fraction]
 """Slope and constant along an axis."""
 

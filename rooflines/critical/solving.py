@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from rooflines.model.target import Target
     from rooflines.sweep.space import AxisColumns
 
-__all__ = [
-    "PRECISE",
-    "ROUNDING",
-    "UNSURE",
-    "WHOLE_PEAK",
-    "Solution",
-    "rate_at",
-    "solve_in_slices",
-]
-
 PRECISE = 1e-10
 """The relative error that a real threshold may have [1]."""
 

@@ -19,7 +19,7 @@ from rooflines.critical.solving import rate_at
 from rooflines.model.columns import OF_LEVELS
 from rooflines.model.network import PAIR, most_chips
 from rooflines.model.resources import RESOURCES, Rate, Resource, network_rate, network_rates
-from rooflines.sweep.sweep import Sweep, Variant
+from rooflines.sweep.support import Variant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,22 +27,7 @@ if TYPE_CHECKING:
     from rooflines.model.network import Link
     from rooflines.model.target import Target
     from rooflines.sweep.space import ChipVariant
-
-__all__ = [
-    "ENDLESS",
-    "FAR",
-    "NEAR",
-    "ONE",
-    "Constraint",
-    "LineColumns",
-    "Numbers",
-    "Polynomial",
-    "constraints",
-    "line_columns",
-    "numbers_of",
-    "on_chips",
-    "through",
-]
+    from rooflines.sweep.sweep import Sweep
 
 ENDLESS = 2**53
 """A split that stays compute-bound on this number of chips has no largest number of chips [1]."""

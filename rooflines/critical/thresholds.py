@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from rooflines.model.columns import Column
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["all_columns", "all_dims", "all_thresholds", "sweep_thresholds"]
-
 
 def sweep_thresholds(sweep: Sweep) -> pl.DataFrame:
     """The thresholds of a sweep, along every axis of its config.

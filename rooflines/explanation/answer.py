@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["Explanation", "explain"]
-
 
 class Explanation(Shown, Answer):
     """One operation on one chip, explained; `str()` is a screen of text, `to_dict()` all of it."""

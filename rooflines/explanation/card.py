@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from rooflines.explanation.sheet import Sheet
 
-__all__ = ["as_card"]
-
 COLOURS = {"compute": "#2a9d6f", "memory": "#c98a1b", "network": "#a45bc4"}
 """Colours of bars that have contrast on white and on black."""
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from rooflines.serving.case import Case
     from rooflines.serving.sweep import ModelSweep
 
-__all__ = ["Experts", "ModelExplanation", "explain_model", "explained_model"]
-
 
 @dataclass(frozen=True)
 class Experts:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from rooflines.explanation.model_answer import Experts, ModelExplanation
 
-__all__ = ["sheet"]
-
 MOST_GROUPS = 4
 """Groups of kernels named [1]."""
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
     from rooflines.serving.sweep import ModelSweep
 
-__all__ = ["ModelWords", "asks_for_a_model", "formats_on", "model_sweep_of", "read_model_words"]
-
 DEFAULT = "bf16"
 """The format of everything, if a question names none."""
 

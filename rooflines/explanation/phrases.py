@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from rooflines.explanation.values import Answer
 
-__all__ = ["sheet"]
-
 ESTIMATES = {ALWAYS: "at every size", FOUND: "from {}"}
 """From which size on the estimate is compute-bound, by outcome."""
 

@@ -28,18 +28,6 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
     from rooflines.sweep.sweep import Sweep
 
-__all__ = [
-    "NAME",
-    "PRODUCT",
-    "SIZE",
-    "Words",
-    "dtypes_on",
-    "on_chip",
-    "read_words",
-    "sweep_of",
-    "take_size",
-]
-
 NAME = "explain"
 """The name of the sweep of one row."""
 

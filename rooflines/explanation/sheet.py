@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Bar", "Line", "Origin", "Section", "Sheet"]
-
 
 @dataclass(frozen=True)
 class Line:

@@ -11,8 +11,6 @@ from rooflines.explanation.text import as_text
 if TYPE_CHECKING:
     from rooflines.explanation.sheet import Sheet
 
-__all__ = ["Shown"]
-
 
 class Shown(ABC):
     """An explanation; `str()` is a screen of text."""

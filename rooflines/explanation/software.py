@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from rooflines.calibration.entries import Calibrations
 
-__all__ = ["software_of"]
-
 
 def software_of(calibrations: Calibrations, chip: str, named: Sequence[str], compute: str) -> str:
     """The software whose calibration of matmuls counts.

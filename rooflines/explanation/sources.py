@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
     from rooflines.catalogue.parts import NumberRecord
 
-__all__ = ["documents_of", "used_numbers"]
-
 
 def used_numbers(chip: Chip, paths: Iterable[str]) -> list[NumberRecord]:
     """The numbers of parts of a chip, in the order of the catalogue.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from rooflines.models.groups import Step
     from rooflines.serving.case import Case
 
-__all__ = ["Products", "StepRates"]
-
 
 class Products(NamedTuple):
     """The products of a step in one compute dtype.

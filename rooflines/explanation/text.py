@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from rooflines.explanation.sheet import Line, Sheet
 
-__all__ = ["as_text"]
-
 WIDTH = 80
 """Columns of a screen [1]."""
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from rooflines.catalogue.parts import NumberRecord
 
-__all__ = ["Answer", "Change", "Use"]
-
 
 @dataclass(frozen=True)
 class Use:

@@ -17,22 +17,6 @@ if TYPE_CHECKING:
     from rooflines.catalogue.parts import NumberRecord
     from rooflines.explanation.values import Change, Use
 
-__all__ = [
-    "DIGITS",
-    "MOST_DTYPES",
-    "NO_BREAK",
-    "apart",
-    "by_estimate",
-    "crossover",
-    "origins",
-    "percent",
-    "rates",
-    "seconds",
-    "si",
-    "unbroken",
-    "work_at_rate",
-]
-
 DIGITS = 4
 """Significant digits of intensities, factors and real sizes [1]."""
 

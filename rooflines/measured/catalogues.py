@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip, DtypeFile
 
-__all__ = ["Catalogues", "check_known_values"]
-
 
 @dataclass(frozen=True)
 class Catalogues:

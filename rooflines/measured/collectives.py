@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
     from rooflines.measured.catalogues import Catalogues
 
-__all__ = ["NO_ESTIMATE", "collective_rows", "unjoined"]
-
 ESTIMATES = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s", "calibration")
 """The columns of an estimate: its time, the band of eight timings in ten, what it is by."""
 

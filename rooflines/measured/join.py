@@ -24,18 +24,6 @@ if TYPE_CHECKING:
     from rooflines.measured.catalogues import Catalogues
     from rooflines.timings.timings import Timings
 
-__all__ = [
-    "BOOST_CLOCK",
-    "DESCRIBE",
-    "ESTIMATE",
-    "IN_CACHE",
-    "PARTLY",
-    "ROW",
-    "UNEXPLAINED",
-    "Joined",
-    "joined",
-]
-
 IN_CACHE, PARTLY, BOOST_CLOCK = "in cache", "partly in cache", "boost clock"
 """Why a time may be below the bound: all operands, or as many bytes as are missing, fit the
 last-level cache; the peak is that of a clock which the chip may exceed."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from rooflines.model.operation import Unit
     from rooflines.timings.nsight import Launch
 
-__all__ = ["kernel_frame"]
-
 KINDS = {"": pl.String, "1": pl.Float64}
 TYPES = {column.name: KINDS.get(column.unit, pl.Float64) for column in KERNELS}
 TYPES["launches"] = pl.Int64

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from rooflines.measured.catalogues import Catalogues
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["MATMUL_METRICS", "NOMINAL", "lacking", "matmul_rows", "with_dtypes"]
-
 MATMUL = NAMED["matmul"]
 
 MATMUL_METRICS = (

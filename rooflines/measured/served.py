@@ -28,21 +28,6 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
     from rooflines.serving.case import Case
 
-__all__ = [
-    "FORMATS",
-    "NO_ROOM",
-    "ONE_BYTE",
-    "SHORTEST",
-    "UNQUANTIZED",
-    "in_decode",
-    "mean_context",
-    "served_rows",
-    "unserved",
-    "with_bounds",
-    "with_formats",
-    "with_steps",
-]
-
 SHORTEST = 4, 5
 """Prompts and answers of a run have at least 0.8 of the nominal length."""
 

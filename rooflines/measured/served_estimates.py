@@ -25,17 +25,6 @@ if TYPE_CHECKING:
     from rooflines.measured.catalogues import Catalogues
     from rooflines.serving.case import Case
 
-__all__ = [
-    "LACKS",
-    "NOT_MODELLED",
-    "NOT_RECORDED",
-    "STEP",
-    "SYSTEM",
-    "sweep_of",
-    "with_estimates",
-    "with_splits",
-]
-
 SYSTEM = ("model", "chip", "software", "linear", "experts", "tp", "dp", "ep")
 """What runs of one sweep agree in; their steps differ in B and S."""
 

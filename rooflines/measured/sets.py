@@ -35,16 +35,6 @@ if TYPE_CHECKING:
     from rooflines.measured.join import Joined
     from rooflines.timings.timings import Timings
 
-__all__ = [
-    "Case",
-    "MeasuredSet",
-    "check_new",
-    "checked_set",
-    "fits_of",
-    "measured_recipe",
-    "measured_set_of",
-]
-
 
 class Case(NamedTuple):
     """A chip, software and dtypes, and the number of their timings that have a row [1]."""

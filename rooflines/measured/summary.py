@@ -14,8 +14,6 @@ from rooflines.measured.join import IN_CACHE, PARTLY
 if TYPE_CHECKING:
     from rooflines.calibration.entries import Calibrations
 
-__all__ = ["KEYS", "SPREAD", "spread", "summary"]
-
 KEYS = ("model", "chip", "software", "dtypes", "collective", "split")
 """What tells the rows of a set, before the number of chips and the region."""
 

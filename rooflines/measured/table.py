@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from rooflines.calibration.entries import Calibrations
     from rooflines.measured.join import Joined
 
-__all__ = ["measured_frame", "skipped_frame", "summaries", "timings_lacking"]
-
 
 def measured_frame(found: Joined) -> pl.DataFrame:
     """The timings of a set joined with the model, with columns in the order of the dictionary."""

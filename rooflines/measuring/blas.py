@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float32] | NDArray[np.float64]
 
-__all__ = ["DTYPES", "Blas", "Dtype", "flops_per_s"]
-
 Dtype = Literal["fp32", "fp64"]
 DTYPES: tuple[Dtype, ...] = ("fp32", "fp64")
 """The dtypes that numpy multiplies with BLAS, by their name in the dtype catalogue."""

@@ -12,8 +12,6 @@ from rooflines.model.operation import MATRIX
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["chip_of", "config_text"]
-
 ABOUT = """\
 # {name}, measured by `rooflines measure`: the machine as a chip, and a sweep of it.
 #

@@ -14,8 +14,6 @@ from rooflines.basics.errors import RooflinesError, not_installed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Machine", "require_numpy", "this_machine"]
-
 CPUINFO = Path("/proc/cpuinfo")
 CPUS = Path("/sys/devices/system/cpu")
 

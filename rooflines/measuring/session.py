@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from rooflines.measuring.blas import Blas
     from rooflines.measuring.machine import Machine
 
-__all__ = ["REFERENCE", "Session"]
-
 BLOCK = 20
 """Shapes that are timed in turn, between two looks at the reference shape [1]."""
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["Shape", "chosen_shapes", "cost", "read_shapes"]
-
 MATMUL = NAMED["matmul"]
 
 SIDES = (512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192)

@@ -6,31 +6,6 @@ from dataclasses import dataclass, replace
 
 from rooflines.model.resources import OTHERS, RATES, RESOURCES
 
-__all__ = [
-    "ALWAYS",
-    "AXES",
-    "BEYOND",
-    "ENDLESS",
-    "ESTIMATES",
-    "FOUND",
-    "METRICS",
-    "MODEL",
-    "MODEL_SHAPES",
-    "NEVER",
-    "OF_LEVELS",
-    "OUTCOMES",
-    "SKIPPED",
-    "SOLUTION",
-    "SPLIT",
-    "SUMMARY",
-    "TEXTS",
-    "UNKNOWN",
-    "Column",
-    "dimension",
-    "table_columns",
-    "threshold_columns",
-]
-
 
 @dataclass(frozen=True)
 class Column:

@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 
     from rooflines.model.sharding import Sharding
 
-__all__ = [
-    "BITS_PER_BYTE",
-    "COSTS",
-    "TILED",
-    "USEFUL",
-    "Term",
-    "Workload",
-    "evaluate",
-    "exact_cost",
-    "extents",
-]
-
 BITS_PER_BYTE = 8
 
 Term = tuple[Fraction, tuple[str, ...]]

@@ -11,8 +11,6 @@ from rooflines.model.step_columns import (
     step_threshold_columns,
 )
 
-__all__ = ["column_records"]
-
 
 def column_records() -> list[dict[str, str]]:
     """A row for each column of each file: `file`, `column`, `unit`, `meaning`, `null`."""

@@ -10,8 +10,6 @@ from rooflines.model.columns import METRICS, Column, dimension
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["KERNELS", "MEASURED", "MEASURED_SKIPPED", "MEASURED_SUMMARY", "measured_columns"]
-
 OF_COLLECTIVES = "a collective"
 NOT_GIVEN = "the timings do not say it"
 NO_CALIBRATION = "no calibration; of a served model also a split that sweeps of models lack"

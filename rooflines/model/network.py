@@ -16,19 +16,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "ALL_TO_ALL",
-    "BETWEEN",
-    "PAIR",
-    "PASSES",
-    "Link",
-    "NetworkLevel",
-    "Route",
-    "axes_text",
-    "most_chips",
-    "parse_axes",
-]
-
 PAIR = 2
 """Chips of the smallest group: never a ring, and joined by every interconnect [1]."""
 

@@ -9,8 +9,6 @@ from typing import Literal
 
 from rooflines.basics.errors import RooflinesError, close_to, quote
 
-__all__ = ["MATRIX", "NAMED", "OPERANDS", "Flops", "Operation", "Unit", "operation"]
-
 OPERANDS = ("x", "w", "out")
 """The three tensors of an operation, in the order of the einsum."""
 

@@ -16,24 +16,6 @@ if TYPE_CHECKING:
     from rooflines.model.network import Route
     from rooflines.model.target import Target
 
-__all__ = [
-    "MATH",
-    "MEMORY",
-    "NETWORK",
-    "OTHERS",
-    "RATES",
-    "RESOURCES",
-    "Calibration",
-    "Rate",
-    "Resource",
-    "collective_rate",
-    "collective_rates",
-    "math_rate",
-    "memory_rate",
-    "network_rate",
-    "network_rates",
-]
-
 
 @dataclass(frozen=True)
 class Rate:

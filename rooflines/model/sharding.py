@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rooflines.model.operation import Operation
 
-__all__ = ["FIRST", "NAMED", "SHARDS", "THEN", "Sharding", "sharding"]
-
 SHARDS = "shards"
 """The name of the number of chips, as a key, a column and an axis to solve for."""
 

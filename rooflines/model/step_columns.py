@@ -7,26 +7,6 @@ from dataclasses import replace
 from rooflines.model.columns import ESTIMATES, MODEL, OUTCOMES, SPLIT, Column
 from rooflines.model.resources import RESOURCES
 
-__all__ = [
-    "CAPACITY_UNKNOWN",
-    "HEADS",
-    "KERNEL_METRICS",
-    "LAYERS",
-    "LAYER_TEXTS",
-    "OF_SPLIT",
-    "REQUEST_COLUMNS",
-    "REQUEST_METRICS",
-    "STEP_KEYS",
-    "STEP_LIMITS",
-    "STEP_METRICS",
-    "STEP_OUTCOMES",
-    "STEP_TEXTS",
-    "TWIN",
-    "layer_columns",
-    "step_columns",
-    "step_threshold_columns",
-]
-
 STEP_KEYS = (
     MODEL,
     Column("phase", "", "decode: new tokens after a cache; prefill: the whole prompt"),

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from rooflines.model.network import Route
     from rooflines.model.sharding import Sharding
 
-__all__ = ["Level", "Target"]
-
 
 @dataclass(frozen=True)
 class Level:

@@ -13,18 +13,6 @@ if TYPE_CHECKING:
 
     from rooflines.models.shape import Shape
 
-__all__ = [
-    "BY_BATCH",
-    "BY_HEADS",
-    "CACHE_SPLITS",
-    "cache_bytes",
-    "cache_elements",
-    "cache_shares",
-    "entries_held",
-    "entries_moved",
-    "pairs",
-]
-
 BY_HEADS, BY_BATCH = CACHE_SPLITS = ("heads", "batch")
 """How the chips of a tensor-parallel group split the cache: by KV heads, the rest replicated; or by
 sequences, each on one chip."""

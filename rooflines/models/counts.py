@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from rooflines.models.shape import Shape, TensorClass
 
-__all__ = ["Parameters", "parameters_of"]
-
 
 @dataclass(frozen=True)
 class Parameters:

@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Format
     from rooflines.models.shape import TensorClass
 
-__all__ = [
-    "ModelDtypes",
-    "StepDtypes",
-    "bits_of",
-    "check_dtypes",
-    "dtypes_of",
-    "in_bytes",
-    "step_dtypes",
-]
-
 
 class ModelDtypes(Entry):
     """Storage dtypes of a model: formats of the dtype catalogue."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from rooflines.models.keys import Keys
 
-__all__ = ["FAMILIES"]
-
 Form = dict[str, Any]
 
 BETAS = ("full_attention", "linear_attention", "mlp")

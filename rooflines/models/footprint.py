@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rooflines.models.shape import Shape
     from rooflines.models.split import Split
 
-__all__ = ["cache_on_chip", "max_batch", "weights_on_chip"]
-
 
 def weights_on_chip(shape: Shape, bits: Mapping[str, Fraction], split: Split) -> Fraction:
     """Bytes of the parameters that one chip holds [byte], exact.

@@ -25,19 +25,6 @@ if TYPE_CHECKING:
 
     from rooflines.models.shape import Layout, Matrix, Moe, Phase, Shape, TensorClass
 
-__all__ = [
-    "COSTS",
-    "ROUTINGS",
-    "TOKENS",
-    "Group",
-    "Step",
-    "Terms",
-    "groups_of",
-    "reached",
-    "touched_experts",
-    "work",
-]
-
 UNIFORM, SAME, ALL = ROUTINGS = ("uniform", "same", "all")
 """Which experts the tokens of a step choose: each one equally likely; all the same k; every one."""
 

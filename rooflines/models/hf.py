@@ -19,8 +19,6 @@ from rooflines.models.model import Model
 from rooflines.models.refused import ENCODER, REFUSED, VISION
 from rooflines.models.shape import Shape
 
-__all__ = ["CONFIG_JSON", "from_hf"]
-
 CONFIG_JSON = "config.json"
 """The file of a published model that has its shape."""
 

@@ -11,8 +11,6 @@ from rooflines.models.dtypes import ModelDtypes
 if TYPE_CHECKING:
     from rooflines.models.keys import Keys
 
-__all__ = ["published_dtypes"]
-
 TORCH = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "float64": "fp64"}
 """Formats by the names of torch."""
 

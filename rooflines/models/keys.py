@@ -12,8 +12,6 @@ from rooflines.models.shape import LARGEST
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Keys"]
-
 MOST_LAYERS = 10_000
 """More layers than any model has [1]."""
 

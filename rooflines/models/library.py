@@ -18,20 +18,6 @@ from rooflines.models.dtypes import ModelDtypes, check_dtypes
 from rooflines.models.model import Model
 from rooflines.models.shape import Shape
 
-__all__ = [
-    "CONVENTIONS",
-    "MODELS_FILE",
-    "ModelEntry",
-    "Published",
-    "checked_model_name",
-    "close_models",
-    "found",
-    "is_named",
-    "load",
-    "model_entries",
-    "read",
-]
-
 MODELS_FILE = CONFIG_DIR / "models.yaml"
 
 Convention = Literal["active", "active_with_embedding", "active_without_tables"]

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from rooflines.models.shape import Phase, Shape
 
-__all__ = ["Model"]
-
 
 @dataclass(frozen=True, repr=False)
 class Model:

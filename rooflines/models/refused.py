@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["ENCODER", "RECURRENT", "REFUSED", "SPARSE", "UNEQUAL", "VISION"]
-
 SPARSE = (
     "its attention is sparse or compressed, so that cache and work do not follow from the sizes"
 )

@@ -18,8 +18,6 @@ from rooflines.models.shape import Shape
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["is_path", "model_named", "models_of"]
-
 
 def model_named(text: str) -> Model:
     """A model by its id, a published name, or the path of a config.json or of its folder.

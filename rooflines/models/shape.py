@@ -17,25 +17,6 @@ from rooflines.basics.errors import RooflinesError, one_of, quote
 from rooflines.basics.numbers import whole
 from rooflines.catalogue.forms import Count, Entry, Text
 
-__all__ = [
-    "DECODE",
-    "PHASES",
-    "PREFILL",
-    "Attention",
-    "Gqa",
-    "Layout",
-    "Matrix",
-    "Mla",
-    "Mlp",
-    "Moe",
-    "Phase",
-    "Shape",
-    "TensorClass",
-    "Window",
-    "check_phase",
-    "gated",
-]
-
 Phase = Literal["decode", "prefill"]
 DECODE: Phase = "decode"
 PREFILL: Phase = "prefill"

@@ -15,16 +15,6 @@ if TYPE_CHECKING:
 
     from rooflines.models.model import Model
 
-__all__ = [
-    "BATCH_CONTEXT",
-    "CACHE_DTYPES",
-    "CONTEXTS",
-    "DTYPES",
-    "Line",
-    "chips_that_hold",
-    "sheet",
-]
-
 DTYPES = ("bf16", "fp8", "int4")
 """Dtypes of weights on the sheet."""
 

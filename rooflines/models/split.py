@@ -17,8 +17,6 @@ from rooflines.models.cache import BY_HEADS, cache_shares
 if TYPE_CHECKING:
     from rooflines.models.shape import Shape
 
-__all__ = ["Split"]
-
 ONE_CHIP = 1
 
 

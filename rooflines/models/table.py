@@ -11,8 +11,6 @@ from rooflines.models.library import CONVENTIONS, model_entries
 if TYPE_CHECKING:
     from rooflines.models.library import ModelEntry
 
-__all__ = ["CACHE_DTYPES", "shape_rows"]
-
 CACHE_DTYPES = ("bf16", "fp8")
 """The dtypes of the columns `cache_bytes_per_token_`."""
 

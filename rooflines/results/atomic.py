@@ -15,8 +15,6 @@ from rooflines.results.write_errors import refusal, unwritable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["LEFTOVER", "atomic_file", "atomic_folder", "target_of", "write_bytes"]
-
 SUFFIX = ".tmp"
 
 LEFTOVER = f".*.????????{SUFFIX}"

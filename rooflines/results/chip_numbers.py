@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from rooflines.catalogue.entries import Chip
 
-__all__ = ["chip_numbers"]
-
 SCHEMA = {
     "chip": pl.String,
     "name": pl.String,

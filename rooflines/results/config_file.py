@@ -8,8 +8,6 @@ from pathlib import Path
 from rooflines.results.atomic import write_bytes
 from rooflines.results.records import FOLDER
 
-__all__ = ["config_of_results", "record_config"]
-
 NAME = "config"
 """The file with the path of the config, from the results: both may be moved together."""
 

@@ -2,19 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "CHARTS",
-    "CHARTS_DIGEST",
-    "FOLDERS",
-    "LAYERS",
-    "MEASURED",
-    "MEASURED_SUMMARIES",
-    "MODELS",
-    "MODEL_THRESHOLDS",
-    "TABLES",
-    "WORKBOOK",
-]
-
 FOLDERS = TABLES, MODELS, LAYERS = "tables", "models", "layers"
 """Rows of operations, rows of whole models, and the kernels of these."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["read_shapes", "shapes_frame", "write_model_shapes"]
-
 KINDS = {"1": pl.Int64, "byte": pl.Float64, "": pl.String}
 SCHEMA = {column.name: KINDS[column.unit] for column in MODEL_SHAPES}
 

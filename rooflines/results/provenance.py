@@ -29,8 +29,6 @@ from rooflines.results.records import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["Origin", "check_results", "origin", "unreadable"]
-
 WHOLE = "is as it was written"
 UNKNOWN = "has no record of what made it"
 

@@ -23,8 +23,6 @@ from rooflines.results.records import FOLDER
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["command", "main"]
-
 
 def _print_check(folder: Path) -> bool:
     """Print what is wrong in a results folder; return whether nothing is."""

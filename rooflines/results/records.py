@@ -27,25 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-__all__ = [
-    "FOLDER",
-    "OWN",
-    "RUN",
-    "Record",
-    "digest_of",
-    "files_in",
-    "forget",
-    "home_of",
-    "made_with",
-    "record_file",
-    "record_of",
-    "recorded",
-    "recorded_outputs",
-    "recording",
-    "unrecorded",
-    "write_record",
-]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -17,8 +17,6 @@ from rooflines.results.tables import NO_TEXT, write_csv
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["write_summary"]
-
 GROUP = ("chip", "dtypes", "sharding", "shards")
 """What a row of the summary is about, within a sweep."""
 

@@ -22,8 +22,6 @@ from rooflines.results.tables import METADATA_KEY, write_csv
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-__all__ = ["is_ours", "write_index", "write_indexes"]
-
 COLUMNS = {"sweep": pl.String, "part": pl.Int64, "rows": pl.Int64, "path": pl.String}
 
 PART_FILE = re.compile(r"part-\d{5,}\.parquet")

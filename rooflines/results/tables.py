@@ -21,16 +21,6 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
 
-__all__ = [
-    "METADATA_KEY",
-    "NO_TEXT",
-    "csv_text",
-    "metadata_of",
-    "scan",
-    "write_csv",
-    "write_parquet",
-]
-
 Compression = Literal["zstd", "lz4"]
 
 ROW_GROUP_ROWS = 2**18

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from rooflines.basics.errors import RooflinesError
 
-__all__ = ["no_folder", "refusal", "unwritable"]
-
 NO_ROOM = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "your quota of the disk is used up",

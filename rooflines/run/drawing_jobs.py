@@ -17,8 +17,6 @@ from rooflines.run.lock import STATE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["draw_charts", "write_site"]
-
 
 def draw_charts(spec: str, results: str, folder: str, processes: int) -> None:
     """Draw the charts of all families that have changed.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from rooflines.run.plan import Plan
 
-__all__ = ["ending", "findings", "measured_findings", "model_findings", "skipped_reasons"]
-
 MOST_BYTES = 1 << 24
 """A larger file has too many lines to find something in at the end of a run [byte]."""
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["foreign", "in_the_way", "not_ours", "temporary_outputs"]
-
 MOST_NAMED = 5
 """At most this many files are named in a message [1]."""
 

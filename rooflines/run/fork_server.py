@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
 
-__all__ = ["ForkServer", "receive"]
-
 CHUNK_BYTES = 1 << 16
 """Bytes of a message that are received at once [byte]."""
 

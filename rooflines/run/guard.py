@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from rooflines.run import Workflow
 
-__all__ = ["Guard", "require_writable"]
-
 
 class Guard(logging.Handler):
     """A handler of Snakemake's log that guards the files of a run.

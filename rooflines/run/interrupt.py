@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["MESSAGE", "NOTICE_S", "Interruption", "is_interrupt", "noticed", "quiet_interrupts"]
-
 MESSAGE = "Interrupted; the same command resumes the run"
 
 TERMINATING = "Terminating processes on user request"

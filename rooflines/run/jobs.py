@@ -30,15 +30,6 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
 
-__all__ = [
-    "write_layer_part",
-    "write_model_part",
-    "write_model_thresholds",
-    "write_part",
-    "write_skipped",
-    "write_thresholds",
-]
-
 ROWS_AT_ONCE = 50_000
 """Rows that a thread computes at once: they fit its cache, at half the time and memory [1]."""
 

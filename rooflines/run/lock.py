@@ -18,8 +18,6 @@ from typing import NamedTuple
 from rooflines.basics.errors import RooflinesError
 from rooflines.results.records import RUN
 
-__all__ = ["STATE", "ActiveRun", "RunLock", "acquire", "run_lock", "snakemake_lock_exists"]
-
 STATE = Path(".snakemake") / "rooflines"
 """The folder for the state of runs, below the one that Snakemake works in."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from rooflines.run import Workflow
 
-__all__ = ["WithoutSteps", "job_log"]
-
 
 @contextmanager
 def job_log(path: str | Path) -> Iterator[None]:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["write_measured", "write_measured_summary"]
-
 
 @recorded
 def write_measured(spec: str, path: str | Path) -> None:

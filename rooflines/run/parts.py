@@ -26,18 +26,6 @@ if TYPE_CHECKING:
     from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
-__all__ = [
-    "MODEL_ROWS",
-    "ROWS",
-    "WRITING",
-    "Part",
-    "Parts",
-    "as_param",
-    "code_digest",
-    "model_parts",
-    "table_parts",
-]
-
 ROWS = ("basics", "model", "catalogue", "timings", "calibration", "settings", "sweep")
 """The sub-packages that the rows of tables, and the list of what is skipped, depend on."""
 

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["Plan", "plan"]
-
 THRESHOLDS = (*ROWS, "critical")
 """Those that thresholds depend on."""
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from rooflines.run import Workflow
 
-__all__ = ["Progress", "progress_line"]
-
 LINES = 10
 """About this many lines go to a file: one for each tenth of the rows, then of the jobs [1]."""
 

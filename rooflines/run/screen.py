@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CLEAR", "Screen", "Ticker", "is_screen"]
-
 CLEAR = "\r\x1b[K"
 """Clears the current line of a terminal."""
 

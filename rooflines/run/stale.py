@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-__all__ = ["FileCache", "StaleOutput", "fingerprint", "messages", "stale_outputs"]
-
 DERIVED = ("bundle", WORKBOOK)
 """The outputs whose content depends on other outputs, not on their spec."""
 

@@ -22,8 +22,6 @@ from rooflines.run.screen import CLEAR, is_screen
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["JobError", "run_job", "say_failures_at_exit"]
-
 _servers: dict[int, Server] = {}
 """The fork servers of this run, by the threads of their jobs."""
 

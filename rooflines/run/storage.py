@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from rooflines.run import Workflow
 
-__all__ = ["left_in_place", "unless_stored"]
-
 
 def left_in_place(paths: Iterable[str], workflow: Workflow) -> list[str]:
     """Inputs that a job only waits for: they are not downloaded from object storage.

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from rooflines.serving.kernels import Kernel
     from rooflines.serving.lines import Experts, Whole
 
-__all__ = ["CalibratedLines", "CalibratedStep", "Curve", "Line", "Rows"]
-
 Pieces = list[list["Terms"]]
 """Pieces of one bound of a kernel: the largest counts, of each the least of its sums."""
 

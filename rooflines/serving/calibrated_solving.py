@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from rooflines.serving.calibrated_lines import CalibratedLines, CalibratedStep
 
-__all__ = ["context_ceiling_estimate", "critical_batch_estimate"]
-
 
 @dataclass(frozen=True)
 class Race:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from rooflines.serving.kernels import Kernel, Sharing
     from rooflines.serving.times import KernelTimes, Machine, Seconds
 
-__all__ = ["Case"]
-
 
 @dataclass(frozen=True)
 class Case:

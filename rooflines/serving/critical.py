@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from rooflines.serving.case import Case
     from rooflines.serving.sweep import ModelSweep
 
-__all__ = ["all_step_columns", "all_step_thresholds", "step_thresholds"]
-
 
 class Row(NamedTuple):
     """A threshold.

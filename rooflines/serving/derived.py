@@ -22,8 +22,6 @@ from rooflines.sweep.metrics import Formula
 if TYPE_CHECKING:
     from rooflines.serving.sweep import ModelSweep
 
-__all__ = ["derived_of_kernels", "derived_of_steps"]
-
 OF_CHIPS = ("chip", "chips")
 """The keys that prices, powers and efficiencies depend on."""
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from rooflines.serving.kernels import Collective, Kernel
     from rooflines.serving.times import Machine
 
-__all__ = ["kernel_estimate"]
-
 NOMINAL = {resource.name: Fraction(1) for resource in RESOURCES}
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from rooflines.serving.support import Block
 
-__all__ = ["ELEMENTS", "footprint_columns", "whole_numbers", "with_footprint"]
-
 MOST = 2**126
 """More elements than the caches of all sequences ever have [1]."""
 

@@ -14,17 +14,6 @@ from rooflines.sweep.metrics import Formula, column
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "FOOTPRINT",
-    "KERNEL_TIMES",
-    "KERNEL_UPPER",
-    "MEMORY",
-    "REQUEST_TIMES",
-    "STEP_UPPER",
-    "StepInputs",
-    "per_token",
-]
-
 MEMORY = column("weight_bytes") + column("cache_bytes")
 """`memory_bytes` of a step or kernel [byte]."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from rooflines.models.shape import Layout, Phase, Shape
     from rooflines.models.split import Split
 
-__all__ = ["WORKS", "Collective", "Kernel", "Sharing", "kernels_of", "scaled", "summed"]
-
 WORKS = ("flops", "weight_bytes", "cache_bytes", "activation_bytes")
 """The works of a kernel, besides what it sends."""
 

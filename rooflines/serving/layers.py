@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from rooflines.serving.support import Block
     from rooflines.serving.sweep import ModelSweep
 
-__all__ = ["kernel_rows", "whole_kernel_rows"]
-
 KernelOf = tuple["Case", "Kernel", int]
 """A case, one of its kernels, and the position of the kernel."""
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from rooflines.serving.kernels import Kernel
     from rooflines.serving.times import KernelTimes
 
-__all__ = ["CaseLines", "Experts", "Lines", "StepLines", "experts_used"]
-
 Whole = dict[tuple[str, ...], int]
 """A time by extents, as `Terms`, with whole coefficients [unit]."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rooflines.serving.case import Case
     from rooflines.serving.sweep import ModelSweep
 
-__all__ = ["case_on", "least_seconds", "sweep_on"]
-
 
 def sweep_on(
     model: str | Mapping[str, object],

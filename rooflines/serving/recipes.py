@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
     from rooflines.serving.sweep import ModelSweep
 
-__all__ = ["model_recipe", "model_sweep_of", "shape_recipe", "skipped_step_records"]
-
 IN_CONFIG = "the config"
 """The source of a shape that a config writes out."""
 

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from rooflines.serving.times import KernelTimes, Seconds
     from rooflines.settings.model_sweeps import Request
 
-__all__ = ["RequestStages"]
-
 REQUEST = "#request"
 """The index of a row's request in its sweep."""
 

@@ -34,16 +34,6 @@ if TYPE_CHECKING:
     from rooflines.serving.support import Block
     from rooflines.serving.sweep import ModelSweep
 
-__all__ = [
-    "block_slices",
-    "cost_columns",
-    "enums",
-    "key_columns",
-    "reached_columns",
-    "step_rows",
-    "whole_step_rows",
-]
-
 TextTypes = Mapping[str, "pl.DataType"]
 """Types of text columns that are not Categorical."""
 

@@ -22,18 +22,6 @@ if TYPE_CHECKING:
     from rooflines.models.shape import Shape
     from rooflines.serving.lines import CaseLines, Experts, Lines, StepLines
 
-__all__ = [
-    "MEMORY",
-    "NETWORK",
-    "Growth",
-    "Solution",
-    "context_ceiling",
-    "critical_batch",
-    "first",
-    "largest_context",
-    "largest_within",
-]
-
 BOUNDS = {resource.name: resource.bound for resource in RESOURCES}
 MEMORY, NETWORK = BOUNDS["memory"], BOUNDS["network"]
 

@@ -37,18 +37,6 @@ if TYPE_CHECKING:
     from rooflines.serving.sweep import ModelSweep
     from rooflines.serving.times import Exchange, KernelTimes
 
-__all__ = [
-    "CASE",
-    "ESTIMATED",
-    "OF_RESOURCES",
-    "Stages",
-    "Sum",
-    "TimesOfKernel",
-    "estimate_terms",
-    "named",
-    "time_terms",
-]
-
 CASE = "#case"
 """The index of a row's case in its block. Names with # never leave the package."""
 

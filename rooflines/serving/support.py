@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from rooflines.models.split import Split
     from rooflines.settings.model_sweeps import ModelSweepConfig
 
-__all__ = ["Asked", "Block", "SkippedSteps", "supported"]
-
 
 @dataclass(frozen=True)
 class Block:

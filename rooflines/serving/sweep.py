@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from rooflines.models.model import Model
     from rooflines.settings.model_sweeps import ModelSweepConfig
 
-__all__ = ["ModelSweep", "checked_model_sweep", "too_long"]
-
 
 @dataclass(frozen=True, repr=False)
 class ModelSweep:

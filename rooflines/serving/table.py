@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rooflines.model.columns import Column
     from rooflines.serving.sweep import ModelSweep
 
-__all__ = ["layer_table", "model_table", "read_layer_columns", "read_step_columns"]
-
 
 def model_table(sweep: ModelSweep) -> pl.LazyFrame:
     """The rows of a sweep's table, not yet computed."""

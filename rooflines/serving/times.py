@@ -18,20 +18,6 @@ if TYPE_CHECKING:
     from rooflines.models.groups import Terms
     from rooflines.serving.kernels import Collective, Kernel
 
-__all__ = [
-    "Exchange",
-    "KernelTimes",
-    "Machine",
-    "Seconds",
-    "exchange",
-    "over",
-    "rates_of",
-    "seconds_of",
-    "step_exchange",
-    "step_seconds",
-    "times_of",
-]
-
 ALONE = Sharding("none")
 
 

@@ -10,8 +10,6 @@ from rooflines.basics.errors import Mistakes, RooflinesError, check_known, quote
 from rooflines.catalogue.forms import Count, Entry, Name, Text, understood
 from rooflines.settings.lists import listed, one_or_many
 
-__all__ = ["FORMATS", "ChartConfig", "Charts", "Formats", "understood_chart"]
-
 FORMATS = {"png": "slide", "svg": "slide", "pdf": "paper", "html": "web"}
 """The formats of pictures, and the size of each in a run."""
 

@@ -24,23 +24,6 @@ from rooflines.settings.lists import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = [
-    "ALL",
-    "CORE",
-    "Calibrated",
-    "Chips",
-    "Compression",
-    "Floats",
-    "MemoryLevels",
-    "OnUnsupported",
-    "Reached",
-    "Routes",
-    "RowsPerPart",
-    "metrics_in",
-    "metrics_schema",
-    "names",
-]
-
 LARGEST_PART = 2**31
 
 ALL, CORE = COLUMN_SETS = ("all", "core")

@@ -17,18 +17,6 @@ if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic_core import CoreSchema
 
-__all__ = [
-    "COUNT_SCHEMA",
-    "NETWORK_SCHEMA",
-    "SHARDS_SCHEMA",
-    "Listed",
-    "listed",
-    "networks",
-    "numbers_of_chips",
-    "one_or_many",
-    "unique",
-]
-
 LONGEST_LIST = 100_000
 
 LEVELS = 2

@@ -8,8 +8,6 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from rooflines.catalogue.forms import Entry, Text
 
-__all__ = ["AboutTimings", "MeasurementConfig"]
-
 
 def _as_text(value: object) -> object:
     """A whole number as text; a column of numbers is compared as text too."""

@@ -33,8 +33,6 @@ from rooflines.settings.fields import (
 from rooflines.settings.lists import Listed, unique
 from rooflines.settings.sizes import GridSizes  # noqa: TC001, pydantic reads it at run time
 
-__all__ = ["AXES", "ModelSweepConfig", "Prices", "Request", "Targets"]
-
 AXES = ("B", "S", "chips")
 """What thresholds of whole models can be solved for."""
 

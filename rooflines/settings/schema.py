@@ -47,8 +47,6 @@ from rooflines.settings.shapes import Shapes  # noqa: TC001, pydantic reads it a
 from rooflines.settings.site import SiteConfig  # noqa: TC001, the same
 from rooflines.settings.sizes import GridSizes  # noqa: TC001, the same
 
-__all__ = ["ConfigFile", "SweepConfig"]
-
 METRIC_NAMES = [column.name for column in METRICS]
 """What `columns:` can name."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
     from rooflines.models.model import Model
 
-__all__ = ["ModelLayers", "Shape", "Shapes"]
-
 ALL: Literal["all"] = "all"
 
 

@@ -9,8 +9,6 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.catalogue.forms import Entry, Text
 
-__all__ = ["SiteConfig"]
-
 SCHEMES = ("https://", "http://")
 """Beginnings of the addresses that a page links to."""
 

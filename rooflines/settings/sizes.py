@@ -15,8 +15,6 @@ from rooflines.basics.errors import Mistakes, RooflinesError, close_to, placed, 
 from rooflines.basics.numbers import LARGEST_SIZE, exact, number, whole
 from rooflines.settings.lists import COUNT_SCHEMA
 
-__all__ = ["LONGEST_AXIS", "GridSizes", "Sizes"]
-
 LONGEST_AXIS = 2**20
 """The most sizes of one axis [1]: a grid point is a row, so a longer axis is a mistake."""
 

@@ -16,17 +16,6 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
     from rooflines.catalogue.parts import NumberRecord, Part
 
-__all__ = [
-    "MAIN_DTYPE",
-    "ChipView",
-    "DocumentView",
-    "NumberView",
-    "chip_views",
-    "compared_numbers",
-    "document_views",
-    "used_sources",
-]
-
 WITHOUT_PREFIX = ("usd_per_hour", "watts")
 """Numbers that are written out although they have a unit."""
 

@@ -11,8 +11,6 @@ from rooflines.basics.version import __version__
 from rooflines.calibration.entries import CALIBRATIONS_FILE
 from rooflines.catalogue.chips import chip_entries, chip_sources, dtype_entries
 
-__all__ = ["bundle_digest"]
-
 HERE = Path(__file__).parent
 KIT = HERE.parent / "charts" / "kit"
 THEMES = (KIT / "themes.py", KIT / "chip_colours.py")

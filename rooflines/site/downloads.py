@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["MOST_CSV_ROWS", "Download", "download_files", "downloads_of"]
-
 MOST_CSV_ROWS = 10_000
 """Rows up to which a table is offered as CSV, too [1]; as gzip about 1.5 MB."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
     from rooflines.model.columns import Column
 
-__all__ = ["SHOWN", "FarView", "far_data", "far_view"]
-
 FILES = dict(
     zip(MEASURED_SUMMARIES, ("Errors as CSV", "Timings left out, and why, as CSV"), strict=True)
 )

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from rooflines.calibration.form import Affine
     from rooflines.catalogue.entries import Chip
 
-__all__ = ["OWN", "fits"]
-
 OWN = "own"
 """The name of the calibration in a chip's entry, among those of software."""
 

@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from rooflines.model.network import Link
     from rooflines.model.operation import Operation
 
-__all__ = ["formulas", "routes_of"]
-
 WORKS = (*(resource.work for resource in RESOURCES), "footprint_bytes")
 """The costs that the page shows; `network_bytes` stands for the payload of the collective."""
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
 
-__all__ = ["Packed", "packed", "packed_rows"]
-
 Packed = dict[str, Any]
 """A packed column: one of the four forms that `packed` returns."""
 

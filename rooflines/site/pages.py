@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     from rooflines.site.downloads import Download
     from rooflines.site.far_page import FarView
 
-__all__ = [
-    "PAGES",
-    "POLICY",
-    "TEMPLATES",
-    "ListedChart",
-    "ListedTable",
-    "Published",
-    "pages",
-    "used_chips",
-]
-
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=True,

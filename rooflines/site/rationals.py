@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from fractions import Fraction
 
-__all__ = ["coefficients", "plain"]
-
 
 def coefficients(values: Sequence[Fraction]) -> list[int | str]:
     """Coefficients of a polynomial, without zeros at the end."""

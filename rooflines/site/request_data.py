@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from rooflines.site.packing import Packed
 
-__all__ = ["request_rows"]
-
 COLUMNS = (
     *("chip", "memory", "network", "dtypes", "split", "input", "output", "B", "fits"),
     *("ttft_s", "tpot_s", "tpot_ops_s", "t_estimate_s", "tokens_per_s_per_chip"),

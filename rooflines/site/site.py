@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
 
-__all__ = ["site_files", "write_bundle"]
-
 HERE = Path(__file__).parent
 
 FILES = {

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from rooflines.serving.kernels import Collective, Kernel
     from rooflines.serving.sweep import ModelSweep
 
-__all__ = ["MOST_CASES", "step_files"]
-
 MOST_CASES = 4_000
 """Limit of cases of all sweeps [1].
 

@@ -6,8 +6,6 @@ import json
 
 from rooflines.basics.text import seconds, si
 
-__all__ = ["as_json", "capacity", "quantity"]
-
 DIGITS = 4
 """Significant digits of a number with a prefix; its tooltip has all of them."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from rooflines.site.packing import Packed
 
-__all__ = ["MOST_ROWS", "Table", "TablePart", "tables"]
-
 MOST_ROWS = 5_500
 """Limit of rows per file [1]. Rows beyond it are only in the download, and the page says so."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.entries import Chip
 
-__all__ = ["what_if_data"]
-
 
 def what_if_data(
     chips: Mapping[str, Chip], used: Sequence[str], recipes: Sequence[JSON], chip: str | None

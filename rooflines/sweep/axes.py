@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from rooflines.settings.shapes import Shape
     from rooflines.settings.sizes import Sizes
 
-__all__ = ["Axis", "axes_of", "check_length", "check_parts"]
-
 MOST_PARTS = 100_000
 """Parts of one sweep: their files are numbered with five digits."""
 

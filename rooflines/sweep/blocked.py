@@ -19,8 +19,6 @@ import polars as pl
 
 from rooflines.sweep.space import AxisColumns, decode, length
 
-__all__ = ["FactoredSums", "block_start", "blocked_product"]
-
 BLOCK_ROWS = 2**16
 """Most rows of a block, so that it stays in the processor's cache; a longer last axis is one block
 [1]."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip, DtypeFile
     from rooflines.settings.schema import SweepConfig
 
-__all__ = ["checked_sweep"]
-
 LARGEST_PRODUCT = {"float64": 10**100, "float32": 10**24}
 """The largest product of a sweep's sizes, or tiles, and its number of chips [1], by how metrics are
 stored. With the rates, times and bits that entries may have, works, times and thresholds of Float64

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["DerivedColumn", "by_keys", "derived", "from_sql"]
-
-
 Numbers = Mapping[tuple[str | int, ...], float | None]
 """A number by the values of key columns; None is null."""
 

@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
 
-__all__ = [
-    "CALIBRATED",
-    "ESTIMATE_BOUNDS",
-    "EstimateColumns",
-    "Parts",
-    "band_columns",
-    "estimate_columns",
-    "estimates",
-    "slots_of",
-]
-
 ESTIMATE_BOUNDS = ("compute", "memory", "network", "mixed")
 """The bounds of an estimate, in the order that decides ties."""
 

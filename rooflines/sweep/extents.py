@@ -11,8 +11,6 @@ from rooflines.model.costs import TILED
 if TYPE_CHECKING:
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["variables"]
-
 
 def size(dim: str) -> pl.Expr:
     """The size of a dimension [1]."""

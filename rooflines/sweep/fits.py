@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["fit_of"]
-
 
 def fit_of(sweep: Sweep, chip_variant: ChipVariant) -> Fit | None:
     """The calibration of a variant; None without."""

@@ -21,22 +21,6 @@ if TYPE_CHECKING:
     from rooflines.sweep.space import AxisColumns, Coefficients
     from rooflines.sweep.sweep import Sweep
 
-__all__ = [
-    "Formula",
-    "attained",
-    "column",
-    "intensity",
-    "quotient",
-    "same_terms",
-    "time",
-    "unscaled",
-    "upper",
-    "utilization",
-    "with_estimates",
-    "with_metrics",
-    "work",
-]
-
 ESTIMATE_BOUND = pl.Enum(ESTIMATE_BOUNDS)
 
 

@@ -18,16 +18,6 @@ if TYPE_CHECKING:
     from rooflines.catalogue.forms import Entry
     from rooflines.sweep.sweep import Sweep
 
-__all__ = [
-    "calibrations_of",
-    "chips_of",
-    "entries_of",
-    "fits_of",
-    "recipe_of",
-    "skipped_records",
-    "sweep_of",
-]
-
 
 def recipe_of(sweep: Sweep, chips: Sequence[str]) -> dict[str, Any]:
     """The recipe of some chips' rows of a sweep: config, chips and dtypes as JSON."""

@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rooflines.sweep.space import AxisColumns
-    from rooflines.sweep.sweep import ChipRows, Sweep
-
-__all__ = ["sweep_rows", "whole_rows"]
+    from rooflines.sweep.support import ChipRows
+    from rooflines.sweep.sweep import Sweep
 
 TextTypes = Mapping[str, "pl.DataType"]
 """Types of text columns that are not Categorical."""

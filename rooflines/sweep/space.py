@@ -18,21 +18,8 @@ if TYPE_CHECKING:
     from rooflines.model.costs import Workload
     from rooflines.model.resources import Rate
     from rooflines.sweep.axes import Axis
-    from rooflines.sweep.sweep import ChipRows, Sweep, Variant
-
-__all__ = [
-    "VARIANT",
-    "AxisColumns",
-    "ChipVariant",
-    "Coefficients",
-    "axis_columns",
-    "decode",
-    "keys_of",
-    "length",
-    "split_by_chip",
-    "variant_columns",
-    "variants_of",
-]
+    from rooflines.sweep.support import ChipRows, Variant
+    from rooflines.sweep.sweep import Sweep
 
 VARIANT = "#variant"
 """The column with the index of a row's variant. Names with # never leave the package."""

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from rooflines.model.sharding import Sharding
     from rooflines.settings.schema import SweepConfig
 
-__all__ = ["Asked", "ChipRows", "Skipped", "Variant", "check_chips", "supported"]
-
-
 Split = tuple[str, tuple[int, ...]]
 """A sharding by name, and its chips along each axis."""
 

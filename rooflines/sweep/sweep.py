@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from rooflines.model.operation import Flops, Unit
     from rooflines.settings.schema import SweepConfig
 
-__all__ = ["ChipRows", "Skipped", "Sweep", "Variant"]
-
 
 @dataclass(frozen=True, repr=False)
 class Sweep:

@@ -18,16 +18,6 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
     from rooflines.sweep.sweep import Sweep
 
-__all__ = [
-    "as_stored",
-    "chosen",
-    "read_columns",
-    "skipped_frame",
-    "stored",
-    "table",
-    "with_derived",
-]
-
 
 def table(sweep: Sweep) -> pl.LazyFrame:
     """The rows of a sweep's table, not yet computed."""

@@ -20,21 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rooflines.sweep.space import ChipVariant
-    from rooflines.sweep.sweep import ChipRows, Sweep, Variant
-
-__all__ = [
-    "CONTENDED",
-    "Ties",
-    "contended",
-    "could_be_longest",
-    "exact_parts",
-    "exact_time",
-    "likely_bound",
-    "ties_of",
-    "times_of",
-    "with_exact_bounds",
-    "with_exact_bounds_by_batch",
-]
+    from rooflines.sweep.support import ChipRows, Variant
+    from rooflines.sweep.sweep import Sweep
 
 BOUNDS = pl.Enum([resource.bound for resource in RESOURCES])
 

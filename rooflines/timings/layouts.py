@@ -12,8 +12,6 @@ from rooflines.basics.errors import Mistakes, RooflinesError
 from rooflines.timings.served import SAME_RUN, inferencex
 from rooflines.timings.timings import PARALLEL
 
-__all__ = ["tidy"]
-
 PER_MS = 1e-3
 """Seconds of a millisecond [s]."""
 

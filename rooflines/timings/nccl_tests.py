@@ -8,8 +8,6 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError, quote
 
-__all__ = ["is_nccl_tests", "read_nccl_tests"]
-
 PER_US = 1e-6
 """Seconds of a microsecond [s]."""
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from rooflines.model.operation import Unit
 
-__all__ = ["Launch", "read_launches"]
-
 DURATION, BYTES = "gpu__time_duration.sum", "dram__bytes.sum"
 READ_WRITTEN = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 DEVICES = ("device__attribute_display_name", "CC")

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     Types = Mapping[str, pl.DataType]
 
-__all__ = ["read_timings"]
-
 ROW = "#"
 """The column with the number of a row in its file; with a name behind it, a column as given."""
 

@@ -6,8 +6,6 @@ import polars as pl
 
 from rooflines.timings.timings import PARALLEL
 
-__all__ = ["RECORDED_CHIPS", "SAME_RUN", "chips_of_run", "inferencex", "with_requests"]
-
 RECORDED_CHIPS = 8
 """The most chips of a run of InferenceX whose split is recorded [1]."""
 

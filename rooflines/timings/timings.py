@@ -17,20 +17,6 @@ from rooflines.basics.text import MOST_SHOWN, counted
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = [
-    "COLLECTIVE",
-    "DTYPES",
-    "FEWEST",
-    "MATMUL",
-    "OPTIONAL",
-    "PARALLEL",
-    "SERVED",
-    "SERVED_OPTIONAL",
-    "SIZES",
-    "Timings",
-    "medians",
-]
-
 SIZES = ("B", "D", "F")
 """The sizes of a matmul, B x D times D x F."""
 

@@ -8,8 +8,6 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError
 
-__all__ = ["check_first_tokens", "check_units"]
-
 THOUSAND = 3
 """The exponent of a slip of units: by 10^3, 10^6, ..."""
 

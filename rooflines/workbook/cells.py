@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-__all__ = ["TABLE_ROW", "Book", "Heading", "Sheet", "Value"]
-
 Value = str | int | float | bool | None
 
 CREATED = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)

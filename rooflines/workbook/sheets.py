@@ -25,15 +25,6 @@ if TYPE_CHECKING:
     from rooflines.workbook.cells import Sheet, Value
     from rooflines.workbook.summary import Summary
 
-__all__ = [
-    "about_sheet",
-    "chips_sheet",
-    "columns_sheet",
-    "models_sheet",
-    "summary_sheet",
-    "thresholds_sheet",
-]
-
 MOST_THRESHOLDS = 12_000
 """Rows of the sheet Thresholds [1]."""
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["BATCHES", "Line", "Summary", "summarize"]
-
 BATCHES = (1, 32, 256)
 """Sizes of the axis at which shares of the peak are given, within the range of a sweep [1]."""
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from rooflines.sweep.sweep import Sweep
     from rooflines.workbook.cells import Sheet, Value
 
-__all__ = ["what_if_sheet"]
-
 Terms = Mapping[tuple[str, ...], Fraction]
 """The coefficient of each product, by the names of its factors."""
 

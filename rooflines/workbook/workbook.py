@@ -27,8 +27,6 @@ from rooflines.workbook.what_if import what_if_sheet
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["write_workbook"]
-
 
 def write_workbook(
     spec: str,

@@ -6,8 +6,6 @@ from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.measured.catalogues import Catalogues
 
-__all__ = ["shipped"]
-
 
 def shipped() -> Catalogues:
     """The catalogues that come with the package."""

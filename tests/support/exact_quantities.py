@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from rooflines.calibration.quantities import Polynomial
 
-__all__ = ["exact_quantities"]
-
 
 def exact_quantities(
     of: Mapping[str, Polynomial], sizes: Mapping[str, int], row: str, tile: int = 1

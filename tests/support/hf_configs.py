@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["config_of"]
-
 Config = dict[str, Any]
 
 USUAL: Config = {

@@ -17,8 +17,6 @@ from rooflines.models.library import model_entries
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["HOW_TO", "LONG", "TIMINGS", "arguments", "prepare"]
-
 TIMINGS = timings({"math": 0.72, "memory": 0.86, "overhead_s": 4e-6})
 
 LONG = "rooflines measure"

@@ -7,17 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = [
-    "active",
-    "attended",
-    "cache_elements",
-    "decode_flops",
-    "each_layer",
-    "kept",
-    "moved",
-    "parameters",
-]
-
 Entry = dict[str, Any]
 
 

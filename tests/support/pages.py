@@ -10,18 +10,6 @@ from documents import DOCS, README
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = [
-    "FENCED",
-    "NOTEBOOKS",
-    "PAGES",
-    "Block",
-    "blocks",
-    "code",
-    "commands",
-    "every_command",
-    "text_of",
-]
-
 ROOT = README.parent
 PAGES = (
     *(README, ROOT / "CONTRIBUTING.md", ROOT / "config" / "README.md"),

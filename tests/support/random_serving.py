@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from random_fits import files_of_fits
 from random_sweeps import BITS, COMPUTE
 
-__all__ = ["chips", "configs", "dtypes", "models", "request_configs", "splits"]
-
 some = st.sampled_from([1, 2, 2, 3, 4, 4, 8, 16])
 widths = st.sampled_from([8, 48, 64, 100, 512, 4096])
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from conftest import Snakemake
 
-__all__ = ["RunFolder"]
-
 APART = {"logs", "bundle", ".made"}
 """Folders of the results whose files are no tables or summaries."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from serving_kernels import Case, Collective, Kernel
 
-__all__ = ["Fit", "Fits", "bound_times", "collective_s", "estimate", "fits_of", "levels_s", "sent"]
-
 SHARES = ("math", "memory", "network", "overhead_s")
 
 

@@ -23,21 +23,6 @@ if TYPE_CHECKING:
     import oracle
     from serving_estimates import Fits
 
-__all__ = [
-    "STORED",
-    "Case",
-    "Collective",
-    "Entry",
-    "Kernel",
-    "Step",
-    "attention_of",
-    "entries_held",
-    "entries_moved",
-    "kernels",
-    "pairs",
-    "touched",
-]
-
 STORED = ("weights", "experts", "head", "cache", "activations", "combine")
 WHOLE_TOKENS = 4096  # up to here touched experts are exact rationals
 DIGITS = decimal.Context(prec=60, Emin=-5000, Emax=5000, traps=[])

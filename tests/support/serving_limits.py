@@ -20,21 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from fractions import Fraction
 
-__all__ = [
-    "ENDLESS",
-    "bounds_estimate",
-    "compute_bound_estimate",
-    "context_ceiling",
-    "context_ceiling_estimate",
-    "critical_batch",
-    "fewest_chips",
-    "first",
-    "first_by_trying",
-    "largest_batch_that_fits",
-    "largest_batch_within",
-    "last",
-]
-
 FAR = 2**400
 """A batch so large that only what grows with it counts [1]."""
 

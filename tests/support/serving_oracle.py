@@ -43,8 +43,6 @@ from serving_values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["Row", "cases", "layer_rows", "model_rows", "request_rows"]
-
 UNITS = ("compute", "attention")
 
 

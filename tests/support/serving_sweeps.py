@@ -14,8 +14,6 @@ from rooflines.settings.model_sweeps import ModelSweepConfig
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["model_sweep"]
-
 
 def model_sweep(
     sweep: Mapping[str, Any],

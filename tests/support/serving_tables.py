@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from rooflines.serving.sweep import ModelSweep
 
-__all__ = ["differences", "expected_rows", "kind_of", "sweep_of"]
-
 KINDS = {
     "compute dtype": "^no .* peak of its",
     "memory": "memory level",

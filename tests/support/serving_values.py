@@ -15,18 +15,6 @@ from oracle import ESTIMATES, exact
 from serving_estimates import collective_s, estimate, levels_s, sent
 from serving_kernels import Case, Kernel, Step, entries_held, kernels
 
-__all__ = [
-    "Values",
-    "bound_of",
-    "cache_of_one",
-    "footprints",
-    "layer_values",
-    "model_values",
-    "most_sequences",
-    "price_and_power",
-    "times",
-]
-
 Values = dict[str, Any]
 LABELS = {"t_math_s": "compute", "t_memory_s": "memory", "t_network_s": "network"}
 TWINS = ("t_lower_s", ""), ("t_ops_s", "_ops")

@@ -11,8 +11,6 @@ from xml.etree import ElementTree as ET
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Cell", "read_workbook", "table_of"]
-
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 
 

@@ -7,8 +7,6 @@ import re
 
 from rooflines.basics.text import PREFIXES, SMALL
 
-__all__ = ["rounds_to"]
-
 
 def number_of(text: str) -> tuple[float, float]:
     """The number that a text shows, and half of its last digit."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from sheets import Cell
 
-__all__ = ["METRICS", "QUESTIONS", "Question", "computed", "same", "written"]
-
 METRICS = (
     "flops",
     "memory_bytes",

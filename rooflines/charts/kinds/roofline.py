@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
     from rooflines.charts.results import Selection
     from rooflines.model.target import Target
-    from rooflines.sweep.sweep import ChipRows
+    from rooflines.sweep.support import ChipRows
 
 __all__ = ["roofline", "roofline_frame"]
 

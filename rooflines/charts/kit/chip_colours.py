@@ -8,8 +8,6 @@ from zlib import crc32
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["CHIPS", "chip_order", "in_letters", "shades"]
-
 CHIPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Google": {
         "tpu-v2": ("#5970BA", "#A6B0FE"),

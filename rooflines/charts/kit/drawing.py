@@ -21,31 +21,6 @@ if TYPE_CHECKING:
 
     from rooflines.charts.claims import Finding
 
-__all__ = [
-    "COUNT_LABEL",
-    "SHORT_LABEL",
-    "SI_LABEL",
-    "TIME_LABEL",
-    "Choice",
-    "assemble",
-    "binary_axis",
-    "chip_scale",
-    "chosen",
-    "data",
-    "decades",
-    "haloed",
-    "lettered",
-    "log_axis",
-    "log_scale",
-    "placed_text",
-    "powers_of_two",
-    "si_axis",
-    "starting",
-    "ticks_between",
-    "zoom",
-]
-
-
 FEW_TICKS = 2
 """Ticks of an axis that are too few [1]."""
 

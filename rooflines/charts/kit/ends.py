@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from rooflines.charts.kit.place import Plane
     from rooflines.charts.kit.themes import Margins
 
-__all__ = ["at_ends", "dodge", "end_places"]
-
 END_DISTANCE, END_GAP = 0.6, 1.35
 """From a line's end to its label, and from one such label to the next below it [em]."""
 

@@ -9,8 +9,6 @@ from PIL import Image
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["palettized"]
-
 LEVELS = 256
 """Values of a channel [1]."""
 

@@ -17,21 +17,6 @@ from rooflines.charts.kit.themes import SIZES, Margins, plot_size
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = [
-    "ANYWHERE",
-    "LAYOUTS",
-    "Box",
-    "Place",
-    "Plane",
-    "Room",
-    "Segment",
-    "Spot",
-    "in_cell",
-    "in_layouts",
-    "placed",
-    "stacked",
-]
-
 LAYOUTS = {"wide": SIZES["slide"], "narrow": SIZES["paper"]}
 """The layouts that labels are placed in; a slide and a page share one."""
 

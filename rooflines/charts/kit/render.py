@@ -22,24 +22,6 @@ from rooflines.charts.kit.themes import SIZES, UNTITLED_TOP, Margins, config, th
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "MOST_BYTES",
-    "MOST_ROWS",
-    "dumps",
-    "enable_theme",
-    "encoded",
-    "html",
-    "image",
-    "pdf",
-    "picture",
-    "png",
-    "rastered",
-    "register_fonts",
-    "spec_of",
-    "svg",
-    "thumbnail",
-]
-
 MOST_ROWS = 5_000
 """Rows of all data of a chart that a browser draws within a second [1]."""
 

@@ -17,23 +17,6 @@ if TYPE_CHECKING:
 
     from PIL import ImageFont
 
-__all__ = [
-    "FONTS",
-    "chip_label",
-    "listed",
-    "named_sizes",
-    "on_chips",
-    "over_text",
-    "part_name",
-    "shorten",
-    "sizes_text",
-    "split_on",
-    "split_text",
-    "width_em",
-    "with_value",
-    "wrapped",
-]
-
 FONTS = Path(__file__).parent / "fonts"
 FACES = {False: "Inter-Regular.ttf", True: "Inter-SemiBold.ttf"}
 

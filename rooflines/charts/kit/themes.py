@@ -18,19 +18,6 @@ from rooflines.model.resources import RESOURCES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "FONT",
-    "SIZES",
-    "Margins",
-    "Size",
-    "Theme",
-    "config",
-    "plot_size",
-    "sizes_of",
-    "theme",
-    "themed",
-]
-
 FONT = "Inter, 'Liberation Sans', Arial, sans-serif"
 """Inter is vendored; the generic family at the end is the fallback."""
 

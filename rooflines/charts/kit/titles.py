@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from rooflines.charts.claims import Finding, Plain
     from rooflines.charts.kit.themes import Margins
 
-__all__ = ["LONGEST_TITLE", "titles", "with_note"]
-
 LONGEST_TITLE, LONGEST_SUBTITLE = 34.0, 56.0
 """Widths of the title and of a line of the subtitle, in their own size [em]."""
 
